@@ -1,0 +1,512 @@
+"""Operations on each element by itself; operands of different shape are broadcast.
+
+In the rules g = dL/dy is the gradient that arrives and each function returns g · dy/dx. Where an
+operand was broadcast the engine sums its gradient up again, so the rules never mention it.
+At a kink (abs at 0, a tie of maximum) a rule gives a subgradient and says which.
+"""
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, implements, primitive
+
+LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
+
+# ---------------------------------------------------------------- arithmetic
+
+
+@implements(np.add)
+@primitive
+def add(a, b):
+    """y = a + b;   ā = ȳ,  b̄ = ȳ."""
+    return np.add(a, b)
+
+
+add.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: g)
+
+
+@implements(np.subtract)
+@primitive
+def subtract(a, b):
+    """y = a - b;   ā = ȳ,  b̄ = -ȳ."""
+    return np.subtract(a, b)
+
+
+subtract.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: -g)
+
+
+@implements(np.multiply)
+@primitive
+def multiply(a, b):
+    """y = a b;   ā = ȳ b,  b̄ = ȳ a."""
+    return np.multiply(a, b)
+
+
+multiply.defvjp(lambda g, y, a, b: g * b, lambda g, y, a, b: g * a)
+
+
+@implements(np.divide)
+@primitive
+def divide(a, b):
+    """y = a / b;   ā = ȳ / b,  b̄ = -ȳ y / b."""
+    return np.divide(a, b)
+
+
+divide.defvjp(lambda g, y, a, b: g / b, lambda g, y, a, b: -g * y / b)
+
+
+@implements(np.power, np.float_power)
+@primitive
+def power(a, b):
+    """y = aᵇ;   ā = ȳ b aᵇ⁻¹ (0 where b = 0),  b̄ = ȳ y ln a (0 where a ≤ 0)."""
+    return np.power(a, b)
+
+
+def _power_base(g, y, a, b):
+    # b = 0 gives the constant 1, also at a = 0, where a**-1 would make inf * 0 = nan
+    return g * b * np.power(a, np.where(np.equal(b, 0), 1, np.subtract(b, 1)))
+
+
+def _power_exponent(g, y, a, b):
+    return g * y * np.log(np.where(np.greater(a, 0), a, 1))
+
+
+power.defvjp(_power_base, _power_exponent)
+
+
+@implements(np.remainder)
+@primitive
+def remainder(a, b):
+    """y = a mod b = a - b ⌊a/b⌋;   ā = ȳ,  b̄ = -ȳ ⌊a/b⌋."""
+    return np.remainder(a, b)
+
+
+remainder.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: -g * np.floor(a / b))
+
+
+@implements(np.negative)
+@primitive
+def negative(x):
+    """y = -x;   x̄ = -ȳ."""
+    return np.negative(x)
+
+
+negative.defvjp(lambda g, y, x: -g)
+
+
+@implements(np.positive)
+@primitive
+def positive(x):
+    """y = x;   x̄ = ȳ."""
+    return np.positive(x)
+
+
+positive.defvjp(lambda g, y, x: g)
+
+
+@implements(np.absolute, np.fabs)
+@primitive
+def absolute(x):
+    """y = |x|;   x̄ = ȳ sign x (0 at x = 0)."""
+    return np.absolute(x)
+
+
+absolute.defvjp(lambda g, y, x: g * np.sign(x))
+
+
+@implements(np.sign)
+@primitive
+def sign(x):
+    """y = sign x;   x̄ = 0."""
+    return np.sign(x)
+
+
+sign.defvjp(lambda g, y, x: np.zeros_like(g))
+
+
+@implements(np.reciprocal)
+@primitive
+def reciprocal(x):
+    """y = 1 / x;   x̄ = -ȳ y²."""
+    return np.divide(1, x)
+
+
+reciprocal.defvjp(lambda g, y, x: -g * y * y)
+
+
+@implements(np.square)
+@primitive
+def square(x):
+    """y = x²;   x̄ = 2 ȳ x."""
+    return np.square(x)
+
+
+square.defvjp(lambda g, y, x: g * 2 * x)
+
+
+@implements(np.sqrt)
+@primitive
+def sqrt(x):
+    """y = √x;   x̄ = ȳ / 2y.  At x = 0 the slope is infinite: inf, or 0 where ȳ = 0."""
+    return np.sqrt(x)
+
+
+def _sqrt_rule(g, y, x):
+    # where no gradient arrives none leaves: 0 * inf would be nan and poison everything below
+    return np.where(np.equal(g, 0), 0, g) / np.where(np.equal(g, 0), 1, 2 * y)
+
+
+sqrt.defvjp(_sqrt_rule)
+
+
+@implements(np.cbrt)
+@primitive
+def cbrt(x):
+    """y = ∛x;   x̄ = ȳ / 3y²."""
+    return np.cbrt(x)
+
+
+cbrt.defvjp(lambda g, y, x: g / (3 * y * y))
+
+
+# ---------------------------------------------------------------- exponentials and logarithms
+
+
+@implements(np.exp)
+@primitive
+def exp(x):
+    """y = eˣ;   x̄ = ȳ y."""
+    return np.exp(x)
+
+
+exp.defvjp(lambda g, y, x: g * y)
+
+
+@implements(np.exp2)
+@primitive
+def exp2(x):
+    """y = 2ˣ;   x̄ = ȳ y ln 2."""
+    return np.exp2(x)
+
+
+exp2.defvjp(lambda g, y, x: g * y * LN2)
+
+
+@implements(np.expm1)
+@primitive
+def expm1(x):
+    """y = eˣ - 1, exact near 0;   x̄ = ȳ (y + 1)."""
+    return np.expm1(x)
+
+
+expm1.defvjp(lambda g, y, x: g * (y + 1))
+
+
+@implements(np.log)
+@primitive
+def log(x):
+    """y = ln x;   x̄ = ȳ / x."""
+    return np.log(x)
+
+
+log.defvjp(lambda g, y, x: g / x)
+
+
+@implements(np.log2)
+@primitive
+def log2(x):
+    """y = log₂ x;   x̄ = ȳ / (x ln 2)."""
+    return np.log2(x)
+
+
+log2.defvjp(lambda g, y, x: g / (x * LN2))
+
+
+@implements(np.log10)
+@primitive
+def log10(x):
+    """y = log₁₀ x;   x̄ = ȳ / (x ln 10)."""
+    return np.log10(x)
+
+
+log10.defvjp(lambda g, y, x: g / (x * LN10))
+
+
+@implements(np.log1p)
+@primitive
+def log1p(x):
+    """y = ln(1 + x), exact near 0;   x̄ = ȳ / (1 + x)."""
+    return np.log1p(x)
+
+
+log1p.defvjp(lambda g, y, x: g / (1 + x))
+
+
+@implements(np.logaddexp)
+@primitive
+def logaddexp(a, b):
+    """y = ln(eᵃ + eᵇ);   ā = ȳ eᵃ⁻ʸ,  b̄ = ȳ eᵇ⁻ʸ (½ each for two infinities of one sign)."""
+    return np.logaddexp(a, b)
+
+
+def _share(x, y):  # e^(x-y) without inf - inf
+    return np.exp(np.where(np.equal(x, y), 0, x) - np.where(np.equal(x, y), 0, y))
+
+
+def _share_of(x, other, y):
+    both_infinite = np.logical_and(np.equal(x, other), np.isinf(x))
+    return np.where(both_infinite, 0.5, _share(x, y))
+
+
+logaddexp.defvjp(
+    lambda g, y, a, b: g * _share_of(a, b, y), lambda g, y, a, b: g * _share_of(b, a, y)
+)
+
+
+# ---------------------------------------------------------------- trigonometric and hyperbolic
+
+
+@implements(np.sin)
+@primitive
+def sin(x):
+    """y = sin x;   x̄ = ȳ cos x."""
+    return np.sin(x)
+
+
+sin.defvjp(lambda g, y, x: g * np.cos(x))
+
+
+@implements(np.cos)
+@primitive
+def cos(x):
+    """y = cos x;   x̄ = -ȳ sin x."""
+    return np.cos(x)
+
+
+cos.defvjp(lambda g, y, x: -g * np.sin(x))
+
+
+@implements(np.tan)
+@primitive
+def tan(x):
+    """y = tan x;   x̄ = ȳ (1 + y²)."""
+    return np.tan(x)
+
+
+tan.defvjp(lambda g, y, x: g * (1 + y * y))
+
+
+@implements(np.arcsin)
+@primitive
+def arcsin(x):
+    """y = arcsin x;   x̄ = ȳ / √(1 - x²)."""
+    return np.arcsin(x)
+
+
+arcsin.defvjp(lambda g, y, x: g / np.sqrt(1 - x * x))
+
+
+@implements(np.arccos)
+@primitive
+def arccos(x):
+    """y = arccos x;   x̄ = -ȳ / √(1 - x²)."""
+    return np.arccos(x)
+
+
+arccos.defvjp(lambda g, y, x: -g / np.sqrt(1 - x * x))
+
+
+@implements(np.arctan)
+@primitive
+def arctan(x):
+    """y = arctan x;   x̄ = ȳ / (1 + x²)."""
+    return np.arctan(x)
+
+
+arctan.defvjp(lambda g, y, x: g / (1 + x * x))
+
+
+@implements(np.arctan2)
+@primitive
+def arctan2(a, b):
+    """y = angle of the point (b, a);   ā = ȳ b / (a² + b²),  b̄ = -ȳ a / (a² + b²)."""
+    return np.arctan2(a, b)
+
+
+arctan2.defvjp(
+    lambda g, y, a, b: g * b / (a * a + b * b), lambda g, y, a, b: -g * a / (a * a + b * b)
+)
+
+
+@implements(np.hypot)
+@primitive
+def hypot(a, b):
+    """y = √(a² + b²);   ā = ȳ a / y,  b̄ = ȳ b / y (0 at the origin)."""
+    return np.hypot(a, b)
+
+
+def _direction(a, y):
+    return a / np.where(np.equal(y, 0), 1, y)
+
+
+hypot.defvjp(lambda g, y, a, b: g * _direction(a, y), lambda g, y, a, b: g * _direction(b, y))
+
+
+@implements(np.sinh)
+@primitive
+def sinh(x):
+    """y = sinh x;   x̄ = ȳ cosh x."""
+    return np.sinh(x)
+
+
+sinh.defvjp(lambda g, y, x: g * np.cosh(x))
+
+
+@implements(np.cosh)
+@primitive
+def cosh(x):
+    """y = cosh x;   x̄ = ȳ sinh x."""
+    return np.cosh(x)
+
+
+cosh.defvjp(lambda g, y, x: g * np.sinh(x))
+
+
+@implements(np.tanh)
+@primitive
+def tanh(x):
+    """y = tanh x;   x̄ = ȳ (1 - y²)."""
+    return np.tanh(x)
+
+
+tanh.defvjp(lambda g, y, x: g * (1 - y * y))
+
+
+@implements(np.arcsinh)
+@primitive
+def arcsinh(x):
+    """y = arsinh x;   x̄ = ȳ / √(x² + 1)."""
+    return np.arcsinh(x)
+
+
+arcsinh.defvjp(lambda g, y, x: g / np.sqrt(x * x + 1))
+
+
+@implements(np.arccosh)
+@primitive
+def arccosh(x):
+    """y = arcosh x;   x̄ = ȳ / √(x² - 1)."""
+    return np.arccosh(x)
+
+
+arccosh.defvjp(lambda g, y, x: g / np.sqrt(x * x - 1))
+
+
+@implements(np.arctanh)
+@primitive
+def arctanh(x):
+    """y = artanh x;   x̄ = ȳ / (1 - x²)."""
+    return np.arctanh(x)
+
+
+arctanh.defvjp(lambda g, y, x: g / (1 - x * x))
+
+
+# ---------------------------------------------------------------- choosing
+
+
+@implements(np.maximum)
+@primitive
+def maximum(a, b):
+    """y = max(a, b);   the larger one gets ȳ, equal ones half each."""
+    return np.maximum(a, b)
+
+
+def _to_larger(g, a, b):
+    return np.where(np.equal(a, b), g * 0.5, np.where(np.greater(a, b), g, 0))
+
+
+maximum.defvjp(lambda g, y, a, b: _to_larger(g, a, b), lambda g, y, a, b: _to_larger(g, b, a))
+
+
+@implements(np.minimum)
+@primitive
+def minimum(a, b):
+    """y = min(a, b);   the smaller one gets ȳ, equal ones half each."""
+    return np.minimum(a, b)
+
+
+minimum.defvjp(lambda g, y, a, b: _to_larger(g, b, a), lambda g, y, a, b: _to_larger(g, a, b))
+
+
+@primitive
+def _where(condition, a, b):
+    return np.where(condition, a, b)
+
+
+_where.defvjp(
+    None, lambda g, y, c, a, b: np.where(c, g, 0), lambda g, y, c, a, b: np.where(c, 0, g)
+)
+
+
+@implements(np.where)
+def where(condition, a=None, b=None):
+    """y = a where the condition holds, else b;   ȳ goes to the one that was taken.
+
+    With the condition alone: the indices where it holds, as plain arrays (np.where).
+    """
+    if a is None and b is None:
+        return np.where(plain(condition))
+    return _where(condition, a, b)
+
+
+@implements(np.clip)
+def clip(x, a_min=None, a_max=None, *, min=None, max=None):
+    """y = x limited to [a_min, a_max];   x̄ = ȳ inside and on the limits, 0 outside.
+
+    None leaves a side open. A limit that is a Tensor gets the gradient where it is active.
+    """
+    low, high = a_min if min is None else min, a_max if max is None else max
+    y = x
+    if low is not None:
+        y = where(np.less(plain(y), plain(low)), low, y)
+    if high is not None:
+        y = where(np.greater(plain(y), plain(high)), high, y)
+    return y if isinstance(y, Tensor) and y is not x else positive(x)
+
+
+# ---------------------------------------------------------------- without a gradient
+
+
+def plain(x):
+    """The bare array of a Tensor; anything else as it is. What follows has no gradient."""
+    if isinstance(x, Tensor):
+        return x.data
+    if isinstance(x, list | tuple):
+        return type(x)(plain(v) for v in x)
+    return x
+
+
+def without_gradient(*functions):
+    """Let NumPy's functions run on the bare data; an array that comes back becomes a Tensor."""
+    for f in functions:
+
+        def on_data(*args, _f=f, **kwargs):
+            y = _f(*plain(args), **{k: plain(v) for k, v in kwargs.items()})
+            return Tensor(y) if isinstance(y, np.ndarray | np.generic) else y
+
+        implements(f)(on_data)
+
+
+# fmt: off
+without_gradient(
+    np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around, np.floor_divide,
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+    np.logical_and, np.logical_or, np.logical_not, np.logical_xor,
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert,
+    np.isnan, np.isinf, np.isfinite, np.signbit, np.heaviside,
+    np.isclose, np.allclose, np.array_equal, np.all, np.any,
+    np.zeros_like, np.ones_like, np.full_like, np.empty_like,
+    np.shape, np.ndim, np.size, np.result_type, np.may_share_memory, np.shares_memory,
+    np.array_repr, np.array_str, np.array2string, np.iscomplexobj, np.isrealobj,
+)
+# fmt: on

@@ -1,0 +1,112 @@
+"""Picking elements by their index, and the reverse: adding elements up where an index says.
+
+`getitem` and `scatter_add` are each other's derivative rule. An index that names one element
+several times gets the sum of what arrives there, never the last value only.
+"""
+
+import numpy as np
+
+from tinyattn.autograd import implements, primitive
+from tinyattn.ops.elementwise import plain
+
+
+@primitive
+def _getitem(x, index):
+    return x[index]
+
+
+def getitem(x, index):
+    """y = x[index] with any index NumPy knows: slices, integers, arrays, masks, …, newaxis."""
+    return _getitem(x, plain_index(index))
+
+
+_getitem.defvjp(lambda g, y, x, index: scatter_add(g, index, x.shape))
+
+
+def plain_index(index):
+    """Tensors in an index as arrays; lists as arrays, so that later changes do not matter."""
+    if isinstance(index, tuple):
+        return tuple(plain_index(i) for i in index)
+    if isinstance(index, list):
+        return np.asarray(plain(index)) if index else np.zeros(0, dtype=int)
+    index = plain(index)
+    return index.copy() if isinstance(index, np.ndarray) else index
+
+
+def scatter_add(x, index, shape):
+    """y = 0 in `shape`, then y[index] += x, elements named several times adding up."""
+    return _scatter_add(x, plain_index(index), shape)
+
+
+@primitive
+def _scatter_add(x, index, shape):
+    y = np.zeros(shape, x.dtype)
+    if _names_rows(index):
+        _add_rows(y, index, x)
+    elif _is_basic(index):
+        y[index] = x  # slices name each element once
+    else:
+        np.add.at(y, index, x)
+    return y
+
+
+_scatter_add.defvjp(lambda g, y, x, index, shape: g[index])
+
+
+def _is_basic(index):
+    parts = index if isinstance(index, tuple) else (index,)
+    return not any(isinstance(i, np.ndarray) for i in parts)
+
+
+def _names_rows(index):
+    return isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim > 0
+
+
+def _add_rows(y, ids, rows):
+    """y[ids] += rows, by sorting the ids and summing each run: np.add.at is much slower."""
+    n_features = int(np.prod(y.shape[1:]))
+    ids, rows = ids.reshape(-1), rows.reshape(-1, n_features)  # [E], [E, F]
+    if ids.size == 0:
+        return
+    if n_features == 1:
+        ids = np.where(ids < 0, ids + len(y), ids)
+        y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
+        return
+    ids = np.where(ids < 0, ids + len(y), ids)
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
+    y.reshape(len(y), n_features)[ids[starts]] = np.add.reduceat(rows[order], starts, axis=0)
+
+
+@implements(np.take)
+def take(x, indices, axis=None):
+    """The elements (or slices along `axis`) with the given numbers."""
+    if axis is None:
+        return getitem(np.reshape(x, -1), indices)
+    axis = axis % x.ndim
+    return getitem(x, (slice(None),) * axis + (indices,))
+
+
+@implements(np.take_along_axis)
+def take_along_axis(x, indices, axis=-1):
+    """y[…, i, …] = x[…, indices[…, i, …], …] along `axis`, for example with an argsort."""
+    indices = plain(indices)
+    if axis is None:
+        return getitem(np.reshape(x, -1), indices)
+    axis = axis % x.ndim
+    # every other axis is numbered through, an axis of length 1 in x follows the indices
+    index = list(np.ogrid[tuple(slice(n) for n in np.broadcast_shapes(
+        tuple(1 if i == axis else n for i, n in enumerate(indices.shape)),
+        tuple(1 if i == axis else n for i, n in enumerate(x.shape))))])  # fmt: skip
+    index = [np.where(x.shape[i] == 1, 0, o) for i, o in enumerate(index)]
+    index[axis] = indices
+    return getitem(x, tuple(index))
+
+
+@implements(np.sort)
+def sort(x, axis=-1, *, kind="stable"):
+    """x in ascending order along `axis`; each element takes its gradient along."""
+    if axis is None:
+        x, axis = np.reshape(x, -1), 0
+    return take_along_axis(x, np.argsort(x.data, axis=axis, kind=kind), axis)

@@ -1,0 +1,324 @@
+"""Products of matrices and tensors. Everything is a matmul or an einsum in the end."""
+
+import string
+from functools import lru_cache
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, implements, primitive
+from tinyattn.ops.elementwise import multiply, plain
+from tinyattn.ops.reduce import max as reduce_max
+from tinyattn.ops.reduce import sum as reduce_sum
+
+
+def _t(x):
+    return np.swapaxes(x, -1, -2)
+
+
+@implements(np.matmul)
+@primitive
+def matmul(a, b):
+    """Y = A B over the last two axes;   Ā = Ȳ Bᵀ,  B̄ = Aᵀ Ȳ.  Leading axes are broadcast.
+
+    A vector on the left is a row, on the right a column; its axis is gone from the result.
+    """
+    return np.matmul(a, b)
+
+
+def _matmul_left(g, y, a, b):
+    if a.ndim == 2 and b.ndim == 2:
+        return np.matmul(g, b.T)
+    if b.ndim == 1:  # y = A b: [..., i] from [..., i, k] and [k]
+        return np.expand_dims(g, -1) * b if a.ndim > 1 else g * b
+    if a.ndim == 1:  # y = a B: [..., j] from [k] and [..., k, j]
+        return np.matmul(b, np.expand_dims(g, -1))[..., 0]
+    return np.matmul(g, _t(b))
+
+
+def _matmul_right(g, y, a, b):
+    if a.ndim == 2 and b.ndim == 2:
+        return np.matmul(a.T, g)
+    if a.ndim == 1:
+        return np.expand_dims(a, -1) * np.expand_dims(g, -2) if b.ndim > 1 else g * a
+    if b.ndim == 1:
+        return np.matmul(_t(a), np.expand_dims(g, -1))[..., 0]
+    return np.matmul(_t(a), g)
+
+
+matmul.defvjp(_matmul_left, _matmul_right)
+
+
+@implements(np.dot)
+def dot(a, b):
+    """Vectors: Σ aᵢbᵢ; matrices: A B; else the last axis of a against the last but one of b."""
+    a, b = _tensor(a), _tensor(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return multiply(a, b)
+    if b.ndim <= 2:
+        return matmul(a, b)
+    return tensordot(a, b, (-1, -2))
+
+
+@implements(np.vdot)
+def vdot(a, b):
+    """Σ aᵢbᵢ over all elements."""
+    return dot(np.reshape(_tensor(a), -1), np.reshape(_tensor(b), -1))
+
+
+@implements(np.inner)
+def inner(a, b):
+    """Σ over the last axes of both."""
+    a, b = _tensor(a), _tensor(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return multiply(a, b)
+    return tensordot(a, b, (-1, -1))
+
+
+@implements(np.outer)
+def outer(a, b):
+    """yᵢⱼ = aᵢ bⱼ (flattened)."""
+    return np.reshape(_tensor(a), (-1, 1)) * np.reshape(_tensor(b), (1, -1))
+
+
+@implements(np.tensordot)
+def tensordot(a, b, axes=2):
+    """Sum over pairs of axes: the last n of a with the first n of b, or the two lists given."""
+    a, b = _tensor(a), _tensor(b)
+    if np.isscalar(axes):
+        axes = (range(a.ndim - axes, a.ndim), range(axes))
+    axes_a, axes_b = [[i % x.ndim for i in np.atleast_1d(list(s) if not np.isscalar(s) else s)]
+                      for x, s in ((a, axes[0]), (b, axes[1]))]  # fmt: skip
+    letters = iter(string.ascii_letters)
+    in_a = [next(letters) for _ in range(a.ndim)]
+    in_b = [next(letters) for _ in range(b.ndim)]
+    for i, j in zip(axes_a, axes_b, strict=True):
+        in_b[j] = in_a[i]
+    out = [c for i, c in enumerate(in_a) if i not in axes_a]
+    out += [c for j, c in enumerate(in_b) if j not in axes_b]
+    return einsum(f"{''.join(in_a)},{''.join(in_b)}->{''.join(out)}", a, b)
+
+
+@implements(np.kron)
+def kron(a, b):
+    """Every element of a times all of b, as blocks of a matrix."""
+    a, b = _tensor(a), _tensor(b)
+    if a.ndim != 2 or b.ndim != 2:
+        raise NotImplementedError(f"np.kron of Tensors: two matrices, got {a.shape}, {b.shape}")
+    return np.reshape(
+        einsum("ij,kl->ikjl", a, b), (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
+    )
+
+
+def _tensor(x):
+    return x if isinstance(x, Tensor) else Tensor(x)
+
+
+# ---------------------------------------------------------------- einsum
+
+
+@implements(np.einsum)
+def einsum(subscripts, *operands, optimize=True):
+    """Sum of products by index letters: einsum("bhtd,bhsd->bhts", q, k) is Σ_d q k.
+
+    Letters that the output lacks are summed; "..." stands for leading axes (broadcast); without
+    "->" the output has the letters that occur once, in alphabetical order. Rule: the gradient of
+    one operand is again an einsum, of ȳ with all the others, onto the letters of that operand.
+    """
+    if not isinstance(subscripts, str):
+        raise TypeError(
+            "einsum of Tensors: write the indices as a string, einsum('ij,jk->ik', a, b); "
+            "the form with lists of numbers has no rule"
+        )
+    operands = [_tensor(x) for x in operands]
+    inputs, output = _explicit(subscripts, tuple(x.ndim for x in operands))
+    for i, letters in enumerate(inputs):
+        if len(set(letters)) < len(letters):  # "ii": take the diagonal by a sum over δᵢⱼ
+            operands[i], inputs[i] = _off_diagonal(operands[i], letters, inputs, output)
+    return _einsum(*operands, inputs=tuple(inputs), output=output)
+
+
+@primitive
+def _einsum(*xs, inputs, output):
+    _check_lengths(xs, inputs)
+    return contract(inputs, output, xs)
+
+
+@_einsum.defvjp_joint
+def _einsum_rule(g, y, *xs, inputs, output):
+    gradients = []
+    for i, x in enumerate(xs):
+        others = [z for j, z in enumerate(xs) if j != i]
+        letters = [s for j, s in enumerate(inputs) if j != i]
+        # a letter that only this operand has was summed over: its gradient is constant there
+        alone = [c for c in inputs[i] if c not in output and not any(c in s for s in letters)]
+        ones = np.ones([x.shape[inputs[i].index(c)] for c in alone], x.dtype)
+        terms = ",".join([output, *letters, "".join(alone)])
+        gradients.append(np.einsum(f"{terms}->{inputs[i]}", g, *others, ones))
+    return gradients
+
+
+def _explicit(subscripts, ndims):
+    """Input and output letters without spaces, dots and implied parts; checked."""
+    text = subscripts.replace(" ", "")
+    left, arrow, output = text.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(ndims):
+        raise ValueError(
+            f"einsum: {subscripts!r} names {len(inputs)} operands, but {len(ndims)} were given"
+        )
+    free = [c for c in reversed(string.ascii_letters) if c not in text]
+    n_dots = [n - len(s.replace("...", "")) for s, n in zip(inputs, ndims, strict=True)]
+    for s, n, extra in zip(inputs, ndims, n_dots, strict=True):
+        if extra < 0 or (extra > 0 and "..." not in s):
+            raise ValueError(f"einsum: {s!r} in {subscripts!r} does not fit an operand of {n} axes")
+    dots = "".join(
+        free[: max([n for s, n in zip(inputs, n_dots, strict=True) if "..." in s] or [0])]
+    )
+    inputs = [s.replace("...", dots[len(dots) - n :]) for s, n in zip(inputs, n_dots, strict=True)]
+    if not arrow:
+        once = [c for c in sorted(set(left) - set(".,")) if left.count(c) == 1]
+        output = "..." * ("..." in left) + "".join(once)
+    output = output.replace("...", dots)
+    letters = set("".join(inputs))
+    if not all(c.isalpha() and c.isascii() for c in letters) or not set(output) <= letters:
+        raise ValueError(f"einsum: {subscripts!r} is not understood; expected e.g. 'ij,jk->ik'")
+    if len(set(output)) < len(output):
+        raise ValueError(f"einsum: an output letter of {subscripts!r} is repeated")
+    return inputs, output
+
+
+def _off_diagonal(x, letters, inputs, output):
+    """'iij' as 'ikj' times δᵢₖ, so that no operand repeats a letter."""
+    used = set("".join(inputs) + output)
+    letters = list(letters)
+    for n, c in enumerate(letters):
+        if c in letters[:n]:
+            i = letters.index(c)
+            if x.shape[i] != x.shape[n]:
+                raise ValueError(f"einsum: index {c} has lengths {x.shape[i]} and {x.shape[n]}")
+            letters[n] = next(k for k in string.ascii_letters if k not in used)
+            used.add(letters[n])
+            delta = np.eye(x.shape[i], dtype=x.dtype).reshape(
+                [x.shape[i] if m in (i, n) else 1 for m in range(x.ndim)]
+            )
+            x = x * delta
+    return x, "".join(letters)
+
+
+def _check_lengths(xs, inputs):
+    lengths = {}
+    for x, s in zip(xs, inputs, strict=True):
+        for c, n in zip(s, x.shape, strict=True):
+            if lengths.setdefault(c, n) != n and 1 not in (lengths[c], n):
+                raise ValueError(f"einsum: index {c} has lengths {lengths[c]} and {n}")
+            lengths[c] = n if lengths[c] == 1 else lengths[c]
+
+
+def contract(inputs, output, xs):
+    """einsum of plain arrays, two operands at a time as matrix products (BLAS)."""
+    inputs, xs = list(inputs), list(xs)
+    for pair in _order(tuple(inputs), output, tuple(x.shape for x in xs)):
+        if len(pair) == 1:
+            break
+        j, i = sorted(pair, reverse=True)
+        b, a, in_b, in_a = xs.pop(j), xs.pop(i), inputs.pop(j), inputs.pop(i)
+        rest = set("".join(inputs)) | set(output)
+        keep = [c for c in dict.fromkeys(in_a + in_b) if c in rest]
+        target = output if not inputs else "".join(keep)
+        xs.append(_contract_two(in_a, in_b, target, a, b))
+        inputs.append(target)
+    return xs[0] if inputs[0] == output else np.einsum(f"{inputs[0]}->{output}", xs[0])
+
+
+@lru_cache(maxsize=4096)
+def _order(inputs, output, shapes):
+    if len(inputs) <= 2:
+        return [tuple(range(len(inputs)))]
+    dummies = [np.broadcast_to(np.float32(0), s) for s in shapes]
+    return np.einsum_path(f"{','.join(inputs)}->{output}", *dummies, optimize="greedy")[0][1:]
+
+
+def _contract_two(in_a, in_b, output, a, b):
+    """One pair as a batched matmul: [batch, rows, inner] @ [batch, inner, columns]."""
+    lengths = {}
+    for c, n in [*zip(in_a, a.shape, strict=True), *zip(in_b, b.shape, strict=True)]:
+        if lengths.setdefault(c, n) != n:  # an axis of length 1 is broadcast: leave it to NumPy
+            return np.einsum(f"{in_a},{in_b}->{output}", a, b)
+    a, in_a = _sum_out(a, in_a, in_b, output)
+    b, in_b = _sum_out(b, in_b, in_a, output)
+    batch = [c for c in output if c in in_a and c in in_b]
+    rows = [c for c in output if c in in_a and c not in in_b]
+    columns = [c for c in output if c in in_b and c not in in_a]
+    inner = [c for c in in_a if c in in_b and c not in output]
+
+    def laid_out(x, letters, *groups):
+        x = x.transpose([letters.index(c) for group in groups for c in group])
+        sizes = [[lengths[c] for c in group] for group in groups]
+        return x.reshape(sizes[0] + [int(np.prod(s, dtype=np.int64)) for s in sizes[1:]])
+
+    y = laid_out(a, in_a, batch, rows, inner) @ laid_out(b, in_b, batch, inner, columns)
+    letters = [*batch, *rows, *columns]
+    y = y.reshape([lengths[c] for c in letters])
+    return y.transpose([letters.index(c) for c in output])
+
+
+def _sum_out(x, letters, others, output):
+    alone = [i for i, c in enumerate(letters) if c not in others and c not in output]
+    if alone:
+        x = x.sum(axis=tuple(alone))
+    return x, "".join(c for i, c in enumerate(letters) if i not in alone)
+
+
+# ---------------------------------------------------------------- matrices as wholes
+
+
+@implements(np.linalg.norm)
+def norm(x, ord=None, axis=None, keepdims=False):
+    """√Σx² (of a vector, or of all elements); ord = 1, 2, inf or p for vectors.
+
+    At the zero vector the norm has a kink: the gradient is 0 there, not nan.
+    """
+    if (ord == 2 and axis is None and x.ndim == 2) or (isinstance(axis, tuple) and ord is not None):
+        raise NotImplementedError(f"np.linalg.norm of Tensors: no rule for the matrix norm {ord!r}")
+    if isinstance(ord, str) and ord != "fro":
+        raise NotImplementedError(f"np.linalg.norm of Tensors: no rule for ord={ord!r}")
+    if ord in (None, 2, "fro"):
+        return np.sqrt(_guarded(reduce_sum(x * x, axis, keepdims)))
+    if axis is None and x.ndim != 1:
+        raise NotImplementedError(f"np.linalg.norm of Tensors: ord={ord} needs a vector or axis=")
+    if ord == np.inf:
+        return reduce_max(np.absolute(x), axis, keepdims)
+    if ord == 1:
+        return reduce_sum(np.absolute(x), axis, keepdims)
+    return reduce_sum(np.absolute(x) ** ord, axis, keepdims) ** (1 / ord)
+
+
+def _guarded(s):
+    """s, cut off from the graph where it is 0: there √s has an infinite slope, 0·inf = nan."""
+    return np.where(plain(s) == 0, 0, s)
+
+
+@implements(np.linalg.inv)
+@primitive
+def inv(x):
+    """Y = X⁻¹;   X̄ = -Yᵀ Ȳ Yᵀ."""
+    return np.linalg.inv(x)
+
+
+inv.defvjp(lambda g, y, x: -(_t(y) @ g @ _t(y)))
+
+
+@implements(np.linalg.det)
+@primitive
+def det(x):
+    """y = det X of an invertible matrix;   X̄ = ȳ y X⁻ᵀ."""
+    return np.linalg.det(x)
+
+
+det.defvjp(lambda g, y, x: np.expand_dims(g * y, (-1, -2)) * _t(np.linalg.inv(x)))
+
+
+@implements(np.linalg.solve)
+def solve(a, b):
+    """The x with A x = b (through A⁻¹, which is enough for homework sizes)."""
+    return matmul(inv(_tensor(a)), b)

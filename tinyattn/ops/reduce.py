@@ -1,0 +1,228 @@
+"""Operations that reduce axes: sums, means, extremes, products, and their running versions.
+
+`axis` is None (all axes), a number or a tuple, as in NumPy; `keepdims` leaves reduced axes in
+with length 1. A rule first gives the gradient the reduced axes back (`restore`).
+"""
+
+import numpy as np
+
+from tinyattn.autograd import implements, primitive
+from tinyattn.ops.elementwise import plain, without_gradient
+
+
+def restore(g, x, axis, keepdims):
+    """Give g the axes back that a reduction over `axis` took away: shape of x, with ones."""
+    if keepdims:
+        return g
+    if axis is None:
+        return np.reshape(g, (1,) * x.ndim)
+    return np.expand_dims(g, axes_of(x, axis))
+
+
+def axes_of(x, axis):
+    """`axis` as a tuple of non-negative numbers."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    return np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
+
+
+def count_of(x, axis):
+    """How many elements are reduced to one."""
+    return int(np.prod([x.shape[i] for i in axes_of(x, axis)], dtype=np.int64))
+
+
+@primitive
+def sum(x, axis=None, keepdims=False):
+    """y = Σ x;   x̄ᵢ = ȳ for every summand."""
+    return np.sum(x, axis=axis, keepdims=keepdims)
+
+
+sum.defvjp(
+    lambda g, y, x, axis=None, keepdims=False: np.broadcast_to(
+        restore(g, x, axis, keepdims), x.shape
+    )
+)
+
+
+@primitive
+def mean(x, axis=None, keepdims=False):
+    """y = Σ x / n;   x̄ᵢ = ȳ / n."""
+    return np.mean(x, axis=axis, keepdims=keepdims)
+
+
+mean.defvjp(
+    lambda g, y, x, axis=None, keepdims=False: np.broadcast_to(
+        restore(g, x, axis, keepdims) / count_of(x, axis), x.shape
+    )
+)
+
+
+def _is_extreme(g, y, x, axis=None, keepdims=False):
+    """Tied extremes share: ȳ is divided by their number, so what they receive sums to it."""
+    chosen = plain(x) == plain(restore(y, x, axis, keepdims))
+    share = chosen / chosen.sum(axis=axis, keepdims=True, dtype=x.dtype)
+    return restore(g, x, axis, keepdims) * share
+
+
+@primitive
+def max(x, axis=None, keepdims=False):
+    """y = max x;   x̄ᵢ = ȳ at the maximum, 0 elsewhere; tied maxima share equally."""
+    return np.max(x, axis=axis, keepdims=keepdims)
+
+
+max.defvjp(_is_extreme)
+
+
+@primitive
+def min(x, axis=None, keepdims=False):
+    """y = min x;   x̄ᵢ = ȳ at the minimum, 0 elsewhere; tied minima share equally."""
+    return np.min(x, axis=axis, keepdims=keepdims)
+
+
+min.defvjp(_is_extreme)
+
+
+@primitive
+def prod(x, axis=None, keepdims=False):
+    """y = Π x;   x̄ᵢ = ȳ Π_{j≠i} xⱼ, which is right with zeros too (y / xᵢ is not)."""
+    return np.prod(x, axis=axis, keepdims=keepdims)
+
+
+def _prod_rule(g, y, x, axis=None, keepdims=False):
+    axes = axes_of(x, axis)
+    kept = [i for i in range(x.ndim) if i not in axes]
+    order = [*kept, *axes]
+    rows = np.transpose(x, order)  # the reduced axes last, then as one
+    shape = rows.shape
+    rows = np.reshape(rows, (*shape[: len(kept)], count_of(x, axis)))
+    others = products_of_others(rows)
+    others = np.transpose(np.reshape(others, shape), [order.index(i) for i in range(x.ndim)])
+    return restore(g, x, axis, keepdims) * others
+
+
+prod.defvjp(_prod_rule)
+
+
+def products_of_others(rows):
+    """For each element the product of all others in its row, without a division. [..., n]"""
+    before = np.roll(rows, 1, axis=-1)
+    first = np.arange(rows.shape[-1]) == 0
+    before = np.cumprod(np.where(first, 1, before), axis=-1)  # Π of all to the left
+    after = np.flip(np.where(first, 1, np.roll(np.flip(rows, -1), 1, axis=-1)), -1)
+    after = np.flip(np.cumprod(np.flip(after, -1), axis=-1), -1)  # Π of all to the right
+    return before * after
+
+
+@primitive
+def cumsum(x, axis=None):
+    """yᵢ = Σ_{j≤i} xⱼ;   x̄ⱼ = Σ_{i≥j} ȳᵢ."""
+    return np.cumsum(x, axis=axis)
+
+
+def _cumsum_rule(g, y, x, axis=None):
+    if axis is None:  # y is flat then
+        return np.reshape(np.flip(np.cumsum(np.flip(g))), x.shape)
+    return np.flip(np.cumsum(np.flip(g, axis), axis=axis), axis)
+
+
+cumsum.defvjp(_cumsum_rule)
+
+
+@primitive
+def cumprod(x, axis=None):
+    """yᵢ = Π_{j≤i} xⱼ;   x̄ⱼ = Σ_{i≥j} ȳᵢ Π_{k≤i, k≠j} xₖ, right with zeros too."""
+    return np.cumprod(x, axis=axis)
+
+
+def _cumprod_rule(g, y, x, axis=None):
+    if axis is None:
+        return np.reshape(_cumprod_rule(g, y, np.reshape(x, -1), 0), x.shape)
+    rows, g = np.moveaxis(x, axis, -1), np.moveaxis(g, axis, -1)
+    n = rows.shape[-1]
+    # [..., i, k]: row i of the triangle holds x₀ … xᵢ and ones behind; all n² are needed, since
+    # the short form Σ ȳᵢyᵢ / xⱼ divides by zero
+    lower = np.tril(np.ones((n, n), bool))
+    triangle = np.where(lower, np.expand_dims(rows, -2), 1)
+    others = np.where(lower, products_of_others(triangle), 0)
+    return np.moveaxis(np.sum(np.expand_dims(g, -1) * others, axis=-2), -1, axis)
+
+
+cumprod.defvjp(_cumprod_rule)
+
+
+@primitive
+def trace(x):
+    """y = Σᵢ xᵢᵢ for a matrix;   X̄ = ȳ 1."""
+    return np.trace(x)
+
+
+def var(x, axis=None, keepdims=False, ddof=0):
+    """y = Σ (x - x̄)² / (n - ddof), x̄ being the mean; ddof = 1 for the unbiased estimate."""
+    centred = x - mean(x, axis, True)
+    total = sum(centred * centred, axis, keepdims)
+    return total / (count_of(x, axis) - ddof)
+
+
+def std(x, axis=None, keepdims=False, ddof=0):
+    """y = √var(x). The slope at zero spread is infinite; add a small number under the root."""
+    return np.sqrt(var(x, axis, keepdims, ddof))
+
+
+def _like_numpy(function):
+    # In NumPy's own signatures the third positional argument is a dtype or an output array
+    def reduce(a, axis=None, *, keepdims=False, **options):
+        return function(a, axis, keepdims, **options)
+
+    reduce.__name__ = function.__name__
+    return reduce
+
+
+for _numpy, _ours in [
+    (np.sum, sum), (np.mean, mean), (np.max, max), (np.min, min), (np.prod, prod), (np.var, var),
+    (np.std, std),
+]:  # fmt: skip
+    implements(_numpy)(_like_numpy(_ours))
+
+
+@implements(np.trace)
+def _np_trace(a):
+    if a.ndim != 2:
+        raise NotImplementedError(f"np.trace of Tensors: expected a matrix, got shape {a.shape}")
+    return trace(a)
+
+
+trace.defvjp(lambda g, y, x: g * np.eye(*x.shape, dtype=x.dtype))
+
+
+@implements(np.cumsum)
+def _np_cumsum(a, axis=None):
+    return cumsum(a, axis=axis)
+
+
+@implements(np.cumprod)
+def _np_cumprod(a, axis=None):
+    return cumprod(a, axis=axis)
+
+
+@implements(np.ptp)
+def ptp(a, axis=None, *, keepdims=False):
+    """y = max x - min x."""
+    return max(a, axis, keepdims) - min(a, axis, keepdims)
+
+
+@implements(np.average)
+def average(a, axis=None, weights=None):
+    """y = Σ w x / Σ w."""
+    if weights is None:
+        return mean(a, axis)
+    if np.shape(weights) != a.shape:
+        raise NotImplementedError(
+            f"np.average of Tensors: weights have shape {np.shape(weights)}, expected {a.shape}"
+        )
+    return sum(a * weights, axis) / np.sum(weights, axis=axis)
+
+
+without_gradient(
+    np.argmax, np.argmin, np.argsort, np.count_nonzero, np.nonzero, np.argwhere, np.unique,
+    np.searchsorted, np.bincount, np.lexsort,
+)  # fmt: skip

@@ -1,0 +1,370 @@
+"""Operations that move elements without changing them; each rule moves the gradient back."""
+
+import builtins
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, implements, primitive
+from tinyattn.ops.elementwise import where
+from tinyattn.ops.index import getitem, scatter_add
+from tinyattn.ops.reduce import axes_of
+
+# ---------------------------------------------------------------- another shape, another order
+
+
+@implements(np.reshape)
+@primitive
+def reshape(x, shape):
+    """The same elements in reading order in another shape (-1: whatever is left)."""
+    return np.reshape(x, shape)
+
+
+reshape.defvjp(lambda g, y, x, shape: np.reshape(g, x.shape))
+
+
+@implements(np.ravel)
+def ravel(x):
+    """All elements in reading order as one axis."""
+    return reshape(x, -1)
+
+
+@implements(np.transpose, np.permute_dims)
+@primitive
+def transpose(x, axes=None):
+    """y[i, j, …] = x with its axes in the order `axes` (reversed if None)."""
+    return np.transpose(x, axes)
+
+
+transpose.defvjp(
+    lambda g, y, x, axes=None: np.transpose(
+        g, None if axes is None else np.argsort(axes_of(x, axes))
+    )
+)
+
+
+@implements(np.swapaxes)
+@primitive
+def swapaxes(x, axis1, axis2):
+    """x with two axes exchanged."""
+    return np.swapaxes(x, axis1, axis2)
+
+
+swapaxes.defvjp(lambda g, y, x, axis1, axis2: np.swapaxes(g, axis1, axis2))
+
+
+@implements(np.moveaxis)
+@primitive
+def moveaxis(x, source, destination):
+    """x with axes moved to new places; the others keep their order."""
+    return np.moveaxis(x, source, destination)
+
+
+moveaxis.defvjp(lambda g, y, x, source, destination: np.moveaxis(g, destination, source))
+
+
+@implements(np.expand_dims)
+@primitive
+def expand_dims(x, axis):
+    """x with an axis of length 1 put in at `axis`."""
+    return np.expand_dims(x, axis)
+
+
+expand_dims.defvjp(lambda g, y, x, axis: np.reshape(g, x.shape))
+
+
+@implements(np.squeeze)
+@primitive
+def squeeze(x, axis=None):
+    """x without its axes of length 1 (all, or those named)."""
+    return np.squeeze(x, axis)
+
+
+squeeze.defvjp(lambda g, y, x, axis=None: np.reshape(g, x.shape))
+
+
+@implements(np.broadcast_to)
+@primitive
+def broadcast_to(x, shape):
+    """x repeated along axes of length 1 and new leading axes, without a copy."""
+    return np.broadcast_to(x, shape)
+
+
+broadcast_to.defvjp(lambda g, y, x, shape: g)  # the engine sums over the copies
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*xs):
+    """All arrays in their common shape."""
+    shape = np.broadcast_shapes(*[np.shape(x) for x in xs])
+    return tuple(broadcast_to(x, shape) for x in xs)
+
+
+@implements(np.flip)
+@primitive
+def flip(x, axis=None):
+    """x in reverse order along `axis` (all axes if None)."""
+    return np.flip(x, axis)
+
+
+flip.defvjp(lambda g, y, x, axis=None: np.flip(g, axis))
+
+
+@implements(np.roll)
+@primitive
+def roll(x, shift, axis=None):
+    """yᵢ = x₍ᵢ₋ₛ₎, what falls off one end comes in at the other."""
+    return np.roll(x, shift, axis)
+
+
+roll.defvjp(lambda g, y, x, shift, axis=None: np.roll(g, np.negative(shift), axis))
+
+
+@implements(np.astype)
+@primitive
+def astype(x, dtype):
+    """The same numbers in another dtype; the engine brings the gradient back to that of x."""
+    return np.astype(x, dtype)
+
+
+astype.defvjp(lambda g, y, x, dtype: g)
+
+
+@implements(np.copy)
+@primitive
+def copy(x):
+    """The same values in memory of their own."""
+    return np.array(x)
+
+
+copy.defvjp(lambda g, y, x: g)
+
+
+# ---------------------------------------------------------------- joining and cutting
+
+
+@primitive
+def _concatenate(*xs, axis=0):
+    return np.concatenate(xs, axis)
+
+
+@_concatenate.defvjp_joint
+def _concatenate_rule(g, y, *xs, axis=0):
+    ends = np.cumsum([x.shape[axis] for x in xs])
+    return [_slice(g, axis, end - x.shape[axis], end) for x, end in zip(xs, ends, strict=True)]
+
+
+def _slice(x, axis, start, stop):
+    return getitem(x, (slice(None),) * (axis % x.ndim) + (slice(int(start), int(stop)),))
+
+
+@implements(np.concatenate, np.concat)
+def concatenate(xs, axis=0):
+    """Arrays one behind the other along `axis`; each gets its piece of ȳ."""
+    if axis is None:
+        xs, axis = [np.ravel(x) for x in xs], 0
+    return _concatenate(*xs, axis=axis)
+
+
+@implements(np.stack)
+def stack(xs, axis=0):
+    """Arrays of one shape side by side along a new axis."""
+    return concatenate([expand_dims(x, axis) for x in _all_tensors(xs)], axis)
+
+
+def _all_tensors(xs):
+    return [x if isinstance(x, Tensor) else Tensor(x) for x in xs]
+
+
+@implements(np.hstack)
+def hstack(xs):
+    """Vectors one behind the other, matrices side by side."""
+    xs = [atleast_1d(x) for x in _all_tensors(xs)]
+    return concatenate(xs, axis=0 if xs[0].ndim == 1 else 1)
+
+
+@implements(np.vstack)
+def vstack(xs):
+    """Rows under each other."""
+    return concatenate([atleast_2d(x) for x in _all_tensors(xs)], axis=0)
+
+
+@implements(np.column_stack)
+def column_stack(xs):
+    """Vectors as the columns of a matrix."""
+    xs = [expand_dims(x, 1) if x.ndim == 1 else x for x in _all_tensors(xs)]
+    return concatenate(xs, axis=1)
+
+
+@implements(np.append)
+def append(x, values, axis=None):
+    """x with values behind it along `axis` (both as one axis if None)."""
+    return concatenate(_all_tensors([x, values]), axis)
+
+
+@implements(np.atleast_1d)
+def atleast_1d(x):
+    """A number as a vector of one."""
+    return reshape(x, 1) if x.ndim == 0 else x
+
+
+@implements(np.atleast_2d)
+def atleast_2d(x):
+    """A vector as a matrix of one row."""
+    return reshape(x, (1, -1)) if x.ndim < 2 else x
+
+
+@implements(np.array_split)
+def array_split(x, indices_or_sections, axis=0):
+    """A list of pieces along `axis`: cut into n nearly equal ones, or at the given indices."""
+    pieces = np.array_split(np.arange(x.shape[axis]), indices_or_sections)
+    starts = np.cumsum([0] + [len(p) for p in pieces])
+    if not np.isscalar(indices_or_sections):  # pieces may be empty or overlap the end
+        bounds = [0, *indices_or_sections, x.shape[axis]]
+        return [_slice(x, axis, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [_slice(x, axis, a, b) for a, b in zip(starts, starts[1:], strict=False)]
+
+
+@implements(np.split)
+def split(x, indices_or_sections, axis=0):
+    """Like array_split, but a number of pieces must divide the length."""
+    n = indices_or_sections
+    if np.isscalar(n) and x.shape[axis] % n:
+        raise ValueError(f"split: axis {axis} has length {x.shape[axis]}, no multiple of {n}")
+    return array_split(x, n, axis)
+
+
+@implements(np.hsplit)
+def hsplit(x, indices_or_sections):
+    """split along columns (along the only axis of a vector)."""
+    return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
+
+
+@implements(np.vsplit)
+def vsplit(x, indices_or_sections):
+    """split along rows."""
+    return split(x, indices_or_sections, 0)
+
+
+# ---------------------------------------------------------------- repeating and padding
+
+
+@implements(np.repeat)
+@primitive
+def repeat(x, repeats, axis=None):
+    """Each element `repeats` times in a row (a number, or one for each element)."""
+    return np.repeat(x, repeats, axis)
+
+
+def _repeat_rule(g, y, x, repeats, axis=None):
+    n = x.size if axis is None else x.shape[axis]
+    source = np.repeat(np.arange(n), repeats)  # where each element of y came from
+    columns = np.moveaxis(g, 0 if axis is None else axis, 0)
+    total = np.zeros((n, *columns.shape[1:]), x.dtype)
+    total = scatter_add(columns, source, total.shape)
+    return np.reshape(total, x.shape) if axis is None else np.moveaxis(total, 0, axis)
+
+
+repeat.defvjp(_repeat_rule)
+
+
+@implements(np.tile)
+def tile(x, reps):
+    """x as a tile, laid `reps` times along each axis."""
+    reps = (reps,) if np.isscalar(reps) else tuple(reps)
+    n = builtins.max(len(reps), x.ndim)
+    reps, shape = (1,) * (n - len(reps)) + reps, (1,) * (n - x.ndim) + x.shape
+    x = reshape(x, tuple(v for length in shape for v in (1, length)))
+    x = broadcast_to(
+        x, tuple(v for r, length in zip(reps, shape, strict=True) for v in (r, length))
+    )
+    return reshape(x, tuple(r * length for r, length in zip(reps, shape, strict=True)))
+
+
+@primitive
+def _pad_constant(x, widths, value):
+    return np.pad(x, widths, constant_values=value)
+
+
+_pad_constant.defvjp(
+    lambda g, y, x, widths, value: g[
+        tuple(slice(a, a + n) for (a, _), n in zip(widths, x.shape, strict=True))
+    ]
+)
+
+
+@implements(np.pad)
+def pad(x, pad_width, mode="constant", constant_values=0):
+    """x with a frame of a constant; pad_width as in NumPy: n, (before, after), or one for each."""
+    if mode != "constant" or not np.isscalar(constant_values):
+        raise NotImplementedError(
+            f"np.pad of Tensors: only mode='constant' with one value, got mode={mode!r}"
+        )
+    widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
+    return _pad_constant(x, widths, constant_values)
+
+
+# ---------------------------------------------------------------- triangles and diagonals
+
+
+@implements(np.tril)
+def tril(x, k=0):
+    """The lower triangle; zero above the k-th diagonal."""
+    return where(np.tri(*x.shape[-2:], k, dtype=bool), x, 0)
+
+
+@implements(np.triu)
+def triu(x, k=0):
+    """The upper triangle; zero below the k-th diagonal."""
+    return where(np.tri(*x.shape[-2:], k - 1, dtype=bool), 0, x)
+
+
+@implements(np.diagonal)
+def diagonal(x, offset=0, axis1=0, axis2=1):
+    """The elements x[i, i + offset] of the two axes, as the last axis."""
+    x = np.moveaxis(x, (axis1, axis2), (-2, -1))
+    n, m = x.shape[-2:]
+    i = np.arange(
+        builtins.max(0, builtins.min(n + builtins.min(offset, 0), m - builtins.max(offset, 0)))
+    )
+    return x[..., i - builtins.min(offset, 0), i + builtins.max(offset, 0)]
+
+
+@implements(np.diag)
+def diag(x, k=0):
+    """Of a matrix its k-th diagonal; of a vector the matrix that has it there."""
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ValueError(f"diag: expected a vector or a matrix, got shape {x.shape}")
+    n = x.shape[0] + abs(k)
+    i = np.arange(x.shape[0])
+    return scatter_add(x, (i - builtins.min(k, 0), i + builtins.max(k, 0)), (n, n))
+
+
+@implements(np.rot90)
+def rot90(x, k=1):
+    """A matrix turned by k quarter turns to the left."""
+    for _ in range(k % 4):
+        x = flip(swapaxes(x, 0, 1), 0)
+    return x
+
+
+@implements(np.fliplr)
+def fliplr(x):
+    """x with its columns in reverse order."""
+    return flip(x, 1)
+
+
+@implements(np.flipud)
+def flipud(x):
+    """x with its rows in reverse order."""
+    return flip(x, 0)
+
+
+@implements(np.diff)
+def diff(x, n=1, axis=-1):
+    """yᵢ = xᵢ₊₁ - xᵢ, n times."""
+    for _ in range(n):
+        length = x.shape[axis]
+        x = _slice(x, axis, 1, length) - _slice(x, axis, 0, length - 1)
+    return x

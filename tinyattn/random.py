@@ -1,0 +1,25 @@
+"""The default generator of random numbers, used where no `rng=` is passed."""
+
+import numpy as np
+
+_default = np.random.default_rng()
+
+
+def seed(n):
+    """Start the default generator anew: the same n gives the same numbers."""
+    global _default
+    _default = np.random.default_rng(n)
+
+
+def generator(rng=None):
+    """`rng` itself (a numpy.random.Generator), a new one from an integer, or the default one."""
+    if rng is None:
+        return _default
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, int | np.integer):
+        return np.random.default_rng(rng)
+    raise TypeError(
+        f"rng: expected a numpy.random.Generator or an integer, got {type(rng).__name__}; "
+        f"make one with np.random.default_rng(0)"
+    )
