@@ -18,7 +18,7 @@ LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
 @primitive
 def add(a, b):
     """y = a + b;   ā = ȳ,  b̄ = ȳ."""
-    return np.add(a, b)
+    return a + b
 
 
 add.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: g)
@@ -28,7 +28,7 @@ add.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: g)
 @primitive
 def subtract(a, b):
     """y = a - b;   ā = ȳ,  b̄ = -ȳ."""
-    return np.subtract(a, b)
+    return a - b
 
 
 subtract.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: -g)
@@ -38,7 +38,7 @@ subtract.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: -g)
 @primitive
 def multiply(a, b):
     """y = a b;   ā = ȳ b,  b̄ = ȳ a."""
-    return np.multiply(a, b)
+    return a * b
 
 
 multiply.defvjp(lambda g, y, a, b: g * b, lambda g, y, a, b: g * a)
@@ -48,7 +48,7 @@ multiply.defvjp(lambda g, y, a, b: g * b, lambda g, y, a, b: g * a)
 @primitive
 def divide(a, b):
     """y = a / b;   ā = ȳ / b,  b̄ = -ȳ y / b."""
-    return np.divide(a, b)
+    return a / b
 
 
 divide.defvjp(lambda g, y, a, b: g / b, lambda g, y, a, b: -g * y / b)

@@ -1,0 +1,131 @@
+"""What the engine puts right by itself, and what it refuses and in which words."""
+
+import numpy as np
+
+DEFAULT_DTYPE = np.dtype(np.float32)  # of Python numbers and lists; arrays keep theirs
+FLOAT64 = np.dtype(np.float64)
+
+LOST = (
+    "a Tensor that requires a gradient does not turn into a plain array by itself, because the "
+    "gradient would be lost: say .numpy() (the plain array) or .detach()"
+)
+NO_GRAPH = (
+    "backward: this tensor does not depend on anything that requires a gradient. Was "
+    "requires_grad=True forgotten, or was it computed under no_grad() or from plain arrays "
+    "(.data, .numpy(), .detach())?"
+)
+FREED = (
+    "backward: this graph was already used and forgotten by an earlier backward(). Compute the "
+    "result again, or add the losses up and call backward() once"
+)
+
+
+def written(name):
+    """The message for an array that changed between its use in an operation and backward."""
+    return (
+        f"backward: an input or the result of {name} was written to after it was used, so its "
+        f"derivative would be wrong. Write into a copy instead (np.copy), or after backward"
+    )
+
+
+def missing_rule(name, i):
+    """A rule that says that there is none."""
+
+    def missing(*_, **__):
+        raise TypeError(
+            f"backward: {name} has no derivative rule for its input {i}: add one with "
+            f"{name}.defvjp(...), or .detach() that input if no gradient is wanted"
+        )
+
+    return missing
+
+
+def no_numpy_rule(function):
+    """The error for a NumPy function that nobody has taught to record a graph."""
+    module = getattr(function, "__module__", None) or "numpy"
+    name = f"{module}.{function.__name__}".replace("numpy", "np", 1)
+    return TypeError(
+        f"{name} has no derivative rule for Tensors. Without gradient: {name}(x.numpy()). With "
+        f"one: write it with functions that have a rule, or as a new operation (@ta.primitive, "
+        f"then .defvjp)"
+    )
+
+
+def array_of(data, dtype=None):
+    """A fresh array; Python numbers and lists of them become the default float type."""
+    array = np.array(data, dtype=dtype)
+    if array.dtype.kind not in "fiubc":
+        raise TypeError(
+            f"Tensor: expected numbers or booleans, got {array.dtype} from a "
+            f"{type(data).__name__}; all rows of a list must have the same length"
+        )
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    if dtype is None and not hasattr(data, "dtype") and array.dtype.kind in "fiu":
+        array = array.astype(DEFAULT_DTYPE)
+    return array
+
+
+def differentiable(dtype):
+    """Raise unless numbers of this dtype can have a gradient."""
+    if dtype.kind != "f":
+        raise TypeError(
+            f"Tensor: only floating-point data can require a gradient, got {dtype}; convert it "
+            f"first, for example with .astype(np.float32)"
+        )
+
+
+def settle(name, y, arrays):
+    """The output of an operation as an array; float64 only if an operand array was.
+
+    NumPy makes float64 of float32 with int64, and of float32 with np.float64(2); here the first
+    operand decides, as with a Python number.
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "fiubc":
+        raise TypeError(f"{name}: expected a result of numbers, got {y.dtype}")
+    if y.dtype is FLOAT64 and not any(
+        a is FLOAT64 or (isinstance(a, np.ndarray) and a.dtype is FLOAT64) for a in arrays
+    ):
+        y = y.astype(DEFAULT_DTYPE)
+    return y
+
+
+def fit(d, a, name):
+    """The gradient d that a rule of `name` returned, in the shape and dtype of the input a.
+
+    Where NumPy broadcast the input every copy contributed, so the gradient is the sum over them.
+    """
+    if d is None:
+        raise ValueError(f"backward: a rule of {name} returned None; is `return` missing?")
+    d = d if hasattr(d, "requires_grad") else np.asarray(d)
+    if d.dtype.kind not in "fiub":
+        raise TypeError(f"backward: a rule of {name} returned {d.dtype}, expected real numbers")
+    if d.shape != a.shape:
+        extra = d.ndim - a.ndim
+        if extra < 0 or any(n not in (1, m) for n, m in zip(a.shape, d.shape[extra:], strict=True)):
+            raise ValueError(
+                f"backward: a rule of {name} returned shape {d.shape} for an input of shape "
+                f"{a.shape}; a gradient has the shape of its input (broadcast axes may be left in)"
+            )
+        copies = tuple(i for i, n in enumerate((1,) * extra + a.shape) if n == 1)
+        d = d.sum(axis=copies, keepdims=True).reshape(a.shape)
+    return d if d.dtype == a.dtype else d.astype(a.dtype)
+
+
+def seed(root, gradient):
+    """dL/d(root), in the shape and dtype of root; 1 for a single number."""
+    if gradient is None:
+        if root.size != 1:
+            raise RuntimeError(
+                f"backward: only a single number has a gradient by itself, this tensor has shape "
+                f"{root.shape}. Reduce it (sum, mean), or pass gradient= of that shape"
+            )
+        return np.ones(root.shape, root.dtype)
+    if not hasattr(gradient, "requires_grad"):
+        gradient = np.asarray(gradient, root.dtype)
+    if gradient.shape != root.shape:
+        raise ValueError(
+            f"backward: gradient has shape {gradient.shape}, but the tensor has {root.shape}"
+        )
+    return gradient
