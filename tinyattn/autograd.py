@@ -316,7 +316,7 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
     if targets is not None:
         needed = _leading_to(targets, nodes)
         nodes = [t for t in nodes if t in needed and t not in targets]
-    grads, owned = {root: seed}, set()
+    grads, owned, forget = {root: seed}, set(), not (create_graph or keep)
     with recording(create_graph):
         for t in nodes:
             g = grads.pop(t)
@@ -325,9 +325,8 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
             if create_graph:
                 y = t
                 arrays = [x if a is None else a for a, x in zip(parents, arrays, strict=True)]
-            # one rule per input, or one for all whose answers then stand in place of the rules
             rules, joint = op.rules, op.joint
-            if joint is not None:
+            if joint is not None:  # one rule for all: its answers stand in place of the rules
                 rules = joint(g, y, *arrays, **(kwargs or {}))
             for a, rule in zip(parents, rules):  # noqa: B905 - trailing options have no rule
                 if a not in needed:
@@ -343,16 +342,16 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                     d = guards.fit(d, x, op.name)
                     if isinstance(d, Tensor) != create_graph:
                         d = Tensor(d) if create_graph else d._data
-                if a not in grads:
+                total = grads.get(a)
+                if total is None:
                     grads[a] = d  # perhaps shared with another tensor: never written to
                 elif a in owned:
-                    total = grads[a]
                     np.add(total, d, total)
                 else:
-                    grads[a] = grads[a] + d
+                    grads[a] = total + d
                     if not create_graph:
                         owned.add(a)  # this sum is ours alone: later terms are added in place
-            if not (create_graph or keep):
+            if forget:
                 t._node = _FREED
     return grads
 
