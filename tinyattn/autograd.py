@@ -348,9 +348,12 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                 elif a in owned:
                     np.add(total, d, total)
                 else:
-                    grads[a] = total + d
-                    if not create_graph:
+                    total = total + d
+                    if type(total) is ndarray:
                         owned.add(a)  # this sum is ours alone: later terms are added in place
+                    elif not create_graph:
+                        total = np.asarray(total)  # NumPy made a scalar of two 0-d arrays
+                    grads[a] = total
             if forget:
                 t._node = _FREED
     return grads

@@ -1,0 +1,35 @@
+"""The README is true: its examples run and its links lead somewhere."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_examples_run_and_print_what_the_text_says():
+    names, printed = {}, []
+    for code in re.findall(r"```python\n(.*?)```", README, re.S):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, "README.md", "exec"), names)
+        printed.append(out.getvalue())
+    assert len(printed) == 3
+    assert float(printed[0].split()[1]) < 0.01, "the ten lines are to fit the sine"
+    first, second, third = map(float, re.findall(r"-?\d+\.\d+", printed[1]))
+    tanh = 0.46211716  # tanh 0.5; then 1 - t², -2t(1 - t²), (6t² - 2)(1 - t²)
+    for found, expected in [
+        (first, 1 - tanh**2),
+        (second, -2 * tanh * (1 - tanh**2)),
+        (third, (6 * tanh**2 - 2) * (1 - tanh**2)),
+    ]:
+        assert abs(found - expected) < 1e-5  # float32
+    assert "1.5" in printed[2], "the check is to name the factor that is missing"
+
+
+def test_links_lead_somewhere():
+    targets = [t for t in re.findall(r"\]\(([^)]+)\)", README) if "://" not in t]
+    missing = [t for t in targets if not (ROOT / t).exists()]
+    assert targets and not missing
