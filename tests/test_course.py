@@ -292,7 +292,7 @@ def test_a_notebook_that_is_missing_or_short(lecture):
     notebook = text.read_source(lecture)
     notebook.cells.pop()
     project.write_text(lecture.notebook, build.to_json(notebook))
-    assert "slide 'What you saw', cell 7 is missing" in build.differences(lecture)[0]
+    assert "slide 'What you saw', cell 8 is missing" in build.differences(lecture)[0]
 
 
 def test_check_returns_the_exit_code(root, capsys):

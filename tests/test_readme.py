@@ -26,7 +26,7 @@ def test_examples_run_and_print_what_the_text_says():
         (third, (6 * tanh**2 - 2) * (1 - tanh**2)),
     ]:
         assert abs(found - expected) < 1e-5  # float32
-    assert "1.5" in printed[2], "the check is to name the factor that is missing"
+    assert "2/3" in printed[2], "the check is to name the factor that is missing"
 
 
 def test_links_lead_somewhere():

@@ -92,6 +92,8 @@ class Tensor:
             if not create_graph:
                 g_x = g_x.copy()  # the array may be the gradient of another tensor too
             x.grad = g_x if x.grad is None else x.grad + g_x
+            if isinstance(x.grad, np.generic):  # NumPy made a scalar of two 0-d arrays
+                x.grad = np.asarray(x.grad)
 
     def detach(self):
         """The same values (shared memory) as a tensor that remembers nothing."""
