@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests import course_project
+from tests import browser, course_project
 from tinyattn import course
-from tinyattn.course import build, claims, deck, homework, lint, make, project, text
+from tinyattn.course import build, claims, deck, homework, lint, make, project, text, tidy
 from tinyattn.course.project import LEDGER, CourseError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -390,6 +390,18 @@ def test_a_deck_of_an_old_notebook_is_refused(built):
         other.source.write_text(source, encoding="utf-8")
 
 
+@browser.needed
+def test_in_a_browser_formulas_are_set_and_pages_fit(built, page, tmp_path):
+    long = page.replace("<p>A question", "<p>" + "A long text. " * 400 + "A question")
+    for html, problems in ((page, ""), (long, "How much is one and one?")):
+        path = tmp_path / "deck.html"
+        path.write_text(html, encoding="utf-8")
+        shown = browser.show(path, tmp_path)
+        assert 'data-ready="yes"' in shown
+        assert f'data-problems="{problems}"' in shown
+        assert shown.count('class="katex-display"') == 1
+
+
 # --- lint
 
 
@@ -403,7 +415,7 @@ def test_a_deck_of_an_old_notebook_is_refused(built):
         ('["notes"]', '["notes", "N14"]', "N14 tags a cell that is no heading"),
         ("total = 1 + 1", "%timeit 1", "is not plain Python"),
         ("total = 1 + 1", 'course.claim("C002", True)', "C002: a cell has one claim, and it is"),
-        ("    pass\n", "    pass\n" + "1\n" * 30, "33 lines of code in the deck"),
+        ("    pass\n", "    pass\n" + "1\n" * 34, "37 lines of code in the deck"),
     ],
 )
 def test_lint_finds(tmp_path, old, new, message):
@@ -430,3 +442,13 @@ def test_ledger_against_lectures():
     assert "C001 belongs to lecture 04" in found[0]
     assert "C002" in found[1]
     assert "C009, which is not in" in found[2]
+
+
+def test_tidy_formats_code_cells_only(tmp_path):
+    source = course_project.LECTURE.replace("total = 1 + 1", "total=1+1").replace("- two", "- x=1")
+    document = project.find(course_project.make(tmp_path, lecture=source), "04")
+    assert tidy.tidy(document) == 1
+    assert document.source.read_text(encoding="utf-8") == source.replace(
+        "total=1+1", "total = 1 + 1"
+    )
+    assert tidy.tidy(document) == 0

@@ -2,11 +2,13 @@
 
 from tinyattn import ops  # noqa: F401 - gives Tensor its operators
 from tinyattn.autograd import Tensor, no_grad, primitive, tensor
+from tinyattn.io import load, save
 from tinyattn.random import seed
 from tinyattn.transforms import grad, hessian, jacobian, value_and_grad
 
 __version__ = "0.1.0"
 __all__ = [
-    "Tensor", "grad", "hessian", "jacobian", "no_grad", "primitive", "seed", "tensor",
+    "Tensor", "grad", "hessian", "jacobian", "load", "no_grad", "primitive", "save", "seed",
+    "tensor",
     "value_and_grad",
 ]  # fmt: skip

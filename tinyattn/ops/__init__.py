@@ -3,7 +3,14 @@
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.ops import elementwise, index, linalg, reduce, shape
+from tinyattn.ops import (
+    compositions,  # noqa: F401 - more of NumPy's functions
+    elementwise,
+    index,
+    linalg,
+    reduce,
+    shape,
+)
 from tinyattn.ops.elementwise import plain
 
 
@@ -97,8 +104,10 @@ METHODS = {
     "exp": elementwise.exp, "log": elementwise.log, "sqrt": elementwise.sqrt,
     "tanh": elementwise.tanh, "abs": elementwise.absolute,
     # attributes
-    "shape": property(lambda self: self._data.shape), "ndim": property(lambda self: self._data.ndim),
-    "dtype": property(lambda self: self._data.dtype), "size": property(lambda self: self._data.size),
+    "shape": property(lambda self: self._data.shape),
+    "ndim": property(lambda self: self._data.ndim),
+    "dtype": property(lambda self: self._data.dtype),
+    "size": property(lambda self: self._data.size),
     "T": property(shape.transpose), "mT": property(lambda self: shape.swapaxes(self, -1, -2)),
 }  # fmt: skip
 

@@ -486,8 +486,12 @@ def plain(x):
     return x
 
 
+WITHOUT_GRADIENT = set()
+
+
 def without_gradient(*functions):
     """Let NumPy's functions run on the bare data; an array that comes back becomes a Tensor."""
+    WITHOUT_GRADIENT.update(functions)
     for f in functions:
 
         def on_data(*args, _f=f, **kwargs):

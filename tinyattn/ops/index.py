@@ -64,10 +64,10 @@ def _names_rows(index):
 
 def _add_rows(y, ids, rows):
     """y[ids] += rows, by sorting the ids and summing each run: np.add.at is much slower."""
+    if rows.size == 0:
+        return
     n_features = int(np.prod(y.shape[1:]))
     ids, rows = ids.reshape(-1), rows.reshape(-1, n_features)  # [E], [E, F]
-    if ids.size == 0:
-        return
     if n_features == 1:
         ids = np.where(ids < 0, ids + len(y), ids)
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))

@@ -9,6 +9,7 @@ from tinyattn.autograd import Tensor, implements, primitive
 from tinyattn.ops.elementwise import multiply, plain
 from tinyattn.ops.reduce import max as reduce_max
 from tinyattn.ops.reduce import sum as reduce_sum
+from tinyattn.ops.shape import diagonal
 
 
 def _t(x):
@@ -134,8 +135,7 @@ def einsum(subscripts, *operands, optimize=True):
     operands = [_tensor(x) for x in operands]
     inputs, output = _explicit(subscripts, tuple(x.ndim for x in operands))
     for i, letters in enumerate(inputs):
-        if len(set(letters)) < len(letters):  # "ii": take the diagonal by a sum over δᵢⱼ
-            operands[i], inputs[i] = _off_diagonal(operands[i], letters, inputs, output)
+        operands[i], inputs[i] = _diagonals(operands[i], letters)
     return _einsum(*operands, inputs=tuple(inputs), output=output)
 
 
@@ -155,7 +155,9 @@ def _einsum_rule(g, y, *xs, inputs, output):
         alone = [c for c in inputs[i] if c not in output and not any(c in s for s in letters)]
         ones = np.ones([x.shape[inputs[i].index(c)] for c in alone], x.dtype)
         terms = ",".join([output, *letters, "".join(alone)])
-        gradients.append(np.einsum(f"{terms}->{inputs[i]}", g, *others, ones))
+        x_bar = np.einsum(f"{terms}->{inputs[i]}", g, *others, ones)
+        # where only this operand is longer than 1, all along that axis get the same
+        gradients.append(np.broadcast_to(x_bar, np.broadcast_shapes(x_bar.shape, x.shape)))
     return gradients
 
 
@@ -189,22 +191,18 @@ def _explicit(subscripts, ndims):
     return inputs, output
 
 
-def _off_diagonal(x, letters, inputs, output):
-    """'iij' as 'ikj' times δᵢₖ, so that no operand repeats a letter."""
-    used = set("".join(inputs) + output)
-    letters = list(letters)
-    for n, c in enumerate(letters):
-        if c in letters[:n]:
-            i = letters.index(c)
+def _diagonals(x, letters):
+    """'iij' as 'ji', the diagonal of i: no operand may repeat a letter."""
+    for c in letters:
+        while letters.count(c) > 1:
+            i, n = letters.index(c), letters.rindex(c)
             if x.shape[i] != x.shape[n]:
                 raise ValueError(f"einsum: index {c} has lengths {x.shape[i]} and {x.shape[n]}")
-            letters[n] = next(k for k in string.ascii_letters if k not in used)
-            used.add(letters[n])
-            delta = np.eye(x.shape[i], dtype=x.dtype).reshape(
-                [x.shape[i] if m in (i, n) else 1 for m in range(x.ndim)]
+            x, letters = (
+                diagonal(x, 0, i, n),
+                letters[:i] + letters[i + 1 : n] + letters[n + 1 :] + c,
             )
-            x = x * delta
-    return x, "".join(letters)
+    return x, letters
 
 
 def _check_lengths(xs, inputs):
@@ -237,7 +235,9 @@ def _order(inputs, output, shapes):
     if len(inputs) <= 2:
         return [tuple(range(len(inputs)))]
     dummies = [np.broadcast_to(np.float32(0), s) for s in shapes]
-    return np.einsum_path(f"{','.join(inputs)}->{output}", *dummies, optimize="greedy")[0][1:]
+    path = np.einsum_path(f"{','.join(inputs)}->{output}", *dummies, optimize="greedy")[0][1:]
+    *pairs, last = path  # the last step may take all that are left at once
+    return [*pairs, *[(0, 1)] * (len(last) - 1)]
 
 
 def _contract_two(in_a, in_b, output, a, b):

@@ -1,6 +1,7 @@
 """Operations that move elements without changing them; each rule moves the gradient back."""
 
 import builtins
+from itertools import pairwise
 
 import numpy as np
 
@@ -149,8 +150,9 @@ def _concatenate(*xs, axis=0):
 
 @_concatenate.defvjp_joint
 def _concatenate_rule(g, y, *xs, axis=0):
-    ends = np.cumsum([x.shape[axis] for x in xs])
-    return [_slice(g, axis, end - x.shape[axis], end) for x, end in zip(xs, ends, strict=True)]
+    lengths = [np.shape(x)[axis] for x in xs]
+    ends = np.cumsum(lengths)
+    return [_slice(g, axis, end - n, end) for n, end in zip(lengths, ends, strict=True)]
 
 
 def _slice(x, axis, start, stop):
@@ -220,8 +222,8 @@ def array_split(x, indices_or_sections, axis=0):
     starts = np.cumsum([0] + [len(p) for p in pieces])
     if not np.isscalar(indices_or_sections):  # pieces may be empty or overlap the end
         bounds = [0, *indices_or_sections, x.shape[axis]]
-        return [_slice(x, axis, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
-    return [_slice(x, axis, a, b) for a, b in zip(starts, starts[1:], strict=False)]
+        return [_slice(x, axis, a, b) for a, b in pairwise(bounds)]
+    return [_slice(x, axis, a, b) for a, b in pairwise(starts)]
 
 
 @implements(np.split)

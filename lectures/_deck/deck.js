@@ -1,0 +1,175 @@
+// The slide engine: sets the formulas, makes every page fit, and turns the pages.
+(() => {
+  const deck = document.getElementById("deck"), bar = document.getElementById("bar");
+  const panel = document.getElementById("panel"), keys = document.getElementById("keys");
+  const pages = () => [...deck.children];
+  let at = 0, notes = null;
+
+  // --- fitting: a page is made smaller in steps, in one column or in two, until nothing overflows
+  const STEPS = 10;
+  const arrange = (body, blocks, split) => {
+    body.className = split ? "body split" : "body stack";
+    if (!split) return body.replaceChildren(...blocks);
+    const columns = [0, 1].map(() => Object.assign(document.createElement("div"), { className: "column" }));
+    blocks.forEach((block) => columns[+block.classList.contains("out")].append(block));
+    body.replaceChildren(...columns);
+  };
+  const shrink = (body, step) => {
+    body.style.setProperty("--f", 1 - 0.035 * step);
+    body.style.setProperty("--picture", `${500 - 26 * step}px`);
+  };
+  const fits = (body) => {
+    const edge = body.getBoundingClientRect(), slack = 2;
+    const inside = (element) => element.scrollWidth <= element.clientWidth + slack;
+    const lowest = Math.max(0, ...[...body.querySelectorAll(".block")].map((b) => b.getBoundingClientRect().bottom));
+    return lowest <= edge.bottom + slack && inside(body)
+      && [...body.querySelectorAll(".column, .block, .block pre, .katex-display")].every(inside);
+  };
+  const smallest = (body, blocks, split) => {
+    arrange(body, blocks, split);
+    for (let step = 0; step <= STEPS; step++) {
+      shrink(body, step);
+      if (fits(body)) return step;
+    }
+    return STEPS + 1;
+  };
+  const layOut = (slide) => {
+    const body = slide.querySelector(".body"), blocks = [...body.querySelectorAll(".block")];
+    const outputs = blocks.filter((block) => block.classList.contains("out"));
+    const figure = outputs.some((block) => block.querySelector(".figure, svg"));
+    let best = smallest(body, blocks, false), split = false;
+    if (outputs.length && outputs.length < blocks.length && outputs.length < 4) {
+      const wide = smallest(body, blocks, true);
+      split = wide < best || (wide === best && figure);
+      best = Math.min(best, wide);
+    }
+    arrange(body, blocks, split);
+    shrink(body, Math.min(best, STEPS));
+    if (best > STEPS) overflow(slide, body, blocks);
+    else if (best === 0) enlargeCode(body);
+  };
+  // code is small beside the text; where there is room it is made larger
+  const enlargeCode = (body) => {
+    for (const factor of [1.25, 1.17, 1.09, 1]) {
+      body.style.setProperty("--c", factor);
+      if (fits(body)) return;
+    }
+  };
+  // what cannot be made small enough goes on on a second page; a single block scrolls
+  const overflow = (slide, body, blocks) => {
+    for (let kept = blocks.length - 1; kept > 0; kept--) {
+      if (smallest(body, blocks.slice(0, kept), false) > 6 && kept > 1) continue;
+      const next = slide.cloneNode(true);
+      next.querySelector(".body").replaceChildren(...blocks.slice(kept));
+      next.querySelector("header").firstElementChild.append(" (continued)");
+      next.dataset.ids = "";
+      slide.after(next);
+      layOut(slide);
+      return layOut(next);
+    }
+    body.classList.add("stack");
+    blocks[0].classList.add("scrolls");
+  };
+
+  // --- turning pages
+  const fragments = (slide) => [...slide.querySelectorAll(".fragment")];
+  const show = (index, whole = false) => {
+    const all = pages();
+    at = Math.max(0, Math.min(all.length - 1, index));
+    all.forEach((slide, i) => slide.classList.toggle("current", i === at));
+    fragments(all[at]).forEach((block) => block.classList.toggle("hidden", !whole));
+    bar.style.width = `${(100 * (at + 1)) / all.length}%`;
+    history.replaceState(null, "", `#${at + 1}`);
+    showNotes();
+    if (document.body.classList.contains("overview")) all[at].scrollIntoView({ block: "nearest" });
+  };
+  const on = () => {
+    const waiting = pages()[at].querySelector(".fragment.hidden");
+    if (waiting) waiting.classList.remove("hidden");
+    else if (at < pages().length - 1) show(at + 1);
+  };
+  const back = () => {
+    const shown = fragments(pages()[at]).filter((block) => !block.classList.contains("hidden"));
+    if (shown.length) shown.at(-1).classList.add("hidden");
+    else if (at > 0) show(at - 1, true);
+  };
+  // #7 is the seventh page, #N12 the page that mirrors slide N12
+  const fromAddress = () => {
+    const wanted = decodeURIComponent(location.hash.slice(1));
+    const named = pages().findIndex((slide) => slide.dataset.ids.split(" ").includes(wanted));
+    return wanted && named >= 0 ? named : (parseInt(wanted, 10) || 1) - 1;
+  };
+  const scale = () => deck.style.setProperty("--scale", Math.min(innerWidth / 1280, innerHeight / 720));
+  const overview = () => { document.body.classList.toggle("overview"); scrollTo(0, 0); show(at, true); };
+
+  // --- speaker notes: in a panel here, or in a window for the second screen
+  const showNotes = () => {
+    const slide = pages()[at], next = pages()[at + 1];
+    panel.innerHTML = slide.querySelector(".notes")?.innerHTML ?? "<p>no notes on this page</p>";
+    if (!notes || notes.closed) return;
+    const title = (s) => s?.dataset.title ?? "the end";
+    notes.document.body.innerHTML = `<p>${at + 1} of ${pages().length}</p><h1></h1>${panel.innerHTML}<p class="next"></p>`;
+    notes.document.querySelector("h1").textContent = title(slide);
+    notes.document.querySelector(".next").textContent = `next: ${title(next)}`;
+  };
+  const notesWindow = () => {
+    notes = open("", "notes", "width=800,height=600");
+    if (!notes) return;
+    notes.document.head.innerHTML = "<title>Speaker notes</title>";
+    notes.document.head.append(document.querySelector("style").cloneNode(true), Object.assign(
+      document.createElement("style"), { textContent: "body{background:#fff;padding:32px;font-size:24px;overflow:auto}.next{color:#6a7178}" }));
+    notes.onkeydown = onkeydown;
+    showNotes();
+  };
+
+  const actions = {
+    ArrowRight: on, ArrowDown: on, PageDown: on, " ": on, Enter: on, n: on,
+    ArrowLeft: back, ArrowUp: back, PageUp: back, Backspace: back, p: back,
+    Home: () => show(0), End: () => show(pages().length - 1), o: overview,
+    Escape: () => { keys.hidden = true; if (document.body.classList.contains("overview")) overview(); },
+    s: () => { panel.hidden = !panel.hidden; }, w: notesWindow, b: () => document.body.classList.toggle("blank"),
+    f: () => (document.fullscreenElement ? document.exitFullscreen() : document.documentElement.requestFullscreen()),
+    "?": () => { keys.hidden = !keys.hidden; },
+  };
+  window.onkeydown = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !actions[event.key]) return;
+    event.preventDefault();
+    if (event.key === "Enter" && document.body.classList.contains("overview")) overview();
+    else actions[event.key]();
+  };
+  deck.onclick = (event) => {
+    if (!document.body.classList.contains("overview")) return;
+    at = pages().indexOf(event.target.closest(".slide"));
+    overview();
+  };
+  let from = null;
+  ontouchstart = (event) => { from = event.touches.length === 1 ? event.touches[0].clientX : null; };
+  ontouchend = (event) => {
+    const moved = from === null ? 0 : event.changedTouches[0].clientX - from;
+    if (Math.abs(moved) > 50) (moved < 0 ? on : back)();
+  };
+  onresize = scale;
+  onhashchange = () => show(fromAddress());
+
+  const start = async () => {
+    for (const text of document.querySelectorAll(".md, header"))
+      renderMathInElement(text, { throwOnError: false, delimiters: [
+        { left: "$$", right: "$$", display: true }, { left: "\\[", right: "\\]", display: true },
+        { left: "\\begin{align}", right: "\\end{align}", display: true },
+        { left: "$", right: "$", display: false }, { left: "\\(", right: "\\)", display: false }] });
+    scale();
+    await Promise.all([...document.images].map((image) => image.decode().catch(() => {})));
+    await Promise.all([...document.fonts].map((font) => font.load().catch(() => {})));
+    // measured at scale 1, since a page is shown at the size of the screen
+    deck.style.setProperty("--scale", 1);
+    pages().forEach(layOut);
+    scale();
+    pages().forEach((slide, i) => { slide.querySelector(".number").textContent = i + 1; });
+    show(fromAddress());
+    // for the test: what a reader would not see whole
+    const bad = pages().filter((slide) => !fits(slide.querySelector(".body")) || slide.querySelector(".scrolls, .katex-error"));
+    document.documentElement.dataset.problems = bad.map((slide) => slide.dataset.title).join("; ");
+    document.documentElement.dataset.ready = "yes";
+  };
+  start();
+})();

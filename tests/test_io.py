@@ -1,0 +1,188 @@
+"""Weight files are written whole or not at all, read exactly, and refused when broken."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tinyattn import nn, optim
+from tinyattn.io import load_checkpoint, save_checkpoint
+
+DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", "c8"]
+
+
+def arrays():
+    rng = np.random.default_rng(0)
+    found = {f"of {d}": (rng.normal(size=(2, 3)) * 50).astype(d) for d in DTYPES if d != "u8"}
+    found |= {"of u8": np.arange(3, dtype="u8"), "empty": np.zeros((0, 4), "f4")}
+    return found | {
+        "number": np.array(2.5),
+        "turned": np.arange(6.0).reshape(2, 3).T,
+        "ä.β": np.ones(1),
+    }
+
+
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name].dtype == expected[name].dtype, name
+        np.testing.assert_array_equal(found[name], expected[name], strict=True)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_round_trip(tmp_path):
+    ta.save(tmp_path / "a", arrays())
+    assert_equal(ta.load(tmp_path / "a"), {n: np.asarray(a) for n, a in arrays().items()})
+
+
+def test_tensors_and_big_endian_arrays(tmp_path):
+    ta.save(
+        tmp_path / "a", {"t": ta.tensor([1, 2], requires_grad=True), "b": np.arange(3, dtype=">f4")}
+    )
+    assert_equal(
+        ta.load(tmp_path / "a"), {"t": np.array([1, 2], "f4"), "b": np.arange(3, dtype="f4")}
+    )
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_the_reference_library_reads_and_writes_the_same(tmp_path):
+    reference = pytest.importorskip("safetensors.numpy")
+    mine = {n: np.ascontiguousarray(a) for n, a in arrays().items()}
+    ta.save(tmp_path / "mine", mine)
+    assert_equal(reference.load_file(tmp_path / "mine"), mine)
+    reference.save_file(mine, tmp_path / "theirs")
+    assert_equal(ta.load(tmp_path / "theirs"), mine)
+
+
+def test_bfloat16_is_read_as_float32(tmp_path):
+    values = np.array([1.0, -2.5, 3.140625], np.float32)
+    raw = (values.view(np.uint32) >> 16).astype("<u2").tobytes()
+    header = {"x": {"dtype": "BF16", "shape": [3], "data_offsets": [0, 6]}}
+    write(tmp_path / "a", header, raw)
+    assert_equal(ta.load(tmp_path / "a"), {"x": values})
+
+
+def write(path, header, raw):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + raw)
+
+
+GOOD = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize(
+    ("header", "raw", "message"),
+    [
+        ({"x": GOOD}, b"1234", "within 4"),
+        ({"x": GOOD}, b"0" * 12, "belong to no array"),
+        ({"x": GOOD | {"shape": [3]}}, b"0" * 8, "but 8 bytes"),
+        ({"x": GOOD | {"shape": [-2]}}, b"0" * 8, "invalid shape"),
+        ({"x": GOOD | {"dtype": "F31"}}, b"0" * 8, "unknown dtype"),
+        ({"x": GOOD | {"data_offsets": [8, 0]}}, b"0" * 8, "data_offsets"),
+        ({"x": GOOD, "y": GOOD}, b"0" * 8, "expected from 8 on"),
+        ({"x": 3}, b"", "data_offsets"),
+        (b"{", b"", "header cannot be read"),
+        (b"[1]", b"", "not a table"),
+        (b'{"x":1,"x":2}', b"", "occurs twice"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path, header, raw, message):
+    write(tmp_path / "a", header, raw)
+    with pytest.raises(ValueError, match=message):
+        ta.load(tmp_path / "a")
+
+
+@pytest.mark.parametrize("content", [b"", b"123", b"\xff" * 16])
+def test_files_of_another_kind_are_refused(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(ValueError, match="its header has"):
+        ta.load(tmp_path / "a")
+
+
+def test_truncation_is_found_at_every_length(tmp_path):
+    ta.save(tmp_path / "a", {"x": np.ones(2)})
+    whole = (tmp_path / "a").read_bytes()
+    for n in range(len(whole)):
+        (tmp_path / "b").write_bytes(whole[:n])
+        with pytest.raises(ValueError, match="not a whole safetensors file"):
+            ta.load(tmp_path / "b")
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    ta.save(tmp_path / "a", {"x": np.ones(2)})
+
+    def full_disk(fd):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        ta.save(tmp_path / "a", {"x": np.zeros(1000)})
+    assert os.listdir(tmp_path) == ["a"]
+    assert_equal(ta.load(tmp_path / "a"), {"x": np.ones(2)})
+
+
+def test_unsuitable_values_are_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(TypeError, match="'x' is of type object"):
+        ta.save(tmp_path / "a", {"x": np.array([None])})
+    assert not (tmp_path / "a").exists()
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+def run(steps, model, optimizer, rng):
+    for _ in range(steps):
+        x = rng.normal(size=(8, 3)).astype(np.float32)
+        F.mse_loss(model(x), x[:, :1]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def fresh(make):
+    model = nn.Sequential(
+        nn.Linear(3, 5, rng=0), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 1, rng=1)
+    )
+    return model, make(model.parameters()), np.random.default_rng(3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: optim.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: optim.Adam(p, lr=0.01),
+        lambda p: optim.AdamW(p, lr=0.01, betas=(0.8, 0.99)),
+    ],
+)
+def test_training_resumes_bit_for_bit(tmp_path, make):
+    model, optimizer, rng = fresh(make)
+    run(10, model, optimizer, rng)
+
+    first, first_optimizer, first_rng = fresh(make)
+    run(5, first, first_optimizer, first_rng)
+    save_checkpoint(tmp_path / "c", first, first_optimizer, step=5, rng=first_rng)
+    second, second_optimizer, second_rng = fresh(make)
+    assert load_checkpoint(tmp_path / "c", second, second_optimizer, second_rng) == 5
+    run(5, second, second_optimizer, second_rng)
+
+    assert_equal(second.state_dict(), model.state_dict())
+    assert_equal(second_optimizer.state_dict(), optimizer.state_dict())
+    assert rng.random() == second_rng.random()
+
+
+def test_a_checkpoint_for_something_else_changes_nothing(tmp_path):
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    run(2, model, optimizer, rng)
+    save_checkpoint(tmp_path / "c", model, optimizer)
+    other = nn.Linear(3, 1, rng=0)
+    before = other.state_dict()
+    with pytest.raises(KeyError, match="nothing was changed"):
+        load_checkpoint(tmp_path / "c", other, optim.Adam(other.parameters()))
+    assert_equal(other.state_dict(), before)
+    same, few, _ = fresh(lambda p: optim.SGD(list(p)[:1]))
+    before = same.state_dict()
+    with pytest.raises(KeyError, match="has no place"):
+        load_checkpoint(tmp_path / "c", same, few)
+    assert_equal(same.state_dict(), before)

@@ -1,0 +1,150 @@
+"""The floors of the package: a file imports from the floors below its own, never from above."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "tinyattn"
+
+# every file and folder of the package stands on one floor
+FLOORS = {
+    "kernels": 0,
+    "random": 1, "guards": 1, "autograd": 1, "transforms": 1,
+    "ops": 2,
+    "functional": 3, "check": 3,
+    "nn": 4, "optim": 4, "io": 4,
+    "graph": 5,
+    "models": 6, "data": 6, "training": 6, "plot": 6,
+    "course": 7, "cli": 7,
+}  # fmt: skip
+# on one floor only these look at each other: (who, at whom)
+SIBLINGS = {
+    ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
+    ("training", "data"), ("training", "plot"), ("cli", "course"),
+}  # fmt: skip
+# who may use which package of others, NumPy apart
+PACKAGES = {
+    "kernels": {"numba", "llvmlite"},
+    "plot": {"matplotlib", "cycler", "IPython"},
+    "training": {"IPython"},
+    "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite"},
+}  # fmt: skip
+# what `import tinyattn` must not load: it shall stay as quick as NumPy
+HEAVY = ["numba", "llvmlite", "matplotlib", "IPython", "jupytext", "nbformat", "torch", "scipy"]
+
+
+def imports(source, module):
+    """(line, imported module, imported names) for each import; `module` resolves the dots."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield node.lineno, name.name, []
+        elif isinstance(node, ast.ImportFrom):
+            base = module.split(".")[: -node.level] if node.level else []
+            imported = ".".join([*base, *([node.module] if node.module else [])])
+            yield node.lineno, imported, [name.name for name in node.names]
+
+
+def targets(imported, names):
+    """The files and folders of the package that an import reaches."""
+    parts = imported.split(".")
+    if len(parts) > 1:
+        return [parts[1]]
+    return [name for name in names if name in FLOORS] or ([] if names else ["__init__"])
+
+
+def broken_rules(source, module):
+    """What the imports of one file break, as (line, rule)."""
+    unit = module.split(".")[1]
+    if unit not in FLOORS:
+        return [(1, f"tinyattn/{unit} stands on no floor; the design's table has no such place")]
+    found = []
+    for line, imported, names in imports(source, module):
+        top = imported.split(".")[0]
+        if "*" in names:
+            found.append((line, f"a star import from {imported}"))
+        if top != "tinyattn":
+            # what made a data set is run by hand, and never imported
+            by_hand = unit == "data" and module.split(".")[-1].startswith("make_")
+            if not by_hand and top not in {"numpy", *sys.stdlib_module_names, *PACKAGES.get(unit, ())}:
+                found.append((line, f"{unit} must not import {top}"))
+            continue
+        for target in targets(imported, names):
+            if target == unit or (unit, target) in SIBLINGS or target == "__init__":
+                continue
+            if FLOORS.get(target, 99) >= FLOORS[unit]:
+                found.append(
+                    (line, f"{unit} (floor {FLOORS[unit]}) imports {target} "
+                           f"(floor {FLOORS.get(target, 'none')})")
+                )  # fmt: skip
+    return found
+
+
+def files():
+    return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_file_imports_from_below_only(path):
+    module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    broken = broken_rules(path.read_text(encoding="utf-8"), module)
+    assert not broken, "\n".join(
+        f"{path.relative_to(PACKAGE.parent)}:{line}: {rule}" for line, rule in broken
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "rule"),
+    [
+        ("from tinyattn.nn import X", "tinyattn.ops.a", "ops (floor 2) imports nn (floor 4)"),
+        ("from tinyattn import plot", "tinyattn.nn.a", "nn (floor 4) imports plot (floor 6)"),
+        ("def f():\n import tinyattn.io", "tinyattn.optim", "optim (floor 4) imports io (floor 4)"),
+        ("from ..nn import X", "tinyattn.ops.a", "ops (floor 2) imports nn (floor 4)"),
+        ("import matplotlib.pyplot as plt", "tinyattn.nn.linear", "nn must not import matplotlib"),
+        ("import numba", "tinyattn.ops.index", "ops must not import numba"),
+        ("from numpy import *", "tinyattn.ops.index", "a star import from numpy"),
+        ("", "tinyattn.utils", "tinyattn/utils stands on no floor"),
+    ],
+)  # fmt: skip
+def test_the_check_sees(source, module, rule):
+    assert [rule in found for _, found in broken_rules(source, module)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("from tinyattn.autograd import Tensor", "tinyattn.ops.index"),
+        ("from tinyattn.ops import shape", "tinyattn.ops.index"),
+        ("import tinyattn as ta", "tinyattn.course.claims"),
+        ("import json, numpy as np", "tinyattn.io"),
+    ],
+)
+def test_the_check_allows(source, module):
+    assert broken_rules(source, module) == []
+
+
+def test_the_package_itself_only_names():
+    """`tinyattn/__init__.py` and those of the floors' folders hold no star imports."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    allowed = (ast.Import, ast.ImportFrom, ast.Assign, ast.Expr)
+    assert all(isinstance(node, allowed) for node in tree.body), "__init__.py has logic"
+    stars = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
+    assert not stars
+
+
+def loaded_by(statement):
+    program = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+@pytest.mark.parametrize(
+    "statement", ["import tinyattn", "import tinyattn.cli; tinyattn.cli.parser()"]
+)
+def test_importing_is_light(statement):
+    assert loaded_by(statement).isdisjoint(HEAVY)

@@ -1,0 +1,54 @@
+"""What an installation brings: the script, the extras, every data file."""
+
+import fnmatch
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_the_console_script_is_there():
+    module, _, function = PROJECT["project"]["scripts"]["tinyattn"].partition(":")
+    assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_only_numpy_and_numba_are_needed_and_nothing_is_capped():
+    needed = PROJECT["project"]["dependencies"]
+    assert [re.match(r"\w+", one)[0] for one in needed] == ["numpy", "numba"]
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert set(extras) == {"class", "dev", "peers"}
+    for requirements in (needed, *extras.values()):
+        assert not [one for one in requirements if "<" in one.split(";")[0]]
+
+
+def test_every_data_file_is_installed():
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]
+    covered = {
+        path
+        for package, names in patterns.items()
+        for path in ROOT.joinpath(*package.split(".")).rglob("*")
+        if any(
+            fnmatch.fnmatch(path.relative_to(ROOT.joinpath(*package.split("."))).as_posix(), name)
+            for name in names
+        )
+    }
+    files = [p for p in (ROOT / "tinyattn").rglob("*") if p.is_file() and p.suffix != ".py"]
+    left = [p.relative_to(ROOT) for p in files if p not in covered and "__pycache__" not in p.parts]
+    assert not left, f"not in [tool.setuptools.package-data]: {left}"
+
+
+def test_every_folder_of_the_package_is_one():
+    for path in (ROOT / "tinyattn").rglob("*.py"):
+        assert (path.parent / "__init__.py").is_file(), f"{path.parent} has no __init__.py"
+
+
+def test_the_commands_of_the_readme_are_the_ones_ci_runs():
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines() if "-m venv" in line]
+    first, second = commands
+    assert first.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
+    assert first.endswith(".venv/bin/tinyattn class")
+    assert second.endswith(".venv/bin/pytest")

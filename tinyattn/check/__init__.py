@@ -1,0 +1,16 @@
+"""Checks that say right or wrong at once, and where and perhaps why.
+
+    check.gradcheck(f, x, w)             is the gradient right? (against central differences)
+    check.equivariant(f, x)              does permuting the rows of x permute the rows of f(x)?
+    check.invariant(f, x)                does permuting the rows of x leave f(x) as it is?
+    check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?
+
+Each returns a report that prints what was compared and where it differs most, is true if all
+is well, and raises AssertionError with the same text by `.expect()`.
+"""
+
+from tinyattn.check.gradients import gradcheck
+from tinyattn.check.report import Report
+from tinyattn.check.symmetry import equivariant, invariant, same
+
+__all__ = ["Report", "equivariant", "gradcheck", "invariant", "same"]

@@ -1,0 +1,341 @@
+"""Is the gradient right? The engine's Jacobian against central differences.
+
+    numeric:  dy/dx ≈ (f(x + h) - f(x - h)) / 2h
+
+The step h = ε^(1/3) max(1, |x|), with ε = 2.2e-16 of float64, balances the two errors: cutting
+the Taylor series costs h² f'''/6 ≈ 4e-11 f''' / 6, rounding f costs ε |f| / h ≈ 4e-11 |f|.
+"""
+
+import copy
+from dataclasses import dataclass
+from inspect import Parameter, signature
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, sweep
+from tinyattn.check.diagnosis import Case, causes_of
+from tinyattn.check.report import Report, at, name_of, number
+
+STEP = np.finfo(np.float64).eps ** (1 / 3)
+
+# The two errors above are about 1e-10 for a tame function; sums of many terms and steep functions
+# lose some digits more. A wrong rule is wrong in the first digits, so there is room.
+RTOL = 1e-5  # of the derivative itself
+ATOL = 1e-8  # of the largest |f|, for derivatives that are (nearly) zero
+
+FULL = 40_000  # numbers in a Jacobian that is compared whole; beyond, random projections of it
+PROJECTIONS = 3
+
+ORDERS = {1: "first", 2: "second", 3: "third"}
+
+
+def gradcheck(f, *inputs, order=1):
+    """Compare the gradient of f(*inputs) with central differences, in float64.
+
+    Floating-point inputs (arrays, Tensors, Python floats, lists of them) are converted to float64
+    and checked; all others are passed on as they are. f returns a Tensor, or a tuple, list or
+    dictionary of them. If f is a module, a copy of it in float64 is checked, with its parameters.
+
+    order=2 checks the gradient of the gradient too (order=3 that of that one). The incoming
+    gradient is an input then, called g: a rule must also be right as a function of g.
+
+    The whole Jacobian is compared if it has no more than 40,000 numbers, else three random
+    combinations of its rows against three random directions of the inputs: a wrong number in
+    it still changes these with probability 1.
+
+    Returns a Report. Raises ValueError if there is nothing to check, if f gives another result
+    each time, or if f makes float32 of its float64 inputs.
+    """
+    function = _function(f, inputs)
+    done = []
+    for n in range(1, order + 1):
+        report = _check(function, f"gradcheck of {name_of(f)}, {ORDERS.get(n, f'{n}th')} order")
+        if not report:
+            return report
+        done.append(report)
+        if n < order:
+            function = _derivative(function)
+    return Report(True, "\n".join(r.text for r in done), max(r.error for r in done),
+                  sum(r.compared for r in done))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of float64 tensors that returns a dictionary of tensors.
+
+    call    (tensors) -> {name: tensor}
+    leaves  (arrays) -> the tensors to call it with
+    values  {name of input: array}, where the derivative is checked
+    others  {name of input: number or array}, inputs without a derivative
+    """
+
+    call: object
+    leaves: object
+    values: dict
+    others: dict
+
+
+# ---------------------------------------------------------------- f as a function of tensors
+
+
+def _function(f, inputs):
+    parameters = {}
+    if hasattr(f, "named_parameters"):
+        f = copy.deepcopy(f).astype(np.float64)
+        parameters = {n: p for n, p in f.named_parameters() if p.requires_grad}
+    names = _input_names(f, len(inputs))
+    plain = [x.data if isinstance(x, Tensor) else x for x in inputs]
+    checked = [i for i, x in enumerate(plain) if _is_floating(x)]
+    values = {names[i]: np.array(plain[i], np.float64) for i in checked}
+    values |= {name: p.data for name, p in parameters.items()}
+    if not values:
+        raise ValueError("gradcheck: no floating-point input, so there is nothing to check")
+    others = {names[i]: x for i, x in enumerate(plain) if i not in checked}
+
+    def leaves(arrays):
+        fresh = [Tensor(a, requires_grad=True) for a in arrays[: len(checked)]]
+        for p, a in zip(parameters.values(), arrays[len(checked) :], strict=True):
+            p.data = a
+        return [*fresh, *parameters.values()]
+
+    def call(tensors):
+        arguments = list(inputs)
+        for i, t in zip(checked, tensors, strict=False):  # behind them stand the parameters
+            arguments[i] = t
+        return dict(_flat(f(*arguments), "y"))
+
+    return Function(call, leaves, values, others)
+
+
+def _input_names(f, n):
+    """The names of the arguments as f declares them; x0, x1, … where it does not."""
+    try:
+        declared = signature(f).parameters.values()
+    except (TypeError, ValueError):
+        declared = ()
+    usable = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    names = [p.name for p in declared if p.kind in usable][:n]
+    return names + [f"x{i}" for i in range(len(names), n)]
+
+
+def _is_floating(x):
+    if isinstance(x, float | list | np.ndarray | np.generic):
+        return np.asarray(x).dtype.kind == "f"
+    return False
+
+
+def _flat(result, name):
+    """The floating-point tensors in a result, with their names."""
+    if isinstance(result, tuple | list):
+        for i, r in enumerate(result):
+            yield from _flat(r, f"{name}{i}")
+    elif isinstance(result, dict):
+        for key, r in result.items():
+            yield from _flat(r, f"{name}.{key}")
+    elif result is not None:
+        y = result if isinstance(result, Tensor) else Tensor(np.asarray(result))
+        if y.dtype.kind == "f":
+            yield name, y
+
+
+def _derivative(function):
+    """The gradient as a function of the same inputs and of the incoming gradients."""
+    outputs = function.call(function.leaves(list(function.values.values())))
+    rng = np.random.default_rng(1)
+    incoming = {f"g{n.removeprefix('y')}": rng.normal(size=y.shape) for n, y in outputs.items()}
+    n = len(function.values)
+
+    def leaves(arrays):
+        return function.leaves(arrays[:n]) + [Tensor(a, requires_grad=True) for a in arrays[n:]]
+
+    def call(tensors):
+        xs, gs = tensors[:n], tensors[n:]
+        y = _vector(function.call(xs))
+        g = _vector(dict(enumerate(gs)))
+        found = sweep(y, g, create_graph=True, targets=set(xs)) if y.requires_grad else {}
+        return {f"dL/d{name}": found[x] if x in found else Tensor(np.zeros(x.shape))
+                for name, x in zip(function.values, xs, strict=True)}  # fmt: skip
+
+    return Function(call, leaves, function.values | incoming, function.others)
+
+
+def _vector(outputs):
+    """All outputs behind each other as one vector."""
+    return np.concatenate([np.reshape(y, -1) for y in outputs.values()])
+
+
+# ---------------------------------------------------------------- the two Jacobians
+
+
+def _check(function, title):
+    values = list(function.values.values())
+    outputs = function.call(function.leaves(values))
+    _usable(function, outputs)
+    n_out = sum(y.size for y in outputs.values())
+    if n_out * sum(x.size for x in values) > FULL:
+        return _check_projected(function, title, n_out)
+    analytic = _analytic(function, np.eye(n_out))
+    numeric = [np.empty_like(a) for a in analytic]
+    for k, x in enumerate(values):
+        for i in range(x.size):
+            h = STEP * max(1.0, abs(x.flat[i]))
+            one = np.zeros(x.shape)
+            one.flat[i] = h
+            numeric[k][:, i] = _difference(function, k, one) / h
+    size = np.abs(_vector(outputs).data).max(initial=1.0)
+    return _report(function, title, outputs, analytic, numeric, ATOL * size)
+
+
+def _usable(function, outputs):
+    if not outputs:
+        raise ValueError("gradcheck: the function returned no floating-point result")
+    for name, y in outputs.items():
+        if y.dtype != np.float64:
+            raise ValueError(
+                f"gradcheck: all inputs are float64, but the result {name} is {y.dtype}, too "
+                f"coarse for differences; what inside the function changes the dtype? Weights of "
+                f"a layer: use layer.astype(np.float64)"
+            )
+    again = function.call(function.leaves(list(function.values.values())))
+    if not np.array_equal(_vector(outputs).data, _vector(again).data, equal_nan=True):
+        raise ValueError(
+            "gradcheck: the function gives another result each time, so differences mean nothing; "
+            "seed its random numbers inside, for example rng=0, or switch dropout off with .eval()"
+        )
+
+
+def _analytic(function, seeds):
+    """For each input the matrix seeds · J, by one sweep through the graph for each seed."""
+    xs = function.leaves(list(function.values.values()))
+    y = _vector(function.call(xs))
+    rows = [[] for _ in xs]
+    for seed in seeds:
+        found = sweep(y, seed, keep=True, targets=set(xs)) if y.requires_grad else {}
+        for row, x in zip(rows, xs, strict=True):
+            g = found[x] if x in found else np.zeros(x.shape)
+            row.append(np.reshape(g, -1))
+    return [np.reshape(row, (len(seeds), x.size)) for row, x in zip(rows, xs, strict=True)]
+
+
+def _difference(function, k, step):
+    """(f(x + step) - f(x - step)) / 2 in input k, as one vector."""
+    ys = []
+    for sign in (1, -1):
+        values = list(function.values.values())
+        values[k] = values[k] + sign * step
+        ys.append(_vector(function.call(function.leaves(values))).data)
+    return (ys[0] - ys[1]) / 2
+
+
+def _differs(analytic, numeric, atol):
+    tolerance = atol + RTOL * np.maximum(np.abs(analytic), np.abs(numeric))
+    return ~(np.abs(analytic - numeric) <= tolerance)  # nan differs too
+
+
+def _check_projected(function, title, n_out):
+    rng = np.random.default_rng(0)
+    seeds = rng.normal(size=(PROJECTIONS, n_out))
+    analytic = _analytic(function, seeds)
+    lines, causes, worst, compared = [], [], 0.0, 0
+    for k, (name, x) in enumerate(function.values.items()):
+        if x.size == 0:
+            continue
+        a, n = np.empty((2, PROJECTIONS, PROJECTIONS))
+        for j in range(PROJECTIONS):
+            direction = rng.normal(size=x.shape) * np.maximum(1.0, np.abs(x))
+            a[:, j] = analytic[k] @ direction.ravel()
+            n[:, j] = seeds @ (_difference(function, k, STEP * direction) / STEP)
+        compared += a.size
+        size = max(np.abs(a).max(), np.abs(n).max(), ATOL)
+        worst = max(worst, np.abs(a - n).max() / size)
+        # a projection sums many derivatives, so it is its size that rounding errors go with
+        if not np.abs(a - n).max() <= RTOL * size:
+            index, one_a, one_n = _search(function, k, seeds[0], analytic[k][0])
+            lines.append(f"  input {name}, shape {x.shape}: differs most near {at(name, index)}: "
+                         f"analytic {number(one_a)}, numeric {number(one_n)} "
+                         f"(of a random sum of all results)")  # fmt: skip
+            causes += [f"{name}: {c}" for c in causes_of(Case(name, x, None, (), {}, {}), a, n)]
+    return _finish(title, lines, causes, worst, compared, "random sums of derivatives")
+
+
+def _search(function, k, seed, analytic):
+    """One element with a wrong derivative, by halving the set of those that are suspected."""
+    x = list(function.values.values())[k]
+    steps = STEP * np.maximum(1.0, np.abs(x)).ravel()
+
+    def numeric(ids):
+        step = np.zeros(x.size)
+        step[ids] = steps[ids]
+        return seed @ _difference(function, k, step.reshape(x.shape)) / STEP
+
+    ids = np.arange(x.size)
+    while len(ids) > 1:
+        halves = np.array_split(ids, 2)
+        wrong = [abs(analytic[h] @ steps[h] / STEP - numeric(h)) for h in halves]
+        ids = halves[int(np.argmax(wrong))]
+    i = ids[0]
+    return np.unravel_index(i, x.shape), analytic[i], numeric(ids) * STEP / steps[i]
+
+
+# ---------------------------------------------------------------- the report
+
+
+def _report(function, title, outputs, analytic, numeric, atol):
+    lines, causes, worst, compared = [], [], 0.0, 0
+    y = _vector(outputs)
+    places = [(name, i) for name, t in outputs.items() for i in np.ndindex(t.shape)]
+    shape = next(iter(outputs.values())).shape if len(outputs) == 1 else None
+    for k, (name, x) in enumerate(function.values.items()):
+        a, n = analytic[k], numeric[k]
+        compared += a.size
+        if a.size == 0:
+            continue
+        difference = np.nan_to_num(np.abs(a - n), nan=np.inf)
+        worst = max(worst, (difference / np.maximum(1.0, np.abs(n))).max())
+        wrong = _differs(a, n, atol)
+        if not wrong.any():
+            continue
+        i, j = np.unravel_index(np.argmax(difference), a.shape)
+        out, inp = at(*places[i]), at(name, np.unravel_index(j, x.shape))
+        lines.append(
+            f"  input {name}, shape {x.shape}: {wrong.sum()} of {a.size} derivatives are wrong, "
+            f"most d {out} / d {inp}: analytic {number(a[i, j])}, numeric {number(n[i, j])}"
+        )
+        others = {m: v for m, v in (function.values | function.others).items() if m != name}
+        jacobians = {m: v for m, v in zip(function.values, numeric, strict=True) if m != name}
+        case = Case(name, x, y.data, shape, others, jacobians, wrong, _kinks(function, k, wrong))
+        if not y.requires_grad:
+            found = ["the result is not connected to any input: it was computed from plain arrays "
+                     "(.data, .numpy(), .detach(), no_grad), which have no gradient"]  # fmt: skip
+        else:
+            found = causes_of(case, a, n)
+        causes += [f"{name}: {c}" for c in found]
+    return _finish(title, lines, causes, worst, compared, "derivatives")
+
+
+def _kinks(function, k, wrong):
+    """{wrong element: (slopes to the left, slopes to the right)} where these differ."""
+    values = list(function.values.values())
+    middle = _vector(function.call(function.leaves(values))).data
+    kinks = {}
+    for j in np.flatnonzero(wrong.any(axis=0))[:50]:
+        slopes = []
+        for sign in (-1, 1):
+            step = np.zeros(values[k].shape)
+            step.flat[j] = sign * STEP * max(1.0, abs(values[k].flat[j]))
+            moved = [v + step if i == k else v for i, v in enumerate(values)]
+            y = _vector(function.call(function.leaves(moved))).data
+            slopes.append((y - middle) / step.flat[j])
+        # a smooth function changes its slope by h f'' only
+        if not np.allclose(*slopes, rtol=1e-3, atol=1e-3):
+            kinks[j] = slopes
+    return kinks
+
+
+def _finish(title, lines, causes, worst, compared, what):
+    if not lines:
+        text = f"{title}: right ({compared} {what} compared with central differences, "
+        text += f"largest difference {worst:.1e})"
+        return Report(True, text, worst, compared)
+    text = [f"{title}: WRONG", *lines, *(f"  perhaps: {c}" for c in causes)]
+    return Report(False, "\n".join(text), worst, compared, tuple(causes))

@@ -1,0 +1,53 @@
+"""What a check returns."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a check: true if it passed, and a text for the reader.
+
+    passed    right or wrong
+    text      what was compared, where it differs most, and what may be the cause
+    error     the largest difference, relative to the size of what was compared
+    compared  how many numbers were compared
+    causes    possible causes, the likeliest first; empty if passed
+    """
+
+    passed: bool
+    text: str
+    error: float = 0.0
+    compared: int = 0
+    causes: tuple = field(default=(), repr=False)
+
+    def __bool__(self):
+        return self.passed
+
+    def __repr__(self):
+        return self.text
+
+    def expect(self):
+        """Raise AssertionError with the text if the check failed; else return the report."""
+        if not self.passed:
+            raise AssertionError("\n" + self.text)
+        return self
+
+
+def at(name, index):
+    """An element as one writes it: x[0, 2], or x for a single number."""
+    return f"{name}[{', '.join(str(int(i)) for i in index)}]" if len(index) else name
+
+
+def number(v):
+    """A value with few digits, but enough to see a difference of a percent."""
+    return np.format_float_positional(v, 6, fractional=False, trim="-") if (
+        1e-4 <= abs(v) < 1e7 or v == 0
+    ) else f"{v:.4g}"  # fmt: skip
+
+
+def name_of(f):
+    """What to call a function in a text."""
+    name = getattr(f, "__name__", None) or type(f).__name__
+    return "the function" if name == "<lambda>" else name

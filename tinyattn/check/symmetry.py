@@ -1,0 +1,170 @@
+"""Do permutations do what they should, and do implementations agree?"""
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, no_grad, sweep
+from tinyattn.check.report import Report, at, name_of, number
+from tinyattn.random import generator
+
+# Another order of summation rounds differently. A sum of n terms is off by at most n roundings
+# of its largest partial sum, so a thousand roundings of the largest value leave room for rows
+# of a few hundred and for several layers, while a real difference shows in the first digits.
+ROUNDINGS = 1000
+
+
+def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
+    """Does f(x permuted) = f(x) permuted hold? Rows (axis -2) are permuted, `times` times.
+
+    axis: of x; out_axis: of the result, the same unless given. For a result of several tensors,
+    check one at a time: lambda x: f(x)[0].
+    """
+    out_axis = axis if out_axis is None else out_axis
+    return _permuted(f, x, axis, rng, times, f"equivariant: {name_of(f)}",
+                     lambda y, p: np.take(y, p, out_axis), out_axis)  # fmt: skip
+
+
+def invariant(f, x, axis=-2, rng=0, times=5):
+    """Does f(x permuted) = f(x) hold? Rows (axis -2) are permuted, `times` times."""
+    return _permuted(f, x, axis, rng, times, f"invariant: {name_of(f)}", lambda y, p: y, None)
+
+
+def _permuted(f, x, axis, rng, times, title, expected, out_axis):
+    x, rng = _array(x), generator(rng)
+    n = x.shape[axis]
+    if n < 2:
+        raise ValueError(f"check: axis {axis} of x, shape {x.shape}, has nothing to permute")
+    y, worst = _value(f, x), (-1.0,)
+    if out_axis is not None and not (-y.ndim <= out_axis < y.ndim and y.shape[out_axis] == n):
+        raise ValueError(
+            f"equivariant: axis {out_axis} of the result, shape {y.shape}, must have length {n} "
+            f"as axis {axis} of x, shape {x.shape}; say which one with out_axis="
+        )
+    tolerance = ROUNDINGS * np.finfo(y.dtype).eps * np.abs(y).max(initial=0)
+    for _ in range(times):
+        p = rng.permutation(n)
+        while np.array_equal(p, np.arange(n)):
+            p = rng.permutation(n)
+        came, wanted = _value(f, np.take(x, p, axis)), expected(y, p)
+        difference = _distance(came, wanted)
+        if difference.max(initial=0) > worst[0]:
+            worst = difference.max(initial=0), p, came, wanted, difference
+    error = worst[0] / max(np.abs(y).max(initial=0), np.finfo(y.dtype).tiny)
+    what = f"{times} permutations of axis {axis} of x, shape {x.shape}"
+    if worst[0] <= tolerance:
+        text = f"{title}: yes ({what}, largest difference {error:.1e} of the largest value)"
+        return Report(True, text, error, times * y.size)
+    _, p, came, wanted, difference = worst
+    i = np.unravel_index(np.argmax(difference), y.shape)
+    text = [f"{title}: NO ({what})", f"  permutation {_short(p)}"]
+    if out_axis is not None:
+        others = tuple(k for k in range(y.ndim) if k != out_axis % y.ndim)
+        rows = np.flatnonzero((difference > tolerance).any(axis=others))
+        text.append(f"  {len(rows)} of {n} positions differ: {_short(rows)}")
+    else:
+        text.append(f"  {(difference > tolerance).sum()} of {y.size} numbers differ")
+    text.append(f"  most at {at('f(x permuted)', i)} = {number(came[i])}, expected "
+                f"{number(wanted[i])}")  # fmt: skip
+    return Report(False, "\n".join(text), error, times * y.size)
+
+
+def same(impls, inputs, gradients=True):
+    """Do all implementations give the same values and gradients? The first one is the measure.
+
+    impls: a dictionary {name: function} or a list of functions; inputs: the arguments as a list
+    or tuple (or one array), all floating-point ones with a gradient. The gradients compared are
+    those of one random weighting of the results. gradients=False compares values only.
+    """
+    impls = impls if isinstance(impls, dict) else _named(impls)
+    inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    (first, *_), results = impls, {n: _results(f, inputs, gradients) for n, f in impls.items()}
+    lines, worst, compared = [], 0.0, 0
+    for name in list(impls)[1:]:
+        for what, wanted in results[first].items():
+            came = results[name].get(what)
+            difference, line = _difference(name, first, what, came, wanted)
+            compared += np.size(wanted)
+            worst = max(worst, difference)
+            lines += [line] if line else []
+    title = f"same: {', '.join(impls)}"
+    if lines:
+        return Report(False, "\n".join([f"{title}: NO", *lines]), worst, compared)
+    text = f"{title}: yes ({compared} numbers compared, largest difference {worst:.1e})"
+    return Report(True, text, worst, compared)
+
+
+def _named(impls):
+    """A list of functions by their names, with a number where a name comes twice."""
+    names = [name_of(f) for f in impls]
+    return {n if names.count(n) == 1 else f"{n} {i}": f
+            for i, (n, f) in enumerate(zip(names, impls, strict=True))}  # fmt: skip
+
+
+def _results(f, inputs, gradients):
+    """{what: array} of the values, and of the gradients of all floating-point inputs."""
+    tensors = [Tensor(_array(x), requires_grad=gradients) if _is_floating(x) else x for x in inputs]
+    out = f(*tensors)
+    outs = list(out) if isinstance(out, tuple | list) else [out]
+    many = len(outs) > 1
+    found = {f"value {i}" if many else "value": _array(y) for i, y in enumerate(outs)}
+    if not gradients:
+        return found
+    rng = np.random.default_rng(0)
+    wanted = {i: x for i, x in enumerate(tensors) if isinstance(x, Tensor) and x.requires_grad}
+    total = {i: np.zeros(x.shape, x.dtype) for i, x in wanted.items()}
+    connected = False
+    for y in outs:
+        seed = rng.normal(size=np.shape(y))
+        if isinstance(y, Tensor) and y.requires_grad:
+            connected = True
+            grads = sweep(y, seed.astype(y.dtype), keep=True, targets=set(wanted.values()))
+            total = {i: t + _array(grads[wanted[i]]) if wanted[i] in grads else t
+                     for i, t in total.items()}  # fmt: skip
+    return found | {f"gradient of input {i}": g if connected else None for i, g in total.items()}
+
+
+def _difference(name, first, what, came, wanted):
+    """The relative difference, and a line of text if it is too large."""
+    if came is None or wanted is None:
+        missing = [n for n, v in ((name, came), (first, wanted)) if v is None]
+        return (0.0, None) if came is wanted else (
+            np.inf, f"  {what}: {', '.join(missing)} has none (not connected to its inputs)"
+        )  # fmt: skip
+    if came.shape != wanted.shape:
+        return np.inf, f"  {what}: {name} has shape {came.shape}, {first} has {wanted.shape}"
+    if came.dtype.kind != "f" and wanted.dtype.kind != "f":
+        came, wanted = came.astype(float), wanted.astype(float)
+    eps = max(np.finfo(v.dtype).eps for v in (came, wanted) if v.dtype.kind == "f")
+    difference, size = _distance(came, wanted), np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
+    if not difference.max(initial=0) > ROUNDINGS * eps * size:
+        return difference.max(initial=0) / (size or 1), None
+    i = np.unravel_index(np.argmax(difference), wanted.shape)
+    n_wrong = int((difference > ROUNDINGS * eps * size).sum())
+    return difference.max() / (size or 1), (
+        f"  {what}: {n_wrong} of {wanted.size} numbers differ, most {at('', i) or 'it'}: "
+        f"{name} {number(came[i])}, {first} {number(wanted[i])}"
+    )
+
+
+def _distance(a, b):
+    """|a - b|; 0 where both are the same infinity or both nan, inf where only one is."""
+    with np.errstate(invalid="ignore"):
+        equal = (a == b) | (np.isnan(a) & np.isnan(b))
+        return np.where(equal, 0, np.nan_to_num(np.abs(a - b), nan=np.inf))
+
+
+def _value(f, x):
+    with no_grad():
+        return _array(f(Tensor(x)))
+
+
+def _array(x):
+    return x.data if isinstance(x, Tensor) else np.asarray(x)
+
+
+def _is_floating(x):
+    return isinstance(x, Tensor | np.ndarray | np.generic) and x.dtype.kind == "f"
+
+
+def _short(values):
+    values = [int(v) for v in values]
+    return str(values) if len(values) <= 30 else f"{str(values[:30])[:-1]}, …]"

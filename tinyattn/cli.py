@@ -1,0 +1,241 @@
+"""The command `tinyattn`: open the course, run a lecture, show its slides, build everything.
+
+What a command needs is imported when it runs, so that `--help` answers at once.
+"""
+
+import argparse
+import os
+import sys
+
+EXAMPLES = """\
+examples:
+  tinyattn class            open the course at its first lecture
+  tinyattn class 04         open lecture 04
+  tinyattn run 04           run lecture 04 here in the terminal
+  tinyattn run hw04         run your homework 04 and see what is still wrong
+  tinyattn slides 04        show the slides of lecture 04 in the browser
+  tinyattn doctor           see what is installed, and what is missing
+
+tinyattn COMMAND --help tells more about a command.
+"""
+
+
+def main(arguments=None):
+    """Run the command; returns the exit code: 0 done, 1 failed, 2 asked for wrongly."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a console without '✓' must not stop a lecture
+    options = parser().parse_args(arguments)
+    from tinyattn.course.project import CourseError, NoSuchLecture
+
+    try:
+        code = options.command(options) or 0
+        sys.stdout.flush()  # here, where a closed pipe is caught
+        return code
+    except NoSuchLecture as error:
+        print(f"tinyattn: {error}", file=sys.stderr)
+        return 2
+    except CourseError as error:
+        print(f"tinyattn: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # as in `tinyattn claims | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def parser():
+    """The parser of the whole command line."""
+    from tinyattn import __version__
+
+    whole = argparse.ArgumentParser(
+        prog="tinyattn",
+        description="Deep learning from scratch on NumPy: the course, its slides and its claims.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"tinyattn {__version__}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_class(commands)
+    _add_run(commands)
+    _add_slides(commands)
+    _add_build(commands)
+    _add_claims(commands)
+    _add_doctor(commands)
+    return whole
+
+
+def _command(commands, name, function, summary, text, example):
+    """A subcommand whose help ends with an example."""
+    command = commands.add_parser(
+        name,
+        help=summary,
+        description=text,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(command=function)
+    return command
+
+
+def _add_class(commands):
+    command = _command(
+        commands,
+        "class",
+        class_,
+        "open the course in JupyterLab",
+        "Open a lecture in JupyterLab in the browser. You work in your own copy in the folder\n"
+        "workbook/, which is made the first time and kept afterwards; homework is there too.\n"
+        "Ctrl-C in the terminal ends JupyterLab.",
+        "tinyattn class 04",
+    )
+    command.add_argument("lecture", nargs="?", default="00", help="04 or hw04; without it 00")
+    command.add_argument(
+        "--run", action="store_true", help="run the lecture in the terminal instead, as 'run' does"
+    )
+    command.add_argument(
+        "--fresh", action="store_true", help="set your copy aside and start with a new one"
+    )
+    command.add_argument(
+        "--no-browser", action="store_true", help="print the address instead of opening a browser"
+    )
+
+
+def _add_run(commands):
+    command = _command(
+        commands,
+        "run",
+        run,
+        "run a lecture or homework in the terminal",
+        "Run every cell of a lecture, slide by slide, and say which claims held. With hw04 it\n"
+        "runs your homework and shows the first check that fails.\n"
+        "TINYATTN_FULL=1 in the environment tries the claims at full size (minutes) and writes\n"
+        "the verdicts into lectures/claims.toml.",
+        "tinyattn run 04",
+    )
+    command.add_argument("lecture", help="the number: 04, or hw04 for homework")
+    command.add_argument("-v", "--verbose", action="store_true", help="show what the cells print")
+
+
+def _add_slides(commands):
+    command = _command(
+        commands,
+        "slides",
+        slides,
+        "show the slides of a lecture in the browser",
+        "Make the slides of a lecture from its notebook, one HTML file that needs no network,\n"
+        "and open it. In the browser: arrows turn the pages, o is the overview, s the speaker\n"
+        "notes, f the full screen, ? the list of keys.",
+        "tinyattn slides 04",
+    )
+    command.add_argument("lecture", help="the number: 04")
+    command.add_argument("--no-open", action="store_true", help="only make the file")
+
+
+def _add_build(commands):
+    command = _command(
+        commands,
+        "build",
+        build,
+        "make notebooks, homework and slides from the texts",
+        "Make everything from the texts in lectures/: execute each lecture into its notebook,\n"
+        "make the student's version of each homework, and the slides. Without numbers: all.",
+        "tinyattn build 04 hw04",
+    )
+    command.add_argument("lectures", nargs="*", metavar="NN", help="04 or hw04; without it all")
+    command.add_argument(
+        "--check",
+        action="store_true",
+        help="change nothing; say which slides of which notebook differ from the text",
+    )
+    command.add_argument(
+        "--tidy", action="store_true", help="first bring the code in the texts into house style"
+    )
+    command.add_argument(
+        "--full", action="store_true", help="try the claims at full size and write their verdicts"
+    )
+
+
+def _add_claims(commands):
+    command = _command(
+        commands,
+        "claims",
+        claims,
+        "print the ledger: what the slides claim and what came out",
+        "Print every claim of the course with its verdict and the figure that decided it.",
+        "tinyattn claims --lecture 04",
+    )
+    command.add_argument("--lecture", metavar="NN", help="only the claims of this lecture")
+
+
+def _add_doctor(commands):
+    _command(
+        commands,
+        "doctor",
+        doctor,
+        "say what is installed and what is missing",
+        "Say which versions are installed, how NumPy and Numba compute on this machine, whether\n"
+        "the kernels are compiled and the lectures are found, and how to get what is missing.",
+        "tinyattn doctor",
+    )
+
+
+def class_(options):
+    from tinyattn.course import project, terminal, workbook
+
+    document = project.find(project.find_root(), options.lecture)
+    if options.run:
+        return 0 if terminal.run(document) else 1
+    return workbook.open_in_jupyterlab(
+        document, fresh=options.fresh, browser=not options.no_browser
+    )
+
+
+def run(options):
+    from tinyattn.course import project, terminal
+
+    document = project.find(project.find_root(), options.lecture)
+    return 0 if terminal.run(document, verbose=options.verbose) else 1
+
+
+def slides(options):
+    import webbrowser
+
+    from tinyattn.course import deck, project
+
+    document = project.find(project.find_root(), options.lecture)
+    path = deck.build_deck(document)
+    print(path)
+    if not options.no_open and not webbrowser.open(path.as_uri()):
+        print("no browser could be started here; open the file above in one")
+
+
+def build(options):
+    if options.full:
+        os.environ["TINYATTN_FULL"] = "1"
+    from tinyattn.course import make, project
+
+    root = project.find_root()
+    chosen = [project.find(root, number) for number in options.lectures]
+    chosen = chosen or project.lectures(root) + project.homework(root)
+    return make.check(chosen) if options.check else make.build(chosen, tidy_first=options.tidy)
+
+
+def claims(options):
+    from tinyattn.course import project, terminal
+
+    root = project.find_root()
+    lecture = options.lecture and project.find(root, options.lecture).number
+    terminal.print_claims(root, lecture)
+
+
+def doctor(options):
+    from tinyattn.course import doctor
+
+    return doctor.examine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""From the text of a lecture to its notebook: read, execute, clean, compare."""
+
+import os
+import re
+
+from tinyattn.course.project import CourseError, write_text
+from tinyattn.course.text import (
+    need,
+    read_notebook,
+    read_source,
+    slide_heading,
+    slides,
+    tags_of,
+)
+
+CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
+
+
+def unexecuted(document):
+    """The notebook as its text has it: of a lecture with empty outputs, of homework the stubs."""
+    notebook = read_source(document)
+    if document.is_homework:
+        from tinyattn.course.homework import student_version
+
+        return student_version(notebook, document)
+    return notebook
+
+
+def build_notebook(document, *, on_slide=None):
+    """Make the notebook of a lecture or homework and write it; lectures are executed.
+
+    The working folder of the run is the notebook's own, as in JupyterLab. `on_slide(slide)` is
+    called as each slide begins. Raises CourseError with slide and cell if a cell fails.
+    """
+    notebook = unexecuted(document)
+    if not document.is_homework:
+        execute_notebook(notebook, document, on_slide=on_slide)
+    write_text(document.notebook, to_json(notebook))
+    return notebook
+
+
+def execute_notebook(notebook, document, *, on_slide=None):
+    """Run every cell in a fresh kernel and keep the outputs, cleaned of what changes by itself."""
+    nbclient = need("nbclient")
+    from tinyattn.course.claims import full
+
+    document.notebook.parent.mkdir(parents=True, exist_ok=True)
+    begins = {slide.cells[0]["id"]: slide for slide in slides(notebook.cells)}
+    here = None
+
+    def on_cell_start(cell, cell_index):
+        nonlocal here
+        if cell["id"] in begins:
+            here = begins[cell["id"]]
+            if on_slide is not None:
+                on_slide(here)
+
+    client = nbclient.NotebookClient(
+        notebook,
+        timeout=None if full() else CELL_TIMEOUT,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(document.notebook.parent)}},
+        record_timing=False,
+        coalesce_streams=True,
+        skip_cells_with_tag="none" if full() else "slow",
+        # figures at twice the resolution, so that a projector shows sharp letters
+        extra_arguments=["--InlineBackend.figure_formats={'retina'}", "--log-level=ERROR"],
+        on_cell_start=on_cell_start,
+    )
+    try:
+        client.execute(env={**os.environ, "PYTHONHASHSEED": "0"})
+    except nbclient.exceptions.CellExecutionError as error:
+        title = here.title if here else ""
+        raise CourseError(
+            f"{document.relative(document.source)}, slide '{title}': a cell failed\n"
+            + plain_text(str(error)).strip()
+        ) from None
+    clean(notebook)
+
+
+def clean(notebook):
+    """Drop from an executed notebook what differs between two runs of the same text."""
+    from tinyattn.course.text import METADATA
+
+    notebook.metadata.clear()
+    notebook.metadata.update(METADATA)
+    for cell in notebook.cells:
+        tags = tags_of(cell)
+        cell.metadata.clear()
+        if tags:
+            cell.metadata["tags"] = tags
+        for output in cell.get("outputs", []):
+            if "metadata" in output:
+                # the size of a figure stays: it halves the pixels of the sharp picture
+                kept = {k: v for k, v in output.metadata.items() if k.startswith("image/")}
+                output.metadata.clear()
+                output.metadata.update(kept)
+
+
+def to_json(notebook):
+    """The file of a notebook, the same for the same content."""
+    nbformat = need("nbformat")
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook, version=4) + "\n"
+
+
+def differences(document):
+    """What a rebuild of the notebook's sources would change, one line a difference.
+
+    Sources, types, tags and names of the cells are compared; outputs are not.
+    """
+    name = document.relative(document.notebook)
+    try:
+        there = read_notebook(document)
+    except CourseError as error:
+        return [str(error)]
+    wanted = unexecuted(document).cells
+    changed, title = [], "(before the first slide)"
+    for i in range(max(len(wanted), len(there))):
+        new = wanted[i] if i < len(wanted) else None
+        old = there[i] if i < len(there) else None
+        heading = slide_heading(new or old)
+        title = heading[1] if heading else title
+        if new is None or old is None or _content(new) != _content(old):
+            what = "is missing" if old is None else "is left over" if new is None else "differs"
+            changed.append(
+                f"{name}: slide '{title}', cell {i + 1} {what}; "
+                f"run: tinyattn build {document.number}"
+            )
+            if new is None or old is None or new["cell_type"] != old["cell_type"]:
+                break  # from here on everything is shifted
+    return changed
+
+
+def _content(cell):
+    return cell["cell_type"], cell["source"], tags_of(cell), cell.get("id")
+
+
+def plain_text(text):
+    """Text without the colour codes of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

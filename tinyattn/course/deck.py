@@ -1,0 +1,137 @@
+"""From a lecture's notebook to its slides: one HTML file that needs no network."""
+
+import base64
+import re
+
+from tinyattn.course.build import differences
+from tinyattn.course.project import CourseError, write_text
+from tinyattn.course.text import need, read_notebook, slides, tags_of
+
+KATEX = "vendor/katex"
+
+
+def build_deck(document):
+    """Write the deck of a lecture from its built notebook; returns the path.
+
+    Raises CourseError for homework, for a notebook that is not built, and for one that no longer
+    agrees with its text (where the text can be read).
+    """
+    if document.is_homework:
+        raise CourseError(f"{document.number} is homework; only lectures have slides")
+    cells = read_notebook(document)
+    if _stale(document):
+        raise CourseError(
+            f"{document.relative(document.notebook)} is older than its text; "
+            f"run: tinyattn build {document.number}"
+        )
+    write_text(document.deck, render(cells, document))
+    return document.deck
+
+
+def render(cells, document):
+    """The HTML of the deck, from the cells of an executed notebook."""
+    nbconvert = need("nbconvert", "class")
+    folder = document.root / "lectures" / "_deck"
+    # nbconvert's own template is left aside: its filters are what is wanted
+    environment = nbconvert.HTMLExporter().environment
+    environment.filters.update(
+        svg_uri=_svg_uri,
+        markdown2html=_markdown,
+        highlight_code=nbconvert.filters.Highlight2HTML(pygments_lexer="python"),
+    )
+    template = environment.from_string((folder / "deck.html.j2").read_text(encoding="utf-8"))
+    pages = [page for page in map(_page, slides(cells)) if page]
+    return template.render(
+        deck={
+            "title": pages[0]["plain"] if pages else document.name,
+            "slides": pages,
+            "css": _css(folder, f"{KATEX}/katex.min.css") + _css(folder, "deck.css"),
+            "js": "\n".join(
+                (folder / name).read_text(encoding="utf-8").replace("</script", "<\\/script")
+                for name in (
+                    f"{KATEX}/katex.min.js",
+                    f"{KATEX}/auto-render.min.js",
+                    "deck.js",
+                )
+            ),
+        }
+    )
+
+
+def _page(slide):
+    """What the template needs of a slide, or None if nothing of it is in the deck."""
+    shown = [cell for cell in slide.cells if "notebook-only" not in tags_of(cell)]
+    if not shown:
+        return None
+    notes = [cell["source"] for cell in shown if "notes" in tags_of(cell)]
+    cells = [_cell(cell) for cell in shown if "notes" not in tags_of(cell)]
+    heading = f"{'#' * slide.level} {slide.title}"
+    if slide.title and cells:
+        # the heading stands above the columns, so it is taken out of the cell's text
+        cells[0]["text"] = cells[0]["text"].partition("\n")[2].strip()
+    return {
+        "heading": heading if slide.title else "",
+        "plain": re.sub(r"[*`$]", "", slide.title),
+        "level": slide.level,
+        "ids": slide.ids,
+        "cells": cells,
+        "notes": "\n\n".join(notes).replace("*Speaker notes.* ", ""),
+    }
+
+
+def _cell(cell):
+    tags = tags_of(cell)
+    is_code = cell["cell_type"] == "code"
+    return {
+        "text": "" if is_code else cell["source"],
+        "code": cell["source"] if is_code and "hide-code" not in tags else "",
+        "outputs": [_joined(o) for o in cell.get("outputs", []) if "hide-output" not in tags],
+        "fragment": "fragment" in tags,
+    }
+
+
+def _joined(output):
+    """The output with texts in one piece; the file may have them as lists of lines."""
+    join = lambda text: "".join(text) if isinstance(text, list) else text
+    joined = dict(output)
+    if "text" in joined:
+        joined["text"] = join(joined["text"])
+    if "data" in joined:
+        joined["data"] = {
+            k: join(v) if isinstance(v, list) else v for k, v in joined["data"].items()
+        }
+    return joined
+
+
+def _markdown(source):
+    """HTML of Markdown, formulas left as they are, without links on headings."""
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
+    return MarkdownWithMath(renderer=renderer).render(source)
+
+
+def _svg_uri(svg):
+    # as a picture, not inline: the ids inside two drawings on one page would mix
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _css(folder, name):
+    """A style sheet with its fonts inside, as WOFF2 only."""
+    path = folder / name
+    css = path.read_text(encoding="utf-8")
+    css = re.sub(r',url\([^)]+\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)', "", css)
+
+    def inline(match):
+        data = base64.b64encode((path.parent / match[1]).read_bytes()).decode()
+        return f"url(data:font/woff2;base64,{data})"
+
+    return re.sub(r"url\(([^):]+\.woff2)\)", inline, css) + "\n"
+
+
+def _stale(document):
+    """True if the text can be read here and says something else than the notebook."""
+    try:
+        return bool(differences(document))
+    except ImportError:
+        return False

@@ -1,0 +1,129 @@
+"""Homework: one source with solutions, from which the student's notebook is made."""
+
+import json
+import re
+import subprocess
+import sys
+
+from tinyattn.course.project import CourseError
+from tinyattn.course.text import assemble, tags_of
+
+BEGIN = re.compile(r"^(\s*)# BEGIN SOLUTION(?:: *(.*\S))? *$")
+END = re.compile(r"^\s*# END SOLUTION *$")
+# run in a process of its own: cells as JSON come in, the outcome as one line of JSON goes out
+RUNNER = """
+import json, sys
+from tinyattn.course.homework import run_here
+print("\\n" + json.dumps(run_here(json.load(sys.stdin))))
+"""
+
+
+def student_version(notebook, document):
+    """The notebook without its solutions: each is replaced by a NotImplementedError.
+
+    Its message is the text behind `# BEGIN SOLUTION:`. Cells tagged `solution` are left out.
+    """
+    kept = []
+    for cell in notebook.cells:
+        if "solution" in tags_of(cell):
+            continue
+        if cell.cell_type == "code":
+            cell.source = without_solution(cell.source, document)
+        kept.append(cell)
+    return assemble(document.number, kept)
+
+
+def without_solution(source, document):
+    """The source of a cell with each solution replaced by a stub of the same indentation."""
+    lines, indent = [], None
+    for line in source.split("\n"):
+        begin = BEGIN.match(line)
+        if begin and indent is None:
+            indent, message = begin.groups()
+            if not message:
+                raise CourseError(_marker(document, line, "say what to write after the colon"))
+            lines += [
+                f"{indent}# your code here",
+                f"{indent}raise NotImplementedError({json.dumps(message, ensure_ascii=False)})",
+            ]
+        elif END.match(line) and indent is not None:
+            indent = None
+        elif "SOLUTION" in line:
+            raise CourseError(_marker(document, line, "BEGIN and END must alternate"))
+        elif indent is None:
+            lines.append(line)
+    if indent is not None:
+        raise CourseError(_marker(document, lines[-2], "there is no # END SOLUTION"))
+    return "\n".join(lines)
+
+
+def solution_lines(notebook):
+    """The lines that only the solutions have: what a student must not be given."""
+    found, given = set(), set()
+    for cell in notebook.cells:
+        inside = always = "solution" in tags_of(cell)
+        for line in cell.source.split("\n"):
+            if END.match(line):
+                inside = always
+            elif not BEGIN.match(line):
+                (found if inside else given).add(line.strip())
+            inside = inside or bool(BEGIN.match(line))
+    # brackets and the like stand everywhere
+    return {line for line in found - given if len(line) > 8 and not line.startswith("#")}
+
+
+def messages(notebook):
+    """What the stubs of the student's version say, in order."""
+    matches = [BEGIN.match(line) for cell in notebook.cells for line in cell.source.split("\n")]
+    return [match[2] for match in matches if match]
+
+
+def run(notebook, folder, timeout=300):
+    """Run the code cells in a Python of its own, in `folder`.
+
+    Returns None if all passed, else a dictionary with the cell's `id`, the `type` of the error
+    and its `message`.
+    """
+    cells = [
+        {"cell_type": "code", "id": c["id"], "source": c["source"], "metadata": dict(c["metadata"])}
+        for c in notebook.cells
+        if c["cell_type"] == "code"
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER],
+        input=json.dumps({"cells": cells, "folder": str(folder)}),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise CourseError(f"the homework's Python ended with {done.returncode}:\n{done.stderr}")
+    return json.loads(done.stdout.strip().split("\n")[-1])
+
+
+def run_here(job):
+    """Run the cells of `job` in this process; what `run` starts."""
+    from pathlib import Path
+
+    from tinyattn.course.execute import CellError, execute, namespace, surroundings, wanted
+
+    names = namespace()
+    with surroundings(Path(job["folder"])):
+        for cell in filter(wanted, job["cells"]):
+            try:
+                execute(cell, names)
+            except CellError as error:
+                cause = error.cause
+                return {
+                    "id": cell["id"],
+                    "type": type(cause).__name__,
+                    "message": str(cause),
+                    "report": str(error),
+                }
+    return None
+
+
+def _marker(document, line, problem):
+    return f"{document.relative(document.source)}: at '{line.strip()}': {problem}"

@@ -1,0 +1,50 @@
+"""What `tinyattn build` does: go through the texts and say what became of each."""
+
+import sys
+import time
+
+from tinyattn.course.build import build_notebook, differences
+from tinyattn.course.deck import build_deck
+from tinyattn.course.lint import problems
+from tinyattn.course.tidy import tidy
+
+
+def build(documents, *, tidy_first=False):
+    """Make notebooks and slides of all documents; returns the exit code."""
+    for document in documents:
+        began = time.perf_counter()
+        print(f"{document.relative(document.source)}", flush=True)
+        if tidy_first:
+            print(f"    {tidy(document)} code cells brought into house style")
+        build_notebook(document, on_slide=_show_slide)
+        _clear()
+        print(f"    {document.relative(document.notebook)}  {time.perf_counter() - began:.1f} s")
+        if not document.is_homework:
+            path = build_deck(document)
+            print(f"    {document.relative(path)}  {path.stat().st_size / 2**20:.1f} MB")
+    return 0
+
+
+def check(documents):
+    """Say which cells of which notebooks differ from the text, and what is wrong with the text.
+
+    Returns the exit code: 1 if there is anything to say.
+    """
+    changed = [line for document in documents for line in differences(document)]
+    changed += problems(documents)
+    for line in changed:
+        print(line, file=sys.stderr)
+    if not changed:
+        print(f"{len(documents)} notebooks agree with their texts")
+    return 1 if changed else 0
+
+
+def _show_slide(slide):
+    if sys.stdout.isatty():
+        _clear()
+        print(f"    {slide.title}", end="", flush=True)
+
+
+def _clear():
+    if sys.stdout.isatty():
+        print("\r\x1b[K", end="")

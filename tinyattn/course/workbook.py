@@ -1,0 +1,63 @@
+"""The student's own copies of the notebooks, and JupyterLab on them.
+
+The committed notebooks stay as they are: saving in JupyterLab would change them, and the next
+`git pull` would stop on the student's work.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+
+from tinyattn.course.project import CourseError, homework, lectures
+from tinyattn.course.text import read_notebook
+
+
+def prepare(document, *, fresh=False):
+    """Copy what is built into workbook/ where it is not there yet; returns the document's copy.
+
+    With `fresh` the student's copy is renamed, never deleted, and a new one is made.
+    """
+    read_notebook(document)  # says so if it is not built or damaged
+    if fresh and document.workbook.exists():
+        _set_aside(document.workbook)
+    for other in lectures(document.root) + homework(document.root):
+        if other.notebook.is_file() and not other.workbook.exists():
+            other.workbook.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(other.notebook, other.workbook)
+    return document.workbook
+
+
+def open_in_jupyterlab(document, *, fresh=False, browser=True):
+    """Start JupyterLab on the student's copy and wait until it ends; returns its exit code."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise CourseError(
+            "JupyterLab is not installed; in the project's folder:\n"
+            '    .venv/bin/pip install -e ".[class]"\n'
+            f"or without it, in the terminal: tinyattn run {document.number}"
+        )
+    path = prepare(document, fresh=fresh)
+    # as the address, not as the file to run: so the address that is printed leads there too
+    address = f"--LabApp.default_url=/lab/tree/{document.relative(path)}"
+    command = [sys.executable, "-m", "jupyterlab", address]
+    if not browser:
+        command.append("--no-browser")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        print("you are root (as in a container): JupyterLab is started with --allow-root")
+        command.append("--allow-root")
+    print(f"opening {document.relative(path)}, your own copy; Ctrl-C twice ends JupyterLab")
+    process = subprocess.Popen(command, cwd=document.root)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue  # JupyterLab got it too, and asks whether to stop
+
+
+def _set_aside(path):
+    number = 1
+    while (kept := path.with_name(f"{path.stem}.old{number}.ipynb")).exists():
+        number += 1
+    path.rename(kept)
+    print(f"your copy is now {kept.name}")

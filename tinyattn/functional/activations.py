@@ -1,0 +1,67 @@
+"""Non-linear functions of single numbers, and the softmax family."""
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.nonlinear import erf, log_softmax, relu, sigmoid, softmax, softplus
+from tinyattn.random import generator
+
+__all__ = [
+    "dropout", "elu", "erf", "gelu", "leaky_relu", "log_softmax", "logsumexp", "relu", "sigmoid",
+    "silu", "softmax", "softplus", "tanh",
+]  # fmt: skip
+
+ROOT_HALF = float(np.sqrt(0.5))
+ROOT_TWO_OVER_PI = float(np.sqrt(2 / np.pi))
+
+
+def leaky_relu(x, negative_slope=0.01):
+    """y = x for x > 0, else negative_slope · x."""
+    return np.where(np.greater(plain(x), 0), x, negative_slope * x)
+
+
+def elu(x, alpha=1.0):
+    """y = x for x > 0, else α (eˣ - 1)."""
+    negative = np.where(np.greater(plain(x), 0), 0, x)  # keeps exp from overflowing
+    return np.where(np.greater(plain(x), 0), x, alpha * np.expm1(negative))
+
+
+def gelu(x, approximate="none"):
+    """y = x Φ(x) with Φ(x) = (1 + erf(x/√2)) / 2; "tanh": the approximation with tanh.
+
+    Source: Hendrycks, Gimpel 2016.
+    """
+    if approximate == "none":
+        return 0.5 * x * (1 + erf(x * ROOT_HALF))
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(ROOT_TWO_OVER_PI * (x + 0.044715 * x * x * x)))
+    raise ValueError(f'gelu: approximate is "none" or "tanh", got {approximate!r}')
+
+
+def silu(x):
+    """y = x σ(x)."""
+    return x * sigmoid(x)
+
+
+def tanh(x):
+    """y = tanh x."""
+    return np.tanh(x)
+
+
+def logsumexp(x, axis=-1, keepdims=False):
+    """y = ln Σ exp x along `axis`, without overflow; -inf for a row of -inf."""
+    top = np.max(plain(x), axis=axis, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, 0)
+    with np.errstate(divide="ignore"):  # ln 0 = -inf is the right answer
+        y = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return y if keepdims else np.squeeze(y, axis)
+
+
+def dropout(x, p=0.5, training=True, rng=None):
+    """In training each number is 0 with probability p, else divided by 1 - p; x itself else."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: expected a probability between 0 and 1, got {p}")
+    if not training or p == 0:
+        return x
+    kept = generator(rng).random(x.shape) >= p
+    return np.where(kept, x / (1 - p) if p < 1 else 0 * x, 0)

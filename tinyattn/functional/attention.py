@@ -1,0 +1,170 @@
+"""Scaled dot-product attention: every query takes a weighted mean of the values."""
+
+import math
+import warnings
+from functools import cache
+
+import numpy as np
+
+from tinyattn.autograd import Tensor
+from tinyattn.ops import fused
+from tinyattn.ops.elementwise import plain
+
+RUNGS = ("auto", "sums", "matmul", "kernel")
+
+
+def scaled_dot_product_attention(
+    q, k, v, mask=None, bias=None, causal=False, scale=None, impl="auto"
+):
+    """y_t = Σ_s a_ts v_s with a_ts = softmax_s(scale q_t·k_s + bias_ts).
+
+    q [..., T, D], k [..., S, D], v [..., S, E] give y [..., T, E]; leading axes (batch, heads) are
+    broadcast. T counts queries (receivers), S keys (senders).
+
+    mask    bool, broadcast to [..., T, S]; True: query t may see key s
+    bias    added to the scores, broadcast to [..., T, S]; -inf hides like the mask
+    causal  query t sees the keys s ≤ t only, both counted from the first
+    scale   1/√D if None
+    impl    which rung computes it; all give the same result and the same gradients
+            "sums"    the index sums as loops (compiled if Numba is there)
+            "matmul"  array algebra: two matrix products and a softmax; the one rung that can be
+                      differentiated more than once
+            "kernel"  compiled, block by block: the T×S weights are never stored
+            "auto"    "kernel" where it is faster, else "matmul"
+
+    A query that may see no key gives y = 0 and passes no gradient on.
+    Source: Vaswani et al. 2017, eq. 1; slides N09, N10.
+    """
+    q, k, v, mask, bias, scale = _checked(q, k, v, mask, bias, scale)
+    impl = _choose(impl, q, k, v)
+    if impl == "matmul":
+        return np.matmul(_weights(q, k, mask, bias, causal, scale), v)
+    rung = fused.attention if impl == "kernel" else fused.attention_sums
+    return rung(q, k, v, bias, mask, bool(causal), scale)
+
+
+def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
+    """a_ts = softmax_s(scale q_t·k_s + bias_ts): row t says whom query t listens to. [..., T, S]
+
+    Arguments as in `scaled_dot_product_attention`. Rows sum to 1, or to 0 where no key may be seen.
+    """
+    q, k, _, mask, bias, scale = _checked(q, k, k, mask, bias, scale)
+    return _weights(q, k, mask, bias, causal, scale)
+
+
+def _weights(q, k, mask, bias, causal, scale):
+    scores = np.matmul(q * scale, np.swapaxes(k, -1, -2))  # [..., T, S]
+    if bias is not None:
+        scores = scores + bias
+    if causal:
+        past = np.tri(*scores.shape[-2:], dtype=bool)
+        mask = past if mask is None else mask & past
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)
+    # The softmax is unchanged if the same number is taken off all scores of a query: with the
+    # highest of them no exponential overflows. Where all are -∞, 0 avoids -∞ - -∞ = nan.
+    highest = plain(scores).max(axis=-1, keepdims=True, initial=-np.inf)
+    e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
+    total = e.sum(axis=-1, keepdims=True)
+    return e / np.where(plain(total) == 0, 1, total)
+
+
+# ---------------------------------------------------------------- which rung
+
+
+def _choose(impl, q, k, v):
+    """The rung that runs, for what was asked and what there is."""
+    if impl not in RUNGS:
+        raise ValueError(f"attention: impl={impl!r} is not one of {', '.join(RUNGS)}")
+    compiled = q.dtype in (np.float32, np.float64)
+    if impl == "auto":
+        faster = compiled and _kernel_is_faster(q, k, v) and fused.have_numba()
+        return "kernel" if faster else "matmul"
+    if impl in ("kernel", "sums") and not compiled:
+        raise TypeError(
+            f'attention: impl="{impl}" takes float32 or float64, got {q.dtype}; "matmul" takes all'
+        )
+    if impl == "kernel" and not fused.have_numba():
+        _say_that_numba_is_missing()
+        return "matmul"
+    return impl
+
+
+def _kernel_is_faster(q, k, v):
+    """Measured: from 64 queries (it takes so many at once) and 65,000 scores in all."""
+    lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    T, S = q.shape[-2], k.shape[-2]
+    return T >= 64 and math.prod(lead) * T * S >= 2**16
+
+
+@cache
+def _say_that_numba_is_missing():
+    warnings.warn(
+        'attention: impl="kernel" needs Numba (pip install numba); matrix products (impl="matmul") '
+        "run in its place, with the same result",
+        stacklevel=4,
+    )
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _checked(q, k, v, mask, bias, scale):
+    """All arguments as Tensors of one dtype (mask: an array or None), with shapes that fit."""
+    q, k, v = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
+    bias = None if bias is None else _tensor(bias, "bias")
+    mask = None if mask is None else _bool_mask(mask)
+    try:
+        shape = _shape_of_scores(q.shape, k.shape, v.shape)
+        for name, x in (("mask", mask), ("bias", bias)):
+            if x is not None:
+                _must_broadcast(name, x.shape, shape)
+    except ValueError as fact:
+        shapes = ", ".join(f"{n} {x.shape}" for n, x in zip("qkv", (q, k, v), strict=True))
+        raise ValueError(f"attention: {fact} ({shapes})") from None
+    dtype = np.result_type(*[x.dtype for x in (q, k, v, bias) if x is not None])
+    q, k, v, bias = (x if x is None or x.dtype == dtype else x.astype(dtype)
+                     for x in (q, k, v, bias))  # fmt: skip
+    scale = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
+    return q, k, v, mask, bias, scale
+
+
+def _tensor(x, name):
+    x = x if isinstance(x, Tensor) else Tensor(x)
+    if x.dtype.kind != "f":
+        raise TypeError(f"attention: {name} must be floating point, got {x.dtype}; "
+                        f"convert it with .astype(np.float32)")  # fmt: skip
+    return x
+
+
+def _bool_mask(mask):
+    mask = mask if isinstance(mask, Tensor) else np.asarray(mask)
+    if mask.dtype != bool:
+        raise TypeError(
+            f"attention: mask must be bool (True = may take part), got {mask.dtype}; compare first "
+            f"(mask != 0), or pass numbers that are added to the scores as bias="
+        )
+    return mask
+
+
+def _shape_of_scores(q, k, v):
+    """[..., T, S]"""
+    for name, axes, x in (("q", "T, D", q), ("k", "S, D", k), ("v", "S, E", v)):
+        if len(x) < 2:
+            raise ValueError(f"{name} must be [..., {axes}]")
+    if q[-1] != k[-1]:
+        raise ValueError(f"q has {q[-1]} features but k has {k[-1]}; both must be D")
+    if k[-2] != v[-2]:
+        raise ValueError(f"k has {k[-2]} keys but v has {v[-2]} values; both must be S")
+    try:
+        return (*np.broadcast_shapes(q[:-2], k[:-2], v[:-2]), q[-2], k[-2])
+    except ValueError:
+        raise ValueError("the leading axes do not broadcast") from None
+
+
+def _must_broadcast(name, own, shape):
+    fits = len(own) <= len(shape) and all(
+        n in (1, m) for n, m in zip(own, shape[len(shape) - len(own) :], strict=True)
+    )
+    if not fits:
+        raise ValueError(f"{name} {own} does not broadcast to [..., T, S] = {shape}")

@@ -1,0 +1,77 @@
+"""Weighted sums and look-ups: linear, embedding, one_hot, normalize, cosine_similarity."""
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.index import getitem
+
+
+def linear(x, weight, bias=None):
+    """y = x Wᵀ + b;   x [..., in], W [out, in], b [out], y [..., out]."""
+    if x.ndim == 0 or x.shape[-1] != weight.shape[-1]:
+        raise ValueError(
+            f"linear: x has shape {x.shape}, but the weight {weight.shape} [out, in] needs "
+            f"{weight.shape[-1]} features in the last axis"
+        )
+    # one product of two matrices is faster than one for each leading index
+    rows = x if x.ndim == 2 else np.reshape(x, (-1, x.shape[-1]))
+    y = rows @ np.transpose(weight)
+    if bias is not None:
+        y = y + bias
+    return y if x.ndim == 2 else np.reshape(y, (*x.shape[:-1], weight.shape[0]))
+
+
+def integer_ids(name, ids, n, ignore=None):
+    """`ids` as a checked integer array with values in [0, n), or equal to `ignore`."""
+    ids = np.asarray(plain(ids))
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}")
+    wrong = (ids < 0) | (ids >= n)
+    if ignore is not None:
+        wrong &= ids != ignore
+    if wrong.any():
+        raise IndexError(
+            f"{name}: expected integers from 0 to {n - 1}, got {int(ids[wrong].flat[0])} at "
+            f"{tuple(int(i) for i in np.argwhere(wrong)[0])}"
+        )
+    return ids
+
+
+def embedding(ids, weight, padding_idx=None):
+    """y = W[ids];   ids [...], W [V, D], y [..., D]. The row padding_idx gets no gradient."""
+    ids = integer_ids("embedding", ids, weight.shape[0])
+    y = getitem(weight, ids)
+    if padding_idx is None:
+        return y
+    padding = (ids == padding_idx % weight.shape[0])[..., None]
+    return np.where(padding, plain(y), y)
+
+
+def one_hot(ids, num_classes=None):
+    """A 1 at the place of each id, 0 elsewhere: integer array [..., num_classes]."""
+    ids = np.asarray(plain(ids))
+    if num_classes is None:
+        num_classes = int(ids.max()) + 1 if ids.size else 0
+    ids = integer_ids("one_hot", ids, num_classes)
+    return (ids[..., None] == np.arange(num_classes)).astype(np.int64)
+
+
+def _length(x, p, axis, eps):
+    """(Σ|x|ᵖ)^(1/p), at least eps; below eps it counts as a constant, so 0/0 cannot happen."""
+    if p == 2:
+        s = np.sum(x * x, axis=axis, keepdims=True)
+        small = np.less(plain(s), eps * eps)
+        return np.where(small, eps, np.sqrt(np.where(small, 1, s)))
+    s = np.linalg.norm(x, p, axis=axis, keepdims=True)
+    return np.where(np.less(plain(s), eps), eps, s)
+
+
+def normalize(x, p=2.0, axis=1, eps=1e-12):
+    """y = x / max(‖x‖_p, eps) along `axis`."""
+    return x / _length(x, p, axis, eps)
+
+
+def cosine_similarity(x1, x2, axis=1, eps=1e-8):
+    """y = x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along `axis`."""
+    lengths = _length(x1, 2, axis, eps) * _length(x2, 2, axis, eps)
+    return np.squeeze(np.sum(x1 * x2, axis=axis, keepdims=True) / lengths, axis)

@@ -1,0 +1,169 @@
+"""Losses: how far predictions are from targets, as one number.
+
+`reduction` is "mean", "sum" or "none" (the loss of each element).
+"""
+
+import numpy as np
+
+from tinyattn.functional.linear import integer_ids
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.index import take_along_axis
+from tinyattn.ops.nonlinear import log_softmax, softplus
+
+
+def _reduce(losses, reduction, count=None):
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return np.sum(losses)
+    if reduction == "mean":
+        return np.mean(losses) if count is None else np.sum(losses) / count
+    raise ValueError(f'reduction is "mean", "sum" or "none", got {reduction!r}')
+
+
+def _same_shape(name, input, target):
+    if np.shape(input) != np.shape(target):
+        raise ValueError(
+            f"{name}: input has shape {np.shape(input)}, target {np.shape(target)}; they must be "
+            f"the same (broadcasting one of them is nearly always a mistake here)"
+        )
+
+
+def mse_loss(input, target, reduction="mean"):
+    """(x - t)² for each element."""
+    _same_shape("mse_loss", input, target)
+    difference = np.subtract(input, target)
+    return _reduce(difference * difference, reduction)
+
+
+def l1_loss(input, target, reduction="mean"):
+    """|x - t| for each element."""
+    _same_shape("l1_loss", input, target)
+    return _reduce(np.absolute(np.subtract(input, target)), reduction)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0):
+    """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola with straight arms."""
+    _same_shape("huber_loss", input, target)
+    if delta <= 0:
+        raise ValueError(f"huber_loss: delta must be above 0, got {delta}")
+    difference = np.subtract(input, target)
+    distance = np.absolute(difference)
+    near = np.less_equal(plain(distance), delta)
+    losses = np.where(near, 0.5 * difference * difference, delta * (distance - 0.5 * delta))
+    return _reduce(losses, reduction)
+
+
+def _log_at_least_minus_100(p):
+    # log 0 is -inf; limited as in PyTorch, so that one confident mistake does not end in nan
+    tiny = np.less(plain(p), np.exp(-100.0))
+    return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
+
+
+def binary_cross_entropy(input, target, weight=None, reduction="mean"):
+    """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100."""
+    _same_shape("binary_cross_entropy", input, target)
+    p = plain(input)
+    if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
+        raise ValueError(
+            "binary_cross_entropy: expected probabilities between 0 and 1; for scores use "
+            "binary_cross_entropy_with_logits"
+        )
+    losses = -(
+        target * _log_at_least_minus_100(input)
+        + (1 - target) * _log_at_least_minus_100(np.subtract(1, input))
+    )
+    return _reduce(losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
+    """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x)."""
+    _same_shape("binary_cross_entropy_with_logits", input, target)
+    positive = target * softplus(np.negative(input))
+    if pos_weight is not None:
+        positive = positive * pos_weight
+    losses = positive + (1 - target) * softplus(input)
+    return _reduce(losses if weight is None else losses * weight, reduction)
+
+
+def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
+    """-x[target] for log-probabilities x [N, C, ...] (or [C]) and classes [N, ...].
+
+    With weights of the classes the mean is the weighted one. Targets equal to ignore_index
+    count nowhere.
+    """
+    axis = 0 if input.ndim == 1 else 1
+    expected = input.shape[:axis] + input.shape[axis + 1 :]
+    if np.shape(target) != expected:
+        raise ValueError(
+            f"nll_loss: input has shape {input.shape} [N, C, ...], so the target should be "
+            f"{expected}, got {np.shape(target)}"
+        )
+    ids = integer_ids("nll_loss target", target, input.shape[axis], ignore_index)
+    counted = ids != ignore_index
+    ids = np.where(counted, ids, 0)
+    picked = take_along_axis(input, np.expand_dims(ids, axis), axis)
+    w = counted.astype(input.dtype)
+    if weight is not None:
+        w = w * plain(weight)[ids]
+    losses = np.where(counted, -np.squeeze(picked, axis) * w, 0)
+    return _reduce(losses, reduction, count=w.sum())
+
+
+def cross_entropy(
+    input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
+):
+    """-ln softmax(x)[target] for scores x [N, C, ...] (or [C]).
+
+    The target holds classes [N, ...], or probabilities in the shape of x. label_smoothing ε mixes
+    the target with a uniform distribution: (1 - ε) target + ε / C.
+    """
+    axis = 0 if input.ndim == 1 else 1
+    log_p = log_softmax(input, axis)
+    if np.shape(target) == input.shape and np.asarray(plain(target)).dtype.kind == "f":
+        return _soft_targets(log_p, target, weight, reduction, label_smoothing, axis)
+    hard = nll_loss(log_p, target, weight, ignore_index, reduction)
+    if label_smoothing == 0:
+        return hard
+    ids = np.asarray(plain(target))
+    counted = ids != ignore_index
+    w = counted.astype(input.dtype)
+    if weight is not None:
+        w_class = _along(plain(weight), axis, input.ndim)
+        w = w * plain(weight)[np.where(counted, ids, 0)]
+    else:
+        w_class = 1
+    everywhere = -np.sum(log_p * w_class, axis=axis) / input.shape[axis]
+    uniform = _reduce(np.where(counted, everywhere, 0), reduction, count=w.sum())
+    return (1 - label_smoothing) * hard + label_smoothing * uniform
+
+
+def _soft_targets(log_p, target, weight, reduction, label_smoothing, axis):
+    n_classes = log_p.shape[axis]
+    target = (1 - label_smoothing) * target + label_smoothing / n_classes
+    losses = -log_p * target
+    if weight is not None:
+        losses = losses * _along(plain(weight), axis, log_p.ndim)
+    losses = np.sum(losses, axis=axis)
+    return _reduce(losses, reduction)
+
+
+def _along(weight, axis, ndim):
+    return weight.reshape([-1 if i == axis else 1 for i in range(ndim)])
+
+
+def kl_div(input, target, reduction="mean", log_target=False):
+    """t (ln t - x) for log-probabilities x and probabilities t (or their logarithms).
+
+    "batchmean" divides the sum by the first axis: the divergence as defined, per example.
+    """
+    _same_shape("kl_div", input, target)
+    if log_target:
+        losses = np.exp(target) * (target - input)
+    else:
+        positive = np.greater(plain(target), 0)
+        log_t = np.log(np.where(positive, target, 1))  # 0 ln 0 counts as 0
+        losses = target * (log_t - input)
+    if reduction == "batchmean":
+        return np.sum(losses) / losses.shape[0]
+    return _reduce(losses, reduction)

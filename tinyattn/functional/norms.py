@@ -1,0 +1,73 @@
+"""Normalisation: of each position alone (layer, RMS) or of each feature over the batch."""
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+
+
+def _last_axes(name, x, normalized_shape):
+    shape = tuple(np.atleast_1d(normalized_shape).tolist())
+    if not shape or x.shape[-len(shape) :] != shape:
+        raise ValueError(
+            f"{name}: expected the last axes of x to be {shape}, but x has shape {x.shape}"
+        )
+    return tuple(range(-len(shape), 0))
+
+
+def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """y = (x - mean) / √(var + ε) · weight + bias; mean and var over the last axes.
+
+    Source: Ba, Kiros, Hinton 2016.
+    """
+    axes = _last_axes("layer_norm", x, normalized_shape)
+    centred = x - np.mean(x, axis=axes, keepdims=True)
+    var = np.mean(centred * centred, axis=axes, keepdims=True)
+    y = centred / np.sqrt(var + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def rms_norm(x, normalized_shape, weight=None, eps=None):
+    """y = x / √(mean(x²) + ε) · weight over the last axes; eps None: machine precision.
+
+    Source: Zhang, Sennrich 2019.
+    """
+    axes = _last_axes("rms_norm", x, normalized_shape)
+    eps = float(np.finfo(x.dtype).eps) if eps is None else eps
+    y = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
+def batch_norm(
+    x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
+    """y = (x - mean) / √(var + ε) · weight + bias, each feature (axis 1) over all else.
+
+    In training mean and var are those of the batch, and the running ones (Tensors or arrays, or None) move
+    in place towards them by `momentum`, the variance in its unbiased form; else the running ones count.
+    Source: Ioffe, Szegedy 2015.
+    """
+    if x.ndim < 2:
+        raise ValueError(f"batch_norm: expected [B, C, ...], got shape {x.shape}")
+    axes = (0, *range(2, x.ndim))
+    per_feature = (1, x.shape[1]) + (1,) * (x.ndim - 2)
+    if training:
+        n = x.size // x.shape[1] if x.shape[1] else 0
+        if n <= 1:
+            raise ValueError(
+                f"batch_norm: expected more than one value per feature in training, "
+                f"got shape {x.shape}"
+            )
+        mean = np.mean(x, axis=axes, keepdims=True)
+        centred = x - mean
+        var = np.mean(centred * centred, axis=axes, keepdims=True)
+        for running, now in ((running_mean, plain(mean)), (running_var, plain(var) * n / (n - 1))):
+            if running is not None:
+                running[...] = (1 - momentum) * plain(running) + momentum * now.reshape(-1)
+    else:
+        mean = np.reshape(plain(running_mean), per_feature)
+        var = np.reshape(plain(running_var), per_feature)
+        centred = x - mean
+    y = centred / np.sqrt(var + eps)
+    y = y if weight is None else y * np.reshape(weight, per_feature)
+    return y if bias is None else y + np.reshape(bias, per_feature)

@@ -1,0 +1,183 @@
+"""Attention with learned maps: several heads, over one set of tokens or between two."""
+
+import math
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn.autograd import Tensor
+from tinyattn.nn.layers import Linear, uniform
+from tinyattn.nn.module import Module, Parameter
+from tinyattn.random import generator
+
+
+class MultiheadAttention(Module):
+    """H attentions side by side, each on its own d = embed_dim/H features, and a linear map.
+
+        Q = q W_qᵀ + b_q,   K = k W_kᵀ + b_k,   V = v W_vᵀ + b_v
+        head_h = softmax(Q_h K_hᵀ / √d) V_h   on the features of head h
+        out = [head_1, …, head_H] W_oᵀ + b_o
+
+    W_q, W_k, W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim]; with a kdim or
+    vdim of their own they are q_proj_weight, k_proj_weight, v_proj_weight. Names, layouts and
+    start values are those of torch.nn.MultiheadAttention, so its state_dict can be loaded.
+
+    dropout acts on the weights, in training. Source: Vaswani et al. 2017, section 3.2.2;
+    slides N17, S13.
+    """
+
+    def __init__(
+        self, embed_dim, num_heads, dropout=0.0, bias=True, kdim=None, vdim=None, rng=None
+    ):
+        if num_heads < 1 or embed_dim % num_heads:
+            raise ValueError(
+                f"{type(self).__name__}: {embed_dim} features cannot be divided among {num_heads} "
+                f"heads; embed_dim must be a multiple of num_heads"
+            )
+        rng = generator(rng)
+        self.embed_dim, self.num_heads, self.dropout, self.rng = embed_dim, num_heads, dropout, rng
+        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        if self.kdim == self.vdim == embed_dim:
+            self.in_proj_weight = _xavier_uniform((3 * embed_dim, embed_dim), rng)
+        else:
+            self.in_proj_weight = None
+            self.q_proj_weight = _xavier_uniform((embed_dim, embed_dim), rng)
+            self.k_proj_weight = _xavier_uniform((embed_dim, self.kdim), rng)
+            self.v_proj_weight = _xavier_uniform((embed_dim, self.vdim), rng)
+        self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, np.float32)) if bias else None
+        self.out_proj = Linear(embed_dim, embed_dim, bias, rng)
+        if bias:
+            self.out_proj.bias.data[:] = 0
+
+    def forward(
+        self, q, k, v, mask=None, causal=False, need_weights=True, average_attn_weights=True,
+        bias=None, impl="auto",
+    ):  # fmt: skip
+        """(out, weights);   q [B, T, embed_dim], k [B, S, kdim], v [B, S, vdim]; B may be absent.
+
+        mask     bool, True: may take part. [T, S], [B, T, S] or [B, H, T, S]; any axis may be 1.
+                 Padding is hidden with keep[:, None, :], where keep is [B, S]
+        bias     added to the scores, in the same shapes
+        causal   query t sees keys s ≤ t only
+        impl     as in F.scaled_dot_product_attention
+
+        out is [B, T, embed_dim]. weights is None without need_weights, else the mean over the
+        heads [B, T, S], or [B, H, T, S] if not average_attn_weights; after dropout, if that acts.
+        """
+        self._check(q, k, v)
+        scores = (*q.shape[:-2], self.num_heads, q.shape[-2], k.shape[-2])
+        mask, bias = self._with_heads(mask, scores, "mask"), self._with_heads(bias, scores, "bias")
+        q, k, v = (self._split(x) for x in self._project(q, k, v))  # [B, H, T or S, d]
+        drop = self.dropout > 0 and self.training
+        if drop and impl not in ("auto", "matmul"):
+            raise ValueError(
+                f'{type(self).__name__}: impl="{impl}" keeps no weights that dropout could act '
+                f'on; use impl="matmul", dropout=0, or .eval()'
+            )
+        a = None
+        if need_weights or drop:
+            a = F.attention_weights(q, k, mask, bias, causal)  # [B, H, T, S]
+        if drop:
+            a = F.dropout(a, self.dropout, True, self.rng)
+        if a is not None and impl in ("auto", "matmul"):
+            y = np.matmul(a, v)
+        else:
+            y = F.scaled_dot_product_attention(q, k, v, mask, bias, causal, impl=impl)
+        out = self.out_proj(self._join(y))
+        if not need_weights:
+            return out, None
+        return out, a.mean(axis=-3) if average_attn_weights else a
+
+    def _project(self, q, k, v):
+        """Queries, keys and values of all heads next to each other: [B, T or S, embed_dim] each."""
+        W, b = self.in_proj_weight, self.in_proj_bias
+        if W is not None and q is k and k is v:  # one product in place of three
+            return np.split(F.linear(q, W, b), 3, axis=-1)
+        if W is None:
+            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        else:
+            weights = np.split(W, 3)
+        biases = (None, None, None) if b is None else np.split(b, 3)
+        return [F.linear(x, *maps) for x, *maps in zip((q, k, v), weights, biases, strict=True)]
+
+    def _split(self, x):
+        """[B, T, H·d] -> [B, H, T, d]"""
+        d = self.embed_dim // self.num_heads
+        return np.swapaxes(np.reshape(x, (*x.shape[:-1], self.num_heads, d)), -3, -2)
+
+    def _join(self, y):
+        """[B, H, T, d] -> [B, T, H·d]"""
+        y = np.swapaxes(y, -3, -2)
+        return np.reshape(y, (*y.shape[:-2], self.embed_dim))
+
+    def _check(self, q, k, v):
+        name = type(self).__name__
+        for letter, x, d in zip("qkv", (q, k, v), (self.embed_dim, self.kdim, self.vdim),
+                                strict=True):  # fmt: skip
+            if x.ndim not in (2, 3) or x.shape[-1] != d or x.ndim != q.ndim:
+                raise ValueError(
+                    f"{name}: {letter} must be [B, {'T' if letter == 'q' else 'S'}, {d}] or, like "
+                    f"all three, without B; got q {q.shape}, k {k.shape}, v {v.shape}"
+                )
+
+    def _with_heads(self, x, scores, name):
+        """A mask or bias with the axis of the heads put in where it has none."""
+        if x is None:
+            return None
+        x = x if isinstance(x, Tensor) else np.asarray(x)
+        x = np.expand_dims(x, -3) if x.ndim == len(scores) - 1 else x
+        fits = 2 <= x.ndim <= len(scores) and all(
+            n in (1, m) for n, m in zip(x.shape[::-1], scores[::-1], strict=False)
+        )
+        if fits:
+            return x
+        shapes = "[T, S], [B, T, S] and [B, H, T, S]"
+        padding = "; to hide padding, keep [B, S], pass keep[:, None, :]" if name == "mask" else ""
+        raise ValueError(
+            f"{type(self).__name__}: {name} {x.shape} is none of {shapes} with [B, H, T, S] = "
+            f"{scores} (any axis may be 1){padding}"
+        )
+
+    def extra_repr(self):
+        return f"{self.embed_dim}, {self.num_heads}"
+
+
+class SelfAttention(MultiheadAttention):
+    """Every token asks all tokens of its own set: queries, keys and values come from the same x.
+
+    Called (x [B, N, d]) it returns [B, N, d], and (out, weights) with need_weights=True. The other
+    arguments and the parameters are those of `MultiheadAttention`.
+    """
+
+    def __init__(self, d, heads=1, dropout=0.0, bias=True, rng=None):
+        super().__init__(d, heads, dropout, bias, rng=rng)
+
+    def forward(self, x, mask=None, causal=False, need_weights=False, average_attn_weights=True,
+                bias=None, impl="auto"):  # fmt: skip
+        out, weights = super().forward(
+            x, x, x, mask, causal, need_weights, average_attn_weights, bias, impl
+        )
+        return (out, weights) if need_weights else out
+
+
+class CrossAttention(MultiheadAttention):
+    """The tokens of x ask those of another set: keys and values come from the context.
+
+    Called (x [B, T, d], context [B, S, d_context]) it returns [B, T, d], and (out, weights) with
+    need_weights=True. The other arguments and the parameters are those of `MultiheadAttention`.
+    """
+
+    def __init__(self, d, heads=1, d_context=None, dropout=0.0, bias=True, rng=None):
+        super().__init__(d, heads, dropout, bias, d_context, d_context, rng)
+
+    def forward(self, x, context, mask=None, causal=False, need_weights=False,
+                average_attn_weights=True, bias=None, impl="auto"):  # fmt: skip
+        out, weights = super().forward(
+            x, context, context, mask, causal, need_weights, average_attn_weights, bias, impl
+        )
+        return (out, weights) if need_weights else out
+
+
+def _xavier_uniform(shape, rng):
+    """Uniform in ±√(6 / (fan-in + fan-out)): the variance stays the same both ways."""
+    return uniform(shape, math.sqrt(6 / sum(shape)), rng)

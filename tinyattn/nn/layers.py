@@ -1,0 +1,103 @@
+"""Layers with weights that act on one position at a time: Linear, Embedding, MLP.
+
+Weights start as in PyTorch: uniform in ±1/√(fan-in) for Linear, standard normal for Embedding.
+"""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.nn.activations import ReLU
+from tinyattn.nn.module import Module, Parameter, Sequential
+from tinyattn.random import generator
+
+
+def uniform(shape, bound, rng):
+    """A parameter of independent numbers, uniform in [-bound, bound]."""
+    return Parameter(rng.uniform(-bound, bound, shape).astype(DEFAULT_DTYPE))
+
+
+class Linear(Module):
+    """y = x Wᵀ + b;   x [..., in_features], W [out_features, in_features], y [..., out_features]."""
+
+    def __init__(self, in_features, out_features, bias=True, rng=None):
+        rng = generator(rng)
+        bound = 1 / np.sqrt(max(in_features, 1))
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = uniform((out_features, in_features), bound, rng)
+        self.bias = uniform((out_features,), bound, rng) if bias else None
+
+    def forward(self, x):
+        return F.linear(x, self.weight, self.bias)
+
+    def extra_repr(self):
+        bias = "" if self.bias is not None else ", bias=False"
+        return f"{self.in_features}, {self.out_features}{bias}"
+
+
+class Embedding(Module):
+    """y = W[ids];   ids [...] integers, W [num_embeddings, embedding_dim], y [..., embedding_dim].
+
+    The row `padding_idx` starts at zero and gets no gradient.
+    """
+
+    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, rng=None):
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.padding_idx = padding_idx
+        weight = generator(rng).normal(size=(num_embeddings, embedding_dim)).astype(DEFAULT_DTYPE)
+        if padding_idx is not None:
+            weight[padding_idx] = 0
+        self.weight = Parameter(weight)
+
+    def forward(self, ids):
+        return F.embedding(ids, self.weight, self.padding_idx)
+
+    def extra_repr(self):
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class MLP(Module):
+    """Linear layers with a non-linearity between them: MLP([64, 32, 10]) is 64 → 32 → 10.
+
+    The layers are in `layers` ("layers.0", "layers.2", …); nothing follows the last one.
+    """
+
+    def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
+        if len(sizes) < 2:
+            raise ValueError(f"MLP: expected at least an input and an output size, got {sizes}")
+        rng = generator(rng)
+        parts = []
+        for d_in, d_out in zip(sizes[:-1], sizes[1:], strict=True):
+            parts += [Linear(d_in, d_out, bias, rng), activation()]
+        self.layers = Sequential(*parts[:-1])
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+class Flatten(Module):
+    """All axes from start_dim to end_dim as one."""
+
+    def __init__(self, start_dim=1, end_dim=-1):
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, x):
+        start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
+        length = int(np.prod(x.shape[start : end + 1], dtype=np.int64))
+        return x.reshape((*x.shape[:start], length, *x.shape[end + 1 :]))
+
+
+class Dropout(Module):
+    """In training each number is zeroed with probability p, the others are divided by 1 - p."""
+
+    def __init__(self, p=0.5, rng=None):
+        if not 0 <= p <= 1:
+            raise ValueError(f"Dropout: expected a probability between 0 and 1, got {p}")
+        self.p, self.rng = p, None if rng is None else generator(rng)
+
+    def forward(self, x):
+        return F.dropout(x, self.p, self.training, self.rng)
+
+    def extra_repr(self):
+        return f"p={self.p}"

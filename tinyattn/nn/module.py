@@ -1,0 +1,248 @@
+"""`Module`: an object whose attributes hold parameters, buffers and other modules.
+
+Nothing is registered. What belongs to a module is what stands in its attributes: a `Parameter`, a
+`Module`, or a plain `Tensor` (a buffer: saved with the module, but not trained). Names are the
+attribute names joined by dots, as in PyTorch.
+"""
+
+import numpy as np
+
+from tinyattn.autograd import Tensor
+from tinyattn.nn.summary import Summary, tree
+
+
+class Parameter(Tensor):
+    """A tensor that a module trains."""
+
+    __slots__ = ()
+
+    def __init__(self, data, dtype=None, requires_grad=True):
+        super().__init__(data, dtype, requires_grad)
+
+
+class Module:
+    """Base class of all layers and models. Write `__init__` for the parts and `forward`.
+
+    class TwoLayers(nn.Module):
+        def __init__(self, d):
+            self.first, self.second = nn.Linear(d, d), nn.Linear(d, 1)
+
+        def forward(self, x):
+            return self.second(np.tanh(self.first(x)))
+    """
+
+    training = True
+
+    def forward(self, *inputs, **options):
+        raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...) yet: write one")
+
+    def __call__(self, *inputs, **options):
+        return self.forward(*inputs, **options)
+
+    def __setattr__(self, name, value):
+        if isinstance(value, list | tuple | dict):
+            parts = value.values() if isinstance(value, dict) else value
+            if any(isinstance(v, Module | Parameter) for v in parts):
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a {type(value).__name__} of modules or "
+                    f"parameters, which would not be trained: put modules into nn.ModuleList, "
+                    f"parameters into attributes of their own"
+                )
+        super().__setattr__(name, value)
+
+    # ---- what is inside
+
+    def named_children(self):
+        """(attribute name, module) of the modules directly inside."""
+        for name, value in vars(self).items():
+            if isinstance(value, Module):
+                yield name, value
+
+    def children(self):
+        """The modules directly inside."""
+        return (m for _, m in self.named_children())
+
+    def named_modules(self, prefix=""):
+        """(name, module) of this module and all inside, each once, outer ones first."""
+        seen, todo = set(), [(prefix, self)]
+        while todo:
+            name, module = todo.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield name, module
+            inside = [(f"{name}.{n}".lstrip("."), m) for n, m in module.named_children()]
+            todo += reversed(inside)
+
+    def modules(self):
+        """This module and all inside."""
+        return (m for _, m in self.named_modules())
+
+    def _named_tensors(self, kind):
+        """All (name, tensor), a tensor that is used twice under both names."""
+
+        def visit(module, prefix):
+            for name, value in vars(module).items():
+                if isinstance(value, kind):
+                    yield prefix + name, value
+            for name, child in module.named_children():
+                yield from visit(child, f"{prefix}{name}.")
+
+        return visit(self, "")
+
+    def named_parameters(self):
+        """(name, parameter), each parameter once even if several modules share it."""
+        seen = set()
+        for name, p in self._named_tensors(Parameter):
+            if id(p) not in seen:
+                seen.add(id(p))
+                yield name, p
+
+    def parameters(self):
+        """All parameters, for an optimizer."""
+        return (p for _, p in self.named_parameters())
+
+    def named_buffers(self):
+        """(name, tensor) of the tensors that are saved but not trained."""
+        return ((n, t) for n, t in self._named_tensors(Tensor) if not isinstance(t, Parameter))
+
+    def num_parameters(self):
+        """How many numbers are trained."""
+        return sum(p.size for p in self.parameters())
+
+    # ---- saving and loading
+
+    def state_dict(self):
+        """{name: array copy} of all parameters and buffers, with PyTorch's names."""
+        return {name: t.data.copy() for name, t in self._named_tensors(Tensor)}
+
+    def load_state_dict(self, state):
+        """Take over the values of `state`: names to anything np.asarray accepts.
+
+        Values are cast to the dtype of the parameter. If a name is missing, unexpected, or has
+        another shape, one KeyError lists them all and nothing is changed.
+        """
+        own = dict(self._named_tensors(Tensor))
+        arrays = {n: _plain(v) for n, v in state.items()}
+        problems = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]
+        problems += [f"unexpected: {n} {a.shape}" for n, a in arrays.items() if n not in own]
+        problems += [
+            f"shape: {n} is {own[n].shape} here, {a.shape} in the file"
+            for n, a in arrays.items()
+            if n in own and own[n].shape != a.shape
+        ]
+        if problems:
+            raise KeyError(
+                f"load_state_dict of {type(self).__name__}, nothing was changed:\n  "
+                + "\n  ".join(problems)
+            )
+        cast = {n: a.astype(own[n].dtype) for n, a in arrays.items()}
+        for name, array in cast.items():
+            own[name].data = array
+        return self
+
+    # ---- modes
+
+    def train(self, mode=True):
+        """Training mode (dropout acts, batch norm uses the batch) for this and all inside."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self):
+        """Evaluation mode: the opposite of `train`."""
+        return self.train(False)
+
+    def zero_grad(self):
+        """Forget the gradients of all parameters."""
+        for p in self.parameters():
+            p.grad = None
+
+    def requires_grad_(self, requires_grad=True):
+        """Train the parameters, or freeze them."""
+        for p in self.parameters():
+            p.requires_grad = requires_grad
+        return self
+
+    def astype(self, dtype):
+        """Cast floating-point parameters and buffers in place; returns the module."""
+        for t in {id(t): t for _, t in self._named_tensors(Tensor)}.values():
+            if t.dtype.kind == "f":
+                t.data, t.grad = t.data.astype(dtype), None
+        return self
+
+    # ---- how it shows itself
+
+    def summary(self, *inputs, **options):
+        """A table of layers, output shapes and parameters, from one run on `inputs`."""
+        return Summary(self, inputs, options)
+
+    def extra_repr(self):
+        """What stands in the brackets behind the name; layers override it."""
+        return ""
+
+    def __repr__(self):
+        return tree(self)
+
+    def _repr_html_(self):
+        return Summary(self)._repr_html_()
+
+
+def _plain(value):
+    if isinstance(value, Tensor):
+        return value.data
+    if hasattr(value, "detach"):  # a PyTorch parameter refuses np.asarray before
+        value = value.detach()
+    return np.asarray(value)
+
+
+class Sequential(Module):
+    """Modules one behind the other; the names are "0", "1", …"""
+
+    def __init__(self, *modules):
+        for i, module in enumerate(modules):
+            _check_module(self, i, module)
+            setattr(self, str(i), module)
+
+    def forward(self, x):
+        for module in self.children():
+            x = module(x)
+        return x
+
+    def __len__(self):
+        return len(list(self.children()))
+
+    def __iter__(self):
+        return self.children()
+
+    def __getitem__(self, i):
+        found = list(self.children())[i]
+        return type(self)(*found) if isinstance(i, slice) else found
+
+    def append(self, module):
+        """One more module at the end."""
+        _check_module(self, len(self), module)
+        setattr(self, str(len(self)), module)
+        return self
+
+
+class ModuleList(Sequential):
+    """Modules in a list, called by whoever holds it."""
+
+    def __init__(self, modules=()):
+        super().__init__(*modules)
+
+    def __getitem__(self, i):
+        found = list(self.children())[i]
+        return ModuleList(found) if isinstance(i, slice) else found
+
+    def forward(self, *inputs):
+        raise NotImplementedError("nn.ModuleList only holds modules: call them one by one")
+
+
+def _check_module(self, i, module):
+    if not isinstance(module, Module):
+        raise TypeError(
+            f"{type(self).__name__}: entry {i} is a {type(module).__name__}, expected an "
+            f"nn.Module (for a function use its layer, for example nn.Tanh())"
+        )

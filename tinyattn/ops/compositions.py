@@ -1,0 +1,340 @@
+"""NumPy functions that are put together from the operations; none of them needs a rule."""
+
+import math
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, implements
+from tinyattn.ops import elementwise, linalg, reduce, shape
+from tinyattn.ops.elementwise import plain, where, without_gradient
+from tinyattn.ops.index import scatter_add, take
+
+# ---------------------------------------------------------------- elementwise
+
+
+@implements(np.radians, np.deg2rad)
+def radians(x):
+    """y = π x / 180."""
+    return x * (math.pi / 180)
+
+
+@implements(np.degrees, np.rad2deg)
+def degrees(x):
+    """y = 180 x / π."""
+    return x * (180 / math.pi)
+
+
+@implements(np.logaddexp2)
+def logaddexp2(a, b):
+    """y = log₂(2ᵃ + 2ᵇ)."""
+    ln2 = elementwise.LN2
+    return np.logaddexp(a * ln2, b * ln2) / ln2
+
+
+@implements(np.fmod)
+def fmod(a, b):
+    """y = a - b trunc(a / b), with the sign of a."""
+    return a - b * np.trunc(plain(a) / plain(b))
+
+
+@implements(np.copysign)
+def copysign(a, b):
+    """y = |a| with the sign of b."""
+    return np.absolute(a) * np.copysign(1, plain(b))
+
+
+@implements(np.fmax)
+def fmax(a, b):
+    """y = max(a, b), and where one is nan the other."""
+    return where(np.isnan(plain(a)), b, where(np.isnan(plain(b)), a, np.maximum(a, b)))
+
+
+@implements(np.fmin)
+def fmin(a, b):
+    """y = min(a, b), and where one is nan the other."""
+    return where(np.isnan(plain(a)), b, where(np.isnan(plain(b)), a, np.minimum(a, b)))
+
+
+@implements(np.sinc)
+def sinc(x):
+    """y = sin(πx) / πx, and 1 at 0 (with slope 0)."""
+    zero = np.equal(plain(x), 0)
+    z = where(zero, 1, x) * math.pi
+    return where(zero, 1, np.sin(z) / z)
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """x with numbers in place of nan and infinities; these get no gradient."""
+    return where(np.isfinite(plain(x)), x, np.nan_to_num(plain(x), True, nan, posinf, neginf))
+
+
+@implements(np.conjugate, np.real, np.real_if_close)
+def real(x):
+    """x itself: Tensors with gradient are real."""
+    return elementwise.positive(x)
+
+
+@implements(np.select)
+def select(condlist, choicelist, default=0):
+    """For each element the choice of the first condition that holds."""
+    if len(condlist) != len(choicelist):
+        raise ValueError(f"select: {len(condlist)} conditions, but {len(choicelist)} choices")
+    y = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        y = where(condition, choice, y)
+    return y
+
+
+# ---------------------------------------------------------------- reductions
+
+
+@implements(np.amax)
+def amax(a, axis=None, *, keepdims=False):
+    """y = max x."""
+    return reduce.max(a, axis, keepdims)
+
+
+@implements(np.amin)
+def amin(a, axis=None, *, keepdims=False):
+    """y = min x."""
+    return reduce.min(a, axis, keepdims)
+
+
+def _without_nan(x, value):
+    return where(np.isnan(plain(x)), value, x)
+
+
+@implements(np.nansum)
+def nansum(a, axis=None, *, keepdims=False):
+    """y = Σ x over what is not nan."""
+    return reduce.sum(_without_nan(a, 0), axis, keepdims)
+
+
+@implements(np.nanmean)
+def nanmean(a, axis=None, *, keepdims=False):
+    """y = mean of what is not nan (nan if there is nothing)."""
+    count = np.sum(~np.isnan(plain(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
+    return reduce.sum(_without_nan(a, 0), axis, keepdims) / count
+
+
+@implements(np.nanmax)
+def nanmax(a, axis=None, *, keepdims=False):
+    """y = max of what is not nan."""
+    y = reduce.max(_without_nan(a, -np.inf), axis, keepdims)
+    return where(np.isnan(np.nanmax(plain(a), axis=axis, keepdims=keepdims)), np.nan, y)
+
+
+@implements(np.nanmin)
+def nanmin(a, axis=None, *, keepdims=False):
+    """y = min of what is not nan."""
+    y = reduce.min(_without_nan(a, np.inf), axis, keepdims)
+    return where(np.isnan(np.nanmin(plain(a), axis=axis, keepdims=keepdims)), np.nan, y)
+
+
+@implements(np.trapezoid)
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """∫ y dx by straight lines between the points."""
+    n = np.shape(y)[axis]
+    middle = (take(y, np.arange(1, n), axis) + take(y, np.arange(n - 1), axis)) / 2
+    if x is None:
+        return reduce.sum(middle, axis) * dx
+    if np.ndim(x) == 1:
+        x = np.reshape(x, [n if i == axis % np.ndim(y) else 1 for i in range(np.ndim(y))])
+    return reduce.sum(middle * np.diff(x, axis=axis), axis)
+
+
+@implements(np.cov)
+def cov(m, *, rowvar=True, ddof=1):
+    """Cᵢⱼ = Σ (xᵢ - x̄ᵢ)(xⱼ - x̄ⱼ) / (n - ddof), with the variables as rows (or columns)."""
+    rows = shape.atleast_2d(m if rowvar or m.ndim == 1 else shape.transpose(m))
+    rows = rows - reduce.mean(rows, 1, True)
+    y = linalg.matmul(rows, shape.transpose(rows)) / (rows.shape[1] - ddof)
+    return shape.squeeze(y) if y.size == 1 else y
+
+
+# ---------------------------------------------------------------- products
+
+
+@implements(np.vecdot, np.linalg.vecdot)
+def vecdot(a, b, axis=-1):
+    """y = Σ aᵢ bᵢ along an axis; other axes are broadcast."""
+    return np.sum(a * b, axis=axis)
+
+
+@implements(np.matvec)
+def matvec(a, b):
+    """yᵢ = Σ Aᵢₖ bₖ over the last axis; other axes are broadcast."""
+    return np.sum(a * np.expand_dims(b, -2), axis=-1)
+
+
+@implements(np.vecmat)
+def vecmat(a, b):
+    """yⱼ = Σ aₖ Bₖⱼ over the last but one axis of B; other axes are broadcast."""
+    return np.sum(np.expand_dims(a, -1) * b, axis=-2)
+
+
+@implements(np.cross, np.linalg.cross)
+def cross(a, b, axis=-1):
+    """y = a × b, for vectors of three along `axis`."""
+    if np.shape(a)[axis] != 3 or np.shape(b)[axis] != 3:
+        raise ValueError(f"cross: expected vectors of 3, got shapes {np.shape(a)}, {np.shape(b)}")
+    a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
+    parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
+    return np.moveaxis(np.stack(parts), 0, axis)
+
+
+@implements(np.convolve)
+def convolve(a, v, mode="full"):
+    """yₖ = Σᵢ aᵢ vₖ₋ᵢ; mode "full", "same" (the middle of it) or "valid" (no edges)."""
+    n, m = len(a), len(v)
+    products = np.reshape(a, (-1, 1)) * np.reshape(v, (1, -1))
+    place = np.add.outer(np.arange(n), np.arange(m))  # aᵢ vⱼ belongs to yᵢ₊ⱼ
+    y = scatter_add(products, place, (n + m - 1,))
+    short, long = sorted((n, m))
+    lengths = {"full": n + m - 1, "same": long, "valid": long - short + 1}
+    start = (n + m - 1 - lengths[mode]) // 2
+    return y[start : start + lengths[mode]]
+
+
+@implements(np.correlate)
+def correlate(a, v, mode="valid"):
+    """yₖ = Σᵢ aᵢ₊ₖ vᵢ, the product with the shifted other one."""
+    return convolve(a, np.flip(v), mode)
+
+
+@implements(np.polyval)
+def polyval(p, x):
+    """y = p₀ xⁿ⁻¹ + … + pₙ₋₁, by Horner's rule."""
+    y = 0 * x
+    for i in range(len(p)):
+        y = y * x + p[i]
+    return y
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays):
+    """A B C …, from left to right."""
+    y = arrays[0]
+    for a in arrays[1:]:
+        y = linalg.matmul(y, a)
+    return y
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a, n):
+    """Aⁿ by repeated products; n may be negative."""
+    if n == 0:
+        return Tensor(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
+    if n < 0:
+        a, n = linalg.inv(a), -n
+    half = matrix_power(a, n // 2) if n > 1 else None
+    if half is None:
+        return a
+    return linalg.matmul(linalg.matmul(half, half), a) if n % 2 else linalg.matmul(half, half)
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x, axis=None, keepdims=False, ord=2):
+    """The norm of all elements, or along an axis."""
+    if axis is None and x.ndim != 1:
+        y = linalg.norm(np.reshape(x, -1), ord)
+        return np.reshape(y, (1,) * x.ndim) if keepdims else y
+    return linalg.norm(x, ord, axis, keepdims)
+
+
+implements(np.linalg.matmul)(linalg.matmul)
+implements(np.linalg.outer)(linalg.outer)
+implements(np.linalg.tensordot)(linalg.tensordot)
+
+
+# ---------------------------------------------------------------- shapes
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x):
+    """x with its last two axes exchanged."""
+    return shape.swapaxes(x, -1, -2)
+
+
+@implements(np.linalg.diagonal)
+def matrix_diagonal(x, offset=0):
+    """The diagonals of the last two axes."""
+    return shape.diagonal(x, offset, -2, -1)
+
+
+@implements(np.linalg.trace)
+def matrix_trace(x, offset=0):
+    """The sums of the diagonals of the last two axes."""
+    return reduce.sum(matrix_diagonal(x, offset), -1)
+
+
+@implements(np.rollaxis)
+def rollaxis(a, axis, start=0):
+    """x with one axis moved in front of `start`."""
+    axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
+    return shape.moveaxis(a, axis, start - (axis < start))
+
+
+@implements(np.dstack)
+def dstack(tup):
+    """Side by side along the third axis."""
+    return shape.concatenate([atleast_3d(x) for x in tup], axis=2)
+
+
+@implements(np.atleast_3d)
+def atleast_3d(x):
+    """A number, vector or matrix with axes of length 1 around it."""
+    x = x if isinstance(x, Tensor) else Tensor(x)
+    if x.ndim >= 3:
+        return x
+    return np.reshape(x, {0: (1, 1, 1), 1: (1, -1, 1), 2: (*x.shape, 1)}[x.ndim])
+
+
+@implements(np.dsplit)
+def dsplit(x, indices_or_sections):
+    """split along the third axis."""
+    return shape.split(x, indices_or_sections, 2)
+
+
+@implements(np.unstack)
+def unstack(x, axis=0):
+    """A tuple of the slices along an axis, the reverse of stack."""
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi, indexing="xy"):
+    """Of vectors the coordinates of the grid they span, one array for each."""
+    n = len(xi)
+    lined_up = [np.reshape(x, [-1 if i == j else 1 for j in range(n)]) for i, x in enumerate(xi)]
+    grids = shape.broadcast_arrays(*lined_up)
+    return tuple(np.swapaxes(g, 0, 1) if indexing == "xy" and n > 1 else g for g in grids)
+
+
+@implements(np.delete)
+def delete(x, obj, axis=None):
+    """x without the elements (or slices along `axis`) with the given numbers."""
+    n = x.size if axis is None else x.shape[axis]
+    return take(x, np.delete(np.arange(n), plain(obj)), axis)
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(x, window_shape, axis=None):
+    """All windows of a given length along axes; the places in a window are new last axes."""
+    lengths = (window_shape,) if np.ndim(window_shape) == 0 else tuple(window_shape)
+    axes = reduce.axes_of(x, axis)
+    if len(lengths) != len(axes):
+        raise ValueError(f"sliding_window_view: {len(lengths)} lengths for {len(axes)} axes")
+    for length, i in zip(lengths, axes, strict=True):
+        starts = np.arange(x.shape[i] - length + 1)
+        x = np.moveaxis(take(x, np.add.outer(starts, np.arange(length)), i), i + 1, -1)
+    return x
+
+
+without_gradient(
+    np.flatnonzero, np.isin, np.digitize, np.histogram, np.nanargmax, np.nanargmin, np.isreal,
+    np.isposinf, np.isneginf, np.iscomplex, np.array_equiv, np.argpartition, np.tril_indices_from,
+    np.triu_indices_from, np.diag_indices_from, np.left_shift, np.right_shift,
+    np.linalg.matrix_rank,
+)  # fmt: skip

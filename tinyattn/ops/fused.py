@@ -1,0 +1,88 @@
+"""How a compiled kernel becomes an operation, and the operations made so."""
+
+from functools import wraps
+
+from tinyattn.autograd import Operation, Tensor, record
+from tinyattn.ops.elementwise import plain
+
+
+def fused(instead):
+    """Make a function that runs a kernel differentiable.
+
+        @fused(instead='impl="matmul"')
+        def twice(x):
+            return kernel(x), saved
+        twice.defvjp(lambda g, y, saved, wanted, x: [backward_kernel(g, saved)])
+
+    The function sees plain arrays and returns y and whatever its rule wants to have back. The
+    rule gets the gradient g of y, y, that, one bool per input that says whether its gradient is
+    wanted, and the inputs; it returns the gradients of all inputs (None where not wanted).
+
+    A kernel is not NumPy code, so its rule cannot be differentiated again. The error for that
+    names what can: `instead`.
+    """
+
+    def decorate(f):
+        op = Operation(f.__name__)
+
+        @wraps(f)
+        def apply(*inputs):
+            arrays = tuple([plain(x) for x in inputs])
+            y, saved = f(*arrays)
+            wanted = tuple([isinstance(x, Tensor) and x.requires_grad for x in inputs])
+            return record(op, y, inputs, arrays, {"saved": saved, "wanted": wanted})
+
+        def defvjp(rule):
+            @op.defvjp_joint
+            def joint(g, y, *inputs, saved, wanted):
+                if isinstance(g, Tensor):
+                    raise NotImplementedError(
+                        f"backward: {f.__name__} runs a compiled kernel, which has no second "
+                        f"derivative (create_graph=True, ta.hessian); use {instead}"
+                    )
+                return rule(g, y, saved, wanted, *inputs)
+
+        apply.operation, apply.defvjp = op, defvjp
+        return apply
+
+    return decorate
+
+
+def have_numba():
+    """Whether kernels are compiled; the first call imports Numba."""
+    from tinyattn import kernels
+
+    return kernels.numba is not None
+
+
+# ---------------------------------------------------------------- attention
+
+
+@fused(instead='impl="matmul"')
+def attention(q, k, v, bias, mask, causal, scale):
+    """y_t = Σ_s a_ts v_s with a = softmax(scale q·k + bias), block by block. [..., T, E]"""
+    from tinyattn.kernels import attention as kernel
+
+    return kernel.attention(q, k, v, bias, mask, causal, scale)
+
+
+@attention.defvjp
+def _attention_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
+    from tinyattn.kernels import attention as kernel
+
+    return kernel.attention_backward(g, y, saved, q, k, v, bias, mask, causal, scale, wanted[3])
+
+
+@fused(instead='impl="matmul"')
+def attention_sums(q, k, v, bias, mask, causal, scale):
+    """The same as index sums in loops."""
+    from tinyattn.kernels import attention as kernel
+
+    return kernel.attention_sums(q, k, v, bias, mask, causal, scale)
+
+
+@attention_sums.defvjp
+def _attention_sums_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
+    from tinyattn.kernels import attention as kernel
+
+    return kernel.attention_sums_backward(g, y, saved, q, k, v, bias, mask, causal, scale)

@@ -1,0 +1,71 @@
+"""The non-linear functions of networks that NumPy does not have, each with its rule."""
+
+import numpy as np
+
+from tinyattn.autograd import primitive
+from tinyattn.ops.erf import erf_of
+
+TWO_OVER_ROOT_PI = float(2 / np.sqrt(np.pi))
+
+
+@primitive
+def relu(x):
+    """y = max(x, 0);   x̄ = ȳ where x > 0, else 0 (also at x = 0)."""
+    return np.maximum(x, 0)
+
+
+relu.defvjp(lambda g, y, x: np.where(y > 0, g, 0))
+
+
+@primitive
+def sigmoid(x):
+    """y = 1 / (1 + e⁻ˣ) = (1 + tanh(x/2)) / 2, which never overflows;   x̄ = ȳ y (1 - y)."""
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+sigmoid.defvjp(lambda g, y, x: g * y * (1 - y))
+
+
+@primitive
+def softplus(x):
+    """y = ln(1 + eˣ);   x̄ = ȳ / (1 + e⁻ˣ)."""
+    return np.logaddexp(x, np.zeros((), x.dtype))
+
+
+softplus.defvjp(lambda g, y, x: g * sigmoid(x))
+
+
+@primitive
+def erf(x):
+    """y = 2/√π ∫₀ˣ exp(-t²) dt, the error function;   x̄ = ȳ 2/√π exp(-x²)."""
+    return erf_of(x)
+
+
+erf.defvjp(lambda g, y, x: g * np.exp(-x * x) * TWO_OVER_ROOT_PI)
+
+
+@primitive
+def softmax(x, axis=-1):
+    """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`;   x̄ᵢ = yᵢ (ȳᵢ - Σⱼ ȳⱼ yⱼ).
+
+    The largest x is subtracted first, which changes nothing but keeps exp from overflowing.
+    """
+    y = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
+    return y / y.sum(axis=axis, keepdims=True)
+
+
+softmax.defvjp(
+    lambda g, y, x, axis=-1: y * (g - np.sum(g * y, axis=axis, keepdims=True)),
+)
+
+
+@primitive
+def log_softmax(x, axis=-1):
+    """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`;   x̄ᵢ = ȳᵢ - exp(yᵢ) Σⱼ ȳⱼ."""
+    x = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    return x - np.log(np.exp(x).sum(axis=axis, keepdims=True))
+
+
+log_softmax.defvjp(
+    lambda g, y, x, axis=-1: g - np.exp(y) * np.sum(g, axis=axis, keepdims=True),
+)

@@ -1,0 +1,276 @@
+"""Optimizers: rules that turn gradients into steps of the parameters; and learning-rate schedules.
+
+The update rules, arguments and defaults are PyTorch's. θ is a parameter, g its gradient, η the
+learning rate `lr`. A step writes through `p.data`, so the engine notices if a graph that still
+waits for `backward` has used the old values.
+"""
+
+import math
+
+import numpy as np
+
+from tinyattn.autograd import Tensor
+
+
+class Optimizer:
+    """Parameters in groups, each with its own options; subclasses write one `update`.
+
+    params   parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
+    state    what the rule remembers for each parameter, in the order of the parameters
+    """
+
+    def __init__(self, params, **options):
+        params = list(params)
+        if not params:
+            raise ValueError(f"{type(self).__name__}: no parameters; was parameters() called?")
+        groups = params if isinstance(params[0], dict) else [{"params": params}]
+        self.groups = [{**options, **g, "params": list(g["params"])} for g in groups]
+        for p in self._parameters():
+            if not isinstance(p, Tensor):
+                raise TypeError(
+                    f"{type(self).__name__}: expected Tensors as parameters, got "
+                    f"{type(p).__name__}; pass model.parameters()"
+                )
+        if len({id(p) for p in self._parameters()}) < len(self._parameters()):
+            raise ValueError(f"{type(self).__name__}: a parameter is given more than once")
+        if any(g["lr"] < 0 for g in self.groups):
+            raise ValueError(f"{type(self).__name__}: lr must not be negative, got {options['lr']}")
+        self.state = [{} for _ in self._parameters()]
+
+    def _parameters(self):
+        return [p for g in self.groups for p in g["params"]]
+
+    @property
+    def lr(self):
+        """The learning rate (of the first group); setting it sets all groups."""
+        return self.groups[0]["lr"]
+
+    @lr.setter
+    def lr(self, value):
+        for group in self.groups:
+            group["lr"] = value
+
+    def zero_grad(self):
+        """Forget the gradients of all parameters."""
+        for p in self._parameters():
+            p.grad = None
+
+    def step(self):
+        """One step for every parameter that has a gradient."""
+        states = iter(self.state)
+        for group in self.groups:
+            for p in group["params"]:
+                state = next(states)
+                if p.grad is not None:
+                    g = p.grad.data if isinstance(p.grad, Tensor) else p.grad
+                    p.data = self.update(p.data, g, state, group)
+
+    def update(self, theta, g, state, group):
+        """The new value of the array theta, given its gradient; may change `state`."""
+        raise NotImplementedError
+
+    def state_dict(self):
+        """{name: array or number}: all that is needed to go on where training stopped."""
+        found = {}
+        for i, state in enumerate(self.state):
+            found |= {f"state.{i}.{k}": np.array(v) for k, v in state.items()}
+        for i, group in enumerate(self.groups):
+            options = {k: v for k, v in group.items() if k != "params"}
+            for k, v in options.items():
+                found[f"groups.{i}.{k}"] = np.array(v, dtype=np.float64)
+        return found
+
+    def load_state_dict(self, saved):
+        """Take over what `state_dict` returned, for the same parameters in the same order."""
+        state = [{} for _ in self.state]
+        groups = [dict(g) for g in self.groups]
+        for name, value in saved.items():
+            kind, i, key = name.split(".", 2)
+            target = {"state": state, "groups": groups}[kind]
+            found = target[int(i) : int(i) + 1]
+            if not found or (kind == "groups" and key not in found[0]):
+                raise KeyError(
+                    f"load_state_dict of {type(self).__name__}: {name} has no place; it was saved "
+                    f"for other parameters or another optimizer. Nothing was changed"
+                )
+            value = np.asarray(value)
+            if kind == "groups":  # options are numbers, pairs of numbers or switches
+                old = groups[int(i)].get(key)
+                plain = value.tolist()
+                value = tuple(plain) if isinstance(plain, list) else type(old)(plain)
+            elif value.ndim == 0 and value.dtype.kind in "iu":
+                value = int(value)
+            else:
+                value = value.copy()
+            target[int(i)][key] = value
+        for p, s in zip(self._parameters(), state, strict=True):
+            wrong = [k for k, v in s.items() if np.ndim(v) and np.shape(v) != p.shape]
+            if wrong:
+                raise KeyError(
+                    f"load_state_dict of {type(self).__name__}: {wrong[0]} has shape "
+                    f"{np.shape(s[wrong[0]])} for a parameter of shape {p.shape}. Nothing changed"
+                )
+        self.state, self.groups = state, groups
+
+    def __repr__(self):
+        options = {k: v for k, v in self.groups[0].items() if k != "params"}
+        n = sum(p.size for p in self._parameters())
+        inside = ", ".join(f"{k}={v}" for k, v in options.items())
+        return f"{type(self).__name__}({n:,} parameters, {inside})"
+
+
+class SGD(Optimizer):
+    """θ ← θ - η g; with momentum μ:  b ← μ b + (1 - dampening) g,  θ ← θ - η b.
+
+    nesterov: θ ← θ - η (g + μ b). weight_decay λ adds λ θ to the gradient.
+    """
+
+    def __init__(
+        self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False
+    ):
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("SGD: nesterov needs momentum > 0 and dampening = 0")
+        super().__init__(
+            params,
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+        )
+
+    def update(self, theta, g, state, group):
+        mu = group["momentum"]
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * theta
+        if mu:
+            b = state.get("momentum")
+            b = g.copy() if b is None else mu * b + (1 - group["dampening"]) * g
+            state["momentum"] = b
+            g = g + mu * b if group["nesterov"] else b
+        return theta - group["lr"] * g
+
+
+class Adam(Optimizer):
+    """m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  θ ← θ - η m̂ / (√v̂ + ε).
+
+    m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for starting at zero; t counts the steps.
+    weight_decay λ adds λ θ to the gradient. Source: Kingma, Ba 2015.
+    """
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+        if not all(0 <= b < 1 for b in betas):
+            raise ValueError(f"{type(self).__name__}: betas must be in [0, 1), got {betas}")
+        super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
+
+    def decay(self, theta, g, group):
+        """(θ, g) after weight decay; AdamW does it elsewhere."""
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * theta
+        return theta, g
+
+    def update(self, theta, g, state, group):
+        beta1, beta2 = group["betas"]
+        theta, g = self.decay(theta, g, group)
+        if not state:
+            state.update(t=0, m=np.zeros_like(theta), v=np.zeros_like(theta))
+        state["t"] += 1
+        m, v, t = state["m"], state["v"], state["t"]
+        m += (1 - beta1) * (g - m)
+        v *= beta2
+        v += (1 - beta2) * (g * g)
+        step = np.sqrt(v)
+        step /= math.sqrt(1 - beta2**t)
+        step += group["eps"]
+        np.divide(m, step, out=step)
+        step *= group["lr"] / (1 - beta1**t)
+        return theta - step
+
+
+class AdamW(Adam):
+    """Adam with weight decay beside the gradient: first θ ← θ - η λ θ. Loshchilov, Hutter 2019."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
+        super().__init__(params, lr, betas, eps, weight_decay)
+
+    def decay(self, theta, g, group):
+        return theta * (1 - group["lr"] * group["weight_decay"]), g
+
+
+def clip_grad_norm(parameters, max_norm):
+    """Scale all gradients together so that ‖g‖₂ ≤ max_norm; returns ‖g‖₂ from before."""
+    with_gradient = [p for p in parameters if p.grad is not None]
+    grads = [p.grad.data if isinstance(p.grad, Tensor) else p.grad for p in with_gradient]
+    total = math.sqrt(sum(float(np.vdot(g, g)) for g in grads))
+    scale = max_norm / (total + 1e-6)
+    if scale < 1:
+        for p, g in zip(with_gradient, grads, strict=True):
+            p.grad = g * g.dtype.type(scale)
+    return total
+
+
+class Schedule:
+    """Changes the learning rate of an optimizer at every `step()`; starts at step 0.
+
+    Subclasses write `factor(step)`: the learning rate as a multiple of the one given at first.
+    """
+
+    def __init__(self, optimizer):
+        self.optimizer, self.step_count = optimizer, -1
+        self.base = [g["lr"] for g in optimizer.groups]
+        self.step()
+
+    def factor(self, step):
+        """The learning rate at this step divided by the first one."""
+        raise NotImplementedError
+
+    def step(self):
+        """One step further."""
+        self.step_count += 1
+        for group, lr in zip(self.optimizer.groups, self.base, strict=True):
+            group["lr"] = self.rate(lr, self.step_count)
+
+    def rate(self, lr, step):
+        """The learning rate at this step for a group that started at lr."""
+        return lr * self.factor(step)
+
+
+class WarmupLR(Schedule):
+    """Grows in a straight line to the full learning rate over `warmup` steps, then stays."""
+
+    def __init__(self, optimizer, warmup):
+        self.warmup = warmup
+        super().__init__(optimizer)
+
+    def factor(self, step):
+        return min(1.0, (step + 1) / self.warmup)
+
+
+class CosineLR(Schedule):
+    """η = η_min + (η₀ - η_min)(1 + cos(π t / T_max)) / 2: half a cosine from η₀ down to η_min.
+
+    Source: Loshchilov, Hutter 2017, without restarts.
+    """
+
+    def __init__(self, optimizer, T_max, eta_min=0.0):
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer)
+
+    def rate(self, lr, step):
+        wave = (1 + math.cos(math.pi * step / self.T_max)) / 2
+        return self.eta_min + (lr - self.eta_min) * wave
+
+
+class NoamLR(Schedule):
+    """η = η₀ d_model^-½ min(t^-½, t · warmup^-3/2): grows, then falls as 1/√t; t from 1.
+
+    Source: Vaswani et al. 2017, section 5.3, where η₀ = 1.
+    """
+
+    def __init__(self, optimizer, d_model, warmup=4000):
+        self.d_model, self.warmup = d_model, warmup
+        super().__init__(optimizer)
+
+    def factor(self, step):
+        t = step + 1
+        return self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
