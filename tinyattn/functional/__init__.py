@@ -15,7 +15,16 @@ from tinyattn.functional.activations import (
     softplus,
     tanh,
 )
-from tinyattn.functional.attention import scaled_dot_product_attention
+from tinyattn.functional.attention import attention_weights, scaled_dot_product_attention
+from tinyattn.functional.conv import (
+    avg_pool1d,
+    avg_pool2d,
+    conv1d,
+    conv2d,
+    max_pool1d,
+    max_pool2d,
+    pad,
+)
 from tinyattn.functional.linear import cosine_similarity, embedding, linear, normalize, one_hot
 from tinyattn.functional.losses import (
     binary_cross_entropy,
@@ -30,9 +39,42 @@ from tinyattn.functional.losses import (
 from tinyattn.functional.norms import batch_norm, layer_norm, rms_norm
 
 __all__ = [
-    "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "cosine_similarity", "cross_entropy", "dropout", "elu", "embedding", "erf", "gelu",
-    "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax",
-    "logsumexp", "mse_loss", "nll_loss", "normalize", "one_hot", "relu", "rms_norm",
-    "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "softplus", "tanh",
+    "attention_weights",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "conv1d",
+    "conv2d",
+    "cosine_similarity",
+    "cross_entropy",
+    "dropout",
+    "elu",
+    "embedding",
+    "erf",
+    "gelu",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "logsumexp",
+    "max_pool1d",
+    "max_pool2d",
+    "mse_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "relu",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "tanh",
 ]  # fmt: skip

@@ -43,8 +43,9 @@ def batch_norm(
 ):
     """y = (x - mean) / √(var + ε) · weight + bias, each feature (axis 1) over all else.
 
-    In training mean and var are those of the batch, and the running ones (Tensors or arrays, or None) move
-    in place towards them by `momentum`, the variance in its unbiased form; else the running ones count.
+    In training mean and var are those of the batch, and the running ones (Tensors or arrays, or
+    None) move in place towards them by `momentum`, the variance in its unbiased form. Otherwise
+    the running ones count.
     Source: Ioffe, Szegedy 2015.
     """
     if x.ndim < 2:

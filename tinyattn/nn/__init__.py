@@ -2,12 +2,38 @@
 
 from tinyattn.nn.activations import ELU, GELU, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from tinyattn.nn.attention import CrossAttention, MultiheadAttention, SelfAttention
+from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
 from tinyattn.nn.module import Module, ModuleList, Parameter, Sequential
 from tinyattn.nn.norms import BatchNorm1d, LayerNorm, RMSNorm
 
 __all__ = [
-    "ELU", "GELU", "MLP", "BatchNorm1d", "CrossAttention", "Dropout", "Embedding", "Flatten", "LayerNorm",
-    "LeakyReLU", "Linear", "Module", "ModuleList", "MultiheadAttention", "SelfAttention", "Parameter", "RMSNorm", "ReLU", "Sequential",
-    "SiLU", "Sigmoid", "Softmax", "Tanh",
+    "ELU",
+    "GELU",
+    "MLP",
+    "AvgPool2d",
+    "BatchNorm1d",
+    "Conv1d",
+    "Conv2d",
+    "CrossAttention",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "MaxPool1d",
+    "MaxPool2d",
+    "Module",
+    "ModuleList",
+    "MultiheadAttention",
+    "Parameter",
+    "RMSNorm",
+    "ReLU",
+    "SelfAttention",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Tanh",
 ]  # fmt: skip

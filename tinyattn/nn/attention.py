@@ -34,8 +34,9 @@ class MultiheadAttention(Module):
                 f"{type(self).__name__}: {embed_dim} features cannot be divided among {num_heads} "
                 f"heads; embed_dim must be a multiple of num_heads"
             )
-        rng = generator(rng)
-        self.embed_dim, self.num_heads, self.dropout, self.rng = embed_dim, num_heads, dropout, rng
+        self.rng = None if rng is None else generator(rng)  # of dropout; None: the default one
+        rng = generator(rng if self.rng is None else self.rng)
+        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
         if self.kdim == self.vdim == embed_dim:
             self.in_proj_weight = _xavier_uniform((3 * embed_dim, embed_dim), rng)
@@ -139,7 +140,9 @@ class MultiheadAttention(Module):
         )
 
     def extra_repr(self):
-        return f"{self.embed_dim}, {self.num_heads}"
+        own = self.kdim == self.vdim == self.embed_dim
+        sizes = "" if own else f", kdim={self.kdim}, vdim={self.vdim}"
+        return f"{self.embed_dim}, {self.num_heads}{sizes}"
 
 
 class SelfAttention(MultiheadAttention):

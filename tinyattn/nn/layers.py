@@ -3,6 +3,8 @@
 Weights start as in PyTorch: uniform in ±1/√(fan-in) for Linear, standard normal for Embedding.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 import tinyattn.functional as F
@@ -18,7 +20,7 @@ def uniform(shape, bound, rng):
 
 
 class Linear(Module):
-    """y = x Wᵀ + b;   x [..., in_features], W [out_features, in_features], y [..., out_features]."""
+    """y = x Wᵀ + b;   x [..., in_features], W [out_features, in_features]."""
 
     def __init__(self, in_features, out_features, bias=True, rng=None):
         rng = generator(rng)
@@ -68,7 +70,7 @@ class MLP(Module):
             raise ValueError(f"MLP: expected at least an input and an output size, got {sizes}")
         rng = generator(rng)
         parts = []
-        for d_in, d_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for d_in, d_out in pairwise(sizes):
             parts += [Linear(d_in, d_out, bias, rng), activation()]
         self.layers = Sequential(*parts[:-1])
 

@@ -1,0 +1,331 @@
+"""Functions of networks: equal to PyTorch's, stable at the edges, and clear about bad input."""
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tests.parity import both, torch
+
+TF = torch.nn.functional
+DTYPES = ["float64", "float32"]
+rng = np.random.default_rng(0)
+
+
+def normal(*shape, dtype="float64", scale=1.0):
+    return (rng.normal(size=shape) * scale).astype(dtype)
+
+
+POINTWISE = {
+    "relu": (F.relu, TF.relu),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.2), lambda x: TF.leaky_relu(x, 0.2)),
+    "elu": (lambda x: F.elu(x, 1.5), lambda x: TF.elu(x, 1.5)),
+    "gelu": (F.gelu, TF.gelu),
+    "gelu tanh": (
+        lambda x: F.gelu(x, approximate="tanh"),
+        lambda x: TF.gelu(x, approximate="tanh"),
+    ),
+    "silu": (F.silu, TF.silu),
+    "sigmoid": (F.sigmoid, torch.sigmoid),
+    "tanh": (F.tanh, torch.tanh),
+    "softplus": (F.softplus, TF.softplus),
+    "erf": (F.erf, torch.erf),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", POINTWISE)
+@pytest.mark.parametrize("shape", [(), (5,), (0, 3), (2, 3, 4)])
+def test_pointwise(name, shape, dtype):
+    ours, theirs = POINTWISE[name]
+    both(ours, theirs, normal(*shape, dtype=dtype, scale=3))
+
+
+@pytest.mark.parametrize("name", [n for n in POINTWISE if n != "tanh"])
+def test_pointwise_at_large_numbers_and_zero(name):
+    ours, theirs = POINTWISE[name]
+    both(ours, theirs, np.array([-1e3, -50.0, -6.0, 0.0, 6.0, 50.0, 1e3]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("scale", [1, 1e4])
+def test_softmax_family(axis, scale, dtype):
+    x = normal(3, 4, 5, dtype=dtype, scale=scale)
+    both(lambda x: F.softmax(x, axis), lambda x: TF.softmax(x, axis), x)
+    both(lambda x: F.log_softmax(x, axis), lambda x: TF.log_softmax(x, axis), x)
+    both(lambda x: F.logsumexp(x, axis), lambda x: torch.logsumexp(x, axis), x)
+    both(
+        lambda x: F.logsumexp(x, axis, keepdims=True),
+        lambda x: torch.logsumexp(x, axis, keepdim=True),
+        x,
+    )
+
+
+def test_logsumexp_of_nothing_but_minus_infinity():
+    x = ta.tensor(np.array([[-np.inf, -np.inf], [0.0, -np.inf]]), requires_grad=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        assert F.logsumexp(x).data.tolist() == [-np.inf, 0.0]
+
+
+# ---------------------------------------------------------------- weighted sums and look-ups
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 4), (3, 2, 4), (0, 4)])
+def test_linear(shape):
+    both(F.linear, TF.linear, normal(*shape), normal(3, 4), normal(3))
+    both(F.linear, TF.linear, normal(*shape), normal(3, 4))
+
+
+def test_linear_says_which_axis_is_wrong():
+    with pytest.raises(ValueError, match=r"x has shape \(2, 3\).*needs 4 features"):
+        F.linear(ta.tensor(np.ones((2, 3))), ta.tensor(np.ones((5, 4))))
+
+
+@pytest.mark.parametrize("ids", [np.array([0, 2, 2, 4]), np.array([[1], [1]]), np.array(3)])
+@pytest.mark.parametrize("padding", [None, 2, -1])
+def test_embedding(ids, padding):
+    both(
+        lambda w: F.embedding(ids, w, padding),
+        lambda w: TF.embedding(torch.tensor(ids), w, padding),
+        normal(5, 3),
+    )
+
+
+@pytest.mark.parametrize("ids", [np.array([0, -1]), np.array([5])])
+def test_embedding_refuses_ids_outside(ids):
+    with pytest.raises(IndexError, match="expected integers from 0 to 4"):
+        F.embedding(ids, ta.tensor(np.ones((5, 2))))
+
+
+def test_embedding_refuses_floats():
+    with pytest.raises(TypeError, match="expected integers"):
+        F.embedding(np.array([0.0]), ta.tensor(np.ones((5, 2))))
+
+
+def test_one_hot():
+    ids = np.array([[0, 2], [1, 1]])
+    expected = TF.one_hot(torch.tensor(ids), 4).numpy()
+    np.testing.assert_array_equal(F.one_hot(ids, 4), expected)
+    assert F.one_hot(ids).shape == (2, 2, 3)
+
+
+@pytest.mark.parametrize("p", [1, 2.0, 3])
+def test_normalize(p):
+    both(lambda x: F.normalize(x, p), lambda x: TF.normalize(x, p), normal(3, 4, 2))
+    both(lambda x: F.normalize(x, p, axis=-1), lambda x: TF.normalize(x, p, dim=-1), normal(3, 4))
+
+
+def test_normalize_of_zero_has_a_finite_gradient():
+    x = ta.tensor(np.zeros((2, 3)), requires_grad=True)
+    F.normalize(x).sum().backward()
+    assert np.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_cosine_similarity(axis):
+    both(
+        lambda a, b: F.cosine_similarity(a, b, axis),
+        lambda a, b: TF.cosine_similarity(a, b, axis),
+        normal(3, 4, 5),
+        normal(3, 4, 5),
+    )
+
+
+# ---------------------------------------------------------------- normalisation
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5,), (4, 5)])
+def test_layer_and_rms_norm(shape, dtype):
+    x, w, b = (normal(*s, dtype=dtype) for s in ((2, 3, 4, 5), shape, shape))
+    both(
+        lambda *a: F.layer_norm(a[0], shape, *a[1:]),
+        lambda *a: TF.layer_norm(a[0], shape, *a[1:]),
+        x,
+        w,
+        b,
+    )
+    both(lambda x: F.layer_norm(x, shape), lambda x: TF.layer_norm(x, shape), x)
+    both(lambda x, w: F.rms_norm(x, shape, w), lambda x, w: TF.rms_norm(x, shape, w), x, w)
+    both(lambda x: F.rms_norm(x, shape, eps=0.1), lambda x: TF.rms_norm(x, shape, eps=0.1), x)
+
+
+def test_norms_refuse_another_last_axis():
+    with pytest.raises(ValueError, match=r"expected the last axes of x to be \(4,\)"):
+        F.layer_norm(ta.tensor(np.ones((4, 3))), 4)
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (2, 3, 5), (2, 3, 4, 2)])
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm(shape, training):
+    mean, var = normal(3), np.abs(normal(3)) + 0.5
+    mine, theirs = (mean.copy(), var.copy()), (torch.tensor(mean), torch.tensor(var))
+    both(
+        lambda x, w, b: F.batch_norm(x, *mine, w, b, training, 0.3),
+        lambda x, w, b: TF.batch_norm(x, *theirs, w, b, training, 0.3),
+        normal(*shape),
+        normal(3),
+        normal(3),
+    )
+    np.testing.assert_allclose(mine[0], theirs[0].numpy(), rtol=1e-12)
+    np.testing.assert_allclose(mine[1], theirs[1].numpy(), rtol=1e-12)
+
+
+def test_batch_norm_refuses_a_batch_of_one():
+    with pytest.raises(ValueError, match="more than one value per feature"):
+        F.batch_norm(ta.tensor(np.ones((1, 3))), None, None, training=True)
+
+
+def test_dropout():
+    x = ta.tensor(np.ones(10_000), requires_grad=True)
+    y = F.dropout(x, 0.3, rng=np.random.default_rng(1))
+    kept = y.data != 0
+    np.testing.assert_allclose(y.data[kept], 1 / 0.7)
+    # the share of 10,000 coins has a standard deviation of 0.0046
+    assert abs(kept.mean() - 0.7) < 0.023
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad, y.data)
+    assert F.dropout(x, 0.3, training=False) is x
+    assert not F.dropout(x, 1.0).data.any()
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        F.dropout(x, 1.5)
+
+
+# ---------------------------------------------------------------- losses
+
+REDUCTIONS = ["mean", "sum", "none"]
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
+def test_elementwise_losses(shape, reduction):
+    x, t = normal(*shape, scale=2), normal(*shape, scale=2)
+    for name in ("mse_loss", "l1_loss", "huber_loss"):
+        ours, theirs = getattr(F, name), getattr(TF, name)
+        both(
+            lambda x, t, f=ours: f(x, t, reduction=reduction),
+            lambda x, t, f=theirs: f(x, t, reduction=reduction),
+            x,
+            t,
+        )
+    p, target = F.sigmoid(ta.tensor(x)).numpy(), rng.random(shape)
+    w = rng.random(shape)
+    both(
+        lambda p: F.binary_cross_entropy(p, target, w, reduction),
+        lambda p: TF.binary_cross_entropy(
+            p, torch.tensor(target), torch.tensor(w), reduction=reduction
+        ),
+        p,
+    )
+    both(
+        lambda x: F.binary_cross_entropy_with_logits(x, target, w, reduction, pos_weight=2.0),
+        lambda x: TF.binary_cross_entropy_with_logits(
+            x,
+            torch.tensor(target),
+            torch.tensor(w),
+            reduction=reduction,
+            pos_weight=torch.tensor(2.0),
+        ),
+        x * 100,
+    )
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [F.mse_loss, F.l1_loss, F.huber_loss, F.binary_cross_entropy_with_logits, F.kl_div],
+)
+def test_losses_refuse_shapes_that_would_broadcast(loss):
+    with pytest.raises(ValueError, match=r"input has shape \(3, 1\), target \(3,\)"):
+        loss(ta.tensor(np.ones((3, 1))), np.ones(3))
+
+
+def test_binary_cross_entropy_refuses_scores_and_survives_certainty():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        F.binary_cross_entropy(ta.tensor([2.0]), np.ones(1))
+    both(
+        lambda p: F.binary_cross_entropy(p, np.array([1.0, 0.0])),
+        lambda p: TF.binary_cross_entropy(p, torch.tensor([1.0, 0.0], dtype=torch.float64)),
+        np.array([0.3, 0.2]),
+    )
+    assert F.binary_cross_entropy(ta.tensor([0.0, 1.0]), np.array([1.0, 0.0])).item() == 100
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 3, 5), (2, 3, 2, 2)])
+def test_cross_entropy_with_classes(shape, smoothing, reduction):
+    axis = 0 if len(shape) == 1 else 1
+    ids = rng.integers(0, 3, shape[:axis] + shape[axis + 1 :])
+    if ids.size > 2:
+        ids.flat[1] = -100
+    w = rng.random(3) + 0.1
+    for weight in (None, w):
+        both(
+            lambda x, weight=weight: F.cross_entropy(
+                x, ids, weight, reduction=reduction, label_smoothing=smoothing
+            ),
+            lambda x, weight=weight: TF.cross_entropy(
+                x,
+                torch.tensor(ids),
+                None if weight is None else torch.tensor(weight),
+                reduction=reduction,
+                label_smoothing=smoothing,
+            ),
+            normal(*shape, scale=10),
+        )
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 3, 5)])
+def test_cross_entropy_with_probabilities(shape, reduction):
+    w = rng.random(3)
+    both(
+        lambda x, t: F.cross_entropy(x, t, w, reduction=reduction, label_smoothing=0.1),
+        lambda x, t: TF.cross_entropy(
+            x, t, torch.tensor(w), reduction=reduction, label_smoothing=0.1
+        ),
+        normal(*shape),
+        rng.random(shape),
+    )
+
+
+def test_cross_entropy_of_large_scores_is_exact():
+    x = ta.tensor(np.array([[1e3, -1e3]]), requires_grad=True)
+    loss = F.cross_entropy(x, np.array([1]))
+    loss.backward()
+    assert loss.item() == 2000
+    assert x.grad.tolist() == [[1, -1]]
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "message"),
+    [
+        (np.array([0, -1]), IndexError, "from 0 to 2, got -1"),
+        (np.array([0, 3]), IndexError, "from 0 to 2, got 3"),
+        (np.array([0.0, 1.0]), TypeError, "expected integers"),
+        (np.array([[0, 1]]), ValueError, r"target should be \(2,\)"),
+    ],
+)
+def test_cross_entropy_refuses_bad_targets(target, error, message):
+    with pytest.raises(error, match=message):
+        F.cross_entropy(ta.tensor(np.ones((2, 3))), target)
+
+
+@pytest.mark.filterwarnings("ignore:reduction. .mean. divides")  # PyTorch plans to change it
+@pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
+@pytest.mark.parametrize("log_target", [True, False])
+def test_kl_div(reduction, log_target):
+    t = rng.random((4, 3))
+    t[0, 0] = 0
+    t = np.log(t + 0.1) if log_target else t
+    both(
+        lambda x: F.kl_div(x, t, reduction, log_target),
+        lambda x: TF.kl_div(x, torch.tensor(t), reduction=reduction, log_target=log_target),
+        normal(4, 3),
+    )
+
+
+def test_reductions_are_named():
+    with pytest.raises(ValueError, match='"mean", "sum" or "none", got \'avg\''):
+        F.mse_loss(ta.tensor([1.0]), np.ones(1), reduction="avg")

@@ -1,0 +1,89 @@
+"""Convolution and pooling layers; weights start uniform in ±1/√(fan-in), as in PyTorch."""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn.nn.layers import uniform
+from tinyattn.nn.module import Module
+from tinyattn.random import generator
+
+
+class _Convolution(Module):
+    n_axes = None  # of the positions: 1 or 2
+    convolve = None
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        rng=None,
+    ):
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{type(self).__name__}: groups={groups} must divide in_channels={in_channels} "
+                f"and out_channels={out_channels}"
+            )
+        rng = generator(rng)
+        kernel = (kernel_size,) * self.n_axes if np.isscalar(kernel_size) else tuple(kernel_size)
+        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        shape = (out_channels, in_channels // groups, *kernel)
+        bound = 1 / np.sqrt(np.prod(shape[1:]))
+        self.weight = uniform(shape, bound, rng)
+        self.bias = uniform((out_channels,), bound, rng) if bias else None
+
+    def forward(self, x):
+        options = self.stride, self.padding, self.dilation, self.groups
+        return type(self).convolve(x, self.weight, self.bias, *options)
+
+    def extra_repr(self):
+        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+
+
+class Conv1d(_Convolution):
+    """x [B, in_channels, L] → y [B, out_channels, L'], see F.conv1d."""
+
+    n_axes, convolve = 1, staticmethod(F.conv1d)
+
+
+class Conv2d(_Convolution):
+    """x [B, in_channels, H, W] → y [B, out_channels, H', W'], see F.conv2d."""
+
+    n_axes, convolve = 2, staticmethod(F.conv2d)
+
+
+class _Pool(Module):
+    pool = None
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def forward(self, x):
+        return type(self).pool(x, self.kernel_size, self.stride, self.padding)
+
+    def extra_repr(self):
+        return f"kernel_size={self.kernel_size}"
+
+
+class MaxPool1d(_Pool):
+    """The largest number of each window of [B, C, L]."""
+
+    pool = staticmethod(F.max_pool1d)
+
+
+class MaxPool2d(_Pool):
+    """The largest number of each window of [B, C, H, W]."""
+
+    pool = staticmethod(F.max_pool2d)
+
+
+class AvgPool2d(_Pool):
+    """The mean of each window of [B, C, H, W]."""
+
+    pool = staticmethod(F.avg_pool2d)
