@@ -248,6 +248,7 @@ def test_claims_are_a_table(root, capsys):
     assert shown.endswith("1 in all: 1 holds\n")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell of Unix")
 def test_a_pipe_that_closes_is_quiet(root):
     done = subprocess.run(
         f'"{sys.executable}" -m tinyattn.cli claims | "{sys.executable}" -c ""',

@@ -3,11 +3,18 @@
 The table of operations and their checks is printed by  pytest tests/test_gradients.py -rA
 """
 
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
 import pytest
 
-from tests.gradient_cases import CASES, GETITEM
-from tinyattn import Tensor
-from tinyattn.autograd import NUMPY
+import tinyattn.functional as F
+from tests.gradient_cases import GETITEM
+from tests.layer_cases import CASES, NO_GRADIENT, NOTHING_TO_CHECK
+from tinyattn import Tensor, nn, ops
+from tinyattn.autograd import NUMPY, Operation
 from tinyattn.check import gradcheck
 from tinyattn.ops.elementwise import WITHOUT_GRADIENT
 
@@ -54,12 +61,53 @@ def test_every_numpy_function_is_checked():
     assert not missing, f"no gradient check in tests/gradient_cases.py for {missing}"
 
 
-def operations_in(y):
-    """The names of all operations in the graph of a result."""
-    found, todo = set(), [y] if isinstance(y, Tensor) else list(y)
-    while todo:
-        node = todo.pop()._node
-        if node is not None:
-            found.add(node[0])
-            todo += [a for a in node[1] if a is not None]
+def test_every_function_and_layer_is_checked():
+    public = [getattr(F, name) for name in F.__all__]
+    public += [v for v in vars(nn).values() if inspect.isclass(v) and v.__module__.startswith("t")]
+    missing = [name_of(f) for f in public if f not in CASES]
+    missing = [n for n in missing if n not in map(name_of, NOTHING_TO_CHECK | NO_GRADIENT)]
+    assert not missing, f"no gradient check in tests/layer_cases.py for {missing}"
+
+
+def operations_of_the_library():
+    """{operation: name} of all primitives in tinyattn.ops, tinyattn.functional and transforms."""
+    found = {}
+    for package in (ops, F, nn):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for name, value in vars(importlib.import_module(info.name)).items():
+                operation = getattr(value, "operation", None)
+                if isinstance(operation, Operation):
+                    found[operation] = f"{info.name}.{name}"
     return found
+
+
+def operations_in(result):
+    """The operations in the graph of a result."""
+    found, todo = set(), [result]
+    while todo:
+        t = todo.pop()
+        if isinstance(t, tuple | list):
+            todo += t
+        elif isinstance(t, Tensor) and t._node is not None and t._node[0] not in found:
+            found.add(t._node[0])
+        if isinstance(t, Tensor) and t._node is not None:
+            todo += [a for a in t._node[1] if a is not None]
+    return found
+
+
+def test_every_primitive_is_checked():
+    """Not by name: the operations that really stand in the graphs of the cases are collected."""
+    seen = set()
+    for cases in CASES.values():
+        for c in cases:
+            xs = [Tensor(x, requires_grad=True) if np.asarray(x).dtype.kind == "f" else x
+                  for x in c.inputs]  # fmt: skip
+            seen |= operations_in(c.f(*xs))
+    seen |= operations_in(Tensor(np.ones(3), requires_grad=True)[0])
+    x = Tensor(np.ones(3), requires_grad=True)
+    np.sum(x[[0, 0]] ** 2).backward(create_graph=True)
+    seen |= operations_in(x.grad)
+    missing = [
+        name for operation, name in operations_of_the_library().items() if operation not in seen
+    ]
+    assert not missing, f"no gradient check for {missing}"

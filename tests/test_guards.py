@@ -1,4 +1,4 @@
-"""Silent bugs: each test rebuilds one that engines are known for, and expects an error or the truth."""
+"""Silent bugs that engines are known for, rebuilt: each must end in an error or in the truth."""
 
 import copy
 import gc
@@ -46,7 +46,7 @@ def test_input_written_to(write):
     x = leaf(3)
     y = np.sum(np.exp(x) * x)
     write(x)
-    with pytest.raises(RuntimeError, match="of (exp|multiply) was written to after it was used"):
+    with pytest.raises(RuntimeError, match=r"of (exp|multiply) was written to after it was used"):
         y.backward()
     assert x.grad is None
 
@@ -57,7 +57,7 @@ def test_result_written_to(write):
     y = np.exp(x)
     z = np.sum(y)
     write(y)
-    with pytest.raises(RuntimeError, match="of (exp|sum) was written to"):
+    with pytest.raises(RuntimeError, match=r"of (exp|sum) was written to"):
         z.backward()
 
 
@@ -232,7 +232,6 @@ def test_plain_arrays_do_not_slip_in():
         lambda: np.array([t, t]),
         lambda: np.asarray([t[0], t[1]]),
         lambda: array.__setitem__(slice(None), t),
-        lambda: array.__setitem__(0, t[0]),
         lambda: array.__iadd__(t),
         lambda: np.add(array, t, out=array),
         lambda: np.add(t, t, out=t),
@@ -241,7 +240,6 @@ def test_plain_arrays_do_not_slip_in():
         lambda: np.exp(t, dtype=np.float32),
         lambda: np.copyto(array, t),
         lambda: np.put(array, [0], t),
-        lambda: array.fill(t[0]),
         lambda: Tensor(t),
         lambda: Tensor([t[0], t[1]]),
         lambda: ta.tensor(t),
@@ -249,7 +247,6 @@ def test_plain_arrays_do_not_slip_in():
         lambda: Tensor(np.zeros(3)).__setitem__(0, t[1]),
         lambda: np.array(t[0]),
         lambda: setattr(Tensor(np.zeros(3)), "data", t),
-        lambda: np.fromiter(t, float),
     ):
         with pytest.raises((TypeError, ValueError), match=r"gradient|lose|Tensor|sequence"):
             lose()
@@ -257,8 +254,14 @@ def test_plain_arrays_do_not_slip_in():
 
 
 def test_float_and_int_of_a_tensor_with_gradient():
-    """float(loss) is wanted for printing; numbers in the middle of a graph are the user's choice."""
+    """float(loss) is wanted for printing. The price: `array[0] = x` looks just the same to us."""
     x = Tensor(2.5, requires_grad=True)
+    array = np.zeros(2)
+    array[0] = x
+    assert array[0] == 2.5
+    with pytest.raises(RuntimeError, match="does not depend on anything"):
+        np.sum(Tensor(array)).backward()  # found here at the latest
+    assert f"{x:.2f}" == "2.50"
     assert float(x) == 2.5
     assert int(x) == 2
     assert x.item() == 2.5
@@ -289,9 +292,9 @@ def test_array_on_the_left_of_an_operator():
 def test_results_without_connection_say_so():
     with pytest.raises(RuntimeError, match="does not depend on anything that requires a gradient"):
         np.sum(Tensor([1.0, 2.0])).backward()
+    with no_grad():
+        y = np.sum(leaf(3))
     with pytest.raises(RuntimeError, match="no_grad"):
-        with no_grad():
-            y = np.sum(leaf(3))
         y.backward()
     with pytest.raises(RuntimeError, match="detach"):
         np.sum(leaf(3).detach() * 2).backward()
@@ -305,6 +308,10 @@ def test_object_arrays_are_refused():
             Tensor(data)
     with pytest.raises(TypeError):
         leaf(3) * np.array([1, None, 2])
+    with pytest.raises(TypeError, match="object"):
+        leaf(3) * np.array([1, 2, 3], dtype=object)
+    with pytest.raises(TypeError, match="object"):
+        np.negative(Tensor(np.ones(3))) * np.array([1, 2, 3], dtype=object)
     with pytest.raises(TypeError):
         leaf(3) + None
     with pytest.raises(TypeError):
@@ -418,11 +425,8 @@ def run_error(x):
 )
 def test_graph_is_freed_at_once(run):
     """No reference cycles: with the garbage collector off, nothing may survive its last use."""
-    x = leaf(4, 4)
-    assert [r() for r in run(x)] == [None] * len(run.__code__.co_names and run(x))
-    gc_found = gc.collect()
-    assert gc_found < 1000  # the tests' own frames, no graph
-    assert x.grad is None or isinstance(x.grad, np.ndarray)
+    refs = run(leaf(4, 4))
+    assert [r() for r in refs] == [None] * len(refs)
 
 
 @pytest.mark.usefixtures("_no_collector")
@@ -484,7 +488,7 @@ def test_zeros_in_products():
 
 def test_zeros_under_roots():
     norm = lambda x: np.linalg.norm(x, axis=-1)
-    assert np.array_equal(gradient(norm, [[0, 0], [3, 4]]), [[0, 0], [0.6, 0.8]])
+    np.testing.assert_allclose(gradient(norm, [[0, 0], [3, 4]]), [[0, 0], [0.6, 0.8]])
     assert np.array_equal(gradient(np.linalg.norm, [0, 0]), [0, 0])
     for ord in (1, 2, 3, np.inf):
         g = gradient(lambda x, ord=ord: np.linalg.norm(x, ord), [0, 0])
@@ -527,36 +531,49 @@ def test_where_keeps_the_gradient_of_the_other_branch_out():
 
 # ---------------------------------------------------------------- dtypes
 
-ARRAYS32 = {
-    "float": lambda x: x * 2.0, "int": lambda x: x + 1, "power": lambda x: x**2, "half": lambda x: x**0.5,
-    "float64 scalar": lambda x: x * np.float64(2), "float64 scalar left": lambda x: np.float64(2) - x,
-    "root of an int": lambda x: x / np.sqrt(64), "int64 array": lambda x: x * np.arange(3),
-    "int64 array left": lambda x: np.arange(3) / (x + 1), "int scalar": lambda x: x * np.int64(3),
-    "bool array": lambda x: x * np.array([True, False, True]), "list": lambda x: x + [1, 2, 3],
-    "float list": lambda x: x * [1.0, 2.0, 3.0], "mean": lambda x: np.mean(x), "var": lambda x: np.var(x),
-    "sum": lambda x: np.sum(x), "arctan2": lambda x: np.arctan2(x, 1), "where": lambda x: np.where(x > 0, x, 0.0),
-    "where float64": lambda x: np.where(x > 0, x, np.float64(0)), "clip": lambda x: np.clip(x, 0.1, 0.5),
-    "maximum": lambda x: np.maximum(x, 0), "stack": lambda x: np.stack([x, x]), "pad": lambda x: np.pad(x, 1),
-    "concatenate list": lambda x: np.concatenate([x, [1.0]]), "einsum": lambda x: np.einsum("i,i->", x, x),
-    "repeat": lambda x: np.repeat(x, 2), "take": lambda x: np.take(x, [0, 0]), "exp2": np.exp2, "log2": lambda x: np.log2(np.abs(x) + 1),
-    "prod": np.prod, "cumsum": np.cumsum, "cumprod": np.cumprod, "norm": np.linalg.norm, "std": np.std,
-    "logaddexp": lambda x: np.logaddexp(x, 0), "max": np.max, "sort": np.sort, "tensor of ints": lambda x: x * Tensor(np.arange(3)),
-    "radians": np.radians, "trace": lambda x: np.trace(np.outer(x, x)), "average": lambda x: np.average(x, weights=[1, 2, 3]),
-    "convolve": lambda x: np.convolve(x, [1, 2]), "scatter": lambda x: x[[0, 0, 1]], "scaled": lambda x: x * np.pi,
-    "divided by a length": lambda x: x / len(x), "count": lambda x: x / np.sum(np.array([True, True])),
+STAYS_FLOAT32 = {
+    "float": lambda x: x * 2.0, "int": lambda x: x + 1, "power": lambda x: x**2,
+    "half": lambda x: x**0.5, "float64 scalar": lambda x: x * np.float64(2),
+    "float64 scalar left": lambda x: np.float64(2) - x, "root of an int": lambda x: x / np.sqrt(64),
+    "int64 array": lambda x: x * np.arange(3), "int64 array left": lambda x: np.arange(3) / (x + 1),
+    "int scalar": lambda x: x * np.int64(3), "list": lambda x: x + [1, 2, 3],
+    "bool array": lambda x: x * np.array([True, False, True]),
+    "float list": lambda x: x * [1.0, 2.0, 3.0], "mean": np.mean, "var": np.var, "sum": np.sum,
+    "arctan2": lambda x: np.arctan2(x, 1), "where": lambda x: np.where(x > 0, x, 0.0),
+    "where float64": lambda x: np.where(x > 0, x, np.float64(0)), "pad": lambda x: np.pad(x, 1),
+    "clip": lambda x: np.clip(x, 0.1, 0.5), "clip float64": lambda x: np.clip(x, np.float64(0), 9),
+    "maximum": lambda x: np.maximum(x, 0), "stack": lambda x: np.stack([x, x]),
+    "concatenate list": lambda x: np.concatenate([x, [1.0]]), "exp2": np.exp2,
+    "stack number": lambda x: np.stack([x[0], 1.0]), "append": lambda x: np.append(x, 1.0),
+    "einsum": lambda x: np.einsum("i,i->", x, x), "repeat": lambda x: np.repeat(x, 2),
+    "take": lambda x: np.take(x, [0, 0]), "log2": lambda x: np.log2(x + 1), "prod": np.prod,
+    "cumsum": np.cumsum, "cumprod": np.cumprod, "norm": np.linalg.norm, "std": np.std,
+    "logaddexp": lambda x: np.logaddexp(x, 0), "max": np.max, "sort": np.sort,
+    "tensor of ints": lambda x: x * Tensor(np.arange(3)), "radians": np.radians,
+    "trace": lambda x: np.trace(np.outer(x, x)), "scatter": lambda x: x[[0, 0, 1]],
+    "average": lambda x: np.average(x, weights=[1, 2, 3]), "scaled": lambda x: x * np.pi,
+    "convolve": lambda x: np.convolve(x, [1, 2]), "divided by a length": lambda x: x / len(x),
+    "count": lambda x: x / np.sum(np.array([True, True])), "sinc": np.sinc,
+    "matrix of ints": lambda x: np.eye(3, dtype=int) @ x,
+    "dot list": lambda x: np.dot(x, [1, 2, 3]),
+    "einsum list": lambda x: np.einsum("i,i->i", x, [1, 2, 3]), "cov": np.cov,
+    "outer list": lambda x: np.outer(x, [1.0, 2.0]), "nan": np.nan_to_num, "nanmean": np.nanmean,
+    "polyval": lambda x: np.polyval([1, 2, 3], x), "select": lambda x: np.select([x > 0], [x], 1.0),
+    "trapezoid": lambda x: np.trapezoid(x, dx=0.5), "interval": lambda x: np.diff(x) / 0.1,
+    "normalized": lambda x: (x - np.mean(x)) / np.sqrt(np.var(x) + 1e-5),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ARRAYS32)
+@pytest.mark.parametrize("name", STAYS_FLOAT32)
 def test_float64_does_not_creep_in(name):
     x = leaf(3, dtype=np.float32)
     x.data = np.abs(x.data)
-    y = ARRAYS32[name](x)
+    y = STAYS_FLOAT32[name](x)
     assert y.dtype == np.float32
     np.sum(y * y).backward()
     assert x.grad.dtype == np.float32
     x.grad = None
-    np.sum(ARRAYS32[name](x)).backward(create_graph=True)
+    np.sum(STAYS_FLOAT32[name](x)).backward(create_graph=True)
     assert x.grad.dtype == np.float32
 
 
@@ -573,8 +590,8 @@ def test_float64_arrays_keep_their_precision():
 
 def test_float16_stays():
     x = leaf(3, dtype=np.float16)
-    for f in (lambda x: x * 2, lambda x: np.mean(x), lambda x: np.exp(x), lambda x: np.var(x),
-              lambda x: x * np.float64(2), lambda x: x[[0, 0]], lambda x: x * np.float32(3)):  # fmt: skip
+    for f in (lambda x: x * 2, np.mean, np.exp, np.var, lambda x: x * np.float64(2),
+              lambda x: x[[0, 0]], lambda x: x * np.arange(3)):  # fmt: skip
         y = f(x)
         assert y.dtype == np.float16, f
         x.grad = None
@@ -609,8 +626,7 @@ def test_only_real_numbers_have_gradients():
     x = leaf(3)
     with pytest.raises(TypeError, match="only floating-point"):
         x.data = np.arange(3)
-    with pytest.raises((TypeError, ValueError)):
-        np.sum(x * np.array([1j, 1, 1])).backward()
+    assert not (x * np.array([1j, 1, 1])).requires_grad
     assert not (x > 0).requires_grad
     assert not np.argsort(x).requires_grad
     assert not x.astype(np.int64).requires_grad
@@ -806,9 +822,8 @@ def test_ufunc_methods_and_options_are_refused_by_name():
         (lambda: np.linalg.norm(np.outer(x, x), "nuc"), "norm.*nuc"),
         (lambda: np.linalg.norm(np.outer(x, x), 1), "norm.*1"),
         (lambda: np.diff(x, prepend=0.0), "diff.*prepend"),
-        (lambda: np.average(np.outer(x, x), axis=0, weights=[1, 2, 3]), "average.*weights"),
-        (lambda: np.trace(np.ones((2, 2, 2)) * x[0]), "trace"),
-        (lambda: np.trace(np.outer(x, x), 1), "trace"),
+        (lambda: np.average(np.outer(x, x), weights=[1, 2, 3]), "average.*weights"),
+        (lambda: np.average(x, weights=[1, 2, 3], returned=True), "average.*returned"),
         (lambda: np.nan_to_num(x, copy=False), "nan_to_num.*copy"),
     ):
         with pytest.raises((TypeError, NotImplementedError, ValueError), match=name):

@@ -179,7 +179,7 @@ class Adam(Optimizer):
         m += (1 - beta1) * (g - m)
         v *= beta2
         v += (1 - beta2) * (g * g)
-        step = np.sqrt(v)
+        step = np.sqrt(v, out=np.empty_like(v))
         step /= math.sqrt(1 - beta2**t)
         step += group["eps"]
         np.divide(m, step, out=step)

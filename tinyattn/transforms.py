@@ -46,13 +46,17 @@ def jacobian(f, argnum=0):
     @wraps(f)
     def derivative(*args, **kwargs):
         y, xs, as_tensor, again = _trace(f, argnum, args, kwargs)
-        rows = [np.zeros(xs[0].shape, xs[0].dtype)] if y.size == 0 else []
+        rows = []
         for i in range(y.size):  # one sweep for each element of the result
             one = np.zeros(y.shape, y.dtype)
             one.flat[i] = 1
-            rows.append(_pull(y, one, xs, again, keep=True)[0])
-        J = np.stack(rows)[: y.size].reshape(y.shape + xs[0].shape)
-        return J if as_tensor else getattr(J, "data", J)
+            rows.append(_pull(y, one, xs, again, keep=True))
+        result = []
+        for k, x in enumerate(xs):
+            J = np.stack([row[k] for row in rows]) if rows else Tensor(np.zeros(0, x.dtype))
+            J = J.reshape(y.shape + x.shape)
+            result.append(J if as_tensor else J.data)
+        return tuple(result) if isinstance(argnum, tuple) else result[0]
 
     return derivative
 
@@ -63,35 +67,49 @@ def hessian(f, argnum=0):
 
 
 @primitive
-def _alias(x):
+def _stand_in(x):
     return x.view()
 
 
-_alias.defvjp(lambda g, y, x: g)
+_stand_in.defvjp(lambda g, y, x: g)
+
+
+_active = set()  # the stand-ins of derivatives that are being taken, while their function runs
 
 
 def _trace(f, argnum, args, kwargs):
-    """Run f on fresh stand-ins for its arguments: (result, stand-ins, was Tensor, record again).
+    """Run f on stand-ins for its arguments: (result, stand-ins, give Tensors, record again).
 
-    A stand-in is connected to the tensor it stands for, so that an outer derivative sees it.
+    A stand-in is connected to the tensor it stands for, so that an outer derivative sees it. The
+    gradients are recorded in their turn if somebody may differentiate them: if f is being
+    differentiated from outside (then its result depends on a stand-in of that derivative), or if
+    Tensors were passed and f depends on tensors that require a gradient, as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
-    for i in argnum if isinstance(argnum, tuple) else (argnum,):
-        x = args[i]
-        as_tensor |= isinstance(x, Tensor)
-        with recording(True):
-            outer = isinstance(x, Tensor) and x.requires_grad
-            args[i] = _alias(x) if outer else Tensor(x, requires_grad=True)
-        xs.append(args[i])
+    recorded = _stand_in(Tensor(0.0, requires_grad=True)).requires_grad  # False inside no_grad()
     with recording(True):
-        y = f(*args, **kwargs)
+        for i in argnum if isinstance(argnum, tuple) else (argnum,):
+            x = args[i]
+            as_tensor |= isinstance(x, Tensor)
+            outside = x if isinstance(x, Tensor) and x.requires_grad else None
+            x = outside if outside is not None else Tensor(x, requires_grad=True)
+            args[i] = _stand_in(x)
+            xs.append(args[i])
+            x.requires_grad = outside is not None  # the stand-in is all that counts
+        _active.update(xs)
+        try:
+            y = f(*args, **kwargs)
+        finally:
+            _active.difference_update(xs)
+    if isinstance(y, tuple | list | dict):
+        raise TypeError(
+            f"grad, jacobian: the function must return one array, got {type(y).__name__}"
+        )
     y = y if isinstance(y, Tensor) else Tensor(y)
-    others = (
-        [t for t in reachable(y)[1] if t._node is None and t not in set(xs)]
-        if y.requires_grad
-        else []
-    )
-    return y, xs, as_tensor, as_tensor and bool(others)
+    below = reachable(y)[1] if y.requires_grad else set()
+    nested = not _active.isdisjoint(below)
+    again = recorded and (nested or (as_tensor and any(t._node is None for t in below)))
+    return y, xs, as_tensor or again, again
 
 
 def _pull(y, seed, xs, again, keep=False):

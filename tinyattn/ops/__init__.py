@@ -4,7 +4,7 @@ import numpy as np
 
 from tinyattn.autograd import Tensor
 from tinyattn.ops import (
-    compositions,  # noqa: F401 - more of NumPy's functions
+    compositions,
     elementwise,
     index,
     linalg,
@@ -60,6 +60,17 @@ def _deepcopy(self, memo):
     return twin
 
 
+def _format(self, spec):
+    """f"{loss:.3f}" for a single number."""
+    return format(self.item() if spec and self.size == 1 else str(self), spec)
+
+
+def _getstate(self):
+    if self._node is not None:
+        raise RuntimeError("pickle: this tensor was computed from others; .detach() it first")
+    return object.__getstate__(self)
+
+
 METHODS = {
     # arithmetic
     "__add__": elementwise.add, "__radd__": _reversed(elementwise.add),
@@ -85,11 +96,12 @@ METHODS = {
     "__iter__": lambda self: (self[i] for i in range(len(self))),
     "__bool__": lambda self: bool(self._data), "__float__": lambda self: float(self._data),
     "__int__": lambda self: int(self._data), "__index__": lambda self: self._data.__index__(),
-    "__deepcopy__": _deepcopy,
+    "__deepcopy__": _deepcopy, "__getstate__": _getstate,
+    "__format__": _format,
     # NumPy's methods
     "sum": reduce.sum, "mean": reduce.mean, "max": reduce.max, "min": reduce.min,
     "prod": reduce.prod, "var": reduce.var, "std": reduce.std, "cumsum": reduce.cumsum,
-    "cumprod": reduce.cumprod, "trace": reduce.trace, "dot": linalg.dot,
+    "cumprod": reduce.cumprod, "trace": compositions.trace, "dot": linalg.dot,
     "reshape": _reshape, "ravel": shape.ravel, "flatten": shape.ravel, "transpose": _transpose,
     "swapaxes": shape.swapaxes, "squeeze": shape.squeeze, "repeat": shape.repeat,
     "astype": lambda self, dtype: shape.astype(self, np.dtype(dtype)), "copy": shape.copy,

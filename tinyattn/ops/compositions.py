@@ -66,6 +66,8 @@ def sinc(x):
 @implements(np.nan_to_num)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """x with numbers in place of nan and infinities; these get no gradient."""
+    if not copy:
+        raise NotImplementedError("np.nan_to_num of Tensors: copy=False would write into x")
     return where(np.isfinite(plain(x)), x, np.nan_to_num(plain(x), True, nan, posinf, neginf))
 
 
@@ -151,6 +153,12 @@ def cov(m, *, rowvar=True, ddof=1):
     rows = rows - reduce.mean(rows, 1, True)
     y = linalg.matmul(rows, shape.transpose(rows)) / (rows.shape[1] - ddof)
     return shape.squeeze(y) if y.size == 1 else y
+
+
+@implements(np.trace)
+def trace(x, offset=0, axis1=0, axis2=1):
+    """y = Σ x[i, i + offset], the sum of a diagonal of the two axes."""
+    return reduce.sum(shape.diagonal(x, offset, axis1, axis2), -1)
 
 
 # ---------------------------------------------------------------- products

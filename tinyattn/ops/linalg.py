@@ -285,19 +285,21 @@ def norm(x, ord=None, axis=None, keepdims=False):
     if isinstance(ord, str) and ord != "fro":
         raise NotImplementedError(f"np.linalg.norm of Tensors: no rule for ord={ord!r}")
     if ord in (None, 2, "fro"):
-        return np.sqrt(_guarded(reduce_sum(x * x, axis, keepdims)))
+        return _root(reduce_sum(x * x, axis, keepdims), 2)
     if axis is None and x.ndim != 1:
         raise NotImplementedError(f"np.linalg.norm of Tensors: ord={ord} needs a vector or axis=")
     if ord == np.inf:
         return reduce_max(np.absolute(x), axis, keepdims)
     if ord == 1:
         return reduce_sum(np.absolute(x), axis, keepdims)
-    return reduce_sum(np.absolute(x) ** ord, axis, keepdims) ** (1 / ord)
+    return _root(reduce_sum(np.absolute(x) ** ord, axis, keepdims), ord)
 
 
-def _guarded(s):
-    """s, cut off from the graph where it is 0: there √s has an infinite slope, 0·inf = nan."""
-    return np.where(plain(s) == 0, 0, s)
+def _root(s, n):
+    """ⁿ√s, but flat at s = 0: there the slope is infinite, and 0 · inf = nan would spread."""
+    zero = np.equal(plain(s), 0)
+    s = np.where(zero, 1, s)
+    return np.where(zero, 0, np.sqrt(s) if n == 2 else s ** (1 / n))
 
 
 @implements(np.linalg.inv)

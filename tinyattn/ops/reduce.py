@@ -150,12 +150,6 @@ def _cumprod_rule(g, y, x, axis=None):
 cumprod.defvjp(_cumprod_rule)
 
 
-@primitive
-def trace(x):
-    """y = Σᵢ xᵢᵢ for a matrix;   X̄ = ȳ 1."""
-    return np.trace(x)
-
-
 def var(x, axis=None, keepdims=False, ddof=0):
     """y = Σ (x - x̄)² / (n - ddof), x̄ being the mean; ddof = 1 for the unbiased estimate."""
     centred = x - mean(x, axis, True)
@@ -184,16 +178,6 @@ for _numpy, _ours in [
     implements(_numpy)(_like_numpy(_ours))
 
 
-@implements(np.trace)
-def _np_trace(a):
-    if a.ndim != 2:
-        raise NotImplementedError(f"np.trace of Tensors: expected a matrix, got shape {a.shape}")
-    return trace(a)
-
-
-trace.defvjp(lambda g, y, x: g * np.eye(*x.shape, dtype=x.dtype))
-
-
 @implements(np.cumsum)
 def _np_cumsum(a, axis=None):
     return cumsum(a, axis=axis)
@@ -215,10 +199,11 @@ def average(a, axis=None, weights=None):
     """y = Σ w x / Σ w."""
     if weights is None:
         return mean(a, axis)
-    if np.shape(weights) != a.shape:
-        raise NotImplementedError(
-            f"np.average of Tensors: weights have shape {np.shape(weights)}, expected {a.shape}"
-        )
+    if np.ndim(weights) == 1 and np.ndim(axis) == 0 and axis is not None:
+        weights = np.reshape(weights, [-1 if i == axis % a.ndim else 1 for i in range(a.ndim)])
+        weights = np.broadcast_to(weights, a.shape)
+    if np.shape(weights) != np.shape(a):
+        raise ValueError(f"average: weights have shape {np.shape(weights)}, expected {np.shape(a)}")
     return sum(a * weights, axis) / np.sum(weights, axis=axis)
 
 

@@ -1,0 +1,175 @@
+"""Convolution and pooling: equal to PyTorch's over strides, paddings, dilations and groups."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tests.parity import both, modules, torch
+from tinyattn import nn
+from tinyattn.ops.conv import fold, unfold
+
+TF = torch.nn.functional
+rng = np.random.default_rng(0)
+CASES = [
+    c for c in itertools.product([1, 2, 3], [0, 1, 2], [1, 2], [1, 2]) if c[0] != 3 or c[2] == 1
+]  # stride, padding, dilation, groups
+
+
+def ones(*shape):
+    return ta.tensor(np.ones(shape))
+
+
+def normal(*shape):
+    return rng.normal(size=shape)
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), CASES)
+def test_convolution(stride, padding, dilation, groups):
+    options = (stride, padding, dilation, groups)
+    both(
+        lambda *a: F.conv1d(*a, *options),
+        lambda *a: TF.conv1d(*a, *options),
+        normal(2, 4, 9),
+        normal(6, 4 // groups, 3),
+        normal(6),
+    )
+    both(
+        lambda *a: F.conv2d(*a, None, *options),
+        lambda *a: TF.conv2d(*a, None, *options),
+        normal(2, 4, 7, 8),
+        normal(2, 4 // groups, 3, 2),
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
+def test_options_of_two_axes_and_names():
+    x, w = normal(2, 3, 6, 7), normal(4, 3, 2, 3)
+    both(
+        lambda x, w: F.conv2d(x, w, stride=(2, 1), padding=(0, 2), dilation=(1, 2)),
+        lambda x, w: TF.conv2d(x, w, stride=(2, 1), padding=(0, 2), dilation=(1, 2)),
+        x,
+        w,
+    )
+    for padding in ("same", "valid"):
+        both(
+            lambda x, w, p=padding: F.conv2d(x, w, padding=p),
+            lambda x, w, p=padding: TF.conv2d(x, w, padding=p),
+            x,
+            w[:, :, :, :],
+        )
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
+def test_same_padding_of_even_kernels():
+    both(
+        lambda x, w: F.conv1d(x, w, padding="same", dilation=3),
+        lambda x, w: TF.conv1d(x, w, padding="same", dilation=3),
+        normal(2, 3, 11),
+        normal(4, 3, 4),
+    )
+
+
+def test_without_a_batch_axis():
+    both(F.conv1d, TF.conv1d, normal(3, 8), normal(2, 3, 3))
+    both(lambda x: F.max_pool2d(x, 2), lambda x: TF.max_pool2d(x, 2), normal(3, 6, 4))
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(2, None, 0), (3, 2, 1), (3, 1, 1)])
+def test_pooling(kernel, stride, padding):
+    one, two = normal(2, 3, 9), normal(2, 3, 9, 8)
+    for name, x in [
+        ("max_pool1d", one),
+        ("max_pool2d", two),
+        ("avg_pool1d", one),
+        ("avg_pool2d", two),
+    ]:
+        ours, theirs = getattr(F, name), getattr(TF, name)
+        both(
+            lambda x, f=ours: f(x, kernel, stride, padding),
+            lambda x, f=theirs: f(x, kernel, stride, padding),
+            x,
+        )
+    both(
+        lambda x: F.max_pool1d(x, 2, 1, dilation=2),
+        lambda x: TF.max_pool1d(x, 2, 1, dilation=2),
+        one,
+    )
+
+
+def test_tied_maxima_share_the_gradient():
+    x = ta.tensor(np.ones((1, 1, 4)), requires_grad=True)
+    F.max_pool1d(x, 2).sum().backward()
+    assert x.grad.tolist() == [[[0.5, 0.5, 0.5, 0.5]]]
+
+
+def test_fold_is_the_transpose_of_unfold():
+    # <unfold x, y> = <x, fold y> for every x and y defines the transpose
+    x, (stride, dilation) = normal(2, 3, 9, 7), ((2, 1), (1, 2))
+    windows = unfold(ta.tensor(x), (3, 2), stride, dilation)
+    y = normal(*windows.shape)
+    back = fold(ta.tensor(y), (9, 7), stride, dilation)
+    np.testing.assert_allclose(np.vdot(windows.data, y), np.vdot(x, back.data), rtol=1e-12)
+
+
+@pytest.mark.parametrize("widths", [(1, 2), (0, 1, 2, 0), (-1, 1), (1, -2, -1, 0, 2, 2)])
+def test_pad(widths):
+    both(lambda x: F.pad(x, widths), lambda x: TF.pad(x, widths), normal(3, 4, 5))
+    both(
+        lambda x: F.pad(x, widths, value=2.5),
+        lambda x: TF.pad(x, widths, value=2.5),
+        normal(3, 4, 5),
+    )
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (
+            lambda: nn.Conv1d(4, 6, 3, padding=1),
+            lambda: torch.nn.Conv1d(4, 6, 3, padding=1),
+            (2, 4, 7),
+        ),
+        (
+            lambda: nn.Conv2d(2, 4, (3, 2), stride=2, groups=2, bias=False),
+            lambda: torch.nn.Conv2d(2, 4, (3, 2), stride=2, groups=2, bias=False),
+            (3, 2, 7, 6),
+        ),
+    ],
+)
+def test_layers(pair):
+    mine, theirs, shape = pair
+    modules(mine(), theirs(), normal(*shape))
+
+
+BAD = [
+    (lambda: F.conv1d(ones(2, 3, 5), ones(4, 2, 3)), "channels do not match"),
+    (lambda: F.conv1d(ones(1, 1, 2), ones(1, 1, 3)), "does not fit"),
+    (lambda: F.conv2d(ones(2, 5), ones(4, 2, 3, 3)), r"expected \[B, C, H, W\]"),
+    (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), stride=2, padding="same"), "needs stride 1"),
+    (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), padding="reflect"), "is a whole number"),
+    (lambda: F.max_pool1d(ones(1, 1, 5), 2, padding=2), "more than half"),
+    (lambda: nn.Conv1d(3, 4, 2, groups=2), "must divide"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_input_is_explained(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: F.max_pool1d(x, 2, ceil_mode=True),
+        lambda x: F.avg_pool1d(x, 2, count_include_pad=False),
+        lambda x: F.avg_pool2d(x[None], 2, divisor_override=3),
+        lambda x: F.pad(x, (1, 1), mode="reflect"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(call):
+    with pytest.raises(NotImplementedError, match=r"only (ceil_mode|count|divisor|mode)"):
+        call(ones(1, 2, 4))

@@ -1,0 +1,241 @@
+"""Modules find what is theirs, save and load whole, and layers equal PyTorch's."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tests.parity import modules, torch
+from tinyattn import nn
+
+rng = np.random.default_rng(0)
+TN = torch.nn
+
+
+def normal(*shape):
+    return rng.normal(size=shape)
+
+
+PAIRS = {
+    "Linear": (lambda: nn.Linear(4, 3), lambda: TN.Linear(4, 3), (2, 5, 4)),
+    "Linear without bias": (
+        lambda: nn.Linear(4, 3, bias=False),
+        lambda: TN.Linear(4, 3, bias=False),
+        (4,),
+    ),
+    "LayerNorm": (lambda: nn.LayerNorm(4), lambda: TN.LayerNorm(4), (2, 3, 4)),
+    "LayerNorm of two axes": (
+        lambda: nn.LayerNorm((3, 4), eps=0.1, bias=False),
+        lambda: TN.LayerNorm((3, 4), eps=0.1, bias=False),
+        (2, 3, 4),
+    ),
+    "RMSNorm": (lambda: nn.RMSNorm(4), lambda: TN.RMSNorm(4), (2, 3, 4)),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(4), lambda: TN.BatchNorm1d(4), (6, 4)),
+    "BatchNorm1d of sequences": (
+        lambda: nn.BatchNorm1d(4, momentum=None),
+        lambda: TN.BatchNorm1d(4, momentum=None),
+        (2, 4, 5),
+    ),
+    "Sequential": (
+        lambda: nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Flatten(), nn.Linear(15, 2)),
+        lambda: TN.Sequential(TN.Linear(4, 5), TN.Tanh(), TN.Flatten(), TN.Linear(15, 2)),
+        (2, 3, 4),
+    ),
+    "ReLU": (nn.ReLU, TN.ReLU, (3, 4)),
+    "LeakyReLU": (lambda: nn.LeakyReLU(0.3), lambda: TN.LeakyReLU(0.3), (3, 4)),
+    "ELU": (nn.ELU, TN.ELU, (3, 4)),
+    "GELU": (nn.GELU, TN.GELU, (3, 4)),
+    "SiLU": (nn.SiLU, TN.SiLU, (3, 4)),
+    "Sigmoid": (nn.Sigmoid, TN.Sigmoid, (3, 4)),
+    "Tanh": (nn.Tanh, TN.Tanh, (3, 4)),
+    "Softmax": (lambda: nn.Softmax(1), lambda: TN.Softmax(1), (3, 4)),
+    "MaxPool1d": (lambda: nn.MaxPool1d(2), lambda: TN.MaxPool1d(2), (2, 3, 6)),
+    "MaxPool2d": (lambda: nn.MaxPool2d(2, 1), lambda: TN.MaxPool2d(2, 1), (2, 3, 6, 5)),
+    "AvgPool2d": (lambda: nn.AvgPool2d(3, 2, 1), lambda: TN.AvgPool2d(3, 2, 1), (2, 3, 6, 5)),
+    "Flatten of some axes": (lambda: nn.Flatten(1, 2), lambda: TN.Flatten(1, 2), (2, 3, 4, 5)),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_layers_equal_pytorch(name):
+    mine, theirs, shape = PAIRS[name]
+    modules(mine(), theirs(), normal(*shape))
+
+
+def test_batch_norm_in_evaluation():
+    mine, theirs = nn.BatchNorm1d(3).astype(np.float64), TN.BatchNorm1d(3).double()
+    x = normal(8, 3) * 2 + 1
+    mine(ta.tensor(x)), theirs(torch.tensor(x))
+    found = mine.eval()(ta.tensor(x)).data
+    np.testing.assert_allclose(found, theirs.eval()(torch.tensor(x)).detach().numpy(), rtol=1e-12)
+    assert mine.num_batches_tracked.item() == 1
+
+
+def test_embedding_equals_pytorch():
+    ids = np.array([[0, 3], [3, 1]])
+    mine, theirs = nn.Embedding(5, 2, padding_idx=3), TN.Embedding(5, 2, padding_idx=3)
+    assert not mine.weight.data[3].any()
+    mine.load_state_dict(theirs.state_dict())
+    mine(ids).sum().backward()
+    theirs(torch.tensor(ids)).sum().backward()
+    np.testing.assert_array_equal(mine.weight.grad, theirs.weight.grad.numpy())
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (lambda r: nn.Linear(50, 400, rng=r), lambda: TN.Linear(50, 400)),
+        (lambda r: nn.Conv2d(6, 80, 5, rng=r), lambda: TN.Conv2d(6, 80, 5)),
+        (lambda r: nn.Embedding(200, 100, rng=r), lambda: TN.Embedding(200, 100)),
+    ],
+)
+def test_weights_start_as_in_pytorch(mine, theirs):
+    torch.manual_seed(0)
+    a, b = mine(0).state_dict(), {n: p.detach().numpy() for n, p in theirs().named_parameters()}
+    assert a.keys() == b.keys()
+    for name in a:
+        # for n independent numbers the spread of the spread is below 1/√n of it
+        assert abs(a[name].std() / b[name].std() - 1) < 4 / np.sqrt(a[name].size)
+    assert all(
+        (u == v).all() for u, v in zip(a.values(), mine(0).state_dict().values(), strict=True)
+    )
+
+
+# ---------------------------------------------------------------- what is inside
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        self.embed = nn.Embedding(5, 3, rng=0)
+        self.head = nn.Linear(3, 5, bias=False, rng=1)
+        self.head.weight = self.embed.weight
+        self.scale = nn.Parameter(np.ones(1))
+        self.steps = ta.Tensor(np.zeros(2))
+
+    def forward(self, ids):
+        return self.head(self.embed(ids)) * self.scale
+
+
+def test_names_sharing_and_counting():
+    model = Tied()
+    assert [n for n, _ in model.named_parameters()] == ["scale", "embed.weight"]
+    assert list(model.state_dict()) == ["scale", "steps", "embed.weight", "head.weight"]
+    assert [n for n, _ in model.named_modules()] == ["", "embed", "head"]
+    assert [n for n, _ in model.named_buffers()] == ["steps"]
+    assert model.num_parameters() == 16
+    twin = copy.deepcopy(model)
+    assert twin.head.weight is twin.embed.weight is not model.embed.weight
+    assert pickle.loads(pickle.dumps(model)).num_parameters() == 16
+
+
+def test_a_forgotten_container_is_refused():
+    class Forgets(nn.Module):
+        def __init__(self, parts):
+            self.parts = parts
+
+    for parts in ([nn.Tanh()], {"a": nn.Linear(1, 1)}, (nn.Parameter(np.ones(1)),)):
+        with pytest.raises(
+            TypeError, match=r"would not be trained: put modules into nn.ModuleList"
+        ):
+            Forgets(parts)
+    assert len(list(Forgets(nn.ModuleList([nn.Linear(1, 1), nn.Tanh()])).parameters())) == 2
+
+
+def test_lists_of_modules():
+    parts = nn.Sequential(nn.Linear(2, 3, rng=0), nn.Tanh(), nn.Linear(3, 1, rng=1))
+    assert len(parts) == 3
+    assert isinstance(parts[-1], nn.Linear)
+    assert [type(m).__name__ for m in parts[:2]] == ["Linear", "Tanh"]
+    assert len(nn.ModuleList([nn.Tanh()]).append(nn.Tanh())) == 2
+    with pytest.raises(TypeError, match=r"entry 0 is a function, expected an nn.Module"):
+        nn.Sequential(lambda x: x)
+    with pytest.raises(NotImplementedError, match="only holds modules"):
+        nn.ModuleList()(1)
+    with pytest.raises(NotImplementedError, match=r"has no forward"):
+        nn.Module()(1)
+
+
+def test_modes_reach_everything_inside():
+    model = nn.Sequential(nn.Sequential(nn.Dropout(0.5, rng=0)), nn.BatchNorm1d(2))
+    assert not any(m.training for m in model.eval().modules())
+    x = np.ones((4, 2), np.float32)
+    assert model[0](x) is x
+    assert all(m.training for m in model.train().modules())
+
+
+def test_casting_freezing_and_forgetting():
+    model = nn.Sequential(nn.Linear(2, 2, rng=0), nn.BatchNorm1d(2)).astype(np.float64)
+    assert {a.dtype.name for a in model.state_dict().values()} == {"float64", "int64"}
+    model(normal(3, 2)).sum().backward()
+    assert model[0].weight.grad.dtype == np.float64
+    model.zero_grad()
+    assert model[0].weight.grad is None
+    model[0].requires_grad_(False)
+    model(normal(3, 2)).sum().backward()
+    assert model[0].weight.grad is None
+    assert model[1].bias.grad is not None
+
+
+# ---------------------------------------------------------------- saving and loading
+
+
+def test_a_failed_load_lists_everything_and_changes_nothing():
+    model = nn.MLP([2, 3, 1], rng=0)
+    before = model.state_dict()
+    state = {k: v + 1 for k, v in before.items()}
+    state["layers.0.weight"] = np.ones((2, 2))
+    del state["layers.2.bias"]
+    state["extra"] = np.ones(1)
+    with pytest.raises(KeyError) as error:
+        model.load_state_dict(state)
+    for part in ("missing: layers.2.bias", "unexpected: extra", "shape: layers.0.weight is (3, 2)"):
+        assert part in error.value.args[0]
+    assert all((model.state_dict()[k] == before[k]).all() for k in before)
+
+
+def test_loading_casts_and_copies():
+    model = nn.Linear(2, 1, rng=0)
+    state = {"weight": np.array([[1.0, 2.0]]), "bias": [3]}
+    model.load_state_dict(state)
+    assert model.weight.dtype == np.float32
+    state["weight"][0, 0] = 7
+    assert model.weight.data.tolist() == [[1, 2]]
+    held = model.state_dict()
+    model.weight.data = model.weight.data + 1
+    assert held["weight"].tolist() == [[1, 2]]
+
+
+# ---------------------------------------------------------------- showing itself
+
+
+def test_tree_and_summary():
+    model = nn.Sequential(nn.Linear(4, 8, rng=0), nn.ReLU(), nn.Linear(8, 2, bias=False, rng=1))
+    assert repr(model).splitlines()[1] == "  (0): Linear(4, 8)"
+    table = repr(model.summary(np.ones((5, 4), np.float32))).splitlines()
+    assert table[3].split() == ["0:", "Linear", "(5,", "8)", "40"]
+    assert table[-1] == "56 parameters"
+    assert "<table>" in model._repr_html_()
+    assert model.training, "the run for the summary must not change the mode"
+    y = model(np.ones((5, 4), np.float32))
+    F.mse_loss(y, np.zeros((5, 2), np.float32)).backward()
+    assert model[0].weight.grad is not None
+
+
+def test_summary_counts_shared_weights_once():
+    assert repr(Tied().summary(np.array([1, 2]))).splitlines()[-1] == "16 parameters"
+
+
+BAD = [
+    (lambda: nn.MLP([3]), "at least an input and an output"),
+    (lambda: nn.Dropout(2), "between 0 and 1"),
+    (lambda: nn.BatchNorm1d(3)(ta.tensor(np.ones((4, 2)))), r"expected \[B, 3\]"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_input_is_explained(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

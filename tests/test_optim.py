@@ -1,0 +1,138 @@
+"""Optimizers step as PyTorch's do, and schedules follow their formulas."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tests.parity import torch
+from tinyattn import nn, optim
+
+SHAPES = [(3, 2), (4,), ()]
+
+OPTIMIZERS = {
+    "SGD": lambda o, p: o.SGD(p, lr=0.1),
+    "SGD momentum": lambda o, p: o.SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.1),
+    "SGD Nesterov": lambda o, p: o.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda o, p: o.Adam(p, lr=0.05),
+    "Adam options": lambda o, p: o.Adam(p, lr=0.05, betas=(0.7, 0.9), eps=1e-3, weight_decay=0.1),
+    "AdamW": lambda o, p: o.AdamW(p, lr=0.05, weight_decay=0.2),
+    "groups": lambda o, p: o.AdamW([{"params": p[:1], "lr": 0.5}, {"params": p[1:]}], lr=0.05),
+}
+
+
+def parameters(dtype):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=s).astype(dtype) for s in SHAPES]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_twenty_steps_as_pytorch(name, dtype):
+    mine = [nn.Parameter(a) for a in parameters(dtype)]
+    theirs = [torch.nn.Parameter(torch.tensor(a)) for a in parameters(dtype)]
+    a, b = OPTIMIZERS[name](optim, mine), OPTIMIZERS[name](torch.optim, theirs)
+    rng = np.random.default_rng(1)
+    for step in range(20):
+        for p, q in zip(mine, theirs, strict=True):
+            g = np.asarray(rng.normal(size=p.shape), dtype)
+            p.grad, q.grad = (None, None) if step == 3 else (g, torch.tensor(g))
+        a.step()
+        b.step()
+    # the same sums in another order: rounding errors of 20 steps
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    for p, q in zip(mine, theirs, strict=True):
+        assert p.dtype == dtype
+        np.testing.assert_allclose(p.data, q.detach().numpy(), rtol=tolerance, atol=tolerance)
+
+
+def test_a_step_between_use_and_backward_is_found():
+    w = nn.Parameter(np.ones(3))
+    loss = (w * w).sum()
+    w.grad = np.ones(3)
+    optim.SGD([w], lr=0.1).step()
+    with pytest.raises(RuntimeError, match="multiply was written to"):
+        loss.backward()
+
+
+def test_frozen_and_unused_parameters_stay():
+    model = nn.Sequential(nn.Linear(2, 2, rng=0), nn.Linear(2, 2, rng=1))
+    before = model.state_dict()
+    optimizer = optim.Adam(model.parameters(), lr=0.1)
+    model[1](np.ones((1, 2), np.float32)).sum().backward()
+    optimizer.step()
+    after = model.state_dict()
+    assert (before["0.weight"] == after["0.weight"]).all()
+    assert (before["1.weight"] != after["1.weight"]).any()
+
+
+BAD = [
+    (lambda p: optim.SGD([]), "no parameters"),
+    (lambda p: optim.Adam([p, p]), "more than once"),
+    (lambda p: optim.SGD([p], lr=-1), "must not be negative"),
+    (lambda p: optim.Adam([p], betas=(0.9, 1.0)), r"betas must be in \[0, 1\)"),
+    (lambda p: optim.SGD([p], nesterov=True), "nesterov needs momentum"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), BAD)
+def test_bad_options_are_explained(make, message):
+    with pytest.raises(ValueError, match=message):
+        make(nn.Parameter(np.ones(2)))
+
+
+def test_names_in_place_of_parameters_are_explained():
+    with pytest.raises(TypeError, match=r"pass model.parameters\(\)"):
+        optim.SGD(["weight"])
+
+
+@pytest.mark.parametrize("max_norm", [0.5, 100.0])
+def test_clip_grad_norm(max_norm):
+    mine = [nn.Parameter(a) for a in parameters("float64")]
+    theirs = [torch.nn.Parameter(torch.tensor(a)) for a in parameters("float64")]
+    for p, q in zip(mine, theirs, strict=True):
+        p.grad, q.grad = p.data * 2, torch.tensor(p.data * 2)
+    expected = torch.nn.utils.clip_grad_norm_(theirs, max_norm).item()
+    assert optim.clip_grad_norm(mine, max_norm) == pytest.approx(expected, rel=1e-12)
+    for p, q in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(p.grad, q.grad.numpy(), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- schedules
+
+
+def rates(make, steps=30, lr=0.5):
+    optimizer = optim.SGD([nn.Parameter(np.ones(1))], lr=lr)
+    schedule, found = make(optimizer), []
+    for _ in range(steps):
+        found.append(optimizer.lr)
+        schedule.step()
+    return found
+
+
+def test_cosine_as_pytorch():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=20, eta_min=0.1)
+    expected = []
+    for _ in range(20):
+        expected.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    found = rates(lambda o: optim.CosineLR(o, T_max=20, eta_min=0.1), 20)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_warm_up_and_noam_follow_their_formulas():
+    assert rates(lambda o: optim.WarmupLR(o, 4), 6) == [0.125, 0.25, 0.375, 0.5, 0.5, 0.5]
+    found = rates(lambda o: optim.NoamLR(o, d_model=16, warmup=10), 30, lr=1.0)
+    expected = [16**-0.5 * min(t**-0.5, t * 10**-1.5) for t in range(1, 31)]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert math.isclose(max(found), found[9])
+
+
+def test_the_learning_rate_can_be_set():
+    optimizer = optim.Adam([ta.Tensor([1.0], requires_grad=True)])
+    optimizer.lr = 0.25
+    assert optimizer.lr == 0.25
+    assert "lr=0.25" in repr(optimizer)

@@ -1,0 +1,96 @@
+"""Cut arrays into batches, and set some examples aside."""
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+from tinyattn.random import generator
+
+
+def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
+    """Batches of the same examples from all arrays, in a new random order in each epoch.
+
+        for x, y in data.batches(images, labels, batch_size=64, rng=0): ...
+
+    arrays: any number of arrays, examples on the first axis [N, ...]; a batch is a tuple of
+    arrays [batch_size, ...]. The last batch is shorter if batch_size does not divide N;
+    `drop_last` leaves it out. `len()` is the number of batches.
+    rng: seed or numpy.random.Generator, drawn from once per epoch.
+    """
+    return Batches(arrays, batch_size, shuffle, rng, drop_last)
+
+
+class Batches:
+    """What `batches` returns: may be gone through again and again, once per epoch."""
+
+    def __init__(self, arrays, batch_size, shuffle, rng, drop_last):
+        self.arrays, self.n = _same_length("batches", arrays)
+        if not _is_whole(batch_size) or batch_size < 1:
+            raise ValueError(f"batches: batch_size must be a whole number ≥ 1, got {batch_size!r}")
+        if drop_last and batch_size > self.n:
+            raise ValueError(
+                f"batches: drop_last leaves nothing, batch_size is {batch_size} and there are "
+                f"only {self.n} examples"
+            )
+        self.batch_size, self.shuffle, self.drop_last = int(batch_size), shuffle, drop_last
+        self.rng = generator(rng)
+
+    def __len__(self):
+        if self.drop_last:
+            return self.n // self.batch_size
+        return -(-self.n // self.batch_size)  # rounded up
+
+    def __iter__(self):
+        order = self.rng.permutation(self.n) if self.shuffle else np.arange(self.n)
+        for i in range(len(self)):
+            chosen = order[i * self.batch_size : (i + 1) * self.batch_size]
+            yield tuple([a[chosen] for a in self.arrays])
+
+    def __repr__(self):
+        shapes = ", ".join([f"{list(a.shape)} {a.dtype}" for a in self.arrays])
+        how = "shuffled" if self.shuffle else "in order"
+        return f"batches of {self.batch_size}, {how}, {len(self)} per epoch, from {shapes}"
+
+
+def split(*arrays, held_out=0.2, rng=None):
+    """Set random examples aside: `train, test = data.split(x, y)`, two tuples of arrays.
+
+    held_out: how many examples are set aside, as a fraction (0.2) or as a number (360).
+    rng: seed or numpy.random.Generator; the same seed sets the same examples aside.
+    """
+    arrays, n = _same_length("split", arrays)
+    if _is_whole(held_out):
+        k = int(held_out)
+    elif isinstance(held_out, float | np.floating) and 0 < held_out < 1:
+        k = round(n * float(held_out))
+    else:
+        k = 0
+    if not 0 < k < n:
+        raise ValueError(
+            f"split: held_out must be a fraction between 0 and 1 or a number of examples that "
+            f"leaves some on both sides of {n}, got {held_out!r}"
+        )
+    order = generator(rng).permutation(n)
+    return tuple([a[order[k:]] for a in arrays]), tuple([a[order[:k]] for a in arrays])
+
+
+def _same_length(name, arrays):
+    """The plain arrays and their common number of examples."""
+    arrays = tuple([np.asarray(plain(a)) for a in arrays])
+    if not arrays:
+        raise TypeError(f"{name}: expected at least one array, got none")
+    for i, a in enumerate(arrays):
+        if a.ndim == 0:
+            raise ValueError(f"{name}: array {i} is a single number, it has no axis of examples")
+    lengths = [len(a) for a in arrays]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            f"{name}: all arrays must have the same number of examples (first axis), "
+            f"got {', '.join(map(str, lengths))}"
+        )
+    if lengths[0] == 0:
+        raise ValueError(f"{name}: there are no examples, the first axis has length 0")
+    return arrays, lengths[0]
+
+
+def _is_whole(n):
+    return isinstance(n, int | np.integer) and not isinstance(n, bool | np.bool_)

@@ -1,0 +1,51 @@
+"""Generated data sets that can be drawn: two moons, spirals, a noisy sine."""
+
+import numpy as np
+
+from tinyattn.random import generator
+
+
+def moons(n=400, noise=0.1, rng=None):
+    """Two half circles that hold each other: points [n, 2] float32, classes 0 and 1 [n].
+
+    noise is the standard deviation added to both coordinates.
+    """
+    _check("moons", n, noise, at_least=2)
+    rng = generator(rng)
+    y = np.arange(n) % 2
+    angle = rng.uniform(0, np.pi, n)
+    upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    lower = np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], axis=1)
+    x = np.where(y[:, None] == 0, upper, lower) + noise * rng.standard_normal((n, 2))
+    return x.astype(np.float32), y
+
+
+def spirals(n=400, classes=3, noise=0.15, rng=None):
+    """Arms of a spiral, one for each class: points [n, 2] float32, classes [n].
+
+    An arm starts near the origin and winds ¾ of a turn up to radius 1; noise is the standard
+    deviation of the angle, in radians.
+    """
+    _check("spirals", n, noise, at_least=classes)
+    rng = generator(rng)
+    y = np.arange(n) % classes
+    radius = rng.uniform(0.05, 1, n)
+    angle = 2 * np.pi * (0.75 * radius + y / classes) + noise * rng.standard_normal(n)
+    x = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return x.astype(np.float32), y
+
+
+def sine(n=200, noise=0.1, rng=None):
+    """y = sin x + noise for x uniform in [-π, π]: x [n, 1] and y [n, 1], float32, x ascending."""
+    _check("sine", n, noise, at_least=1)
+    rng = generator(rng)
+    x = np.sort(rng.uniform(-np.pi, np.pi, (n, 1)), axis=0)
+    y = np.sin(x) + noise * rng.standard_normal((n, 1))
+    return x.astype(np.float32), y.astype(np.float32)
+
+
+def _check(name, n, noise, at_least):
+    if n < at_least:
+        raise ValueError(f"{name}: expected n of at least {at_least}, got {n}")
+    if noise < 0:
+        raise ValueError(f"{name}: noise is a standard deviation and must be ≥ 0, got {noise}")

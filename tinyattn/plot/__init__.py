@@ -1,0 +1,18 @@
+"""Pictures in one house style: curves, heat maps, attention maps, points, computation graphs.
+
+Every function returns a `Picture`. In a notebook it appears by itself at the end of the cell; in
+a script `.save(path)` writes it and `.show()` opens a window. matplotlib is imported when the
+first picture is drawn; computation graphs do not need it.
+"""
+
+from tinyattn.plot.attention import attention_lines, attention_map
+from tinyattn.plot.graph_svg import GraphPicture, graph
+from tinyattn.plot.heatmaps import heatmap, images
+from tinyattn.plot.house import COLORS, Picture, figure, style
+from tinyattn.plot.lines import bars, curves, loss_curve
+from tinyattn.plot.points import decision_boundary, scatter
+
+__all__ = [
+    "COLORS", "GraphPicture", "Picture", "attention_lines", "attention_map", "bars", "curves",
+    "decision_boundary", "figure", "graph", "heatmap", "images", "loss_curve", "scatter", "style",
+]  # fmt: skip

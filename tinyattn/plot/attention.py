@@ -1,0 +1,84 @@
+"""Who attends to whom: attention weights as a map, or as lines between words."""
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+from tinyattn.plot.heatmaps import heatmap
+from tinyattn.plot.house import COLORS, GREY, INK, canvas, finish, real_array, style
+
+RECEIVER, SENDER = "query (receives)", "key (sends)"
+
+
+def attention_map(weights, tokens=None, keys=None, *, title=None, titles=None, numbers=None,
+                  digits=2, mask=None, vmax=None, ax=None, size=None):  # fmt: skip
+    """Attention weights as a heat map: row = query, which receives; column = key, which sends.
+
+    weights: [T, S], or several heads as [H, T, S], a list, or a dict title -> [T, S].
+    tokens: the T queries in words; keys: the S keys (left out: the same words).
+    mask: [T, S] or [H, T, S], True = may take part; the other cells are hatched.
+    The scale begins at 0; it ends at the largest weight, or at 2/S if all are smaller.
+    """
+    if isinstance(weights, dict):
+        titles, weights = list(weights), list(weights.values())
+    if not isinstance(weights, list | tuple):
+        weights = real_array("attention_map", weights, (2, 3))
+        if weights.ndim == 3 and titles is None:
+            titles = [f"head {h + 1}" for h in range(len(weights))]
+    if keys is None and tokens is not None and len(tokens) == np.shape(plain(weights))[-1]:
+        keys = tokens
+    if vmax is None:
+        largest = max([np.max(plain(w), initial=0) for w in weights])
+        vmax = max(float(largest), min(1.0, 2 / max(1, np.shape(plain(weights[0]))[-1])))
+    return heatmap(
+        weights, tokens, keys, title=title, titles=titles, row_label=RECEIVER,
+        column_label=SENDER, numbers=numbers, digits=digits, vmin=0, vmax=vmax, mask=mask,
+        bar_label="attention weight", ax=ax, size=size,
+    )  # fmt: skip
+
+
+def attention_lines(weights, tokens, keys=None, *, title=None, query=None, threshold=0.02,
+                    ax=None, size=None):  # fmt: skip
+    """Attention weights as lines: queries on the left, keys on the right, wide = large weight.
+
+    weights: [T, S]. tokens: the T queries in words; keys: the S keys (left out: the same words).
+    query: the number of one query, to show it alone. threshold: smaller weights are not drawn.
+    """
+    weights = real_array("attention_lines", weights, 2)
+    keys = tokens if keys is None else keys
+    if weights.shape != (len(tokens), len(keys)):
+        raise ValueError(
+            f"attention_lines: {len(tokens)} queries and {len(keys)} keys need weights of shape "
+            f"({len(tokens)}, {len(keys)}), got {weights.shape}"
+        )
+    if query is not None and not -len(tokens) <= query < len(tokens):
+        raise IndexError(f"attention_lines: query {query} of {len(tokens)} queries does not exist")
+    shown = range(len(tokens)) if query is None else [query % len(tokens)]
+    n = max(len(tokens), len(keys))
+    with style():
+        picture = canvas(ax, size or (6.4, max(2.5, 0.42 * n + 0.9)))
+        ax = picture.ax
+        for i in shown:
+            for j in np.flatnonzero(weights[i] >= threshold):
+                w = min(1.0, float(weights[i, j]))
+                ax.plot([0, 1], [_height(i, tokens, n), _height(j, keys, n)], linewidth=1 + 9 * w,
+                        alpha=0.2 + 0.7 * w, color=COLORS[i % 4])  # fmt: skip
+        for i, word in enumerate(tokens):
+            _word(ax, -0.04, _height(i, tokens, n), word, "right",
+                  COLORS[i % 4] if i in shown else GREY)  # fmt: skip
+        received = weights[list(shown)].sum(axis=0)
+        for j, word in enumerate(keys):
+            _word(ax, 1.04, _height(j, keys, n), word, "left",
+                  INK if received[j] >= threshold else GREY)  # fmt: skip
+        ax.text(-0.04, -0.9, RECEIVER, ha="right", va="center", color=GREY, fontsize=13)
+        ax.text(1.04, -0.9, SENDER, ha="left", va="center", color=GREY, fontsize=13)
+        ax.set(xlim=(-0.05, 1.05), ylim=(n - 0.5, -1.4))
+        ax.set_axis_off()
+        return finish(picture, title)
+
+
+def _height(i, words, n):
+    return i + (n - len(words)) / 2  # the shorter column stands in the middle
+
+
+def _word(ax, x, y, word, side, color):
+    ax.text(x, y, str(word), ha=side, va="center", color=color, fontsize=15)

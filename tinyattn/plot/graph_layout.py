@@ -1,0 +1,232 @@
+"""Where the nodes of a computation graph go, from left to right (Sugiyama, Tagawa, Toda 1981).
+
+1. `ranks`       the column of each node: right of its last input, leaves close to their reader
+2. `with_bends`  an edge that passes a column gets a bend there, so links join neighbours only
+3. `order`       the order in each column: again and again by the mean place of the neighbours
+                 (barycentre), keeping the order with the fewest crossings
+4. `heights`     y: as near to the neighbours as the order and the gaps allow
+
+A node is its number. An edge is (from, to, slot): slot is its place among the inputs of `to`.
+"""
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from itertools import pairwise
+
+COLUMN_GAP, ROW_GAP, BEND_GAP = 42, 18, 14  # pixels
+SWEEPS = 24
+BEND = (0, 0)  # size of a bend
+
+
+def layout(sizes, edges, free=()):
+    """Centres [(x, y)] of the nodes, points [(x, y), ...] of the edges, and the (width, height).
+
+    sizes: (width, height) of each node. free: the nodes whose inputs have no order; at all
+    others edges arrive from top to bottom in the order of their slots.
+    """
+    rank = ranks(len(sizes), edges)
+    chains = with_bends(rank, edges)
+    sizes = [*sizes, *[BEND] * (len(rank) - len(sizes))]
+    arriving = defaultdict(list)  # node -> its incoming edges, in the order of their slots
+    for i, (_, v, _) in sorted(enumerate(edges), key=lambda e: e[1][2]):
+        arriving[v].append(i)
+    ports = [0.0] * len(edges)  # how far above or below the centre of its node an edge arrives
+    for v in set(arriving) - set(free):
+        _set_ports(ports, arriving[v], sizes[v])
+    links = [
+        (u, v, port if v == chain[-1] else 0)
+        for chain, port in zip(chains, ports, strict=True)
+        for u, v in pairwise(chain)
+    ]
+    columns = order(rank, links)
+    y = heights(columns, sizes, links)
+    for v in set(arriving) & set(free):
+        _set_ports(ports, sorted(arriving[v], key=lambda i: y[chains[i][-2]]), sizes[v])
+    x, sides = _across(columns, sizes)
+    centres = [(x[rank[v]], y[v]) for v in range(len(sizes))]
+    lines = [
+        _line(chain, port, centres, sizes, [sides[rank[v]] for v in chain])
+        for chain, port in zip(chains, ports, strict=True)
+    ]
+    bottom = max([y[v] + sizes[v][1] / 2 for v in range(len(sizes))])
+    return centres, lines, (sides[-1][1], bottom)
+
+
+def _set_ports(ports, edges, size):
+    for slot, i in enumerate(edges):
+        ports[i] = ((slot + 0.5) / len(edges) - 0.5) * 0.75 * size[1]
+
+
+def ranks(n, edges):
+    """The column of each node: the length of the longest path that leads to it.
+
+    Nodes are numbered so that edges go from smaller to larger numbers. A leaf moves right, to
+    the column before the first node that reads it.
+    """
+    rank, readers, inputs = [0] * n, defaultdict(list), defaultdict(list)
+    for u, v, _ in edges:
+        if u >= v:
+            raise ValueError(f"layout: edges must go from smaller to larger numbers, got {u} → {v}")
+        readers[u].append(v)
+        inputs[v].append(u)
+    for v in range(n):
+        rank[v] = max([rank[u] + 1 for u in inputs[v]], default=0)
+    for v in range(n):
+        if not inputs[v] and readers[v]:
+            rank[v] = min([rank[r] for r in readers[v]]) - 1
+    return rank
+
+
+def with_bends(rank, edges):
+    """Each edge as a chain of nodes in neighbouring columns; new bends are appended to `rank`."""
+    chains = []
+    for u, v, _ in edges:
+        between = list(range(rank[u] + 1, rank[v]))
+        chains.append([u, *range(len(rank), len(rank) + len(between)), v])
+        rank.extend(between)
+    return chains
+
+
+def order(rank, links):
+    """The nodes of each column from top to bottom, with few crossings."""
+    columns = [[] for _ in range(max(rank) + 1)]
+    before, after = defaultdict(list), defaultdict(list)
+    for u, v, port in links:
+        before[v].append((u, 0))
+        after[u].append((v, port))
+    for v in _depth_first(rank, before):  # inputs stand together, in the order of their slots
+        columns[rank[v]].append(v)
+    best, fewest = [list(c) for c in columns], crossings(columns, links)
+    for sweep in range(SWEEPS):
+        if fewest == 0:
+            break
+        neighbours, path = (before, columns) if sweep % 2 == 0 else (after, columns[::-1])
+        place = {v: i for column in columns for i, v in enumerate(column)}
+        for column in path:
+            column.sort(key=lambda v, near=neighbours: _mean_place(v, near[v], place))
+            place.update({v: i for i, v in enumerate(column)})
+        found = crossings(columns, links)
+        if found < fewest:
+            best, fewest = [list(c) for c in columns], found
+    return best
+
+
+def _depth_first(rank, before):
+    """All nodes, each after its inputs and right behind them; no recursion."""
+    inner = {u for near in before.values() for u, _ in near}
+    stack, seen, out = [(v, False) for v in reversed(range(len(rank))) if v not in inner], set(), []
+    while stack:
+        v, ready = stack.pop()
+        if ready:
+            out.append(v)
+        elif v not in seen:
+            seen.add(v)
+            stack.append((v, True))
+            stack.extend([(u, False) for u, _ in reversed(before[v])])
+    return out
+
+
+def _mean_place(v, near, place):
+    if not near:
+        return place[v]
+    return sum([place[u] + port / 1000 for u, port in near]) / len(near)  # port: decides ties
+
+
+def crossings(columns, links):
+    """How many pairs of links cross: pairs in which one starts above and ends below the other."""
+    place = {v: i for column in columns for i, v in enumerate(column)}
+    rank = {v: r for r, column in enumerate(columns) for v in column}
+    by_rank = defaultdict(list)
+    for u, v, port in links:
+        by_rank[rank[u]].append((place[u], place[v] + port / 1000))
+    found = 0
+    for ends in by_rank.values():
+        above = []
+        for _, end in sorted(ends):
+            found += len(above) - bisect_right(above, end)
+            insort(above, end)
+    return found
+
+
+def heights(columns, sizes, links):
+    """y of each node: again and again the mean of its neighbours, pushed apart where they touch.
+
+    Weights keep the main line straight: long edges give way least, and leaves most.
+    """
+    before, after = defaultdict(list), defaultdict(list)  # node -> [(neighbour, weight)]
+    inner = {v for _, v, _ in links}
+    for u, v, _ in links:
+        before[v].append((u, 1 if u in inner else 0.02))
+        after[u].append((v, 1))
+    y = [0.0] * len(sizes)
+    for column in columns:
+        at = 0.0
+        for v in column:
+            y[v] = at + sizes[v][1] / 2
+            at += sizes[v][1] + ROW_GAP
+    for sweep in range(SWEEPS):
+        path = columns if sweep % 2 == 0 else columns[::-1]
+        for column in path:
+            wanted, weight = [], []
+            for v in column:
+                near = before[v] + after[v] if sweep > 3 else (before, after)[sweep % 2][v]
+                total = sum([w for _, w in near])
+                wanted.append(sum([w * y[u] for u, w in near]) / total if near else y[v])
+                weight.append(4 if sizes[v] == BEND else 1 if v in inner else 0.05)
+            for v, place in zip(column, _push_apart(wanted, weight, _gaps(column, sizes)),
+                                strict=True):  # fmt: skip
+                y[v] = place
+    top = min([y[v] - sizes[v][1] / 2 for v in range(len(sizes))])
+    return [place - top for place in y]
+
+
+def _gaps(column, sizes):
+    """Smallest distance between the centres of neighbours in a column."""
+    return [
+        (sizes[u][1] + sizes[v][1]) / 2 + (BEND_GAP if BEND in (sizes[u], sizes[v]) else ROW_GAP)
+        for u, v in pairwise(column)
+    ]
+
+
+def _push_apart(wanted, weight, gaps):
+    """The places nearest to `wanted` (weighted squares) that keep their order and the gaps.
+
+    Without the gaps this is the regression by a rising function, solved by pooling neighbours
+    that are in the wrong order (pool adjacent violators).
+    """
+    shift, total = [0.0], 0.0
+    for gap in gaps:
+        total += gap
+        shift.append(total)
+    pools = []  # [weighted mean, weight, number of members]
+    for place, w, s in zip(wanted, weight, shift, strict=True):
+        pools.append([place - s, w, 1])
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            mean, w2, n2 = pools.pop()
+            first = pools[-1]
+            first[0] = (first[0] * first[1] + mean * w2) / (first[1] + w2)
+            first[1] += w2
+            first[2] += n2
+    means = [mean for mean, _, n in pools for _ in range(n)]
+    return [mean + s for mean, s in zip(means, shift, strict=True)]
+
+
+def _across(columns, sizes):
+    """The centre of each column, and its (left, right) sides."""
+    x, sides, at = [], [], 0.0
+    for column in columns:
+        width = max([sizes[v][0] for v in column])
+        x.append(at + width / 2)
+        sides.append((at, at + width))
+        at += width + COLUMN_GAP
+    return x, sides
+
+
+def _line(chain, port, centres, sizes, sides):
+    """The points of an edge: from the right side of its first node to the left of its last."""
+    (x, y), (width, _) = centres[chain[0]], sizes[chain[0]]
+    points = [(x + width / 2, y), (sides[0][1], y)]
+    for v, (left, right) in zip(chain[1:-1], sides[1:-1], strict=True):
+        points += [(left, centres[v][1]), (right, centres[v][1])]
+    (x, y), (width, _) = centres[chain[-1]], sizes[chain[-1]]
+    return [*points, (sides[-1][0], y + port), (x - width / 2, y + port)]

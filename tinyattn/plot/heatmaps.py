@@ -1,0 +1,266 @@
+"""Matrices as coloured cells, and images in a grid."""
+
+import numpy as np
+
+from tinyattn.plot.house import (
+    DIVERGING,
+    GREY,
+    INK,
+    PALE,
+    SEQUENTIAL,
+    Picture,
+    canvas,
+    color_map,
+    figure,
+    real_array,
+    style,
+)  # fmt: skip
+
+SMALLEST = 8  # points: letters below this cannot be read on a slide
+WIDTH = 0.64  # of a digit, as a share of the letter size
+MOST_IN_A_ROW = 4
+
+
+def heatmap(values, rows=None, columns=None, *, title=None, titles=None, row_label="",
+            column_label="", numbers=None, digits=2, center=None, vmin=None, vmax=None, bar=True,
+            bar_label="", mask=None, ax=None, size=None):  # fmt: skip
+    """A matrix as coloured cells, or several side by side with one scale.
+
+    values: [R, C], or several as [P, R, C], a list, or a dict title -> matrix.
+    rows, columns: a name for each row and column. row_label, column_label: what they are.
+    numbers: the value in each cell; None writes them where they are large enough to be read.
+    center: the value that is white, with one colour below it and another above (say 0).
+    vmin, vmax: ends of the scale. bar: show the scale.
+    mask: [R, C] or one for each matrix, True = may take part; the other cells are hatched.
+    """
+    matrices, titles = _panels(values, titles)
+    masks = _masks(mask, matrices)
+    scale = _scale(matrices, masks, center, vmin, vmax)
+    with style():
+        picture = _grid(matrices, ax, size)
+        for i, (panel, matrix, keep) in enumerate(zip(picture.axes, matrices, masks, strict=True)):
+            shown = _cells(panel, matrix, keep, scale)
+            left, lowest = _at_the_edge(
+                i, len(matrices), same=len({m.shape for m in matrices}) == 1
+            )
+            _names(panel.yaxis, rows, len(matrix), "rows", visible=left)
+            _names(panel.xaxis, columns, matrix.shape[1], "columns", visible=lowest)
+            panel.set_xlabel(column_label if lowest else "")
+            panel.set_ylabel(row_label if left else "")
+        for panel, name in zip(picture.axes, titles or [], strict=False):
+            panel.set_title(str(name))
+        if title is not None and titles:
+            picture.figure.suptitle(title)
+        elif title is not None:
+            picture.ax.set_title(title)
+        if bar:
+            drawn = picture.figure.colorbar(shown, ax=picture.axes, label=bar_label, aspect=18)
+            drawn.outline.set_visible(False)
+        _fit_names(picture)
+        if numbers is not False:
+            picture.figure.draw_without_rendering()  # now cells have their final size
+            for panel, matrix, keep in zip(picture.axes, matrices, masks, strict=True):
+                _write_numbers(panel, matrix, keep, scale, digits, forced=bool(numbers))
+        return picture
+
+
+def images(images, titles=None, *, columns=None, title=None, colors="gray_r", size=None):
+    """Images in a grid, all with the same scale.
+
+    images: [N, H, W], or [N, H, W, 3] in colour (0..1, or 0..255 as integers).
+    titles: something to write above each image. columns: how many in a row.
+    colors: name of a matplotlib colour map; the default draws 1 as black ink on white paper.
+    """
+    images = real_array("images", images, (3, 4))
+    if len(images) == 0:
+        raise ValueError("images: nothing to draw, there are no images")
+    if titles is not None and len(titles) != len(images):
+        raise ValueError(f"images: {len(images)} images but {len(titles)} titles")
+    columns = min(columns or max(1, round(np.sqrt(len(images) * 2.5))), len(images))
+    rows = -(-len(images) // columns)
+    scale = {} if images.ndim == 4 else {"vmin": images.min(), "vmax": images.max()}
+    with style():
+        cell = min(1.4, 10 / columns)
+        letters = min(14, 11 * cell)
+        height = cell * images.shape[1] / images.shape[2] + (0 if titles is None else letters / 50)
+        picture = figure(rows, columns, size=size or (cell * columns, height * rows + 0.4))
+        for i, panel in enumerate(picture.axes):
+            panel.set_axis_off()
+            if i < len(images):
+                panel.imshow(images[i], cmap=colors, **scale)
+                if titles is not None:
+                    panel.set_title(str(titles[i]), fontsize=letters, pad=3)
+        if title is not None:
+            picture.figure.suptitle(title)
+        return Picture(picture.figure, picture.axes[: len(images)])
+
+
+# ---------------------------------------------------------------- what was asked for
+
+
+def _panels(values, titles):
+    """A list of matrices and their titles (None if there are none)."""
+    if isinstance(values, dict):
+        titles, values = list(values), list(values.values())
+    if isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) == 2:
+        matrices = [real_array("heatmap", v, 2) for v in values]
+    else:
+        stack = real_array("heatmap", values, (2, 3))
+        matrices = [stack] if stack.ndim == 2 else list(stack)
+    if not matrices or any([m.size == 0 for m in matrices]):
+        raise ValueError(f"heatmap: nothing to draw, shapes {[m.shape for m in matrices]}")
+    titles = [titles] if isinstance(titles, str) else titles
+    if titles is not None and len(titles) != len(matrices):
+        raise ValueError(f"heatmap: {len(matrices)} matrices but {len(titles)} titles")
+    return matrices, titles
+
+
+def _masks(mask, matrices):
+    """For each matrix the cells that count."""
+    if mask is None:
+        return [np.ones(m.shape, bool) for m in matrices]
+    if isinstance(mask, list | tuple) and len(mask) and np.ndim(mask[0]) == 2:
+        masks = [real_array("heatmap: mask", m) for m in mask]
+    else:
+        mask = real_array("heatmap: mask", mask, (2, 3))
+        masks = [mask] * len(matrices) if mask.ndim == 2 else list(mask)
+    shapes, wanted = [m.shape for m in masks], [m.shape for m in matrices]
+    if shapes != wanted or any([m.dtype != bool for m in masks]):
+        raise ValueError(
+            f"heatmap: mask must be boolean (True = may take part) in the shapes {wanted}, "
+            f"got {masks[0].dtype} in {shapes}"
+        )
+    return masks
+
+
+def _scale(matrices, masks, center, vmin, vmax):
+    """(norm, colour map) that all panels share."""
+    from matplotlib.colors import Normalize
+
+    cells = np.concatenate([m[keep].astype(float) for m, keep in zip(matrices, masks, strict=True)])
+    cells = cells[np.isfinite(cells)]
+    low, high = (cells.min(), cells.max()) if cells.size else (0.0, 1.0)
+    if center is None:
+        low, high = low if vmin is None else vmin, high if vmax is None else vmax
+        if low == high:
+            low, high = (0, high) if high > 0 else (low, low + 1)
+        return Normalize(low, high), color_map(SEQUENTIAL)
+    reach = max(
+        center - (low if vmin is None else vmin), (high if vmax is None else vmax) - center, 1e-12
+    )
+    return Normalize(center - reach, center + reach), color_map(DIVERGING)
+
+
+# ---------------------------------------------------------------- drawing
+
+
+def _rows_and_columns(n):
+    rows = -(-n // MOST_IN_A_ROW)
+    return rows, -(-n // rows)
+
+
+def _at_the_edge(i, n, same):
+    """Whether panel i shows the names of its rows and of its columns."""
+    columns = _rows_and_columns(n)[1]
+    return i % columns == 0 or not same, i + columns >= n or not same
+
+
+def _grid(matrices, ax, size):
+    """A Picture with one Axes for each matrix."""
+    n, (R, C) = len(matrices), matrices[0].shape
+    if ax is not None:
+        if n > 1:
+            raise ValueError(f"heatmap: one Axes (ax=) cannot hold {n} matrices")
+        return canvas(ax, size)
+    rows, columns = _rows_and_columns(n)
+    height = (4.2 if max(R, C) <= 8 else 5) if n == 1 else max(2.4, min(3.6, 10 / columns * R / C))
+    width = min(max(height * C / R, 0.5 * height), (9 if n == 1 else 12) / columns)
+    made = figure(rows, columns, size=size or (width * columns + 1.6, height * rows + 0.6))
+    for extra in made.axes[n:]:
+        extra.remove()
+    return Picture(made.figure, made.axes[:n])
+
+
+def _cells(panel, matrix, keep, scale):
+    """Coloured cells with thin white lines between them; hatched where the mask says no."""
+    norm, colors = scale
+    R, C = matrix.shape
+    aspect = "equal" if 1 / 6 <= R / C <= 6 else "auto"
+    values = np.where(keep, matrix.astype(float), np.nan)
+    shown = panel.imshow(values, cmap=colors, norm=norm, aspect=aspect, interpolation="nearest")
+    for i, j in np.argwhere(~keep):
+        panel.add_patch(_rectangle(j, i, hatch="////"))
+    panel.grid(False)
+    panel.tick_params(length=0)
+    if max(R, C) <= 40:
+        lines = {"color": "white", "linewidth": 1 if max(R, C) <= 16 else 0.4}
+        panel.vlines(np.arange(1, C) - 0.5, -0.5, R - 0.5, **lines)
+        panel.hlines(np.arange(1, R) - 0.5, -0.5, C - 0.5, **lines)
+    for side in panel.spines.values():
+        side.set(visible=True, color=GREY, linewidth=0.8)
+    return shown
+
+
+def _rectangle(x, y, hatch):
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=PALE, edgecolor="#B5B5B5", hatch=hatch,
+                     linewidth=0)  # fmt: skip
+
+
+def _names(axis, names, n, what, visible=True):
+    """A tick with its name at every row or column; without names whole numbers."""
+    if names is not None and len(names) != n:
+        raise ValueError(f"heatmap: {n} {what} but {len(names)} names: {list(names)}")
+    if names is None:
+        axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    else:
+        axis.set_ticks(range(n), [str(name) for name in names])
+    if not visible:
+        axis.set_ticklabels([])
+
+
+def _cell_points(panel, shape):
+    """Width and height of a cell in points (1/72 inch)."""
+    box = panel.get_window_extent()
+    scale = 72 / panel.figure.dpi
+    return box.width * scale / shape[1], box.height * scale / shape[0]
+
+
+def _fit_names(picture):
+    """Turn the names of columns, make names smaller and leave some out, until nothing overlaps."""
+    picture.figure.draw_without_rendering()
+    for panel in picture.axes:
+        shape = panel.images[0].get_array().shape
+        width, height = _cell_points(panel, shape)
+        for axis, room in ((panel.yaxis, height), (panel.xaxis, width)):
+            labels = [t for t in axis.get_ticklabels() if t.get_text()]
+            if not labels:
+                continue
+            spacing = room * shape[0 if axis is panel.yaxis else 1] / len(labels)
+            letters = min(13, max(SMALLEST, spacing / 1.15))
+            every = int(np.ceil(letters * 1.15 / spacing))
+            wide = max([len(t.get_text()) for t in labels]) * letters * WIDTH
+            for i, label in enumerate(labels):
+                label.set(fontsize=letters, visible=i % every == 0)
+                if axis is panel.xaxis and wide > spacing * every:
+                    steep = letters * 1.6 > spacing * every
+                    label.set(rotation=90 if steep else 45, rotation_mode="anchor", ha="right",
+                              va="center" if steep else "top")  # fmt: skip
+
+
+def _write_numbers(panel, matrix, keep, scale, digits, forced):
+    norm, colors = scale
+    whole = matrix.dtype.kind in "iub" or np.array_equal(matrix, np.rint(matrix))
+    text = [[f"{v:.{0 if whole else digits}f}".replace("-", "−") for v in row] for row in matrix]
+    longest = max([len(t) for row in text for t in row])
+    width, height = _cell_points(panel, matrix.shape)
+    letters = min(15, 0.9 * width / (longest * WIDTH), 0.62 * height)
+    if letters < SMALLEST and not forced:
+        return
+    for (i, j), value in np.ndenumerate(matrix):
+        if keep[i, j] and np.isfinite(value):
+            red, green, blue, _ = colors(norm(value))
+            dark = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.3
+            panel.text(j, i, text[i][j], ha="center", va="center", fontsize=letters,
+                       color="white" if dark else INK)  # fmt: skip

@@ -1,0 +1,144 @@
+"""The house style: colours, letter sizes, and the Picture that every function returns."""
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+
+# Okabe and Ito (2008), https://jfly.uni-koeln.de/color: told apart with any kind of colour vision.
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
+COLORS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]  # a second sign beside the colour
+INK, GREY, PALE = "#222222", "#767676", "#E6E6E6"
+
+# White is zero or little. Dark ends, so that a number in the cell is black or white, never lost.
+SEQUENTIAL = ["#FFFFFF", "#B9D9EE", "#56B4E9", "#0072B2", "#00304D"]
+DIVERGING = ["#6B2F00", "#D55E00", "#F9D2B8", "#FFFFFF", "#A9D2EA", "#0072B2", "#00304D"]
+
+SIZE = (8.0, 4.5)  # inches, the proportions of a slide; 14 points are then 1/23 of its height
+DPI = 150
+
+_STYLE = {
+    "figure.facecolor": "white", "figure.dpi": DPI, "figure.figsize": SIZE,
+    "savefig.facecolor": "white", "savefig.dpi": DPI,
+    "font.size": 14, "axes.titlesize": 16, "axes.labelsize": 14, "legend.fontsize": 13,
+    "xtick.labelsize": 13, "ytick.labelsize": 13, "figure.titlesize": 16,
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": GREY,
+    "xtick.color": INK, "ytick.color": INK, "axes.titlepad": 10,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "axes.grid": True, "grid.color": PALE, "grid.linewidth": 1.0, "axes.linewidth": 1.0,
+    "lines.linewidth": 2.5, "lines.markersize": 7, "lines.solid_capstyle": "round",
+    "legend.frameon": False, "hatch.color": "#B5B5B5", "hatch.linewidth": 1.0,
+}  # fmt: skip
+
+
+def pyplot():
+    """matplotlib.pyplot, imported when the first picture is drawn."""
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            'drawing needs matplotlib, which is missing: pip install -e ".[class]"'
+        ) from error
+    return plt
+
+
+@contextmanager
+def style():
+    """`with plot.style():` your own matplotlib code looks like the pictures made here."""
+    plt = pyplot()
+    from cycler import cycler
+
+    with plt.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}):
+        yield
+
+
+class Picture:
+    """A drawn figure.
+
+    figure   the matplotlib Figure
+    axes     its coordinate systems (matplotlib Axes) as a list; `ax` is the first
+    save     writes a file (.png, .svg, .pdf); show opens it now
+    """
+
+    def __init__(self, figure, axes):
+        self.figure, self.axes = figure, list(axes)
+
+    @property
+    def ax(self):
+        return self.axes[0]
+
+    def save(self, path):
+        """Write the picture to a file and return its path; the ending chooses the format."""
+        self.figure.savefig(path, bbox_inches="tight", facecolor="white", dpi=DPI)
+        return path
+
+    def show(self):
+        """Show all pictures drawn so far now, instead of at the end of the cell."""
+        pyplot().show()
+
+    def _ipython_display_(self):
+        """Nothing: the notebook shows new figures at the end of the cell, not once more here."""
+
+    def __repr__(self):
+        titles = [t for t in (ax.get_title() for ax in self.axes) if t]
+        return f"<picture: {'; '.join(titles) or 'untitled'}>"
+
+
+def figure(rows=1, columns=1, *, size=None, **options):
+    """An empty Picture in house style, to be filled with `ax=picture.axes[i]`.
+
+    rows, columns: how many coordinate systems, row by row in `.axes`. size: (width, height) in
+    inches. Other options (sharex, sharey, width_ratios, ...) go to matplotlib's subplots.
+    """
+    plt = pyplot()
+    with style():
+        made, axes = plt.subplots(
+            rows, columns, figsize=size or SIZE, layout="constrained", squeeze=False, **options
+        )
+    return Picture(made, axes.ravel())
+
+
+def canvas(ax, size, **options):
+    """A Picture to draw into: around an Axes that exists, or a new one."""
+    if ax is None:
+        return figure(size=size, **options)
+    if isinstance(ax, Picture):
+        ax = ax.ax
+    if not hasattr(ax, "get_figure"):
+        raise TypeError(
+            f"ax: expected a matplotlib Axes (picture.axes[0]), got {type(ax).__name__}"
+        )
+    return Picture(ax.get_figure(), [ax])
+
+
+def finish(picture, title=None, xlabel=None, ylabel=None):
+    """Title and labels; leaves alone what is None."""
+    if title is not None:
+        picture.ax.set_title(title)
+    if xlabel is not None:
+        picture.ax.set_xlabel(xlabel)
+    if ylabel is not None:
+        picture.ax.set_ylabel(ylabel)
+    return picture
+
+
+def real_array(name, values, ndim=None):
+    """A plain array of real numbers with `ndim` axes (or one of several), or a clear error."""
+    values = np.asarray(plain(values))
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{name}: expected real numbers, got {values.dtype}")
+    allowed = ndim if isinstance(ndim, tuple) else (ndim,)
+    if ndim is not None and values.ndim not in allowed:
+        wanted = " or ".join(map(str, allowed))
+        raise ValueError(f"{name}: expected {wanted} axes, got shape {values.shape}")
+    return values
+
+
+def color_map(colors, bad=PALE):
+    """A colour map through the given colours; nan is drawn in `bad`."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("tinyattn", colors).with_extremes(bad=bad)

@@ -1,0 +1,132 @@
+"""Curves over epochs, steps or sizes, and bars with error bars."""
+
+import numpy as np
+
+from tinyattn.plot.house import COLORS, GREY, INK, SIZE, canvas, finish, real_array, style
+
+
+def loss_curve(histories, *, title=None, log=False, xlabel="epoch", ylabel="loss", smooth=1,
+               ax=None, size=None):  # fmt: skip
+    """The loss over the epochs: of a History, of a list of losses, or of several by name.
+
+    histories: what `training.fit` returned, or a list of numbers, or a dict name -> one of both.
+    A History that has held-out losses shows them dashed, with a dot at the epoch whose weights
+    were kept. log: logarithmic loss axis. smooth: mean over that many values in a row.
+    """
+    named = histories if isinstance(histories, dict) else {None: histories}
+    if not named:
+        raise ValueError("loss_curve: nothing to draw, histories is empty")
+    with style():
+        picture = canvas(ax, size)
+        ax = picture.ax
+        for i, (name, history) in enumerate(named.items()):
+            color = COLORS[i % len(COLORS)]
+            kept = list(getattr(history, "valid", None) or [])
+            losses = _averaged(
+                real_array("loss_curve", getattr(history, "losses", history), 1), smooth
+            )
+            first = 1 + (smooth - 1) / 2  # a mean stands in the middle of what it was taken over
+            label = name if name is not None else "training" if kept else None
+            ax.plot(first + np.arange(len(losses)), losses, color=color, label=label)
+            if kept:
+                color = COLORS[1] if name is None else color
+                label = "held out" if name is None else f"{name}, held out"
+                ax.plot(np.arange(1, len(kept) + 1), kept, "--", color=color, label=label)
+                best = getattr(history, "best", None)
+                if best:
+                    ax.plot(best, kept[best - 1], "o", color=color, clip_on=False, zorder=5)
+        if log:
+            ax.set_yscale("log")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend()
+        return finish(picture, title, xlabel, ylabel)
+
+
+def _averaged(values, n):
+    if n < 1:
+        raise ValueError(f"loss_curve: smooth must be at least 1, got {n}")
+    if len(values) < n:
+        raise ValueError(f"loss_curve: smooth={n} is more than the {len(values)} values there are")
+    return np.convolve(values, np.full(n, 1 / n), mode="valid")
+
+
+def curves(x, ys, *, title=None, xlabel="", ylabel="", log="", markers=False, ax=None, size=None):
+    """One curve or several over the same x.
+
+    x: [N]. ys: [N], or dict name -> [N], or dict name -> [repeats, N]: then the line is the mean
+    over the repeats and the band goes from the smallest to the largest.
+    log: logarithmic axes, one of "x", "y", "xy". markers: a dot at each value.
+    """
+    if log not in ("", "x", "y", "xy"):
+        raise ValueError(f'curves: log must be "x", "y" or "xy", got {log!r}')
+    named = ys if isinstance(ys, dict) else {None: ys}
+    x = real_array("curves: x", x, 1)
+    with style():
+        picture = canvas(ax, size)
+        ax = picture.ax
+        for i, (name, y) in enumerate(named.items()):
+            y = np.atleast_2d(real_array("curves: ys", y, (1, 2)))
+            if y.shape[1] != len(x):
+                which = "ys" if name is None else f"ys[{name!r}]"
+                raise ValueError(f"curves: x has {len(x)} values but {which} has {y.shape[1]}")
+            color = COLORS[i % len(COLORS)]
+            ax.plot(x, y.mean(axis=0), color=color, label=name, marker="o" if markers else None)
+            if len(y) > 1:
+                band = y.min(axis=0), y.max(axis=0)
+                ax.fill_between(x, *band, color=color, alpha=0.2, linewidth=0)
+        if "x" in log:
+            ax.set_xscale("log")
+        if "y" in log:
+            ax.set_yscale("log")
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend()
+        return finish(picture, title, xlabel, ylabel)
+
+
+def bars(values, errors=None, *, title=None, xlabel="", ylabel="", horizontal=False, numbers=True,
+         digits=2, highlight=None, ax=None, size=None):  # fmt: skip
+    """A bar for each name, with its number and an error bar.
+
+    values: dict name -> number, or name -> list of repeats: then the bar is the mean and the
+    error bar one standard deviation (of the repeats, not of the mean) up and down.
+    errors: dict name -> half length of the error bar, in place of repeats.
+    highlight: the name of a bar that stands out; the others turn grey.
+    """
+    mean, error = _means(values, errors)
+    names, at = list(values), np.arange(len(values))
+    if highlight is not None and highlight not in values:
+        raise ValueError(f"bars: highlight {highlight!r} is none of the names {names}")
+    colors = [COLORS[0] if highlight in (None, name) else "#B5B5B5" for name in names]
+    with style():
+        picture = canvas(ax, size or (SIZE[0], max(2.0, 0.6 * len(at) + 1)) if horizontal else size)
+        ax = picture.ax
+        draw = ax.barh if horizontal else ax.bar
+        error_bar = {"xerr" if horizontal else "yerr": error}
+        shown = draw(at, mean, 0.65, color=colors, capsize=6, ecolor=INK, **error_bar)
+        if numbers:
+            ax.bar_label(shown, [f"{m:.{digits}f}" for m in mean], padding=4, fontsize=13)
+            ax.margins(**{"x" if horizontal else "y": 0.12})
+        (ax.set_yticks if horizontal else ax.set_xticks)(at, names)
+        if horizontal:
+            ax.invert_yaxis()  # the first name on top
+        ax.grid(False, axis="y" if horizontal else "x")
+        (ax.axvline if horizontal else ax.axhline)(0, color=GREY, linewidth=1)
+        return finish(picture, title, xlabel, ylabel)
+
+
+def _means(values, errors):
+    """Mean and half length of the error bar (None if there are none) for each name."""
+    if not isinstance(values, dict) or not values:
+        raise TypeError("bars: values must be a dict name -> number or list of repeats, not empty")
+    arrays = [np.atleast_1d(real_array("bars", v, (0, 1))).astype(float) for v in values.values()]
+    if any([a.size == 0 for a in arrays]):
+        raise ValueError("bars: a list of repeats is empty")
+    mean = np.array([a.mean() for a in arrays])
+    if errors is not None:
+        if set(errors) != set(values):
+            raise ValueError(f"bars: errors has the names {list(errors)}, values {list(values)}")
+        return mean, np.array([float(errors[name]) for name in values])
+    if all([a.size == 1 for a in arrays]):
+        return mean, None
+    return mean, np.array([a.std() for a in arrays])

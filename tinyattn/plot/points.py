@@ -1,0 +1,109 @@
+"""Points in the plane with their classes, and what a classifier says everywhere else."""
+
+import numpy as np
+
+from tinyattn.autograd import no_grad
+from tinyattn.ops.elementwise import plain
+from tinyattn.plot.house import COLORS, INK, MARKERS, canvas, finish, real_array, style
+
+GRID = 200  # points on a side at which the classifier is asked
+
+
+def scatter(points, classes=None, *, names=None, title=None, xlabel="x₁", ylabel="x₂", ax=None,
+            size=None):  # fmt: skip
+    """Points [N, 2], coloured by class [N]; colour and shape of the dots both tell the class.
+
+    names: a name for each class, for the legend.
+    """
+    points, classes, names = _checked("scatter", points, classes, names)
+    with style():
+        picture = canvas(ax, size or (5.6, 4.5))
+        _dots(picture.ax, points, classes, names)
+        picture.ax.set_aspect("equal")
+        return finish(picture, title, xlabel, ylabel)
+
+
+def decision_boundary(predict, points, classes, *, names=None, title=None, xlabel="x₁",
+                      ylabel="x₂", ax=None, size=None):  # fmt: skip
+    """The points, and in the background the class that a classifier gives to every place.
+
+    predict: function of points [M, 2] float32 that returns scores [M, C] (the largest wins; the
+    paler the colour, the less certain by softmax), or one logit [M] or [M, 1] (class 1 above 0),
+    or the classes themselves as integers [M].
+    """
+    points, classes, names = _checked("decision_boundary", points, classes, names)
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = 0.1 * (high - low).max() + 1e-9
+    x = np.linspace(low[0] - margin, high[0] + margin, GRID, dtype=np.float32)
+    y = np.linspace(low[1] - margin, high[1] + margin, GRID, dtype=np.float32)
+    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    with no_grad():
+        scores = _scores(plain(predict(places)), len(places))
+    winner = scores.argmax(axis=1)
+    share = np.exp(scores - scores.max(axis=1, keepdims=True))
+    certain = share.max(axis=1) / share.sum(axis=1)  # 1/C to 1
+    with style():
+        from matplotlib.colors import to_rgb
+
+        picture = canvas(ax, size or (5.6, 4.5))
+        ax = picture.ax
+        colors = np.array([to_rgb(c) for c in COLORS])[winner % len(COLORS)]
+        strength = (0.1 + 0.35 * (certain - 1 / scores.shape[1]) / (1 - 1 / scores.shape[1]))[
+            :, None
+        ]
+        background = (1 - strength) + strength * colors
+        extent = (x[0], x[-1], y[0], y[-1])
+        ax.imshow(background.reshape(GRID, GRID, 3), extent=extent, origin="lower", aspect="auto",
+                  interpolation="bilinear")  # fmt: skip
+        for c in range(scores.shape[1]):
+            lead = scores[:, c] - np.delete(scores, c, axis=1).max(axis=1)
+            if lead.min() < 0 < lead.max():
+                ax.contour(x, y, lead.reshape(GRID, GRID), levels=[0], colors=INK, linewidths=1.5)
+        _dots(ax, points, classes, names)
+        ax.grid(False)
+        ax.set(xlim=extent[:2], ylim=extent[2:], aspect="equal")
+        return finish(picture, title, xlabel, ylabel)
+
+
+def _checked(name, points, classes, names):
+    points = real_array(name, points, 2)
+    if points.shape[1] != 2 or len(points) == 0:
+        raise ValueError(f"{name}: expected points [N, 2], got shape {points.shape}")
+    if classes is None:
+        return points, np.zeros(len(points), int), names
+    classes = real_array(f"{name}: classes", classes, (1, 2)).ravel()
+    if len(classes) != len(points):
+        raise ValueError(f"{name}: {len(points)} points but {len(classes)} classes")
+    if not np.array_equal(classes, np.rint(classes)) or classes.min() < 0:
+        raise ValueError(f"{name}: classes must be whole numbers from 0")
+    if names is not None and len(names) <= classes.max():
+        raise ValueError(f"{name}: {len(names)} names but the classes go up to {classes.max()}")
+    return points, classes.astype(int), names
+
+
+def _scores(out, n):
+    """Scores [n, C] of whatever the classifier returned."""
+    out = np.asarray(out)
+    if out.shape not in ((n,), (n, 1)) and not (out.ndim == 2 and len(out) == n):
+        raise ValueError(
+            f"decision_boundary: predict got points [{n}, 2] and must return [{n}, C] or [{n}], "
+            f"it returned shape {out.shape}"
+        )
+    if out.ndim == 2 and out.shape[1] > 1:
+        return out.astype(float)
+    if out.dtype.kind in "iub":
+        return 50.0 * np.eye(max(2, int(out.max()) + 1))[out.ravel().astype(int)]
+    return np.stack([np.zeros(n), out.ravel().astype(float)], axis=1)
+
+
+def _dots(ax, points, classes, names):
+    several = classes.max() > 0
+    letters = 60 if len(points) <= 200 else 30 if len(points) <= 600 else 14
+    for c in np.unique(classes):
+        chosen = points[classes == c]
+        ax.scatter(
+            *chosen.T, s=letters, color=COLORS[c % 8], marker=MARKERS[c % 8], edgecolor="white",
+            linewidth=0.6, label=(names[c] if names is not None else f"class {c}"),
+        )  # fmt: skip
+    if several or names is not None:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
