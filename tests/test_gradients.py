@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tinyattn.functional as F
-from tests.gradient_cases import GETITEM
+from tests.gradient_cases import GETITEM, Case
 from tests.layer_cases import CASES, NO_GRADIENT, NOTHING_TO_CHECK
 from tinyattn import Tensor, nn, ops
 from tinyattn.autograd import NUMPY, Operation
@@ -48,9 +48,12 @@ def test_gradient(what, record_property):
     check_all(CASES[what], record_property)
 
 
-def test_getitem(record_property):
-    cases = [(note, lambda x, i=index: x[i], (x,), 2) for note, (x, index) in GETITEM.items()]
-    check_all(cases, record_property)
+def indexing_cases():
+    return [Case(note, lambda x, i=i: x[i], (x,), 2) for note, (x, i) in GETITEM.items()]
+
+
+def test_indexing(record_property):
+    check_all(indexing_cases(), record_property)
 
 
 # ---------------------------------------------------------------- nothing is left out
@@ -81,33 +84,39 @@ def operations_of_the_library():
     return found
 
 
-def operations_in(result):
-    """The operations in the graph of a result."""
-    found, todo = set(), [result]
+def operations_in(tensors):
+    """The operations in the graphs of tensors."""
+    found, seen, todo = set(), set(), list(tensors)
     while todo:
         t = todo.pop()
-        if isinstance(t, tuple | list):
-            todo += t
-        elif isinstance(t, Tensor) and t._node is not None and t._node[0] not in found:
+        if isinstance(t, Tensor) and t._node is not None and t not in seen:
+            seen.add(t)
             found.add(t._node[0])
-        if isinstance(t, Tensor) and t._node is not None:
-            todo += [a for a in t._node[1] if a is not None]
+            todo += t._node[1]
+    return found
+
+
+def operations_of(case):
+    """The operations that a case and its gradient really run."""
+    xs = [Tensor(x, requires_grad=True) if np.asarray(x).dtype.kind == "f" else x
+          for x in case.inputs]  # fmt: skip
+    y = case.f(*xs)
+    ys = [t for t in (y if isinstance(y, tuple | list) else [y]) if isinstance(t, Tensor)]
+    for t in ys if case.order > 1 else ():
+        if t.requires_grad:
+            t.backward(np.ones(t.shape, t.dtype), create_graph=True)
+    leaves = [x for x in xs if isinstance(x, Tensor)] + list(getattr(case.f, "parameters", list)())
+    found = operations_in(ys + [x.grad for x in leaves])
+    for x in leaves:
+        x.grad = None
     return found
 
 
 def test_every_primitive_is_checked():
-    """Not by name: the operations that really stand in the graphs of the cases are collected."""
     seen = set()
-    for cases in CASES.values():
-        for c in cases:
-            xs = [Tensor(x, requires_grad=True) if np.asarray(x).dtype.kind == "f" else x
-                  for x in c.inputs]  # fmt: skip
-            seen |= operations_in(c.f(*xs))
-    seen |= operations_in(Tensor(np.ones(3), requires_grad=True)[0])
-    x = Tensor(np.ones(3), requires_grad=True)
-    np.sum(x[[0, 0]] ** 2).backward(create_graph=True)
-    seen |= operations_in(x.grad)
-    missing = [
-        name for operation, name in operations_of_the_library().items() if operation not in seen
-    ]
+    for c in (*(c for cases in CASES.values() for c in cases), *indexing_cases()):
+        seen |= operations_of(c)
+    library = operations_of_the_library()
+    assert len(library) > 50
+    missing = [name for operation, name in library.items() if operation not in seen]
     assert not missing, f"no gradient check for {missing}"

@@ -29,7 +29,7 @@ import numpy as np
 
 from tinyattn import guards
 
-ndarray, FLOAT64 = np.ndarray, guards.FLOAT64
+ndarray, FLOAT32 = np.ndarray, np.dtype(np.float32)
 
 
 # ---------------------------------------------------------------- 1. an array with a memory
@@ -89,8 +89,7 @@ class Tensor:
         elif isinstance(g, Tensor):
             g = g._data
         for x, g_x in sweep(self, g, create_graph).items():
-            if not create_graph:
-                g_x = g_x.copy()  # the array may be the gradient of another tensor too
+            g_x = g_x.copy()  # it may be the gradient of another tensor too
             x.grad = g_x if x.grad is None else x.grad + g_x
             if isinstance(x.grad, np.generic):  # NumPy made a scalar of two 0-d arrays
                 x.grad = np.asarray(x.grad)
@@ -217,7 +216,8 @@ def primitive(f):
         arrays = tuple([a._data if isinstance(a, Tensor) else a for a in inputs])
         return record(op, f(*arrays, **kwargs), inputs, arrays, kwargs)
 
-    # The same for one and for two operands, without loops: most operations are these.
+    # The same for one and for two operands, without loops: most operations are these. What is not
+    # a fresh array of float32 takes the long way.
 
     @wraps(f)
     def apply_one(a):
@@ -225,9 +225,7 @@ def primitive(f):
             a = Tensor(a)
         x = a._data
         y = f(x)
-        if type(y) is not ndarray or y.dtype is FLOAT64:
-            y = guards.settle(op.name, y, (x,))
-        if y.base is not None or y is x:  # shares memory
+        if type(y) is not ndarray or y.dtype is not FLOAT32 or y.base is not None or y is x:
             return record(op, y, (a,), (x,), {})
         if a.requires_grad and (not _silent or get_ident() not in _silent):
             t = _new(Tensor)  # _result, written out: this is the hot path
@@ -253,9 +251,13 @@ def primitive(f):
         else:
             z, b = b, None
         y = f(x, z)
-        if type(y) is not ndarray or y.dtype is FLOAT64:
-            y = guards.settle(op.name, y, (x, z))
-        if y.base is not None or y is x or y is z:  # shares memory
+        if (
+            type(y) is not ndarray
+            or y.dtype is not FLOAT32
+            or y.base is not None
+            or y is x
+            or y is z
+        ):
             return record(op, y, (a, b), (x, z), {})
         if wanted and (not _silent or get_ident() not in _silent):
             t = _new(Tensor)
@@ -276,7 +278,7 @@ def primitive(f):
 
 def record(op, y, inputs, arrays, kwargs):
     """Wrap the output y of an operation; remember how it was made if a gradient is wanted."""
-    if type(y) is not ndarray or y.dtype is FLOAT64:
+    if type(y) is not ndarray or y.dtype is not FLOAT32:
         y = guards.settle(op.name, y, arrays)
     parents, seen, wanted, version = [], 0, False, [0]
     for a in inputs:
@@ -295,7 +297,9 @@ def record(op, y, inputs, arrays, kwargs):
 
 
 def _owner(array):
-    return array if array.base is None else array.base
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
 
 
 # ---------------------------------------------------------------- 3. the chain rule, backwards
@@ -319,6 +323,7 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
         needed = _leading_to(targets, nodes)
         nodes = [t for t in nodes if t in needed and t not in targets]
     grads, owned, forget = {root: seed}, set(), not (create_graph or keep)
+    wanted = Tensor if create_graph else ndarray
     with recording(create_graph):
         for t in nodes:
             g = grads.pop(t)
@@ -340,7 +345,7 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                 else:
                     d = rule(g, y, *arrays, **kwargs)
                 x = a._data
-                if type(d) is not ndarray or d.shape != x.shape or d.dtype is not x.dtype:
+                if type(d) is not wanted or d.shape != x.shape or d.dtype is not x.dtype:
                     d = guards.fit(d, x, op.name)
                     if isinstance(d, Tensor) != create_graph:
                         d = Tensor(d) if create_graph else d._data

@@ -78,8 +78,8 @@ def differentiable(dtype):
 def settle(name, y, arrays):
     """The output of an operation as an array; float64 only if an operand array was.
 
-    NumPy makes float64 of float32 with int64, and of float32 with np.float64(2); here the first
-    operand decides, as with a Python number.
+    NumPy makes float64 of float32 with int64, and of float32 with np.float64(2). Here the arrays
+    of floating-point numbers among the operands decide, as they do next to a Python number.
     """
     y = np.asarray(y)
     if y.dtype.kind not in "fiubc":
@@ -87,7 +87,8 @@ def settle(name, y, arrays):
     if y.dtype is FLOAT64 and not any(
         a is FLOAT64 or (isinstance(a, np.ndarray) and a.dtype is FLOAT64) for a in arrays
     ):
-        y = y.astype(DEFAULT_DTYPE)
+        floats = [a.dtype for a in arrays if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
+        y = y.astype(np.result_type(*floats) if floats else DEFAULT_DTYPE)
     return y
 
 
@@ -104,9 +105,11 @@ def fit(d, a, name):
     if d.shape != a.shape:
         extra = d.ndim - a.ndim
         if extra < 0 or any(n not in (1, m) for n, m in zip(a.shape, d.shape[extra:], strict=True)):
+            turned = "is it transposed? " if d.shape == a.shape[::-1] else ""
             raise ValueError(
                 f"backward: a rule of {name} returned shape {d.shape} for an input of shape "
-                f"{a.shape}; a gradient has the shape of its input (broadcast axes may be left in)"
+                f"{a.shape}; {turned}A gradient has the shape of its input (broadcast axes may "
+                f"be left in)"
             )
         copies = tuple(i for i, n in enumerate((1,) * extra + a.shape) if n == 1)
         d = d.sum(axis=copies, keepdims=True).reshape(a.shape)

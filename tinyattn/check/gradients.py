@@ -23,7 +23,7 @@ STEP = np.finfo(np.float64).eps ** (1 / 3)
 RTOL = 1e-5  # of the derivative itself
 ATOL = 1e-8  # of the largest |f|, for derivatives that are (nearly) zero
 
-FULL = 40_000  # numbers in a Jacobian that is compared whole; beyond, random projections of it
+FULL = 10_000  # numbers in a Jacobian that is compared whole; beyond, random projections of it
 PROJECTIONS = 3
 
 ORDERS = {1: "first", 2: "second", 3: "third"}
@@ -39,7 +39,7 @@ def gradcheck(f, *inputs, order=1):
     order=2 checks the gradient of the gradient too (order=3 that of that one). The incoming
     gradient is an input then, called g: a rule must also be right as a function of g.
 
-    The whole Jacobian is compared if it has no more than 40,000 numbers, else three random
+    The whole Jacobian is compared if it has no more than 10,000 numbers, else three random
     combinations of its rows against three random directions of the inputs: a wrong number in
     it still changes these with probability 1.
 

@@ -97,7 +97,7 @@ def _value_of_last_expression(source, where, names):
 
 def _report(source, where, error, printed):
     """The error as a student wants it: the lines of the cells, the message, no machinery."""
-    report = [f"{type(error).__name__}: {error}"]
+    report = [f"{type(error).__name__}: {error}".removesuffix(": ")]
     frames = traceback.extract_tb(error.__traceback__)
     places = [(f.filename, f.lineno) for f in frames if f.filename.startswith("<cell ")]
     if isinstance(error, SyntaxError):

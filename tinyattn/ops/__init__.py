@@ -5,6 +5,7 @@ import numpy as np
 from tinyattn.autograd import Tensor
 from tinyattn.ops import (
     compositions,
+    display,
     elementwise,
     index,
     linalg,
@@ -60,11 +61,6 @@ def _deepcopy(self, memo):
     return twin
 
 
-def _format(self, spec):
-    """f"{loss:.3f}" for a single number."""
-    return format(self.item() if spec and self.size == 1 else str(self), spec)
-
-
 def _getstate(self):
     if self._node is not None:
         raise RuntimeError("pickle: this tensor was computed from others; .detach() it first")
@@ -97,7 +93,6 @@ METHODS = {
     "__bool__": lambda self: bool(self._data), "__float__": lambda self: float(self._data),
     "__int__": lambda self: int(self._data), "__index__": lambda self: self._data.__index__(),
     "__deepcopy__": _deepcopy, "__getstate__": _getstate,
-    "__format__": _format,
     # NumPy's methods
     "sum": reduce.sum, "mean": reduce.mean, "max": reduce.max, "min": reduce.min,
     "prod": reduce.prod, "var": reduce.var, "std": reduce.std, "cumsum": reduce.cumsum,
@@ -121,6 +116,9 @@ METHODS = {
     "dtype": property(lambda self: self._data.dtype),
     "size": property(lambda self: self._data.size),
     "T": property(shape.transpose), "mT": property(lambda self: shape.swapaxes(self, -1, -2)),
+    # how it shows itself
+    "__repr__": display.to_repr, "__str__": display.to_repr, "__format__": display.to_format,
+    "_repr_html_": display.to_html,
 }  # fmt: skip
 
 for _name, _method in METHODS.items():

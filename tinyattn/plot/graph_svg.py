@@ -77,10 +77,14 @@ def graph(tensor, names=None, *, values=True):
     free = {i for i, node in enumerate(nodes) if node["operation"] in NO_ORDER}
     centres, lines, (width, height) = layout(sizes, edges, free)
     operations = sum([node["kind"] == "operation" for node in nodes])
-    summary = f"{operations} operations, {len(nodes) - operations} tensors"
+    summary = f"{_count(operations, 'operation')}, {_count(len(nodes) - operations, 'tensor')}"
     picture = [_line(points) for points in lines]
     picture += [_box(n, c, s) for n, c, s in zip(nodes, centres, sizes, strict=False)]
     return GraphPicture(_document(picture, width, height, summary), summary)
+
+
+def _count(n, thing):
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
 # ---------------------------------------------------------------- which nodes there are

@@ -1,0 +1,292 @@
+"""The training loop: `fit` goes through the data again and again and lowers the loss.
+
+    train, held_out = data.split(*data.digits(), rng=0)
+    history = training.fit(model, loss, optim.Adam(model.parameters()), train, held_out, rng=0)
+
+The loss is a function of the model and a batch, so that it can be read beside the model:
+
+    def loss(model, x, y):
+        return F.cross_entropy(model(x), y)
+"""
+
+import math
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, no_grad
+from tinyattn.data import batches
+from tinyattn.ops.elementwise import plain
+from tinyattn.optim import clip_grad_norm
+
+REDRAW = 0.1  # seconds between two looks of the moving line
+
+
+def fit(
+    model, loss, optimizer, train, valid=None, *, epochs=10, batch_size=32, metric=None,
+    patience=None, clip=None, schedule=None, rng=None, label="training", quiet=False,
+):  # fmt: skip
+    """Train the model and return the History of its losses.
+
+    model      called by the loss; has `parameters()`, and with patience `state_dict()` and
+               `load_state_dict()`. `train()` and `eval()` switch its mode, if it has them
+    loss       loss(model, *batch) -> Tensor, a single number: the mean over the batch
+    train      arrays (x, y, ...) with the examples on the first axis, or anything that gives
+               batches each time it is gone through (data.batches, a list of batches)
+    valid      the same, held out: its loss is measured after each epoch
+    metric     metric(model, *batch) -> number, measured on `valid` too (training.accuracy)
+    patience   stop when that many epochs in a row did not lower the held-out loss, and go back
+               to the weights of the best epoch
+    clip       largest norm of all gradients together; longer ones are shortened to it
+    schedule   a learning-rate schedule; its `step()` is called after each step of the optimizer
+    rng        seed or numpy.random.Generator for the order of the examples
+
+    A loss that is not finite stops the training with a FloatingPointError.
+    """
+    if valid is None and (patience is not None or metric is not None):
+        raise ValueError("fit: patience and metric are measured on held-out data: pass valid=")
+    train = _batches("train", train, batch_size=batch_size, rng=rng)
+    history, best = History(metric_name=_name(metric)), _Best()
+    with _moving_line(quiet, final=lambda: f"{label}: {history.summary(epochs)}") as show:
+        for epoch in range(1, epochs + 1):
+            _mode(model, "train")
+            done = _Mean()
+            for i, batch in enumerate(train):
+                value = _step(model, loss, optimizer, batch, clip, history)
+                if schedule is not None:
+                    schedule.step()
+                done.add(value, _length(batch))
+                history.steps.append(value)
+                show(f"{label}: epoch {epoch} of {epochs}, batch {i + 1}, loss {value:.4g}")
+            history.losses.append(done.mean(f"fit: train gave no batch in epoch {epoch}"))
+            if valid is not None:
+                history.valid.append(evaluate(model, loss, valid))
+            if metric is not None:
+                history.metric.append(evaluate(model, metric, valid))
+            if patience is not None and best.waited(model, history.valid) >= patience:
+                history.stopped_early = epoch < epochs
+                break
+        history.best = best.restore(model)
+    return history
+
+
+def _step(model, loss, optimizer, batch, clip, history):
+    """One step of the optimizer on one batch; returns the loss before it."""
+    optimizer.zero_grad()
+    value = loss(model, *batch)
+    if not isinstance(value, Tensor) or value.size != 1:
+        shape = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(
+            f"fit: loss(model, *batch) must return a Tensor with a single number, got {shape}; "
+            f"take the mean over the batch, and do not use .item() or .numpy()"
+        )
+    if not math.isfinite(value.item()):
+        raise FloatingPointError(
+            f"fit: the loss is {value.item()} in step {len(history.steps) + 1} (epoch "
+            f"{len(history.losses) + 1}). Usual causes: the learning rate is too large (lower it, "
+            f"or pass clip=1.0), a logarithm of 0 or a division by 0, or nan in the data"
+        )
+    value.backward()
+    if clip is not None:
+        clip_grad_norm(model.parameters(), clip)
+    optimizer.step()
+    return value.item()
+
+
+class _Best:
+    """The weights of the epoch with the lowest held-out loss, for an early stop."""
+
+    def __init__(self):
+        self.loss, self.epoch, self.weights = math.inf, None, None
+
+    def waited(self, model, losses):
+        """How many epochs ago the lowest loss was; keeps the weights if it is the last."""
+        if losses[-1] < self.loss:
+            self.loss, self.epoch = losses[-1], len(losses)
+            self.weights = {name: np.array(plain(w)) for name, w in model.state_dict().items()}
+        return len(losses) - (self.epoch or 0)
+
+    def restore(self, model):
+        """Go back to those weights; returns their epoch."""
+        if self.weights is not None:
+            model.load_state_dict(self.weights)
+        return self.epoch
+
+
+@dataclass
+class History:
+    """What happened in the training.
+
+    losses, valid, metric   one number per epoch: mean training loss (measured on the way, while
+                            the weights change), held-out loss, held-out metric
+    steps                   the loss of every step
+    best                    the epoch whose weights were restored, counted from 1 (with patience)
+    """
+
+    losses: list = field(default_factory=list)
+    valid: list = field(default_factory=list)
+    metric: list = field(default_factory=list)
+    steps: list = field(default_factory=list)
+    best: int | None = None
+    stopped_early: bool = False
+    metric_name: str = "metric"
+
+    def summary(self, epochs=None):
+        """One line: how many epochs, and the losses of the weights that the model has now."""
+        n = len(self.losses)
+        text = f"{n} epochs" if epochs is None else f"{n} of {epochs} epochs"
+        if self.best is not None:
+            stopped = "stopped early, " if self.stopped_early else ""
+            text += f" ({stopped}back to epoch {self.best})"
+        at = (self.best or 0) - 1  # the best epoch, or the last
+        for name, values in (("loss", self.losses), ("held-out loss", self.valid)):
+            text += f", {name} {values[at]:.4g}" if values else ""
+        return text + (f", {self.metric_name} {self.metric[at]:.4f}" if self.metric else "")
+
+    def plot(self, **options):
+        """The losses over the epochs (plot.loss_curve)."""
+        from tinyattn import plot
+
+        return plot.loss_curve(self, **options)
+
+    def __repr__(self):
+        return f"History({self.summary()})"
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def evaluate(model, f, held_out, batch_size=256):
+    """The mean of f(model, *batch) over all examples, in evaluation mode, nothing recorded.
+
+    f: a loss or a metric, the mean over the batch. held_out: arrays (x, y, ...) or batches.
+    """
+    was_training, done = getattr(model, "training", True), _Mean()
+    _mode(model, "eval")
+    try:
+        with no_grad():
+            for batch in _batches("held_out", held_out, batch_size=batch_size, shuffle=False):
+                done.add(float(plain(f(model, *batch))), _length(batch))
+    finally:
+        if was_training:
+            _mode(model, "train")
+    return done.mean("evaluate: held_out gave no batch")
+
+
+def accuracy(model, x, y):
+    """The share of examples for which the largest score is that of the right class.
+
+    x: [B, ...]; y: classes [B] (or [B, T] for scores [B, T, C]). Usable as `metric=`.
+    """
+    scores, y = plain(model(x)), np.asarray(plain(y))
+    if scores.shape[:-1] != y.shape:
+        raise ValueError(
+            f"accuracy: scores of shape {scores.shape} need classes of shape {scores.shape[:-1]}, "
+            f"got {y.shape}"
+        )
+    return float(np.mean(scores.argmax(axis=-1) == y))
+
+
+class _Mean:
+    """The mean over examples, of numbers that are themselves means over batches."""
+
+    def __init__(self):
+        self.total, self.n = 0.0, 0
+
+    def add(self, value, n):
+        self.total, self.n = self.total + value * n, self.n + n
+
+    def mean(self, problem):
+        if self.n == 0:
+            raise ValueError(
+                f"{problem}; a generator is used up after one epoch: pass arrays, a list of "
+                f"batches, or data.batches(...)"
+            )
+        return self.total / self.n
+
+
+def _batches(name, examples, **options):
+    """Arrays become batches; what gives batches already stays as it is."""
+    if isinstance(examples, np.ndarray | Tensor):
+        examples = (examples,)
+    if isinstance(examples, tuple) and all([hasattr(a, "shape") for a in examples]):
+        return batches(*examples, **options)
+    if not hasattr(examples, "__iter__"):
+        raise TypeError(
+            f"{name} must be arrays (x, y, ...) or batches, got {type(examples).__name__}"
+        )
+    return examples
+
+
+def _length(batch):
+    shape = np.shape(plain(batch[0]))
+    return shape[0] if shape else 1
+
+
+def _mode(model, mode):
+    getattr(model, mode, lambda: None)()  # a model without modes needs no switching
+
+
+def _name(metric):
+    name = getattr(metric, "__name__", "metric")
+    return "metric" if name == "<lambda>" else name
+
+
+# ---------------------------------------------------------------- progress
+
+
+@contextmanager
+def _moving_line(quiet, final):
+    """A function that shows a text in place of the one before; at the end `final()` stays.
+
+    What stays has no timings in it, so that a notebook that ran again has the same output.
+    """
+    write, last = _notebook_line() or _terminal_line(), -math.inf
+
+    def show(text):
+        nonlocal last
+        if not quiet and time.perf_counter() - last > REDRAW:
+            write(text, stays=False)
+            last = time.perf_counter()
+
+    try:
+        yield show
+    finally:
+        if not quiet:
+            write(final(), stays=True)
+
+
+def _notebook_line():
+    """A display that is updated in place, or None outside a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is None:
+        return None
+    from IPython.display import Pretty, display
+
+    handle = None
+
+    def write(text, stays):
+        nonlocal handle
+        if handle is None:
+            handle = display(Pretty(text), display_id=True)
+        else:
+            handle.update(Pretty(text))
+
+    return write
+
+
+def _terminal_line():
+    """Moves on the error stream if that is a screen; what stays goes to standard output."""
+    moving = sys.stderr.isatty()
+
+    def write(text, stays):
+        if moving:
+            sys.stderr.write("\r\x1b[K" + ("" if stays else text))
+            sys.stderr.flush()
+        if stays:
+            print(text)
+
+    return write
