@@ -1,7 +1,9 @@
 """From the text of a lecture to its notebook: read, execute, clean, compare."""
 
+import base64
 import os
 import re
+import struct
 
 from tinyattn.course.project import CourseError, write_text
 from tinyattn.course.text import (
@@ -14,6 +16,8 @@ from tinyattn.course.text import (
 )
 
 CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
+# pixels of a figure's inch: sharp on a projector, and shown at 100 an inch in the notebook
+DPI, SHOWN_DPI = 160, 100
 
 
 def unexecuted(document):
@@ -63,8 +67,10 @@ def execute_notebook(notebook, document, *, on_slide=None):
         record_timing=False,
         coalesce_streams=True,
         skip_cells_with_tag="none" if full() else "slow",
-        # figures at twice the resolution, so that a projector shows sharp letters
-        extra_arguments=["--InlineBackend.figure_formats={'retina'}", "--log-level=ERROR"],
+        extra_arguments=[
+            f"--InlineBackend.print_figure_kwargs={{'bbox_inches': 'tight', 'dpi': {DPI}}}",
+            "--log-level=ERROR",
+        ],
         on_cell_start=on_cell_start,
     )
     try:
@@ -91,10 +97,22 @@ def clean(notebook):
             cell.metadata["tags"] = tags
         for output in cell.get("outputs", []):
             if "metadata" in output:
-                # the size of a figure stays: it halves the pixels of the sharp picture
-                kept = {k: v for k, v in output.metadata.items() if k.startswith("image/")}
                 output.metadata.clear()
-                output.metadata.update(kept)
+                output.metadata.update(_figure_size(output.get("data", {})))
+
+
+def _figure_size(data):
+    """The size at which a notebook shows a figure, as the metadata of its output."""
+    if "image/png" not in data:
+        return {}
+    header = base64.b64decode(data["image/png"][:64])
+    width, height = struct.unpack(">II", header[16:24])
+    return {
+        "image/png": {
+            "width": round(width * SHOWN_DPI / DPI),
+            "height": round(height * SHOWN_DPI / DPI),
+        }
+    }
 
 
 def to_json(notebook):

@@ -48,11 +48,18 @@ def pyplot():
 @contextmanager
 def style():
     """`with plot.style():` your own matplotlib code looks like the pictures made here."""
-    plt = pyplot()
+    settings = pyplot().rcParams
     from cycler import cycler
 
-    with plt.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}):
+    # not matplotlib's rc_context: it would also take back the "interactive" that a notebook sets
+    # when the first picture is drawn, and no further picture would be shown
+    wanted = {**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}
+    before = {name: settings[name] for name in wanted}
+    settings.update(wanted)
+    try:
         yield
+    finally:
+        settings.update(before)
 
 
 class Picture:
