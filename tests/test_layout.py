@@ -28,7 +28,7 @@ SIBLINGS = {
 # who may use which package of others, NumPy apart
 PACKAGES = {
     "kernels": {"numba", "llvmlite"},
-    "plot": {"matplotlib", "cycler", "IPython"},
+    "plot": {"matplotlib", "cycler", "IPython", "matplotlib_inline"},
     "training": {"IPython"},
     "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite"},
 }  # fmt: skip

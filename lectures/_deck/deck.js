@@ -6,7 +6,8 @@
   let at = 0, notes = null;
 
   // --- fitting: a page is made smaller in steps, in one column or in two, until nothing overflows
-  const STEPS = 10;
+  // (pictures first, then the text too)
+  const STEPS = 10, textSize = (step) => 1 - 0.0035 * step ** 2;
   const arrange = (body, blocks, split) => {
     body.className = split ? "body split" : "body stack";
     if (!split) return body.replaceChildren(...blocks);
@@ -15,8 +16,8 @@
     body.replaceChildren(...columns);
   };
   const shrink = (body, step) => {
-    body.style.setProperty("--f", 1 - 0.035 * step);
-    body.style.setProperty("--picture", `${500 - 26 * step}px`);
+    body.style.setProperty("--f", textSize(step));
+    body.style.setProperty("--picture", `${500 - 28 * step}px`);
   };
   const fits = (body) => {
     const edge = body.getBoundingClientRect(), slack = 2;
@@ -33,15 +34,24 @@
     }
     return STEPS + 1;
   };
+  // how well a layout shows the page: the size of its text, and of its largest picture
+  const quality = (body, blocks, split) => {
+    const step = smallest(body, blocks, split);
+    const areas = [...body.querySelectorAll(".out .figure, .out svg")].map((picture) => {
+      const fill = picture.naturalWidth ? picture.naturalWidth / picture.naturalHeight : Infinity;
+      const { width, height } = picture.getBoundingClientRect();
+      return Math.min(width, height * fill) * Math.min(height, width / fill || height);
+    });
+    return [step, step > STEPS ? 0 : textSize(step) ** 2 * Math.sqrt(Math.max(1, ...areas))];
+  };
   const layOut = (slide) => {
     const body = slide.querySelector(".body"), blocks = [...body.querySelectorAll(".block")];
     const outputs = blocks.filter((block) => block.classList.contains("out"));
-    const figure = outputs.some((block) => block.querySelector(".figure, svg"));
-    let best = smallest(body, blocks, false), split = false;
+    let [best, stacked] = quality(body, blocks, false), split = false;
     if (outputs.length && outputs.length < blocks.length && outputs.length < 4) {
-      const wide = smallest(body, blocks, true);
-      split = wide < best || (wide === best && figure);
-      best = Math.min(best, wide);
+      const [step, side] = quality(body, blocks, true);
+      split = side > stacked;
+      best = split ? step : best;
     }
     arrange(body, blocks, split);
     shrink(body, Math.min(best, STEPS));
@@ -158,7 +168,7 @@
         { left: "\\begin{align}", right: "\\end{align}", display: true },
         { left: "$", right: "$", display: false }, { left: "\\(", right: "\\)", display: false }] });
     scale();
-    await Promise.all([...document.images].map((image) => image.decode().catch(() => {})));
+    if (document.readyState !== "complete") await new Promise((done) => addEventListener("load", done));
     await Promise.all([...document.fonts].map((font) => font.load().catch(() => {})));
     // measured at scale 1, since a page is shown at the size of the screen
     deck.style.setProperty("--scale", 1);

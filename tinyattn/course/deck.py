@@ -4,6 +4,7 @@ import base64
 import re
 
 from tinyattn.course.build import differences
+from tinyattn.course.progress import MIME
 from tinyattn.course.project import CourseError, write_text
 from tinyattn.course.text import need, read_notebook, slides, tags_of
 
@@ -85,9 +86,14 @@ def _cell(cell):
     return {
         "text": "" if is_code else cell["source"],
         "code": cell["source"] if is_code and "hide-code" not in tags else "",
-        "outputs": [_joined(o) for o in cell.get("outputs", []) if "hide-output" not in tags],
+        "outputs": [] if "hide-output" in tags else _outputs(cell),
         "fragment": "fragment" in tags,
     }
+
+
+def _outputs(cell):
+    """What a cell shows in the deck: progress of loops is of no interest there."""
+    return [_joined(o) for o in cell.get("outputs", []) if MIME not in o.get("data", {})]
 
 
 def _joined(output):

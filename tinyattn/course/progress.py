@@ -4,6 +4,7 @@ import sys
 import time
 
 INTERVAL = 0.1  # seconds between two redraws
+MIME = "application/x-tinyattn-progress"  # marks the line for the deck, which leaves it out
 
 
 def progress(iterable, label="progress"):
@@ -35,16 +36,17 @@ def _notebook_line():
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
         return None
-    from IPython.display import Pretty, display
+    from IPython.display import display
 
     handle = None
 
     def line(text, final):
         nonlocal handle
+        shown = {"text/plain": text, MIME: ""}
         if handle is None:
-            handle = display(Pretty(text), display_id=True)
+            handle = display(shown, raw=True, display_id=True)
         else:
-            handle.update(Pretty(text))
+            handle.update(shown, raw=True)
 
     return line
 

@@ -183,7 +183,7 @@ def vecmat(a, b):
 
 
 @implements(np.cross, np.linalg.cross)
-def cross(a, b, axis=-1):
+def cross(a, b, *, axis=-1):
     """y = a × b, for vectors of three along `axis`."""
     if np.shape(a)[axis] != 3 or np.shape(b)[axis] != 3:
         raise ValueError(f"cross: expected vectors of 3, got shapes {np.shape(a)}, {np.shape(b)}")
@@ -208,6 +208,8 @@ def convolve(a, v, mode="full"):
 @implements(np.correlate)
 def correlate(a, v, mode="valid"):
     """yₖ = Σᵢ aᵢ₊ₖ vᵢ, the product with the shifted other one."""
+    if len(v) > len(a):
+        return np.flip(correlate(v, a, mode))
     return convolve(a, np.flip(v), mode)
 
 

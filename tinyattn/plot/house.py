@@ -1,6 +1,8 @@
 """The house style: colours, letter sizes, and the Picture that every function returns."""
 
+import sys
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 
@@ -18,10 +20,10 @@ SEQUENTIAL = ["#FFFFFF", "#B9D9EE", "#56B4E9", "#0072B2", "#00304D"]
 DIVERGING = ["#6B2F00", "#D55E00", "#F9D2B8", "#FFFFFF", "#A9D2EA", "#0072B2", "#00304D"]
 
 SIZE = (8.0, 4.5)  # inches, the proportions of a slide; 14 points are then 1/23 of its height
-DPI = 150
+DPI = 150  # pixels per inch in files and notebooks
 
 _STYLE = {
-    "figure.facecolor": "white", "figure.dpi": DPI, "figure.figsize": SIZE,
+    "figure.facecolor": "white", "figure.dpi": 100, "figure.figsize": SIZE,
     "savefig.facecolor": "white", "savefig.dpi": DPI,
     "font.size": 14, "axes.titlesize": 16, "axes.labelsize": 14, "legend.fontsize": 13,
     "xtick.labelsize": 13, "ytick.labelsize": 13, "figure.titlesize": 16,
@@ -45,6 +47,23 @@ def pyplot():
     return plt
 
 
+@cache
+def _in_notebook():
+    """Whether this is a notebook; there pictures get all their pixels at half the size.
+
+    So they are as large as the text around them, and still sharp when a slide enlarges them.
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is None:
+        return False
+    from matplotlib_inline.config import InlineBackend
+
+    backend = InlineBackend.instance(parent=shell)
+    if backend.figure_formats == {"png"}:  # nobody chose something else
+        backend.figure_formats = {"retina"}  # which means: 2 × figure.dpi, shown at half size
+    return "retina" in backend.figure_formats
+
+
 @contextmanager
 def style():
     """`with plot.style():` your own matplotlib code looks like the pictures made here."""
@@ -54,6 +73,8 @@ def style():
     # not matplotlib's rc_context: it would also take back the "interactive" that a notebook sets
     # when the first picture is drawn, and no further picture would be shown
     wanted = {**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}
+    if _in_notebook():
+        wanted["figure.dpi"] = DPI / 2
     before = {name: settings[name] for name in wanted}
     settings.update(wanted)
     try:

@@ -38,8 +38,7 @@ def loss_curve(histories, *, title=None, log=False, xlabel="epoch", ylabel="loss
         if log:
             ax.set_yscale("log")
         ax.xaxis.get_major_locator().set_params(integer=True)
-        if ax.get_legend_handles_labels()[0]:
-            ax.legend()
+        _legend(ax)
         return finish(picture, title, xlabel, ylabel)
 
 
@@ -79,9 +78,16 @@ def curves(x, ys, *, title=None, xlabel="", ylabel="", log="", markers=False, ax
             ax.set_xscale("log")
         if "y" in log:
             ax.set_yscale("log")
-        if ax.get_legend_handles_labels()[0]:
-            ax.legend()
+        _legend(ax)
         return finish(picture, title, xlabel, ylabel)
+
+
+def _legend(ax):
+    """A legend if anything has a name: where it covers least, or beside if it is long."""
+    entries = len(ax.get_legend_handles_labels()[0])
+    beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if entries > 4 else {}
+    if entries:
+        ax.legend(**beside)
 
 
 def bars(values, errors=None, *, title=None, xlabel="", ylabel="", horizontal=False, numbers=True,
@@ -105,14 +111,27 @@ def bars(values, errors=None, *, title=None, xlabel="", ylabel="", horizontal=Fa
         error_bar = {"xerr" if horizontal else "yerr": error}
         shown = draw(at, mean, 0.65, color=colors, capsize=6, ecolor=INK, **error_bar)
         if numbers:
-            ax.bar_label(shown, [f"{m:.{digits}f}" for m in mean], padding=4, fontsize=13)
+            ax.bar_label(
+                shown, [f"{m:.{digits}f}".replace("-", "−") for m in mean], padding=4, fontsize=13
+            )
             ax.margins(**{"x" if horizontal else "y": 0.12})
         (ax.set_yticks if horizontal else ax.set_xticks)(at, names)
         if horizontal:
             ax.invert_yaxis()  # the first name on top
+        else:
+            _turn_long_names(ax)
         ax.grid(False, axis="y" if horizontal else "x")
         (ax.axvline if horizontal else ax.axhline)(0, color=GREY, linewidth=1)
         return finish(picture, title, xlabel, ylabel)
+
+
+def _turn_long_names(ax):
+    ax.figure.draw_without_rendering()
+    labels = ax.get_xticklabels()
+    room = ax.get_window_extent().width / len(labels)
+    if max([label.get_window_extent().width for label in labels]) > 0.95 * room:
+        for label in labels:
+            label.set(rotation=30, rotation_mode="anchor", ha="right", va="top")
 
 
 def _means(values, errors):

@@ -1,0 +1,521 @@
+"""Pictures: what they show, what they refuse; the layout and the SVG of computation graphs."""
+
+import itertools
+import subprocess
+import sys
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tinyattn import nn, plot
+from tinyattn.plot import graph_layout as lay
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def rows_sum_to_one(*shape, seed=0):
+    scores = np.exp(np.random.default_rng(seed).standard_normal(shape))
+    return scores / scores.sum(axis=-1, keepdims=True)
+
+
+def texts(ax):
+    return [t.get_text() for t in ax.texts if t.get_visible()]
+
+
+def names(axis):
+    return [t.get_text() for t in axis.get_ticklabels()]
+
+
+# ---------------------------------------------------------------- style and Picture
+
+
+def test_style_is_taken_back():
+    before = dict(plt.rcParams)
+    with pytest.raises(ZeroDivisionError), plot.style():
+        assert plt.rcParams["font.size"] >= 12
+        raise ZeroDivisionError
+    plot.curves([1, 2], [3, 4])
+    assert dict(plt.rcParams) == before
+
+
+def test_a_picture_is_saved_and_does_not_show_itself_twice(tmp_path):
+    picture = plot.curves([1, 2], [3, 4], title="up")
+    assert picture._ipython_display_() is None
+    assert repr(picture) == "<picture: up>"
+    assert picture.save(tmp_path / "up.png") == tmp_path / "up.png"
+    assert (tmp_path / "up.png").read_bytes().startswith(b"\x89PNG")
+    assert picture.ax is picture.axes[0]
+
+
+def test_into_an_axes_that_exists():
+    picture = plot.figure(1, 2)
+    for ax in (picture.axes[0], plot.figure()):
+        where = ax.ax if isinstance(ax, plot.Picture) else ax
+        assert plot.loss_curve([3, 2, 1], ax=ax).ax is where
+        assert len(where.lines) == 1
+    with pytest.raises(TypeError, match="ax: expected a matplotlib Axes"):
+        plot.loss_curve([3, 2], ax=3)
+
+
+def test_letters_are_legible_and_backgrounds_white():
+    picture = plot.curves([1, 2], {"a": [3, 4]}, xlabel="x", ylabel="y", title="t")
+    ax = picture.ax
+    labels = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_legend().get_texts()]
+    labels += [*ax.get_xticklabels(), *ax.get_yticklabels()]
+    assert min(t.get_fontsize() for t in labels) >= 12
+    assert matplotlib.colors.to_hex(picture.figure.get_facecolor()) == "#ffffff"
+
+
+def test_colours_are_the_palette_of_okabe_and_ito():
+    assert sorted(plot.COLORS) == sorted(
+        "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #F0E442 #000000".split()
+    )
+
+
+def test_without_matplotlib_the_error_says_how_to_get_it():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None\n"
+        "import tinyattn as ta; from tinyattn import plot\n"
+        "x = ta.tensor(2.0, requires_grad=True)\n"
+        "assert '<svg' in plot.graph(x * x).svg\n"
+        "try: plot.curves([1], [2])\n"
+        "except ImportError as e: print(e)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install -e ".[class]"' in ran.stdout
+
+
+def test_importing_plot_does_not_import_matplotlib():
+    code = "import sys; from tinyattn import plot; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ---------------------------------------------------------------- curves and bars
+
+
+def test_loss_curve_of_a_history_shows_both_losses_and_the_best_epoch():
+    history = SimpleNamespace(losses=[3, 2, 1], valid=[3, 2, 2.5], best=2)
+    ax = plot.loss_curve(history, title="t").ax
+    train, held_out, dot = ax.lines
+    np.testing.assert_array_equal(train.get_xydata(), [[1, 3], [2, 2], [3, 1]])
+    np.testing.assert_array_equal(held_out.get_ydata(), [3, 2, 2.5])
+    np.testing.assert_array_equal(dot.get_xydata(), [[2, 2]])
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["training", "held out"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("epoch", "loss")
+
+
+def test_loss_curves_by_name():
+    ax = plot.loss_curve({"SGD": [4, 3], "Adam": ta.tensor([2.0, 1.0])}, log=True).ax
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["SGD", "Adam"]
+    assert ax.get_yscale() == "log"
+
+
+def test_a_smooth_loss_curve_is_a_mean_in_the_middle_of_its_window():
+    (line,) = plot.loss_curve([1, 2, 3, 10], smooth=3).ax.lines
+    np.testing.assert_allclose(line.get_xydata(), [[2, 2], [3, 5]])
+
+
+def test_curves_with_repeats_have_a_band():
+    ax = plot.curves([1, 2], {"a": [[1, 2], [3, 6]], "b": [0, 1]}, log="x", markers=True).ax
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [2, 4])
+    assert len(ax.collections) == 1
+    assert ax.get_xscale() == "log"
+
+
+def test_bars_are_means_with_one_standard_deviation():
+    ax = plot.bars({"a": [1.0, 3.0], "b": [5.0, 5.0]}, highlight="b", ylabel="share").ax
+    bars, caps = ax.containers[1].patches, ax.containers[0]
+    assert [b.get_height() for b in bars] == [2, 5]
+    (segments,) = [c.get_segments() for c in caps.lines[2]]
+    assert segments[0][:, 1].tolist() == [1, 3]
+    assert texts(ax) == ["2.00", "5.00"]
+    assert bars[0].get_facecolor() != bars[1].get_facecolor()
+
+
+def test_long_names_of_bars_are_turned():
+    short = plot.bars({"a": 1, "b": -2}).ax
+    assert {t.get_rotation() for t in short.get_xticklabels()} == {0}
+    assert texts(short) == ["1.00", "−2.00"]
+    long = plot.bars({f"a long name {i}": i for i in range(9)}).ax
+    assert {t.get_rotation() for t in long.get_xticklabels()} == {30}
+
+
+def test_a_long_legend_stands_beside_the_curves():
+    ax = plot.curves([1, 2], {f"curve {i}": [i, i] for i in range(6)}).ax
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
+
+
+def test_bars_across_have_the_first_name_on_top():
+    ax = plot.bars({"a": 1, "b": 2}, {"a": 0.1, "b": 0.2}, horizontal=True, numbers=False).ax
+    assert names(ax.yaxis) == ["a", "b"]
+    assert ax.yaxis_inverted()
+    assert texts(ax) == []
+
+
+# ---------------------------------------------------------------- heat maps and images
+
+
+def test_heatmap_numbers_and_names():
+    picture = plot.heatmap([[1.0, -2.5]], ["row"], ["a", "b"], title="t", row_label="r", center=0)
+    ax = picture.ax
+    assert texts(ax) == ["1.00", "−2.50"]
+    assert names(ax.xaxis) == ["a", "b"]
+    assert names(ax.yaxis) == ["row"]
+    assert ax.images[0].norm.vmin == -2.5
+    assert ax.images[0].norm.vmax == 2.5
+    assert texts(plot.heatmap(np.array([[1, -2], [3, 4]])).ax) == ["1", "−2", "3", "4"]
+
+
+def test_heatmap_numbers_are_left_out_where_they_cannot_be_read():
+    values = np.random.default_rng(0).standard_normal((40, 40))
+    assert texts(plot.heatmap(values).ax) == []
+    assert len(texts(plot.heatmap(values[:20, :20], numbers=True).ax)) == 400
+    assert texts(plot.heatmap(values[:2, :2], numbers=False).ax) == []
+
+
+def test_numbers_stand_out_from_their_cells():
+    def light(color):
+        channels = np.array(matplotlib.colors.to_rgb(color))
+        linear = np.where(
+            channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4
+        )
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    for center in (None, 0):
+        values = np.linspace(-1, 1, 36).reshape(6, 6)
+        ax = plot.heatmap(values, center=center).ax
+        cell_colors = ax.images[0].to_rgba(values).reshape(-1, 4)[:, :3]
+        for text, cell in zip(ax.texts, cell_colors, strict=True):
+            dark, bright = sorted([light(text.get_color()), light(cell)])
+            assert (bright + 0.05) / (dark + 0.05) > 3  # the contrast WCAG asks of large letters
+
+
+def test_several_matrices_share_one_scale():
+    picture = plot.heatmap({"Q": [[0, 1]], "K": [[5, 2]]}, ["r"], ["a", "b"])
+    assert [ax.get_title() for ax in picture.axes] == ["Q", "K"]
+    assert [(ax.images[0].norm.vmin, ax.images[0].norm.vmax) for ax in picture.axes] == [(0, 5)] * 2
+    assert names(picture.axes[0].yaxis) == ["r"]
+    assert "r" not in names(picture.axes[1].yaxis)
+    assert len(plot.heatmap(np.zeros((5, 2, 2))).axes) == 5
+
+
+def test_attention_map_has_receivers_as_rows():
+    weights = rows_sum_to_one(3, 2)
+    ax = plot.attention_map(ta.tensor(weights), ["x", "y", "z"], ["k", "l"], title="t").ax
+    assert names(ax.yaxis) == ["x", "y", "z"]
+    assert names(ax.xaxis) == ["k", "l"]
+    assert "query" in ax.get_ylabel()
+    assert "key" in ax.get_xlabel()
+    np.testing.assert_allclose(ax.images[0].get_array(), weights)
+    assert ax.images[0].norm.vmin == 0
+
+
+def test_attention_map_of_heads_and_of_equal_weights():
+    picture = plot.attention_map(rows_sum_to_one(2, 3, 3), list("abc"))
+    assert [ax.get_title() for ax in picture.axes] == ["head 1", "head 2"]
+    even = plot.attention_map({"even": np.full((4, 4), 0.25)}, list("abcd"))
+    assert even.ax.images[0].norm.vmax == 0.5
+
+
+def test_masked_cells_are_hatched_and_without_number():
+    keep = np.tril(np.ones((3, 3), bool))
+    ax = plot.attention_map(rows_sum_to_one(3, 3), list("abc"), mask=keep).ax
+    assert len([p for p in ax.patches if p.get_hatch()]) == 3
+    assert len(texts(ax)) == 6
+    assert np.isnan(np.ma.filled(ax.images[0].get_array(), np.nan)[0, 1])
+
+
+def test_attention_lines():
+    weights = np.array([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])
+    ax = plot.attention_lines(weights, ["a", "b"], ["k", "l", "m"]).ax
+    assert len(ax.lines) == 5
+    assert {"a", "b", "k", "l", "m"} <= set(texts(ax))
+    widths = [line.get_linewidth() for line in ax.lines]
+    assert widths[0] == max(widths)
+    assert len(plot.attention_lines(weights, ["a", "b"], list("klm"), query=0).ax.lines) == 2
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 30), (30, 1), (3, 100), (64, 64)])
+def test_heatmaps_of_odd_shapes(shape, tmp_path):
+    row_names, column_names = [[f"token {i}" for i in range(n)] for n in shape]
+    picture = plot.heatmap(np.zeros(shape), row_names, column_names, title="zeros")
+    picture.save(tmp_path / "p.png")
+
+
+@pytest.mark.parametrize(
+    ("words", "n"), [("a", 6), ("animal", 11), ("a long name", 11), ("token", 40)]
+)
+def test_names_do_not_overlap(words, n):
+    labels = [f"{words}{i}" for i in range(n)]
+    ax = plot.attention_map(rows_sum_to_one(n, n), labels).ax
+    ax.figure.draw_without_rendering()
+    for axis in (ax.xaxis, ax.yaxis):
+        shown = [t for t in axis.get_ticklabels() if t.get_visible() and t.get_text()]
+        assert min(t.get_fontsize() for t in shown) >= 8
+        turned = {t.get_rotation() for t in shown} - {0.0}
+        boxes = [t.get_window_extent() for t in shown]
+        for a, b in itertools.pairwise(boxes):
+            if not turned:
+                assert not a.overlaps(b)
+            else:  # what counts is the distance between the lines of text
+                slope = np.sin(np.radians(turned.copy().pop()))
+                assert (b.x1 - a.x1) * slope > 0.8 * shown[0].get_fontsize() * ax.figure.dpi / 72
+
+
+def test_images():
+    picture = plot.images(np.zeros((5, 8, 8)), range(5), columns=3)
+    assert [ax.get_title() for ax in picture.axes] == list("01234")
+    assert len(picture.axes) == 5
+    assert len(plot.images(np.zeros((2, 4, 4, 3))).axes) == 2
+
+
+# ---------------------------------------------------------------- points
+
+
+def test_scatter_shows_classes_by_colour_and_shape():
+    ax = plot.scatter(np.eye(2), [0, 1], names=["left", "right"]).ax
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["left", "right"]
+    first, second = ax.collections
+    assert len(first.get_paths()[0]) != len(second.get_paths()[0])
+    assert plot.scatter(ta.tensor(np.eye(2))).ax.get_legend() is None
+
+
+@pytest.mark.parametrize(
+    "predict",
+    [
+        lambda p: np.stack([p[:, 0], -p[:, 0]], axis=1),
+        lambda p: -p[:, 0],
+        lambda p: -p[:, :1],
+        lambda p: (p[:, 0] < 0).astype(int),
+        lambda p: ta.tensor(-p[:, 0], requires_grad=True) * 1,
+    ],
+)
+def test_decision_boundary_knows_where_the_class_changes(predict):
+    points = np.array([[-1.0, -1.0], [1.0, 1.0]])
+    ax = plot.decision_boundary(predict, points, [1, 0]).ax
+    background = np.asarray(ax.images[0].get_array())
+    blue, vermillion = background[:, -1].mean(axis=0), background[:, 0].mean(axis=0)
+    assert blue[2] > blue[0]  # class 0 on the right
+    assert vermillion[0] > vermillion[2]
+    lines = [c for c in ax.collections if hasattr(c, "levels")]
+    vertices = np.concatenate([p.vertices for c in lines for p in c.get_paths()])
+    assert np.abs(vertices[:, 0]).max() < 0.02  # the line is at x₁ = 0, up to the grid
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plot.loss_curve({}), "histories is empty"),
+        (lambda: plot.loss_curve([1, 2], smooth=3), "smooth=3 is more than the 2 values"),
+        (lambda: plot.loss_curve([1, 2], smooth=0), "at least 1, got 0"),
+        (lambda: plot.curves([1, 2], {"a": [1, 2, 3]}), r"x has 2 values but ys\['a'\] has 3"),
+        (lambda: plot.curves([1, 2], [1, 2], log=True), 'log must be "x", "y" or "xy", got True'),
+        (lambda: plot.curves(["a"], [1]), "expected real numbers, got <U1"),
+        (lambda: plot.bars({}), "not empty"),
+        (lambda: plot.bars({"a": []}), "a list of repeats is empty"),
+        (lambda: plot.bars({"a": 1}, {"b": 1}), "errors has the names"),
+        (lambda: plot.bars({"a": 1}, highlight="b"), "'b' is none of the names"),
+        (lambda: plot.heatmap([1, 2]), r"expected 2 or 3 axes, got shape \(2,\)"),
+        (lambda: plot.heatmap(np.zeros((0, 2))), "nothing to draw"),
+        (lambda: plot.heatmap(np.eye(2), ["a"]), r"2 rows but 1 names: \['a'\]"),
+        (lambda: plot.heatmap(np.eye(2), titles=["a", "b"]), "1 matrices but 2 titles"),
+        (lambda: plot.heatmap(np.eye(2), mask=np.eye(2)), "mask must be boolean"),
+        (lambda: plot.heatmap(np.eye(2), mask=np.ones(2, bool)), "expected 2 or 3 axes"),
+        (lambda: plot.heatmap(np.zeros((2, 2, 2)), ax=plot.figure().ax), "cannot hold 2 matrices"),
+        (lambda: plot.attention_lines(np.eye(2), ["a"]), r"\(1, 1\), got \(2, 2\)"),
+        (lambda: plot.attention_lines(np.eye(2), ["a", "b"], query=2), "does not exist"),
+        (lambda: plot.scatter(np.zeros((2, 3))), r"points \[N, 2\], got shape \(2, 3\)"),
+        (lambda: plot.scatter(np.eye(2), [0]), "2 points but 1 classes"),
+        (lambda: plot.scatter(np.eye(2), [0, 0.5]), "whole numbers from 0"),
+        (lambda: plot.scatter(np.eye(2), [0, 2], names=["a"]), "the classes go up to 2"),
+        (lambda: plot.decision_boundary(lambda p: 3.0, np.eye(2), [0, 1]), "it returned shape"),
+        (lambda: plot.images(np.zeros((0, 8, 8))), "there are no images"),
+        (lambda: plot.images(np.zeros((2, 8, 8)), ["a"]), "2 images but 1 titles"),
+        (lambda: plot.graph(3.0), "expected a Tensor, got float"),
+    ],
+)
+def test_errors_say_what_came(call, message):
+    with pytest.raises((ValueError, TypeError, IndexError), match=message):
+        call()
+
+
+# ---------------------------------------------------------------- computation graphs
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(tensor, names=None, **options):
+    """Texts of each node, number of arrows, and the parsed picture."""
+    root = ElementTree.fromstring(plot.graph(tensor, names, **options)._repr_svg_())
+    nodes = [[t.text for t in g.iter(f"{SVG}text")] for g in root.iter(f"{SVG}g")]
+    arrows = [p for p in root.iter(f"{SVG}path") if p.get("fill") != "none"]
+    return nodes, len(arrows), root
+
+
+def test_a_graph_shows_names_values_and_operations():
+    x, w = ta.tensor(2.0, requires_grad=True), ta.tensor(-3.0, requires_grad=True)
+    y = np.tanh(x * w + 5)
+    nodes, arrows, _ = drawn(y, {"x": x, "w": w, "y": y})
+    assert ["x", "2"] in nodes
+    assert ["w", "−3"] in nodes
+    assert ["×", "−6"] in nodes
+    assert ["5"] in nodes
+    assert ["+", "−1"] in nodes
+    assert ["tanh"] in nodes
+    assert ["y", "−0.7616"] in nodes
+    assert arrows == 6
+
+
+def test_a_graph_shows_gradients_once_there_are_some():
+    x = ta.tensor(3.0, requires_grad=True)
+    big = ta.tensor(np.ones((2, 8), np.float32), requires_grad=True)
+    y = (x * big).sum()
+    y.backward(create_graph=True)
+    nodes, _, _ = drawn(y, {"x": x, "big": big})
+    assert ["x", "3", "grad 16"] in nodes
+    assert ["big", "[2, 8]", "grad of length 12"] in nodes
+    nodes, _, _ = drawn(y, {"x": x}, values=False)
+    assert ["x", "[]"] in nodes
+
+
+def test_a_graph_shows_shapes_dtypes_and_options():
+    x = ta.tensor(np.ones((5, 6)), requires_grad=True)
+    y = np.einsum("ij,kj->ik", x, x)[1:, None].sum(axis=-1)
+    nodes, arrows, _ = drawn(y)
+    assert ["[5, 6] float64"] in nodes
+    assert ["einsum", "ij,kj→ik", "[5, 5] float64"] in nodes
+    assert ["[ ]", "[1:, None]", "[4, 1, 5] float64"] in nodes
+    assert ["sum", "axis −1"] in nodes
+    assert arrows == 5
+
+
+def test_a_named_result_in_the_middle_gets_a_box():
+    x = ta.tensor(2.0, requires_grad=True)
+    h = x * x
+    nodes, arrows, _ = drawn(h + 1, {"h": h})
+    assert ["h", "4"] in nodes
+    assert ["×"] in nodes
+    assert arrows == 2 + 1 + 2 + 1
+
+
+def test_a_module_gives_the_names_of_its_parameters():
+    layer = nn.Linear(3, 2, rng=0)
+    nodes, _, _ = drawn(layer(ta.tensor([[1.0, 2.0, 3.0]])).sum(), layer)
+    assert {"weight", "bias"} <= {n[0] for n in nodes}
+
+
+def test_a_single_tensor_is_a_graph_of_one_box():
+    nodes, arrows, _ = drawn(ta.tensor(1.0))
+    assert nodes == [["1"]]
+    assert arrows == 0
+
+
+def test_names_are_escaped():
+    x = ta.tensor(1.0, requires_grad=True)
+    nodes, _, _ = drawn(x * 2, {"<x & y>": x})
+    assert ["<x & y>", "1"] in nodes
+
+
+def test_a_forgotten_graph_says_how_to_keep_it():
+    x = ta.tensor(1.0, requires_grad=True)
+    y = x * x
+    y.backward()
+    with pytest.raises(RuntimeError, match=r"Draw it before backward\(\), or keep it with"):
+        plot.graph(y)
+    with pytest.raises(RuntimeError, match=r"Draw it before"):
+        plot.graph(y + 1)
+
+
+def test_too_many_nodes_are_refused_and_200_are_not():
+    x = y = ta.tensor(1.0, requires_grad=True)
+    for _ in range(198):
+        y = np.sin(y)
+    drawn(y)  # with x and the result 200
+    with pytest.raises(ValueError, match=r"more than 200 nodes \(199 operations\) are too many"):
+        plot.graph(np.sin(y))
+    assert x.grad is None
+
+
+def test_drawing_is_the_same_each_time_and_saved_as_svg(tmp_path):
+    x = ta.tensor(np.ones((2, 2)), requires_grad=True)
+    y = (x @ x + x).sum()
+    picture = plot.graph(y)
+    assert picture.svg == plot.graph(y).svg
+    assert picture.save(tmp_path / "g.svg").read_text(encoding="utf-8") == picture.svg
+    assert repr(picture).startswith("<computation graph: 3 operations, 2 tensors;")
+    with pytest.raises(ValueError, match=r"saved as .svg, got"):
+        picture.save(tmp_path / "g.png")
+
+
+def random_graph(n, seed):
+    """Sizes and edges of a graph in which every node but the first reads one to three others."""
+    rng = np.random.default_rng(seed)
+    edges = [
+        (int(u), v, slot)
+        for v in range(1, n)
+        for slot, u in enumerate(rng.integers(max(0, v - 12), v, rng.integers(0, 4)))
+    ]
+    return [(int(w), int(h)) for w, h in rng.integers(30, 120, (n, 2))], edges
+
+
+@pytest.mark.parametrize(("n", "seed"), [(1, 0), (2, 1), (12, 2), (40, 3), (120, 4)])
+def test_no_two_nodes_overlap_and_edges_run_to_the_right(n, seed):
+    sizes, edges = random_graph(n, seed)
+    centres, lines, (width, height) = lay.layout(sizes, edges, free={3, 5})
+    boxes = [
+        (x - w / 2, x + w / 2, y - h / 2, y + h / 2)
+        for (x, y), (w, h) in zip(centres[:n], sizes, strict=True)
+    ]
+    tiny = 1e-6
+    for a, b in itertools.combinations(boxes, 2):
+        apart = a[1] <= b[0] + tiny or b[1] <= a[0] + tiny
+        assert apart or a[3] <= b[2] + tiny or b[3] <= a[2] + tiny
+    for left, right, top, bottom in boxes:
+        assert left >= -tiny
+        assert right <= width + tiny
+        assert top >= -tiny
+        assert bottom <= height + tiny
+    for (u, v, _), points in zip(edges, lines, strict=True):
+        assert points[0] == pytest.approx((boxes[u][1], centres[u][1]))
+        assert points[-1][0] == pytest.approx(boxes[v][0])
+        assert boxes[v][2] <= points[-1][1] <= boxes[v][3]
+        assert [x for x, _ in points] == sorted([x for x, _ in points])
+
+
+def test_inputs_arrive_in_their_order_where_it_matters():
+    edges = [(0, 2, 1), (1, 2, 0), (2, 3, 0)]
+    _, lines, _ = lay.layout([(40, 30)] * 4, edges)
+    assert lines[1][-1][1] < lines[0][-1][1]  # slot 0 on top
+
+
+def test_ranks_are_longest_paths_and_leaves_stand_by_their_reader():
+    assert lay.ranks(5, [(0, 1, 0), (1, 3, 0), (2, 3, 1), (0, 4, 0), (3, 4, 1)]) == [0, 1, 1, 2, 3]
+    with pytest.raises(ValueError, match="smaller to larger"):
+        lay.ranks(2, [(1, 0, 0)])
+
+
+def test_crossings_are_counted_and_removed():
+    links = [(0, 3, 0), (1, 2, 0)]
+    assert lay.crossings([[0, 1], [2, 3]], links) == 1
+    assert lay.crossings(lay.order([0, 0, 1, 1], links), links) == 0
+
+
+def test_pushing_apart_is_the_least_squares_solution():
+    # two that want the same place share the way; a third that is far away does not move
+    assert lay._push_apart([0, 0, 100], [1, 1, 1], [10, 10]) == [-5, 5, 100]
+    assert lay._push_apart([0, 0], [3, 1], [8]) == [-2, 6]
