@@ -148,6 +148,7 @@ for a, b in (((), (3,)), ((2, 3), ()), ((2, 1), (1, 3)), ((2, 3), (2, 3)), ((1, 
 case(np.where, apart(2, 3), f=lambda x: np.where(x > 0, x * x, 2.0), note="condition of x")
 case(np.where, normal(3), f=lambda x: np.where([True, False, True], 1.0, x), note="number, tensor")
 case(np.where, normal(2, 3), f=lambda x: np.where(True, x, 0), note="condition a number")
+case(np.where, normal(3), f=lambda x: np.where(x, x * x, 1.0), note="condition x itself")
 
 for low, high in ((-0.4, 0.95), (None, 0.95), (-0.4, None)):
     case(np.clip, apart(2, 5), a_min=low, a_max=high)
@@ -287,6 +288,7 @@ for f in (np.tril, np.triu):
     for k in (-1, 0, 1, 5):
         case(f, normal(3, 4), k)
     case(f, normal(2, 3, 3))
+    case(f, normal(3), 1)
 for offset in (-2, -1, 0, 1, 3, 4, -5):
     case(np.diagonal, normal(3, 4), offset)
     case(np.diag, normal(3, 4), offset)
@@ -326,6 +328,8 @@ GETITEM["0-d array"] = normal(3), np.array(1)
 GETITEM["no rows"] = normal(0, 3), np.zeros(0, int)
 GETITEM["no columns"] = normal(3, 0), np.array([0, 0, 1])
 GETITEM["unsigned"] = normal(3, 2), np.array([2, 0, 2], np.uint8)
+GETITEM["small integers, long axis"] = normal(300, 1), np.array([2, -1, 2], np.int8)
+GETITEM["small unsigned, long axis"] = normal(300, 1), np.array([2, 0, 2], np.uint8)
 
 for axis, indices in ((None, [0, 5, 5]), (0, [1, 0, 1]), (-1, [[0, 2], [2, 2]]), (1, -1)):
     case(np.take, normal(2, 3), np.array(indices), axis)

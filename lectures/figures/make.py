@@ -1,6 +1,6 @@
 """Draw the picture of the README: the graph of one neuron, with values and gradients.
 
-    python lectures/figures/make.py
+python lectures/figures/make.py
 """
 
 from pathlib import Path

@@ -456,6 +456,8 @@ def where(condition, a=None, b=None):
     """
     if a is None and b is None:
         return np.where(plain(condition))
+    if isinstance(condition, Tensor) and condition.requires_grad:
+        condition = plain(condition) != 0
     return _where(condition, a, b)
 
 

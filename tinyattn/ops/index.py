@@ -67,12 +67,11 @@ def _add_rows(y, ids, rows):
     if rows.size == 0:
         return
     n_features = int(np.prod(y.shape[1:]))
-    ids, rows = ids.reshape(-1), rows.reshape(-1, n_features)  # [E], [E, F]
+    ids = ids.reshape(-1).astype(np.intp)  # [E]; the length of y may not fit into uint8
+    ids, rows = np.where(ids < 0, ids + len(y), ids), rows.reshape(-1, n_features)  # rows [E, F]
     if n_features == 1:
-        ids = np.where(ids < 0, ids + len(y), ids)
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
         return
-    ids = np.where(ids < 0, ids + len(y), ids)
     order = np.argsort(ids, kind="stable")
     ids = ids[order]
     starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])

@@ -311,13 +311,13 @@ def pad(x, pad_width, mode="constant", constant_values=0):
 @implements(np.tril)
 def tril(x, k=0):
     """The lower triangle; zero above the k-th diagonal."""
-    return where(np.tri(*x.shape[-2:], k, dtype=bool), x, 0)
+    return where(np.tri(*x.shape[-2:], k=k, dtype=bool), x, 0)
 
 
 @implements(np.triu)
 def triu(x, k=0):
     """The upper triangle; zero below the k-th diagonal."""
-    return where(np.tri(*x.shape[-2:], k - 1, dtype=bool), 0, x)
+    return where(np.tri(*x.shape[-2:], k=k - 1, dtype=bool), 0, x)
 
 
 @implements(np.diagonal)
