@@ -166,6 +166,13 @@ layer(nn.CrossAttention, X, CONTEXT, make=nn.CrossAttention(4, 2, rng=0))
 layer(nn.MultiheadAttention, X, CONTEXT, CONTEXT + 1, make=nn.MultiheadAttention(4, 2, rng=0))
 layer(nn.MultiheadAttention, X, CONTEXT, CONTEXT + 1, make=nn.MultiheadAttention(4, 2, rng=0),
       mask=SEEN)  # fmt: skip
+SMALL = {"dim_feedforward": 3, "dropout": 0.0, "activation": "gelu", "rng": 0}
+ENCODER, DECODER = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
+layer(ENCODER, X, make=ENCODER(4, 2, **SMALL), mask=np.tri(3, dtype=bool))
+layer(DECODER, X, CONTEXT, make=DECODER(4, 2, norm_first=True, **SMALL), causal=True)
+layer(nn.TransformerEncoder, X, make=nn.TransformerEncoder(ENCODER(4, 2, **SMALL), 2))
+layer(nn.TransformerDecoder, X, CONTEXT, make=nn.TransformerDecoder(DECODER(4, 1, **SMALL), 1))
+layer(nn.Transformer, CONTEXT, X, make=nn.Transformer(4, 2, 1, 1, **SMALL), causal=True)
 
 # no function of its own: holds other modules, parameters, or is the base class
 NOTHING_TO_CHECK = {nn.Module, nn.ModuleList, nn.Parameter}

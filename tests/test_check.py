@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tinyattn import Tensor, check, primitive
+from tinyattn import Tensor, check, nn, primitive
 from tinyattn.check import gradcheck
 
 rng = np.random.default_rng(3)
@@ -211,6 +211,32 @@ def test_inputs_of_all_kinds():
     assert gradcheck(f, Tensor([1, 2], requires_grad=True), Tensor(ids, np.int64).data, 2, "word")
     assert gradcheck(f, np.float32(X), ids, np.float32(3), "word")
     assert gradcheck(lambda x: float(x.data) * 0.0, 1.0)
+
+
+def test_parameters_of_a_layer_are_checked_too():
+    layer = nn.Sequential(nn.Linear(3, 2, rng=0), nn.LayerNorm(2))
+    weight = layer[0].weight
+    before = weight.data.copy()
+    report = gradcheck(layer, X, order=2).expect()
+    assert report.compared > (6 + 6 + 2 + 2 + 2) * 4
+    assert weight.dtype == np.float32  # a copy was checked
+    assert np.array_equal(weight.data, before)
+    assert weight.grad is None
+
+    class Cut(nn.Module):
+        def __init__(self):
+            self.scale = nn.Parameter(np.ones(3))
+
+        def forward(self, x):
+            return x * self.scale.data + 0 * self.scale
+
+    report = gradcheck(Cut(), X)
+    assert not report
+    assert "gradcheck of Cut" in report.text
+    assert "input scale, shape (3,)" in report.text
+    assert "scale: no gradient arrives" in report.causes[0]
+    with pytest.raises(ValueError, match=r"\.eval\(\)"):
+        gradcheck(nn.Dropout(0.5), X)
 
 
 def test_large_inputs_are_projected():

@@ -20,10 +20,11 @@ from tinyattn.ops.elementwise import WITHOUT_GRADIENT
 
 
 def name_of(what):
-    module = getattr(what, "__module__", None) or "numpy"
-    short = module.replace("tinyattn.functional", "F").replace("numpy", "np")
-    short = "nn" if short.startswith("tinyattn.nn") else short.removeprefix("tinyattn.")
-    return f"{short}.{what.__name__}"
+    """np.exp, F.softmax, nn.Linear."""
+    for module, short in ((F, "F"), (nn, "nn")):
+        if getattr(module, what.__name__, None) is what:
+            return f"{short}.{what.__name__}"
+    return f"{what.__module__}.{what.__name__}".replace("numpy", "np", 1)
 
 
 def check_all(cases, record_property):

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import unicodedata
 
 from tinyattn.course.build import differences
 from tinyattn.course.progress import MIME
@@ -9,6 +10,7 @@ from tinyattn.course.project import CourseError, write_text
 from tinyattn.course.text import need, read_notebook, slides, tags_of
 
 KATEX = "vendor/katex"
+ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "hat"}
 
 
 def build_deck(document):
@@ -35,10 +37,12 @@ def render(cells, document):
     folder = document.root / "lectures" / "_deck"
     # nbconvert's own template is left aside: its filters are what is wanted
     environment = nbconvert.HTMLExporter().environment
+    highlight = nbconvert.filters.Highlight2HTML(pygments_lexer="python")
     environment.filters.update(
         svg_uri=_svg_uri,
         markdown2html=_markdown,
-        highlight_code=nbconvert.filters.Highlight2HTML(pygments_lexer="python"),
+        highlight_code=lambda code: accents(highlight(code)),
+        ansi2html=lambda text: accents(nbconvert.filters.ansi2html(text)),
     )
     template = environment.from_string((folder / "deck.html.j2").read_text(encoding="utf-8"))
     pages = [page for page in map(_page, slides(cells)) if page]
@@ -114,7 +118,28 @@ def _markdown(source):
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
-    return MarkdownWithMath(renderer=renderer).render(source)
+    html = MarkdownWithMath(renderer=renderer).render(source)
+    return re.sub(r"<code.*?</code>", lambda match: accents(match[0]), html, flags=re.DOTALL)
+
+
+def accents(html):
+    """Code with the accents of formulas, as in x̄, drawn by the style sheet.
+
+    Most fonts for code set such an accent beside its letter, since they know only ready-made
+    pairs like ȳ.
+    """
+    split = lambda letter: unicodedata.normalize("NFD", letter)
+    pairs = "".join(split(c) if split(c)[-1] in ACCENTS else c for c in html)
+    return re.sub(
+        f"([a-zA-Zα-ωΑ-Ω])([{''.join(ACCENTS)}])",
+        lambda match: f'<span class="{_accent_class(*match.groups())}">{match[1]}</span>',
+        pairs,
+    )
+
+
+def _accent_class(letter, accent):
+    tall = " tall" if letter.isupper() or letter in "bdfhkltβδζθλξ" else ""
+    return ACCENTS[accent] + tall
 
 
 def _svg_uri(svg):

@@ -45,6 +45,24 @@ def _setitem(self, key, value):
     self._version[0] += 1
 
 
+def _in_place(operation):
+    """p -= step: for a parameter inside no_grad() a write into p; for results a new tensor."""
+
+    def method(self, other):
+        y = operation(self, other)
+        if not self.requires_grad or self._node is not None:
+            return y
+        if y.requires_grad:
+            raise TypeError(
+                "p += ... or p -= ... would make a new tensor and leave p, which needs a gradient, "
+                "as it was: update parameters inside no_grad(), else write y = p + ..."
+            )
+        self[...] = y
+        return self
+
+    return method
+
+
 def _length(self):
     if self.ndim == 0:
         raise TypeError("len() of a Tensor without axes (a single number)")
@@ -77,6 +95,8 @@ METHODS = {
     "__mod__": elementwise.remainder, "__rmod__": _reversed(elementwise.remainder),
     "__floordiv__": _compare(np.floor_divide), "__rfloordiv__": _reversed(np.floor_divide),
     "__matmul__": linalg.matmul, "__rmatmul__": _reversed(linalg.matmul),
+    "__iadd__": _in_place(elementwise.add), "__isub__": _in_place(elementwise.subtract),
+    "__imul__": _in_place(elementwise.multiply), "__itruediv__": _in_place(elementwise.divide),
     "__neg__": elementwise.negative, "__pos__": elementwise.positive,
     "__abs__": elementwise.absolute,
     # comparisons and logic: boolean tensors without gradient

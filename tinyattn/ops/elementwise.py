@@ -497,6 +497,8 @@ def without_gradient(*functions):
     for f in functions:
 
         def on_data(*args, _f=f, **kwargs):
+            if "out" in kwargs:
+                raise TypeError(f"np.{_f.__name__} on Tensors takes no out=")
             y = _f(*plain(args), **{k: plain(v) for k, v in kwargs.items()})
             return Tensor(y) if isinstance(y, np.ndarray | np.generic) else y
 
