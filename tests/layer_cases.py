@@ -173,6 +173,17 @@ layer(DECODER, X, CONTEXT, make=DECODER(4, 2, norm_first=True, **SMALL), causal=
 layer(nn.TransformerEncoder, X, make=nn.TransformerEncoder(ENCODER(4, 2, **SMALL), 2))
 layer(nn.TransformerDecoder, X, CONTEXT, make=nn.TransformerDecoder(DECODER(4, 1, **SMALL), 1))
 layer(nn.Transformer, CONTEXT, X, make=nn.Transformer(4, 2, 1, 1, **SMALL), causal=True)
+KEEP = np.arange(5) < np.array([4, 2])[:, None]  # [B, N]
+for pool in ("sum", "mean", "max"):
+    deep = nn.DeepSets(nn.Linear(4, 3, rng=0), nn.Linear(3, 2, rng=1), pool)
+    layer(nn.DeepSets, CONTEXT, make=deep, mask=KEEP)
+layer(nn.MAB, X, CONTEXT, make=nn.MAB(4, 2, rng=0), mask=SEEN)
+layer(nn.SAB, CONTEXT, make=nn.SAB(4, 2, rng=0), mask=KEEP[:, None, :])
+layer(nn.ISAB, CONTEXT, make=nn.ISAB(4, 2, 2, rng=0), mask=KEEP[:, None, :])
+layer(nn.PMA, CONTEXT, make=nn.PMA(4, 2, 2, rng=0), mask=KEEP)
+layer(nn.SetTransformer, CONTEXT, make=nn.SetTransformer(4, 2, 4, 2, 2, rng=0), mask=KEEP)
+layer(nn.ClassAttention, X[:, :1], CONTEXT, make=nn.ClassAttention(4, 2, rng=0), mask=KEEP)
+layer(nn.PositionalEncoding, X, make=nn.PositionalEncoding(4))
 
 # no function of its own: holds other modules, parameters, or is the base class
 NOTHING_TO_CHECK = {nn.Module, nn.ModuleList, nn.Parameter}

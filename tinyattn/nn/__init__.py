@@ -6,6 +6,8 @@ from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
 from tinyattn.nn.module import Module, ModuleList, Parameter, Sequential
 from tinyattn.nn.norms import BatchNorm1d, LayerNorm, RMSNorm
+from tinyattn.nn.positions import PositionalEncoding
+from tinyattn.nn.sets import ISAB, MAB, PMA, SAB, ClassAttention, DeepSets, SetTransformer
 from tinyattn.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -45,4 +47,6 @@ __all__ = [
     "Tanh",
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer",
+    "ISAB", "MAB", "PMA", "SAB", "ClassAttention", "DeepSets", "PositionalEncoding",
+    "SetTransformer",
 ]  # fmt: skip

@@ -1,0 +1,189 @@
+"""Layers on sets: x [B, N, d] has no order, so shuffled rows must give the same answer.
+
+Equivariant layers (SAB, ISAB) shuffle their output alike; pooling layers (PMA, DeepSets) do not
+change at all. Sets of different size are padded and masked, True meaning "is an element": pooling
+layers take [B, N], equivariant ones [B, 1, N]. The letters are those of Lee et al. 2019, except
+that n is N and the number of inducing points is m.
+"""
+
+import numpy as np
+
+from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.nn.attention import CrossAttention
+from tinyattn.nn.layers import MLP, Linear
+from tinyattn.nn.module import Module, Parameter
+from tinyattn.nn.norms import LayerNorm
+from tinyattn.ops.elementwise import plain
+from tinyattn.random import generator
+
+
+def masked_sum(x, mask):
+    """Σ over the elements of each set;   x [B, N, d], mask [B, N] or None, y [B, d]."""
+    return np.sum(x if mask is None else np.where(mask[..., None], x, 0), axis=1)
+
+
+def masked_mean(x, mask):
+    """The mean over the elements of each set, 0 for an empty one."""
+    if mask is None:
+        return masked_sum(x, None) / max(x.shape[1], 1)
+    count = np.maximum(np.sum(mask, axis=1, keepdims=True), 1).astype(x.dtype)
+    return masked_sum(x, mask) / count
+
+
+def masked_max(x, mask):
+    """The largest value of each feature over the elements, 0 for an empty set."""
+    if x.shape[1] == 0:
+        return masked_sum(x, mask)
+    if mask is None:
+        return np.max(x, axis=1)
+    y = np.max(np.where(mask[..., None], x, -np.inf), axis=1)
+    return np.where(np.isfinite(plain(y)), y, 0)
+
+
+POOLINGS = {"sum": masked_sum, "mean": masked_mean, "max": masked_max}
+
+
+def _check_set(name, x, mask):
+    """The mask as a bool array [B, N], checked against x [B, N, d]."""
+    if x.ndim != 3:
+        raise ValueError(f"{name}: expected a batch of sets [B, N, d], got shape {x.shape}")
+    if mask is None:
+        return None
+    mask = np.asarray(plain(mask))
+    if mask.dtype != bool or mask.shape != x.shape[:2]:
+        raise ValueError(
+            f"{name}: expected a bool mask [B, N] = {x.shape[:2]} with True for elements, "
+            f"got {mask.dtype} {mask.shape}"
+        )
+    return mask
+
+
+class DeepSets(Module):
+    """y = ρ(□_i φ(x_i)), □ being sum, mean or max: any function of a set has this form.
+
+    φ and ρ are modules (or functions) on the last axis; x [B, N, d], y [B, d_out].
+    Source: Zaheer et al. 2017; slides S02, S05.
+    """
+
+    def __init__(self, phi, rho, pool="sum"):
+        if pool not in POOLINGS:
+            raise ValueError(f"DeepSets: pool is one of {', '.join(POOLINGS)}, got {pool!r}")
+        self.phi, self.rho, self.pool = phi, rho, pool
+
+    def forward(self, x, mask=None):
+        mask = _check_set("DeepSets", x, mask)
+        return self.rho(POOLINGS[self.pool](self.phi(x), mask))
+
+    def extra_repr(self):
+        return f"pool={self.pool!r}"
+
+
+class MAB(Module):
+    """H = norm(x + Attention(x, y)),  MAB(x, y) = norm(H + rFF(H)): the elements of x ask y.
+
+    x [B, T, d], y [B, S, d], mask [T, S], [B, T, S] (any axis may be 1) or [B, H, T, S]. rFF is
+    one network for each element by itself.
+    """
+
+    def __init__(self, d, heads=1, rng=None):
+        rng = generator(rng)
+        self.attention = CrossAttention(d, heads, rng=rng)
+        self.rff = MLP([d, d, d], rng=rng)
+        self.norm1, self.norm2 = LayerNorm(d), LayerNorm(d)
+
+    def forward(self, x, y, mask=None):
+        H = self.norm1(x + self.attention(x, y, mask))
+        return self.norm2(H + self.rff(H))
+
+
+class SAB(Module):
+    """SAB(x) = MAB(x, x): the elements of a set ask each other, in N² pairs. Equivariant."""
+
+    def __init__(self, d, heads=1, rng=None):
+        self.mab = MAB(d, heads, rng)
+
+    def forward(self, x, mask=None):
+        return self.mab(x, x, mask)
+
+
+class ISAB(Module):
+    """H = MAB(I, x),  ISAB(x) = MAB(x, H): m learned points I ask the set, the set asks them.
+
+    N · m pairs in place of N². Equivariant. mask [B, 1, N].
+    """
+
+    def __init__(self, d, heads=1, m=16, rng=None):
+        rng = generator(rng)
+        self.inducing = _seeds(m, d, rng)
+        self.gather, self.scatter = MAB(d, heads, rng), MAB(d, heads, rng)
+
+    def forward(self, x, mask=None):
+        inducing = np.broadcast_to(self.inducing, (x.shape[0], *self.inducing.shape))
+        return self.scatter(x, self.gather(inducing, x, mask))
+
+
+class PMA(Module):
+    """PMA(x) = MAB(S, rFF(x)): k learned seeds S ask the set; y [B, k, d]. Invariant.
+
+    mask [B, N].
+    """
+
+    def __init__(self, d, heads=1, k=1, rng=None):
+        rng = generator(rng)
+        self.seeds = _seeds(k, d, rng)
+        self.rff = MLP([d, d, d], rng=rng)
+        self.mab = MAB(d, heads, rng)
+
+    def forward(self, x, mask=None):
+        mask = _check_set("PMA", x, mask)
+        seeds = np.broadcast_to(self.seeds, (x.shape[0], *self.seeds.shape))
+        return self.mab(seeds, self.rff(x), None if mask is None else mask[:, None, :])
+
+
+class SetTransformer(Module):
+    """Encoder: two ISABs. Decoder: PMA with k seeds, a SAB among them, and a linear map.
+
+    x [B, N, d_in] gives [B, d_out], or [B, k, d_out] for k > 1. mask [B, N]. Source: Lee et al.
+    2019; slide S06.
+    """
+
+    def __init__(self, d_in, d_out, d=64, heads=4, m=16, k=1, rng=None):
+        rng = generator(rng)
+        self.project = Linear(d_in, d, rng=rng)
+        self.encode1, self.encode2 = ISAB(d, heads, m, rng), ISAB(d, heads, m, rng)
+        self.pool, self.decode = PMA(d, heads, k, rng), SAB(d, heads, rng)
+        self.out = Linear(d, d_out, rng=rng)
+
+    def forward(self, x, mask=None):
+        mask = _check_set("SetTransformer", x, mask)
+        keys = None if mask is None else mask[:, None, :]
+        x = self.encode2(self.encode1(self.project(x), keys), keys)
+        y = self.out(self.decode(self.pool(x, mask)))  # [B, k, d_out]
+        return y[:, 0] if y.shape[1] == 1 else y
+
+
+class ClassAttention(Module):
+    """One token c asks itself and all others: c ← c + Attention(norm [c, x]), c ← c + FF(norm c).
+
+    c [B, 1, d], x [B, N, d], mask [B, N]; returns the new c, x stays. Source: Touvron et al. 2021
+    (CaiT), without its layer scale; slide H12.
+    """
+
+    def __init__(self, d, heads=1, rng=None):
+        rng = generator(rng)
+        self.attention = CrossAttention(d, heads, rng=rng)
+        self.feed_forward = MLP([d, 4 * d, d], rng=rng)
+        self.norm1, self.norm2 = LayerNorm(d), LayerNorm(d)
+
+    def forward(self, c, x, mask=None):
+        mask = _check_set("ClassAttention", x, mask)
+        if mask is not None:  # the class token itself is always there
+            mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)[:, None, :]
+        z = self.norm1(np.concatenate([c, x], axis=1))  # [B, 1 + N, d]
+        c = c + self.attention(z[:, :1], z, mask)
+        return c + self.feed_forward(self.norm2(c))
+
+
+def _seeds(n, d, rng):
+    bound = np.sqrt(6 / (n + d))
+    return Parameter(rng.uniform(-bound, bound, (n, d)).astype(DEFAULT_DTYPE))
