@@ -380,6 +380,15 @@ def test_the_tags_say_what_the_deck_shows(page):
     assert re.search(r'<aside class="notes[^>]*>\s*<blockquote>\s*<p>Ask the room first', shown)
 
 
+def test_accents_of_formulas_stand_on_their_letters():
+    bar = '<span class="bar">{}</span>'.format
+    tall = '<span class="bar tall">{}</span>'.format
+    spread = "x\N{COMBINING MACRON} = \u0233 b\N{COMBINING MACRON}"
+    assert deck.accents(spread) == f"{bar('x')} = {bar('y')} {tall('b')}"
+    assert deck.accents("m\N{COMBINING CIRCUMFLEX ACCENT}") == '<span class="hat">m</span>'
+    assert deck.accents("Schrödinger à Å <b>x</b>") == "Schrödinger à Å <b>x</b>"
+
+
 def test_a_deck_of_an_old_notebook_is_refused(built):
     other = copy.copy(built)
     source = other.source.read_text(encoding="utf-8")

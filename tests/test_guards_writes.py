@@ -141,6 +141,7 @@ STEPS = [
         st.tuples(st.integers(-3, len(STEPS) - 1), st.integers(0), st.integers(0)), max_size=12
     )
 )
+@np.errstate(all="ignore")  # products may overflow; nan must equal nan then
 def test_random_views_and_writes_are_refused_or_right(steps):
     """Each tensor has a twin that shares no memory; a write to shared memory leaves it alone."""
     start = np.random.default_rng(0).normal(size=(3, 2))
@@ -164,7 +165,7 @@ def test_random_views_and_writes_are_refused_or_right(steps):
                 if not t.requires_grad:
                     twins[k] = Tensor(t.data)
     loss, expected = (
-        sum((np.sum(np.sin(t)) for t in ts if t.requires_grad), start=Tensor(0.0)) + 0.0
+        sum((np.sum(np.tanh(t)) for t in ts if t.requires_grad), start=Tensor(0.0)) + 0.0
         for ts in (ours, twins)
     )
     try:

@@ -153,6 +153,7 @@ _new = object.__new__
 
 @contextmanager
 def recording(on):
+    """Record or not inside the block, in this thread; what was before comes back at its end."""
     thread = get_ident()
     before = thread not in _silent
     try:
