@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tinyattn.functional as F
 from tinyattn import Tensor, check, nn, primitive
 from tinyattn.check import gradcheck
 
@@ -243,6 +244,8 @@ def test_large_inputs_are_projected():
     a, b = rng.normal(size=(60, 40)), rng.normal(size=(40, 50))
     report = gradcheck(lambda a, b: a @ b, a, b, order=2).expect()
     assert "random sums" in report.text
+    gradcheck(lambda a: a - a, a, order=2).expect()  # derivatives that are 0 up to roundings
+    gradcheck(lambda a: np.sum(F.softmax(3 * a), axis=-1) * np.ones((4, 1)), a).expect()
     factors = np.ones_like(a)
     factors[17, 5] = 1.01  # one of 2400, by one percent
     f = wrong(

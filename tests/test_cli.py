@@ -66,12 +66,17 @@ def test_version_is_the_packages(capsys):
     assert capsys.readouterr().out == f"tinyattn {declared}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["lecture"], ["run"], ["run", "04", "--loud"]])
+@pytest.mark.parametrize("arguments", [["lecture"], ["run"], ["run", "04", "--loud"]])
 def test_wrong_usage_is_2(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == 2
     assert "usage: tinyattn" in capsys.readouterr().err
+
+
+def test_without_a_command_it_helps(capsys):
+    assert cli.main([]) == 2
+    assert "tinyattn class 04" in capsys.readouterr().err
 
 
 def test_in_a_process_errors_come_without_traceback(root):

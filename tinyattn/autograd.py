@@ -183,6 +183,8 @@ class Operation:
 
     def defvjp(self, *rules):
         """Set the rules (vjp: vector-Jacobian product), in the order of the inputs."""
+        if len(rules) > len(self.rules):
+            raise guards.too_many_rules(self.name, len(rules), len(self.rules))
         rest = self.rules[len(rules) :]
         given = (r or guards.missing_rule(self.name, i) for i, r in enumerate(rules))
         self.rules = (*given, *rest)
@@ -207,12 +209,15 @@ def primitive(f):
     gets. Written with NumPy functions, a rule can itself be differentiated.
     """
     parameters = signature(f).parameters.values()
-    op = Operation(f.__name__, len(parameters))
+    op = Operation(f.__name__.strip("_"), len(parameters))
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):  # f(*xs): one rule for all of them
+        op.rules, op.joint = (), guards.missing_rule(op.name, 0)
 
     @wraps(f)
     def apply(*inputs, **kwargs):
         if kwargs and any(isinstance(v, Tensor) for v in kwargs.values()):
             bound = signature(f).bind(*inputs, **kwargs)  # only inputs by position have rules
+            bound.apply_defaults()
             inputs, kwargs = bound.args, bound.kwargs
         arrays = tuple([a._data if isinstance(a, Tensor) else a for a in inputs])
         return record(op, f(*arrays, **kwargs), inputs, arrays, kwargs)
@@ -221,7 +226,9 @@ def primitive(f):
     # a fresh array of float32 takes the long way.
 
     @wraps(f)
-    def apply_one(a):
+    def apply_one(a=None, **by_name):
+        if by_name:
+            return apply(**by_name)
         if not isinstance(a, Tensor):
             a = Tensor(a)
         x = a._data
@@ -240,7 +247,9 @@ def primitive(f):
         return _result(y, False, None, 0, [0])
 
     @wraps(f)
-    def apply_two(a, b):
+    def apply_two(a=None, b=None, **by_name):
+        if by_name:
+            return apply(*(() if a is None else (a,)), **by_name)
         if isinstance(a, Tensor):
             x, seen, wanted = a._data, a._version[0], a.requires_grad
         else:
@@ -336,6 +345,7 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
             rules, joint = op.rules, op.joint
             if joint is not None:  # one rule for all: its answers stand in place of the rules
                 rules = joint(g, y, *arrays, **(kwargs or {}))
+                guards.one_for_each(op.name, rules, [a in needed for a in parents])
             for a, rule in zip(parents, rules):  # noqa: B905 - trailing options have no rule
                 if a not in needed:
                     continue

@@ -25,7 +25,11 @@ def main(arguments=None):
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a console without '✓' must not stop a lecture
-    options = parser().parse_args(arguments)
+    whole = parser()
+    options = whole.parse_args(arguments)
+    if options.command is None:
+        whole.print_help(sys.stderr)
+        return 2
     from tinyattn.course.project import CourseError, NoSuchLecture
 
     try:
@@ -57,7 +61,8 @@ def parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action="version", version=f"tinyattn {__version__}")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND")
+    whole.set_defaults(command=None)
     _add_class(commands)
     _add_run(commands)
     _add_slides(commands)

@@ -40,6 +40,28 @@ def missing_rule(name, i):
     return missing
 
 
+def too_many_rules(name, given, n_inputs):
+    """The error for more rules than inputs."""
+    return ValueError(
+        f"{name}.defvjp got {given} rules for {n_inputs} inputs; a function f(*xs) takes one "
+        f"rule for all of them, with .defvjp_joint"
+    )
+
+
+def one_for_each(name, gradients, needed):
+    """Raise unless a joint rule returned gradients for all inputs that need one."""
+    if not isinstance(gradients, tuple | list):
+        raise TypeError(
+            f"backward: the rule of {name} returned a {type(gradients).__name__}, expected a list "
+            f"with the gradients of all inputs"
+        )
+    if any(needed[len(gradients) :]):
+        raise ValueError(
+            f"backward: the rule of {name} returned {len(gradients)} gradients for "
+            f"{len(needed)} inputs"
+        )
+
+
 def no_numpy_rule(function):
     """The error for a NumPy function that nobody has taught to record a graph."""
     module = getattr(function, "__module__", None) or "numpy"
@@ -81,6 +103,8 @@ def settle(name, y, arrays):
     NumPy makes float64 of float32 with int64, and of float32 with np.float64(2). Here the arrays
     of floating-point numbers among the operands decide, as they do next to a Python number.
     """
+    if isinstance(y, tuple | list):
+        raise TypeError(f"{name}: expected one array as the result, got a {type(y).__name__}")
     y = np.asarray(y)
     if y.dtype.kind not in "fiubc":
         raise TypeError(f"{name}: expected a result of numbers, got {y.dtype}")
@@ -113,7 +137,10 @@ def fit(d, a, name):
             )
         copies = tuple(i for i, n in enumerate((1,) * extra + a.shape) if n == 1)
         d = d.sum(axis=copies, keepdims=True).reshape(a.shape)
-    return d if d.dtype == a.dtype else d.astype(a.dtype)
+    if d.dtype == a.dtype:
+        return d
+    differentiable(a.dtype)
+    return d.astype(a.dtype)
 
 
 def seed(root, gradient):
@@ -126,7 +153,10 @@ def seed(root, gradient):
             )
         return np.ones(root.shape, root.dtype)
     if not hasattr(gradient, "requires_grad"):
-        gradient = np.asarray(gradient, root.dtype)
+        gradient = np.asarray(gradient)
+        if gradient.dtype.kind not in "fiub":
+            raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
+        gradient = gradient.astype(root.dtype, copy=False)
     if gradient.shape != root.shape:
         raise ValueError(
             f"backward: gradient has shape {gradient.shape}, but the tensor has {root.shape}"

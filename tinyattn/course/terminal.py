@@ -112,8 +112,8 @@ def print_claims(root, lecture=None):
     ledger = claims.read_ledger(root / LEDGER)
     chosen = {n: e for n, e in ledger.items() if lecture in (None, e["lecture"])}
     if not chosen:
-        there = sorted({entry["lecture"] for entry in ledger.values()})
-        raise CourseError(f"the ledger has no claims of lecture {lecture}; it has {there}")
+        there = ", ".join(sorted({entry["lecture"] for entry in ledger.values()})) or "none"
+        raise CourseError(f"lecture {lecture} has no claims in the ledger; these have: {there}")
     width = _width()
     for number, entry in chosen.items():
         verdict = entry["verdict"]

@@ -1,0 +1,75 @@
+"""Homework 00 explains the usual mistakes: each wrong answer is refused, in words that help."""
+
+from pathlib import Path
+
+import pytest
+
+from tinyattn.course import execute, project, text
+
+pytest.importorskip("jupytext")
+pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = project.find(ROOT, "hw00")
+
+SIGMOID = "return g * y * (1 - y)"
+TOTAL = "return np.broadcast_to(np.expand_dims(g, axis), x.shape)"
+SUM_TO = "return g.sum(axis=short, keepdims=True)"
+MATMUL_A, MATMUL_B = "return g @ b.T", "return a.T @ g"
+SOFTMAX = "return y * (g - np.sum(g * y, axis=1, keepdims=True))"
+YOUNGEST_FIRST = "sorted(found, key=lambda n: n.order, reverse=True)"
+ADDED = "for x, slope in zip(number.inputs, number.slopes):\n            x.grad += slope"
+STEP = "p.data -= step * p.grad"
+BELL_X, BELL_WIDTH = "g * y * -2 * x / width**2", "g * y * 2 * x**2 / width**3"
+
+MISTAKES = [  # right, wrong, what the check must say about it
+    (SIGMOID, "return y * (1 - y)", "Multiply by g"),
+    (SIGMOID, "return g * x * (1 - x)", "Did you use x?"),
+    (SIGMOID, "return -g * y * (1 - y)", "the sign is wrong"),
+    (SIGMOID, "g * y * (1 - y)", "is `return` missing?"),
+    (TOTAL, "return g", "must have the shape of x"),
+    (TOTAL, "return np.expand_dims(g, axis) / x.shape[axis] + 0 * x", "the rule of the mean"),
+    (TOTAL, "return np.ones_like(x)", "the g of its own sum"),
+    (SUM_TO, "return g", "copies left over"),
+    (SUM_TO, "return g.sum(axis=short)", "use keepdims=True"),
+    (SUM_TO, "return g.mean(axis=short, keepdims=True)", "Did you take a mean"),
+    (MATMUL_A, "return g @ b", "b must be transposed"),
+    (MATMUL_A, "return b.T @ g", "in the wrong order"),
+    (MATMUL_A, "return a.T @ g", "this is the gradient of b"),
+    (MATMUL_B, "return a @ g", "a must be transposed"),
+    (MATMUL_B, "return g @ a.T", "in the wrong order"),
+    (SOFTMAX, "return g * y * (1 - y)", "depends on all its scores"),
+    (SOFTMAX, "return y * (g - np.sum(g * y))", "rows have nothing to do with each other"),
+    (SOFTMAX, "return y * (g - np.sum(g, axis=1, keepdims=True))", "must sum to 0"),
+    (YOUNGEST_FIRST, "found", "Too little"),
+    (YOUNGEST_FIRST, "friends_backward(result) or []", "friend's bug"),
+    (ADDED, ADDED.replace("+=", "="), "must be ADDED"),
+    (STEP, "p.data += step * p.grad", "uphill"),
+    (STEP, "p.data -= p.grad", "length of the step"),
+    (STEP, "p = p - step * p.grad", "did not move"),
+    ("if p.grad is not None:", "if True:", "its .grad is None"),
+    ("    p.grad = None", "    pass", "Gradients add up"),
+    ("np.exp(-((x / width) ** 2))", "np.exp(-(x**2 / width))", "The width is squared too"),
+    (BELL_X, "g * y * 2 * x / width**2", "the sign is wrong"),
+    (BELL_WIDTH, "g * y * 2 * x**2 / width**2", "a factor width too many"),
+]
+
+
+def code_with(right, wrong):
+    """The setup, the cell with the mistake in it, and the cells up to the next check."""
+    cells = [c for c in text.read_source(DOCUMENT).cells if c["cell_type"] == "code"]
+    at = next(
+        i for i, c in enumerate(cells) if right in c["source"] and "BEGIN SOLUTION" in c["source"]
+    )
+    cells[at]["source"] = cells[at]["source"].replace(right, wrong, 1)
+    return [c for i, c in enumerate(cells) if i <= at + 1]
+
+
+@pytest.mark.parametrize(("right", "wrong", "says"), MISTAKES, ids=[m[1] for m in MISTAKES])
+def test_the_check_names_the_mistake(right, wrong, says):
+    names = execute.namespace()
+    with pytest.raises(execute.CellError) as found:
+        for cell in code_with(right, wrong):
+            execute.execute(cell, names)
+    assert isinstance(found.value.cause, AssertionError)
+    assert says in str(found.value.cause)
