@@ -186,5 +186,5 @@ layer(nn.ClassAttention, X[:, :1], CONTEXT, make=nn.ClassAttention(4, 2, rng=0),
 layer(nn.PositionalEncoding, X, make=nn.PositionalEncoding(4))
 
 # no function of its own: holds other modules, parameters, or is the base class
-NOTHING_TO_CHECK = {nn.Module, nn.ModuleList, nn.Parameter}
+NOTHING_TO_CHECK = {nn.Module, nn.ModuleList, nn.Parameter, nn.Buffer}
 NO_GRADIENT = {F.one_hot}

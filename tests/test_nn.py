@@ -113,7 +113,8 @@ class Tied(nn.Module):
         self.head = nn.Linear(3, 5, bias=False, rng=1)
         self.head.weight = self.embed.weight
         self.scale = nn.Parameter(np.ones(1))
-        self.steps = ta.Tensor(np.zeros(2))
+        self.steps = nn.Buffer(np.zeros(2))
+        self.scratch = ta.Tensor(np.zeros(2))  # neither trained nor saved
 
     def forward(self, ids):
         return self.head(self.embed(ids)) * self.scale
@@ -142,6 +143,15 @@ def test_a_forgotten_container_is_refused():
         ):
             Forgets(parts)
     assert len(list(Forgets(nn.ModuleList([nn.Linear(1, 1), nn.Tanh()])).parameters())) == 2
+
+
+def test_a_tensor_that_would_not_be_trained_is_refused():
+    class Forgets(nn.Module):
+        def __init__(self):
+            self.w = ta.tensor([1.0], requires_grad=True)
+
+    with pytest.raises(TypeError, match=r"Forgets.w .* make it an nn.Parameter"):
+        Forgets()
 
 
 def test_lists_of_modules():

@@ -8,7 +8,7 @@ Source: https://github.com/huggingface/safetensors, "Format".
 import json
 import math
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,8 @@ def save(path, tensors, metadata=None):
     """
     arrays = {}
     for name, value in tensors.items():
+        if not isinstance(name, str):
+            raise TypeError(f"save: names are strings, got {name!r}")
         array = np.asarray(value.data if isinstance(value, Tensor) else value)
         if array.dtype.newbyteorder("<") not in NAMES or name == "__metadata__":
             raise TypeError(
@@ -58,17 +60,19 @@ def save(path, tensors, metadata=None):
 def write_whole(path, parts):
     """Write the bytes of all parts to `path`, or leave what was there untouched."""
     path = Path(path)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    with open(beside, "xb") as file:  # "x": a file of our own, readable for whom the system allows
+        try:
             for part in parts:
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
+            file.close()  # before the move, for Windows
+            os.replace(beside, path)
+        except BaseException:
+            file.close()
+            os.unlink(beside)
+            raise
 
 
 def load(path):
@@ -82,6 +86,8 @@ def _read(path):
     header = _header(path, content)
     body = memoryview(content)[8 + int.from_bytes(content[:8], "little") :]
     metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        _broken(path, "its metadata are not strings")
     arrays, end = {}, 0
     by_place = sorted(header, key=lambda n: _place(path, n, header[n]))
     for name in by_place:
@@ -103,7 +109,7 @@ def _header(path, content):
         _broken(path, f"it says that its header has {size} bytes, but it has {len(content)} in all")
     try:
         header = json.loads(content[8 : 8 + size], object_pairs_hook=_no_duplicates)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         _broken(path, f"its header cannot be read ({error})")
     if not isinstance(header, dict):
         _broken(path, "its header is not a table of arrays")
@@ -119,7 +125,7 @@ def _no_duplicates(pairs):
 def _place(path, name, entry):
     try:
         start, stop = entry["data_offsets"]
-        if not (isinstance(start, int) and isinstance(stop, int) and 0 <= start <= stop):
+        if not (type(start) is type(stop) is int and 0 <= start <= stop):  # a bool is no number
             raise ValueError
     except (KeyError, TypeError, ValueError):
         _broken(path, f"the entry of {name!r} has no valid data_offsets")
@@ -128,17 +134,20 @@ def _place(path, name, entry):
 
 def _array(path, name, entry, raw):
     kind, shape = entry.get("dtype"), entry.get("shape")
-    if kind not in DTYPES and kind != "BF16":
+    if not isinstance(kind, str) or (kind not in DTYPES and kind != "BF16"):
         _broken(path, f"{name!r} has the unknown dtype {kind!r}")
-    if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         _broken(path, f"{name!r} has the invalid shape {shape!r}")
     dtype = np.dtype("<u2" if kind == "BF16" else DTYPES[kind])
     if math.prod(shape) * dtype.itemsize != len(raw):
         _broken(path, f"{name!r} has shape {shape} of {kind}, but {len(raw)} bytes")
-    array = np.frombuffer(raw, dtype).reshape(shape)
+    array = np.frombuffer(raw, dtype)
     if kind == "BF16":  # the upper half of a float32
-        return (array.astype(np.uint32) << 16).view(np.float32).reshape(shape)
-    return array.astype(dtype.newbyteorder("="))
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    try:
+        return array.astype(array.dtype.newbyteorder("=")).reshape(shape)
+    except ValueError as error:  # more axes or longer ones than NumPy has
+        _broken(path, f"{name!r} has the invalid shape {shape!r} ({error})")
 
 
 def _broken(path, why):
@@ -154,7 +163,8 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
     tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
     metadata = {"step": str(step)}
     if rng is not None:
-        metadata["rng"] = json.dumps(rng.bit_generator.state)
+        state = rng.bit_generator.state  # some kinds keep arrays in it
+        metadata["rng"] = json.dumps(state, default=np.ndarray.tolist)
     save(path, tensors, metadata)
 
 
@@ -165,17 +175,25 @@ def load_checkpoint(path, module, optimizer, rng=None):
         raise ValueError(f"load_checkpoint: {path} holds weights only; use ta.load")
     if rng is not None and "rng" not in metadata:
         raise ValueError(f"load_checkpoint: {path} was saved without the state of a generator")
+    state = None if rng is None else json.loads(metadata["rng"])
+    if state is not None and state["bit_generator"] != rng.bit_generator.state["bit_generator"]:
+        raise ValueError(
+            f"load_checkpoint: {path} was saved with a generator of kind "
+            f"{state['bit_generator']}, got {rng.bit_generator.state['bit_generator']}"
+        )
     parts = {"module": {}, "optimizer": {}}
     for name, array in tensors.items():
-        kind, rest = name.split(".", 1)
+        kind, _, rest = name.partition(".")
+        if kind not in parts:
+            raise ValueError(f"load_checkpoint: {path} is no checkpoint, it holds {name!r}")
         parts[kind][rest] = array
     before = module.state_dict()
     module.load_state_dict(parts["module"])
     try:
         optimizer.load_state_dict(parts["optimizer"])
-    except KeyError:
+    except Exception:
         module.load_state_dict(before)  # all or nothing
         raise
-    if rng is not None:
-        rng.bit_generator.state = json.loads(metadata["rng"])
+    if state is not None:
+        rng.bit_generator.state = state
     return int(metadata["step"])

@@ -20,21 +20,30 @@ class Optimizer:
     """
 
     def __init__(self, params, **options):
-        params = list(params)
+        params = _listed(type(self).__name__, params)
         if not params:
             raise ValueError(f"{type(self).__name__}: no parameters; was parameters() called?")
         groups = params if isinstance(params[0], dict) else [{"params": params}]
-        self.groups = [{**options, **g, "params": list(g["params"])} for g in groups]
+        self.groups = [{**options, **g, "params": _listed("a group", g["params"])} for g in groups]
         for p in self._parameters():
             if not isinstance(p, Tensor):
                 raise TypeError(
                     f"{type(self).__name__}: expected Tensors as parameters, got "
                     f"{type(p).__name__}; pass model.parameters()"
                 )
+            if p._node is not None:
+                raise ValueError(
+                    f"{type(self).__name__}: a tensor of shape {p.shape} was computed from others "
+                    f"and never gets a gradient; pass the ones made by hand"
+                )
         if len({id(p) for p in self._parameters()}) < len(self._parameters()):
             raise ValueError(f"{type(self).__name__}: a parameter is given more than once")
-        if any(g["lr"] < 0 for g in self.groups):
-            raise ValueError(f"{type(self).__name__}: lr must not be negative, got {options['lr']}")
+        for g in self.groups:
+            for name in ("lr", "momentum", "weight_decay", "eps"):
+                if not g.get(name, 0) >= 0:  # nan is not
+                    raise ValueError(
+                        f"{type(self).__name__}: {name} must not be negative, got {g[name]}"
+                    )
         self.state = [{} for _ in self._parameters()]
 
     def _parameters(self):
@@ -75,6 +84,7 @@ class Optimizer:
         for i, state in enumerate(self.state):
             found |= {f"state.{i}.{k}": np.array(v) for k, v in state.items()}
         for i, group in enumerate(self.groups):
+            found[f"groups.{i}.params"] = np.array(len(group["params"]))
             options = {k: v for k, v in group.items() if k != "params"}
             for k, v in options.items():
                 found[f"groups.{i}.{k}"] = np.array(v, dtype=np.float64)
@@ -84,39 +94,59 @@ class Optimizer:
         """Take over what `state_dict` returned, for the same parameters in the same order."""
         state = [{} for _ in self.state]
         groups = [dict(g) for g in self.groups]
+        own = {f"groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
+        here = {name for name in saved if name.startswith("groups.")}
+        if here - own:
+            self._misfit(f"{', '.join(sorted(here - own))} has no place")
+        if own - here:
+            self._misfit(f"{', '.join(sorted(own - here))} is missing")
         for name, value in saved.items():
-            kind, i, key = name.split(".", 2)
-            target = {"state": state, "groups": groups}[kind]
-            found = target[int(i) : int(i) + 1]
-            if not found or (kind == "groups" and key not in found[0]):
-                raise KeyError(
-                    f"load_state_dict of {type(self).__name__}: {name} has no place; it was saved "
-                    f"for other parameters or another optimizer. Nothing was changed"
-                )
+            kind, _, rest = name.partition(".")
+            i, _, key = rest.partition(".")
             value = np.asarray(value)
-            if kind == "groups":  # options are numbers, pairs of numbers or switches
-                old = groups[int(i)].get(key)
-                plain = value.tolist()
-                value = tuple(plain) if isinstance(plain, list) else type(old)(plain)
-            elif value.ndim == 0 and value.dtype.kind in "iu":
-                value = int(value)
+            if kind == "groups":
+                group = groups[int(i)]
+                if key == "params":
+                    if value != len(group["params"]):
+                        self._misfit(f"{value} parameters there, {len(group['params'])} here")
+                else:
+                    group[key] = _option(group[key], value)
+            elif kind == "state" and i.isdecimal() and int(i) < len(state):
+                counter = value.ndim == 0 and value.dtype.kind in "iu"
+                state[int(i)][key] = int(value) if counter else value.copy()
             else:
-                value = value.copy()
-            target[int(i)][key] = value
+                self._misfit(f"{name} has no place")
         for p, s in zip(self._parameters(), state, strict=True):
-            wrong = [k for k, v in s.items() if np.ndim(v) and np.shape(v) != p.shape]
-            if wrong:
-                raise KeyError(
-                    f"load_state_dict of {type(self).__name__}: {wrong[0]} has shape "
-                    f"{np.shape(s[wrong[0]])} for a parameter of shape {p.shape}. Nothing changed"
-                )
+            for k, v in s.items():
+                if np.ndim(v) and np.shape(v) != p.shape:
+                    self._misfit(f"{k} has shape {np.shape(v)} for a parameter of shape {p.shape}")
         self.state, self.groups = state, groups
+
+    def _misfit(self, why):
+        raise KeyError(
+            f"load_state_dict of {type(self).__name__}: {why}; it was saved for other parameters "
+            f"or another optimizer. Nothing was changed"
+        )
 
     def __repr__(self):
         options = {k: v for k, v in self.groups[0].items() if k != "params"}
         n = sum(p.size for p in self._parameters())
         inside = ", ".join(f"{k}={v}" for k, v in options.items())
         return f"{type(self).__name__}({n:,} parameters, {inside})"
+
+
+def _listed(name, params):
+    if isinstance(params, Tensor):  # a list of it would be its rows, which are never trained
+        raise TypeError(f"{name}: expected a list of Tensors, got one Tensor; write [tensor]")
+    return list(params)
+
+
+def _option(old, value):
+    """A saved option: a switch, a number, or a pair of numbers."""
+    value = value.tolist()
+    if isinstance(value, list):
+        return tuple(value)
+    return bool(value) if isinstance(old, bool) else value
 
 
 class SGD(Optimizer):
@@ -199,6 +229,7 @@ class AdamW(Adam):
 
 def clip_grad_norm(parameters, max_norm):
     """Scale all gradients together so that ‖g‖₂ ≤ max_norm; returns ‖g‖₂ from before."""
+    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
     with_gradient = [p for p in parameters if p.grad is not None]
     grads = [p.grad.data if isinstance(p.grad, Tensor) else p.grad for p in with_gradient]
     total = math.sqrt(sum(float(np.vdot(g, g)) for g in grads))
@@ -211,6 +242,8 @@ def clip_grad_norm(parameters, max_norm):
 
 class Schedule:
     """Changes the learning rate of an optimizer at every `step()`; starts at step 0.
+
+    To go on from a checkpoint, make it first, then `schedule.step_count = load_checkpoint(...)`.
 
     Subclasses write `factor(step)`: the learning rate as a multiple of the one given at first.
     """
@@ -235,11 +268,17 @@ class Schedule:
         return lr * self.factor(step)
 
 
+def _at_least_one(name, steps):
+    if steps < 1:
+        raise ValueError(f"{name} is at least 1 step, got {steps}")
+    return steps
+
+
 class WarmupLR(Schedule):
     """Grows in a straight line to the full learning rate over `warmup` steps, then stays."""
 
     def __init__(self, optimizer, warmup):
-        self.warmup = warmup
+        self.warmup = _at_least_one("WarmupLR: warmup", warmup)
         super().__init__(optimizer)
 
     def factor(self, step):
@@ -253,7 +292,7 @@ class CosineLR(Schedule):
     """
 
     def __init__(self, optimizer, T_max, eta_min=0.0):
-        self.T_max, self.eta_min = T_max, eta_min
+        self.T_max, self.eta_min = _at_least_one("CosineLR: T_max", T_max), eta_min
         super().__init__(optimizer)
 
     def rate(self, lr, step):
@@ -268,7 +307,7 @@ class NoamLR(Schedule):
     """
 
     def __init__(self, optimizer, d_model, warmup=4000):
-        self.d_model, self.warmup = d_model, warmup
+        self.d_model, self.warmup = d_model, _at_least_one("NoamLR: warmup", warmup)
         super().__init__(optimizer)
 
     def factor(self, step):

@@ -40,8 +40,7 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
     path = prepare(document, fresh=fresh)
     # as the address, not as the file to run: so the address that is printed leads there too
     address = f"--LabApp.default_url=/lab/tree/{document.relative(path)}"
-    # no question about Jupyter's news over the lecture's first page
-    command = [sys.executable, "-m", "jupyterlab", address, "--LabApp.news_url=None"]
+    command = [sys.executable, "-m", "jupyterlab", address]
     if not browser:
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:

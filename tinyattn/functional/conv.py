@@ -35,6 +35,11 @@ def _framed(x, before, after, value=0):
     return np.pad(x, widths, constant_values=value)
 
 
+def _not_negative(name, padding):
+    if min(padding) < 0:
+        raise ValueError(f"{name}: padding must not be negative, got {padding}")
+
+
 def _check_fit(name, x, span):
     if any(length < s for length, s in zip(x.shape[2:], span, strict=True)):
         raise ValueError(
@@ -63,6 +68,7 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, n):
         after = tuple(s - 1 - b for s, b in zip(span, before, strict=True))
     else:
         before = after = _each(name, "padding", 0 if padding == "valid" else padding, n)
+        _not_negative(name, before)
     x = _framed(x, before, after)
     _check_fit(name, x, span)
     windows = unfold(x, kernel, stride, dilation)  # [B, C, *positions, *kernel]
@@ -95,6 +101,12 @@ def _windows(name, x, kernel_size, stride, padding, dilation, n, fill):
     kernel = _each(name, "kernel_size", kernel_size, n)
     stride = kernel if stride is None else _each(name, "stride", stride, n)
     padding, dilation = _each(name, "padding", padding, n), _each(name, "dilation", dilation, n)
+    if min(kernel) < 1 or min(stride) < 1 or min(dilation) < 1:
+        raise ValueError(
+            f"{name}: kernel_size, stride and dilation start at 1, got {kernel}, {stride}, "
+            f"{dilation}"
+        )
+    _not_negative(name, padding)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         raise ValueError(f"{name}: padding {padding} is more than half the kernel {kernel}")
     x = _framed(x, padding, padding, fill)

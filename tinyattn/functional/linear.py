@@ -14,7 +14,8 @@ def linear(x, weight, bias=None):
             f"{weight.shape[-1]} features in the last axis"
         )
     # one product of two matrices is faster than one for each leading index
-    rows = x if x.ndim == 2 else np.reshape(x, (-1, x.shape[-1]))
+    n = int(np.prod(x.shape[:-1], dtype=np.int64))  # not -1: it cannot be told from 0 features
+    rows = x if x.ndim == 2 else np.reshape(x, (n, x.shape[-1]))
     y = rows @ np.transpose(weight)
     if bias is not None:
         y = y + bias

@@ -70,8 +70,8 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
             "binary_cross_entropy_with_logits"
         )
     losses = -(
-        target * _log_at_least_minus_100(input)
-        + (1 - target) * _log_at_least_minus_100(np.subtract(1, input))
+        np.multiply(target, _log_at_least_minus_100(input))
+        + np.subtract(1, target) * _log_at_least_minus_100(np.subtract(1, input))
     )
     return _reduce(losses if weight is None else losses * weight, reduction)
 
@@ -79,10 +79,10 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
     """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x)."""
     _same_shape("binary_cross_entropy_with_logits", input, target)
-    positive = target * softplus(np.negative(input))
+    positive = np.multiply(target, softplus(np.negative(input)))
     if pos_weight is not None:
         positive = positive * pos_weight
-    losses = positive + (1 - target) * softplus(input)
+    losses = positive + np.subtract(1, target) * softplus(input)
     return _reduce(losses if weight is None else losses * weight, reduction)
 
 
@@ -105,7 +105,7 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     picked = take_along_axis(input, np.expand_dims(ids, axis), axis)
     w = counted.astype(input.dtype)
     if weight is not None:
-        w = w * plain(weight)[ids]
+        w = w * np.asarray(plain(weight), input.dtype)[ids]
     losses = np.where(counted, -np.squeeze(picked, axis) * w, 0)
     return _reduce(losses, reduction, count=w.sum())
 
@@ -118,8 +118,12 @@ def cross_entropy(
     The target holds classes [N, ...], or probabilities in the shape of x. label_smoothing ε mixes
     the target with a uniform distribution: (1 - ε) target + ε / C.
     """
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
     axis = 0 if input.ndim == 1 else 1
     log_p = log_softmax(input, axis)
+    if weight is not None:
+        weight = np.asarray(plain(weight), log_p.dtype)
     if np.shape(target) == input.shape and np.asarray(plain(target)).dtype.kind == "f":
         return _soft_targets(log_p, target, weight, reduction, label_smoothing, axis)
     hard = nll_loss(log_p, target, weight, ignore_index, reduction)
@@ -129,8 +133,8 @@ def cross_entropy(
     counted = ids != ignore_index
     w = counted.astype(input.dtype)
     if weight is not None:
-        w_class = _along(plain(weight), axis, input.ndim)
-        w = w * plain(weight)[np.where(counted, ids, 0)]
+        w_class = _along(weight, axis, input.ndim)
+        w = w * weight[np.where(counted, ids, 0)]
     else:
         w_class = 1
     everywhere = -np.sum(log_p * w_class, axis=axis) / input.shape[axis]
@@ -143,7 +147,7 @@ def _soft_targets(log_p, target, weight, reduction, label_smoothing, axis):
     target = (1 - label_smoothing) * target + label_smoothing / n_classes
     losses = -log_p * target
     if weight is not None:
-        losses = losses * _along(plain(weight), axis, log_p.ndim)
+        losses = losses * _along(weight, axis, log_p.ndim)
     losses = np.sum(losses, axis=axis)
     return _reduce(losses, reduction)
 

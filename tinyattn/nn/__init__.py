@@ -4,7 +4,7 @@ from tinyattn.nn.activations import ELU, GELU, LeakyReLU, ReLU, Sigmoid, SiLU, S
 from tinyattn.nn.attention import CrossAttention, MultiheadAttention, SelfAttention
 from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
-from tinyattn.nn.module import Module, ModuleList, Parameter, Sequential
+from tinyattn.nn.module import Buffer, Module, ModuleList, Parameter, Sequential
 from tinyattn.nn.norms import BatchNorm1d, LayerNorm, RMSNorm
 from tinyattn.nn.positions import PositionalEncoding
 from tinyattn.nn.sets import ISAB, MAB, PMA, SAB, ClassAttention, DeepSets, SetTransformer
@@ -22,6 +22,7 @@ __all__ = [
     "MLP",
     "AvgPool2d",
     "BatchNorm1d",
+    "Buffer",
     "Conv1d",
     "Conv2d",
     "CrossAttention",

@@ -1,8 +1,7 @@
 """`Module`: an object whose attributes hold parameters, buffers and other modules.
 
 Nothing is registered. What belongs to a module is what stands in its attributes: a `Parameter`, a
-`Module`, or a plain `Tensor` (a buffer: saved with the module, but not trained). Names are the
-attribute names joined by dots, as in PyTorch.
+`Buffer` or a `Module`. Names are the attribute names joined by dots, as in PyTorch.
 """
 
 import numpy as np
@@ -18,6 +17,22 @@ class Parameter(Tensor):
 
     def __init__(self, data, dtype=None, requires_grad=True):
         super().__init__(data, dtype, requires_grad)
+
+
+class Buffer(Tensor):
+    """A tensor that is saved with a module, but not trained, such as a running average."""
+
+    __slots__ = ()
+
+
+class StateError(KeyError):
+    """Saved values do not fit; unlike a bare KeyError it shows its message line by line."""
+
+    def __str__(self):
+        return self.args[0]
+
+
+OWN = (Parameter, Buffer)  # what is saved with a module
 
 
 class Module:
@@ -40,14 +55,12 @@ class Module:
         return self.forward(*inputs, **options)
 
     def __setattr__(self, name, value):
-        if isinstance(value, list | tuple | dict):
-            parts = value.values() if isinstance(value, dict) else value
-            if any(isinstance(v, Module | Parameter) for v in parts):
-                raise TypeError(
-                    f"{type(self).__name__}.{name} is a {type(value).__name__} of modules or "
-                    f"parameters, which would not be trained: put modules into nn.ModuleList, "
-                    f"parameters into attributes of their own"
-                )
+        _refuse_container(self, name, value)
+        if type(value) is Tensor and value.requires_grad and value._node is None:
+            raise TypeError(
+                f"{type(self).__name__}.{name} is a tensor that requires a gradient, but it would "
+                f"not be trained or saved: make it an nn.Parameter (or .detach() it)"
+            )
         super().__setattr__(name, value)
 
     # ---- what is inside
@@ -57,6 +70,8 @@ class Module:
         for name, value in vars(self).items():
             if isinstance(value, Module):
                 yield name, value
+            else:
+                _refuse_container(self, name, value)  # a list may have been filled afterwards
 
     def children(self):
         """The modules directly inside."""
@@ -104,17 +119,17 @@ class Module:
 
     def named_buffers(self):
         """(name, tensor) of the tensors that are saved but not trained."""
-        return ((n, t) for n, t in self._named_tensors(Tensor) if not isinstance(t, Parameter))
+        return self._named_tensors(Buffer)
 
     def num_parameters(self):
-        """How many numbers are trained."""
+        """How many numbers the parameters hold, frozen ones included."""
         return sum(p.size for p in self.parameters())
 
     # ---- saving and loading
 
     def state_dict(self):
         """{name: array copy} of all parameters and buffers, with PyTorch's names."""
-        return {name: t.data.copy() for name, t in self._named_tensors(Tensor)}
+        return {name: t.data.copy() for name, t in self._named_tensors(OWN)}
 
     def load_state_dict(self, state):
         """Take over the values of `state`: names to anything np.asarray accepts.
@@ -122,7 +137,7 @@ class Module:
         Values are cast to the dtype of the parameter. If a name is missing, unexpected, or has
         another shape, one KeyError lists them all and nothing is changed.
         """
-        own = dict(self._named_tensors(Tensor))
+        own = dict(self._named_tensors(OWN))
         arrays = {n: _plain(v) for n, v in state.items()}
         problems = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]
         problems += [f"unexpected: {n} {a.shape}" for n, a in arrays.items() if n not in own]
@@ -132,7 +147,7 @@ class Module:
             if n in own and own[n].shape != a.shape
         ]
         if problems:
-            raise KeyError(
+            raise StateError(
                 f"load_state_dict of {type(self).__name__}, nothing was changed:\n  "
                 + "\n  ".join(problems)
             )
@@ -166,7 +181,7 @@ class Module:
 
     def astype(self, dtype):
         """Cast floating-point parameters and buffers in place; returns the module."""
-        for t in {id(t): t for _, t in self._named_tensors(Tensor)}.values():
+        for t in {id(t): t for _, t in self._named_tensors(OWN)}.values():
             if t.dtype.kind == "f":
                 t.data, t.grad = t.data.astype(dtype), None
         return self
@@ -186,6 +201,25 @@ class Module:
 
     def _repr_html_(self):
         return Summary(self)._repr_html_()
+
+
+def _refuse_container(module, name, value):
+    if isinstance(value, list | tuple | dict | set) and _hides(value):
+        raise TypeError(
+            f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or "
+            f"parameters, which would not be trained: put modules into nn.ModuleList, "
+            f"parameters into attributes of their own"
+        )
+
+
+def _hides(value):
+    """Whether a container holds modules or parameters, at any depth."""
+    for v in value.values() if isinstance(value, dict) else value:
+        if isinstance(v, Module | Parameter):
+            return True
+        if isinstance(v, list | tuple | dict | set) and _hides(v):
+            return True
+    return False
 
 
 def _plain(value):

@@ -3,9 +3,8 @@
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.autograd import Tensor
 from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.nn.module import Module, Parameter
+from tinyattn.nn.module import Buffer, Module, Parameter
 
 
 def _ones(shape):
@@ -69,9 +68,9 @@ class BatchNorm1d(Module):
         self.bias = _zeros(num_features) if affine else None
         self.running_mean = self.running_var = self.num_batches_tracked = None
         if track_running_stats:
-            self.running_mean = Tensor(np.zeros(num_features, DEFAULT_DTYPE))
-            self.running_var = Tensor(np.ones(num_features, DEFAULT_DTYPE))
-            self.num_batches_tracked = Tensor(np.array(0, dtype=np.int64))
+            self.running_mean = Buffer(np.zeros(num_features, DEFAULT_DTYPE))
+            self.running_var = Buffer(np.ones(num_features, DEFAULT_DTYPE))
+            self.num_batches_tracked = Buffer(np.array(0, dtype=np.int64))
 
     def forward(self, x):
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:

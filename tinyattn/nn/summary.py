@@ -2,7 +2,7 @@
 
 import html
 
-from tinyattn.autograd import Tensor, no_grad
+from tinyattn.autograd import no_grad
 
 
 def tree(module, indent=0):
@@ -26,12 +26,9 @@ class Summary:
     def __init__(self, module, inputs=(), options=None):
         shapes = _run(module, inputs, options or {}) if inputs else {}
         self.rows = []
-        counted = set()
+        left = {id(p): p.size for p in module.parameters()}  # each counts where it comes first
         for name, m in module.named_modules():
-            own = [v for v in vars(m).values() if isinstance(v, Tensor) and hasattr(v, "grad")]
-            new = [p for p in own if id(p) not in counted and p.requires_grad]
-            counted |= {id(p) for p in new}
-            size = sum(p.size for p in new)
+            size = sum(left.pop(id(v), 0) for v in vars(m).values())
             level = name.count(".") + 1 if name else 0
             label = "  " * level + (f"{name.rsplit('.', 1)[-1]}: " if name else "")
             self.rows.append((label + type(m).__name__, shapes.get(id(m), ""), size))

@@ -2,28 +2,55 @@
 
 Below |x| = 2 the series erf x = 2/√π exp(-x²) Σ 2ⁿ x²ⁿ⁺¹ / (1·3·…·(2n+1)) has only positive
 terms, so nothing cancels; above it the continued fraction of the complement converges fast.
+For float32 one quotient of polynomials in x² is enough, at a tenth of the time.
 Source: Abramowitz, Stegun 1964, 7.1.6 and 7.1.14.
 """
 
 import numpy as np
 
-TERMS = {"float64": (30, 40)}  # of the series, of the fraction; relative error 1e-15
-FEW_TERMS = (18, 12)  # for float32 and shorter, relative error 2e-7
+N_SERIES, N_FRACTION = 30, 40  # terms for a relative error of 1e-15
+
+# erf x / x = P(x²) / Q(x²) for |x| up to END, where erf is 1 in float32; highest power first.
+# Fitted by least squares on the relative error, weighted again until even: 2e-8, below rounding
+END = 3.95
+P = (2.025910768e-6, 2.846875961e-4, 3.808151345e-3, 5.287541207e-2, 0.1915500620, 1.128379144)
+Q = (3.783182341e-5, 1.170723530e-3, 1.505506804e-2, 0.1145595199, 0.5030894980, 1.0)
 
 
 def erf_of(x):
     """erf of an array, in its dtype."""
+    x = np.asarray(x)
+    return _long(x) if x.dtype == np.float64 else _short(x)
+
+
+def _short(x):
+    """Relative error 5e-7, for float32 and shorter."""
+    x = np.clip(x, -END, END)
+    square = x * x
+    return np.clip(x * _polynomial(P, square) / _polynomial(Q, square), -1, 1)
+
+
+def _polynomial(coefficients, s):
+    total = coefficients[0] * s
+    for c in coefficients[1:-1]:
+        total += c  # in place: this is called with large arrays
+        total *= s
+    total += coefficients[-1]
+    return total
+
+
+def _long(x):
+    """Relative error 1e-15."""
     t = np.abs(x)
-    n_series, n_fraction = TERMS.get(t.dtype.name, FEW_TERMS)
     small = np.minimum(t, 2)
     term = total = small
-    for n in range(1, n_series):
+    for n in range(1, N_SERIES):
         term = term * (2 * small * small / (2 * n + 1))
         total = total + term
     y = float(2 / np.sqrt(np.pi)) * np.exp(-small * small) * total
     large = np.maximum(t, 2)
     fraction = large
-    for n in range(n_fraction, 0, -1):
+    for n in range(N_FRACTION, 0, -1):
         fraction = large + (n / 2) / fraction
     with np.errstate(over="ignore"):
         complement = np.exp(-large * large) / (fraction * float(np.sqrt(np.pi)))

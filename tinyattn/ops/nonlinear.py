@@ -19,8 +19,13 @@ relu.defvjp(lambda g, y, x: np.where(y > 0, g, 0))
 
 @primitive
 def sigmoid(x):
-    """y = 1 / (1 + e⁻ˣ) = (1 + tanh(x/2)) / 2, which never overflows;   x̄ = ȳ y (1 - y)."""
-    return 0.5 * (1 + np.tanh(0.5 * x))
+    """y = 1 / (1 + e⁻ˣ) = eˣ / (1 + eˣ);   x̄ = ȳ y (1 - y).
+
+    Of the two forms the one whose exponent is not positive is taken: it never overflows, and far
+    below 0 y is still eˣ, not 0.
+    """
+    small = np.exp(-np.abs(x))
+    return np.where(np.less(x, 0), small, 1) / (1 + small)
 
 
 sigmoid.defvjp(lambda g, y, x: g * y * (1 - y))
@@ -49,6 +54,7 @@ def softmax(x, axis=-1):
     """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`;   x̄ᵢ = yᵢ (ȳᵢ - Σⱼ ȳⱼ yⱼ).
 
     The largest x is subtracted first, which changes nothing but keeps exp from overflowing.
+    A row of nothing but -inf has no answer and gives nan, as in PyTorch.
     """
     y = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
     return y / y.sum(axis=axis, keepdims=True)
