@@ -87,9 +87,10 @@ def _page(slide):
 def _cell(cell):
     tags = tags_of(cell)
     is_code = cell["cell_type"] == "code"
+    code = re.sub(r"\n{3,}", "\n\n", cell["source"])  # a page has no room for two empty lines
     return {
         "text": "" if is_code else cell["source"],
-        "code": cell["source"] if is_code and "hide-code" not in tags else "",
+        "code": code if is_code and "hide-code" not in tags else "",
         "outputs": [] if "hide-output" in tags else _outputs(cell),
         "fragment": "fragment" in tags,
     }
