@@ -321,6 +321,15 @@ def test_the_students_version_has_stubs(hw):
     assert not any(line in shown for line in solution)
 
 
+def test_a_long_stub_keeps_the_house_style(hw):
+    marked = "    # BEGIN SOLUTION: {}\n    pass\n    # END SOLUTION"
+    short, long = (
+        homework.without_solution(marked.format(n * "m"), hw).split("\n") for n in (67, 68)
+    )
+    assert [len(line) for line in short] == [len("    # your code here"), 100]
+    assert long[1:] == ["    raise NotImplementedError(", f'        "{68 * "m"}"', "    )"]
+
+
 def test_solutions_pass_and_stubs_fail_helpfully(hw, tmp_path):
     assert homework.run(text.read_source(hw), tmp_path) is None
     failed = homework.run(build.unexecuted(hw), tmp_path)

@@ -519,3 +519,11 @@ def test_pushing_apart_is_the_least_squares_solution():
     # two that want the same place share the way; a third that is far away does not move
     assert lay._push_apart([0, 0, 100], [1, 1, 1], [10, 10]) == [-5, 5, 100]
     assert lay._push_apart([0, 0], [3, 1], [8]) == [-2, 6]
+
+
+def test_the_style_can_stay_on():
+    with plot.style():
+        wanted = plt.rcParams["font.size"]
+    with plt.rc_context():
+        plot.use_style()
+        assert plt.rcParams["font.size"] == wanted

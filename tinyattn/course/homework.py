@@ -9,6 +9,7 @@ from tinyattn.course.project import CourseError
 from tinyattn.course.text import assemble, tags_of
 
 BEGIN = re.compile(r"^(\s*)# BEGIN SOLUTION(?:: *(.*\S))? *$")
+LINE_LENGTH = 100  # as in pyproject.toml
 END = re.compile(r"^\s*# END SOLUTION *$")
 # run in a process of its own: cells as JSON come in, the outcome as one line of JSON goes out
 RUNNER = """
@@ -35,17 +36,14 @@ def student_version(notebook, document):
 
 def without_solution(source, document):
     """The source of a cell with each solution replaced by a stub of the same indentation."""
-    lines, indent = [], None
+    lines, indent, opened = [], None, ""
     for line in source.split("\n"):
         begin = BEGIN.match(line)
         if begin and indent is None:
-            indent, message = begin.groups()
+            (indent, message), opened = begin.groups(), line
             if not message:
                 raise CourseError(_marker(document, line, "say what to write after the colon"))
-            lines += [
-                f"{indent}# your code here",
-                f"{indent}raise NotImplementedError({json.dumps(message, ensure_ascii=False)})",
-            ]
+            lines += [f"{indent}# your code here", *_stub(indent, message)]
         elif END.match(line) and indent is not None:
             indent = None
         elif "SOLUTION" in line:
@@ -53,7 +51,7 @@ def without_solution(source, document):
         elif indent is None:
             lines.append(line)
     if indent is not None:
-        raise CourseError(_marker(document, lines[-2], "there is no # END SOLUTION"))
+        raise CourseError(_marker(document, opened, "there is no # END SOLUTION"))
     return "\n".join(lines)
 
 
@@ -123,6 +121,15 @@ def run_here(job):
                     "report": str(error),
                 }
     return None
+
+
+def _stub(indent, message):
+    """The line that stops at an unwritten solution; in three lines, like ruff, if it is long."""
+    message = json.dumps(message, ensure_ascii=False)
+    line = f"{indent}raise NotImplementedError({message})"
+    if len(line) <= LINE_LENGTH:
+        return [line]
+    return [f"{indent}raise NotImplementedError(", f"{indent}    {message}", f"{indent})"]
 
 
 def _marker(document, line, problem):

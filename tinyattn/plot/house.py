@@ -67,20 +67,27 @@ def _in_notebook():
 @contextmanager
 def style():
     """`with plot.style():` your own matplotlib code looks like the pictures made here."""
-    settings = pyplot().rcParams
-    from cycler import cycler
-
     # not matplotlib's rc_context: it would also take back the "interactive" that a notebook sets
     # when the first picture is drawn, and no further picture would be shown
-    wanted = {**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}
-    if _in_notebook():
-        wanted["figure.dpi"] = DPI / 2
-    before = {name: settings[name] for name in wanted}
-    settings.update(wanted)
+    settings = pyplot().rcParams
+    before = {name: settings[name] for name in _wanted()}
+    use_style()
     try:
         yield
     finally:
         settings.update(before)
+
+
+def use_style():
+    """The same style from now on, for a whole notebook or program."""
+    pyplot().rcParams.update(_wanted())
+
+
+def _wanted():
+    from cycler import cycler
+
+    wanted = {**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}
+    return wanted | {"figure.dpi": DPI / 2} if _in_notebook() else wanted
 
 
 class Picture:
