@@ -43,7 +43,7 @@ class Tensor:
     requires_grad  whether gradients are wanted; results inherit it from their inputs
     _node          None for a tensor made by hand, else (operation, inputs as Tensors or None,
                    inputs as arrays, keyword arguments, number of writes until then)
-    _order         the how-manieth result it is; every input is older than its output
+    _order         its number among all results; every input is older than its output
     _version       [number of writes], one list for all tensors that share the same memory
 
     Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is counted, so that

@@ -74,7 +74,10 @@ def execute_notebook(notebook, document, *, on_slide=None):
         on_cell_start=on_cell_start,
     )
     try:
-        client.execute(env={**os.environ, "PYTHONHASHSEED": "0"})
+        # one BLAS thread: the same figures on every machine, and no idle threads that spin
+        # between products as small as those of a lecture
+        environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONHASHSEED": "0"}
+        client.execute(env=environment)
     except nbclient.exceptions.CellExecutionError as error:
         title = here.title if here else ""
         raise CourseError(
