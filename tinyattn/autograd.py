@@ -351,10 +351,12 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                     continue
                 if joint is not None:
                     d = rule
-                elif kwargs is None:
-                    d = rule(g, y, *arrays)
-                else:
+                elif kwargs is not None:
                     d = rule(g, y, *arrays, **kwargs)
+                elif len(arrays) == 2:
+                    d = rule(g, y, arrays[0], arrays[1])  # unpacking would cost more
+                else:
+                    d = rule(g, y, *arrays)
                 x = a._data
                 if type(d) is not wanted or d.shape != x.shape or d.dtype is not x.dtype:
                     d = guards.fit(d, x, op.name)
