@@ -42,16 +42,20 @@ class Tensor:
     grad           dL/d(data) after `L.backward()`; None before. Only on tensors made by hand
     requires_grad  whether gradients are wanted; results inherit it from their inputs
     _node          None for a tensor made by hand, else (operation, inputs as Tensors or None,
-                   inputs as arrays, keyword arguments, number of writes until then)
-    _order         its number among all results; every input is older than its output
-    _version       [number of writes], one list for all tensors that share the same memory
+                   inputs as arrays, keyword arguments)
+    _time          when it was made; every input is older than its output
+    _written       [when its values were last written to], one list for all tensors that share
+                   the same memory; NEVER for a result that nobody wrote to or made a view of
 
-    Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is counted, so that
-    `backward` can refuse values that changed after they were used. Writing into the bare array
-    (`x.data[0] = v`, `x.numpy()[0] = v`) cannot be seen: do it only between two graphs.
+    Time is counted in results and writes (`_clock`).
+
+    Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is noted, so that
+    `backward` can refuse values that are younger than the result computed from them. Writing into
+    the bare array (`x.data[0] = v`, `x.numpy()[0] = v`) cannot be seen: do it only between two
+    graphs.
     """
 
-    __slots__ = ("__weakref__", "_data", "_node", "_order", "_version", "grad", "requires_grad")
+    __slots__ = ("__weakref__", "_data", "_node", "_time", "_written", "grad", "requires_grad")
 
     def __init__(self, data, dtype=None, requires_grad=False):
         if isinstance(data, Tensor):
@@ -59,7 +63,7 @@ class Tensor:
         self._data = guards.array_of(data, dtype)
         if requires_grad:
             guards.differentiable(self._data.dtype)
-        self._node, self._order, self._version, self.grad = None, 0, [0], None
+        self._node, self._time, self._written, self.grad = None, 0, [0], None
         self.requires_grad = bool(requires_grad)
 
     @property
@@ -72,7 +76,16 @@ class Tensor:
         if self.requires_grad:
             guards.differentiable(value.dtype)
         self._data = value
-        self._version[0] += 1
+        self._note_write()
+
+    def _note_write(self):
+        self._shared()[0] = _clock()
+
+    def _shared(self):
+        """The list `_written`, ready to be shared with a view."""
+        if self._written is NEVER:
+            self._written = [0]
+        return self._written
 
     def backward(self, gradient=None, create_graph=False):
         """Set `.grad` of every tensor that this one was computed from and that was made by hand.
@@ -96,7 +109,7 @@ class Tensor:
 
     def detach(self):
         """The same values (shared memory) as a tensor that remembers nothing."""
-        return _result(self._data, False, None, 0, self._version)
+        return _result(self._data, False, None, 0, self._shared())
 
     def numpy(self):
         """The plain array, not a copy. What is computed from it has no gradient."""
@@ -132,20 +145,21 @@ def tensor(data, dtype=None, requires_grad=False):
     return Tensor(data, dtype, requires_grad)
 
 
-def _result(y, requires_grad, node, order, version):
+def _result(y, requires_grad, node, time, written):
     t = _new(Tensor)  # past __init__ and its checks
     t._data = y
     t.grad = None
     t.requires_grad = requires_grad
     t._node = node
-    t._order = order
-    t._version = version
+    t._time = time
+    t._written = written
     return t
 
 
 # ---------------------------------------------------------------- 2. operations
 
 
+NEVER = (0,)
 _silent = set()  # the threads that record nothing at the moment
 _clock = count(1).__next__
 _new = object.__new__
@@ -240,23 +254,22 @@ def primitive(f):
             t._data = y
             t.grad = None
             t.requires_grad = True
-            t._node = (op, (a,), (x,), None, a._version[0])
-            t._order = _clock()
-            t._version = [0]
+            t._node = (op, (a,), (x,), None)
+            t._time = _clock()
+            t._written = NEVER
             return t
-        return _result(y, False, None, 0, [0])
+        return _result(y, False, None, 0, NEVER)
 
     @wraps(f)
     def apply_two(a=None, b=None, **by_name):
         if by_name:
             return apply(*(() if a is None else (a,)), **by_name)
         if isinstance(a, Tensor):
-            x, seen, wanted = a._data, a._version[0], a.requires_grad
+            x, wanted = a._data, a.requires_grad
         else:
-            x, seen, wanted, a = a, 0, False, None
+            x, wanted, a = a, False, None
         if isinstance(b, Tensor):
             z = b._data
-            seen += b._version[0]
             wanted = wanted or b.requires_grad
         else:
             z, b = b, None
@@ -274,11 +287,11 @@ def primitive(f):
             t._data = y
             t.grad = None
             t.requires_grad = True
-            t._node = (op, (a, b), (x, z), None, seen)
-            t._order = _clock()
-            t._version = [0]
+            t._node = (op, (a, b), (x, z), None)
+            t._time = _clock()
+            t._written = NEVER
             return t
-        return _result(y, False, None, 0, [0])
+        return _result(y, False, None, 0, NEVER)
 
     plain = all(p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
     out = {1: apply_one, 2: apply_two}.get(len(parameters) if plain else 0, apply)
@@ -290,20 +303,18 @@ def record(op, y, inputs, arrays, kwargs):
     """Wrap the output y of an operation; remember how it was made if a gradient is wanted."""
     if type(y) is not ndarray or y.dtype is not FLOAT32:
         y = guards.settle(op.name, y, arrays)
-    parents, seen, wanted, version = [], 0, False, [0]
+    parents, wanted, written = [], False, NEVER
     for a in inputs:
         if not isinstance(a, Tensor):
             parents.append(None)
             continue
         parents.append(a)
-        seen += a._version[0]
         wanted = wanted or a.requires_grad
         if (y is a._data or y.base is not None) and _owner(y) is _owner(a._data):
-            version = a._version  # a view: a write to the one is a write to the other
+            written = a._shared()  # a view: a write to the one is a write to the other
     if not wanted or get_ident() in _silent or y.dtype.kind != "f":
-        return _result(y, False, None, 0, version)
-    node = (op, tuple(parents), arrays, kwargs or None, seen + version[0])
-    return _result(y, True, node, _clock(), version)
+        return _result(y, False, None, 0, written)
+    return _result(y, True, (op, tuple(parents), arrays, kwargs or None), _clock(), written)
 
 
 def _owner(array):
@@ -314,8 +325,8 @@ def _owner(array):
 
 # ---------------------------------------------------------------- 3. the chain rule, backwards
 
-_creation_order = attrgetter("_order")
-_FREED = (None, (), (), None, -1)  # in place of a memory that was used up
+_time = attrgetter("_time")
+_FREED = (None, (), (), None)  # in place of a memory that was used up
 
 
 def sweep(root, seed, create_graph=False, keep=False, targets=None):
@@ -337,7 +348,7 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
     with recording(create_graph):
         for t in nodes:
             g = grads.pop(t)
-            op, parents, arrays, kwargs, _ = t._node
+            op, parents, arrays, kwargs = t._node
             y = t._data
             if create_graph:
                 y = t
@@ -383,19 +394,22 @@ def reachable(root):
     """All results below root, youngest first, and the set of all tensors that need a gradient."""
     nodes, needed = ([] if root._node is None else [root]), {root}
     for t in nodes:  # grows while we walk
-        op, parents, _, _, seen = t._node
-        version = t._version[0]
+        op, parents, _, _ = t._node
+        time = t._time
+        if op is None:
+            raise RuntimeError(guards.FREED)
+        if t._written[0] > time:
+            raise RuntimeError(guards.written(op.name))
         for a in parents:
             if a is None:
                 continue
-            version += a._version[0]
+            if a._written[0] > time:
+                raise RuntimeError(guards.written(op.name))
             if a.requires_grad and a not in needed:
                 needed.add(a)
                 if a._node is not None:
                     nodes.append(a)
-        if version != seen:
-            raise RuntimeError(guards.FREED if op is None else guards.written(op.name))
-    nodes.sort(key=_creation_order, reverse=True)
+    nodes.sort(key=_time, reverse=True)
     return nodes, needed
 
 

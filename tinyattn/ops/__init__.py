@@ -35,14 +35,14 @@ def _transpose(self, *axes):
 
 
 def _setitem(self, key, value):
-    """x[key] = value, into the same memory; counted, so that `backward` finds stale values."""
+    """x[key] = value, into the same memory; noted, so that `backward` finds stale values."""
     if isinstance(value, Tensor) and value.requires_grad:
         raise TypeError(
             "x[...] = value would lose the gradient of value, because writing is not recorded: "
             "build a new tensor with np.where, np.concatenate or np.stack, or .detach() the value"
         )
     self._data[index.plain_index(key)] = plain(value)
-    self._version[0] += 1
+    self._note_write()
 
 
 def _in_place(operation):
@@ -73,7 +73,7 @@ def _deepcopy(self, memo):
     if self._node is not None:
         raise RuntimeError("deepcopy: this tensor was computed from others; .detach() it first")
     twin = object.__new__(type(self))
-    twin._data, twin._node, twin._order, twin._version = self._data.copy(), None, 0, [0]
+    twin._data, twin._node, twin._time, twin._written = self._data.copy(), None, 0, [0]
     twin.grad, twin.requires_grad = None, self.requires_grad
     memo[id(self)] = twin
     return twin

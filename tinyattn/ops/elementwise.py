@@ -374,11 +374,11 @@ cosh.defvjp(lambda g, y, x: g * np.sinh(x))
 @implements(np.tanh)
 @primitive
 def tanh(x):
-    """y = tanh x;   x̄ = ȳ (1 - y²)."""
+    """y = tanh x;   x̄ = ȳ (1 - y²) = ȳ - ȳ y²."""
     return np.tanh(x)
 
 
-tanh.defvjp(lambda g, y, x: g * (1 - y * y))
+tanh.defvjp(lambda g, y, x: g - g * y * y)  # a number as operand (1 - y * y) costs more
 
 
 @implements(np.arcsinh)
