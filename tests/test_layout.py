@@ -17,19 +17,19 @@ FLOORS = {
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
     "graph": 5,
-    "models": 6, "data": 6, "training": 6, "plot": 6,
+    "models": 6, "data": 6, "progress": 6, "training": 6, "plot": 6,
     "course": 7, "cli": 7,
 }  # fmt: skip
 # on one floor only these look at each other: (who, at whom)
 SIBLINGS = {
     ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
-    ("training", "data"), ("training", "plot"), ("cli", "course"),
+    ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
 }  # fmt: skip
 # who may use which package of others, NumPy apart
 PACKAGES = {
     "kernels": {"numba", "llvmlite"},
     "plot": {"matplotlib", "cycler", "IPython", "matplotlib_inline"},
-    "training": {"IPython"},
+    "progress": {"IPython"},
     "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite"},
 }  # fmt: skip
 # what `import tinyattn` must not load: it shall stay as quick as NumPy

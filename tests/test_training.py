@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
-from tinyattn import data, nn, optim, training
+from tinyattn import data, nn, optim, progress, training
 from tinyattn import functional as F
 
 
@@ -259,7 +259,7 @@ def test_the_line_says_when_it_stopped_early(capsys):
 
 def test_the_line_moves_on_a_screen(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr(training, "REDRAW", 0)
+    monkeypatch.setattr(progress, "REDRAW", 0)
     fit_line(quiet=False, epochs=1)
     shown = capsys.readouterr()
     assert "training: epoch 1 of 1, batch 5, loss" in shown.err

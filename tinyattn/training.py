@@ -10,9 +10,6 @@ The loss is a function of the model and a batch, so that it can be read beside t
 """
 
 import math
-import sys
-import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +18,7 @@ from tinyattn.autograd import Tensor, no_grad
 from tinyattn.data import batches
 from tinyattn.ops.elementwise import plain
 from tinyattn.optim import clip_grad_norm
-
-REDRAW = 0.1  # seconds between two looks of the moving line
+from tinyattn.progress import moving_line
 
 
 def fit(
@@ -50,7 +46,7 @@ def fit(
         raise ValueError("fit: patience and metric are measured on held-out data: pass valid=")
     train = _batches("train", train, batch_size=batch_size, rng=rng)
     history, best = History(metric_name=_name(metric)), _Best()
-    with _moving_line(quiet, final=lambda: f"{label}: {history.summary(epochs)}") as show:
+    with moving_line(quiet, final=lambda: f"{label}: {history.summary(epochs)}") as show:
         for epoch in range(1, epochs + 1):
             _mode(model, "train")
             done = _Mean()
@@ -233,60 +229,3 @@ def _mode(model, mode):
 def _name(metric):
     name = getattr(metric, "__name__", "metric")
     return "metric" if name == "<lambda>" else name
-
-
-# ---------------------------------------------------------------- progress
-
-
-@contextmanager
-def _moving_line(quiet, final):
-    """A function that shows a text in place of the one before; at the end `final()` stays.
-
-    What stays has no timings in it, so that a notebook that ran again has the same output.
-    """
-    write, last = _notebook_line() or _terminal_line(), -math.inf
-
-    def show(text):
-        nonlocal last
-        if not quiet and time.perf_counter() - last > REDRAW:
-            write(text, stays=False)
-            last = time.perf_counter()
-
-    try:
-        yield show
-    finally:
-        if not quiet:
-            write(final(), stays=True)
-
-
-def _notebook_line():
-    """A display that is updated in place, or None outside a notebook."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is None:
-        return None
-    from IPython.display import Pretty, display
-
-    handle = None
-
-    def write(text, stays):
-        nonlocal handle
-        if handle is None:
-            handle = display(Pretty(text), display_id=True)
-        else:
-            handle.update(Pretty(text))
-
-    return write
-
-
-def _terminal_line():
-    """Moves on the error stream if that is a screen; what stays goes to standard output."""
-    moving = sys.stderr.isatty()
-
-    def write(text, stays):
-        if moving:
-            sys.stderr.write("\r\x1b[K" + ("" if stays else text))
-            sys.stderr.flush()
-        if stays:
-            print(text)
-
-    return write

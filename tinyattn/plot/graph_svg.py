@@ -111,7 +111,7 @@ def _nodes(root, named, values):
         return number[id(x)]
 
     for t in results:
-        op, parents, arrays, kwargs, _ = t._node
+        op, parents, arrays, kwargs = t._node
         name, sources = op.name.lstrip("_"), []
         for parent, array in zip(parents, arrays, strict=True):
             if parent is not None:
@@ -146,7 +146,7 @@ def _results(root):
             if parent is not None and id(parent) not in seen:
                 seen.add(id(parent))
                 found.append(parent)
-    return sorted([t for t in found if t._node is not None], key=lambda t: t._order)
+    return sorted([t for t in found if t._node is not None], key=lambda t: t._time)
 
 
 def _is_input(name, array):
