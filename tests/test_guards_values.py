@@ -209,3 +209,13 @@ def test_only_real_numbers_have_gradients():
 def test_gradient_of_an_integer_power_or_index_is_not_asked_for():
     with pytest.raises(TypeError, match="only floating-point"):
         grad(lambda x: x**2)(np.arange(3))
+
+
+@pytest.mark.parametrize("f", [np.remainder, np.fmod])
+def test_remainder_where_the_quotient_rounds_to_an_integer(f):
+    # 1 / 0.1 rounds to 10, but 0.1 is a little more than a tenth: it goes into 1 only 9 times
+    a, b = Tensor(np.array(1.0), requires_grad=True), Tensor(np.array(0.1), requires_grad=True)
+    y = f(a, b)
+    assert y.item() == f(1.0, 0.1) > 0.09
+    y.backward()
+    assert a.grad == 1 and b.grad == -9

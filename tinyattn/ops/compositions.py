@@ -31,12 +31,6 @@ def logaddexp2(a, b):
     return np.logaddexp(a * ln2, b * ln2) / ln2
 
 
-@implements(np.fmod)
-def fmod(a, b):
-    """y = a - b trunc(a / b), with the sign of a."""
-    return a - b * np.trunc(plain(a) / plain(b))
-
-
 @implements(np.copysign)
 def copysign(a, b):
     """y = |a| with the sign of b."""

@@ -76,11 +76,26 @@ power.defvjp(_power_base, _power_exponent)
 @implements(np.remainder)
 @primitive
 def remainder(a, b):
-    """y = a mod b = a - b ⌊a/b⌋;   ā = ȳ,  b̄ = -ȳ ⌊a/b⌋."""
+    """y = a mod b = a - b ⌊a/b⌋, with the sign of b;   ā = ȳ,  b̄ = -ȳ ⌊a/b⌋."""
     return np.remainder(a, b)
 
 
-remainder.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: -g * np.floor(a / b))
+def _quotient(g, y, a, b):
+    # not ⌊a/b⌋: 1 / 0.1 rounds to 10, but 0.1 as stored is a little more and goes only 9 times
+    return -g * np.rint((a - y) / b)
+
+
+remainder.defvjp(lambda g, y, a, b: g, _quotient)
+
+
+@implements(np.fmod)
+@primitive
+def fmod(a, b):
+    """y = a - b trunc(a/b), with the sign of a;   ā = ȳ,  b̄ = -ȳ trunc(a/b)."""
+    return np.fmod(a, b)
+
+
+fmod.defvjp(lambda g, y, a, b: g, _quotient)
 
 
 @implements(np.negative)
