@@ -40,7 +40,12 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
     path = prepare(document, fresh=fresh)
     # as the address, not as the file to run: so the address that is printed leads there too
     address = f"--LabApp.default_url=/lab/tree/{document.relative(path)}"
-    command = [sys.executable, "-m", "jupyterlab", address]
+    # no question about news over the first slide, and no call home from a classroom
+    quiet = [
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    command = [sys.executable, "-m", "jupyterlab", address, *quiet]
     if not browser:
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
