@@ -169,7 +169,8 @@ def started(monkeypatch):
     commands = []
 
     class Process:
-        def __init__(self, command, cwd):
+        def __init__(self, command, cwd, env):
+            assert Path(env["JUPYTER_CONFIG_PATH"], "labconfig").is_dir()
             commands.append((command, cwd))
 
         def wait(self):

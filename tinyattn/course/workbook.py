@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from tinyattn.course.project import CourseError, homework, lectures
 from tinyattn.course.text import read_notebook
@@ -40,24 +41,29 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
     path = prepare(document, fresh=fresh)
     # as the address, not as the file to run: so the address that is printed leads there too
     address = f"--LabApp.default_url=/lab/tree/{document.relative(path)}"
-    # no question about news over the first slide, and no call home from a classroom
-    quiet = [
-        "--LabApp.news_url=None",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    ]
-    command = [sys.executable, "-m", "jupyterlab", address, *quiet]
+    command = [sys.executable, "-m", "jupyterlab", address]
     if not browser:
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         print("you are root (as in a container): JupyterLab is started with --allow-root")
         command.append("--allow-root")
     print(f"opening {document.relative(path)}, your own copy; Ctrl-C twice ends JupyterLab")
-    process = subprocess.Popen(command, cwd=document.root)
+    process = subprocess.Popen(command, cwd=document.root, env=_environment())
     while True:
         try:
             return process.wait()
         except KeyboardInterrupt:
             continue  # JupyterLab got it too, and asks whether to stop
+
+
+def _environment():
+    """With our settings (labconfig/) among JupyterLab's defaults; the student's own come first.
+
+    They keep its question about news from lying over the first slide.
+    """
+    name = "JUPYTER_CONFIG_PATH"
+    places = [str(Path(__file__).parent), *filter(None, [os.environ.get(name)])]
+    return os.environ | {name: os.pathsep.join(places)}
 
 
 def _set_aside(path):
