@@ -8,7 +8,8 @@ import pytest
 import tinyattn as ta
 import tinyattn.functional as F
 from tests.parity import both, modules, torch
-from tinyattn import nn
+from tinyattn import check, nn
+from tinyattn.functional.conv import neighbour_table
 from tinyattn.ops.conv import fold, unfold
 
 TF = torch.nn.functional
@@ -99,6 +100,60 @@ def test_pooling(kernel, stride, padding):
     )
 
 
+@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), CASES)
+def test_every_rung_gives_the_same(stride, padding, dilation, groups):
+    # the sum of slide K03 over its table, array algebra, kernel: values and gradients
+    options = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+    for conv, x, w in [
+        (F.conv1d, normal(2, 4, 9), normal(6, 4 // groups, 3)),
+        (F.conv2d, normal(2, 4, 7, 8), normal(6, 4 // groups, 3, 2)),
+    ]:
+        rungs = {
+            i: lambda x, w, b, i=i, conv=conv: conv(x, w, b, **options, impl=i)
+            for i in ("sums", "matmul", "kernel")
+        }
+        check.same(rungs, (x, w, normal(6))).expect()
+    for pool, x in [(F.max_pool1d, normal(2, 3, 9)), (F.avg_pool2d, normal(2, 3, 7, 8))]:
+        rungs = {
+            i: lambda x, i=i, pool=pool: pool(x, 3, stride, min(padding, 1), impl=i)
+            for i in ("sums", "matmul")
+        }
+        check.same(rungs, (x,)).expect()
+
+
+def test_neighbour_table():
+    # five positions, kernel 3, padding 1: -1 is nobody
+    table = neighbour_table((5,), 3, padding=1)
+    assert table.tolist() == [[-1, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, -1]]
+    # two axes are counted as one: the first 2 × 2 window of a 2 × 3 picture, then the second
+    assert neighbour_table((2, 3), 2).tolist() == [[0, 1, 3, 4], [1, 2, 4, 5]]
+    assert neighbour_table((6,), 2, stride=2, dilation=2).tolist() == [[0, 2], [2, 4]]
+
+
+def test_awkward_shapes_on_every_rung():
+    for x in (normal(0, 2, 5), normal(2, 2, 12)[:, :, ::2], normal(1, 2, 3)):
+        rungs = {i: lambda x, w, i=i: F.conv1d(x, w, impl=i) for i in ("sums", "matmul", "kernel")}
+        check.same(rungs, (x, normal(4, 2, 3))).expect()
+    tied = np.ones((1, 1, 4))
+    check.same(
+        {i: lambda x, i=i: F.max_pool1d(x, 2, impl=i) for i in ("sums", "matmul")}, (tied,)
+    ).expect()
+    both(lambda x: F.max_pool1d(x, 3, 2, 1, impl="sums"), lambda x: TF.max_pool1d(x, 3, 2, 1), x)
+
+
+def test_layers_take_a_rung():
+    x = ta.tensor(normal(2, 3, 8, 8))
+    for make in (lambda i: nn.Conv2d(3, 4, 3, rng=0, impl=i).astype(np.float64),
+                 lambda i: nn.MaxPool2d(2, impl=i), lambda i: nn.AvgPool2d(2, impl=i)):  # fmt: skip
+        np.testing.assert_allclose(make("sums")(x).data, make("matmul")(x).data, atol=1e-12)
+
+
+def test_sums_take_one_float_type():
+    x, w = ta.tensor(np.ones((1, 1, 5))), ta.tensor(np.ones((1, 1, 3), np.float32))
+    with pytest.raises(TypeError, match='"matmul" takes all'):
+        F.conv1d(x, w, impl="sums")
+
+
 def test_tied_maxima_share_the_gradient():
     x = ta.tensor(np.ones((1, 1, 4)), requires_grad=True)
     F.max_pool1d(x, 2).sum().backward()
@@ -152,6 +207,8 @@ BAD = [
     (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), padding="reflect"), "is a whole number"),
     (lambda: F.max_pool1d(ones(1, 1, 5), 2, padding=2), "more than half"),
     (lambda: nn.Conv1d(3, 4, 2, groups=2), "must divide"),
+    (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), impl="fast"), "is not one of auto, sums"),
+    (lambda: F.max_pool1d(ones(1, 1, 5), 2, impl="kernel"), "is not one of auto, sums, matmul"),
 ]
 
 

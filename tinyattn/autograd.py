@@ -101,8 +101,11 @@ class Tensor:
             g = g if isinstance(g, Tensor) else Tensor(g)
         elif isinstance(g, Tensor):
             g = g._data
-        for x, g_x in sweep(self, g, create_graph).items():
-            g_x = g_x.copy()  # it may be the gradient of another tensor too
+        found = sweep(self, g, create_graph)
+        while found:
+            x, g_x = found.popitem()
+            if create_graph or guards.shared(g_x):
+                g_x = g_x.copy()  # it may be the gradient of another tensor too
             x.grad = g_x if x.grad is None else x.grad + g_x
             if isinstance(x.grad, np.generic):  # NumPy made a scalar of two 0-d arrays
                 x.grad = np.asarray(x.grad)

@@ -1,5 +1,7 @@
 """What the engine puts right by itself, and what it refuses and in which words."""
 
+import sys
+
 import numpy as np
 
 DEFAULT_DTYPE = np.dtype(np.float32)  # of Python numbers and lists; arrays keep theirs
@@ -141,6 +143,21 @@ def fit(d, a, name):
         return d
     differentiable(a.dtype)
     return d.astype(a.dtype)
+
+
+# Only there do the counts in `shared` mean what they say: later versions borrow references.
+COUNTED = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
+
+
+def shared(g):
+    """Whether anybody but the caller, who holds it once, may hold the memory of the gradient g."""
+    owner = g.base
+    if not COUNTED or not g.flags.c_contiguous:
+        return True
+    if sys.getrefcount(g) > 3:  # the caller, this function and the question itself
+        return True
+    plain = type(owner) is np.ndarray and owner.base is None
+    return owner is not None and not (plain and sys.getrefcount(owner) <= 3)
 
 
 def seed(root, gradient):

@@ -10,6 +10,8 @@ import math
 import numpy as np
 
 from tinyattn.autograd import Tensor
+from tinyattn.ops.fused import have_numba
+from tinyattn.ops.rowwise import ENOUGH
 
 
 class Optimizer:
@@ -199,6 +201,42 @@ class Adam(Optimizer):
             g = g + group["weight_decay"] * theta
         return theta, g
 
+    def step(self):
+        """One step for every parameter that has a gradient; large models in one compiled pass."""
+        with_gradient = [p for p in self._parameters() if p.grad is not None]
+        if not compiled(with_gradient):
+            super().step()
+            return
+        states, jobs, new, known = iter(self.state), [], [], {}
+        for group in self.groups:
+            for p in group["params"]:
+                state = next(states)
+                if p.grad is None:
+                    continue
+                g = p.grad.data if isinstance(p.grad, Tensor) else p.grad
+                g = np.ascontiguousarray(g, p.dtype)
+                if not state:
+                    state.update(t=0, m=np.zeros(p.shape, p.dtype), v=np.zeros(p.shape, p.dtype))
+                state["t"] += 1
+                theta = np.empty(p.shape, p.dtype)
+                key = id(group), state["t"], p.dtype
+                if key not in known:
+                    known[key] = [p.dtype.type(x) for x in self.numbers(state["t"], group)]
+                jobs.append((theta, p.data, g, state["m"], state["v"], known[key]))
+                new.append((p, theta))
+        from tinyattn.kernels import rowwise as kernel
+
+        kernel.adam(jobs)
+        for p, theta in new:
+            p.data = theta
+
+    def numbers(self, t, group):
+        """rate, β₁, β₂, ε, decay, correction and keep, as the kernel names them, at step t."""
+        beta1, beta2 = group["betas"]
+        rate = group["lr"] / (1 - beta1**t)
+        correct = math.sqrt(1 - beta2**t)
+        return rate, beta1, beta2, group["eps"], group["weight_decay"], correct, 1
+
     def update(self, theta, g, state, group):
         beta1, beta2 = group["betas"]
         theta, g = self.decay(theta, g, group)
@@ -225,6 +263,20 @@ class AdamW(Adam):
 
     def decay(self, theta, g, group):
         return theta * (1 - group["lr"] * group["weight_decay"]), g
+
+    def numbers(self, t, group):
+        *numbers, decay, correct, _ = super().numbers(t, group)
+        return *numbers, 0, correct, 1 - group["lr"] * decay
+
+
+def compiled(parameters):
+    """Whether a kernel should do the step: enough numbers in arrays as the kernel wants them."""
+    return (
+        sum([p.size for p in parameters]) >= ENOUGH
+        and all([p.dtype in (np.float32, np.float64) for p in parameters])
+        and all([p.data.flags.c_contiguous and p.data.flags.writeable for p in parameters])
+        and have_numba()
+    )
 
 
 def clip_grad_norm(parameters, max_norm):

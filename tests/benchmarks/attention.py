@@ -1,85 +1,139 @@
-"""Attention against PyTorch, forward and backward: interleaved, on the same number of threads.
+"""Attention against PyTorch's scaled_dot_product_attention, forward and backward.
 
-    python tests/benchmarks/attention.py [threads]
+    python -m tests.benchmarks.attention [rounds]
 
-Both take turns, so that whatever else the machine does hits both. Printed: the median time of each
-rung, and the median of time(PyTorch) / time(rung) over the rounds with its middle half; above 1
-the rung is faster. Set OPENBLAS_NUM_THREADS to the same number of threads.
+Float32, two threads on both sides. Before a shape is timed, values and gradients of both are
+compared with the plain formula in float64.
 """
 
 import sys
-from time import perf_counter
 
-import numpy as np
-import torch
+from tests.benchmarks.measure import (
+    HEADER,
+    interleave,
+    product_peak,
+    row,
+    use_threads,
+    versions,
+)
 
-from tinyattn.autograd import Tensor
-from tinyattn.functional.attention import scaled_dot_product_attention
-from tinyattn.kernels import threads
+use_threads(2)
 
-ROUNDS = 15
-SHAPES = [  # batch, heads, length, features of a head, causal
-    (64, 8, 32, 16, False),
-    (16, 8, 128, 32, False),
-    (4, 8, 512, 32, False),
-    (1, 8, 1024, 64, False),
-    (1, 8, 1024, 64, True),
-    (1, 2, 4096, 64, False),
-]
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import tinyattn as ta  # noqa: E402
+from tinyattn.autograd import Tensor, no_grad  # noqa: E402
+from tinyattn.functional.attention import scaled_dot_product_attention as attention  # noqa: E402
+
+torch.set_num_threads(2)
+FORWARD = [(BH, N, d) for N in (128, 256, 512, 1024, 2048, 4096) for BH in (8, 64) for d in (64, 32)
+           if BH * N <= 64 * 1024]  # fmt: skip
+BACKWARD = [(BH, N, d) for BH, N, d in FORWARD if d == 64 or BH == 8]
+BIASED = [(8, 512, 64), (64, 128, 32), (512, 128, 16)]
+PADDED = [(8, 512, 64), (64, 256, 32), (64, 512, 64)]
 
 
-def ours(arrays, g, causal, impl):
-    tensors = [Tensor(x, requires_grad=True) for x in arrays]
+def problem(BH, N, d, bias=False, padding=False, dtype=np.float32):
+    """q, k, v, g [B, H, N, d], a bias [B, H, N, N] or None, a mask of the keys or None."""
+    rng = np.random.default_rng(0)
+    B, H = BH // 8, 8
+    q, k, v, g = rng.standard_normal((4, B, H, N, d)).astype(dtype)
+    b = rng.standard_normal((B, H, N, N)).astype(dtype) if bias else None
+    keep = np.arange(N) < rng.integers(N // 2, N + 1, (B, 1, 1, 1)) if padding else None
+    return q, k, v, g, b, keep
+
+
+def ours(q, k, v, g, bias, mask, causal, backward):
+    inputs = [None if x is None else Tensor(x, requires_grad=backward) for x in (q, k, v, bias)]
 
     def run():
-        for t in tensors:
-            t.grad = None
-        scaled_dot_product_attention(*tensors, causal=causal, impl=impl).backward(g)
+        y = attention(*inputs[:3], mask, inputs[3], causal)
+        if backward:
+            for x in inputs:
+                if x is not None:
+                    x.grad = None
+            y.backward(g)
+        return [y.data, *([x.grad for x in inputs if x is not None] if backward else [])]
 
-    return run
+    def forward():
+        with no_grad():
+            return run()
+
+    return run if backward else forward
 
 
-def pytorch(arrays, g, causal):
-    tensors = [torch.tensor(x, requires_grad=True) for x in arrays]
+def pytorch(q, k, v, g, bias, mask, causal, backward):
+    inputs = [
+        None if x is None else torch.tensor(x, requires_grad=backward) for x in (q, k, v, bias)
+    ]
+    other = inputs[3] if mask is None else torch.tensor(mask)
     g = torch.tensor(g)
 
     def run():
-        for t in tensors:
-            t.grad = None
-        y = torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
-        y.backward(g)
+        y = torch.nn.functional.scaled_dot_product_attention(*inputs[:3], other, is_causal=causal)
+        if backward:
+            for x in inputs:
+                if x is not None:
+                    x.grad = None
+            y.backward(g)
+        found = [y.detach(), *([x.grad for x in inputs if x is not None] if backward else [])]
+        return [x.numpy() for x in found]
 
     return run
 
 
-def seconds(run):
-    start = perf_counter()
-    run()
-    return perf_counter() - start
+def check(arguments, causal, backward):
+    """Both against the array rung in float64, on the first two sequences of the batch."""
+    few = [None if x is None else x[:2] for x in arguments]
+    wide = [x if x is None or x.dtype == bool else x.astype(np.float64) for x in few]
+    *inputs, g, bias, mask = wide
+    inputs = [None if x is None else Tensor(x, requires_grad=True) for x in (*inputs, bias)]
+    y = attention(*inputs[:3], mask, inputs[3], causal, impl="matmul")
+    y.backward(g)
+    expected = [y.data, *[x.grad for x in inputs if x is not None]]
+    for program in (ours, pytorch):
+        found = program(*few, causal, backward)()
+        for x, e in zip(found, expected, strict=False):
+            np.testing.assert_allclose(x, e, rtol=0, atol=2e-5 * max(1, np.abs(e).max()))
 
 
-def main():
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else threads.available()
-    threads.set_threads(n)
-    torch.set_num_threads(n)
-    print(f"forward + backward, float32, {n} threads, {ROUNDS} rounds")
-    print(f"{'B, H, N, D, causal':>28} {'rung':>7} {'ms':>9} {'PyTorch ms':>11} {'ratio':>7}")
-    for B, H, N, D, causal in SHAPES:
-        rng = np.random.default_rng(0)
-        *arrays, g = rng.standard_normal((4, B, H, N, D)).astype(np.float32)
-        rungs = {"torch": pytorch(arrays, g, causal)}
-        rungs |= {impl: ours(arrays, g, causal, impl) for impl in ("matmul", "kernel")}
-        for run in rungs.values():
-            run()  # compiles, and warms up the caches
-        times = np.array([[seconds(run) for run in rungs.values()] for _ in range(ROUNDS)])
-        for i, impl in enumerate(rungs):
-            if impl == "torch":
-                continue
-            low, ratio, high = np.percentile(times[:, 0] / times[:, i], [25, 50, 75])
-            torch_ms, ms = np.median(times[:, [0, i]], axis=0) * 1e3
-            print(f"{(B, H, N, D, causal)!s:>28} {impl:>7} {ms:9.2f} {torch_ms:11.2f} "
-                  f"{ratio:7.2f}  ({low:.2f} to {high:.2f})", flush=True)  # fmt: skip
+def measured(name, shape, goal, peak, rounds, causal=False, backward=False, **kind):
+    """One line of the table."""
+    BH, N, d = shape
+    arguments = problem(BH, N, d, **kind)
+    if BH * N * N <= 2**24:
+        check(arguments, causal, backward)
+    programs = {
+        "tinyattn": ours(*arguments, causal, backward),
+        "PyTorch": pytorch(*arguments, causal, backward),
+    }
+    flop = (14 if backward else 4) * BH * N * N * d * (0.5 if causal else 1)
+    times = interleave(programs, rounds, 2, at_least=0.01)
+    print(row(f"{name}, B·H = {BH}, N = {N}, d = {d}", times, goal=goal, flop=flop, peak=peak),
+          flush=True)  # fmt: skip
+
+
+def main(rounds=11):
+    peak = product_peak(2)
+    print(HEADER)
+    for shape in FORWARD:
+        measured("forward", shape, 1.4 if shape[1] <= 512 else 1.2, peak, rounds)
+    for shape in BACKWARD:
+        goal = 2.2 if shape[1] <= 512 else 1.5
+        measured("forward + backward, causal", shape, goal, peak, rounds, True, True)
+    for shape in BIASED:
+        measured("forward + backward, trainable bias", shape, 2.0, peak, rounds, False, True,
+                 bias=True)  # fmt: skip
+    for shape in PADDED:
+        measured("forward, key padding", shape, 1.5, peak, rounds, padding=True)
+        measured("forward + backward, key padding", shape, 1.5, peak, rounds, False, True,
+                 padding=True)  # fmt: skip
+    print(f"\nFloat32, 2 threads each, median and quartiles of {rounds} rounds. The peak is of "
+          f"NumPy's product of 1024 x 1024 matrices, {peak / 1e9:.0f} GFLOP/s. Padding and causal "
+          f"masks: only what may be seen is counted as work (padding: all keys). "
+          f"{versions(np, torch, ta)}")  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 11)

@@ -15,7 +15,11 @@ from tinyattn.functional.activations import (
     softplus,
     tanh,
 )
-from tinyattn.functional.attention import attention_weights, scaled_dot_product_attention
+from tinyattn.functional.attention import (
+    attention_weights,
+    scaled_dot_product_attention,
+    self_attention,
+)
 from tinyattn.functional.conv import (
     avg_pool1d,
     avg_pool2d,
@@ -72,6 +76,7 @@ __all__ = [
     "relu",
     "rms_norm",
     "scaled_dot_product_attention",
+    "self_attention",
     "sigmoid",
     "silu",
     "softmax",

@@ -2,17 +2,16 @@
 
 import numpy as np
 
+from tinyattn.ops import rowwise
 from tinyattn.ops.elementwise import plain
-from tinyattn.ops.nonlinear import erf, log_softmax, relu, sigmoid, softmax, softplus
+from tinyattn.ops.nonlinear import erf, relu, sigmoid, softplus
+from tinyattn.ops.rowwise import log_softmax, softmax
 from tinyattn.random import generator
 
 __all__ = [
     "dropout", "elu", "erf", "gelu", "leaky_relu", "log_softmax", "logsumexp", "relu", "sigmoid",
     "silu", "softmax", "softplus", "tanh",
 ]  # fmt: skip
-
-ROOT_HALF = float(np.sqrt(0.5))
-ROOT_TWO_OVER_PI = float(np.sqrt(2 / np.pi))
 
 
 def leaky_relu(x, negative_slope=0.01):
@@ -31,10 +30,8 @@ def gelu(x, approximate="none"):
 
     Source: Hendrycks, Gimpel 2016.
     """
-    if approximate == "none":
-        return 0.5 * x * (1 + erf(x * ROOT_HALF))
-    if approximate == "tanh":
-        return 0.5 * x * (1 + np.tanh(ROOT_TWO_OVER_PI * (x + 0.044715 * x * x * x)))
+    if approximate in ("none", "tanh"):
+        return rowwise.gelu(x, approximate == "tanh")
     raise ValueError(f'gelu: approximate is "none" or "tanh", got {approximate!r}')
 
 

@@ -1,12 +1,33 @@
 """Convolution and pooling in one and two dimensions, made of sliding windows.
 
+`impl` says which rung computes; all give the same result and the same gradients:
+
+    "sums"    the index sum of slide K03 as loops over a table of neighbours (compiled if Numba is
+              there)
+    "matmul"  array algebra: all windows as one array; for a convolution times the weights
+    "kernel"  a compiled convolution, block by block
+    "auto"    "kernel" where it is faster, else "matmul"
+
 x is [B, C, L] or [B, C, H, W]; without the batch axis it gets one for the time of the call.
 """
+
+import math
 
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.ops.conv import unfold
+from tinyattn.ops.conv import convolution, convolution_by_windows
+from tinyattn.ops.conv_sums import (
+    convolution_sums,
+    largest_by_windows,
+    largest_sums,
+    mean_by_windows,
+    mean_sums,
+    table_and_places,
+)
+from tinyattn.ops.fused import have_numba
+
+ENOUGH = 2**15  # multiplications from which a kernel is worth its call
 
 
 def _each(name, what, value, n):
@@ -27,27 +48,19 @@ def _batched(name, x, n):
     return (x, False) if x.ndim == n + 2 else (x[None], True)
 
 
-def _framed(x, before, after, value=0):
-    """x with a frame of `value` around its last axes."""
-    if not any(before) and not any(after):
-        return x
-    widths = [(0, 0), (0, 0), *zip(before, after, strict=True)]
-    return np.pad(x, widths, constant_values=value)
-
-
 def _not_negative(name, padding):
     if min(padding) < 0:
         raise ValueError(f"{name}: padding must not be negative, got {padding}")
 
 
-def _check_fit(name, x, span):
-    if any(length < s for length, s in zip(x.shape[2:], span, strict=True)):
+def _check_fit(name, lengths, span):
+    if any(length < s for length, s in zip(lengths, span, strict=True)):
         raise ValueError(
-            f"{name}: a window of {span} does not fit into {x.shape[2:]} (padding included)"
+            f"{name}: a window of {span} does not fit into {tuple(lengths)} (padding included)"
         )
 
 
-def _convolution(name, x, weight, bias, stride, padding, dilation, groups, n):
+def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl, n):
     x, unbatched = _batched(name, x, n)
     kernel = weight.shape[2:]
     if weight.ndim != n + 2 or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
@@ -69,35 +82,65 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, n):
     else:
         before = after = _each(name, "padding", 0 if padding == "valid" else padding, n)
         _not_negative(name, before)
-    x = _framed(x, before, after)
-    _check_fit(name, x, span)
-    windows = unfold(x, kernel, stride, dilation)  # [B, C, *positions, *kernel]
-    inner = [1, *range(2 + n, 2 + 2 * n)]
-    outputs = []
-    c_in, c_out = weight.shape[1], weight.shape[0] // groups
-    for i in range(groups):
-        part = windows[:, i * c_in : (i + 1) * c_in] if groups > 1 else windows
-        w = weight[i * c_out : (i + 1) * c_out] if groups > 1 else weight
-        outputs.append(np.tensordot(part, w, (inner, [1, *range(2, 2 + n)])))  # [B, *positions, O]
-    y = np.concatenate(outputs, axis=-1) if groups > 1 else outputs[0]
-    y = np.moveaxis(y if bias is None else y + bias, -1, 1)
+    _check_fit(name, [n + b + a for n, b, a in zip(x.shape[2:], before, after, strict=True)], span)
+    run = _rung(name, impl, x, weight, bias)
+    y = run(x, weight, bias, stride, before, after, dilation, groups, x.requires_grad)
     return y[0] if unbatched else y
 
 
-def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
+    """I[j, i]: the place of x that place j of y sees at place i of the kernel; -1: nobody. [P, K]
+
+    lengths: (L,) or (H, W), whose places are counted row by row. Slide K03.
+    """
+    each = (kernel_size, stride, padding, dilation)
+    names = ("kernel_size", "stride", "padding", "dilation")
+    kernel, stride, padding, dilation = (
+        _each("neighbour_table", name, value, len(lengths))
+        for name, value in zip(names, each, strict=True)
+    )
+    return table_and_places(lengths, kernel, stride, padding, padding, dilation)[0]
+
+
+def _rung(name, impl, x, weight, bias):
+    """The function that computes, for what was asked and what there is."""
+    dtypes = {a.dtype for a in (x, weight, bias) if a is not None}
+    compiled = dtypes in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+    if impl in ("kernel", "sums") and not compiled:
+        raise TypeError(
+            f'{name}: impl="{impl}" takes float32 or float64 throughout, got '
+            f"{', '.join(sorted(map(str, dtypes)))}; "
+            f'"matmul" takes all'
+        )
+    if impl == "auto":  # from some ten thousand multiplications on
+        enough = x.size * weight.shape[0] * math.prod(weight.shape[2:]) >= ENOUGH
+        impl = "kernel" if enough and compiled else "matmul"
+    if impl == "kernel" and not have_numba():
+        impl = "matmul"
+    rungs = {"sums": convolution_sums, "matmul": convolution_by_windows, "kernel": convolution}
+    if impl not in rungs:
+        raise ValueError(f"{name}: impl={impl!r} is not one of auto, {', '.join(rungs)}")
+    return rungs[impl]
+
+
+def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """y[o, i] = b[o] + Σ_c Σ_k w[o, c, k] x[c, i · stride + k · dilation - padding].
 
     x [B, C, L], weight [O, C / groups, K], y [B, O, L']. padding: a number, "same" or "valid".
     """
-    return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, 1)
+    return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
 
 
-def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """The same over two axes: x [B, C, H, W], weight [O, C / groups, KH, KW], y [B, O, H', W']."""
-    return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, 2)
+    return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, impl, 2)
 
 
-def _windows(name, x, kernel_size, stride, padding, dilation, n, fill):
+def _pool(name, x, kernel_size, stride, padding, dilation, n, rungs, impl):
+    """One number for each window; rungs: the functions for impl."""
+    if impl not in ("auto", *rungs):
+        raise ValueError(f"{name}: impl={impl!r} is not one of auto, {', '.join(rungs)}")
+    x, unbatched = _batched(name, x, n)
     kernel = _each(name, "kernel_size", kernel_size, n)
     stride = kernel if stride is None else _each(name, "stride", stride, n)
     padding, dilation = _each(name, "padding", padding, n), _each(name, "dilation", dilation, n)
@@ -109,9 +152,10 @@ def _windows(name, x, kernel_size, stride, padding, dilation, n, fill):
     _not_negative(name, padding)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         raise ValueError(f"{name}: padding {padding} is more than half the kernel {kernel}")
-    x = _framed(x, padding, padding, fill)
-    _check_fit(name, x, tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)))
-    return unfold(x, kernel, stride, dilation)
+    span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+    _check_fit(name, [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)], span)
+    y = rungs["matmul" if impl == "auto" else impl](x, kernel, stride, padding, dilation)
+    return y[0] if unbatched else y
 
 
 def _refuse(name, **options):
@@ -120,36 +164,34 @@ def _refuse(name, **options):
             raise NotImplementedError(f"{name}: only {option}={only}, got {value!r}")
 
 
-def _max_pool(name, x, kernel_size, stride, padding, dilation, n):
-    x, unbatched = _batched(name, x, n)
-    windows = _windows(name, x, kernel_size, stride, padding, dilation, n, -np.inf)
-    y = windows.max(axis=tuple(range(2 + n, 2 + 2 * n)))
-    return y[0] if unbatched else y
+LARGEST = {"sums": largest_sums, "matmul": largest_by_windows}
+MEAN = {"sums": mean_sums, "matmul": mean_by_windows}
 
 
-def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
     """The largest number of each window; tied ones share the gradient. stride None: the kernel."""
     _refuse("max_pool1d", ceil_mode=(ceil_mode, False))
-    return _max_pool("max_pool1d", x, kernel_size, stride, padding, dilation, 1)
+    return _pool("max_pool1d", x, kernel_size, stride, padding, dilation, 1, LARGEST, impl)
 
 
-def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
     """The largest number of each window of [B, C, H, W]."""
     _refuse("max_pool2d", ceil_mode=(ceil_mode, False))
-    return _max_pool("max_pool2d", x, kernel_size, stride, padding, dilation, 2)
+    return _pool("max_pool2d", x, kernel_size, stride, padding, dilation, 2, LARGEST, impl)
 
 
-def _avg_pool(name, x, kernel_size, stride, padding, n):
-    x, unbatched = _batched(name, x, n)
-    windows = _windows(name, x, kernel_size, stride, padding, 1, n, 0)
-    y = windows.mean(axis=tuple(range(2 + n, 2 + 2 * n)))
-    return y[0] if unbatched else y
-
-
-def avg_pool1d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+def avg_pool1d(
+    x,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    impl="auto",
+):
     """The mean of each window; the padding counts as zeros."""
     _refuse("avg_pool1d", ceil_mode=(ceil_mode, False), count_include_pad=(count_include_pad, True))
-    return _avg_pool("avg_pool1d", x, kernel_size, stride, padding, 1)
+    return _pool("avg_pool1d", x, kernel_size, stride, padding, 1, 1, MEAN, impl)
 
 
 def avg_pool2d(
@@ -160,6 +202,7 @@ def avg_pool2d(
     ceil_mode=False,
     count_include_pad=True,
     divisor_override=None,
+    impl="auto",
 ):
     """The mean of each window of [B, C, H, W]; the padding counts as zeros."""
     _refuse(
@@ -168,7 +211,7 @@ def avg_pool2d(
         count_include_pad=(count_include_pad, True),
         divisor_override=(divisor_override, None),
     )
-    return _avg_pool("avg_pool2d", x, kernel_size, stride, padding, 2)
+    return _pool("avg_pool2d", x, kernel_size, stride, padding, 1, 2, MEAN, impl)
 
 
 def pad(input, pad, mode="constant", value=0.0):

@@ -1,9 +1,12 @@
 """Weighted sums and look-ups: linear, embedding, one_hot, normalize, cosine_similarity."""
 
+import math
+
 import numpy as np
 
 from tinyattn.ops.elementwise import plain
 from tinyattn.ops.index import getitem
+from tinyattn.ops.matmul import linear as map_rows
 
 
 def linear(x, weight, bias=None):
@@ -14,11 +17,9 @@ def linear(x, weight, bias=None):
             f"{weight.shape[-1]} features in the last axis"
         )
     # one product of two matrices is faster than one for each leading index
-    n = int(np.prod(x.shape[:-1], dtype=np.int64))  # not -1: it cannot be told from 0 features
+    n = math.prod(x.shape[:-1])  # not -1: it cannot be told from 0 features
     rows = x if x.ndim == 2 else np.reshape(x, (n, x.shape[-1]))
-    y = rows @ np.transpose(weight)
-    if bias is not None:
-        y = y + bias
+    y = rows @ np.transpose(weight) if bias is None else map_rows(rows, weight, bias)
     return y if x.ndim == 2 else np.reshape(y, (*x.shape[:-1], weight.shape[0]))
 
 

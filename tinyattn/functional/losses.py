@@ -8,7 +8,8 @@ import numpy as np
 from tinyattn.functional.linear import integer_ids
 from tinyattn.ops.elementwise import plain
 from tinyattn.ops.index import take_along_axis
-from tinyattn.ops.nonlinear import log_softmax, softplus
+from tinyattn.ops.nonlinear import softplus
+from tinyattn.ops.rowwise import log_softmax, negative_log_likelihood
 
 
 def _reduce(losses, reduction, count=None):
@@ -93,21 +94,30 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     count nowhere.
     """
     axis = 0 if input.ndim == 1 else 1
+
+    def picked(ids):
+        return -np.squeeze(take_along_axis(input, np.expand_dims(ids, axis), axis), axis)
+
+    return _of_classes("nll_loss", input, target, weight, ignore_index, reduction, axis, picked)
+
+
+def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss_of):
+    """What nll_loss and cross_entropy share: checks, weights, classes that do not count."""
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
         raise ValueError(
-            f"nll_loss: input has shape {input.shape} [N, C, ...], so the target should be "
+            f"{name}: input has shape {input.shape} [N, C, ...], so the target should be "
             f"{expected}, got {np.shape(target)}"
         )
-    ids = integer_ids("nll_loss target", target, input.shape[axis], ignore_index)
+    ids = integer_ids(f"{name} target", target, input.shape[axis], ignore_index)
     counted = ids != ignore_index
+    if weight is None and counted.all():
+        return _reduce(loss_of(ids), reduction, count=ids.size)
     ids = np.where(counted, ids, 0)
-    picked = take_along_axis(input, np.expand_dims(ids, axis), axis)
     w = counted.astype(input.dtype)
     if weight is not None:
         w = w * np.asarray(plain(weight), input.dtype)[ids]
-    losses = np.where(counted, -np.squeeze(picked, axis) * w, 0)
-    return _reduce(losses, reduction, count=w.sum())
+    return _reduce(np.where(counted, loss_of(ids) * w, 0), reduction, count=w.sum())
 
 
 def cross_entropy(
@@ -121,10 +131,18 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
     axis = 0 if input.ndim == 1 else 1
+    soft = np.shape(target) == input.shape and np.asarray(plain(target)).dtype.kind == "f"
+    if input.ndim == 2 and not soft and label_smoothing == 0:  # by far the most frequent
+
+        def of_classes(ids):
+            return negative_log_likelihood(input, ids)
+
+        return _of_classes("cross_entropy", input, target, weight, ignore_index, reduction, axis,
+                           of_classes)  # fmt: skip
     log_p = log_softmax(input, axis)
     if weight is not None:
         weight = np.asarray(plain(weight), log_p.dtype)
-    if np.shape(target) == input.shape and np.asarray(plain(target)).dtype.kind == "f":
+    if soft:
         return _soft_targets(log_p, target, weight, reduction, label_smoothing, axis)
     hard = nll_loss(log_p, target, weight, ignore_index, reduction)
     if label_smoothing == 0:

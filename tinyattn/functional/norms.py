@@ -3,6 +3,7 @@
 import numpy as np
 
 from tinyattn.ops.elementwise import plain
+from tinyattn.ops.rowwise import norm
 
 
 def _last_axes(name, x, normalized_shape):
@@ -20,11 +21,7 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     Source: Ba, Kiros, Hinton 2016.
     """
     axes = _last_axes("layer_norm", x, normalized_shape)
-    centred = x - np.mean(x, axis=axes, keepdims=True)
-    var = np.mean(centred * centred, axis=axes, keepdims=True)
-    y = centred / np.sqrt(var + eps)
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
+    return norm(x, weight, bias, eps, True, axes)
 
 
 def rms_norm(x, normalized_shape, weight=None, eps=None):
@@ -34,8 +31,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     """
     axes = _last_axes("rms_norm", x, normalized_shape)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
-    y = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps)
-    return y if weight is None else y * weight
+    return norm(x, weight, None, eps, False, axes)
 
 
 def batch_norm(

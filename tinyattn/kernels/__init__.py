@@ -10,14 +10,8 @@ from pathlib import Path
 
 try:
     import numba
-    from numba.extending import overload
 except ImportError:
     numba = None
-
-    def overload(function, **options):
-        """Without Numba: the function keeps its Python body."""
-        return lambda implementation: implementation
-
 
 FASTMATH = {"fastmath": {"contract"}}  # a·b + c in one step; infinities and nan keep their meaning
 
@@ -36,6 +30,11 @@ def jit(f, **options):
         return numba.njit(f, cache=True, **options)
     except RuntimeError:  # no folder to write to: compile anew in each process
         return numba.njit(f, **options)
+
+
+def helper(f):
+    """`jit` for a function that only other kernels call: it is quicker to compile."""
+    return jit(f, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 _checksum = 0

@@ -21,13 +21,31 @@ A gradient dL/dx is called dx; g is dL/dy.
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from tinyattn.kernels import jit
-from tinyattn.kernels.lanes import LANES, add_dots, add_product, blocks, exp, into_lanes, lanes
+from tinyattn.kernels import helper, jit
+from tinyattn.kernels.simd import (
+    above_zero,
+    bits,
+    broadcast,
+    exp,
+    fma,
+    load,
+    lowest,
+    maximum,
+    once,
+    room,
+    select,
+    store,
+    width,
+)  # fmt: skip
+from tinyattn.kernels.simd import total as lanes_total
 from tinyattn.kernels.threads import share
+from tinyattn.kernels.tiles import copy, fill, product, transpose
 
 # ---------------------------------------------------------------- 1. the sums, as they are written
 
@@ -110,203 +128,350 @@ def attention_sums_backward(g, y, a, q, k, v, bias, mask, causal, scale, bias_wa
 
 # ---------------------------------------------------------------- 2. block by block
 
-KEYS = 64  # keys in a block; a block of queries has LANES of them, side by side in vectors
+LANES = 64  # queries in a block: side by side in vectors, so that they never have to be added up
+KEYS = 64  # keys in a block
+HALF = 32  # keys in a block on the diagonal of causal attention
 PARTS = 8  # at least so many independent pieces of the backward pass, if there are enough queries
+ALONE = 8e6  # multiplications below which a second thread costs more than it brings
 
 
 class Inputs(NamedTuple):
-    """What every task reads. Bias and mask keep their own size: one row for all where broadcast."""
+    """What every task reads: matrices in memory as they are, one behind the other or interleaved.
 
-    q: np.ndarray  # [N, T, D]
+    Matrix n of q starts at q[starts[0, n]], and a row of it is rows[0] after the one before; the
+    same for k, v, bias and mask at 1 … 4.
+    """
+
+    q: np.ndarray  # [N, T, D] as one row of numbers; the others the same
     k: np.ndarray  # [N, S, D]
     v: np.ndarray  # [N, S, E]
-    bias: np.ndarray  # [n, T or 1, S or 1]; empty if there is none
-    mask: np.ndarray  # the same
-    bias_of: np.ndarray  # [N]: bias[bias_of[n]] belongs to q[n]
-    mask_of: np.ndarray
+    bias: np.ndarray  # [N, T, S]; of size 0 if there is none
+    mask: np.ndarray  # [N, T, S], in bytes; the same
+    starts: np.ndarray  # [5, N]
+    rows: tuple
+    columns: tuple  # steps along the rows of bias and of mask
+    sizes: tuple  # T, S, D, E
     causal: bool
     scale: float
+    lowest: float  # the lowest finite number
 
 
 def attention(q, k, v, bias, mask, causal, scale):
-    """y, and for the backward pass the maximum and 1 / Σ of the exponentials of each query."""
+    """y, and for the backward pass the inputs and the maximum and 1 / Σ exp of each query."""
     lead = leading_axes(q, k, v)
     x = inputs(lead, q, k, v, bias, mask, causal, scale)
-    N, T, _ = x.q.shape
-    y = np.empty((N, T, v.shape[-1]), q.dtype)
-    highest, norm = np.empty((N, T), q.dtype), np.empty((N, T), q.dtype)
-    share(lambda start, stop: forward(y, highest, norm, x, start, stop), N * blocks(T))
-    return y.reshape(*lead, *y.shape[1:]), (highest, norm)
+    (T, S, D, E), N = x.sizes, math.prod(lead)
+    y = like(q, (*lead, T, E))
+    highest, norm = np.empty(N * T, q.dtype), np.empty(N * T, q.dtype)
+    out = matrices(lead, y)[:3]
+
+    def work(start, stop):
+        forward(*out, highest, norm, *x, start, stop)
+
+    share(work, N * -(-T // LANES), alone=N * T * S * (D + E) < ALONE)
+    return y, (highest, norm, x)
 
 
-def attention_backward(g, y, saved, q, k, v, bias, mask, causal, scale, bias_wanted=True):
-    """dq, dk, dv and dbias (None if not wanted), with all leading axes broadcast."""
-    lead = y.shape[:-2]
-    x = inputs(lead, q, k, v, bias, mask, causal, scale)
-    N, T, _ = x.q.shape
-    g, y = flat(g, lead), flat(y, lead)
-    parts = max(1, min(blocks(T), -(-PARTS // max(N, 1))))
-    dq = np.empty_like(x.q)
-    dk, dv = (np.zeros((N, parts, *z.shape[1:]), z.dtype) for z in (x.k, x.v))
-    rows, columns = x.bias.shape[1:] if bias_wanted else (0, 0)
-    db = np.zeros((N, parts if rows == 1 else 1, rows, columns), q.dtype)
-    share(lambda start, stop: backward(dq, dk, dv, db, g, y, *saved, x, start, stop), N * parts)
-    dk, dv, db = dk.sum(axis=1), dv.sum(axis=1), db.sum(axis=1)
-    dq, dk, dv, db = (d.reshape(*lead, *d.shape[1:]) for d in (dq, dk, dv, db))
+def attention_backward(
+    g, y, saved, q, k, v, bias, mask, causal, scale, bias_wanted=True, into=None
+):
+    """dq, dk, dv and dbias (None if not wanted), with all leading axes broadcast.
+
+    into: arrays for dq, dk, dv, which are made otherwise.
+    """
+    highest, norm, x = saved
+    lead, (T, S, D, E) = y.shape[:-2], x.sizes
+    N = math.prod(lead)
+    parts = max(1, min(-(-T // LANES), -(-PARTS // max(N, 1))))
+    dq, dk, dv = into or (like(q, (*lead, T, D)), None, None)
+    if dk is None or parts > 1:
+        dk, dv = like(k, (*lead, S, D), parts), like(v, (*lead, S, E), parts)
+    else:
+        dk, dv = dk[None], dv[None]
+    rows, columns = ((1, 1) + bias.shape)[-2:] if bias_wanted else (0, 0)
+    every = rows > 1 and columns > 1 and S > 0 and mask is None and not causal  # each written once
+    make = np.empty if every else np.zeros
+    db = make((parts if rows == 1 else 1, *lead, rows, columns), y.dtype)
+    out = *matrices(lead, g, y, dq)[:-1], *matrices((parts, *lead), dk, dv)[:-1]
+    out = *out, *matrices((parts, *lead), db), highest, norm
+
+    def work(start, stop):
+        backward(*out, *x, parts, start, stop)
+
+    share(work, N * parts, alone=2 * N * T * S * (D + E) < ALONE)
+    dk, dv, db = (z[0] if len(z) == 1 else z.sum(axis=0) for z in (dk, dv, db))
+    if into and parts > 1:
+        into[1][...], into[2][...] = dk, dv
     return dq, dk, dv, db if bias_wanted else None
 
 
 @jit
-def forward(y, highest, norm, x, start, stop):
+def forward(
+    y, y_starts, y_rows, highest, norm,
+    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, start, stop,
+):  # fmt: skip
     """One task: one block of queries of one head, against all keys.
 
     After each block of keys, top = max score, total = Σ exp(score - top) and
     acc = Σ exp(score - top) v hold for the keys so far. When the maximum rises, what was summed
     up shrinks by exp(old - new).  (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao 2022)
     """
-    T, D = x.q.shape[1:]
-    S, E = x.v.shape[1:]
-    query, acc, tile = lanes(D, y), lanes(E, y), lanes(KEYS, y)
-    top, shrink, total = lanes(1, y), lanes(1, y), lanes(1, y)
+    T, S, D, E = sizes
+    q_row, k_row, v_row, bias_row, mask_row = steps
+    like, one = v, v.dtype.type(1)
+    query, acc, tile = room(D * LANES, like), room(E * LANES, like), room(KEYS * LANES, like)
+    top, total, seen = room(LANES, like), room(LANES, like), room(LANES, np.uint64(0))
+    W, t_blocks = width(like), (T + LANES - 1) // LANES
     for task in range(start, stop):
-        n, t0 = task // blocks(T), task % blocks(T) * LANES
+        n, t0 = task // t_blocks, (t_blocks - 1 - task % t_blocks) * LANES  # longest first
         rows = min(LANES, T - t0)
-        into_lanes(query, x.q[n], t0, rows, x.scale)
-        acc[:] = 0
-        total[:] = 0
-        top[:] = np.finfo(y.dtype).min
-        for s0 in range(0, min(S, t0 + rows) if x.causal else S, KEYS):
-            keys = min(KEYS, S - s0)
-            if not scores(tile, query, x, n, t0, rows, s0, keys):
+        if rows < LANES:
+            fill(query, 0)
+        at = starts[0, n] + t0 * q_row
+        transpose(query, 0, LANES, q, at, q_row, rows, D, scale)
+        fill(total, 0)
+        fill(top, least)  # finite, so that -∞ - top is -∞, not nan
+        first = True
+        s1, end = 0, min(S, t0 + rows) if causal else S
+        while s1 < end:
+            s0, lane = s1, max(s1 - t0, 0) if causal else 0  # the queries before see nothing
+            keys = min(HALF if causal and s0 >= t0 else KEYS, S - s0)
+            s1 += keys
+            at = starts[4, n] + t0 * mask_row + s0 * columns[1]
+            diagonal = causal and s0 + keys - 1 > t0
+            which = visible(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
+            if which == NOTHING:
                 continue
-            shrink[:] = top
-            for s in range(keys):
-                for t in range(LANES):
-                    score = tile[s * LANES + t]
-                    top[t] = score if score > top[t] else top[t]
-            for t in range(LANES):
-                shrink[t] = exp(shrink[t] - top[t])
-                total[t] *= shrink[t]
-            for s in range(keys):
-                for t in range(LANES):
-                    weight = exp(tile[s * LANES + t] - top[t])
-                    tile[s * LANES + t] = weight
-                    total[t] += weight
-            for d in range(E):
-                for t in range(LANES):
-                    acc[d * LANES + t] *= shrink[t]
-            add_product(acc, x.v[n, s0 : s0 + keys].T, tile)
-        for t in range(rows):
-            highest[n, t0 + t] = top[t]
-            norm[n, t0 + t] = 1 / total[t] if total[t] != 0 else 0
-            for d in range(E):
-                y[n, t0 + t, d] = acc[d * LANES + t] * norm[n, t0 + t]
+            with_bias = bias.size > 0
+            if with_bias:
+                at = starts[3, n] + t0 * bias_row + s0 * columns[0]
+                into_tile(tile, bias, at, bias_row, columns[0], rows, keys)
+            # tile[s, t] = scale q_t·k_s + bias_ts
+            at = starts[1, n] + s0 * k_row
+            product(tile, lane, LANES, k, at, k_row, 1, query, lane, LANES, keys, LANES - lane, D,
+                    with_bias)  # fmt: skip
+            if which == SOME:
+                hide(tile, seen, lane, keys)
+            if first and lane > 0:
+                fill(acc, 0)
+                first = False
+            for j in range(lane, LANES, W):
+                before = load(top, j)
+                now = before
+                for i in range(j, j + keys * LANES, LANES):
+                    now = maximum(load(tile, i), now)
+                shrink = exp(before - now)
+                weights = load(total, j) * shrink
+                for i in range(j, j + keys * LANES, LANES):
+                    weight = exp(load(tile, i) - now)
+                    store(tile, i, weight)
+                    weights = weights + weight
+                store(top, j, now)
+                store(total, j, weights)
+                if not first and lowest(shrink) < 1:
+                    for i in range(j, j + E * LANES, LANES):
+                        store(acc, i, load(acc, i) * shrink)
+            # acc[d, t] += Σ_s v[s, d] tile[s, t]
+            at = starts[2, n] + s0 * v_row
+            product(acc, lane, LANES, v, at, 1, v_row, tile, lane, LANES, E, LANES - lane, keys,
+                    not first)  # fmt: skip
+            first = False
+        if first:
+            fill(acc, 0)
+        for j in range(0, LANES, W):
+            weights = load(total, j)
+            weights = above_zero(weights, broadcast(v, 1) / weights, broadcast(v, 0))
+            store(total, j, weights)
+            for i in range(j, j + E * LANES, LANES):
+                store(acc, i, load(acc, i) * weights)
+        copy(highest, n * T + t0, 0, top, 0, 0, 1, rows, one)
+        copy(norm, n * T + t0, 0, total, 0, 0, 1, rows, one)
+        transpose(y, y_starts[0, n] + t0 * y_rows[0], y_rows[0], acc, 0, LANES, E, rows, one)
 
 
 @jit
-def backward(dq, dk, dv, db, g, y, highest, norm, x, start, stop):
+def backward(
+    g, y, dq, given, given_rows, dk, dv, own, own_rows, db, db_starts, db_rows, db_columns,
+    highest, norm,
+    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, parts, start, stop,
+):  # fmt: skip
     """One task: every parts-th block of queries of one head, added up in a dk and dv of its own.
 
     The weights come back as a_ts = exp(score_ts - highest_t) norm_t. The mean of da that the
     softmax takes off needs no second pass: Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t.
+
+    Two kinds of products: with the queries t in the lanes (scores, da, dq), and with the features
+    in the lanes (dk, dv), where q and g are read row by row.
     """
-    T, D = x.q.shape[1:]
-    S, E = x.v.shape[1:]
-    parts = dk.shape[1]
-    query, dquery, grad = lanes(D, y), lanes(D, y), lanes(E, y)
-    a, ds = lanes(KEYS, y), lanes(KEYS, y)
-    top, factor, mean = lanes(1, y), lanes(1, y), lanes(1, y)
+    T, S, D, E = sizes
+    q_row, k_row, v_row, bias_row, mask_row = steps
+    g_row, y_row, dq_row = given_rows
+    like, one, W = v, v.dtype.type(1), width(v)
+    D_wide, E_wide = (D + W - 1) // W * W, (E + W - 1) // W * W
+    query, dquery, grad = room(D * LANES, like), room(D * LANES, like), room(E * LANES, like)
+    query_rows = room(D_wide * LANES, like)
+    grad_rows, y_rows = room(E_wide * LANES, like), room(E_wide * LANES, like)
+    a, ds, seen = room(KEYS * LANES, like), room(KEYS * LANES, like), room(LANES, np.uint64(0))
+    dkeys, dvalues = room(S * D_wide, like), room(S * E_wide, like)
+    top, factor, mean = room(LANES, like), room(LANES, like), room(LANES, like)
+    for rows_of in (query_rows, grad_rows, y_rows):
+        fill(rows_of, 0)  # the columns that fill up the last vector stay 0
     for task in range(start, stop):
         n, part = task // parts, task % parts
+        fill(dkeys, 0)
+        fill(dvalues, 0)
         for t0 in range(part * LANES, T, parts * LANES):
             rows = min(LANES, T - t0)
-            into_lanes(query, x.q[n], t0, rows, x.scale)
-            into_lanes(grad, g[n], t0, rows, 1)
-            dquery[:] = 0
-            top[:] = 0
-            factor[:] = 0
-            mean[:] = 0
+            if rows < LANES:
+                fill(query, 0)
+                fill(grad, 0)
+                fill(top, 0)
+                fill(factor, 0)
+                fill(mean, 0)
+            q0, g0 = starts[0, n] + t0 * q_row, given[0, n] + t0 * g_row
+            y0, dq0 = given[1, n] + t0 * y_row, given[2, n] + t0 * dq_row
+            transpose(query, 0, LANES, q, q0, q_row, rows, D, scale)
+            transpose(grad, 0, LANES, g, g0, g_row, rows, E, one)
+            copy(query_rows, 0, D_wide, q, q0, q_row, rows, D, scale)
+            copy(grad_rows, 0, E_wide, g, g0, g_row, rows, E, one)
+            copy(y_rows, 0, E_wide, y, y0, y_row, rows, E, one)
+            copy(top, 0, 0, highest, n * T + t0, 0, 1, rows, one)
+            copy(factor, 0, 0, norm, n * T + t0, 0, 1, rows, one)
             for t in range(rows):
-                top[t], factor[t] = highest[n, t0 + t], norm[n, t0 + t]
-                for d in range(E):
-                    mean[t] += g[n, t0 + t, d] * y[n, t0 + t, d]
-            for s0 in range(0, min(S, t0 + rows) if x.causal else S, KEYS):
-                keys = min(KEYS, S - s0)
-                if not scores(a, query, x, n, t0, rows, s0, keys):
+                sums = broadcast(v, 0)
+                for i in range(t * E_wide, (t + 1) * E_wide, W):
+                    sums = fma(load(grad_rows, i), load(y_rows, i), sums)
+                mean[t] = lanes_total(sums)
+            first = True
+            s1, end = 0, min(S, t0 + rows) if causal else S
+            while s1 < end:
+                s0, lane = s1, max(s1 - t0, 0) if causal else 0  # the queries before see nothing
+                keys = min(HALF if causal and s0 >= t0 else KEYS, S - s0)
+                s1 += keys
+                at = starts[4, n] + t0 * mask_row + s0 * columns[1]
+                diagonal = causal and s0 + keys - 1 > t0
+                which = visible(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
+                if which == NOTHING:
                     continue
-                ds[: keys * LANES] = 0
-                add_product(ds, x.v[n, s0 : s0 + keys], grad)  # da_ts = v_s · g_t
-                for s in range(keys):
-                    for t in range(LANES):
-                        weight = exp(a[s * LANES + t] - top[t]) * factor[t]
-                        a[s * LANES + t] = weight
-                        ds[s * LANES + t] = weight * (ds[s * LANES + t] - mean[t])
-                add_dots(dv[n, part, s0 : s0 + keys], a, grad)  # dv_s += Σ_t a_ts g_t
-                add_dots(dk[n, part, s0 : s0 + keys], ds, query)  # dk_s += Σ_t dscore_ts scale q_t
-                add_product(dquery, x.k[n, s0 : s0 + keys].T, ds)  # dq_t += Σ_s dscore_ts k_s
+                with_bias = bias.size > 0
+                if with_bias:
+                    at = starts[3, n] + t0 * bias_row + s0 * columns[0]
+                    into_tile(a, bias, at, bias_row, columns[0], rows, keys)
+                # a[s, t] = scale q_t·k_s + bias_ts,   da[s, t] = Σ_e v[s, e] g[t, e]
+                at, at_v, seeing = (
+                    starts[1, n] + s0 * k_row,
+                    starts[2, n] + s0 * v_row,
+                    LANES - lane,
+                )
+                product(a, lane, LANES, k, at, k_row, 1, query, lane, LANES, keys, seeing, D,
+                        with_bias)  # fmt: skip
+                product(ds, lane, LANES, v, at_v, v_row, 1, grad, lane, LANES, keys, seeing, E,
+                        False)  # fmt: skip
+                if which == SOME:
+                    hide(a, seen, lane, keys)
+                for j in range(lane, LANES, W):
+                    tops, factors, means = load(top, j), load(factor, j), load(mean, j)
+                    for i in range(j, j + keys * LANES, LANES):
+                        weight = exp(load(a, i) - tops) * factors
+                        store(a, i, weight)
+                        store(ds, i, weight * (load(ds, i) - means))
+                # dv[s, e] += Σ_t a[s, t] g[t, e],   dk[s, d] += Σ_t ds[s, t] scale q[t, d]
+                product(dvalues, s0 * E_wide, E_wide, a, lane, LANES, 1, grad_rows, lane * E_wide,
+                        E_wide, keys, E_wide, rows - lane, True)  # fmt: skip
+                product(dkeys, s0 * D_wide, D_wide, ds, lane, LANES, 1, query_rows, lane * D_wide,
+                        D_wide, keys, D_wide, rows - lane, True)  # fmt: skip
+                if first and lane > 0:
+                    fill(dquery, 0)
+                    first = False
+                # dq[d, t] += Σ_s k[s, d] ds[s, t]
+                product(dquery, lane, LANES, k, at, 1, k_row, ds, lane, LANES, D, seeing, keys,
+                        not first)  # fmt: skip
+                first = False
                 if db.size:
-                    add_bias_gradient(db[n, part % db.shape[1]], ds, t0, rows, s0, keys)
-            for t in range(rows):
-                for d in range(D):
-                    dq[n, t0 + t, d] = x.scale * dquery[d * LANES + t]
+                    at = db_starts[0, part * starts.shape[1] + n]
+                    at += (t0 + lane) * db_rows[0] + s0 * db_columns[0]
+                    add_bias_gradient(db, at, db_rows[0], db_columns[0], ds, lane, rows, keys)
+            if first:
+                fill(dquery, 0)
+            transpose(dq, dq0, dq_row, dquery, 0, LANES, D, rows, scale)
+        m = part * starts.shape[1] + n
+        copy(dk, own[0, m], own_rows[0], dkeys, 0, D_wide, S, D, one)
+        copy(dv, own[1, m], own_rows[1], dvalues, 0, E_wide, S, E, one)
 
 
-@jit
-def scores(tile, query, x, n, t0, rows, s0, keys):
-    """tile[s, t] = scale q_t·k_s + bias_ts, and -∞ where query t may not see key s.
+@helper
+def into_tile(tile, bias, at, row, column, rows, keys):
+    """tile[s, t] = bias[t, s], with zeros behind the last row."""
+    once()
+    if rows < LANES:
+        fill(tile, 0)
+    if column == 1 and row > 0:
+        transpose(tile, 0, LANES, bias, at, row, rows, keys, tile.dtype.type(1))
+        return
+    for s in range(keys):
+        for t in range(rows):
+            tile[s * LANES + t] = bias[at + t * row + s * column]
 
-    Returns False, with the tile untouched, if no query of the block may see any of the keys.
+
+# ---------------------------------------------------------------- who may see whom
+
+NOTHING, SOME, ALL = 0, 1, 2
+NONE, FULL = np.uint64(0), np.uint64(2**64 - 1)
+
+
+@helper
+def visible(seen, mask, at, row, column, rows, keys, diagonal, first):
+    """NOTHING, SOME or ALL of a block may be seen; bit s of seen[t]: query t may see key s.
+
+    first: the number of keys that come before the block's first query, counted from the block's
+    first key; on the diagonal query t sees so many and t + 1 more.
     """
-    bias, mask = x.bias[x.bias_of[n]], x.mask[x.mask_of[n]]
-    if mask.size and not any_true(mask, t0, rows, s0, keys):
-        return False
-    tile[: keys * LANES] = 0
-    add_product(tile, x.k[n, s0 : s0 + keys], query)
-    if bias.size:
-        for t in range(rows):
-            for s in range(keys):
-                tile[s * LANES + t] += bias[row(bias, t0 + t), column(bias, s0 + s)]
-    if mask.size:
-        for t in range(rows):
-            for s in range(keys):
-                if not mask[row(mask, t0 + t), column(mask, s0 + s)]:
-                    tile[s * LANES + t] = -np.inf
-    if x.causal and s0 + keys - 1 > t0:
-        for s in range(keys):
-            for t in range(LANES):
-                if s0 + s > t0 + t:
-                    tile[s * LANES + t] = -np.inf
-    return True
-
-
-@jit
-def any_true(mask, t0, rows, s0, keys):
-    """Whether any query of the block may see any key of the block."""
-    for t in range(rows if mask.shape[0] > 1 else 1):
-        for s in range(keys if mask.shape[1] > 1 else 1):
-            if mask[row(mask, t0 + t), column(mask, s0 + s)]:
-                return True
-    return False
-
-
-@jit
-def add_bias_gradient(db, ds, t0, rows, s0, keys):
-    """dbias_ts += dscore_ts; the gradients of all that one number of the bias stands for add up."""
+    once()
+    if mask.size == 0 and not diagonal:
+        return ALL
+    present = FULL >> np.uint64(64 - keys)
+    some, every, own = NONE, present, present
+    seen[:] = FULL
     for t in range(rows):
+        if mask.size and (t == 0 or row > 0):  # else the same for all queries, as with padding
+            if column == 1 and keys == KEYS:
+                own = bits(mask, at + t * row)
+            else:
+                own = NONE
+                for s in range(keys):
+                    if mask[at + t * row + s * column]:
+                        own |= np.uint64(1) << np.uint64(s)
+        word = own
+        if diagonal:
+            past = first + t + 1
+            word &= FULL >> np.uint64(64 - min(past, 64)) if past > 0 else NONE
+        seen[t] = word
+        some |= word
+        every &= word
+    return NOTHING if some == NONE else ALL if every == present else SOME
+
+
+@helper
+def hide(tile, seen, lane, keys):
+    """tile[s, t] = -∞ where query t may not see key s."""
+    once()
+    hidden = broadcast(tile, -np.inf)
+    for s in range(keys):
+        for j in range(lane, LANES, width(tile)):
+            i = s * LANES + j
+            store(tile, i, select(seen, j, s, load(tile, i), hidden))
+
+
+@helper
+def add_bias_gradient(db, at, row, column, ds, lane, rows, keys):
+    """dbias_ts += dscore_ts; the gradients of all that one number of the bias stands for add up."""
+    once()
+    if row > 0 and column > 0:  # a number of its own for each t and s
+        transpose(db, at, row, ds, lane, LANES, keys, rows - lane, ds.dtype.type(1))
+        return
+    for t in range(rows - lane):
         for s in range(keys):
-            db[row(db, t0 + t), column(db, s0 + s)] += ds[s * LANES + t]
-
-
-@jit
-def row(x, t):
-    """Row t of a mask or bias; a single row stands for all."""
-    return t if x.shape[0] > 1 else 0
-
-
-@jit
-def column(x, s):
-    """Column s of a mask or bias; a single column stands for all."""
-    return s if x.shape[1] > 1 else 0
+            db[at + t * row + s * column] += ds[s * LANES + lane + t]
 
 
 # ---------------------------------------------------------------- 3. shapes
@@ -314,7 +479,10 @@ def column(x, s):
 
 def leading_axes(q, k, v):
     """All axes but the last two, broadcast against each other."""
-    return np.broadcast_shapes(*[x.shape[:-2] for x in (q, k, v)])
+    axes = q.shape[:-2]
+    if axes == k.shape[:-2] == v.shape[:-2]:
+        return axes
+    return np.broadcast_shapes(axes, k.shape[:-2], v.shape[:-2])
 
 
 def flat(x, lead):
@@ -323,19 +491,81 @@ def flat(x, lead):
     return np.require(x.reshape(math.prod(lead), *x.shape[-2:]), None, ["C", "W"])
 
 
+ABSENT = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool)}
+
+
 def inputs(lead, q, k, v, bias, mask, causal, scale):
     """The `Inputs` of the fast version."""
-    bias, bias_of = unexpanded(bias, lead, q.dtype)
-    mask, mask_of = unexpanded(mask, lead, bool)
-    q, k, v = (flat(x, lead) for x in (q, k, v))
-    return Inputs(q, k, v, bias, mask, bias_of, mask_of, bool(causal), q.dtype.type(scale))
+    sizes = (q.shape[-2], *k.shape[-2:], v.shape[-1])
+    bias = ABSENT[q.dtype] if bias is None else bias
+    mask = ABSENT[np.dtype(bool)] if mask is None else mask
+    *memory, starts, rows, columns = matrices(lead, q, k, v, bias, mask.view(np.uint8))
+    number = q.dtype.type
+    return Inputs(*memory, starts, rows, columns[3:], sizes, bool(causal), number(scale),
+                  number(LOWEST[number]))  # fmt: skip
 
 
-def unexpanded(x, lead, dtype):
-    """A bias or mask as [n, rows, columns] without repetitions, and its n for each of the N."""
-    if x is None:
-        x = np.empty((0, 0), dtype)
-    x = x.reshape((1,) * (2 - x.ndim) + x.shape)
-    own = x.shape[:-2]
-    number = np.broadcast_to(np.arange(math.prod(own)).reshape(own), lead)
-    return flat(x, own), np.require(number.reshape(-1), np.int64, ["C", "W"])
+LOWEST = {d: np.finfo(d).min for d in (np.float32, np.float64)}
+
+
+def matrices(lead, *xs):
+    """The memory of each x [..., rows, columns], where matrices start, steps of rows and columns.
+
+    The first three must have rows in one piece. Where that is not so, or the steps through memory
+    are not regular, x is copied. Steps are 0 along axes that are broadcast.
+    """
+    plan = _plan(lead, tuple([(x.shape, x.strides, x.itemsize, x.flags.writeable) for x in xs]))
+    memory = []
+    for x, (extent, copied) in zip(xs, plan[0], strict=True):
+        x = np.require(x, None, ["C", "W"]) if copied else x
+        memory.append(x.reshape(-1) if x.flags.c_contiguous else _behind(x, extent))
+    return *memory, *plan[1:]
+
+
+@lru_cache(256)
+def _plan(lead, layouts):
+    """What `matrices` does for these shapes and strides."""
+    todo, all_steps = [], []
+    for i, (shape, strides, size, writeable) in enumerate(layouts):
+        together = i > 2 or len(shape) < 2 or strides[-1] == size or shape[-1] <= 1
+        # read-only arrays are another type for Numba: it would compile all kernels once more
+        fits = together and writeable and all(s >= 0 and s % size == 0 for s in strides)
+        if not fits:
+            strides = np.empty(shape, f"V{size}").strides
+        steps = [s // size if n > 1 else 0 for s, n in zip(strides, shape, strict=True)]
+        last = sum([(n - 1) * s for n, s in zip(shape, steps, strict=True)])
+        todo.append((0 if 0 in shape else last + 1, not fits))
+        all_steps.append((0,) * (len(lead) + 2 - len(shape)) + tuple(steps))
+    starts = []
+    for steps in all_steps:
+        at = np.zeros(1, np.int64)
+        for n, step in zip(lead, steps[:-2], strict=True):
+            at = (at[:, None] + np.arange(n) * step).reshape(-1)
+        starts.append(at)
+    return todo, np.stack(starts), *(tuple([s[i] for s in all_steps]) for i in (-2, -1))
+
+
+def _behind(x, extent):
+    """The memory of an array with gaps, from its first number to its last, as one row."""
+    whole = x.base
+    if type(whole) is np.ndarray and whole.flags.c_contiguous and whole.dtype == x.dtype:
+        start = (_address(x) - _address(whole)) // x.itemsize
+        return whole.reshape(-1)[start : start + extent]
+    return as_strided(x, (extent,), (x.itemsize,))
+
+
+def _address(x):
+    return x.__array_interface__["data"][0]
+
+
+def like(x, shape, parts=None):
+    """Room for the result, with the heads inside of the tokens in memory if x has them so.
+
+    A projection gives [B, T, H·D], of which x [B, H, T, D] is a view; the next projection wants
+    to see the result in that form again.
+    """
+    first = () if parts is None else (parts,)
+    if x.ndim >= 3 and len(shape) >= 3 and x.shape[-3] > 1 and x.strides[-3] < x.strides[-2]:
+        *lead, heads, rows, columns = shape
+        return np.empty((*first, *lead, rows, heads, columns), x.dtype).swapaxes(-3, -2)
+    return np.empty((*first, *shape), x.dtype)

@@ -23,6 +23,7 @@ class _Convolution(Module):
         groups=1,
         bias=True,
         rng=None,
+        impl="auto",
     ):
         if in_channels % groups or out_channels % groups:
             raise ValueError(
@@ -33,13 +34,14 @@ class _Convolution(Module):
         kernel = (kernel_size,) * self.n_axes if np.isscalar(kernel_size) else tuple(kernel_size)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.impl = impl  # "sums", "matmul", "kernel" or "auto", see F.conv1d
         shape = (out_channels, in_channels // groups, *kernel)
         bound = 1 / np.sqrt(np.prod(shape[1:]))
         self.weight = uniform(shape, bound, rng)
         self.bias = uniform((out_channels,), bound, rng) if bias else None
 
     def forward(self, x):
-        options = self.stride, self.padding, self.dilation, self.groups
+        options = self.stride, self.padding, self.dilation, self.groups, self.impl
         return type(self).convolve(x, self.weight, self.bias, *options)
 
     def extra_repr(self):
@@ -61,11 +63,13 @@ class Conv2d(_Convolution):
 class _Pool(Module):
     pool = None
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size, stride=None, padding=0, impl="auto"):
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.impl = impl
 
     def forward(self, x):
-        return type(self).pool(x, self.kernel_size, self.stride, self.padding)
+        options = self.kernel_size, self.stride, self.padding
+        return type(self).pool(x, *options, impl=self.impl)
 
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}"

@@ -1,11 +1,13 @@
 """Sliding windows and their reverse: the two operations that convolution and pooling are made of.
 
-`unfold` and `fold` are each other's derivative rule, as indexing and scattering are.
+`unfold` and `fold` are each other's derivative rule, as indexing and scattering are. Convolution
+is one product of all windows with the weights (`convolution_by_windows`), or a compiled kernel.
 """
 
 import numpy as np
 
 from tinyattn.autograd import primitive
+from tinyattn.ops.rowwise import in_place_of
 
 
 @primitive
@@ -45,3 +47,52 @@ fold.defvjp(
         g, x.shape[2 + len(lengths) :], stride, dilation
     ),
 )
+
+
+# ---------------------------------------------------------------- convolution
+
+
+def convolution_by_windows(x, w, bias, stride, before, after, dilation, groups, x_wanted=True):
+    """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - before), in array algebra.
+
+    x [B, C, *lengths], w [O, C / groups, *kernel], bias [O] or None. All options but groups have
+    one number for each of the lengths; before, after: zeros put in front of and behind x.
+    """
+    n = w.ndim - 2
+    if any(before) or any(after):
+        x = np.pad(x, [(0, 0), (0, 0), *zip(before, after, strict=True)])
+    windows = unfold(x, w.shape[2:], stride, dilation)  # [B, C, *positions, *kernel]
+    inner = [1, *range(2 + n, 2 + 2 * n)]
+    c_in, c_out = w.shape[1], w.shape[0] // groups
+    outputs = []
+    for i in range(groups):
+        part = windows[:, i * c_in : (i + 1) * c_in] if groups > 1 else windows
+        own = w[i * c_out : (i + 1) * c_out] if groups > 1 else w
+        outputs.append(np.tensordot(part, own, (inner, [1, *range(2, 2 + n)])))
+    y = np.concatenate(outputs, axis=-1) if groups > 1 else outputs[0]  # [B, *positions, O]
+    return np.moveaxis(y if bias is None else y + bias, -1, 1)
+
+
+@in_place_of(convolution_by_windows)
+def convolution(x, w, bias, stride, before, after, dilation, groups, x_wanted):
+    """The same by a compiled kernel. x_wanted: whether x wants a gradient (a picture does not)."""
+    from tinyattn.kernels import conv as kernel
+
+    n = kernel.shape_of(*_two_axes(x, w, stride, before, after, dilation), groups)
+    y = kernel.convolution(x, w, bias, n)
+    return y.reshape(*y.shape[:2], *y.shape[4 - (x.ndim - 2) :]), n
+
+
+@convolution.defvjp
+def _convolution_rule(g, y, n, x, w, bias, stride, before, after, dilation, groups, x_wanted):
+    from tinyattn.kernels import conv as kernel
+
+    dx, dw, db = kernel.convolution_backward(g, x.reshape(n.B, n.C, n.H, n.W), w, n, x_wanted)
+    return [None if dx is None else dx.reshape(x.shape), dw.reshape(w.shape), db]
+
+
+def _two_axes(x, w, stride, before, after, dilation):
+    """One axis as two, of which the first has length 1."""
+    if x.ndim == 4:
+        return x, w, stride, dilation, before, after
+    return (x[:, :, None], w[:, :, None], (1, *stride), (1, *dilation), (0, *before), (0, *after))

@@ -8,6 +8,7 @@ import numpy as np
 
 from tinyattn.autograd import implements, primitive
 from tinyattn.ops.elementwise import plain
+from tinyattn.ops.fused import ENOUGH, have_numba
 
 
 @primitive
@@ -71,6 +72,12 @@ def _add_rows(y, ids, rows):
     ids, rows = np.where(ids < 0, ids + len(y), ids), rows.reshape(-1, n_features)  # rows [E, F]
     if n_features == 1:
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
+        return
+    floats = y.dtype == rows.dtype and y.dtype in (np.float32, np.float64)
+    if rows.size >= ENOUGH and floats and have_numba():
+        from tinyattn.kernels import rowwise as kernel
+
+        kernel.add_rows(y.reshape(-1), ids, np.ascontiguousarray(rows).reshape(-1), n_features)
         return
     order = np.argsort(ids, kind="stable")
     ids = ids[order]

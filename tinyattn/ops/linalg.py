@@ -7,6 +7,7 @@ import numpy as np
 
 from tinyattn.autograd import Tensor, implements, primitive
 from tinyattn.ops.elementwise import multiply, plain
+from tinyattn.ops.matmul import dot as dot_of
 from tinyattn.ops.reduce import max as reduce_max
 from tinyattn.ops.reduce import sum as reduce_sum
 from tinyattn.ops.shape import diagonal
@@ -24,13 +25,13 @@ def matmul(a, b):
     A vector on the left is a row, on the right a column; its axis is gone from the result.
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.ndim == b.ndim == 2:
-        return a.dot(b)  # the same product; np.matmul takes twice as long to start
+        return dot_of(a, b)  # the same product; np.matmul takes twice as long to start
     return np.matmul(a, b)
 
 
 def _matmul_left(g, y, a, b):
     if a.ndim == b.ndim == 2:
-        return g.dot(b.T)
+        return dot_of(g, b.T) if type(g) is np.ndarray else g.dot(b.T)
     if b.ndim == 1:  # y = A b: [..., i] from [..., i, k] and [k]
         return np.expand_dims(g, -1) * b if a.ndim > 1 else g * b
     if a.ndim == 1:  # y = a B: [..., j] from [k] and [..., k, j]
@@ -40,7 +41,7 @@ def _matmul_left(g, y, a, b):
 
 def _matmul_right(g, y, a, b):
     if a.ndim == b.ndim == 2:
-        return a.T.dot(g)
+        return dot_of(a.T, g) if type(g) is np.ndarray else a.T.dot(g)
     if a.ndim == 1:
         return np.expand_dims(a, -1) * np.expand_dims(g, -2) if b.ndim > 1 else g * a
     if b.ndim == 1:

@@ -1,0 +1,83 @@
+"""Run all benchmarks, each in a process of its own, and keep what they print.
+
+    python -m tests.benchmarks            all, into tests/benchmarks/RESULTS.md
+    python -m tests.benchmarks gpt knn    these only; the other parts of RESULTS.md stay
+
+Every script of this folder that has a `main` is one part, with the first line of its docstring as
+the heading.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "RESULTS.md"
+HELPERS = {"__init__", "__main__", "measure", "closures"}
+HEAD = """# Measured
+
+How many times as fast as its peer each piece of work is, as `python -m tests.benchmarks` printed
+it: the ratio of the times of the same round, as the median over the rounds with its quartiles.
+Above 1 tinyattn is faster. Rows that fall short of their goal say so.
+"""
+
+
+def scripts():
+    """{name: first line of its docstring}"""
+    found = {}
+    for path in sorted(HERE.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        main = any(isinstance(n, ast.FunctionDef) and n.name == "main" for n in tree.body)
+        if path.stem not in HELPERS and main:
+            found[path.stem] = (ast.get_docstring(tree) or path.stem).splitlines()[0].rstrip(".")
+    return found
+
+
+def parts():
+    """{name: text} of the parts that RESULTS.md has now."""
+    text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    pieces = re.split(r"^<!-- (\w+) -->\n", text, flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+def run(name):
+    """What a script prints, or how it ended."""
+    print(f"\n{name}", flush=True)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0
+    lines, folder = [], HERE.parents[1]
+    command = [sys.executable, "-W", "ignore", "-m", f"tests.benchmarks.{name}"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
+    )
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        lines.append(line)
+    if process.wait():
+        lines.append(f"\nThe script ended with error {process.returncode}.\n")
+    if hasattr(os, "getloadavg"):
+        lines.append(f"\nOther programs that wanted a processor at the start: {load:.1f}.\n")
+    return "".join(lines)
+
+
+def main(names):
+    known = scripts()
+    unknown = [n for n in names if n not in known]
+    if unknown:
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
+    found = parts()
+    for name in names or known:
+        start = time.perf_counter()
+        text = run(name)
+        print(f"{time.perf_counter() - start:.0f} s")
+        found[name] = f"\n## {known[name]}\n\n{text.strip()}\n\n"
+        ordered = [f"<!-- {n} -->\n{found[n]}" for n in sorted(found) if n in known]
+        RESULTS.write_text(f"{HEAD}\n{''.join(ordered).rstrip()}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,123 @@
+"""The k nearest neighbours against scipy, scikit-learn, faiss and PyTorch.
+
+    python -m tests.benchmarks.knn [rounds]
+
+Float32, two threads on both sides, every point a query; building the tree or index counts. The
+answers are compared in float64 before. faiss takes part if it is installed. PyTorch (cdist and
+topk) has no part where it would have to store 100,000² distances, nor scipy's tree where it would
+be slower than trying all pairs.
+"""
+
+import sys
+
+from tests.benchmarks.measure import HEADER, interleave, row, use_threads, versions
+
+use_threads(2)
+
+import numpy as np  # noqa: E402
+import scipy  # noqa: E402
+import sklearn  # noqa: E402
+import torch  # noqa: E402
+from scipy.spatial import cKDTree  # noqa: E402
+from sklearn.neighbors import NearestNeighbors  # noqa: E402
+
+from tinyattn.graph import knn  # noqa: E402
+
+try:
+    import faiss
+
+    faiss.omp_set_num_threads(2)
+except ImportError:
+    faiss = None
+torch.set_num_threads(2)
+
+WORK = [  # N, D, goal
+    (1_000, 2, 4), (1_000, 3, 4), (1_000, 4, 4), (1_000, 8, 4), (1_000, 16, 3), (1_000, 64, 1.7),
+    (10_000, 2, 4), (10_000, 3, 4), (10_000, 4, 4), (10_000, 8, 4), (10_000, 16, 3),
+    (10_000, 64, 1.7),
+    (100_000, 2, 4), (100_000, 3, 4), (100_000, 4, 4), (100_000, 8, 4), (100_000, 16, 3),
+    (100_000, 64, 1.7),
+]  # fmt: skip
+
+
+def with_faiss(x, k):
+    index = faiss.IndexFlatL2(x.shape[1])
+    index.add(x)
+    return index.search(x, k)[1]
+
+
+def with_torch(x, k):
+    t = torch.from_numpy(x)
+    return torch.cdist(t, t).topk(k, largest=False)[1].numpy()
+
+
+def programs(x, k):
+    """{who: function}, which returns the neighbours [N, k]."""
+    N, D = x.shape
+    found = {
+        "tinyattn": lambda: knn(x, k)[0],
+        "scikit-learn": lambda: (
+            NearestNeighbors(n_neighbors=k, n_jobs=2).fit(x).kneighbors(x, return_distance=False)
+        ),
+    }
+    if D <= 8 or (N <= 1_000 and D <= 16):
+        found["scipy"] = lambda: cKDTree(x).query(x, k=k, workers=2)[1]
+    if N <= 10_000:
+        found["torch"] = lambda: with_torch(x, k)
+    if faiss is not None and (N <= 10_000 or D >= 8):
+        found["faiss"] = lambda: with_faiss(x, k)
+    return found
+
+
+def check(x, index, k):
+    """The distances of some points are the smallest in float64, up to rounding."""
+    x = x.astype(np.float64)
+    for i in range(0, len(x), max(1, len(x) // 50)):
+        d2 = np.sum((x[i] - x) ** 2, axis=1)
+        np.testing.assert_allclose(d2[index[i]], np.sort(d2)[:k], rtol=1e-5, atol=1e-10)
+
+
+def clouds(D, k):
+    """1024 clouds of 30 to 128 points; PyTorch gets them padded to 128, and hides the padding."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(30, 129, 1024)
+    batch = np.repeat(np.arange(1024), sizes)
+    x = rng.standard_normal((len(batch), D)).astype(np.float32)
+    mask = np.arange(128) < sizes[:, None]
+    padded = np.zeros((1024, 128, D), np.float32)
+    padded[mask] = x
+    padded, hidden = torch.from_numpy(padded), torch.from_numpy(~mask)
+
+    def pytorch():
+        square = (padded * padded).sum(-1)
+        products = torch.bmm(padded, padded.transpose(1, 2))
+        d2 = square[:, :, None] + square[:, None] - 2 * products
+        d2.masked_fill_(hidden[:, None], float("inf"))
+        return d2.topk(k, largest=False)[1]
+
+    start = np.cumsum(sizes) - sizes
+    ours, theirs = knn(x, k, batch)[0], pytorch().numpy()[mask] + start[batch][:, None]
+    assert np.mean(ours == theirs) > 0.999  # PyTorch's product form is not exact
+    return {"tinyattn": lambda: knn(x, k, batch), "torch": pytorch}
+
+
+def main(rounds=None):
+    names = [np, scipy, sklearn, torch] + ([faiss] if faiss is not None else [])
+    print(f"float32, two threads; {versions(*names)}\n")
+    print(HEADER)
+    for N, D, goal in WORK:
+        x = np.random.default_rng(0).standard_normal((N, D)).astype(np.float32)
+        for k in (8, 16, 40) if N < 100_000 or D <= 8 else (16,):
+            every = programs(x, k)
+            check(x, every["tinyattn"](), k)
+            n = rounds or (9 if N == 1_000 else 5 if N * D < 500_000 else 2)
+            times = interleave(every, n, 1 if N < 100_000 else 0, 0.01 if N == 1_000 else 0.0)
+            print(row(f"N = {N:,}, D = {D}, k = {k}", times, goal=goal), flush=True)
+    for D in (3, 64):
+        for k in (8, 16):
+            times = interleave(clouds(D, k), rounds or 7, 1)
+            print(row(f"1024 clouds of 30-128, D = {D}, k = {k}", times, goal=4), flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

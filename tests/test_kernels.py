@@ -1,0 +1,266 @@
+"""The building blocks of the kernels: vectors, tiles, matrix product; each against its meaning."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+numba = pytest.importorskip("numba")
+
+from tinyattn.kernels import jit, memory, simd, threads, tiles  # noqa: E402
+from tinyattn.kernels import matmul as kernel  # noqa: E402
+from tinyattn.kernels.simd import (  # noqa: E402
+    above_zero,
+    bits,
+    broadcast,
+    exp,
+    fma,
+    highest,
+    load,
+    load_until,
+    lowest,
+    maximum,
+    select,
+    sqrt,
+    store,
+    store_until,
+    total,
+    width,
+)  # fmt: skip
+from tinyattn.ops import matmul as ops  # noqa: E402
+
+DTYPES = [np.float32, np.float64]
+PRECISION = {np.float32: 1e-6, np.float64: 1e-14}
+both_dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=["float32", "float64"])
+
+
+def normal(*shape, dtype=np.float64, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+# ---------------------------------------------------------------- vectors
+
+
+@jit
+def arithmetic(out, x, words):
+    W = width(x)
+    a, b = load(x, 0), load(x, 1)
+    store(out, 0, fma(a, b, broadcast(x, 2)))
+    store(out, W, a + b)
+    store(out, 2 * W, a - b * out.dtype.type(3))
+    store(out, 3 * W, a / b)
+    store(out, 4 * W, maximum(a, b))
+    store(out, 5 * W, sqrt(a * a))
+    store(out, 6 * W, above_zero(a, b, a))
+    store(out, 7 * W, select(words, 0, 5, a, b))
+    store(out, 8 * W, load_until(x, 0, W // 2, -1))
+    store(out, 9 * W, a)
+    store_until(out, 9 * W, 9 * W + 1, b)
+    return total(a), highest(a), lowest(a), W
+
+
+@both_dtypes
+def test_arithmetic(dtype):
+    x, words = normal(64, dtype=dtype), np.arange(64, dtype=np.uint64) * 13
+    out = np.zeros(200, dtype)
+    *folded, W = arithmetic(out, x, words)
+    a, b = x[:W], x[1 : W + 1]
+    bit = (words[:W] >> np.uint64(5)) & np.uint64(1) == 1
+    half = np.arange(W) < W // 2
+    expected = [a * b + 2, a + b, a - 3 * b, a / b, np.maximum(a, b), abs(a), np.where(a > 0, b, a),
+                np.where(bit, a, b), np.where(half, a, -1), [b[0], *a[1:]]]  # fmt: skip
+    for i, e in enumerate(expected):
+        np.testing.assert_allclose(out[i * W : (i + 1) * W], e, rtol=PRECISION[dtype], atol=1e-7)
+    np.testing.assert_allclose(folded, [a.sum(), a.max(), a.min()], rtol=1e-5)
+
+
+@jit
+def exp_of(y, x):
+    for i in range(0, len(x), width(x)):
+        store(y, i, exp(load(x, i)))
+
+
+@pytest.mark.parametrize(("dtype", "low", "high", "error"),
+                         [(np.float32, -87, 88, 2e-7), (np.float64, -708, 709, 4e-16)])  # fmt: skip
+def test_exp(dtype, low, high, error):
+    x = np.linspace(low, high, 4096).astype(dtype)
+    y = np.empty_like(x)
+    exp_of(y, x)
+    np.testing.assert_allclose(y, np.exp(x.astype(np.float64)), rtol=error)
+    x[:4] = 0, -np.inf, np.nan, low - 10
+    exp_of(y, x)
+    assert y[0] == 1
+    assert np.isnan(y[2])
+    assert y[1] == y[3] == 0
+
+
+def test_bits():
+    x = (normal(100) > 0).view(np.uint8)
+    word = jit(lambda x: bits(x, 7))(x)
+    assert [word >> i & 1 for i in range(64)] == x[7:71].tolist()
+
+
+# ---------------------------------------------------------------- tiles
+
+
+@jit
+def run_product(c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add):
+    tiles.product(c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add)
+
+
+@jit
+def run_moves(turned, copied, x, rows, columns, factor):
+    tiles.transpose(turned, 3, rows + 2, x, 0, columns, rows, columns, factor)
+    tiles.copy(copied, 1, columns + 1, x, 0, columns, rows, columns, factor)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(DTYPES), st.integers(0, 20), st.integers(0, 9), st.integers(0, 20),
+       st.booleans(), st.booleans())  # fmt: skip
+def test_product(dtype, rows, vectors, n, turned, add):
+    columns = vectors * (simd.BYTES // np.dtype(dtype).itemsize)
+    a, b, c = (normal(*s, dtype=dtype) for s in ((rows, n), (n, columns), (rows, columns + 3)))
+    memory, steps = (a.T.copy(), (1, rows)) if turned else (a, (n, 1))
+    found = c.copy()
+    run_product(found.reshape(-1), 0, columns + 3, memory.reshape(-1), 0, *steps, b.reshape(-1), 0,
+                columns, rows, columns, n, add)  # fmt: skip
+    c[:, :columns] = (c[:, :columns] if add else 0) + a @ b
+    np.testing.assert_allclose(found, c, rtol=0, atol=40 * PRECISION[dtype])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(DTYPES), st.integers(0, 40), st.integers(0, 40))
+def test_transpose_and_copy(dtype, rows, columns):
+    x = normal(rows, columns, dtype=dtype)
+    turned = np.zeros(columns * (rows + 2) + 3, dtype)
+    copied = np.zeros(rows * (columns + 1) + 1, dtype)
+    run_moves(turned, copied, x.reshape(-1), rows, columns, dtype(2))
+    np.testing.assert_array_equal(turned[3:].reshape(columns, rows + 2)[:, :rows], 2 * x.T)
+    np.testing.assert_array_equal(copied[1:].reshape(rows, columns + 1)[:, :columns], 2 * x)
+    assert not turned[3:].reshape(columns, rows + 2)[:, rows:].any()
+
+
+# ---------------------------------------------------------------- matrix product
+
+sizes = st.sampled_from([0, 1, 2, 3, 5, 15, 16, 17, 63, 64, 65, 100, 257])
+
+
+@settings(max_examples=80, deadline=None)
+@given(sizes, sizes, sizes, st.sampled_from(DTYPES), st.booleans(), st.booleans(), st.booleans())
+def test_matmul_is_the_sum(M, N, K, dtype, a_turned, b_turned, with_bias):
+    a, b, bias = normal(M, K, dtype=dtype), normal(K, N, dtype=dtype), normal(N, dtype=dtype)
+    expected = kernel.sums(a, b) + (bias if with_bias else 0)
+    a = np.asfortranarray(a) if a_turned else a
+    b = np.asfortranarray(b) if b_turned else b
+    found = kernel.matmul(a, b, bias if with_bias else None)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=0, atol=300 * PRECISION[dtype])
+
+
+def test_matmul_of_odd_arrays():
+    a, b = normal(40, 30)[::2, ::3], normal(20, 10)[::-2].copy()
+    b.flags.writeable = False
+    np.testing.assert_allclose(kernel.matmul(a, b), a @ b, rtol=0, atol=1e-13)
+
+
+def test_matmul_gives_the_same_bits_on_any_number_of_threads():
+    a, b = normal(400, 300, dtype=np.float32), normal(300, 200, dtype=np.float32)
+    found, before = [], threads.set_threads(1)
+    for n in (1, 2, 3):
+        threads.set_threads(n)
+        found.append(kernel.matmul(a.T.copy().T, b).tobytes())
+    threads.set_threads(before)
+    assert len(set(found)) == 1
+
+
+def test_large_products_take_the_kernel(monkeypatch):
+    calls, run = [], kernel.matmul
+    monkeypatch.setattr(kernel, "matmul", lambda *a: calls.append(1) or run(*a))
+    for n, expected in ((60, 0), (64, 1)):
+        a = normal(n, n, dtype=np.float32)
+        np.testing.assert_allclose(ops.dot(a, a), a @ a, rtol=0, atol=1e-4)
+        assert len(calls) == expected
+    ops.dot(normal(64, 64).astype(np.float16), normal(64, 64).astype(np.float16))
+    assert len(calls) == 1
+
+
+# ---------------------------------------------------------------- memory
+
+
+@pytest.mark.skipif(not memory.keep(), reason="not with this C library")
+def test_freed_memory_is_used_again():
+    import resource
+
+    def page_faults():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(20):
+            np.ones(2**20, np.float32)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    page_faults()
+    assert page_faults() < 2000  # 20 arrays of 1024 pages
+
+
+# ---------------------------------------------------------------- other processors
+
+PROGRAM = """
+import numpy as np
+from tinyattn.functional.attention import scaled_dot_product_attention
+from tinyattn.autograd import Tensor
+from tinyattn.kernels import simd
+print(simd.BYTES)
+arrays = np.random.default_rng(0).standard_normal((3, 2, 70, 6)).astype(np.float32)
+found = []
+for impl in ("kernel", "matmul"):
+    inputs = [Tensor(x, requires_grad=True) for x in arrays]
+    y = scaled_dot_product_attention(*inputs, causal=True, impl=impl)
+    (y * y).sum().backward()
+    found.append([y.data, *[x.grad for x in inputs]])
+print(all(np.allclose(a, b, rtol=0, atol=2e-5) for a, b in zip(*found)))
+"""
+
+
+@pytest.mark.skipif(simd.BYTES < 64, reason="needs a processor with AVX-512")
+@pytest.mark.parametrize(("missing", "width"), [("avx512f", "32"), ("avx512f,-avx2,-fma", "16")])
+def test_narrower_vectors(missing, width, tmp_path):
+    features = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2]
+    names = {"avx512f": ["avx512"], "avx512f,-avx2,-fma": ["avx512", "avx2", "fma"]}[missing]
+    features = [f for f in features.split(",") if not f.lstrip("+-").startswith(tuple(names))]
+    environment = {**os.environ, "NUMBA_CPU_FEATURES": ",".join(features)}
+    environment |= {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, text=True,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.stdout.split() == [width, "True"], done.stderr
+
+
+# ---------------------------------------------------------------- without Numba
+
+MEANING = """
+import sys
+sys.modules["numba"] = None
+import numpy as np
+from tinyattn.kernels import attention, matmul, rowwise
+rng = np.random.default_rng(0)
+q, k, v, g = rng.standard_normal((4, 1, 2, 66, 3))
+mask, bias = rng.random((66, 66)) < 0.7, rng.standard_normal((2, 66, 66))
+rest = bias, mask, True, 0.5
+y, saved = attention.attention(q, k, v, *rest)
+z, a = attention.attention_sums(q, k, v, *rest)
+found = y, *attention.attention_backward(g, y, saved, q, k, v, *rest)
+expected = z, *attention.attention_sums_backward(g, z, a, q, k, v, *rest)
+print(all(np.allclose(f, e, rtol=0, atol=1e-12) for f, e in zip(found, expected)))
+a = rng.standard_normal((66, 17))
+print(np.allclose(matmul.matmul(a.T, a), a.T @ a, rtol=0, atol=1e-12))
+print(np.allclose(rowwise.softmax(a, False).sum(axis=1), 1))
+"""
+
+
+def test_instructions_mean_what_they_say():
+    """Without Numba the same kernels run as Python, on what each instruction means in NumPy."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", MEANING], text=True,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.stdout.split() == ["True"] * 3, done.stderr

@@ -1,0 +1,366 @@
+"""The k nearest neighbours of every point of a cloud, exact, for many clouds at once.
+
+    d²_ij = Σ_d (x_id - x_jd)²,     the k smallest of row i in ascending order, ties by index j
+
+Two versions, with the same arguments and the same results to the last bit:
+
+1. `knn_sums`: these sums as loops, and a list of the k best so far.
+2. `knn`: the points of a cloud are sorted into boxes of at most LEAF neighbours, the leaves of a
+   k-d tree; the points of one leaf ask together, and leaves that are too far away are skipped.
+   With many features boxes rule out nothing: then a matrix product finds the candidates.
+
+Both take x [N, D] whose rows are ordered by cloud, where cloud c is rows offsets[c] to
+offsets[c + 1], and return the rows of the neighbours [N, k] and d² [N, k]. A point is its own
+neighbour. All numbers must be finite, and each cloud has k points or more, or none.
+
+d² is summed up in the order of the features, and never as a·b + c in one step: so every version
+rounds alike, and ties are the same ties: `exact` in place of `jit` says so to the compiler.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.kernels.knn_product import by_product
+from tinyattn.kernels.nearest import (
+    cut,
+    exact,
+    keep,
+    lowest_bit,
+    not_above,
+    sort,
+    spare_of,
+)
+from tinyattn.kernels.simd import broadcast, load, maximum, room, width
+from tinyattn.kernels.threads import share
+
+# ---------------------------------------------------------------- 1. the sums, as they are written
+
+
+@exact
+def sums(index, d2, x, offsets, k):
+    """Go through all j for each i, and insert j into the list of the best where it belongs."""
+    for c in range(len(offsets) - 1):
+        for i in range(offsets[c], offsets[c + 1]):
+            found = 0
+            for j in range(offsets[c], offsets[c + 1]):
+                distance = x.dtype.type(0)
+                for d in range(x.shape[1]):
+                    distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
+                if found < k:
+                    found += 1
+                elif not distance < d2[i, k - 1]:
+                    continue
+                p = found - 1  # j moves up past all that are farther; a tie stays behind
+                while p > 0 and distance < d2[i, p - 1]:
+                    index[i, p], d2[i, p] = index[i, p - 1], d2[i, p - 1]
+                    p -= 1
+                index[i, p], d2[i, p] = j, distance
+
+
+def knn_sums(x, offsets, k):
+    """`sums` with room for the answer."""
+    index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
+    if k > 0:
+        sums(index, d2, x, offsets, k)
+    return index, d2
+
+
+# ---------------------------------------------------------------- 2. leaf by leaf
+
+LEAF = 64  # points of a leaf at most: a few vectors
+
+
+class Forest(NamedTuple):
+    """A k-d tree for each cloud, with 2^levels leaves; node i has the children 2i + 1 and 2i + 2.
+
+    The points of a leaf stand side by side: feature d of point t of leaf l is
+    block[(l · D + d) · LEAF + t], and rows[l · LEAF + t] is its row in x. Behind the last is inf.
+    """
+
+    block: np.ndarray
+    rows: np.ndarray  # int32
+    size: np.ndarray  # [leaves]
+    cloud: np.ndarray  # [leaves]
+    levels: np.ndarray  # [clouds]
+    leaf: np.ndarray  # [clouds], the first leaf of the cloud
+    node: np.ndarray  # [clouds], its root
+    low: np.ndarray  # [nodes, D], the box around the points of the node
+    high: np.ndarray
+
+
+def forest(x, offsets):
+    """Halve each cloud along its longest side, and the halves again, down to the leaves."""
+    N, D = x.shape
+    n = np.diff(offsets)
+    levels = np.zeros(len(n), np.int64)
+    while np.any(-(-n >> levels) > LEAF):
+        levels += -(-n >> levels) > LEAF
+    leaves = 1 << levels
+    first, node = (
+        np.cumsum(leaves) - leaves,
+        np.cumsum(2 * leaves - 1) - (2 * leaves - 1),
+    )
+    cloud = np.repeat(np.arange(len(n)), leaves)
+    L, nodes = len(cloud), int(np.sum(2 * leaves - 1))
+    f = Forest(
+        aligned(L * D * LEAF, x.dtype), np.zeros(L * LEAF, np.int32), np.zeros(L, np.int64),
+        cloud, levels, first, node, np.empty((nodes, D), x.dtype), np.empty((nodes, D), x.dtype),
+    )  # fmt: skip
+    # all threads work on all levels: the halves of a big cloud are parts, from some level on
+    order, shared = np.arange(N), 3 if N > SMALL else 0
+    for level in range(shared):
+        work = partial(halve, order, x, offsets, levels, level, level + 1)
+        share(work, len(n) << level)
+    run = share if N > SMALL else at_once
+    run(partial(halve, order, x, offsets, levels, shared, 64), len(n) << shared)
+    run(partial(fill, f, x, order, offsets), L)
+    enclose(f, 0, len(n))
+    return f
+
+
+SMALL = 2048  # so few points are sooner sorted than handed to other threads
+
+
+def at_once(work, n):
+    """`share` without sharing."""
+    work(0, n)
+
+
+def aligned(n, dtype):
+    """An array of n that starts at a multiple of 64 bytes."""
+    raw = np.empty(n * np.dtype(dtype).itemsize + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + n * np.dtype(dtype).itemsize].view(dtype)
+
+
+@exact
+def select(key, rows, middle):
+    """Reorder until no key before the middle is above one behind it (Hoare's FIND, 1961)."""
+    a, b = 0, len(key) - 1
+    while a < b:
+        p, q, r = key[a], key[(a + b) // 2], key[b]
+        pivot = max(min(p, q), min(max(p, q), r))  # the middle one of three
+        i, j = a, b
+        while i <= j:
+            while key[i] < pivot:
+                i += 1
+            while pivot < key[j]:
+                j -= 1
+            if i <= j:
+                key[i], key[j] = key[j], key[i]
+                rows[i], rows[j] = rows[j], rows[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            b = j
+        elif middle >= i:
+            a = i
+        else:
+            return
+
+
+@exact
+def longest(low, high, x, rows):
+    """The feature in which these rows of x differ most."""
+    for d in range(x.shape[1]):
+        low[d], high[d] = np.inf, -np.inf
+    for row in rows:
+        for d in range(x.shape[1]):
+            low[d], high[d] = min(low[d], x[row, d]), max(high[d], x[row, d])
+    side = 0
+    for d in range(x.shape[1]):
+        side = d if high[d] - low[d] > high[side] - low[side] else side
+    return side
+
+
+@exact
+def halve(order, x, offsets, levels, level, until, first, last):
+    """Sort part after part of the clouds at this level: small coordinates before the middle, the
+    others after. Then their halves, down to the level `until`.
+
+    Part p is number p mod 2^level of cloud p / 2^level.
+    """
+    key = np.empty(0, x.dtype)
+    low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
+    for p in range(first, last):
+        c, own = p >> level, p & ((1 << level) - 1)
+        n, o = offsets[c + 1] - offsets[c], offsets[c]
+        if len(key) < n >> level:
+            key = np.empty((n >> level) + 1, x.dtype)
+        for l in range(level, min(until, levels[c])):
+            for part in range(own << (l - level), (own + 1) << (l - level)):
+                a, b = o + (n * part >> l), o + (n * (part + 1) >> l)
+                middle = o + (n * (2 * part + 1) >> (l + 1))
+                side = longest(low, high, x, order[a:b])
+                for i in range(b - a):
+                    key[i] = x[order[a + i], side]
+                select(key[: b - a], order[a:b], middle - a)
+
+
+@exact
+def fill(f, x, rows, offsets, first, last):
+    """Copy the points into their leaves, and draw a box around each leaf."""
+    D = x.shape[1]
+    for l in range(first, last):
+        c = f.cloud[l]
+        n, level, own = offsets[c + 1] - offsets[c], f.levels[c], l - f.leaf[c]
+        a, b = n * own >> level, n * (own + 1) >> level
+        node = f.node[c] + (1 << level) - 1 + own
+        f.size[l] = b - a
+        for t in range(LEAF):
+            f.rows[l * LEAF + t] = rows[offsets[c] + a + t] if t < b - a else 0
+        for d in range(D):
+            low, high = x.dtype.type(np.inf), x.dtype.type(-np.inf)
+            for t in range(LEAF):
+                v = x.dtype.type(np.inf)
+                if t < b - a:
+                    v = x[rows[offsets[c] + a + t], d]
+                    low, high = min(low, v), max(high, v)
+                f.block[(l * D + d) * LEAF + t] = v
+            f.low[node, d], f.high[node, d] = low, high
+
+
+@exact
+def enclose(f, first, last):
+    """The box of a node holds those of its children."""
+    for c in range(first, last):
+        o = f.node[c]
+        for node in range((1 << f.levels[c]) - 2, -1, -1):
+            for d in range(f.low.shape[1]):
+                f.low[o + node, d] = min(f.low[o + 2 * node + 1, d], f.low[o + 2 * node + 2, d])
+                f.high[o + node, d] = max(f.high[o + 2 * node + 1, d], f.high[o + 2 * node + 2, d])
+
+
+@exact
+def gap(f, a, b):
+    """The squared distance of the boxes of two nodes. Rounded like d², so never above one."""
+    total = f.low.dtype.type(0)
+    for d in range(f.low.shape[1]):
+        g = max(f.low[a, d] - f.high[b, d], f.low[b, d] - f.high[a, d])
+        g = g if g > 0 else f.low.dtype.type(0)
+        total += g * g
+    return total
+
+
+@exact
+def who_reaches(f, l, node, limit):
+    """The points of leaf l whose distance from the box of a node is within their limit, as bits."""
+    D, bits = f.low.shape[1], np.uint64(0)
+    for t in range(0, f.size[l], width(limit)):
+        total = broadcast(limit, limit.dtype.type(0))
+        for d in range(D):
+            v = load(f.block, (l * D + d) * LEAF + t)
+            g = maximum(f.low[node, d] - v, v - f.high[node, d])
+            g = maximum(g, broadcast(limit, limit.dtype.type(0)))
+            total = total + g * g
+        bits |= not_above(total, load(limit, t)) << np.uint64(t)
+    return bits
+
+
+@exact
+def look(found, names, o, n, f, l, q, other, limit):
+    """Append the points of the leaf `other` within the limit of point q of leaf l; the new n."""
+    D = f.low.shape[1]
+    for t in range(0, f.size[other], width(found)):
+        total = broadcast(found, found.dtype.type(0))
+        for d in range(D):
+            v = load(f.block, (other * D + d) * LEAF + t) - f.block[(l * D + d) * LEAF + q]
+            total = total + v * v
+        n += keep(found, names, o + n, total, f.rows, other * LEAF + t, limit)
+    return n
+
+
+@exact
+def worst_of(limit, size):
+    """The highest limit."""
+    worst = limit[0]
+    for q in range(size):
+        worst = max(worst, limit[q])
+    return worst
+
+
+@exact
+def search(index, d2, f, k, first, last):
+    """One task: the points of one leaf, together, against all leaves that may hold neighbours.
+
+    From the root down, the nearer child first. A node is left out when its box is farther from
+    the leaf's box than the worst limit of its points; a leaf also asks each point by itself.
+    """
+    slack = spare_of(k) + max(k // 2, 16)  # a list is cut when it has so many more than k
+    room_of_list = k + slack + LEAF + 2 * width(f.block)
+    found, names = (
+        room(LEAF * room_of_list, f.block),
+        np.empty(LEAF * room_of_list, np.int32),
+    )
+    spare, spare_names = room(room_of_list, f.block), np.empty(room_of_list, np.int32)
+    limit = room(LEAF, f.block)
+    n, stack, distance = (
+        np.zeros(LEAF, np.int64),
+        np.empty(130, np.int64),
+        room(130, f.block),
+    )
+    for l in range(first, last):
+        c, size = f.cloud[l], f.size[l]
+        root, inner = (
+            f.node[c],
+            (1 << f.levels[c]) - 1,
+        )  # nodes from `inner` on are leaves
+        own = l - f.leaf[c] + inner
+        limit[:] = -1  # no points, nothing within reach
+        for q in range(size):
+            limit[q], o = np.inf, q * room_of_list
+            n[q] = look(found, names, o, 0, f, l, q, l, np.finfo(limit.dtype).max)
+            n[q], limit[q] = cut(found, names, o, n[q], k, limit[q], spare, spare_names)
+        worst, top = worst_of(limit, size), 1
+        stack[0], distance[0] = 0, 0
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            if distance[top] > worst or node == own:
+                continue
+            if node < inner:
+                a, b = (
+                    gap(f, root + own, root + 2 * node + 1),
+                    gap(f, root + own, root + 2 * node + 2),
+                )
+                swap = 1 if a < b else 0  # the nearer one last: it is taken first
+                stack[top + swap], distance[top + swap] = 2 * node + 1, a
+                stack[top + 1 - swap], distance[top + 1 - swap] = 2 * node + 2, b
+                top += 2
+                continue
+            bits = who_reaches(f, l, root + node, limit)
+            if bits == 0:
+                continue
+            while bits != 0:
+                q = lowest_bit(bits)
+                bits &= bits - np.uint64(1)
+                o, most = q * room_of_list, min(limit[q], np.finfo(limit.dtype).max)
+                n[q] = look(found, names, o, n[q], f, l, q, f.leaf[c] + node - inner, most)
+                if n[q] > k + slack or limit[q] == np.inf:
+                    n[q], limit[q] = cut(found, names, o, n[q], k, limit[q], spare, spare_names)
+            worst = worst_of(limit, size)
+        for q in range(size):
+            o, row = q * room_of_list, f.rows[l * LEAF + q]
+            m, _ = cut(found, names, o, n[q], k, limit[q], spare, spare_names)
+            sort(found, names, o, m, spare, spare_names)
+            for i in range(k):
+                index[row, i], d2[row, i] = names[o + i], found[o + i]
+
+
+def knn(x, offsets, k):
+    """The k nearest neighbours of each point in its cloud, and their squared distances."""
+    if k == 0 or len(x) == 0:
+        return np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
+    if x.shape[1] > BOXES:
+        found = by_product(x, offsets, k, aligned)
+        if found is not None:
+            return found
+    index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
+    f = forest(x, offsets)
+    share(partial(search, index, d2, f, k), len(f.size))
+    return index, d2
+
+
+BOXES = 8  # up to so many features boxes rule out enough

@@ -1,0 +1,170 @@
+"""The k nearest neighbours among points of many features, by matrix products.
+
+    d²_ij / 2 = |x_i|² / 2 + |x_j|² / 2 - x_i·x_j
+
+The products of 64 points with 64 others are one small matrix product, the fastest thing a
+processor can do. But close to 0 the three terms cancel, and what is left is rounding error. So this
+formula only chooses candidates: all that are not farther than the k-th so far plus twice what
+rounding may have done. Their distances are then computed as differences, and decide.
+
+The error: each term is at most R² (R: the longest x, counted from the mean of the cloud), and
+passes through about D + 8 roundings of relative size ε/2; see `fill`.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.kernels.nearest import close, exact, keep, limit_of, sort, spare_of
+from tinyattn.kernels.simd import broadcast, load, maximum, once, room, width
+from tinyattn.kernels.threads import share
+from tinyattn.kernels.tiles import product
+
+BLOCK = 64  # points that are multiplied together
+
+
+class Blocks(NamedTuple):
+    """The points of each cloud in blocks: feature d of point t of block b is [(b D + d) 64 + t]."""
+
+    points: np.ndarray  # from the mean of their cloud; 0 behind the last
+    half: np.ndarray  # [blocks · 64], |x|² / 2; inf behind the last
+    rows: np.ndarray  # [blocks · 64] int32, the row of x
+    size: np.ndarray  # [blocks]
+    cloud: np.ndarray  # [blocks]
+    block: np.ndarray  # [clouds + 1], the first block of each cloud
+    margin: np.ndarray  # [clouds], what candidates may be farther than the k-th
+
+
+def blocks(x, offsets, aligned):
+    """Copy the points into their blocks."""
+    D = x.shape[1]
+    number = -(-np.diff(offsets) // BLOCK)
+    first = np.concatenate([[0], np.cumsum(number)])
+    B = int(first[-1])
+    b = Blocks(
+        aligned(B * D * BLOCK, x.dtype), aligned(B * BLOCK, x.dtype),
+        np.zeros(B * BLOCK, np.int32), np.zeros(B, np.int64),
+        np.repeat(np.arange(len(number)), number), first, np.zeros(len(number), x.dtype),
+    )  # fmt: skip
+    share(partial(fill, b, x, offsets), len(number))
+    return b
+
+
+@exact
+def fill(b, x, offsets, first, last):
+    """One task: a cloud."""
+    D = x.shape[1]
+    mean = np.empty(D)
+    for c in range(first, last):
+        start, stop, longest = offsets[c], offsets[c + 1], x.dtype.type(0)
+        mean[:] = 0
+        for i in range(start, stop):
+            for d in range(D):
+                mean[d] += x[i, d]
+        mean /= max(stop - start, 1)
+        for l in range(b.block[c], b.block[c + 1]):
+            i = start + (l - b.block[c]) * BLOCK
+            b.size[l] = min(BLOCK, stop - i)
+            for t in range(BLOCK):
+                total = x.dtype.type(0)
+                for d in range(D):
+                    v = x[i + t, d] - x.dtype.type(mean[d]) if t < b.size[l] else total * 0
+                    b.points[(l * D + d) * BLOCK + t] = v
+                    total += v * v
+                longest = max(longest, total)
+                b.half[l * BLOCK + t] = total / 2 if t < b.size[l] else x.dtype.type(np.inf)
+                b.rows[l * BLOCK + t] = i + t if t < b.size[l] else 0
+        b.margin[c] = 4 * (D + 8) * np.finfo(x.dtype).eps * longest
+
+
+@exact
+def sift(found, names, o, n, k, limit, margin):
+    """Keep what is within the margin of the k-th; returns (how many, the limit)."""
+    once()
+    if n < k:
+        return n, limit
+    close(found, o, n)
+    nearly = limit if limit == np.inf else limit - margin
+    limit, end = limit_of(found, o, n, k, nearly) + margin, 0
+    for i in range(0, n, width(found)):
+        end += keep(found, names, o + end, load(found, o + i), names, o + i, limit)
+    return end, limit
+
+
+@exact
+def distance4(x, i, a, b, c, d):
+    """Four distances at once: each sum is a chain of additions that wait for each other."""
+    p = q = r = s = x.dtype.type(0)
+    for f in range(x.shape[1]):
+        v = x[i, f]
+        p += (v - x[a, f]) * (v - x[a, f])
+        q += (v - x[b, f]) * (v - x[b, f])
+        r += (v - x[c, f]) * (v - x[c, f])
+        s += (v - x[d, f]) * (v - x[d, f])
+    return p, q, r, s
+
+
+@exact
+def recheck(found, names, o, n, x, i):
+    """The exact distances of the candidates. There is room for three more names."""
+    once()
+    for m in range(n, n + 3):
+        names[o + m] = i
+    for m in range(o, o + n, 4):
+        p, q, r, s = distance4(x, i, names[m], names[m + 1], names[m + 2], names[m + 3])
+        found[m], found[m + 1], found[m + 2], found[m + 3] = p, q, r, s
+
+
+@exact
+def search(index, d2, hard, x, b, k, first, last):
+    """One task: the points of one block against all blocks of its cloud.
+
+    A point with so many nearly equal candidates that its list overflows makes hard[block] true,
+    and has no answer.
+    """
+    D, W = x.shape[1], width(b.points)
+    slack = spare_of(k) + max(k // 2, 32)
+    most = 2 * k + 192
+    size = most + slack + BLOCK + 2 * W
+    found, names = room(BLOCK * size, b.points), np.empty(BLOCK * size, np.int32)
+    spare, spare_names = room(size, b.points), np.empty(size, np.int32)
+    tile, limit, n = room(BLOCK * BLOCK, b.points), room(BLOCK, b.points), np.zeros(BLOCK, np.int64)
+    zero, highest = x.dtype.type(0), np.finfo(x.dtype).max
+    for l in range(first, last):
+        c = b.cloud[l]
+        n[:] = 0
+        limit[:] = np.inf
+        for other in range(b.block[c], b.block[c + 1]):
+            columns = -(-b.size[other] // W) * W
+            product(tile, 0, BLOCK, b.points, l * D * BLOCK, 1, BLOCK, b.points,
+                    other * D * BLOCK, BLOCK, b.size[l], columns, D, False)  # fmt: skip
+            for q in range(b.size[l]):
+                o, own, within = q * size, b.half[l * BLOCK + q], min(limit[q], highest)
+                for t in range(0, columns, W):
+                    v = load(b.half, other * BLOCK + t) + own - load(tile, q * BLOCK + t)
+                    v = maximum(v, broadcast(tile, zero))
+                    n[q] += keep(found, names, o + n[q], v, b.rows, other * BLOCK + t, within)
+                if n[q] > k + slack or limit[q] == np.inf:
+                    n[q], limit[q] = sift(found, names, o, n[q], k, limit[q], b.margin[c])
+                    if n[q] > most:
+                        hard[l] = True
+                        n[q] = most
+            if hard[l]:
+                break
+        for q in range(0 if hard[l] else b.size[l]):
+            o, row = q * size, b.rows[l * BLOCK + q]
+            m, _ = sift(found, names, o, n[q], k, limit[q], b.margin[c])
+            recheck(found, names, o, m, x, row)
+            sort(found, names, o, m, spare, spare_names)
+            for i in range(k):
+                index[row, i], d2[row, i] = names[o + i], found[o + i]
+
+
+def by_product(x, offsets, k, aligned):
+    """The k nearest, or None if too many distances are nearly equal."""
+    b = blocks(x, offsets, aligned)
+    index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
+    hard = np.zeros(len(b.size), bool)
+    share(partial(search, index, d2, hard, x, b, k), len(b.size))
+    return None if hard.any() else (index, d2)

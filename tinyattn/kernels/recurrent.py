@@ -1,0 +1,639 @@
+"""A recurrent cell over whole sequences: RNN, GRU, LSTM, forward and backward.
+
+    p_t = W_ih x_t + b_ih        what the input says, gate by gate
+    q_t = W_hh h_{t-1} + b_hh    what the state before says
+    RNN    h = tanh(p + q), or max(p + q, 0)
+    GRU    r, z = σ(p + q),  n = tanh(p + r q),  h = (1 - z) n + z h_{t-1}
+    LSTM   i, f, o = σ(p + q),  g = tanh(p + q),  c = f c_{t-1} + i g,  h = o tanh c
+
+Two versions with the same arguments and the same results:
+
+1. `sums`: the formulas as loops over single numbers, and the chain rule through them.
+2. `sequence`: each thread takes a part of the batch through all steps. The products are made by
+   register tiles (tiles.py), the rest in vectors while the numbers are still in the nearest cache.
+
+x is [B, T, D], h0 and c0 [B, H] (c0 counts for the LSTM only), W_ih [G·H, D], W_hh [G·H, H], the
+biases [G·H], all of one dtype and contiguous; sequence b has lengths[b] steps. With `reverse` a
+sequence is read from its end to its beginning. The result is one row of memory with y [B, T, H],
+the last h [B, H] and, for the LSTM, the last c [B, H] behind each other.
+
+In the code b runs over sequences, t over steps, d over features, k and u over units, j over units
+of all gates. A gradient dL/dx is called dx; g is the gradient of the result.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.kernels import jit, threads
+from tinyattn.kernels.simd import (
+    above_zero,
+    broadcast,
+    exp,
+    fma,
+    load,
+    load_until,
+    maximum,
+    once,
+    room,
+    store,
+    store_until,
+    width,
+)
+from tinyattn.kernels.threads import share
+from tinyattn.kernels.tiles import copy, fill, product, transpose
+
+TANH, RELU, GRU, LSTM = range(4)  # kinds of cells
+GATES = 1, 1, 3, 4
+KEPT = 1, 1, 4, 6  # numbers a unit keeps of each step for the backward pass
+
+# ---------------------------------------------------------------- 1. the sums, as they are written
+
+
+@jit
+def logistic(x):
+    """σ(x) = 1 / (1 + e⁻ˣ)"""
+    return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
+
+
+@jit
+def next_state(kind, p, q, h, c, kept):
+    """Change h and c [H] to the next state; p and q [G·H] hold what input and state say.
+
+    kept [KEPT, H] holds what the chain rule wants to know of this step.
+    """
+    H = len(h)
+    for u in range(H):
+        if kind == TANH:
+            h[u] = kept[0, u] = math.tanh(p[u] + q[u])
+        elif kind == RELU:
+            h[u] = kept[0, u] = max(p[u] + q[u], 0)
+        elif kind == GRU:
+            r, z = logistic(p[u] + q[u]), logistic(p[H + u] + q[H + u])
+            n = math.tanh(p[2 * H + u] + r * q[2 * H + u])
+            kept[0, u], kept[1, u], kept[2, u], kept[3, u] = r, z, n, q[2 * H + u]
+            h[u] = n + z * (h[u] - n)
+        else:
+            i, f = logistic(p[u] + q[u]), logistic(p[H + u] + q[H + u])
+            g, o = math.tanh(p[2 * H + u] + q[2 * H + u]), logistic(p[3 * H + u] + q[3 * H + u])
+            kept[0, u], kept[1, u], kept[2, u], kept[3, u] = i, f, g, o
+            kept[5, u] = c[u]
+            c[u] = f * c[u] + i * g
+            kept[4, u] = math.tanh(c[u])
+            h[u] = o * kept[4, u]
+
+
+@jit
+def next_state_backward(kind, kept, before, dh, dc, dp, dq):
+    """From dh and dc after a step: dp and dq, and dh and dc before it, apart from the way by q."""
+    H = len(dh)
+    for u in range(H):
+        if kind == TANH:
+            dp[u] = dq[u] = dh[u] * (1 - kept[0, u] * kept[0, u])
+            dh[u] = 0
+        elif kind == RELU:
+            dp[u] = dq[u] = dh[u] if kept[0, u] > 0 else 0
+            dh[u] = 0
+        elif kind == GRU:
+            r, z, n, q_n = kept[0, u], kept[1, u], kept[2, u], kept[3, u]
+            dn = dh[u] * (1 - z) * (1 - n * n)
+            dp[2 * H + u], dq[2 * H + u] = dn, dn * r
+            dp[u] = dq[u] = dn * q_n * r * (1 - r)
+            dp[H + u] = dq[H + u] = dh[u] * (before[u] - n) * z * (1 - z)
+            dh[u] *= z
+        else:
+            i, f, g, o, tanh_c = kept[0, u], kept[1, u], kept[2, u], kept[3, u], kept[4, u]
+            d = dc[u] + dh[u] * o * (1 - tanh_c * tanh_c)
+            dp[u] = dq[u] = d * g * i * (1 - i)
+            dp[H + u] = dq[H + u] = d * kept[5, u] * f * (1 - f)
+            dp[2 * H + u] = dq[2 * H + u] = d * i * (1 - g * g)
+            dp[3 * H + u] = dq[3 * H + u] = dh[u] * tanh_c * o * (1 - o)
+            dh[u], dc[u] = 0, d * f
+
+
+@jit
+def sums_forward(kind, y, last_h, last_c, prev, kept, x, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """All states y; last_h and last_c hold the first state when called, the last one afterwards."""
+    J, D = w_ih.shape
+    H = w_hh.shape[1]
+    p, q = np.empty(J, x.dtype), np.empty(J, x.dtype)
+    for b in range(len(x)):
+        h, c = last_h[b], last_c[b]
+        for step in range(lengths[b]):
+            t = lengths[b] - 1 - step if reverse else step
+            for u in range(H):
+                prev[b, t, u] = h[u]
+            for j in range(J):
+                p[j], q[j] = b_ih[j], b_hh[j]
+                for d in range(D):
+                    p[j] += w_ih[j, d] * x[b, t, d]
+                for k in range(H):
+                    q[j] += w_hh[j, k] * h[k]
+            next_state(kind, p, q, h, c, kept[b, t])
+            for u in range(H):
+                y[b, t, u] = h[u]
+
+
+@jit
+def sums_backward(
+    kind, gy, dh, dc, dx, dw_ih, dw_hh, db_ih, db_hh, prev, kept, x, w_ih, w_hh, lengths, reverse
+):
+    """The steps backwards; dh and dc hold the gradients of the last state, then of the first."""
+    J, D = w_ih.shape
+    H = w_hh.shape[1]
+    dp, dq = np.empty(J, x.dtype), np.empty(J, x.dtype)
+    for b in range(len(x)):
+        for step in range(lengths[b]):
+            t = step if reverse else lengths[b] - 1 - step
+            for u in range(H):
+                dh[b, u] += gy[b, t, u]
+            next_state_backward(kind, kept[b, t], prev[b, t], dh[b], dc[b], dp, dq)
+            for j in range(J):
+                db_ih[j] += dp[j]
+                db_hh[j] += dq[j]
+                for d in range(D):
+                    dw_ih[j, d] += dp[j] * x[b, t, d]
+                    dx[b, t, d] += dp[j] * w_ih[j, d]
+                for k in range(H):
+                    dw_hh[j, k] += dq[j] * prev[b, t, k]
+                    dh[b, k] += dq[j] * w_hh[j, k]
+
+
+def parts_of(row, x, H, states):
+    """The views y, h, c (or nothing in its place) of a result in one row of memory."""
+    B, T, _ = x.shape
+    y, h = row[: B * T * H].reshape(B, T, H), row[B * T * H : B * (T + 1) * H].reshape(B, H)
+    return y, h, row[B * (T + 1) * H :].reshape(B, H if states > 1 else 0)
+
+
+def sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """The result in one row of memory, and what the backward pass wants."""
+    (B, T, _), H, states = x.shape, w_hh.shape[1], 1 + (kind == LSTM)
+    row = np.zeros(B * (T + states) * H, x.dtype)
+    y, h, c = parts_of(row, x, H, states)
+    h[:] = h0
+    c[:] = c0[:, : c.shape[1]]
+    prev, kept = np.zeros((B, T, H), x.dtype), np.zeros((B, T, KEPT[kind], H), x.dtype)
+    sums_forward(kind, y, h, c, prev, kept, x, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
+    return row, (prev, kept)
+
+
+def sums_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
+    """dx, dh0, dc0, dW_ih, dW_hh, db_ih, db_hh"""
+    H, states = w_hh.shape[1], 1 + (kind == LSTM)
+    gy, dh, dc = (a.copy() for a in parts_of(g, x, H, states))
+    dx, dw_ih, dw_hh = np.zeros_like(x), np.zeros_like(w_ih), np.zeros_like(w_hh)
+    db_ih, db_hh = np.zeros((2, len(w_ih)), x.dtype)
+    sums_backward(kind, gy, dh, dc, dx, dw_ih, dw_hh, db_ih, db_hh, *saved, x, w_ih, w_hh,
+                  lengths, reverse)  # fmt: skip
+    return dx, dh, dc, dw_ih, dw_hh, db_ih, db_hh
+
+
+# ---------------------------------------------------------------- 2. vectors and tiles
+
+STEPS = 8  # steps whose x goes through W_ih at once: long products, results still in the cache
+ROWS = 32  # most sequences that go through the steps together
+BLOCK = 128  # terms of a sum that a product adds up at once: a strip of so many rows fits the cache
+BLOCKS = 1, 1, 4, 4  # G, and one block more for the GRU, whose r needs q_n apart from p_n
+
+
+class Sizes(NamedTuple):
+    """P is H and L is D, rounded up to whole vectors; the numbers in between are zeros."""
+
+    kind: int
+    B: int
+    T: int
+    D: int
+    H: int
+    P: int
+    L: int
+    reverse: bool
+
+
+@jit
+def sigmoid(x):
+    """1 / (1 + e⁻ˣ) of a vector; below -80 the exponential would overflow."""
+    bounded = maximum(broadcast(x, -80), x)
+    return broadcast(x, 1) / (exp(broadcast(x, 0) - bounded) + broadcast(x, 1))
+
+
+@jit
+def tanh(x, tiny):
+    """2 σ(2x) - 1 of a vector; its Taylor series where x² < tiny, where that would cancel."""
+    square = x * x
+    series = fma(broadcast(x, 62 / 2835), square, broadcast(x, -17 / 315))
+    series = fma(series, square, broadcast(x, 2 / 15))
+    series = fma(series, square, broadcast(x, -1 / 3))
+    series = fma(series * square, x, x)
+    far = sigmoid(x + x)
+    return above_zero(square - tiny, far + far - broadcast(x, 1), series)
+
+
+@jit
+def tiny_square(like):
+    """Below it the four terms of the series above are exact to the last bit or two."""
+    return broadcast(like, 0.09 if like.itemsize == 4 else 1e-4)
+
+
+@jit
+def tile_of(W, columns, j):
+    """The width of the tile that starts at column j: four vectors, fewer at the end."""
+    return min(4 * W, columns - j)
+
+
+@jit
+def packed(w, gates, rows, columns, P):
+    """W^T [columns, gates · P], cut into upright strips as wide as a tile, one behind the other.
+
+    So a tile reads its numbers one after the other, and never two that fight for one place in
+    the cache. Strip j of a gate starts at (gate · P + j) · columns.
+    """
+    W = width(w)
+    out = room(gates * P * columns, w)
+    fill(out, w.dtype.type(0))
+    for gate in range(gates):
+        for j in range(0, P, 4 * W):
+            wide, first = tile_of(W, P, j), (gate * rows + j) * columns
+            transpose(out, (gate * P + j) * columns, wide, w, first, columns,
+                      min(wide, rows - j), columns, w.dtype.type(1))  # fmt: skip
+    return out
+
+
+@jit
+def packed_back(w, gates, rows, columns, P, L):
+    """W [gates · P, L] in the same form: strip j starts at j · gates · P."""
+    W = width(w)
+    out = room(gates * P * L, w)
+    fill(out, w.dtype.type(0))
+    for gate in range(gates):
+        for j in range(0, L, 4 * W):
+            wide = tile_of(W, L, j)
+            first = j * gates * P + gate * P * wide
+            copy(out, first, wide, w, gate * rows * columns + j, columns,
+                 rows, min(wide, columns - j), w.dtype.type(1))  # fmt: skip
+    return out
+
+
+@jit
+def strip_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
+    """`product` with a packed strip of n rows, BLOCK of them after the other."""
+    once()
+    for k in range(0, n, BLOCK):
+        product(c, c0, c_row, a, a0 + k, a_row, 1, b, b0 + k * wide, wide,
+                rows, wide, min(BLOCK, n - k), add or k > 0)  # fmt: skip
+
+
+# ---------------------------------------------------------------- forward
+
+
+@jit
+def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, start, stop):
+    """Sequences start … stop through all their steps.
+
+    gates [STEPS, R, BLOCKS, P] holds p + q of some steps. The GRU has p_r + q_r, p_z + q_z, p_n
+    and q_n.
+    """
+    W, R, P, row = width(x), stop - start, n.P, BLOCKS[n.kind] * n.P
+    gates, h, c = room(STEPS * R * row, x), room(R * P, x), room(R * P, x)
+    fill(c, x.dtype.type(0))
+    longest = 0
+    for r in range(R):
+        b = start + r
+        longest = max(longest, lengths[b])
+        for u in range(0, P, W):
+            store(h, r * P + u, load_until(last_h, b * n.H + u, (b + 1) * n.H, 0))
+            if n.kind == LSTM:
+                store(c, r * P + u, load_until(last_c, b * n.H + u, (b + 1) * n.H, 0))
+    for done in range(0, longest, STEPS):
+        steps = min(STEPS, longest - done)
+        t0 = longest - done - steps if n.reverse else done
+        input_products(gates, x, ih, n, t0, steps, start, R)
+        for i in range(steps):
+            t = t0 + (steps - 1 - i if n.reverse else i)
+            at = (t - t0) * R * row
+            state_products(gates, at, h, hh, n, R)
+            for r in range(R):
+                if t < lengths[start + r]:
+                    place = (start + r) * n.T + t
+                    next_vectors(y, h, c, prev, kept, gates, at + r * row, bias, n, r, place)
+    for r in range(R):
+        b = start + r
+        for u in range(0, P, W):
+            store_until(last_h, b * n.H + u, (b + 1) * n.H, load(h, r * P + u))
+            if n.kind == LSTM:
+                store_until(last_c, b * n.H + u, (b + 1) * n.H, load(c, r * P + u))
+
+
+@jit
+def input_products(gates, x, ih, n, t0, steps, start, R):
+    """gates[t, r, gate] = W_ih x_t, for some steps of R sequences."""
+    once()
+    W, row = width(x), BLOCKS[n.kind] * n.P
+    for gate in range(GATES[n.kind]):
+        for j in range(0, n.P, 4 * W):
+            wide, strip, at = tile_of(W, n.P, j), (gate * n.P + j) * n.D, gate * n.P + j
+            for k in range(0, n.D, BLOCK):
+                terms, part = min(BLOCK, n.D - k), strip + k * wide
+                if steps >= R:  # the rows of a product are the steps of one sequence
+                    for r in range(R):
+                        product(gates, at + r * row, R * row, x, ((start + r) * n.T + t0) * n.D + k,
+                                n.D, 1, ih, part, wide, steps, wide, terms, k > 0)  # fmt: skip
+                else:  # or one step of all sequences
+                    for i in range(steps):
+                        product(gates, at + i * R * row, row, x, (start * n.T + t0 + i) * n.D + k,
+                                n.T * n.D, 1, ih, part, wide, R, wide, terms, k > 0)  # fmt: skip
+
+
+@jit
+def state_products(gates, at, h, hh, n, R):
+    """gates[r, gate] += W_hh h, for one step of R sequences; the last gate of a GRU apart."""
+    once()
+    W, row = width(h), BLOCKS[n.kind] * n.P
+    for gate in range(GATES[n.kind]):
+        apart = n.kind == GRU and gate == 2
+        for j in range(0, n.P, 4 * W):
+            wide = tile_of(W, n.P, j)
+            strip_product(gates, at + (gate + apart) * n.P + j, row, h, 0, n.P,
+                          hh, (gate * n.P + j) * n.H, wide, R, n.H, not apart)  # fmt: skip
+
+
+@jit
+def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
+    """`next_state` in vectors, for sequence r of this part; `place` is b · T + t."""
+    once()
+    W, P, tiny = width(y), n.P, tiny_square(y)
+    keep = place * KEPT[n.kind] * P
+    for u in range(0, P, W):
+        s = r * P + u
+        before = load(h, s)
+        store(prev, place * P + u, before)
+        first = load(gates, at + u) + load(bias, u)
+        if n.kind == TANH:
+            now = tanh(first, tiny)
+            store(kept, keep + u, now)
+        elif n.kind == RELU:
+            now = maximum(broadcast(y, 0), first)
+            store(kept, keep + u, now)
+        elif n.kind == GRU:
+            r_u, z = sigmoid(first), sigmoid(load(gates, at + P + u) + load(bias, P + u))
+            q = load(gates, at + 3 * P + u) + load(bias, 3 * P + u)
+            new = tanh(fma(r_u, q, load(gates, at + 2 * P + u) + load(bias, 2 * P + u)), tiny)
+            now = fma(z, before - new, new)
+            store(kept, keep + u, r_u)
+            store(kept, keep + P + u, z)
+            store(kept, keep + 2 * P + u, new)
+            store(kept, keep + 3 * P + u, q)
+        else:
+            i, f = sigmoid(first), sigmoid(load(gates, at + P + u) + load(bias, P + u))
+            g = tanh(load(gates, at + 2 * P + u) + load(bias, 2 * P + u), tiny)
+            o = sigmoid(load(gates, at + 3 * P + u) + load(bias, 3 * P + u))
+            cell = load(c, s)
+            store(kept, keep + u, i)
+            store(kept, keep + P + u, f)
+            store(kept, keep + 2 * P + u, g)
+            store(kept, keep + 3 * P + u, o)
+            store(kept, keep + 5 * P + u, cell)
+            cell = fma(f, cell, i * g)
+            tanh_c = tanh(cell, tiny)
+            store(kept, keep + 4 * P + u, tanh_c)
+            store(c, s, cell)
+            now = o * tanh_c
+        store(h, s, now)
+        store_until(y, place * n.H + u, (place + 1) * n.H, now)
+
+
+# ---------------------------------------------------------------- backward
+
+
+@jit
+def row_of_gradients(n, W):
+    """Numbers from step to step in dgates: one vector more, or every step of a column would be
+    at a multiple of some power of two, and fight with the others for one place in the cache."""
+    return BLOCKS[n.kind] * n.P + W
+
+
+@jit
+def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, start, stop):
+    """The steps backwards; dh0 and dc0 hold the gradients of the last state when called.
+
+    dgates [B, T, BLOCKS · P + W] is what arrives at p and q; dh at the state before is dgates W_hh.
+    """
+    W, R, P, row = width(gy), stop - start, n.P, row_of_gradients(n, width(gy))
+    GP = GATES[n.kind] * P
+    dh, dc = room(R * P, gy), room(R * P, gy)
+    longest = 0
+    for r in range(R):
+        b = start + r
+        longest = max(longest, lengths[b])
+        for u in range(0, P, W):
+            store(dh, r * P + u, load_until(dh0, b * n.H + u, (b + 1) * n.H, 0))
+            if n.kind == LSTM:
+                store(dc, r * P + u, load_until(dc0, b * n.H + u, (b + 1) * n.H, 0))
+    for done in range(0, longest, STEPS):
+        steps = min(STEPS, longest - done)
+        t0 = done if n.reverse else longest - done - steps
+        for i in range(steps):
+            t = t0 + (i if n.reverse else steps - 1 - i)
+            for r in range(R):
+                if t < lengths[start + r]:
+                    vectors_backward(dgates, dh, dc, gy, kept, prev, n, r, (start + r) * n.T + t)
+            at = (start * n.T + t) * row
+            for j in range(0, P, 4 * W):
+                wide, last = tile_of(W, P, j), 2 * P if n.kind == GRU else GP
+                strip_product(dh, j, P, dgates, at, n.T * row, hh, j * GP, wide, R, last, True)
+                if n.kind == GRU:
+                    strip_product(dh, j, P, dgates, at + 3 * P, n.T * row,
+                                  hh, j * GP + 2 * P * wide, wide, R, P, True)  # fmt: skip
+        if dx.size:
+            input_gradients(dx, dgates, ih, n, t0, steps, start, R)
+    for r in range(R):
+        b = start + r
+        for u in range(0, P, W):
+            store_until(dh0, b * n.H + u, (b + 1) * n.H, load(dh, r * P + u))
+            if n.kind == LSTM:
+                store_until(dc0, b * n.H + u, (b + 1) * n.H, load(dc, r * P + u))
+
+
+@jit
+def input_gradients(dx, dgates, ih, n, t0, steps, start, R):
+    """dx_t = dp W_ih, for some steps of R sequences."""
+    once()
+    W, row, GP = width(dx), row_of_gradients(n, width(dx)), GATES[n.kind] * n.P
+    for j in range(0, n.L, 4 * W):
+        wide = tile_of(W, n.L, j)
+        for k in range(0, GP, BLOCK):
+            for r in range(R):
+                place, terms = (start + r) * n.T + t0, min(BLOCK, GP - k)
+                product(dx, place * n.L + j, n.L, dgates, place * row + k, row, 1,
+                        ih, j * GP + k * wide, wide, steps, wide, terms, k > 0)  # fmt: skip
+
+
+@jit
+def vectors_backward(dgates, dh, dc, gy, kept, prev, n, r, place):
+    """`next_state_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
+    once()
+    W, P, H = width(gy), n.P, n.H
+    keep, to, one = place * KEPT[n.kind] * P, place * row_of_gradients(n, W), broadcast(gy, 1)
+    for u in range(0, P, W):
+        s = r * P + u
+        d = load(dh, s) + load_until(gy, place * H + u, (place + 1) * H, 0)
+        a = load(kept, keep + u)
+        if n.kind == TANH:
+            store(dgates, to + u, d * (one - a * a))
+            store(dh, s, broadcast(gy, 0))
+        elif n.kind == RELU:
+            store(dgates, to + u, above_zero(a, d, broadcast(gy, 0)))
+            store(dh, s, broadcast(gy, 0))
+        elif n.kind == GRU:
+            z, new = load(kept, keep + P + u), load(kept, keep + 2 * P + u)
+            q = load(kept, keep + 3 * P + u)
+            dn = d * (one - z) * (one - new * new)
+            store(dgates, to + u, dn * q * a * (one - a))
+            before = load(prev, place * P + u)
+            store(dgates, to + P + u, d * (before - new) * z * (one - z))
+            store(dgates, to + 2 * P + u, dn)
+            store(dgates, to + 3 * P + u, dn * a)
+            store(dh, s, d * z)
+        else:
+            f, g = load(kept, keep + P + u), load(kept, keep + 2 * P + u)
+            o, tanh_c = load(kept, keep + 3 * P + u), load(kept, keep + 4 * P + u)
+            dcell = fma(d * o, one - tanh_c * tanh_c, load(dc, s))
+            store(dgates, to + u, dcell * g * a * (one - a))
+            store(dgates, to + P + u, dcell * load(kept, keep + 5 * P + u) * f * (one - f))
+            store(dgates, to + 2 * P + u, dcell * a * (one - g * g))
+            store(dgates, to + 3 * P + u, d * tanh_c * o * (one - o))
+            store(dc, s, dcell * f)
+            store(dh, s, broadcast(gy, 0))
+
+
+@jit
+def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
+    """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; rows start … stop of both."""
+    W, P, N = width(x), n.P, n.B * n.T
+    row, strip = row_of_gradients(n, W), room(BLOCK * 4 * W, x)
+    cut = max(start, min(stop, 2 * P)) if n.kind == GRU else stop  # from here dq stands apart
+    for k0 in range(0, N, BLOCK):
+        k, at = min(BLOCK, N - k0), k0 * row
+        for j in range(0, n.L, 4 * W):
+            wide = tile_of(W, n.L, j)
+            copy(strip, 0, wide, x, k0 * n.L + j, n.L, k, wide, x.dtype.type(1))
+            product(dw_ih, start * n.L + j, n.L, dgates, at + start, 1, row,
+                    strip, 0, wide, stop - start, wide, k, True)  # fmt: skip
+        for j in range(0, P, 4 * W):
+            wide = tile_of(W, P, j)
+            copy(strip, 0, wide, prev, k0 * P + j, P, k, wide, x.dtype.type(1))
+            if cut > start:
+                product(dw_hh, start * P + j, P, dgates, at + start, 1, row,
+                        strip, 0, wide, cut - start, wide, k, True)  # fmt: skip
+            if stop > cut:
+                product(dw_hh, cut * P + j, P, dgates, at + cut + P, 1, row,
+                        strip, 0, wide, stop - cut, wide, k, True)  # fmt: skip
+        for i in range(k0, k0 + k):
+            for j in range(start, stop, W):
+                store(db, j, load(db, j) + load(dgates, i * row + j))
+            if n.kind == GRU:
+                for j in range(cut + P, stop + P, W):
+                    store(db, j, load(db, j) + load(dgates, i * row + j))
+
+
+# ---------------------------------------------------------------- all parts of a batch
+
+
+def whole(n, W):
+    """n rounded up to whole vectors of W numbers."""
+    return -(-n // W) * W
+
+
+def sizes_of(kind, x, w_hh, reverse):
+    """The `Sizes` of a call."""
+    (B, T, D), H, W = x.shape, w_hh.shape[1], width(x)
+    return Sizes(kind, B, T, D, H, whole(H, W), whole(D, W), bool(reverse))
+
+
+def over_batch(kernel, n, *arguments):
+    """kernel(*arguments, n, start, stop) for parts of the batch, at least one for each thread."""
+    fours = -(-n.B // 4)  # a tile has four rows: parts of a multiple of four waste nothing
+    parts = min(fours, max(threads.number(), -(-n.B // ROWS)))
+
+    def work(first, last):
+        for part in range(first, last):
+            start, stop = (min(n.B, 4 * (i * fours // parts)) for i in (part, part + 1))
+            kernel(*arguments, n, start, stop)
+
+    share(work, parts, alone=is_small(n))
+
+
+def is_small(n):
+    """Whether waking another thread takes longer than it saves."""
+    return n.B * n.T * n.H * (n.D + n.H) < 2**20
+
+
+def padded(x, shape):
+    """x with zeros behind the end of each axis."""
+    if x.shape == shape:
+        return x
+    out = np.zeros(shape, x.dtype)
+    out[tuple(slice(m) for m in x.shape)] = x
+    return out
+
+
+def flat(x):
+    """x as one row of memory."""
+    return np.require(x, None, ["C", "W"]).reshape(-1)
+
+
+def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """The result in one row of memory, and what the backward pass wants."""
+    n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
+    full = lengths.size == 0 or lengths.min() == n.T
+    empty = np.empty if full else np.zeros  # behind the end of a sequence nothing is written
+    row = empty(n.B * (n.T + states) * n.H, x.dtype)
+    y, h, c = parts_of(row, x, n.H, states)
+    h[:] = h0
+    c[:] = c0[:, : c.shape[1]]
+    bias = np.zeros((BLOCKS[kind], n.P), x.dtype)
+    bias[:G, : n.H] = b_ih.reshape(G, n.H)
+    bias[[0, 1, 3] if kind == GRU else slice(G), : n.H] += b_hh.reshape(G, n.H)
+    ih = packed(flat(w_ih), G, n.H, n.D, n.P)
+    hh = packed(flat(w_hh), G, n.H, n.H, n.P)
+    prev = empty(n.B * n.T * n.P, x.dtype)
+    kept = np.empty(n.B * n.T * KEPT[kind] * n.P, x.dtype)
+    over_batch(forward, n, flat(y), flat(h), flat(c), prev, kept, flat(x), ih, hh, flat(bias),
+               lengths)  # fmt: skip
+    return row, (prev, kept)
+
+
+def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
+    """dx (None if not wanted), dh0, dc0, dW_ih, dW_hh, db_ih, db_hh"""
+    n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
+    P, H, D = n.P, n.H, n.D
+    prev, kept = saved
+    gy, dh, dc = parts_of(flat(g), x, H, states)
+    dh, dc = dh.copy(), dc.copy()
+    full = lengths.size == 0 or lengths.min() == n.T
+    empty = np.empty if full else np.zeros
+    dx = empty((n.B, n.T, n.L) if wanted_x else 0, x.dtype)
+    dgates = empty(n.B * n.T * row_of_gradients(n, width(x)), x.dtype)
+    ih = packed_back(flat(w_ih), G, H, D, P, n.L)
+    hh = packed_back(flat(w_hh), G, H, H, P, P)
+    over_batch(backward, n, dx.reshape(-1), flat(dh), flat(dc), dgates, flat(gy), kept, prev,
+               ih, hh, lengths)  # fmt: skip
+    dw_ih, dw_hh = np.zeros((G, P, n.L), x.dtype), np.zeros((G, P, P), x.dtype)
+    db = np.zeros((BLOCKS[kind], P), x.dtype)
+    arrays = dw_ih.reshape(-1), dw_hh.reshape(-1), db.reshape(-1), dgates
+    wide_x = flat(padded(x, (n.B, n.T, n.L)))
+    parts, strips = threads.number(), G * P // width(x)
+
+    def work(first, last):
+        for part in range(first, last):
+            start, stop = (i * strips // parts * width(x) for i in (part, part + 1))
+            weight_gradients(*arrays, wide_x, prev, n, start, stop)
+
+    share(work, parts, alone=is_small(n))
+    db_hh = db[[0, 1, 3]] if kind == GRU else db
+    return (
+        dx[..., :D] if wanted_x else None, dh, dc,
+        dw_ih[:, :H, :D].reshape(-1, D), dw_hh[:, :H, :H].reshape(-1, H),
+        db[:G, :H].reshape(-1), db_hh[:, :H].reshape(-1),
+    )  # fmt: skip

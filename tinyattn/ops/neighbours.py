@@ -1,0 +1,151 @@
+"""Operations on the K neighbours of each point, index [N, K]: messages, and distances.
+
+Each stands here as array algebra and as a kernel; the kernel never stores the N·K·F messages.
+"""
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.fused import fused, have_numba
+
+MANY = 1 << 13  # from so many messages on the kernel is quicker
+
+
+def mean_max(w, h, index, impl="auto"):
+    """y_n = [1/K Σ_k w_nk h_i, max_k w_nk h_i] with i = index_nk.
+
+    w [N, K], h [M, F], index [N, K] int with K ≥ 1, y [N, 2F]: what GravNet gathers (slide K48).
+    Tied maxima share the gradient. impl is "matmul" (array algebra), "sums" or "kernel".
+    """
+    index = _checked("mean_max", index, h.shape[0])
+    if w.shape != index.shape:
+        raise ValueError(f"mean_max: expected weights {index.shape}, got {w.shape}")
+    if _arrays(impl, index.size * h.shape[1]):
+        messages = w[:, :, None] * h[index]  # [N, K, F]
+        both = np.mean(messages, axis=1), np.max(messages, axis=1)
+        return np.concatenate(both, axis=-1)
+    return (_mean_max_sums if impl == "sums" else _mean_max)(w, h, index)
+
+
+def neighbour_max(h, index, impl="auto"):
+    """y_nf = max_k h_if with i = index_nk;   h [M, F], index [N, K] int with K ≥ 1, y [N, F].
+
+    Tied maxima share the gradient.
+    """
+    index = _checked("neighbour_max", index, h.shape[0])
+    if _arrays(impl, index.size * h.shape[1]):
+        return np.max(h[index], axis=1)
+    return _neighbour_max(h, index)
+
+
+def squared_distances(x, index, impl="auto"):
+    """d²_nk = Σ_s (x_ns - x_is)² with i = index_nk;   x [N, S], index [N, K], d² [N, K]."""
+    index = _checked("squared_distances", index, x.shape[0])
+    if _arrays(impl, index.size * x.shape[1]):
+        return np.sum(np.square(x[:, None] - x[index]), axis=-1)
+    return _squared_distances(x, index)
+
+
+def pair_sums(p, q, index, impl="auto"):
+    """y_nk = p_n + q_i with i = index_nk;   p, q [N, F], index [N, K], y [N, K, F]."""
+    index = _checked("pair_sums", index, q.shape[0])
+    if p.shape != q.shape or len(index) != p.shape[0]:
+        raise ValueError(
+            f"pair_sums: expected p and q of one shape [{len(index)}, F], got {p.shape}, {q.shape}"
+        )
+    if _arrays(impl, index.size * q.shape[1]):
+        return p[:, None] + q[index]
+    return _pair_sums(p, q, index)
+
+
+def _arrays(impl, size):
+    return impl == "matmul" or (impl == "auto" and (size < MANY or not have_numba()))
+
+
+def _checked(name, index, n):
+    index = np.require(plain(index), np.int64, ["C", "W"])
+    if index.ndim != 2 or index.shape[1] < 1:
+        raise ValueError(f"{name}: expected an index [N, K] with K ≥ 1, got {index.shape}")
+    if index.size and not 0 <= index.min() <= index.max() < n:
+        raise ValueError(f"{name}: expected rows 0 to {n - 1}, got {index.min()} to {index.max()}")
+    return index
+
+
+def _contiguous(*arrays):
+    return [np.require(x, None, ["C", "W"]) for x in arrays]
+
+
+@fused(instead='impl="matmul"')
+def _mean_max(w, h, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    w, h = _contiguous(w, h)
+    return kernel.mean_max(w, h, index), kernel.hearers(index, len(h))
+
+
+@fused(instead='impl="matmul"')
+def _mean_max_sums(w, h, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    w, h = _contiguous(w, h)
+    return kernel.mean_max_sums(w, h, index), kernel.hearers(index, len(h))
+
+
+def _mean_max_rule(g, y, heard, wanted, w, h, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    g, w, h = _contiguous(g, w, h)
+    return (*kernel.mean_max_backward(g, y, w, h, index, heard, wanted[0]), None)
+
+
+_mean_max.defvjp(_mean_max_rule)
+_mean_max_sums.defvjp(_mean_max_rule)
+
+
+@fused(instead='impl="matmul"')
+def _neighbour_max(h, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    (h,) = _contiguous(h)
+    y, tied = kernel.maximum(h, index)
+    return y, (tied, kernel.hearers(index, len(h)))
+
+
+@_neighbour_max.defvjp
+def _neighbour_max_rule(g, y, saved, wanted, h, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    g, h = _contiguous(g, h)
+    return kernel.maximum_backward(g, y, saved[0], h, index, saved[1]), None
+
+
+@fused(instead='impl="matmul"')
+def _squared_distances(x, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    (x,) = _contiguous(x)
+    return kernel.squared_distances(x, index), kernel.hearers(index, len(x))
+
+
+@_squared_distances.defvjp
+def _squared_distances_rule(g, y, heard, wanted, x, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    g, x = _contiguous(g, x)
+    return kernel.squared_distances_backward(g, x, index, heard), None
+
+
+@fused(instead='impl="matmul"')
+def _pair_sums(p, q, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    p, q = _contiguous(p, q)
+    return kernel.pair_sums(p, q, index), kernel.hearers(index, len(q))
+
+
+@_pair_sums.defvjp
+def _pair_sums_rule(g, y, heard, wanted, p, q, index):
+    from tinyattn.kernels import neighbours as kernel
+
+    (g,) = _contiguous(g)
+    return (*kernel.pair_sums_backward(g, heard), None)

@@ -1,0 +1,49 @@
+"""A recurrent cell over whole sequences, as one operation over a compiled kernel."""
+
+import numpy as np
+
+from tinyattn.ops.fused import fused
+
+
+@fused(instead='impl="matmul"')
+def recurrent(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
+    """All states y and the last state of a cell, behind each other in one row of memory."""
+    from tinyattn.kernels import recurrent as kernel
+
+    return kernel.sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
+
+
+@recurrent.defvjp
+def _recurrent_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
+    from tinyattn.kernels import recurrent as kernel
+
+    return kernel.sequence_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
+
+
+@fused(instead='impl="matmul"')
+def recurrent_sums(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
+    """The same as index sums in loops."""
+    from tinyattn.kernels import recurrent as kernel
+
+    return kernel.sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
+
+
+@recurrent_sums.defvjp
+def _sums_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
+    from tinyattn.kernels import recurrent as kernel
+
+    return kernel.sums_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
+
+
+def states(run, kind, x, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """y [B, T, H] and the last state as a tuple, from `recurrent` or `recurrent_sums`."""
+    (B, T, _), H = x.shape, w_hh.shape[1]
+    zeros = np.zeros(len(w_ih), x.dtype)
+    b_ih, b_hh = zeros if b_ih is None else b_ih, zeros if b_hh is None else b_hh
+    lengths = np.full(B, T, np.int64) if lengths is None else lengths
+    c0 = state[1] if len(state) > 1 else np.zeros((B, 0), x.dtype)
+    inputs = x, state[0], c0, w_ih, w_hh, b_ih, b_hh
+    row = run(*inputs, kind, lengths, reverse)
+    y, ends = row[: B * T * H], [B * (T + i) * H for i in range(len(state) + 1)]
+    last = (row[i:j] for i, j in zip(ends, ends[1:], strict=False))
+    return y.reshape((B, T, H)), tuple(s.reshape((B, H)) for s in last)

@@ -1,0 +1,208 @@
+"""Operations that a compiled kernel does in one pass over memory, in place of many small ones.
+
+Each stands for a composition of ordinary operations, and is taken by itself where it is faster:
+for float arrays of some size, along the last axis, when Numba is there. The composition is the
+reference, and it is what is differentiated a second time: under `create_graph` the rule computes
+the composition again and takes its gradients, which are recorded.
+"""
+
+from functools import wraps
+
+import numpy as np
+
+from tinyattn.autograd import Operation, Tensor, record, sweep
+from tinyattn.ops import nonlinear
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.fused import ENOUGH, have_numba
+from tinyattn.ops.index import take_along_axis
+
+
+def in_place_of(composition):
+    """Make a function that runs a kernel differentiable, in place of a composition.
+
+    The function sees plain arrays and returns y and whatever its rule wants to have back; the
+    rule gets (g, y, saved, *inputs) and returns the gradients of all inputs. The composition is a
+    function of the same arguments on Tensors.
+    """
+
+    def decorate(f):
+        op = Operation(f.__name__.strip("_"))
+
+        @wraps(f)
+        def apply(*inputs):
+            arrays = tuple([plain(x) for x in inputs])
+            y, saved = f(*arrays)
+            return record(op, y, inputs, arrays, {"saved": saved})
+
+        def defvjp(rule):
+            @op.defvjp_joint
+            def joint(g, y, *inputs, saved):
+                if isinstance(g, Tensor):
+                    return _through(composition, g, inputs)
+                return rule(g, y, saved, *inputs)
+
+        apply.operation, apply.defvjp = op, defvjp
+        return apply
+
+    return decorate
+
+
+def _through(composition, g, inputs):
+    """The gradients of a composition, recorded, so that they have gradients themselves."""
+    # views, so that one tensor given as two inputs has a gradient for each
+    inputs = [np.reshape(x, x.shape) if _wanted(x) else x for x in inputs]
+    targets = {x for x in inputs if _wanted(x)}
+    found = sweep(composition(*inputs), g, create_graph=True, targets=targets)
+    return [found.get(x) if _wanted(x) else None for x in inputs]
+
+
+def _wanted(x):
+    return isinstance(x, Tensor) and x.requires_grad
+
+
+def pays(x, axis=-1):
+    """Whether a kernel should do this: enough numbers of a float type in rows of their own."""
+    x = plain(x)
+    return (
+        isinstance(x, np.ndarray)
+        and x.size >= ENOUGH
+        and x.ndim > 0
+        and x.dtype in (np.float32, np.float64)
+        and axis in (-1, x.ndim - 1)
+        and have_numba()
+    )
+
+
+# ---------------------------------------------------------------- softmax
+
+
+def softmax(x, axis=-1):
+    """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`. The reference: ops.nonlinear.softmax."""
+    return _softmax(x) if pays(x, axis) else nonlinear.softmax(x, axis)
+
+
+def log_softmax(x, axis=-1):
+    """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`. The reference: ops.nonlinear.log_softmax."""
+    return _log_softmax(x) if pays(x, axis) else nonlinear.log_softmax(x, axis)
+
+
+@in_place_of(nonlinear.softmax)
+def _softmax(x):
+    from tinyattn.kernels import rowwise as kernel
+
+    return kernel.softmax(x, False), None
+
+
+@_softmax.defvjp
+def _softmax_rule(g, y, saved, x):
+    from tinyattn.kernels import rowwise as kernel
+
+    return [kernel.softmax_backward(g, y, False)]
+
+
+@in_place_of(nonlinear.log_softmax)
+def _log_softmax(x):
+    from tinyattn.kernels import rowwise as kernel
+
+    return kernel.softmax(x, True), None
+
+
+@_log_softmax.defvjp
+def _log_softmax_rule(g, y, saved, x):
+    from tinyattn.kernels import rowwise as kernel
+
+    return [kernel.softmax_backward(g, y, True)]
+
+
+# ---------------------------------------------------------------- cross-entropy
+
+
+def negative_log_likelihood(x, ids):
+    """-ln softmax(x)[id] for each row of the scores x [N, C] and its class in ids [N]."""
+    return _cross_entropy(x, ids) if pays(x) else nll_composition(x, ids)
+
+
+def nll_composition(x, ids):
+    """The same as array algebra."""
+    picked = take_along_axis(nonlinear.log_softmax(x, 1), ids[:, None], 1)
+    return -np.squeeze(picked, 1)
+
+
+@in_place_of(nll_composition)
+def _cross_entropy(x, ids):
+    from tinyattn.kernels import rowwise as kernel
+
+    return kernel.cross_entropy(x, ids)
+
+
+@_cross_entropy.defvjp
+def _cross_entropy_rule(g, y, saved, x, ids):
+    from tinyattn.kernels import rowwise as kernel
+
+    return [kernel.cross_entropy_backward(g, saved, x), None]
+
+
+# ---------------------------------------------------------------- layer norm, RMS norm
+
+
+def norm(x, weight, bias, eps, centred, axes=(-1,)):
+    """(x - mean) / √(mean((x - mean)²) + ε) · weight + bias; without `centred` the mean is 0."""
+    parts = [plain(p) for p in (weight, bias) if p is not None]
+    if axes == (-1,) and pays(x) and all([p.dtype == x.dtype for p in parts]):
+        return _norm(x, weight, bias, eps, centred)
+    return norm_composition(x, weight, bias, eps, centred, axes)
+
+
+def norm_composition(x, weight, bias, eps, centred, axes=(-1,)):
+    """The same as array algebra."""
+    if centred:
+        x = x - np.mean(x, axis=axes, keepdims=True)
+    y = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+@in_place_of(norm_composition)
+def _norm(x, weight, bias, eps, centred):
+    from tinyattn.kernels import rowwise as kernel
+
+    return kernel.norm(x, weight, bias, eps, centred)
+
+
+@_norm.defvjp
+def _norm_rule(g, y, saved, x, weight, bias, eps, centred):
+    from tinyattn.kernels import rowwise as kernel
+
+    return [*kernel.norm_backward(g, saved, x, centred), None, None]
+
+
+# ---------------------------------------------------------------- GELU
+
+ROOT_HALF = float(np.sqrt(0.5))
+ROOT_TWO_OVER_PI = float(np.sqrt(2 / np.pi))
+
+
+def gelu(x, tanh):
+    """x Φ(x), with Φ the normal distribution, or with tanh its approximation by tanh."""
+    return _gelu(x, tanh) if pays(x) else gelu_composition(x, tanh)
+
+
+def gelu_composition(x, tanh):
+    """The same as array algebra."""
+    if tanh:
+        return 0.5 * x * (1 + np.tanh(ROOT_TWO_OVER_PI * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + nonlinear.erf(x * ROOT_HALF))
+
+
+@in_place_of(gelu_composition)
+def _gelu(x, tanh):
+    from tinyattn.kernels import rowwise as kernel
+
+    return kernel.gelu(x, tanh), None
+
+
+@_gelu.defvjp
+def _gelu_rule(g, y, saved, x, tanh):
+    from tinyattn.kernels import rowwise as kernel
+
+    return [kernel.gelu_backward(g, x, tanh), None]
