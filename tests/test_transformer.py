@@ -11,6 +11,7 @@ TN = torch.nn
 rng = np.random.default_rng(0)
 D, H, FF, B, T, S = 6, 2, 10, 3, 5, 4
 SMALL = {"dim_feedforward": FF, "dropout": 0.0}
+FIRST = {"batch_first": True}
 OPTIONS = [{}, {"norm_first": True}, {"activation": "gelu", "bias": False, "layer_norm_eps": 1e-3}]
 
 
@@ -104,6 +105,83 @@ def test_transformer():
     )
 
 
+random = rng.random((T, T)) < 0.6
+random |= np.eye(T, dtype=bool)
+by_head = rng.random((B, H, T, T)) < 0.6
+by_head |= np.eye(T, dtype=bool)
+# ours: arguments of the layer; theirs: mask [T, T] or [B·H, T, T], key padding
+MASKS = {
+    "none": ({}, None, None),
+    "causal": ({"causal": True}, hidden(causal), None),
+    "matrix": ({"mask": random}, hidden(random), None),
+    "matrix, causal": ({"mask": random, "causal": True}, hidden(random & causal), None),
+    "padding": ({"mask": padding[:, None, :]}, None, hidden(padding)),
+    "padding, causal": (
+        {"mask": padding[:, None, :], "causal": True}, hidden(causal), hidden(padding),
+    ),
+    "by sequence": ({"mask": by_head[:, 0]}, hidden(np.repeat(by_head[:, 0], H, 0)), None),
+    "by head": ({"mask": by_head}, hidden(by_head.reshape(B * H, T, T)), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("name", MASKS)
+def test_encoder_under_every_mask(name, norm_first):
+    ours, mask, keys = MASKS[name]
+    layers = [kind(D, H, norm_first=norm_first, **SMALL, **more) for kind, more in
+              ((nn.TransformerEncoderLayer, {}), (TN.TransformerEncoderLayer, FIRST))]  # fmt: skip
+    modules(
+        Same(nn.TransformerEncoder(layers[0], 2), lambda m, x: m(x, **ours)),
+        Call(
+            TN.TransformerEncoder(layers[1], 2, enable_nested_tensor=False),
+            lambda m, x: m(x, mask, keys),
+        ),
+        normal(B, T, D),
+    )
+
+
+@pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("name", MASKS)
+def test_decoder_under_every_mask(name, norm_first):
+    """The mask of the target as named, and of the memory: some pairs, and padding."""
+    ours, mask, keys = MASKS[name]
+    seen = np.arange(S) < np.array([4, 2, 1])[:, None]
+    pairs = rng.random((T, S)) < 0.5
+    pairs[:, 0] = True
+    layers = [kind(D, H, norm_first=norm_first, **SMALL, **more) for kind, more in
+              ((nn.TransformerDecoderLayer, {}), (TN.TransformerDecoderLayer, FIRST))]  # fmt: skip
+    modules(
+        Same(
+            nn.TransformerDecoder(layers[0], 2),
+            lambda m, x, memory: m(x, memory, memory_mask=pairs & seen[:, None, :], **ours),
+        ),
+        Call(
+            TN.TransformerDecoder(layers[1], 2),
+            lambda m, x, memory: m(
+                x, memory, mask, hidden(pairs), tgt_key_padding_mask=keys,
+                memory_key_padding_mask=hidden(seen),
+            ),
+        ),
+        normal(B, T, D),
+        normal(B, S, D),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_later_tokens_change_no_bit(norm_first, dtype):
+    layer = nn.TransformerDecoderLayer(8, 2, 16, 0.0, norm_first=norm_first, rng=0)
+    model, memory = nn.TransformerDecoder(layer, 2).astype(dtype), normal(2, 6, 8).astype(dtype)
+    for n in (7, 90):  # matrix products, and the kernel
+        x = normal(2, n, 8).astype(dtype)
+        before = model(ta.tensor(x), ta.tensor(memory), causal=True).data
+        for t in (0, n // 2):
+            changed = x.copy()
+            changed[:, t + 1 :] = normal(2, n - t - 1, 8)
+            after = model(ta.tensor(changed), ta.tensor(memory), causal=True).data
+            assert (before[:, : t + 1] == after[:, : t + 1]).all()
+
+
 def test_padding_changes_nothing():
     model = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, H, **SMALL), 2).astype(np.float64)
     x = normal(1, T, D)
@@ -132,3 +210,72 @@ def test_copies_of_a_layer_differ_in_a_whole_transformer_and_seeds_repeat():
 def test_an_unknown_activation_is_explained():
     with pytest.raises(ValueError, match="activation is a function or one of relu, gelu"):
         nn.TransformerEncoderLayer(D, H, activation="swish")
+
+
+def test_layers_of_a_stack_drop_different_features():
+    for rng in (None, 0):
+        stack = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, H, dropout=0.5, rng=rng), 2)
+        ones = ta.tensor(np.ones((1, 50, D)))
+        first, second = (layer.dropout1(ones).data for layer in stack.layers)
+        assert (first != second).any()
+
+
+def test_dropout_follows_the_seed_of_the_moment():
+    layer = nn.TransformerEncoderLayer(D, H, dropout=0.5)
+    x = ta.tensor(normal(2, T, D))
+    found = []
+    for _ in range(2):
+        ta.seed(7)
+        found.append(layer(x).data)
+    assert (found[0] == found[1]).all()
+
+
+# ---------------------------------------------------------------- one token after the other
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"norm_first": True}, {"activation": "gelu"}, {"activation": np.tanh, "bias": False}],
+    ids=str,
+)
+def test_one_token_at_a_time_is_the_whole_at_once(options):
+    layer = nn.TransformerEncoderLayer(D, H, FF, dropout=0.0, rng=0, **options)
+    encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(D)).astype(np.float64)
+    x, cache = ta.tensor(normal(B, T, D)), encoder.empty_cache()
+    with ta.no_grad():
+        whole = encoder(x, causal=True).data
+        found = [encoder(x[:, t : t + 1], causal=True, cache=cache).data for t in range(T)]
+    np.testing.assert_allclose(np.concatenate(found, axis=1), whole, rtol=0, atol=1e-12)
+
+
+def test_one_token_with_a_mask_or_dropout_takes_the_long_way():
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, H, FF, dropout=0.5, rng=0), 1)
+    x, seen = ta.tensor(normal(1, 3, D).astype(np.float32)), np.array([True, False, True])
+    with ta.no_grad():
+        cache = encoder.empty_cache()
+        dropped = [encoder(x[:, :1], causal=True, cache=encoder.empty_cache()).data for _ in "ab"]
+        assert (dropped[0] != dropped[1]).any()
+        encoder.eval()
+        encoder(x[:, :2], causal=True, cache=cache)
+        found = encoder(x[:, 2:], seen[None], causal=True, cache=cache).data
+        whole = encoder(x, np.broadcast_to(seen, (3, 3)), causal=True).data[:, 2:]
+    np.testing.assert_allclose(found, whole, atol=1e-6)
+
+
+def test_the_decoder_keeps_what_it_saw_of_the_memory():
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(D, H, FF, 0.0, rng=0), 2)
+    x, memory = (ta.tensor(normal(B, n, D).astype(np.float32)) for n in (T, S))
+    seen = np.arange(S) < np.array([4, 2, 1])[:, None]
+    cache = decoder.empty_cache()
+    with ta.no_grad():
+        whole = decoder(x, memory, None, seen[:, None], causal=True).data
+        for t in range(T):  # after the first call the memory may be anything
+            other = memory if t == 0 else memory * 0
+            y = decoder(x[:, t : t + 1], other, None, seen[:, None], causal=True, cache=cache).data
+            np.testing.assert_allclose(y[:, 0], whole[:, t], atol=1e-6)
+
+
+def test_a_cache_wants_a_batch():
+    attention = nn.MultiheadAttention(D, H)
+    with pytest.raises(ValueError, match=r"with a cache q is \[B, T, d\]"):
+        attention(*[ta.tensor(normal(T, D))] * 3, cache=nn.KeyValueCache())

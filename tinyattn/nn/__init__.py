@@ -2,11 +2,20 @@
 
 from tinyattn.nn.activations import ELU, GELU, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from tinyattn.nn.attention import CrossAttention, MultiheadAttention, SelfAttention
+from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
+from tinyattn.nn.grouped import GroupedQueryAttention, SwiGLU
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
 from tinyattn.nn.module import Buffer, Module, ModuleList, Parameter, Sequential
 from tinyattn.nn.norms import BatchNorm1d, LayerNorm, RMSNorm
-from tinyattn.nn.positions import PositionalEncoding
+from tinyattn.nn.positions import (
+    AppendedPositions,
+    InterleavedRotaryPositions,
+    LearnedPositions,
+    PositionalEncoding,
+    RotaryPositions,
+)
+from tinyattn.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell, detach
 from tinyattn.nn.sets import ISAB, MAB, PMA, SAB, ClassAttention, DeepSets, SetTransformer
 from tinyattn.nn.transformer import (
     Transformer,
@@ -50,4 +59,7 @@ __all__ = [
     "TransformerEncoderLayer",
     "ISAB", "MAB", "PMA", "SAB", "ClassAttention", "DeepSets", "PositionalEncoding",
     "SetTransformer",
+    "AppendedPositions", "InterleavedRotaryPositions", "LearnedPositions", "RotaryPositions",
+    "GroupedQueryAttention", "KeyValueCache", "MemoryCache", "SwiGLU",
+    "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell", "detach",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor
+from tinyattn.nn.cache import MemoryCache
 from tinyattn.nn.layers import Linear, uniform
 from tinyattn.nn.module import Module, Parameter
 from tinyattn.random import generator
@@ -52,7 +53,7 @@ class MultiheadAttention(Module):
 
     def forward(
         self, q, k, v, mask=None, causal=False, need_weights=True, average_attn_weights=True,
-        bias=None, impl="auto",
+        bias=None, impl="auto", cache=None,
     ):  # fmt: skip
         """(out, weights);   q [B, T, embed_dim], k [B, S, kdim], v [B, S, vdim]; B may be absent.
 
@@ -61,14 +62,25 @@ class MultiheadAttention(Module):
         bias     added to the scores, in the same shapes
         causal   query t sees keys s ≤ t only
         impl     as in F.scaled_dot_product_attention
+        cache    where the keys and values of earlier calls are: with an `nn.KeyValueCache` q, k, v
+                 are the next tokens, and see all before them; with an `nn.MemoryCache` k and v are
+                 looked at in the first call only
 
         out is [B, T, embed_dim]. weights is None without need_weights, else the mean over the
         heads [B, T, S], or [B, H, T, S] if not average_attn_weights; after dropout, if that acts.
         """
         self._check(q, k, v)
-        scores = (*q.shape[:-2], self.num_heads, q.shape[-2], k.shape[-2])
+        if self._is_self_attention(q, k, v, need_weights, impl, cache):
+            scores = (*q.shape[:-2], self.num_heads, q.shape[-2], q.shape[-2])
+            mask = self._with_heads(mask, scores, "mask")
+            bias = self._with_heads(bias, scores, "bias")
+            x = F.linear(q, self.in_proj_weight, self.in_proj_bias)  # [B, T, 3·embed_dim]
+            return self.out_proj(F.self_attention(x, self.num_heads, mask, bias, causal)), None
+        q, k, v, past, causal = self._heads(q, k, v, cache, causal)  # [B, H, T or S, d]
+        scores = (*q.shape[:-1], k.shape[-2])
         mask, bias = self._with_heads(mask, scores, "mask"), self._with_heads(bias, scores, "bias")
-        q, k, v = (self._split(x) for x in self._project(q, k, v))  # [B, H, T or S, d]
+        if past is not None:
+            mask = past if mask is None else mask & past
         drop = self.dropout > 0 and self.training
         if drop and impl not in ("auto", "matmul"):
             raise ValueError(
@@ -89,17 +101,43 @@ class MultiheadAttention(Module):
             return out, None
         return out, a.mean(axis=-3) if average_attn_weights else a
 
+    def _is_self_attention(self, q, k, v, need_weights, impl, cache):
+        """Whether one product gives queries, keys and values, and nobody wants to see weights."""
+        drop = self.dropout > 0 and self.training
+        one = self.in_proj_weight is not None and q is k and k is v
+        return one and not (need_weights or drop) and impl == "auto" and cache is None
+
+    def _heads(self, q, k, v, cache, causal):
+        """Queries, keys and values of each head [B, H, T or S, d]; mask and causal of a cache."""
+        if cache is None:
+            return *(self._split(x) for x in self._project(q, k, v)), None, causal
+        if q.ndim != 3:
+            raise ValueError(f"{type(self).__name__}: with a cache q is [B, T, d], got {q.shape}")
+        if isinstance(cache, MemoryCache):
+            of_q, *of_kv = self._maps()
+            make = lambda: [
+                self._split(F.linear(x, *m)) for x, m in zip((k, v), of_kv, strict=True)
+            ]
+            return self._split(F.linear(q, *of_q)), *cache.once(make), None, causal
+        q, k, v = (self._split(x) for x in self._project(q, k, v))
+        past, causal = cache.past(q.shape[-2])
+        return q, *cache.append(k, v), past, causal
+
     def _project(self, q, k, v):
         """Queries, keys and values of all heads next to each other: [B, T or S, embed_dim] each."""
+        if self.in_proj_weight is not None and q is k and k is v:  # one product in place of three
+            return np.split(F.linear(q, self.in_proj_weight, self.in_proj_bias), 3, axis=-1)
+        return [F.linear(x, *m) for x, m in zip((q, k, v), self._maps(), strict=True)]
+
+    def _maps(self):
+        """(weight, bias) for queries, keys and values."""
         W, b = self.in_proj_weight, self.in_proj_bias
-        if W is not None and q is k and k is v:  # one product in place of three
-            return np.split(F.linear(q, W, b), 3, axis=-1)
         if W is None:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         else:
             weights = np.split(W, 3)
         biases = (None, None, None) if b is None else np.split(b, 3)
-        return [F.linear(x, *maps) for x, *maps in zip((q, k, v), weights, biases, strict=True)]
+        return list(zip(weights, biases, strict=True))
 
     def _split(self, x):
         """[B, T, H·d] -> [B, H, T, d]"""

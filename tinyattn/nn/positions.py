@@ -1,9 +1,18 @@
-"""Positions for layers that do not see the order: x [B, T, d] learns where each row stands."""
+"""Positions for layers that do not see the order: where does each row of x [B, T, d] stand?
+
+Added to x: PositionalEncoding (sinusoids), LearnedPositions. Next to it: AppendedPositions. Or as
+a turn of queries and keys, so that their product sees the distance only: RotaryPositions.
+
+`positions` is [T] or [B, T]; without it the rows stand at 0, 1, …, T - 1. A model that writes
+token by token passes those of its cache.
+"""
 
 import numpy as np
 
+from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.layers import Dropout
-from tinyattn.nn.module import Module
+from tinyattn.nn.module import Module, Parameter
+from tinyattn.random import generator
 
 
 def sinusoids(length, d):
@@ -23,15 +32,130 @@ class PositionalEncoding(Module):
         self.p = sinusoids(max_len, d_model)  # an array: it need not be saved
         self.dropout = Dropout(dropout, rng)
 
-    def forward(self, x):
-        T, d = x.shape[-2:]
+    def forward(self, x, positions=None):
         max_len, d_model = self.p.shape
-        if T > max_len or d != d_model:
+        if x.shape[-1] != d_model or (positions is None and x.shape[-2] > max_len):
             raise ValueError(
                 f"PositionalEncoding: expected [B, T, {d_model}] with T up to {max_len}, "
                 f"got {x.shape}"
             )
-        return self.dropout(x + self.p[:T].astype(x.dtype))
+        t = _positions("PositionalEncoding", x, positions, max_len)
+        return self.dropout(x + self.p[t].astype(x.dtype))
 
     def extra_repr(self):
         return f"{self.p.shape[1]}, max_len={self.p.shape[0]}"
+
+
+class LearnedPositions(Module):
+    """y = x + W[positions] with a trained row for each position;   W [max_len, d_model].
+
+    Source: Gehring et al. 2017; used by GPT and BERT.
+    """
+
+    def __init__(self, max_len, d_model, std=0.02, rng=None):
+        weight = std * generator(rng).normal(size=(max_len, d_model))
+        self.weight = Parameter(weight.astype(DEFAULT_DTYPE))
+
+    def forward(self, x, positions=None):
+        return x + self.weight[_positions("LearnedPositions", x, positions, len(self.weight.data))]
+
+    def extra_repr(self):
+        return "{}, {}".format(*self.weight.shape)
+
+
+class AppendedPositions(Module):
+    """y = [x, p[:T]]: the sinusoids as d_position further features;   [B, T, d + d_position].
+
+    x stays as it is, and the layer behind must be wider. Source: slide K23.
+    """
+
+    def __init__(self, d_position, max_len=5000):
+        self.p = sinusoids(max_len, d_position)
+
+    def forward(self, x, positions=None):
+        p = self.p[_positions("AppendedPositions", x, positions, len(self.p))].astype(x.dtype)
+        p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
+        return np.concatenate([x, p], axis=-1)
+
+    def extra_repr(self):
+        return f"{self.p.shape[1]}, max_len={self.p.shape[0]}"
+
+
+def _positions(name, x, positions, max_len):
+    """The positions as an index; they must be known ones."""
+    T = x.shape[-2]
+    if positions is None:
+        if T > max_len:
+            raise ValueError(f"{name}: {T} rows, but only {max_len} positions; got x {x.shape}")
+        return slice(T)
+    positions = np.asarray(positions)
+    if positions.size and not 0 <= positions.min() <= positions.max() < max_len:
+        raise ValueError(
+            f"{name}: positions go from 0 to {max_len - 1}, got "
+            f"{positions.min()} to {positions.max()}"
+        )
+    return positions
+
+
+# ---------------------------------------------------------------- rotary
+
+
+class RotaryPositions(Module):
+    """Feature i and feature i + d/2 are turned together by the angle t θ_i, θ_i = base^(-2i/d).
+
+        y_i = x_i cos tθ_i - x_(i+d/2) sin tθ_i,   y_(i+d/2) = x_(i+d/2) cos tθ_i + x_i sin tθ_i
+
+    Turned by their positions t and s, a query and a key have a product that depends on t - s only.
+    x [..., T, d], positions [T], or [B, T] for x [B, ..., T, d]. Nothing is learned.
+    Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
+    """
+
+    def __init__(self, d, base=10000.0):
+        if d % 2:
+            raise ValueError(f"{type(self).__name__}: features are turned in pairs, got d = {d}")
+        self.d, self.base = d, base
+        self.theta = float(base) ** (-np.arange(0, d, 2) / d)
+        self.table = np.ones((0, d // 2)), np.zeros((0, d // 2))  # cos and sin, as far as needed
+
+    def forward(self, x, positions=None):
+        if x.shape[-1] != self.d:
+            raise ValueError(f"{type(self).__name__}: expected [..., T, {self.d}], got {x.shape}")
+        cos, sin = self._turns(x, positions)
+        a, b = self._pairs(x)
+        return self._joined(a * cos - b * sin, b * cos + a * sin)
+
+    def _turns(self, x, positions):
+        """cos and sin of the angles, as [T, d/2] or [B, 1, …, T, d/2]."""
+        t = np.arange(x.shape[-2]) if positions is None else np.asarray(positions)
+        if t.size and t.min() < 0:
+            raise ValueError(f"{type(self).__name__}: positions start at 0, got {t.min()}")
+        last = int(t.max(initial=-1))
+        if last >= len(self.table[0]):
+            angle = np.arange(max(2 * last, 64))[:, None] * self.theta
+            self.table = np.cos(angle), np.sin(angle)
+        if t.ndim == 2:
+            t = t.reshape(len(t), *(1,) * (x.ndim - 3), -1)
+        return [c[t].astype(x.dtype) for c in self.table]
+
+    def _pairs(self, x):
+        h = self.d // 2
+        return x[..., :h], x[..., h:]
+
+    def _joined(self, a, b):
+        return np.concatenate([a, b], axis=-1)
+
+    def extra_repr(self):
+        return f"{self.d}, base={self.base:g}"
+
+
+class InterleavedRotaryPositions(RotaryPositions):
+    """The same turns of neighbouring features, 2i with 2i + 1, as the paper writes them.
+
+    With the features of queries and keys in another order it is `RotaryPositions`.
+    """
+
+    def _pairs(self, x):
+        return x[..., 0::2], x[..., 1::2]
+
+    def _joined(self, a, b):
+        return np.reshape(np.stack([a, b], axis=-1), (*a.shape[:-1], self.d))

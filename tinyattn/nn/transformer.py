@@ -12,7 +12,9 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.nn import decoding
 from tinyattn.nn.attention import MultiheadAttention
+from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.module import Module, ModuleList
 from tinyattn.nn.norms import LayerNorm
@@ -22,32 +24,12 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: the feed-forward part and the residual sums."""
+    """Attentions, then the same two-layer network for each position, with residual sums and norms.
 
-    def _make_feed_forward(self, d_model, dim_feedforward, dropout, activation, bias, rng):
-        if not callable(activation) and activation not in ACTIVATIONS:
-            raise ValueError(
-                f"{type(self).__name__}: activation is a function or one of "
-                f"{', '.join(ACTIVATIONS)}, got {activation!r}"
-            )
-        self.activation = ACTIVATIONS.get(activation, activation)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, rng)
-        self.dropout = Dropout(dropout, rng)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, rng)
+    One norm and one dropout belong to each attention, the last ones to the network.
+    """
 
-    def _feed_forward(self, x):
-        """The same two-layer network for every position."""
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
-
-    def _residual(self, x, norm, dropout, part):
-        """x + part(x), normalised before (norm_first) or after."""
-        if self.norm_first:
-            return x + dropout(part(norm(x)))
-        return norm(x + dropout(part(x)))
-
-
-class TransformerEncoderLayer(_Layer):
-    """x ← x + SelfAttention(x), x ← x + FeedForward(x), each with dropout and layer norm."""
+    attentions = ()  # the names of the attentions, in their order
 
     def __init__(
         self,
@@ -61,84 +43,134 @@ class TransformerEncoderLayer(_Layer):
         bias=True,
         rng=None,
     ):
-        rng = generator(rng)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, rng=rng)
-        self._make_feed_forward(d_model, dim_feedforward, dropout, activation, bias, rng)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
-        self.dropout1, self.dropout2 = Dropout(dropout, rng), Dropout(dropout, rng)
-        self.norm_first = norm_first
+        if not callable(activation) and activation not in ACTIVATIONS:
+            raise ValueError(
+                f"{type(self).__name__}: activation is a function or one of "
+                f"{', '.join(ACTIVATIONS)}, got {activation!r}"
+            )
+        of_dropout = None if rng is None else generator(rng)  # None: the default one of the moment
+        rng, parts = of_dropout or generator(), range(1, len(self.attentions) + 2)
+        for name in self.attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, rng=of_dropout))
+        self.activation, self.norm_first = ACTIVATIONS.get(activation, activation), norm_first
+        self.linear1 = Linear(d_model, dim_feedforward, bias, rng)
+        self.dropout = Dropout(dropout, of_dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, rng)
+        for i in parts:
+            setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias))
+        for i in parts:
+            setattr(self, f"dropout{i}", Dropout(dropout, of_dropout))
 
-    def forward(self, x, mask=None, causal=False):
-        def attend(z):
-            return self.self_attn(z, z, z, mask, causal, need_weights=False)[0]
+    def _drops(self):
+        """Whether anything is dropped now."""
+        return self.training and self.dropout.p > 0
 
-        x = self._residual(x, self.norm1, self.dropout1, attend)
+    def _attend(self, x, mask, causal, cache):
+        return self.self_attn(x, x, x, mask, causal, need_weights=False, cache=cache)[0]
+
+    def _feed_forward(self, x):
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def _residual(self, x, norm, dropout, part, *options):
+        """x + part(x), normalised before (norm_first) or after."""
+        if self.norm_first:
+            return x + dropout(part(norm(x), *options))
+        return norm(x + dropout(part(x, *options)))
+
+
+class TransformerEncoderLayer(_Layer):
+    """x ← x + SelfAttention(x), x ← x + FeedForward(x), each with dropout and layer norm."""
+
+    attentions = ("self_attn",)
+
+    def forward(self, x, mask=None, causal=False, cache=None):
+        """cache: an `nn.KeyValueCache`, for a layer that writes; x is then what is new."""
+        if mask is None and decoding.one_token(x, cache) and not self._drops():
+            return decoding.encoder_layer(self, x, cache)
+        x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, cache)
         return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
 
 
 class TransformerDecoderLayer(_Layer):
     """Self-attention, then cross-attention over the memory of the encoder, then feed-forward."""
 
-    def __init__(
-        self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation="relu",
-        layer_norm_eps=1e-5,
-        norm_first=False,
-        bias=True,
-        rng=None,
-    ):
-        rng = generator(rng)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, rng=rng)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, rng=rng)
-        self._make_feed_forward(d_model, dim_feedforward, dropout, activation, bias, rng)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias)
-        self.dropout1, self.dropout2 = Dropout(dropout, rng), Dropout(dropout, rng)
-        self.dropout3 = Dropout(dropout, rng)
-        self.norm_first = norm_first
+    attentions = ("self_attn", "multihead_attn")
 
-    def forward(self, x, memory, mask=None, memory_mask=None, causal=False):
-        def attend(z):
-            return self.self_attn(z, z, z, mask, causal, need_weights=False)[0]
-
-        def look_up(z):
-            return self.multihead_attn(z, memory, memory, memory_mask, need_weights=False)[0]
-
-        x = self._residual(x, self.norm1, self.dropout1, attend)
-        x = self._residual(x, self.norm2, self.dropout2, look_up)
+    def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
+        """cache: a pair of an `nn.KeyValueCache` and an `nn.MemoryCache`."""
+        own, of_memory = (None, None) if cache is None else cache
+        x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, own)
+        x = self._residual(x, self.norm2, self.dropout2, self._look_up, memory, memory_mask,
+                           of_memory)  # fmt: skip
         return self._residual(x, self.norm3, self.dropout3, self._feed_forward)
+
+    def _look_up(self, x, memory, mask, cache):
+        return self.multihead_attn(x, memory, memory, mask, need_weights=False, cache=cache)[0]
+
+
+def _copies(layer, n):
+    """Layers with weights of their own, but one generator, or all would drop the same features."""
+    generators = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
+    return ModuleList([deepcopy(layer, {id(g): g for g in generators}) for _ in range(n)])
+
+
+def _weights(attention, x, context, mask, causal):
+    """The attention weights of all heads as an array."""
+    options = {"need_weights": True, "average_attn_weights": False}
+    return attention(x, context, context, mask, causal, **options)[1].data
 
 
 class TransformerEncoder(Module):
     """num_layers copies of a layer, one behind the other, and a norm at the end if given."""
 
     def __init__(self, encoder_layer, num_layers, norm=None):
-        self.layers = ModuleList([deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = _copies(encoder_layer, num_layers)
         self.norm = norm
 
-    def forward(self, x, mask=None, causal=False):
-        for layer in self.layers:
-            x = layer(x, mask, causal)
+    def forward(self, x, mask=None, causal=False, cache=None):
+        for i, layer in enumerate(self.layers):
+            x = layer(x, mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
+
+    def attention_maps(self, x, mask=None, causal=False):
+        """The weights of each layer, [B, H, T, T]: row t says whom token t listens to."""
+        maps = []
+        for layer in self.layers:
+            z = layer.norm1(x) if layer.norm_first else x
+            maps.append(_weights(layer.self_attn, z, z, mask, causal))
+            x = layer(x, mask, causal)
+        return maps
+
+    def empty_cache(self):
+        """One empty cache for each layer."""
+        return [KeyValueCache() for _ in self.layers]
 
 
 class TransformerDecoder(Module):
     """num_layers copies of a decoder layer, all looking at the same memory."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):
-        self.layers = ModuleList([deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.layers = _copies(decoder_layer, num_layers)
         self.norm = norm
 
-    def forward(self, x, memory, mask=None, memory_mask=None, causal=False):
-        for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask, causal)
+    def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
+        for i, layer in enumerate(self.layers):
+            x = layer(x, memory, mask, memory_mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
+
+    def attention_maps(self, x, memory, mask=None, memory_mask=None, causal=False):
+        """The weights of each layer's look at the memory, [B, H, T, S]."""
+        maps = []
+        for layer in self.layers:
+            z = layer._residual(x, layer.norm1, layer.dropout1, layer._attend, mask, causal, None)
+            z = layer.norm2(z) if layer.norm_first else z
+            maps.append(_weights(layer.multihead_attn, z, memory, memory_mask, False))
+            x = layer(x, memory, mask, memory_mask, causal)
+        return maps
+
+    def empty_cache(self):
+        """One empty pair of caches for each layer."""
+        return [(KeyValueCache(), MemoryCache()) for _ in self.layers]
 
 
 class Transformer(Module):
@@ -161,7 +193,7 @@ class Transformer(Module):
         bias=True,
         rng=None,
     ):
-        rng = generator(rng)
+        rng = None if rng is None else generator(rng)
         options = (dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, rng)
         self.encoder = TransformerEncoder(
             TransformerEncoderLayer(d_model, nhead, *options),
@@ -173,6 +205,7 @@ class Transformer(Module):
             num_decoder_layers,
             LayerNorm(d_model, layer_norm_eps, bias=bias),
         )
+        rng = generator(rng)
         for p in self.parameters():  # every matrix anew: the copies of a layer shall differ
             if p.ndim > 1:
                 bound = np.sqrt(6 / sum(p.shape))

@@ -1,0 +1,276 @@
+"""The three rungs of recurrent layers against each other, and what the layers refuse."""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tinyattn as ta
+from tinyattn import Tensor, nn
+from tinyattn.functional import recurrent
+from tinyattn.kernels import threads
+
+# sums of some hundred products of numbers of size 1, carried on over a few steps
+TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
+MAKE = {
+    "RNN": nn.RNN,
+    "relu": lambda *sizes, **options: nn.RNN(*sizes, nonlinearity="relu", **options),
+    "GRU": nn.GRU,
+    "LSTM": nn.LSTM,
+}
+
+
+def everything(name, impl, B, T, D, H, lengths=None, dtype="float64", **options):
+    """Outputs, last states and all gradients, as one list of arrays."""
+    layer = MAKE[name](D, H, impl=impl, rng=0, **options).astype(dtype)
+    rng = np.random.default_rng(1)
+    x = Tensor(rng.normal(size=(B, T, D)).astype(dtype), requires_grad=True)
+    shape = (layer.num_layers * (1 + layer.bidirectional), B, H)
+    state = [Tensor(rng.normal(size=shape).astype(dtype), requires_grad=True)
+             for _ in range(layer.cell.states)]  # fmt: skip
+    y, last = layer(x, tuple(state) if len(state) > 1 else state[0], lengths)
+    outputs = [y, *(last if isinstance(last, tuple) else [last])]
+    sum((o * rng.normal(size=o.shape).astype(dtype)).sum() for o in outputs).backward()
+    leaves = [x, *state, *layer.parameters()]
+    gradients = [np.zeros(p.shape, dtype) if p.grad is None else p.grad for p in leaves]
+    return [o.data for o in outputs] + gradients
+
+
+def assert_close(found, expected, dtype):
+    for a, b in zip(found, expected, strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        size = max(1.0, np.abs(b).max(initial=0))
+        np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE[dtype] * size)
+
+
+# B, T, D, H: nothing, one of everything, less and more than a vector, a tile, a part of the batch
+SHAPES = [(0, 3, 2, 2), (2, 0, 2, 3), (1, 1, 1, 1), (3, 5, 1, 1), (2, 9, 17, 16), (5, 17, 3, 33),
+          (35, 3, 5, 70), (3, 2, 130, 66)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", MAKE)
+def test_rungs_agree(name, shape, dtype):
+    for lengths in (None, np.random.default_rng(0).integers(0, shape[1] + 1, shape[0])):
+        expected = everything(name, "matmul", *shape, lengths, dtype, bidirectional=True)
+        for impl in ("sums", "kernel"):
+            found = everything(name, impl, *shape, lengths, dtype, bidirectional=True)
+            assert_close(found, expected, dtype)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_rungs_agree_on_any_shape(data):
+    B, T, D, H = (data.draw(st.integers(low, high)) for low, high in
+                  ((0, 9), (0, 20), (1, 20), (1, 40)))  # fmt: skip
+    lengths = data.draw(st.none() | st.lists(st.integers(0, T), min_size=B, max_size=B).map(
+        lambda numbers: np.array(numbers, int)))  # fmt: skip
+    name = data.draw(st.sampled_from(sorted(MAKE)))
+    options = {"bidirectional": data.draw(st.booleans()), "bias": data.draw(st.booleans()),
+               "num_layers": data.draw(st.integers(1, 2))}  # fmt: skip
+    expected = everything(name, "matmul", B, T, D, H, lengths, **options)
+    for impl in ("sums", "kernel"):
+        assert_close(everything(name, impl, B, T, D, H, lengths, **options), expected, "float64")
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_extreme_numbers(name):
+    """Saturated gates and numbers near zero, where 2σ(2x) - 1 would cancel."""
+    for size in (1e-12, 1e-3, 0.3, 30.0, 1e4):
+        x = np.random.default_rng(0).normal(size=(3, 4, 5)) * size
+        for dtype in ("float64", "float32"):
+            layer = MAKE[name](5, 6, bias=False, rng=0).astype(dtype)
+            found, expected = [], []
+            for impl, out in (("kernel", found), ("matmul", expected)):
+                layer.impl = impl
+                out.append(layer(x.astype(dtype))[0].data)
+            scale = np.abs(expected[0]).max()
+            limit = TOLERANCE[dtype] * scale
+            np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("impl", ["sums", "matmul", "kernel"])
+@pytest.mark.parametrize("name", MAKE)
+def test_nan_and_infinity_are_not_hidden(name, impl):
+    layer = MAKE[name](2, 3, impl=impl, rng=0)
+    x = np.zeros((2, 4, 2), np.float32)
+    x[0, 2] = np.nan
+    y = layer(x)[0].data
+    assert np.isfinite(y[1]).all() and np.isfinite(y[0, :2]).all() and np.isnan(y[0, 2:]).all()
+
+
+def test_arrays_of_any_kind():
+    """Read-only, reversed, transposed, and float64 next to float32."""
+    x = np.random.default_rng(0).normal(size=(3, 7, 4))
+    for view in (x[:, ::-1], x.transpose(1, 0, 2), x[::2], x[:, :, ::-1]):
+        view.flags.writeable = False
+        for name in MAKE:
+            results = []
+            for impl in ("matmul", "kernel"):
+                layer = MAKE[name](4, 5, impl=impl, rng=0)
+                x_t = Tensor(view, requires_grad=True)
+                y, _ = layer(x_t)
+                y.backward(np.broadcast_to(np.float64(1), y.shape))
+                results.append([y.data, x_t.grad, *[p.grad for p in layer.parameters()]])
+            for a, b in zip(*results, strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+# ---------------------------------------------------------------- threads
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_the_same_bits_on_any_number_of_threads(name):
+    shape, lengths = (19, 40, 24, 50), np.random.default_rng(0).integers(0, 41, 19)
+    results, before = [], threads.set_threads(1)
+    try:
+        for n in (1, 2, 3, 7):
+            threads.set_threads(n)
+            results.append(everything(name, "kernel", *shape, lengths, "float32"))
+    finally:
+        threads.set_threads(before)
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_two_threads_may_call_at_once():
+    expected = everything("LSTM", "kernel", 9, 30, 24, 50)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: everything("LSTM", "kernel", 9, 30, 24, 50), range(12)):
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_after_a_kernel_ran():
+    program = """
+        import os, numpy as np
+        from tinyattn import nn
+        layer, x = nn.GRU(40, 40, rng=0), np.ones((16, 50, 40), np.float32)
+        y = layer(x)[0].data
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if np.array_equal(layer(x)[0].data, y) else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+    """
+    program = textwrap.dedent(program)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=120)
+
+
+# ---------------------------------------------------------------- derivatives
+
+
+def test_the_kernel_has_no_second_derivative_and_says_what_has():
+    layer = nn.LSTM(2, 3, impl="kernel")
+    x = Tensor(np.ones((1, 2, 2), np.float32), requires_grad=True)
+    with pytest.raises(NotImplementedError, match='impl="matmul"'):
+        layer(x)[0].sum().backward(create_graph=True)
+
+
+def test_jacobian_runs_the_rule_many_times():
+    """What the kernel keeps for its backward pass is still there the second time."""
+    x = np.random.default_rng(0).normal(size=(1, 3, 2))
+    found = []
+    for impl in ("kernel", "matmul"):
+        layer = nn.GRU(2, 2, impl=impl, rng=0).astype(np.float64)
+        found.append(ta.jacobian(lambda x, layer=layer: layer(x)[0])(x))
+    np.testing.assert_allclose(*[np.asarray(f) for f in found], atol=1e-12)
+
+
+def test_only_wanted_gradients():
+    layer = nn.LSTM(2, 3, impl="kernel", rng=0)
+    layer(np.ones((1, 4, 2), np.float32))[0].sum().backward()  # x wants none
+    assert all(p.grad is not None for p in layer.parameters())
+    layer.zero_grad()
+    layer.requires_grad_(False)
+    x = Tensor(np.ones((1, 4, 2), np.float32), requires_grad=True)
+    layer(x)[0].sum().backward()
+    assert x.grad is not None and all(p.grad is None for p in layer.parameters())
+
+
+# ---------------------------------------------------------------- what is refused
+
+X = np.zeros((2, 3, 4), np.float32)
+WRONG = {
+    "features": (lambda: nn.GRU(5, 2)(X), "GRU: expected [B, T, D] with D = 5, got shape (2,"),
+    "no batch axis": (lambda: nn.RNN(4, 2)(X[0]), "RNN: expected [B, T, D] with D = 4"),
+    "a cell on a sequence": (lambda: nn.RNNCell(4, 2)(X), "RNNCell: expected [B, D] with D = 4"),
+    "ids": (lambda: nn.GRU(4, 2)(X.astype(int)), "GRU: expected floating-point numbers, got int64"),
+    "shape of the state": (
+        lambda: nn.GRU(4, 2, 2)(X, np.zeros((1, 2, 2))),
+        "GRU: the state must be [layers · directions, B, H] = (2, 2, 2), got shape (1, 2, 2)",
+    ),
+    "half a state": (lambda: nn.LSTM(4, 2)(X, np.zeros((1, 2, 2))), "is a tuple (h, c)"),
+    "state of a cell": (lambda: nn.LSTMCell(4, 2)(X[0], X[0]), "is a tuple (h, c)"),
+    "too long": (
+        lambda: nn.GRU(4, 2)(X, lengths=[1, 4]),
+        "GRU: lengths[1] is 4, but x has 3 steps; lengths go from 0 to 3",
+    ),
+    "negative": (lambda: nn.GRU(4, 2)(X, lengths=[-1, 2]), "lengths[0] is -1"),
+    "one length": (lambda: nn.GRU(4, 2)(X, lengths=[1]), "2 whole numbers"),
+    "fractions": (lambda: nn.GRU(4, 2)(X, lengths=[1.0, 2.0]), "got float64"),
+    "rung": (lambda: nn.GRU(4, 2, impl="fast")(X), "impl='fast' is not one of auto, sums"),
+    "half floats": (lambda: nn.GRU(4, 2, impl="kernel").astype(np.float16)(X.astype(np.float16)),
+                    "takes float32 or float64, got float16"),
+    "nonlinearity": (lambda: nn.RNN(4, 2, nonlinearity="sin"), '"tanh" or "relu", got \'sin\''),
+    "layers": (lambda: nn.LSTM(4, 2, 0), "LSTM: num_layers starts at 1, got 0"),
+    "dropout": (lambda: nn.LSTM(4, 2, dropout=1.5), "LSTM: dropout is a probability"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_input(what):
+    call, message = WRONG[what]
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        call()
+
+
+def test_half_precision_takes_the_array_rung():
+    y, _ = nn.GRU(4, 2).astype(np.float16)(X.astype(np.float16))
+    assert y.dtype == np.float16
+
+
+def test_without_numba(monkeypatch):
+    recurrent._say_that_numba_is_missing.cache_clear()
+    monkeypatch.setattr(recurrent.fused, "have_numba", lambda: False)
+    expected = nn.GRU(4, 2, impl="matmul", rng=0)(X)[0].data
+    np.testing.assert_array_equal(nn.GRU(4, 2, rng=0)(X)[0].data, expected)
+    with pytest.warns(UserWarning, match="needs Numba"):
+        found = nn.GRU(4, 2, impl="kernel", rng=0)(X)[0].data
+    np.testing.assert_array_equal(found, expected)
+    recurrent._say_that_numba_is_missing.cache_clear()
+
+
+def test_the_kernel_without_numba_is_python():
+    """The same loops, run as ordinary Python with NumPy's meaning of each instruction."""
+    program = """
+        import sys
+        sys.modules["numba"] = None
+        import numpy as np
+        from tinyattn.kernels import recurrent as kernel
+        rng = np.random.default_rng(0)
+        for kind, G in enumerate(kernel.GATES):
+            x, h, c = (rng.normal(size=s) for s in ((2, 3, 3), (2, 5), (2, 5)))
+            w = [rng.normal(size=s) for s in ((5 * G, 3), (5 * G, 5), (5 * G,), (5 * G,))]
+            ends = np.array([3, 1])
+            (a, kept_a), (b, kept_b) = (run(kind, x, h, c, *w, ends, True)
+                                        for run in (kernel.sums, kernel.sequence))
+            np.testing.assert_allclose(a, b, atol=1e-12)
+            g = rng.normal(size=a.shape)
+            rest = True, x, *w[:2], ends, True
+            for s, k in zip(kernel.sums_gradients(kind, g, kept_a, *rest),
+                            kernel.sequence_gradients(kind, g, kept_b, *rest), strict=True):
+                np.testing.assert_allclose(s, k, atol=1e-12)
+    """
+    program = textwrap.dedent(program)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -1,0 +1,130 @@
+"""What attention remembers while a sequence is written token by token.
+
+Without it each new token would compute the keys and values of all tokens before it once more: T
+tokens cost T²/2 of them in place of T. The caches hold plain numbers, no graph: they are for
+writing, not for training, and are filled in place.
+
+One cache belongs to one attention layer; a model keeps them in lists. The sequences stand on axis
+0, and `rows(index)` is the cache of other sequences, as a beam search needs it.
+"""
+
+import numpy as np
+
+from tinyattn.autograd import Tensor
+from tinyattn.ops.elementwise import plain
+
+
+class KeyValueCache:
+    """Keys and values of the tokens so far, [B, H, S, d]; how many of them count for each row.
+
+    lengths [B]: row b has so many tokens. They are the positions of the next tokens, too.
+    """
+
+    def __init__(self):
+        self.k = self.v = None  # [B, H, room for more, d]
+        self.lengths = np.zeros(1, np.int64)  # one for all rows until the first tokens came
+        self.shortest = self.longest = 0
+
+    def append(self, k, v):
+        """Put the keys and values of T new tokens [B, H, T, d] behind the others; returns all."""
+        k, v = _numbers(k), _numbers(v)
+        B, T = k.shape[0], k.shape[-2]
+        if self.k is None:  # rows that are all empty so far
+            self.lengths = np.zeros(B, np.int64)
+        if len(self.lengths) != B:
+            raise ValueError(
+                f"KeyValueCache: it holds {len(self.lengths)} sequences, but {B} came; start a new "
+                f"cache for each batch, or take some rows of it with .rows(index)"
+            )
+        S = self.longest + T
+        self._make_room(k, v, S)
+        if self.shortest == self.longest:
+            self.k[..., S - T : S, :], self.v[..., S - T : S, :] = k, v
+        else:  # each row writes where its own tokens end
+            b, s = np.arange(B)[:, None], self.lengths[:, None] + np.arange(T)
+            self.k[b, :, s], self.v[b, :, s] = np.swapaxes(k, 1, 2), np.swapaxes(v, 1, 2)
+        self.lengths += T
+        self.shortest, self.longest = self.shortest + T, S
+        return self.k[..., :S, :], self.v[..., :S, :]
+
+    def past(self, T):
+        """(mask, causal): which keys T new tokens may see, their own past. Asked before `append`.
+
+        The mask is [T, S] or [B, 1, T, S], None if they see all or if causal says it.
+        """
+        if self.shortest == self.longest:
+            if T == 1 or self.longest == 0:
+                return None, T > 1
+            return np.tri(T, self.longest + T, self.longest, dtype=bool), False
+        last = self.lengths[:, None] + np.arange(T)  # [B, T]
+        return (np.arange(self.longest + T) <= last[..., None])[:, None], False
+
+    def positions(self, T):
+        """Where T new tokens stand: [T], or [B, T] if the rows have different lengths."""
+        if self.shortest == self.longest:
+            return self.longest + np.arange(T)
+        return self.lengths[:, None] + np.arange(T)
+
+    def keep(self, lengths):
+        """Forget all tokens of row b but the first lengths[b], such as the padding of a prompt."""
+        lengths = np.broadcast_to(np.asarray(lengths, np.int64), self.lengths.shape).copy()
+        if (lengths < 0).any() or (lengths > self.lengths).any():
+            raise ValueError(f"KeyValueCache: cannot keep {lengths} of {self.lengths} tokens")
+        self._set(lengths)
+        return self
+
+    def rows(self, index):
+        """The cache of the sequences `index`: some may be left out, or come twice."""
+        if self.k is None:
+            return self
+        if len(index) == len(self.lengths) and (index == np.arange(len(index))).all():
+            return self
+        taken = KeyValueCache()
+        taken.k, taken.v = self.k[index], self.v[index]
+        taken._set(self.lengths[index])
+        return taken
+
+    def _set(self, lengths):
+        self.lengths = lengths
+        self.longest = int(lengths.max(initial=0))
+        self.shortest = int(lengths.min(initial=self.longest))
+
+    def _make_room(self, k, v, S):
+        """Twice the room whenever it is full, so that each token is moved about once."""
+        if self.k is not None and self.k.shape[-2] >= S:
+            return
+        room = S if self.k is None else max(S, 2 * self.k.shape[-2])
+        before = (self.k, self.v)
+        self.k, self.v = (np.zeros((*x.shape[:-2], room, x.shape[-1]), x.dtype) for x in (k, v))
+        if before[0] is not None:
+            n = before[0].shape[-2]
+            self.k[..., :n, :], self.v[..., :n, :] = before
+
+
+class MemoryCache:
+    """Keys and values of a memory that does not change: made at the first call, kept after it."""
+
+    def __init__(self):
+        self.k = self.v = None
+
+    def once(self, make):
+        """The keys and values; `make()` gives them the first time."""
+        if self.k is None:
+            self.k, self.v = (_numbers(x) for x in make())
+        return self.k, self.v
+
+    def rows(self, index):
+        """The cache of the sequences `index`."""
+        taken = MemoryCache()
+        if self.k is not None:
+            taken.k, taken.v = self.k[index], self.v[index]
+        return taken
+
+
+def _numbers(x):
+    if isinstance(x, Tensor) and x.requires_grad:
+        raise RuntimeError(
+            "a cache keeps plain numbers through which no gradient flows: decode under "
+            "`with ta.no_grad():`, and train without a cache"
+        )
+    return plain(x)

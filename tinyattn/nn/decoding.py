@@ -1,0 +1,113 @@
+"""One new token for each sequence, on plain arrays: what a model does when it writes.
+
+There is so little to compute for one token that remembering each operation for a gradient, or even
+asking whether to, would take longer than the operation. So the blocks come here when a cache is
+given and one token is new. The formulas are theirs, line by line; tests hold both to the same
+numbers. D features, H heads with queries, G with keys and values, d features for each head.
+"""
+
+import math
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn.autograd import Tensor
+from tinyattn.nn.cache import KeyValueCache
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.fused import have_numba
+from tinyattn.ops.matmul import dot
+
+
+def one_token(x, cache):
+    """Whether x [B, 1, D] is one new token without a gradient, and the cache one for writing."""
+    return (
+        type(cache) is KeyValueCache and x.ndim == 3 and x.shape[1] == 1
+        and isinstance(x, Tensor) and not x.requires_grad
+    )  # fmt: skip
+
+
+def encoder_layer(layer, x, cache):
+    """`nn.TransformerEncoderLayer` without dropout;   x [B, 1, D]."""
+    x, heads = x.data[:, 0], layer.self_attn  # [B, D]
+    z = layer_norm(x, layer.norm1) if layer.norm_first else x
+    qkv = linear(z, heads.in_proj_weight, heads.in_proj_bias)
+    q, k, v = np.swapaxes(qkv.reshape(len(x), 3, heads.num_heads, -1), 0, 1)  # [B, H, d] each
+    y = linear(attend(q, k, v, cache), heads.out_proj.weight, heads.out_proj.bias)
+    x = x + y if layer.norm_first else layer_norm(x + y, layer.norm1)
+    z = layer_norm(x, layer.norm2) if layer.norm_first else x
+    z = activated(layer.activation, linear(z, layer.linear1.weight, layer.linear1.bias))
+    y = linear(z, layer.linear2.weight, layer.linear2.bias)
+    x = x + y if layer.norm_first else layer_norm(x + y, layer.norm2)
+    return Tensor(x[:, None])
+
+
+def llama_attention(attention, x, cache):
+    """`nn.GroupedQueryAttention`;   x [B, 1, D]."""
+    x, H, d = x.data[:, 0], attention.num_heads, attention.d
+    maps = (attention.q_proj, attention.k_proj, attention.v_proj)
+    q, k, v = (linear(x, m.weight, m.bias).reshape(len(x), -1, 1, d) for m in maps)
+    turned = attention.rotary(np.concatenate([q, k], axis=1), cache.positions(1))  # [B, H+G, 1, d]
+    y = attend(turned[:, :H, 0], turned[:, H:, 0], v[:, :, 0], cache)
+    return Tensor(linear(y, attention.o_proj.weight, attention.o_proj.bias)[:, None])
+
+
+def swiglu(network, x):
+    """`nn.SwiGLU`;   x [B, 1, D]."""
+    x = x.data[:, 0]
+    gate = linear(x, network.gate_proj.weight, network.gate_proj.bias)
+    up = linear(x, network.up_proj.weight, network.up_proj.bias)
+    with np.errstate(over="ignore"):  # exp of a large number is infinite, and 1 / that is 0
+        up *= gate / (1 + np.exp(-gate))
+    return Tensor(linear(up, network.down_proj.weight, network.down_proj.bias)[:, None])
+
+
+def attend(q, k, v, cache):
+    """Σ_s a_s v_s over all tokens so far and the new one;   q [B, H, d], k, v [B, G, d]: [B, D]."""
+    (B, H, d), G = q.shape, k.shape[1]
+    mask, _ = cache.past(1)
+    k, v = cache.append(k[:, :, None], v[:, :, None])  # [B, G, S, d]
+    q = (q * q.dtype.type(1 / math.sqrt(d))).reshape(B, G, H // G, d)
+    a = q @ np.swapaxes(k, -1, -2)  # [B, G, H/G, S]
+    if mask is not None:
+        a = np.where(mask, a, a.dtype.type(-np.inf))
+    a -= np.maximum.reduce(a, -1, keepdims=True)
+    np.exp(a, a)
+    a /= np.add.reduce(a, -1, keepdims=True)
+    return (a @ v).reshape(B, H * d)
+
+
+def activated(f, x):
+    """f(x); the kernel of GELU needs no size to pay here, as its composition has many steps."""
+    if f is F.gelu and x.dtype in (np.float32, np.float64) and have_numba():
+        from tinyattn.kernels.rowwise import gelu
+
+        return gelu(x, False)
+    return plain(f(Tensor(x)))
+
+
+def linear(x, weight, bias):
+    """x Wᵀ + b;   one row is a product of a matrix and a vector, which NumPy does best."""
+    y = x @ weight.data.T if len(x) == 1 else dot(x, weight.data.T)
+    if bias is not None:
+        y += bias.data
+    return y
+
+
+def layer_norm(x, norm):
+    """(x - mean) / √(var + ε) · weight + bias;   x [B, D]."""
+    n = x.shape[-1]
+    x = x - np.add.reduce(x, -1, keepdims=True) / n
+    x /= np.sqrt(np.add.reduce(x * x, -1, keepdims=True) / n + norm.eps)
+    x *= norm.weight.data
+    if norm.bias is not None:
+        x += norm.bias.data
+    return x
+
+
+def rms_norm(x, norm):
+    """x / √(mean(x²) + ε) · weight;   x [B, 1, D]."""
+    x = x.data
+    eps = np.finfo(x.dtype).eps if norm.eps is None else norm.eps
+    y = x / np.sqrt(np.add.reduce(x * x, -1, keepdims=True) / x.shape[-1] + eps)
+    y *= norm.weight.data
+    return Tensor(y)

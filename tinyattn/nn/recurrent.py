@@ -1,0 +1,233 @@
+"""Recurrent layers: RNN, GRU and LSTM, cell by cell or over whole sequences.
+
+Weights start uniform in ±1/√H, as in PyTorch, and have its names and its order of gates.
+"""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn.autograd import Tensor
+from tinyattn.functional import recurrent
+from tinyattn.nn.layers import uniform
+from tinyattn.nn.module import Module
+from tinyattn.random import generator
+
+
+def detach(state):
+    """The same state, cut off from its past: truncated backpropagation through time.
+
+    A long sequence is trained piece by piece. Each piece starts from the state where the one
+    before ended, but gradients stop there, so that time and memory of a training step do not grow:
+
+        state = None
+        for x, target in pieces:                     # x [B, T, D], consecutive in time
+            y, state = rnn(x, nn.detach(state))
+            loss(y, target).backward()               # through this piece only
+            ...
+
+    Takes and returns a Tensor, None, or a tuple or list of them.
+    """
+    if isinstance(state, tuple | list):
+        return type(state)(detach(s) for s in state)
+    return state if state is None else state.detach()
+
+
+def _floating(name, x, axes, size):
+    """x as a Tensor of the axes; the last one must have `size` features."""
+    x = x if isinstance(x, Tensor) else Tensor(x)
+    if x.ndim != len(axes) or x.shape[-1] != size:
+        raise ValueError(
+            f"{name}: expected [{', '.join(axes)}] with {axes[-1]} = {size}, got shape {x.shape}"
+        )
+    if x.dtype.kind != "f":
+        raise TypeError(
+            f"{name}: expected floating-point numbers, got {x.dtype}; ids go through nn.Embedding "
+            f"first, other whole numbers through .astype(np.float32)"
+        )
+    return x
+
+
+def _state(name, cell, state, shape, dtype):
+    """The initial state as a tuple of Tensors of this shape; zeros for None."""
+    if state is None:
+        return tuple(Tensor(np.zeros(shape, dtype)) for _ in range(cell.states))
+    parts = state if cell.states > 1 else (state,)
+    if not isinstance(parts, tuple | list) or len(parts) != cell.states:
+        raise TypeError(f"{name}: the state of an LSTM is a tuple (h, c), got {type(state)}")
+    parts = tuple(s if isinstance(s, Tensor) else Tensor(s) for s in parts)
+    for s in parts:
+        if s.shape != shape:
+            axes = "[B, H]" if len(shape) == 2 else "[layers · directions, B, H]"
+            raise ValueError(f"{name}: the state must be {axes} = {shape}, got shape {s.shape}")
+    return tuple(s if s.dtype == dtype else s.astype(dtype) for s in parts)
+
+
+# ---------------------------------------------------------------- one step
+
+
+class _Cell(Module):
+    cell = None  # of tinyattn.functional.recurrent
+
+    def __init__(self, input_size, hidden_size, bias=True, rng=None):
+        rng = generator(rng)
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        bound, rows = 1 / np.sqrt(max(hidden_size, 1)), self.cell.gates * hidden_size
+        self.weight_ih = uniform((rows, input_size), bound, rng)
+        self.weight_hh = uniform((rows, hidden_size), bound, rng)
+        self.bias_ih = uniform((rows,), bound, rng) if bias else None
+        self.bias_hh = uniform((rows,), bound, rng) if bias else None
+
+    def forward(self, x, state=None):
+        name = type(self).__name__
+        x = _floating(name, x, ("B", "D"), self.input_size)
+        dtype = np.result_type(x.dtype, self.weight_ih.dtype)
+        state = _state(name, self.cell, state, (x.shape[0], self.hidden_size), dtype)
+        weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        state = recurrent.step(self.cell, x, state, *weights)
+        return state if self.cell.states > 1 else state[0]
+
+    def extra_repr(self):
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+class RNNCell(_Cell):
+    """h_t = tanh(W_ih x + b_ih + W_hh h + b_hh).   x [B, D], state h [B, H] → h [B, H].
+
+    nonlinearity: "tanh" or "relu". Source: slides H17, KB03.
+    """
+
+    cell = recurrent.RNN
+
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", rng=None):
+        self.cell = _rnn("RNNCell", nonlinearity)
+        super().__init__(input_size, hidden_size, bias, rng)
+
+
+class GRUCell(_Cell):
+    """h_t = (1 - z) n + z h, with gates r, z, n.   x [B, D], state h [B, H] → h [B, H].
+
+    Source: `F.recurrent.gru_step`; slide H20 (its z is 1 - z here, as in PyTorch).
+    """
+
+    cell = recurrent.GRU
+
+
+class LSTMCell(_Cell):
+    """c_t = f c + i g, h_t = o tanh c_t.   x [B, D], state (h, c) of [B, H] → (h, c).
+
+    Source: `F.recurrent.lstm_step`; slides H20, KB04.
+    """
+
+    cell = recurrent.LSTM
+
+
+def _rnn(name, nonlinearity):
+    if nonlinearity not in ("tanh", "relu"):
+        raise ValueError(f'{name}: nonlinearity is "tanh" or "relu", got {nonlinearity!r}')
+    return recurrent.RNN if nonlinearity == "tanh" else recurrent.RELU_RNN
+
+
+# ---------------------------------------------------------------- whole sequences
+
+
+class _Recurrent(Module):
+    cell = None
+
+    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, *, dropout=0.0,
+                 bidirectional=False, impl="auto", rng=None):  # fmt: skip
+        name = type(self).__name__
+        if num_layers < 1:
+            raise ValueError(f"{name}: num_layers starts at 1, got {num_layers}")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"{name}: dropout is a probability from 0 to 1, got {dropout}")
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.dropout, self.bidirectional, self.impl = bias, dropout, bidirectional, impl
+        rng = generator(rng)
+        self.rng = rng if dropout else None
+        bound, rows = 1 / np.sqrt(max(hidden_size, 1)), self.cell.gates * hidden_size
+        for layer, suffix in self._places():
+            width = hidden_size * (1 + bidirectional) if layer else input_size
+            shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+            shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
+            for part, shape in shapes.items():
+                setattr(self, f"{part}_l{layer}{suffix}", uniform(shape, bound, rng))
+
+    def _places(self):
+        """(layer, suffix of its names), in the order of the states."""
+        directions = ("", "_reverse") if self.bidirectional else ("",)
+        return [(layer, suffix) for layer in range(self.num_layers) for suffix in directions]
+
+    def _weights(self, layer, suffix):
+        parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        return [getattr(self, f"{part}_l{layer}{suffix}", None) for part in parts]
+
+    def forward(self, x, state=None, lengths=None):
+        name, places = type(self).__name__, self._places()
+        x = _floating(name, x, ("B", "T", "D"), self.input_size)
+        B, T, _ = x.shape
+        lengths = recurrent.checked_lengths(name, lengths, B, T)
+        dtype = np.result_type(x.dtype, self.weight_ih_l0.dtype)
+        state = _state(name, self.cell, state, (len(places), B, self.hidden_size), dtype)
+        x, outputs, last = x if x.dtype == dtype else x.astype(dtype), [], []
+        for i, (layer, suffix) in enumerate(places):
+            start = tuple(s[i] for s in state)
+            y, end = recurrent.scan(self.cell, x, start, *self._weights(layer, suffix),
+                                    lengths, suffix == "_reverse", self.impl)  # fmt: skip
+            outputs.append(y)
+            last.append(end)
+            if i + 1 == len(places) or places[i + 1][0] > layer:  # all directions are done
+                x = np.concatenate(outputs, axis=-1) if len(outputs) > 1 else outputs[0]
+                outputs = []
+                if layer + 1 < self.num_layers:
+                    x = F.dropout(x, self.dropout, self.training, self.rng)
+        state = tuple(np.stack(parts) for parts in zip(*last, strict=True))
+        return x, state if self.cell.states > 1 else state[0]
+
+    def extra_repr(self):
+        options = {"num_layers": (self.num_layers, 1), "bias": (self.bias, True),
+                   "dropout": (self.dropout, 0.0),
+                   "bidirectional": (self.bidirectional, False)}  # fmt: skip
+        shown = [f", {n}={value}" for n, (value, usual) in options.items() if value != usual]
+        return f"{self.input_size}, {self.hidden_size}" + "".join(shown)
+
+
+class RNN(_Recurrent):
+    """h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh) over sequences.
+
+    x [B, T, D] and state [layers · directions, B, H] (None: zeros) give y [B, T, H · directions]
+    and the last state. With lengths [B], sequence b ends after lengths[b] steps: y is 0 behind
+    the end, the last state is the one at the end, and the reverse direction starts there.
+
+    num_layers  layers upon each other, each reads the outputs of the one below
+    dropout     acts between layers, while training
+    nonlinearity  "tanh" or "relu"
+    impl        "sums", "matmul" (can be differentiated twice), "kernel", or "auto"
+    Source: slides H17, KB03; Elman 1990.
+    """
+
+    cell = recurrent.RNN
+
+    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, *,
+                 dropout=0.0, bidirectional=False, impl="auto", rng=None):  # fmt: skip
+        self.cell, self.nonlinearity = _rnn("RNN", nonlinearity), nonlinearity
+        super().__init__(input_size, hidden_size, num_layers, bias, dropout=dropout,
+                         bidirectional=bidirectional, impl=impl, rng=rng)  # fmt: skip
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units over sequences: gates r, z, n in this order; arguments as in `RNN`.
+
+    Source: `F.recurrent.gru_step`; slide H20.
+    """
+
+    cell = recurrent.GRU
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory over sequences: gates i, f, g, o; arguments as in `RNN`.
+
+    The state is a tuple (h, c), each [layers · directions, B, H].
+    Source: `F.recurrent.lstm_step`; slides H20, KB04.
+    """
+
+    cell = recurrent.LSTM
