@@ -1,0 +1,230 @@
+"""Object condensation against numbers worked out by hand and against plain loops."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tinyattn as ta
+from tinyattn.graph import condensation_loss, condensation_terms, condense, match
+
+
+def loops(beta, x, truth, property_loss, q_min, s_B, s_C):
+    """The formulas of KB02, sum by sum, for one event."""
+    N, charge = len(beta), [math.atanh(b) ** 2 for b in beta]
+    q = [c + q_min for c in charge]
+    objects = sorted({int(k) for k in truth if k >= 0})
+    alpha = {k: max((i for i in range(N) if truth[i] == k), key=lambda i: q[i]) for k in objects}
+    L_V = 0.0
+    for j in range(N):
+        for k in objects:
+            d = math.dist(x[j], x[alpha[k]])
+            potential = d**2 if truth[j] == k else max(0.0, 1 - d)
+            L_V += q[j] * potential * q[alpha[k]] / N
+    noise = [i for i in range(N) if truth[i] < 0]
+    L_beta = sum(1 - beta[alpha[k]] for k in objects) / len(objects) if objects else 0.0
+    L_beta += s_B * sum(beta[i] for i in noise) / len(noise) if noise else 0.0
+    hits = [i for i in range(N) if truth[i] >= 0]
+    weight = sum(charge[i] for i in hits)
+    L_p = sum(property_loss[i] * charge[i] for i in hits) / weight if weight else 0.0
+    return L_p + s_C * (L_beta + L_V)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 25), st.integers(-1, 5), st.integers(0, 10**6))
+def test_equals_the_loops(N, highest, seed):
+    rng = np.random.default_rng(seed)
+    beta, x = rng.uniform(0.01, 0.99, N), rng.normal(size=(N, 3))
+    truth, loss = rng.integers(-1, highest + 1, N), rng.uniform(size=N)
+    found = condensation_loss(beta, x, truth, loss, q_min=0.3, s_B=0.7, s_C=1.3)
+    assert float(np.asarray(found)) == pytest.approx(loops(beta, x, truth, loss, 0.3, 0.7, 1.3))
+
+
+def test_by_hand():
+    # object 0: points at 0 and 0.5, object 1: one point at 0.25; q_min = 0 and arctanh² β = 1, 4
+    one, two = math.tanh(1), math.tanh(2)
+    beta, x = np.array([two, one, one]), np.array([[0.0], [0.5], [0.25]])
+    t = condensation_terms(beta, x, np.array([0, 0, 1]), np.array([1.0, 2.0, 4.0]), q_min=0)
+    # point 1 to point 0: d² q_α q = 0.25 · 4 · 1; the others are at their own representative
+    assert t.attraction == pytest.approx(0.25 * 4 / 3)
+    # points 0, 1 from point 2 (charge 1), 0.25 away; point 2 from point 0 (charge 4)
+    assert t.repulsion == pytest.approx((4 * 0.75 + 1 * 0.75 + 1 * 0.75 * 4) / 3)
+    assert t.representatives == pytest.approx(((1 - two) + (1 - one)) / 2)
+    assert t.noise == 0
+    assert t.properties == pytest.approx((1 * 4 + 2 + 4) / 6)
+
+
+def test_repulsion_is_linear_in_the_distance():
+    beta, truth = np.array([0.5, 0.5]), np.array([0, 1])
+    at = [
+        condensation_terms(beta, np.array([[0.0], [d]]), truth, q_min=0).repulsion
+        for d in (0.0, 0.25, 0.5, 1.0, 3.0)
+    ]
+    np.testing.assert_allclose(np.array(at) / at[0], [1, 0.75, 0.5, 0, 0], atol=1e-12)
+
+
+def test_noise_only():
+    t = condensation_terms(np.array([0.2, 0.4]), np.zeros((2, 2)), np.array([-1, -1]), np.ones(2))
+    assert t.noise == pytest.approx(0.3)
+    assert t.attraction == t.repulsion == t.representatives == t.properties == 0
+
+
+def test_objects_of_one_hit_feel_no_attraction():
+    rng = np.random.default_rng(0)
+    t = condensation_terms(rng.uniform(0.1, 0.9, 5), rng.uniform(size=(5, 2)), np.arange(5))
+    assert t.attraction == 0
+    assert t.repulsion > 0
+
+
+def test_one_object_is_not_repelled():
+    rng = np.random.default_rng(0)
+    t = condensation_terms(rng.uniform(0.1, 0.9, 5), rng.normal(size=(5, 2)), np.zeros(5, int))
+    assert t.repulsion == 0
+    assert t.attraction > 0
+
+
+def test_a_batch_is_the_mean_of_its_events():
+    rng = np.random.default_rng(1)
+    beta, x = rng.uniform(0.1, 0.9, 12), rng.normal(size=(12, 2))
+    truth, event = rng.integers(-1, 3, 12), np.repeat([4, 2, 7], 4)
+    alone = [condensation_loss(beta[r], x[r], truth[r]) for r in (event == e for e in (2, 4, 7))]
+    mixed = rng.permutation(12)
+    found = condensation_loss(beta[mixed], x[mixed], truth[mixed], batch=event[mixed])
+    assert float(np.asarray(found)) == pytest.approx(float(np.mean(alone)))
+
+
+def test_gradient_stays_finite_at_the_ends():
+    beta = ta.Tensor(np.array([0.0, 1.0, 1.0, 0.0]), requires_grad=True)
+    x = ta.Tensor(np.zeros((4, 2)), requires_grad=True)  # all at one place: d has no derivative
+    condensation_loss(beta, x, np.array([0, 0, 1, -1]), np.ones(4)).backward()
+    assert np.isfinite(beta.grad).all()
+    assert np.isfinite(x.grad).all()
+
+
+def test_all_charges_zero_has_no_property_loss():
+    t = condensation_terms(np.zeros(3), np.zeros((3, 2)), np.zeros(3, int), np.ones(3))
+    assert t.properties == 0
+
+
+def test_memory_grows_with_hits_times_objects():
+    import tracemalloc
+
+    def peak(N, K):
+        rng = np.random.default_rng(0)
+        beta = ta.Tensor(rng.uniform(0.1, 0.9, N), requires_grad=True)
+        x = ta.Tensor(rng.normal(size=(N, 2)), requires_grad=True)
+        tracemalloc.start()
+        condensation_loss(beta, x, rng.integers(0, K, N)).backward()
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    assert peak(8000, 20) < 3 * peak(4000, 20)
+    assert peak(8000, 20) < 8 * 8000 * 20 * 40  # a few times hits × objects numbers of 8 bytes
+
+
+# ---------------------------------------------------------------- inference
+
+
+def test_condense_by_hand():
+    beta = np.array([0.9, 0.2, 0.8, 0.05, 0.7, 0.95])
+    x = np.array([[0.0], [0.5], [0.6], [9.0], [1.1], [5.0]])
+    found, points = condense(beta, x, t_beta=0.1, t_d=0.6)
+    # 5 takes itself; 0 takes 1 and 2 (at exactly t_d); 4 is left for itself; 3 is too weak
+    np.testing.assert_array_equal(points, [5, 0, 4])
+    np.testing.assert_array_equal(found, [1, 1, 1, -1, 2, 0])
+
+
+def test_condense_keeps_events_apart():
+    beta, x = np.array([0.9, 0.8, 0.7]), np.zeros((3, 2))
+    found, points = condense(beta, x, batch=np.array([0, 1, 0]))
+    np.testing.assert_array_equal(found, [0, 1, 0])
+    np.testing.assert_array_equal(points, [0, 1])
+
+
+def test_condense_of_equal_beta_takes_the_first():
+    found, points = condense(np.full(3, 0.5), np.array([[0.0], [10.0], [0.1]]))
+    np.testing.assert_array_equal(points, [0, 1])
+    np.testing.assert_array_equal(found, [0, 1, 0])
+
+
+def test_condense_nothing():
+    for N in (0, 3):
+        found, points = condense(np.full(N, 0.05), np.zeros((N, 2)))
+        assert len(points) == 0
+        np.testing.assert_array_equal(found, np.full(N, -1))
+
+
+@given(st.integers(0, 30), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_condense_properties(N, seed):
+    rng = np.random.default_rng(seed)
+    beta, x = rng.uniform(size=N), rng.normal(size=(N, 2))
+    found, points = condense(beta, x, 0.3, 0.7)
+    assert np.all(beta[points] > 0.3)
+    np.testing.assert_array_equal(found[points], np.arange(len(points)))
+    for i in range(N):
+        if found[i] >= 0:
+            assert np.linalg.norm(x[i] - x[points[found[i]]]) <= 0.7
+        else:  # left over: too weak, and nobody's neighbour
+            assert beta[i] <= 0.3
+            assert np.all(np.linalg.norm(x[points] - x[i], axis=1) > 0.7)
+
+
+# ---------------------------------------------------------------- matching
+
+
+def test_match_by_hand():
+    truth = np.array([5, 5, 5, 5, 8, 8, -1, -1])
+    found = np.array([0, 0, 0, 1, 1, 2, 0, -1])
+    m = match(found, truth)
+    # 0 and 5 share 3 of 5 points; 1 and 8 share 1 of 3, 2 and 8 share 1 of 2: not above 0.5
+    np.testing.assert_array_equal(m.pairs, [[0, 5]])
+    np.testing.assert_allclose(m.iou, [0.6])
+    assert (m.efficiency, m.purity) == (1 / 2, 1 / 3)
+    m = match(found, truth, threshold=0.4)
+    np.testing.assert_array_equal(m.pairs, [[0, 5], [2, 8]])
+    m = match(found, truth, weights=np.array([1, 1, 1, 1, 1, 9, 0, 0]))
+    np.testing.assert_array_equal(m.pairs, [[2, 8], [0, 5]])
+    np.testing.assert_allclose(m.iou, [0.9, 0.75])
+
+
+def test_match_without_objects():
+    m = match(np.array([-1, -1]), np.array([-1, 3]))
+    assert (len(m.pairs), m.efficiency) == (0, 0)
+    assert math.isnan(m.purity)
+    m = match(np.zeros(0, int), np.zeros(0, int))
+    assert math.isnan(m.efficiency)
+
+
+def test_what_is_found_exactly():
+    truth = np.array([3, 3, -1, 7, 7, 7])
+    m = match(np.array([1, 1, -1, 0, 0, 0]), truth)
+    assert (m.efficiency, m.purity) == (1, 1)
+    np.testing.assert_array_equal(m.iou, [1, 1])
+
+
+def test_wrong_input():
+    beta, x, truth = np.full(3, 0.5), np.zeros((3, 2)), np.zeros(3, int)
+    with pytest.raises(ValueError, match="between 0 and 1, got 0.5 to 2; is a sigmoid missing"):
+        condensation_loss(np.array([0.5, 2.0, 0.5]), x, truth)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        condensation_loss(np.array([0.5, np.nan, 0.5]), x, truth)
+    with pytest.raises(ValueError, match=r"truth to be 3 whole numbers.*float64"):
+        condensation_loss(beta, x, truth.astype(float))
+    with pytest.raises(ValueError, match=r"beta \[N\] and x \[N, C\], got \(3, 1\)"):
+        condensation_loss(beta[:, None], x, truth)
+    with pytest.raises(ValueError, match="batch to be 3 whole numbers"):
+        condensation_loss(beta, x, truth, batch=np.zeros(2, int))
+    with pytest.raises(ValueError, match=r"property_loss \[3\], got \(2,\)"):
+        condensation_loss(beta, x, truth, np.ones(2))
+    with pytest.raises(ValueError, match="at least one point"):
+        condensation_loss(beta[:0], x[:0], truth[:0])
+    with pytest.raises(ValueError, match="q_min of at least 0"):
+        condensation_loss(beta, x, truth, q_min=-1)
+    with pytest.raises(ValueError, match="condense: expected beta"):
+        condense(beta, x[:2])
+    with pytest.raises(ValueError, match="match: expected whole numbers of one shape"):
+        match(truth, truth[:2])

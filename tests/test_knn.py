@@ -1,0 +1,260 @@
+"""kNN and radius search: every rung against plain loops and against SciPy, to the last bit."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tinyattn as ta
+from tinyattn.graph import knn, knn_graph, radius_graph
+from tinyattn.kernels import nearest, threads
+
+RUNGS = ("sums", "matmul", "kernel")
+
+
+def by_sorting(x, k, batch):
+    """All distances, sorted by (distance, index): nothing is left out."""
+    N = len(x)
+    index, d2 = np.zeros((N, k), int), np.zeros((N, k), x.dtype)
+    for i in range(N):
+        others = np.flatnonzero(batch == batch[i])
+        found = np.zeros(len(others), x.dtype)
+        for d in range(x.shape[1]):
+            found += np.square(x[i, d] - x[others, d])
+        order = np.lexsort((others, found))[:k]
+        index[i], d2[i] = others[order], found[order]
+    return index, d2
+
+
+def check(x, k, batch=None):
+    expected = by_sorting(x, k, np.zeros(len(x), int) if batch is None else batch)
+    for impl in (*RUNGS, "auto"):
+        index, d2 = knn(x, k, batch, impl)
+        assert index.dtype == np.int64
+        assert d2.dtype == x.dtype
+        np.testing.assert_array_equal(index, expected[0], err_msg=impl)
+        np.testing.assert_array_equal(d2, expected[1], err_msg=impl)
+
+
+CLOUDS = {
+    "normal": lambda rng, N, D: rng.normal(size=(N, D)),
+    "lattice, many ties": lambda rng, N, D: rng.integers(0, 3, (N, D)),
+    "all at one place": lambda rng, N, D: np.full((N, D), 3.7),
+    "on a line": lambda rng, N, D: np.arange(N)[:, None] * np.ones(D),
+    "pairs of duplicates": lambda rng, N, D: np.repeat(rng.normal(size=(N, D)), 2, axis=0)[:N],
+    "far from 0": lambda rng, N, D: rng.normal(size=(N, D)) + 1e4,
+    "dense and thin": lambda rng, N, D: rng.normal(size=(N, D)) * np.exp(rng.normal(0, 5, (N, 1))),
+    "tiny": lambda rng, N, D: rng.normal(size=(N, D)) * 1e-18,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("cloud", list(CLOUDS))
+@pytest.mark.parametrize(("N", "D", "k"), [(300, 2, 8), (300, 3, 40), (200, 20, 5), (90, 1, 90)])
+def test_clouds(cloud, dtype, N, D, k):
+    check(CLOUDS[cloud](np.random.default_rng(0), N, D).astype(dtype), k)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_cloud(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    sizes = data.draw(st.lists(st.integers(1, 70), min_size=1, max_size=5))
+    D, k = data.draw(st.integers(1, 9)), data.draw(st.integers(0, min(sizes)))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    cloud = data.draw(st.sampled_from(list(CLOUDS)))
+    batch = np.repeat(rng.permutation(len(sizes)) * 3 - 2, sizes)
+    if data.draw(st.booleans()):
+        batch = rng.permutation(batch)
+    check(CLOUDS[cloud](rng, sum(sizes), D).astype(dtype), k, batch)
+
+
+@pytest.mark.parametrize("D", [1, 2, 3, 8])
+def test_equals_scipy(D):
+    spatial = pytest.importorskip("scipy.spatial")
+    x = np.random.default_rng(D).normal(size=(3000, D))
+    distance, index = spatial.cKDTree(x).query(x, k=10)
+    for impl in RUNGS:
+        own, d2 = knn(x, 10, impl=impl)
+        np.testing.assert_array_equal(own, index)
+        np.testing.assert_allclose(np.sqrt(d2), distance, rtol=1e-12)
+
+
+def test_high_dimension_is_exact_near_zero():
+    """Where |x|² + |y|² - 2 x·y cancels: neighbours a millionth apart, far from the origin."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.normal(size=(400, 64)), 3, axis=0) + 1e-5 * rng.normal(size=(1200, 64))
+    x = x.astype(np.float32)
+    check(x, 4)
+    assert np.all(knn(x, 1)[1] == 0)
+
+
+@pytest.mark.parametrize("N", [600, 1300])
+@pytest.mark.parametrize("D", [9, 16, 64])
+def test_high_dimension(N, D):
+    rng = np.random.default_rng(N)
+    x = rng.normal(size=(N, D)).astype(np.float32)
+    for points in (x, np.round(x), x + 100, np.r_[x, 1e4 * x[:3]], np.ones_like(x)):
+        expected = knn(points, 12, impl="sums")
+        for impl in ("matmul", "kernel"):
+            for a, b in zip(knn(points, 12, impl=impl), expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("impl", RUNGS)
+def test_empty_and_tiny(impl):
+    for N, k in ((0, 0), (0, 3), (1, 1), (1, 0), (2, 2)):
+        index, d2 = knn(np.zeros((N, 2), np.float32), k, impl=impl)
+        assert index.shape == d2.shape == (N, k)
+    index, d2 = knn(np.zeros((3, 0), np.float32), 2, impl=impl)  # no coordinates: all are tied
+    np.testing.assert_array_equal(index, [[0, 1]] * 3)
+
+
+@pytest.mark.parametrize("impl", RUNGS)
+def test_what_comes_in(impl):
+    x = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
+    expected = knn(x[:, ::2].copy(), 3)[0]
+    np.testing.assert_array_equal(knn(x[:, ::2], 3, impl=impl)[0], expected)  # with strides
+    np.testing.assert_array_equal(knn(ta.Tensor(x[:, ::2].copy()), 3, impl=impl)[0], expected)
+    fixed = x[:, ::2].copy()
+    fixed.flags.writeable = False
+    np.testing.assert_array_equal(knn(fixed, 3, impl=impl)[0], expected)
+    whole = np.array([[0], [3], [1]])
+    np.testing.assert_array_equal(knn(whole, 2, impl=impl)[0], [[0, 2], [1, 2], [2, 0]])
+
+
+def test_same_bits_on_any_number_of_threads():
+    x = np.random.default_rng(0).normal(size=(5000, 3)).astype(np.float32)
+    expected, before = knn(x, 9, impl="kernel"), threads.set_threads(1)
+    try:
+        for n in (1, 3, 7):
+            threads.set_threads(n)
+            for a, b in zip(knn(x, 9, impl="kernel"), expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+    finally:
+        threads.set_threads(before)
+
+
+def test_from_several_python_threads_at_once():
+    x = np.random.default_rng(0).normal(size=(3000, 3)).astype(np.float32)
+    expected = knn(x, 9)[0]
+    with ThreadPoolExecutor(4) as pool:
+        for index, _ in pool.map(lambda _: knn(x, 9), range(12)):
+            np.testing.assert_array_equal(index, expected)
+
+
+def test_wrong_input():
+    x = np.zeros((5, 2), np.float32)
+    with pytest.raises(ValueError, match="k of at most 5, because the cloud has only 5.*k = 6"):
+        knn(x, 6)
+    with pytest.raises(ValueError, match="k of at most 2, because the smallest cloud"):
+        knn(x, 3, np.array([0, 0, 0, 1, 1]))
+    with pytest.raises(ValueError, match="k of at most 1, because the smallest cloud"):
+        knn(x, 3, np.array([1, 0, 0, 0, 0]))
+    for k in (-1, 1.5, True):
+        with pytest.raises(ValueError, match="knn: expected k to be a whole number"):
+            knn(x, k)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="nan or infinite"):
+            knn(np.where(np.arange(10).reshape(5, 2) == 3, bad, x), 2)
+    with pytest.raises(ValueError, match=r"shape \[N, D\], got \(5,\)"):
+        knn(x[:, 0], 2)
+    with pytest.raises(ValueError, match="do not fit into float32"):
+        knn(np.array([[0.0], [1e20]], np.float32), 1)
+    with pytest.raises(ValueError, match="5 whole numbers.*float64"):
+        knn(x, 2, np.zeros(5))
+    with pytest.raises(ValueError, match=r"5 whole numbers.*\(4,\)"):
+        knn(x, 2, np.zeros(4, int))
+    with pytest.raises(ValueError, match="impl is one of auto, sums, matmul, kernel, got 'fast'"):
+        knn(x, 2, impl="fast")
+    with pytest.raises(ValueError, match="real numbers, got complex128"):
+        knn(x.astype(complex), 2)
+
+
+# ---------------------------------------------------------------- the list of the best
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=300), st.integers(1, 20), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_cut_keeps_the_best(values, k, shuffled):
+    n = len(values)
+    found = np.r_[np.array(values, np.float32), np.zeros(32, np.float32)]
+    names = np.r_[np.random.default_rng(n).permutation(n) if shuffled else np.arange(n), [0] * 32]
+    names = names.astype(np.int32)
+    best = sorted(zip(found[:n].tolist(), names[:n].tolist(), strict=True))[:k]
+    spare, spare_names = np.empty(400, np.float32), np.empty(400, np.int32)
+    m, limit = nearest.cut(found, names, 0, n, k, np.float32(np.inf), spare, spare_names)
+    if n >= k:
+        assert m <= k + nearest.spare_of(k)
+        assert limit >= best[-1][0]
+    nearest.sort(found, names, 0, m, spare, spare_names)
+    assert list(zip(found[:m].tolist(), names[:m].tolist(), strict=True))[:k] == best
+
+
+# ---------------------------------------------------------------- edges
+
+
+def pairs_of(g):
+    return list(zip(g.dst.tolist(), g.src.tolist(), strict=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_radius_graph(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    N, D = data.draw(st.integers(0, 150)), data.draw(st.integers(1, 10))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    x = CLOUDS[data.draw(st.sampled_from(list(CLOUDS)))](rng, N, D).astype(dtype)
+    r, loop = data.draw(st.sampled_from([0, 0.5, 1, 3])), data.draw(st.booleans())
+    batch = rng.integers(0, 3, N) if data.draw(st.booleans()) else None
+    expected = []
+    for i in range(N):
+        near = []
+        for j in range(N):
+            d2 = x.dtype.type(0)
+            for d in range(D):
+                d2 += np.square(x[i, d] - x[j, d])
+            same_cloud = batch is None or batch[i] == batch[j]
+            if same_cloud and d2 <= np.square(dtype(r)) and (loop or i != j):
+                near.append((d2, j))
+        expected += [(i, j) for _, j in sorted(near)]
+    for impl in (*RUNGS, "auto"):
+        g = radius_graph(x, r, batch, loop, impl)
+        assert pairs_of(g) == expected, impl
+        assert g.num_nodes == N
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_knn_graph(loop):
+    x, batch = np.random.default_rng(0).normal(size=(30, 2)), np.repeat([1, 0], 15)
+    x[3:9] = x[3]  # six points at one place: a point's own index is not among the first
+    g = knn_graph(x, 4, batch, loop)
+    assert np.all(g.in_degree == 4)
+    assert np.all(batch[g.src] == batch[g.dst])
+    assert np.all(g.batch == batch)
+    index, _ = knn(x, 15, batch)
+    for i in range(30):
+        own = [j for j in index[i] if loop or j != i][:4]
+        assert g.src[g.dst == i].tolist() == own
+
+
+def test_edges_of_nothing():
+    assert knn_graph(np.zeros((0, 2)), 3).num_edges == 0
+    assert radius_graph(np.zeros((0, 2)), 1.0).num_edges == 0
+    assert knn_graph(np.zeros((1, 2)), 0).num_edges == 0
+
+
+def test_wrong_edges():
+    x = np.zeros((5, 2))
+    with pytest.raises(ValueError, match=r"knn_graph: .* at most 4,.*loop=True adds.*got k = 5"):
+        knn_graph(x, 5)
+    assert knn_graph(x, 5, loop=True).num_edges == 25
+    for r in (-1, np.nan):
+        with pytest.raises(ValueError, match="radius of at least 0"):
+            radius_graph(x, r)
+    with pytest.raises(ValueError, match="radius_graph: x has coordinates that are nan"):
+        radius_graph(x + np.nan, 1)
+    with pytest.raises(ValueError, match="impl is one of"):
+        radius_graph(x, 1, impl="fast")

@@ -1,0 +1,54 @@
+"""Graphs and point clouds: edges, message passing, layers, and objects found among points."""
+
+from tinyattn.graph.condensation import (
+    Matching,
+    Terms,
+    condensation_loss,
+    condensation_terms,
+    condense,
+    match,
+)
+from tinyattn.graph.convolutions import GATConv, GCNConv, GraphNetBlock
+from tinyattn.graph.graph import Graph, batch, from_adjacency, from_networkx, fully_connected
+from tinyattn.graph.knn import knn, knn_graph, radius_graph
+from tinyattn.graph.message import propagate
+from tinyattn.graph.pointconv import DynamicEdgeConv, EdgeConv, GravNetConv, edge_conv
+from tinyattn.graph.segment import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_softmax,
+    segment_sum,
+)
+
+__all__ = [
+    "DynamicEdgeConv",
+    "EdgeConv",
+    "GATConv",
+    "GCNConv",
+    "Graph",
+    "GraphNetBlock",
+    "GravNetConv",
+    "Matching",
+    "Terms",
+    "batch",
+    "condensation_loss",
+    "condensation_terms",
+    "condense",
+    "edge_conv",
+    "from_adjacency",
+    "from_networkx",
+    "fully_connected",
+    "knn",
+    "knn_graph",
+    "match",
+    "propagate",
+    "radius_graph",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_prod",
+    "segment_softmax",
+    "segment_sum",
+]

@@ -1,0 +1,220 @@
+"""Object condensation: find several objects in one cloud of points, without a grid or a limit.
+
+The points are moved into a space where those of one object lie together and objects apart, and
+one point of each object is made its representative. Letters as in the paper, arXiv:2002.03605:
+
+    β_i in [0, 1]                           how much point i wants to represent its object
+    q_i = arctanh² β_i + q_min              its charge
+    α_k                                     the point of object k with the highest charge
+    V̌_k(x) = |x - x_αk|² q_αk               attracts the points of object k
+    V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk    repels all others, in proportion to the distance
+
+Slides K55-K60, KB02.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+
+HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
+
+
+class Terms(NamedTuple):
+    """The parts of the loss, each a mean over the events of the batch."""
+
+    attraction: object  # 1/N Σ_j q_j Σ_k M_jk V̌_k(x_j)
+    repulsion: object  # 1/N Σ_j q_j Σ_k (1 - M_jk) V̂_k(x_j)
+    representatives: object  # 1/K Σ_k (1 - β_αk)
+    noise: object  # 1/N_B Σ_i n_i β_i
+    properties: object  # Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
+
+
+def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1, s_B=1.0, s_C=1.0):
+    """L = L_p + s_C (L_β + L_V), one number to be made small.
+
+        L_V = 1/N Σ_j q_j Σ_k (M_jk V̌_k(x_j) + (1 - M_jk) V̂_k(x_j))
+        L_β = 1/K Σ_k (1 - β_αk) + s_B 1/N_B Σ_i n_i β_i
+        L_p = Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
+
+    beta           [N] in [0, 1], for example a sigmoid
+    x              [N, C], the points in the space where they condense
+    truth          [N] int, the object a point belongs to; negative: noise (n_i = 1)
+    property_loss  [N], L_i: how wrong the properties are that point i tells; None: no L_p
+    batch          [N] int, the event of a point; the loss is the mean over the events
+
+    N, K and N_B count the points, objects and noise points of an event; M_jk = 1 if point j belongs
+    to object k. A term without anything to sum is 0. Memory grows with hits × objects.
+    Source: Kieseler 2020; slide KB02.
+    """
+    t = condensation_terms(beta, x, truth, property_loss, batch, q_min)
+    return t.properties + s_C * (t.attraction + t.repulsion + t.representatives + s_B * t.noise)
+
+
+def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1):
+    """The `Terms` of `condensation_loss`, before s_B and s_C."""
+    truth, events = _checked(beta, x, truth, property_loss, batch)
+    if q_min < 0:
+        raise ValueError(f"condensation_loss: expected q_min of at least 0, got {q_min}")
+    sums = None
+    for rows in events:
+        own = None if property_loss is None else property_loss[rows]
+        terms = _one_event(beta[rows], x[rows], truth[rows], own, q_min)
+        sums = terms if sums is None else Terms(*(a + b for a, b in zip(sums, terms, strict=True)))
+    return Terms(*(term / len(events) for term in sums))
+
+
+def _one_event(beta, x, truth, property_loss, q_min):
+    N, nothing = len(truth), np.sum(beta[:0])  # 0, of the dtype of β
+    hits, noise = np.flatnonzero(truth >= 0), np.flatnonzero(truth < 0)
+    charge = np.square(np.arctanh(np.clip(beta, 0, HIGHEST)))  # [N]
+    q = charge + q_min
+    of = np.full(N, -1)
+    labels, of[hits] = np.unique(truth[hits], return_inverse=True)
+    K = len(labels)
+    attraction = repulsion = representatives = properties = nothing
+    if K:
+        alpha = _strongest(plain(q), of, K)
+        x_alpha, q_alpha = x[alpha], q[alpha]  # [K, C], [K]
+        mine = of[hits]
+        attracted = np.sum(np.square(x[hits] - x_alpha[mine]), axis=1) * q_alpha[mine]
+        attraction = np.sum(q[hits] * attracted) / N
+        others = (of[:, None] != np.arange(K)).astype(x.dtype)  # 1 - M  [N, K]
+        away = np.maximum(0, 1 - _distances(x, x_alpha)) * others
+        repulsion = np.sum(q * (away @ q_alpha)) / N
+        representatives = np.mean(1 - beta[alpha])
+    if property_loss is not None and float(np.sum(plain(charge)[hits])) > 0:
+        weights = charge[hits]
+        properties = np.sum(property_loss[hits] * weights) / np.sum(weights)
+    unwanted = np.mean(beta[noise]) if len(noise) else nothing
+    return Terms(attraction, repulsion, representatives, unwanted, properties)
+
+
+def _strongest(q, of, K):
+    """The point of highest charge of each object; of equal ones, the first."""
+    order = np.lexsort((np.arange(len(q)), -q))
+    order = order[of[order] >= 0]
+    _, first = np.unique(of[order], return_index=True)
+    return order[first]
+
+
+def _distances(x, centres):
+    """|x_j - c_k|, with gradient 0 where the two are at the same place. [N, K]"""
+    d2 = np.sum(np.square(x[:, None] - centres), axis=-1)
+    apart = plain(d2) > 0
+    return np.where(apart, np.sqrt(np.where(apart, d2, 1)), 0)
+
+
+def _checked(beta, x, truth, property_loss, batch):
+    """Truth as an array, and the rows of each event."""
+    name, N = "condensation_loss", len(plain(beta))
+    truth = np.asarray(plain(truth))
+    if beta.ndim != 1 or x.ndim != 2 or x.shape[0] != N:
+        raise ValueError(f"{name}: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}")
+    if truth.shape != (N,) or truth.dtype.kind not in "iu":
+        raise ValueError(f"{name}: expected truth to be {N} whole numbers, the object of each "
+                         f"point (negative: noise), got {truth.dtype} {truth.shape}")  # fmt: skip
+    if property_loss is not None and property_loss.shape != (N,):
+        raise ValueError(f"{name}: expected property_loss [{N}], got {property_loss.shape}")
+    values = plain(beta)
+    if N == 0:
+        raise ValueError(f"{name}: expected at least one point, got none")
+    if not (values.min() >= 0 and values.max() <= 1):
+        raise ValueError(f"{name}: expected beta between 0 and 1, got {values.min():.3g} to "
+                         f"{values.max():.3g}; is a sigmoid missing?")  # fmt: skip
+    return truth, _events(name, batch, N)
+
+
+def _events(name, batch, N):
+    """The rows of each event."""
+    if batch is None:
+        return [np.arange(N)]
+    batch = np.asarray(plain(batch))
+    if batch.shape != (N,) or batch.dtype.kind not in "iu":
+        raise ValueError(f"{name}: expected batch to be {N} whole numbers, the event of each "
+                         f"point, got {batch.dtype} {batch.shape}")  # fmt: skip
+    order = np.argsort(batch, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(batch[order])) + 1)
+
+
+# ---------------------------------------------------------------- from points to objects
+
+
+def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
+    """Collect objects: the point of highest β > t_β takes all within t_d of it, then the next.
+
+    beta [N], x [N, C]. Only points that no object has taken yet can be taken, or start one; of
+    equal β the first comes first. Returns (found [N] int64, points): found[i] is the object of
+    point i, -1 for none, and points[found[i]] the point that represents it. With batch [N], objects
+    stay within an event. Source: Kieseler 2020; slide K58.
+    """
+    beta, x = np.asarray(plain(beta)), np.asarray(plain(x))
+    if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
+        raise ValueError(
+            f"condense: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}"
+        )
+    found, points = np.full(len(beta), -1), []
+    for rows in _events("condense", batch, len(beta)):
+        for i in rows[np.argsort(-beta[rows], kind="stable")]:
+            if not beta[i] > t_beta:
+                break
+            if found[i] >= 0:
+                continue
+            free = rows[found[rows] < 0]
+            near = np.sum(np.square(x[free] - x[i]), axis=1) <= t_d * t_d
+            found[free[near]] = len(points)
+            points.append(i)
+    return found, np.array(points, np.int64)
+
+
+class Matching(NamedTuple):
+    """Found objects beside true ones."""
+
+    pairs: np.ndarray  # [M, 2], found and true object that belong together
+    iou: np.ndarray  # [M], points they share / points of either
+    efficiency: float  # share of the true objects that were found; nan if there are none
+    purity: float  # share of the found objects that are true; nan if there are none
+
+
+def match(found, truth, threshold=0.5, weights=None):
+    """Pair found and true objects whose intersection over union exceeds the threshold.
+
+        IoU = Σ_{i in both} w_i / Σ_{i in either} w_i
+
+    found, truth [N] int, negative for points of no object; weights [N] (for example energies), 1
+    if None. The highest IoU is paired first, and each object at most once. Number the objects of
+    several events through. Slide K59.
+    """
+    found, truth = np.asarray(plain(found)), np.asarray(plain(truth))
+    kinds = found.dtype.kind + truth.dtype.kind
+    if found.shape != truth.shape or found.ndim != 1 or kinds.strip("iu"):
+        raise ValueError(
+            f"match: expected whole numbers of one shape [N], got found {found.dtype} "
+            f"{found.shape} and truth {truth.dtype} {truth.shape}"
+        )
+    w = np.ones(len(found)) if weights is None else np.asarray(plain(weights), np.float64)
+    labels, f = np.unique(found, return_inverse=True)
+    objects, t = np.unique(truth, return_inverse=True)
+    both, pair = np.unique(f * max(len(objects), 1) + t, return_inverse=True)
+    shared = np.bincount(pair, weights=w).astype(np.float64)  # of nothing, they are integers
+    f_of, t_of = both // max(len(objects), 1), both % max(len(objects), 1)
+    size_f, size_t = np.bincount(f, weights=w), np.bincount(t, weights=w)
+    union = size_f[f_of] + size_t[t_of] - shared
+    iou = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    pairs, values = [], []
+    used_f, used_t = labels < 0, objects < 0
+    for p in np.argsort(-iou, kind="stable"):
+        if not iou[p] > threshold:
+            break
+        if not used_f[f_of[p]] and not used_t[t_of[p]]:
+            used_f[f_of[p]] = used_t[t_of[p]] = True
+            pairs.append((labels[f_of[p]], objects[t_of[p]]))
+            values.append(iou[p])
+    number_f, number_t = np.sum(labels >= 0), np.sum(objects >= 0)
+    return Matching(
+        np.array(pairs, np.int64).reshape(-1, 2),
+        np.array(values),
+        len(pairs) / number_t if number_t else float("nan"),
+        len(pairs) / number_f if number_f else float("nan"),
+    )

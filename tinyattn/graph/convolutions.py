@@ -1,0 +1,192 @@
+"""Layers on a given graph: GCN and GAT, and the block that updates edges, nodes and the whole.
+
+    GCNConv   y_j = Σ_i  Θ x_i / √(d_j d_i) + b          fixed weights, from the degrees d
+    GATConv   y_j = Σ_i  a_ji Θ x_i + b                  learned weights, Σ_i a_ji = 1
+
+Both let a node hear itself too (add_self_loops). Parameters have PyTorch Geometric's names and
+shapes.
+"""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn.graph.message import propagate
+from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
+from tinyattn.nn import Linear, Module, Parameter
+from tinyattn.nn.layers import uniform
+from tinyattn.random import generator
+
+
+def _zeros(n):
+    return Parameter(np.zeros(n, np.float32))
+
+
+def _glorot(shape, rng):
+    """Uniform in ±√(6 / (rows + columns)); Glorot and Bengio 2010."""
+    return uniform(shape, np.sqrt(6 / (shape[-2] + shape[-1])), rng)
+
+
+def _check_input(name, x, graph, features):
+    if x.ndim != 2 or x.shape != (graph.num_nodes, features):
+        raise ValueError(
+            f"{name}: expected x of shape [{graph.num_nodes}, {features}] (nodes, features), got "
+            f"{list(x.shape)}"
+        )
+
+
+class GCNConv(Module):
+    """y_j = Σ_{i ∈ N(j)∪{j}}  w_ji / √(d_j d_i) Θ x_i + b  with d_j = Σ_i w_ji.
+
+    x [N, in_channels], y [N, out_channels]; Θ is `lin.weight`. w are the edge weights [E], 1 if
+    none are given; a node without edges has d = 0 and hears only itself, or nothing.
+    Called (x, graph, edge_weight=None). Source: Kipf and Welling 2017; slide N05.
+    """
+
+    def __init__(self, in_channels, out_channels, add_self_loops=True, bias=True, rng=None):
+        rng = generator(rng)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.add_self_loops = add_self_loops
+        self.lin = Linear(in_channels, out_channels, bias=False, rng=rng)
+        self.lin.weight = _glorot((out_channels, in_channels), rng)
+        self.bias = _zeros(out_channels) if bias else None
+
+    def forward(self, x, graph, edge_weight=None):
+        _check_input("GCNConv", x, graph, self.in_channels)
+        graph, w = self._edges(graph, edge_weight, x.dtype)
+        d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
+        alone = np.equal(d, 0)
+        r = np.where(alone, 0, 1 / np.sqrt(np.where(alone, 1, d)))
+        norm = (r[graph.dst] * w * r[graph.src])[:, None]  # [E, 1]
+        y = propagate(self.lin(x), graph, lambda x_j, x_i: norm * x_i)
+        return y if self.bias is None else y + self.bias
+
+    def _edges(self, graph, w, dtype):
+        """The edges and their weights; a loop that is there keeps its weight, a new one has 1."""
+        if w is None:
+            w = np.ones(graph.num_edges, dtype)
+        elif w.shape != (graph.num_edges,):
+            raise ValueError(
+                f"GCNConv: expected a weight for each of the {graph.num_edges} edges, got shape "
+                f"{w.shape}"
+            )
+        if not self.add_self_loops:
+            return graph, w
+        (old,) = np.nonzero(graph.src == graph.dst)
+        place = np.full(graph.num_nodes, len(w))
+        place[graph.src[old]] = old
+        loops = np.concatenate([w, np.ones(1, w.dtype)])[place]  # [N]
+        w = np.concatenate([w[graph.src != graph.dst], loops])
+        return _bare(graph).with_self_loops(), w
+
+    def extra_repr(self):
+        return f"{self.in_channels}, {self.out_channels}"
+
+
+class GATConv(Module):
+    """y_j = Σ_{i ∈ N(j)∪{j}} a_ji Θ x_i + b, a_ji = softmax_i LeakyReLU(α_dst·Θx_j + α_src·Θx_i).
+
+    x [N, in_channels]. Each of the H heads has its own part of Θ (`lin.weight`) and its own
+    vectors `att_dst`, `att_src` [1, H, out_channels]. The heads are put side by side,
+    y [N, H · out_channels], or averaged with concat=False, y [N, out_channels]. `dropout` leaves
+    out neighbours in training. Source: Veličković et al. 2018; slides K41, N05. α of the paper is
+    [α_dst ‖ α_src] here.
+    """
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        heads=1,
+        concat=True,
+        negative_slope=0.2,
+        dropout=0.0,
+        add_self_loops=True,
+        bias=True,
+        rng=None,
+    ):
+        rng = generator(rng)
+        self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
+        self.concat, self.negative_slope, self.dropout = concat, negative_slope, dropout
+        self.add_self_loops = add_self_loops
+        self.lin = Linear(in_channels, heads * out_channels, bias=False, rng=rng)
+        self.lin.weight = _glorot((heads * out_channels, in_channels), rng)
+        self.att_src = _glorot((1, heads, out_channels), rng)
+        self.att_dst = _glorot((1, heads, out_channels), rng)
+        self.bias = _zeros(heads * out_channels if concat else out_channels) if bias else None
+
+    def forward(self, x, graph):
+        x, graph, a = self._attend(x, graph)
+        a = F.dropout(a, self.dropout, self.training)
+        y = propagate(x, graph, lambda x_j, x_i: a[:, :, None] * x_i)  # [N, H, C]
+        y = y.reshape(len(y), -1) if self.concat else np.mean(y, axis=1)
+        return y if self.bias is None else y + self.bias
+
+    def attention(self, x, graph):
+        """The graph with self-loops, and the weight of each of its edges a [E, H]."""
+        return self._attend(x, graph)[1:]
+
+    def _attend(self, x, graph):
+        _check_input("GATConv", x, graph, self.in_channels)
+        graph = _bare(graph).with_self_loops() if self.add_self_loops else graph
+        x = self.lin(x).reshape(graph.num_nodes, self.heads, self.out_channels)  # [N, H, C]
+        s_src = np.sum(x * self.att_src, axis=-1)  # [N, H]
+        s_dst = np.sum(x * self.att_dst, axis=-1)
+        s = F.leaky_relu(s_dst[graph.dst] + s_src[graph.src], self.negative_slope)  # [E, H]
+        return x, graph, segment_softmax(s, graph.dst, graph.num_nodes)
+
+    def extra_repr(self):
+        return f"{self.in_channels}, {self.out_channels}, heads={self.heads}"
+
+
+class GraphNetBlock(Module):
+    """One round of updates: every edge, then every node, then the whole graph.
+
+        e'_k = φᵉ(e_k, x_dst, x_src, u)        of its two ends and the whole
+        x'_j = φᵛ(Σ_{k → j} e'_k, x_j, u)      of the edges that arrive
+        u'   = φᵘ(Σ_k e'_k, Σ_j x'_j, u)       of everything
+
+    `edge`, `node` and `whole` are modules on these features put side by side; one that is None
+    leaves its part as it is. Called (x [N, F], graph, e [E, F] = None, u [G, F] = None), gives
+    (x', e', u'); what is None is left out. `aggregate` is one of "sum", "mean", "max", "min",
+    "prod". Source: Battaglia et al. 2018; slide K35.
+    """
+
+    def __init__(self, edge=None, node=None, whole=None, aggregate="sum"):
+        if aggregate not in SEGMENT:
+            raise ValueError(
+                f"GraphNetBlock: aggregate is one of {', '.join(SEGMENT)}, got {aggregate!r}"
+            )
+        self.edge, self.node, self.whole, self.aggregate = edge, node, whole, aggregate
+
+    def forward(self, x, graph, e=None, u=None):
+        N, G = graph.num_nodes, graph.num_graphs
+        of_node = np.zeros(N, np.int64) if graph.batch is None else graph.batch
+        for name, features, n in (("x", x, N), ("e", e, graph.num_edges), ("u", u, G)):
+            if features is not None and (features.ndim != 2 or len(features) != n):
+                raise ValueError(
+                    f"GraphNetBlock: expected {name} of shape [{n}, F], got {list(features.shape)}"
+                )
+        together = SEGMENT[self.aggregate]
+        of_edge = of_node[graph.dst]
+        if self.edge is not None:
+            parts = [e, x[graph.dst], x[graph.src], None if u is None else u[of_edge]]
+            e = self.edge(_side_by_side(parts))
+        if self.node is not None:
+            arriving = None if e is None else together(e, graph.dst, N)
+            x = self.node(_side_by_side([arriving, x, None if u is None else u[of_node]]))
+        if self.whole is not None:
+            edges = None if e is None else together(e, of_edge, G)
+            u = self.whole(_side_by_side([edges, together(x, of_node, G), u]))
+        return x, e, u
+
+    def extra_repr(self):
+        return f"aggregate={self.aggregate!r}"
+
+
+def _side_by_side(parts):
+    return np.concatenate([p for p in parts if p is not None], axis=-1)
+
+
+def _bare(graph):
+    """The same edges without features."""
+    return type(graph)(graph.src, graph.dst, graph.num_nodes, batch=graph.batch)

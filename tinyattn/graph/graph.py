@@ -1,0 +1,212 @@
+"""A graph is two arrays of node numbers: edge e runs from src[e] to dst[e].
+
+Messages run along the edges, sender → receiver. An undirected edge is two edges.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyattn.autograd import Tensor
+from tinyattn.ops.elementwise import plain
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """N nodes, E edges, and what is known of them.
+
+    src, dst   sender and receiver of each edge                     [E] int
+    num_nodes  N; nodes without any edge count too
+    x          features of the nodes, or None                       [N, ...]
+    edge_attr  features of the edges, or None                       [E, ...]
+    u          features of each whole graph, or None                [G, ...]
+    batch      the graph each node belongs to, 0 … G-1, or None: one graph   [N] int
+
+    Raises ValueError for an edge that leads out of the graph or from one graph to another, and
+    for arrays whose lengths disagree. Features may be arrays or Tensors.
+    """
+
+    src: np.ndarray
+    dst: np.ndarray
+    num_nodes: int
+    x: object = None
+    edge_attr: object = None
+    u: object = None
+    batch: np.ndarray | None = None
+
+    def __post_init__(self):
+        N = self.num_nodes
+        if not isinstance(N, int | np.integer) or N < 0:
+            raise ValueError(f"Graph: num_nodes must be an integer of at least 0, got {N!r}")
+        src, dst = _node_ids("src", self.src), _node_ids("dst", self.dst)
+        if src.shape != dst.shape:
+            raise ValueError(f"Graph: {len(src)} senders src, but {len(dst)} receivers dst")
+        for name, ids in (("src", src), ("dst", dst)):
+            if ids.size and not 0 <= ids.min() <= ids.max() < N:
+                wrong = np.flatnonzero((ids < 0) | (ids >= N))[0]
+                raise ValueError(
+                    f"Graph: expected nodes 0 to {N - 1}, but {name}[{wrong}] is {ids[wrong]}"
+                )
+        for name, value in (("src", src), ("dst", dst), ("num_nodes", int(N))):
+            object.__setattr__(self, name, value)  # frozen for everybody else
+        if self.batch is not None:
+            object.__setattr__(self, "batch", self._checked_batch())
+        wanted = (("x", N), ("edge_attr", len(src)), ("u", self.num_graphs))
+        for name, n in wanted:
+            value = getattr(self, name)
+            if value is not None and (np.ndim(value) == 0 or len(value) != n):
+                shape = np.shape(plain(value))
+                raise ValueError(f"Graph: {name} must have {n} rows, got shape {shape}")
+
+    def _checked_batch(self):
+        batch = _node_ids("batch", self.batch)
+        if len(batch) != self.num_nodes:
+            raise ValueError(
+                f"Graph: batch must have {self.num_nodes} elements, one a node, got {len(batch)}"
+            )
+        if batch.size and batch.min() < 0:
+            raise ValueError(f"Graph: graphs of a batch are numbered from 0, got {batch.min()}")
+        crossing = np.flatnonzero(batch[self.src] != batch[self.dst])
+        if crossing.size:
+            e = crossing[0]
+            raise ValueError(
+                f"Graph: edge {e} runs from node {self.src[e]} of graph {batch[self.src[e]]} to "
+                f"node {self.dst[e]} of graph {batch[self.dst[e]]}; graphs of a batch stay apart"
+            )
+        return batch
+
+    @property
+    def num_edges(self):
+        return len(self.src)
+
+    @property
+    def num_graphs(self):
+        """How many graphs the batch holds; the last ones count only if they have nodes."""
+        return 1 if self.batch is None else int(self.batch.max(initial=-1)) + 1
+
+    @property
+    def in_degree(self):
+        """How many edges arrive at each node.  [N]"""
+        return np.bincount(self.dst, minlength=self.num_nodes)
+
+    def adjacency(self):
+        """A[receiver, sender] = number of edges; the inverse of `from_adjacency`.  [N, N]"""
+        A = np.zeros((self.num_nodes, self.num_nodes), np.float32)
+        np.add.at(A, (self.dst, self.src), 1)
+        return A
+
+    def without_self_loops(self):
+        """The same graph without edges from a node to itself."""
+        keep = self.src != self.dst
+        e = None if self.edge_attr is None else self.edge_attr[keep]
+        return replace(self, src=self.src[keep], dst=self.dst[keep], edge_attr=e)
+
+    def with_self_loops(self):
+        """One edge from every node to itself, behind the other edges; old ones are replaced.
+
+        Raises ValueError if edges have features: nobody knows those of the new edges.
+        """
+        if self.edge_attr is not None:
+            raise ValueError(
+                "with_self_loops: the new edges have no features; take them off first: "
+                "dataclasses.replace(graph, edge_attr=None)"
+            )
+        plain_graph, nodes = self.without_self_loops(), np.arange(self.num_nodes)
+        return replace(
+            self,
+            src=np.concatenate([plain_graph.src, nodes]),
+            dst=np.concatenate([plain_graph.dst, nodes]),
+        )
+
+    def __repr__(self):
+        parts = [f"{self.num_nodes} nodes", f"{self.num_edges} edges"]
+        if self.batch is not None:
+            parts.append(f"{self.num_graphs} graphs")
+        for name in ("x", "edge_attr", "u"):
+            value = getattr(self, name)
+            if value is not None:
+                parts.append(f"{name} {list(np.shape(plain(value)))}")
+        return f"Graph({', '.join(parts)})"
+
+
+def _node_ids(name, ids):
+    ids = np.asarray(plain(ids))
+    if ids.ndim != 1:
+        raise ValueError(f"Graph: {name} must be a list of node numbers, got shape {ids.shape}")
+    if ids.size and ids.dtype.kind not in "iu":
+        raise TypeError(f"Graph: {name} must be integers, got {ids.dtype}")
+    return ids.astype(np.int64)  # a copy: the graph is frozen
+
+
+# ---------------------------------------------------------------- making graphs
+
+
+def batch(graphs):
+    """Many graphs as one with parts that do not touch; `.batch` says which node is whose.
+
+    Features are put one after the other; either all graphs have them or none.
+    """
+    graphs = list(graphs)
+    for g in graphs:
+        if not isinstance(g, Graph):
+            raise TypeError(f"batch: expected graphs, got {type(g).__name__}")
+        if g.batch is not None:
+            raise ValueError("batch: one of the graphs is a batch already; batch single graphs")
+    sizes = [g.num_nodes for g in graphs]
+    offsets = np.cumsum([0, *sizes])
+    nothing = [np.zeros(0, np.int64)]
+    return Graph(
+        np.concatenate([g.src + o for g, o in zip(graphs, offsets, strict=False)] or nothing),
+        np.concatenate([g.dst + o for g, o in zip(graphs, offsets, strict=False)] or nothing),
+        int(offsets[-1]),
+        *(_together(name, [getattr(g, name) for g in graphs]) for name in ("x", "edge_attr", "u")),
+        batch=np.repeat(np.arange(len(graphs)), sizes),
+    )
+
+
+def _together(name, features):
+    missing = [f is None for f in features]
+    if all(missing):
+        return None
+    if any(missing):
+        raise ValueError(
+            f"batch: graph {missing.index(True)} has no {name}, but others have; all or none"
+        )
+    return np.concatenate([f if isinstance(f, Tensor) else np.asarray(f) for f in features])
+
+
+def fully_connected(num_nodes, loop=False):
+    """An edge from every node to every other; with loop also to itself.
+
+    The edges of one receiver stand together: dst = 0 0 0 1 1 1 …
+    """
+    dst, src = np.divmod(np.arange(num_nodes * num_nodes), max(num_nodes, 1))
+    keep = slice(None) if loop else src != dst
+    return Graph(src[keep], dst[keep], num_nodes)
+
+
+def from_adjacency(A):
+    """An edge sender → receiver where A[receiver, sender] is not 0.
+
+    Numbers other than 1 become `edge_attr` [E]. Raises ValueError if A is not square.
+    """
+    A = np.asarray(plain(A))
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"from_adjacency: A must be square [N, N], got shape {A.shape}")
+    dst, src = np.nonzero(A)
+    values = A[dst, src]
+    return Graph(src, dst, len(A), edge_attr=None if (values == 1).all() else values)
+
+
+def from_networkx(G):
+    """A networkx graph, its nodes numbered in their order; an undirected edge becomes two.
+
+    The numbers called "weight", if all edges have one, become `edge_attr` [E].
+    """
+    number = {node: i for i, node in enumerate(G.nodes)}
+    edges = [(number[a], number[b], data.get("weight")) for a, b, data in G.edges(data=True)]
+    if not G.is_directed():
+        edges += [(b, a, weight) for a, b, weight in edges if a != b]
+    src, dst, weights = zip(*edges, strict=True) if edges else ((), (), ())
+    known = bool(edges) and None not in weights
+    return Graph(src, dst, len(number), edge_attr=np.asarray(weights, float) if known else None)

@@ -1,0 +1,221 @@
+"""Edges from distances: the k nearest points, or all points within a radius.
+
+A choice of neighbours is a choice, not a number: it has no gradient. What is found here are plain
+arrays; a layer that weights its neighbours computes their distances again, as a Tensor.
+"""
+
+import numpy as np
+
+from tinyattn.functional.attention import RUNGS
+from tinyattn.graph.graph import Graph
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.fused import have_numba
+
+
+def knn(x, k, batch=None, impl="auto"):
+    """The k points nearest to each point i: the k smallest d²_ij = Σ_d (x_id - x_jd)², ascending.
+
+    x [N, D] gives (index [N, k] int64, d² [N, k]). The point itself is among them, at distance 0;
+    points that are equally far come in the order of their index. batch [N] int says which cloud a
+    point belongs to; neighbours are of the same cloud. The three rungs agree to the last bit:
+
+        "sums"    every pair, one after the other
+        "matmul"  a matrix product finds candidates, whose distances are then computed exactly
+        "kernel"  compiled: the points of a box search together, far boxes are left out
+        "auto"    "kernel" if Numba is there, else "matmul"
+
+    Raises ValueError if a cloud has fewer than k points, or if a coordinate is not finite.
+    Source: slides K44, K50.
+    """
+    return _knn("knn", x, _count("knn", k), batch, impl)
+
+
+def _knn(name, x, k, batch, impl, besides=0):
+    """`knn`; the last `besides` of the k are the points themselves, for the error."""
+    x, offsets, order = _clouds(name, x, batch)
+    few = np.min(np.diff(offsets), initial=k)
+    if few < k:
+        cloud = "the cloud has" if batch is None else "the smallest cloud of the batch has"
+        own = "loop=True adds the point itself" if besides else "a point is its own neighbour"
+        raise ValueError(
+            f"{name}: expected k of at most {few - besides}, because {cloud} only {few} points "
+            f"({own}), got k = {k - besides}"
+        )
+    if impl not in RUNGS:
+        raise ValueError(f"{name}: impl is one of {', '.join(RUNGS)}, got {impl!r}")
+    if impl == "matmul" or (impl == "auto" and not have_numba()):
+        index, d2 = _knn_arrays(x, offsets, k)
+    else:
+        from tinyattn.kernels import knn as kernel
+
+        index, d2 = (kernel.knn_sums if impl == "sums" else kernel.knn)(x, offsets, k)
+    if order is None:
+        return index, d2
+    result = np.empty_like(index), np.empty_like(d2)
+    result[0][order], result[1][order] = order[index], d2
+    return result
+
+
+def knn_graph(x, k, batch=None, loop=False, impl="auto"):
+    """Edges to each point from its k nearest neighbours, the nearest first.
+
+    The point itself counts as one of the k with loop=True, else it is left out. Raises as `knn`.
+    """
+    x = plain(x)
+    k = _count("knn_graph", k)
+    besides = 0 if loop else 1
+    index, _ = _knn("knn_graph", x, k + besides, batch, impl, besides)
+    N = len(index)
+    if not loop:
+        # the point itself is not first if others lie at the same place, or even not among them
+        own = index == np.arange(N)[:, None]
+        own[:, -1] |= ~own.any(axis=1)
+        index = index[~own]
+    return _graph(x, index.reshape(-1), np.repeat(np.arange(N), k), batch)
+
+
+def radius_graph(x, r, batch=None, loop=False, impl="auto"):
+    """Edges to each point from all points of its cloud with d ≤ r, the nearest first.
+
+    A point has no edge to itself unless loop=True. Rungs and errors as in `knn`; slide K43.
+    """
+    x, offsets, order = _clouds("radius_graph", plain(x), batch)
+    if not r >= 0:
+        raise ValueError(f"radius_graph: expected a radius of at least 0, got r = {r}")
+    if impl not in RUNGS:
+        raise ValueError(f"radius_graph: impl is one of {', '.join(RUNGS)}, got {impl!r}")
+    r2 = x.dtype.type(r) * x.dtype.type(r)
+    if impl == "matmul" or (impl == "auto" and not have_numba()):
+        src, dst = _radius_arrays(x, offsets, r2)
+    else:
+        from tinyattn.kernels import radius as kernel
+
+        src, dst = (kernel.radius_sums if impl == "sums" else kernel.radius)(x, offsets, r2)
+    if not loop:
+        src, dst = src[src != dst], dst[src != dst]
+    if order is not None:
+        src, dst = order[src], order[dst]
+        by_centre = np.argsort(dst, kind="stable")
+        src, dst = src[by_centre], dst[by_centre]
+    return _graph(plain(x), src, dst, batch)
+
+
+def split_clouds(batch, N):
+    """The members of each cloud [B, points], filled up with -1, and the cloud of each point [N].
+
+    Clouds are numbered from 0 in the order of their ids in batch [N]; None: one cloud.
+    """
+    if batch is None:
+        return np.arange(N)[None], np.zeros(N, np.int64)
+    batch = np.asarray(plain(batch))
+    _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
+    order = np.argsort(cloud, kind="stable")
+    table = np.full((len(size), size.max(initial=0)), -1)
+    table[np.arange(table.shape[1]) < size[:, None]] = order
+    return table, cloud
+
+
+def _graph(x, src, dst, batch):
+    batch = None if batch is None else np.asarray(plain(batch))
+    return Graph(src, dst, len(x), batch=batch)
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _clouds(name, x, batch):
+    """x ordered by cloud, the offsets of the clouds, and that order (None if it was so)."""
+    x = np.asarray(plain(x))
+    if x.ndim != 2:
+        raise ValueError(f"{name}: expected points x of shape [N, D], got {x.shape}")
+    if x.dtype.kind not in "fiub":
+        raise ValueError(f"{name}: expected points of real numbers, got {x.dtype}")
+    x = np.require(x, np.result_type(x.dtype, np.float32), ["C", "W"])
+    if x.dtype.itemsize > 8:
+        raise ValueError(f"{name}: expected float32 or float64, got {x.dtype}")
+    if not np.isfinite(x).all():
+        raise ValueError(f"{name}: x has coordinates that are nan or infinite; remove those points")
+    largest = float(np.abs(x).max(initial=0))
+    if 4 * largest * largest * max(x.shape[1], 1) > float(np.finfo(x.dtype).max) / 4:
+        raise ValueError(f"{name}: squared distances of coordinates up to {largest:.1e} do not fit "
+                         f"into {x.dtype}; scale the points down")  # fmt: skip
+    if batch is None:
+        return x, np.unique([0, len(x)]), None  # no points: no cloud
+    batch = np.asarray(plain(batch))
+    if batch.shape != (len(x),) or batch.dtype.kind not in "iu":
+        raise ValueError(f"{name}: expected batch to be {len(x)} whole numbers, the cloud of each "
+                         f"point, got {batch.dtype} of shape {batch.shape}")  # fmt: skip
+    order = None
+    if np.any(batch[1:] < batch[:-1]):
+        order = np.argsort(batch, kind="stable")
+        x, batch = x[order], batch[order]
+    starts = np.flatnonzero(batch[1:] != batch[:-1]) + 1
+    return x, np.unique(np.concatenate([[0], starts, [len(x)]])), order
+
+
+def _count(name, k):
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 0:
+        raise ValueError(f"{name}: expected k to be a whole number of at least 0, got {k!r}")
+    return int(k)
+
+
+# ---------------------------------------------------------------- array algebra
+
+ROOM = 1 << 22  # numbers of a block of rows: the N×N distances are never there at once
+
+
+def _knn_arrays(x, offsets, k):
+    """`knn` with NumPy: candidates from the product form, and the winners among them exactly."""
+    index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
+    if k == 0:
+        return index, d2
+    for first, rows, roughly, margin in _rough_distances(x, offsets):
+        limit = np.partition(roughly, k - 1, axis=1)[:, k - 1 : k] + margin
+        i, j, exactly = _exact(x, rows, first, roughly <= limit)
+        best = np.lexsort((j, exactly, i))
+        number = np.bincount(i - rows[0], minlength=len(rows))
+        best = best[(np.cumsum(number) - number)[:, None] + np.arange(k)]  # [rows, k]
+        index[rows], d2[rows] = j[best], exactly[best]
+    return index, d2
+
+
+def _radius_arrays(x, offsets, r2):
+    src, dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for first, rows, roughly, margin in _rough_distances(x, offsets):
+        i, j, exactly = _exact(x, rows, first, roughly <= r2 + margin)
+        order = np.lexsort((j, exactly, i))
+        order = order[exactly[order] <= r2]
+        src.append(j[order])
+        dst.append(i[order])
+    return np.concatenate(src), np.concatenate(dst)
+
+
+def _rough_distances(x, offsets):
+    """Blocks of |x_i|² + |x_j|² - 2 x_i·x_j with twice what rounding may have done to them.
+
+    Where x_i and x_j are close, large numbers cancel and little that is right remains. Points
+    around 0 are the least harmed. Yields (first row of the cloud, rows of the block, distances,
+    margin).
+    """
+    for a, b in zip(offsets[:-1], offsets[1:], strict=True):
+        if b == a:
+            continue
+        z = x[a:b] - x[a:b].mean(axis=0)
+        square = np.sum(z * z, axis=1)
+        margin = 8 * (x.shape[1] + 8) * np.finfo(x.dtype).eps * square.max()
+        step = max(1, ROOM // (b - a))
+        for start in range(0, b - a, step):
+            stop = min(start + step, b - a)
+            roughly = square[start:stop, None] + square - 2 * (z[start:stop] @ z.T)
+            yield a, np.arange(a + start, a + stop), roughly, margin
+
+
+def _exact(x, rows, first, wanted):
+    """The pairs (i, j) that are wanted, and Σ_d (x_id - x_jd)² summed in the order of d."""
+    i, j = np.nonzero(wanted)
+    i, j = i + rows[0], j + first
+    total = np.zeros(len(i), x.dtype)
+    for d in range(x.shape[1]):
+        difference = x[i, d] - x[j, d]
+        total += difference * difference
+    return i, j, total

@@ -1,0 +1,35 @@
+"""Message passing: the one formula behind the layers on graphs.
+
+    y_j = □_{i ∈ N(j)} φ(x_j, x_i)
+
+N(j) are the nodes with an edge to j. A CNN, attention, GCN and GAT are this with a φ each.
+"""
+
+from tinyattn.graph.segment import SEGMENT
+
+
+def propagate(x, graph, message, aggregate="sum"):
+    """y_j = □_{i ∈ N(j)} φ(x_j, x_i).
+
+    x [N, ...] are the nodes, `message` is φ: it gets x_j and x_i of all edges at once, [E, ...]
+    each, and returns the messages [E, ...]; `aggregate` is □: "sum", "mean", "max", "min" or
+    "prod". A node that nobody sends to gets 0 (1 for prod). What φ needs of the edges themselves
+    stands in the same order, so that it can just be used: lambda x_j, x_i: graph.edge_attr * x_i.
+
+    Raises ValueError if x has not one row a node, or φ not one message an edge.
+    Source: Gilmer et al. 2017; slides K36, K37.
+    """
+    if aggregate not in SEGMENT:
+        raise ValueError(f"propagate: aggregate is one of {', '.join(SEGMENT)}, got {aggregate!r}")
+    if x.shape[0] != graph.num_nodes:
+        raise ValueError(
+            f"propagate: expected a row of x for each of the {graph.num_nodes} nodes, got shape "
+            f"{x.shape}"
+        )
+    messages = message(x[graph.dst], x[graph.src])  # [E, ...]
+    if messages.shape[:1] != (graph.num_edges,):
+        raise ValueError(
+            f"propagate: expected a message for each of the {graph.num_edges} edges, got shape "
+            f"{messages.shape}"
+        )
+    return SEGMENT[aggregate](messages, graph.dst, graph.num_nodes)

@@ -1,0 +1,203 @@
+"""Layers on point clouds: EdgeConv on a given graph, and layers that choose their own neighbours.
+
+With y_j for the point that listens and x_i for its neighbours:
+
+    EdgeConv, DynamicEdgeConv   y_j = □_i  nn(x_j ‖ x_i - x_j)
+    GravNetConv                 y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-10 d²_ij) h_i
+
+If nn starts with a linear layer, its product splits: A x_j + B (x_i - x_j) = (A - B) x_j + B x_i.
+The two products are done once for each of the N points; for each of the N·K edges only a sum is
+left. If nothing but a rising activation follows and □ is the maximum, even that sum moves out of
+the maximum, and no tensor of edges is needed at all.  (slide K44)
+
+Parameters have PyTorch Geometric's names and shapes.
+"""
+
+import numpy as np
+
+from tinyattn.graph.knn import knn
+from tinyattn.graph.message import propagate
+from tinyattn.graph.segment import SEGMENT
+from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
+from tinyattn.random import generator
+
+REDUCE = {"max": np.max, "mean": np.mean, "sum": np.sum}
+RISING = (ReLU, LeakyReLU, Tanh, Sigmoid)  # the maximum of them is what they make of the maximum
+
+
+def _check_aggr(name, aggr):
+    if aggr not in REDUCE:
+        raise ValueError(f"{name}: aggr is one of {', '.join(REDUCE)}, got {aggr!r}")
+
+
+def _check_k(name, k):
+    if k < 1:
+        raise ValueError(f"{name}: expected k of at least 1 neighbour, got {k}")
+
+
+def _check_points(name, x, features=None):
+    if x.ndim != 2 or (features is not None and x.shape[1] != features):
+        wanted = "F" if features is None else features
+        raise ValueError(f"{name}: expected points x of shape [N, {wanted}], got {x.shape}")
+
+
+def _check_nodes(x, graph):
+    if x.shape[0] != graph.num_nodes:
+        raise ValueError(
+            f"EdgeConv: expected a row of x for each of the {graph.num_nodes} nodes, got {x.shape}"
+        )
+
+
+def _parts(nn):
+    """The first linear layer of nn and what follows it, or (None, None)."""
+    if isinstance(nn, MLP):
+        nn = nn.layers
+    parts = list(nn) if type(nn) is Sequential else [nn]
+    return (parts[0], parts[1:]) if parts and type(parts[0]) is Linear else (None, None)
+
+
+def _split(linear, x):
+    """p_j = (A - B) x_j + b and q_i = B x_i, so that p_j + q_i = [A B] (x_j ‖ x_i - x_j) + b."""
+    F = x.shape[1]
+    if linear.in_features != 2 * F:
+        raise ValueError(
+            f"EdgeConv: nn starts with {linear.in_features} features, expected 2 · {F} (the point "
+            f"and the difference to its neighbour)"
+        )
+    A, B = linear.weight[:, :F], linear.weight[:, F:]
+    p = x @ (A - B).T
+    return (p if linear.bias is None else p + linear.bias), x @ B.T
+
+
+def _apply(parts, x):
+    for part in parts:
+        x = part(x)
+    return x
+
+
+def _table(graph):
+    """The senders to each node [N, K], if all nodes have as many and edges come in their order."""
+    N, E = graph.num_nodes, graph.num_edges
+    if E == 0 or E % N or np.any(graph.dst != np.repeat(np.arange(N), E // N)):
+        return None
+    return graph.src.reshape(N, E // N)
+
+
+class EdgeConv(Module):
+    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), □ being max, mean or sum; a lonely point gets 0.
+
+    x [N, F]; nn is a module (or function) from [E, 2F] to [E, F'], y [N, F'].
+    Source: Wang et al. 2018 (DGCNN); slide K44 has x_j - x_i, which is B with its sign turned.
+    """
+
+    def __init__(self, nn, aggr="max"):
+        _check_aggr("EdgeConv", aggr)
+        self.nn, self.aggr = nn, aggr
+
+    def forward(self, x, graph):
+        _check_points("EdgeConv", x)
+        linear, rest = _parts(self.nn)
+        if linear is None:
+
+            def message(x_j, x_i):
+                return self.nn(np.concatenate([x_j, x_i - x_j], axis=-1))
+
+            return propagate(x, graph, message, self.aggr)
+        _check_nodes(x, graph)
+        table = _table(graph)
+        if table is not None:
+            return edge_conv(self.nn, x, table, self.aggr)
+        p, q = _split(linear, x)
+        src, dst, N = graph.src, graph.dst, graph.num_nodes
+        if self.aggr == "max" and all(isinstance(part, RISING) for part in rest):
+            y = _apply(rest, p + SEGMENT["max"](q[src], dst, N))
+            return np.where(graph.in_degree[:, None] > 0, y, 0)
+        return SEGMENT[self.aggr](_apply(rest, p[dst] + q[src]), dst, N)
+
+    def extra_repr(self):
+        return f"aggr={self.aggr!r}"
+
+
+class DynamicEdgeConv(Module):
+    """EdgeConv on the k nearest neighbours in the features x themselves, the point included.
+
+    Called (x [N, F], batch=None); batch [N] says which cloud a point belongs to. The choice of
+    neighbours has no gradient. Raises ValueError if a cloud has fewer than k points.
+    Source: Wang et al. 2018; slide K44.
+    """
+
+    def __init__(self, nn, k, aggr="max"):
+        _check_aggr("DynamicEdgeConv", aggr)
+        _check_k("DynamicEdgeConv", k)
+        self.nn, self.k, self.aggr = nn, k, aggr
+
+    def forward(self, x, batch=None):
+        _check_points("DynamicEdgeConv", x)
+        return edge_conv(self.nn, x, knn(x, self.k, batch)[0], self.aggr)
+
+    def extra_repr(self):
+        return f"k={self.k}, aggr={self.aggr!r}"
+
+
+def edge_conv(nn, x, index, aggr="max"):
+    """y_j = □_k nn(x_j ‖ x_i - x_j) with i = index_jk, for neighbours in a table [N, K].
+
+    x [N, F], y [N, F'].
+    """
+    _check_aggr("edge_conv", aggr)
+    N, K = index.shape
+    if N != x.shape[0]:
+        raise ValueError(f"edge_conv: expected neighbours of {x.shape[0]} points, got of {N}")
+    linear, rest = _parts(nn)
+    if linear is None:
+        centre = np.broadcast_to(x[:, None], (N, K, x.shape[1]))
+        pairs = np.concatenate([centre, x[index] - centre], axis=-1)  # [N, K, 2F]
+        messages = nn(pairs.reshape(N * K, -1))
+        return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
+    p, q = _split(linear, x)
+    if not rest or (aggr == "max" and all(isinstance(part, RISING) for part in rest)):
+        return _apply(rest, _of_sums(p, q, index, aggr))
+    messages = _apply(rest, pair_sums(p, q, index).reshape(N * K, -1))
+    return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
+
+
+def _of_sums(p, q, index, aggr):
+    """□_k (p_j + q_i): what does not depend on k moves out of the mean and the maximum."""
+    if aggr == "max":
+        return p + neighbour_max(q, index)
+    mean = mean_max(np.ones(index.shape, q.dtype), q, index)[:, : q.shape[1]]
+    return p + mean if aggr == "mean" else index.shape[1] * (p + mean)
+
+
+class GravNetConv(Module):
+    """s = W_s x, h = W_h x, y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-c d²_ij) h_i + b₂.
+
+    The i are the k nearest points in the learned space s, j itself among them, d_ij their distance
+    there. The gradient reaches s through the distances, not through the choice of neighbours.
+    Called (x [N, in_channels], batch=None), gives [N, out_channels]. c = `sharpness` is 10 in the
+    authors' code and in PyTorch Geometric; the slide has 1/10, which a longer s makes the same.
+    Raises ValueError if a cloud has fewer than k points.
+    Source: Qasim et al. 2019, arXiv:1902.07987; slides K48-K50.
+    """
+
+    def __init__(self, in_channels, out_channels, space_dimensions, propagate_dimensions, k,
+                 sharpness=10.0, rng=None):  # fmt: skip
+        _check_k("GravNetConv", k)
+        rng = generator(rng)
+        self.in_channels, self.k, self.sharpness = in_channels, k, sharpness
+        self.lin_s = Linear(in_channels, space_dimensions, rng=rng)
+        self.lin_h = Linear(in_channels, propagate_dimensions, rng=rng)
+        self.lin_out1 = Linear(in_channels, out_channels, bias=False, rng=rng)
+        self.lin_out2 = Linear(2 * propagate_dimensions, out_channels, rng=rng)
+
+    def forward(self, x, batch=None):
+        _check_points("GravNetConv", x, self.in_channels)
+        s, h = self.lin_s(x), self.lin_h(x)
+        index, _ = knn(plain(s), self.k, batch)
+        weights = np.exp(-self.sharpness * squared_distances(s, index))  # [N, K]
+        return self.lin_out1(x) + self.lin_out2(mean_max(weights, h, index))
+
+    def extra_repr(self):
+        return f"k={self.k}, sharpness={self.sharpness}"

@@ -1,0 +1,117 @@
+"""Reductions over segments: row e of `values` belongs to segment ids[e].
+
+    y_n = □_{e: ids_e = n} values_e        □ = sum, mean, max, min, prod
+
+Receivers of messages are the usual segments. The order of rows does not matter, that is what makes
+them fit for sets. An empty segment gives 0, for prod 1. Slides K35, K37.
+"""
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, primitive
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.index import scatter_add
+
+
+def segment_sum(values, ids, num_segments):
+    """y_n = Σ values_e.   values [E, ...], ids [E] int, y [num_segments, ...]"""
+    values, ids, n = _checked("segment_sum", values, ids, num_segments)
+    return scatter_add(values, ids, (n, *values.shape[1:]))
+
+
+def segment_mean(values, ids, num_segments):
+    """y_n = (1/|n|) Σ values_e; shapes as in `segment_sum`."""
+    values, ids, n = _checked("segment_mean", values, ids, num_segments)
+    total = scatter_add(values, ids, (n, *values.shape[1:]))
+    return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
+
+
+def segment_max(values, ids, num_segments):
+    """y_n = max values_e; tied maxima share the gradient equally. Shapes as in `segment_sum`."""
+    values, ids, n = _checked("segment_max", values, ids, num_segments)
+    return _segment_max(values, ids, n)
+
+
+def segment_min(values, ids, num_segments):
+    """y_n = min values_e = -max(-values_e)."""
+    values, ids, n = _checked("segment_min", values, ids, num_segments)
+    return -_segment_max(-values, ids, n) + 0.0  # an empty segment gives 0, not -0
+
+
+def segment_prod(values, ids, num_segments):
+    """y_n = Π values_e. The rows of a segment are put side by side, short ones filled with 1."""
+    values, ids, n = _checked("segment_prod", values, ids, num_segments)
+    one = np.ones((1, *values.shape[1:]), values.dtype)
+    return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
+
+
+def segment_softmax(values, ids, num_segments):
+    """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e');  the shape of values."""
+    values, ids, n = _checked("segment_softmax", values, ids, num_segments)
+    top = plain(_segment_max(plain(values), ids, n))  # cancels in the fraction: needs no gradient
+    e = np.exp(values - top[ids])
+    return e / scatter_add(e, ids, (n, *values.shape[1:]))[ids]
+
+
+SEGMENT = {
+    "sum": segment_sum,
+    "mean": segment_mean,
+    "max": segment_max,
+    "min": segment_min,
+    "prod": segment_prod,
+}
+
+
+@primitive
+def _segment_max(values, ids, n):
+    order, starts, present = _runs(ids)
+    y = np.zeros((n, *values.shape[1:]), values.dtype)
+    if ids.size:
+        y[present] = np.maximum.reduceat(values[order], starts, axis=0)
+    return y
+
+
+def _segment_max_rule(g, y, values, ids, n):
+    hit = np.equal(plain(values), plain(y)[ids]).astype(values.dtype)  # [E, ...]
+    return g[ids] * (hit / np.maximum(scatter_add(hit, ids, y.shape), 1)[ids])
+
+
+_segment_max.defvjp(_segment_max_rule)
+
+
+def _runs(ids):
+    """An order in which segments stand together, where each begins, and which there are."""
+    order = np.argsort(ids, kind="stable")
+    starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
+    return order, starts, ids[order][starts]
+
+
+def _table(ids, n):
+    """The rows of each segment [n, longest]; where there are fewer, the row behind the last."""
+    count = np.bincount(ids, minlength=n)
+    order = np.argsort(ids, kind="stable")
+    place = np.arange(len(ids)) - np.repeat(np.cumsum(count) - count, count)
+    table = np.full((n, count.max(initial=0)), len(ids))
+    table[ids[order], place] = order
+    return table
+
+
+def _per_segment(count, like):
+    return count.reshape(-1, *(1,) * (like.ndim - 1)).astype(like.dtype)
+
+
+def _checked(name, values, ids, n):
+    values = values if isinstance(values, Tensor) else Tensor(values)
+    ids = np.asarray(plain(ids))
+    if ids.size and ids.dtype.kind not in "iu":
+        raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
+    if values.ndim == 0 or ids.shape != values.shape[:1]:
+        raise ValueError(
+            f"{name}: expected one id for each row of values, got ids {ids.shape} for values "
+            f"{values.shape}"
+        )
+    if not isinstance(n, int | np.integer) or n < 0:
+        raise ValueError(f"{name}: num_segments must be an integer of at least 0, got {n!r}")
+    if ids.size and not 0 <= ids.min() <= ids.max() < n:
+        raise ValueError(f"{name}: expected ids from 0 to {n - 1}, got {ids.min()} to {ids.max()}")
+    return values, ids.astype(np.int64, copy=False), int(n)
