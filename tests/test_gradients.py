@@ -10,18 +10,29 @@ import pkgutil
 import numpy as np
 import pytest
 
+import tests.conv_cases
+import tests.graph_cases
+import tests.model_cases
+import tests.point_cases
+import tests.recurrent_cases
+import tests.rowwise_cases
 import tinyattn.functional as F
 from tests.gradient_cases import GETITEM, Case
 from tests.layer_cases import CASES, NO_GRADIENT, NOTHING_TO_CHECK
-from tinyattn import Tensor, nn, ops
+from tinyattn import Tensor, graph, nn, ops
 from tinyattn.autograd import NUMPY, Operation
 from tinyattn.check import gradcheck
 from tinyattn.ops.elementwise import WITHOUT_GRADIENT
 
+# each of these files adds its cases to CASES when it is imported
+MORE = tests.graph_cases, tests.model_cases, tests.point_cases
+MORE += tests.recurrent_cases, tests.rowwise_cases
+EXEMPT = NOTHING_TO_CHECK | NO_GRADIENT | tests.graph_cases.NO_GRADIENT
+
 
 def name_of(what):
     """np.exp, F.softmax, nn.Linear."""
-    for module, short in ((F, "F"), (nn, "nn")):
+    for module, short in ((F, "F"), (nn, "nn"), (graph, "graph")):
         if getattr(module, what.__name__, None) is what:
             return f"{short}.{what.__name__}"
     return f"{what.__module__}.{what.__name__}".replace("numpy", "np", 1)
@@ -68,15 +79,16 @@ def test_every_numpy_function_is_checked():
 def test_every_function_and_layer_is_checked():
     public = [getattr(F, name) for name in F.__all__]
     public += [v for v in vars(nn).values() if inspect.isclass(v) and v.__module__.startswith("t")]
+    public += [getattr(graph, name) for name in graph.__all__]
     missing = [name_of(f) for f in public if f not in CASES]
-    missing = [n for n in missing if n not in map(name_of, NOTHING_TO_CHECK | NO_GRADIENT)]
+    missing = [n for n in missing if n not in map(name_of, EXEMPT)]
     assert not missing, f"no gradient check in tests/layer_cases.py for {missing}"
 
 
 def operations_of_the_library():
     """{operation: name} of all primitives in tinyattn.ops, tinyattn.functional and transforms."""
     found = {}
-    for package in (ops, F, nn):
+    for package in (ops, F, nn, graph):
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for name, value in vars(importlib.import_module(info.name)).items():
                 operation = getattr(value, "operation", None)

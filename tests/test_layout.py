@@ -24,6 +24,7 @@ FLOORS = {
 SIBLINGS = {
     ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
+    ("models", "data"),
 }  # fmt: skip
 # who may use which package of others, NumPy apart
 PACKAGES = {

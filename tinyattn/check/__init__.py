@@ -3,6 +3,9 @@
     check.gradcheck(f, x, w)             is the gradient right? (against central differences)
     check.equivariant(f, x)              does permuting the rows of x permute the rows of f(x)?
     check.invariant(f, x)                does permuting the rows of x leave f(x) as it is?
+    check.causal(f, x)                   does no position see a later one?
+    check.padding(f, x)                  is a padded sequence what it is alone? f(x, keep)
+    check.isolated(f, x)                 does no member of a batch see another one?
     check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?
 
 Each returns a report that prints what was compared and where it differs most, is true if all
@@ -10,7 +13,17 @@ is well, and raises AssertionError with the same text by `.expect()`.
 """
 
 from tinyattn.check.gradients import gradcheck
+from tinyattn.check.influence import causal, isolated, padding
 from tinyattn.check.report import Report
 from tinyattn.check.symmetry import equivariant, invariant, same
 
-__all__ = ["Report", "equivariant", "gradcheck", "invariant", "same"]
+__all__ = [
+    "Report",
+    "causal",
+    "equivariant",
+    "gradcheck",
+    "invariant",
+    "isolated",
+    "padding",
+    "same",
+]

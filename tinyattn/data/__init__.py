@@ -1,7 +1,28 @@
 """Small data sets, real and generated, and how to cut them into batches."""
 
+from tinyattn.data import sentences, tokenizers
 from tinyattn.data.batches import Batches, batches, split
 from tinyattn.data.digits import digits
 from tinyattn.data.generated import moons, sine, spirals
+from tinyattn.data.jets import Jets, jet_features, jets
+from tinyattn.data.networks import karate_club, les_miserables
+from tinyattn.data.text import english, windows
 
-__all__ = ["Batches", "batches", "digits", "moons", "sine", "spirals", "split"]
+__all__ = [
+    "Batches",
+    "Jets",
+    "batches",
+    "digits",
+    "english",
+    "jet_features",
+    "jets",
+    "karate_club",
+    "les_miserables",
+    "moons",
+    "sentences",
+    "sine",
+    "spirals",
+    "split",
+    "tokenizers",
+    "windows",
+]

@@ -1,0 +1,282 @@
+"""Who influences whom? Causality, padding, and members of a batch that must not see each other.
+
+Every place of the input is changed, one after the other, and every place of the result is asked
+for its gradient: what depends on what comes out as a table, which is compared with what may be.
+"""
+
+from copy import deepcopy
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, no_grad, sweep
+from tinyattn.check.report import Report, name_of
+from tinyattn.check.symmetry import ROUNDINGS
+from tinyattn.random import generator
+
+
+def causal(f, x, axis=None, rng=0):
+    """Does each position depend on itself and the past only?
+
+    x [B, T, D] numbers or [B, T] integer tokens; f(x) has the T positions on the same axis. axis:
+    that of the positions, the last one of integers and the last but one of numbers if None. A
+    module is checked in float64. For several results, check one: lambda x: f(x)[0].
+    """
+    x = _array(x)
+    axis = (x.ndim - 1 if x.dtype.kind in "iu" else x.ndim - 2) if axis is None else axis % x.ndim
+    places = np.arange(x.shape[axis])
+    found = _influence("causal", f, x, axis, places, axis, places, rng)
+    leaks = found.seen & (places > places[:, None])  # [to, from]
+    title, T = f"causal: {name_of(f)}", len(places)
+    if not leaks.any():
+        return Report(True, f"{title}: yes ({T} positions, none sees a later one)", 0.0, T * T)
+    lines = _lines(leaks, found.size, "position", "sees the later")
+    causes = _why_not_causal(found.seen, leaks, found.size)
+    return _no(title, f"{leaks.any(axis=1).sum()} of {T} positions see the future", lines, causes,
+               found.size[leaks].max(), T * T)  # fmt: skip
+
+
+def isolated(f, x, batch=None, rng=0):
+    """Does each member of a batch depend on itself only?
+
+    x has the members on axis 0, and so has f(x). For graphs and point clouds pass batch [N], the
+    member to which each row of x belongs; f(x) has one row for each row of x, or for each member.
+    A module is checked in float64, in the mode it is in: batch norm in training mode is not
+    isolated, and the check says so.
+    """
+    x = _array(x)
+    batch = np.arange(len(x)) if batch is None else np.asarray(batch)
+    found = _influence("isolated", f, x, 0, batch, 0, None, rng)
+    B = len(found.seen)
+    leaks = found.seen & ~np.eye(B, dtype=bool)
+    title = f"isolated: {name_of(f)}"
+    if not leaks.any():
+        return Report(True, f"{title}: yes ({B} members, none sees another)", 0.0, B * B)
+    lines = _lines(leaks, found.size, "member", "sees")
+    causes = []
+    if found.seen.all():
+        causes.append("every member sees every other one: a mean, maximum, softmax or norm over "
+                      "axis 0, or batch norm in training mode")  # fmt: skip
+    elif (leaks.sum(axis=1) <= 1).all() or not found.seen.diagonal().all():
+        causes.append("axes of the batch and of something else were mixed up: a reshape without "
+                      "the transpose before it, or the number of members (or of rows) taken for "
+                      "another number")  # fmt: skip
+    return _no(title, f"{leaks.any(axis=1).sum()} of {B} members see others", lines, causes,
+               found.size[leaks].max(), B * B)  # fmt: skip
+
+
+def padding(f, x, rng=0, times=3):
+    """Is the result of a padded sequence that of the sequence alone?
+
+    f(x, keep) is called with x [B, T, ...] (numbers or integer tokens) and keep [B, T] bool, True
+    for what is there. Each row is cut to a random length, filled up with anything, and compared
+    with the same row alone: position by position, or as a whole if f pools. Nor may the result
+    have a gradient for what was filled in.
+    """
+    x, rng, g = _array(x), generator(rng), _precise(f)
+    if x.ndim < 2 or x.shape[1] < 2:
+        raise ValueError(f"padding: x must be [B, T, ...] with T at least 2, got {x.shape}")
+    T, title, leak, rows = x.shape[1], f"padding: {name_of(f)}", 0.0, []
+    for _ in range(times):
+        lengths = rng.integers(1, T + 1, size=len(x))
+        lengths[rng.integers(len(x))] = rng.integers(1, T)  # one at least is padded
+        keep = np.arange(T) < lengths[:, None]
+        padded = np.where(keep.reshape(keep.shape + (1,) * (x.ndim - 2)), x, _other(x, rng))
+        together = _value(lambda v, keep=keep: g(v, keep), padded)
+        rows += [_Row(g, x, together, b, int(n)) for b, n in enumerate(lengths)]
+        leak = max(leak, _reaches_padding(g, padded, keep, any(r.by_position for r in rows)))
+    wrong = [row for row in rows if row.wrong.any()]
+    lines = [row.text(T) for row in wrong[:6]]
+    if leak > ROUNDINGS * np.finfo(float).eps:
+        lines.append(f"  a gradient arrives at what was filled in, {leak:.1e} of the largest one")
+    compared = sum(row.wrong.size for row in rows)
+    if not lines:
+        text = f"{title}: yes ({times} paddings of {len(x)} rows, {compared} numbers compared)"
+        return Report(True, text, 0.0, compared)
+    worst = max((row.difference.max() for row in wrong), default=0.0)
+    causes = list(dict.fromkeys(c for row in wrong for c in row.causes(T)))
+    return _no(title, f"largest difference {worst:.1e} of the largest value", lines, causes,
+               worst or leak, compared)  # fmt: skip
+
+
+class _Row:
+    """A padded row of a batch and the same row alone, n of its positions kept."""
+
+    def __init__(self, g, x, together, b, n):
+        self.b, self.n = b, n
+        self.alone = _value(lambda v: g(v, np.ones((1, n), bool)), x[b : b + 1, :n])[0]
+        self.by_position = self.alone.shape != together[b].shape
+        self.came = together[b][:n] if self.by_position else together[b]
+        size = max(np.abs(self.alone).max(initial=0), 1e-300)
+        self.difference = np.nan_to_num(np.abs(self.came - self.alone), nan=np.inf) / size
+        self.wrong = self.difference > ROUNDINGS * np.finfo(self.alone.dtype).eps
+
+    def text(self, T):
+        where = f"{int(self.wrong.sum())} of {self.wrong.size} numbers differ from"
+        if self.by_position or self.wrong.shape[:1] == (T,):
+            places = np.flatnonzero(self.wrong.reshape(len(self.wrong), -1).any(axis=1))
+            where = f"positions {_list(places)} differ from those of"
+        return f"  row {self.b}, {self.n} of {T} kept: {where} the row alone"
+
+    def causes(self, T):
+        came, alone = self.came, self.alone
+        if not self.by_position and np.allclose(came * T, alone * self.n, rtol=1e-6, atol=0):
+            return ["a mean was divided by the padded length in place of the number of elements"]
+        if self.difference.max() < 1e-3:
+            return ["what was filled in is damped, but not hidden: a finite number such as -10 "
+                    "stands in the mask in place of minus infinity"]  # fmt: skip
+        return []
+
+
+def _reaches_padding(g, padded, keep, by_position):
+    """The largest gradient at a place that was filled in, relative to the largest of all."""
+    weights = None
+    if by_position:  # what stands at padded positions may depend on them
+        y = _value(lambda v: g(v, keep), padded)
+        weights = np.random.default_rng(1).normal(size=y.shape)
+        weights *= keep.reshape(keep.shape + (1,) * (y.ndim - 2))
+    _, gradient = _with_gradient(lambda v: g(v, keep), padded, weights)
+    if gradient is None:
+        return 0.0
+    gradient = np.nan_to_num(np.abs(gradient), nan=np.inf)
+    return gradient[~keep].max(initial=0) / max(gradient.max(initial=0), 1e-300)
+
+
+# ---------------------------------------------------------------- the table
+
+
+class _Found:
+    """size [to, from]: how much the one depends on the other, 1 for most; seen: more than 0."""
+
+    def __init__(self, size, eps):
+        self.size, self.seen = size, size > ROUNDINGS * eps
+
+
+def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
+    """Change each group of the input, and ask each group of the result for its gradient."""
+    f, rng = _precise(f), generator(rng)
+    y = _value(f, x)
+    again = _value(f, x)
+    if not np.array_equal(y, again, equal_nan=True):
+        raise ValueError(f"{name}: f gives another result for the same input; switch dropout off "
+                         f"with .eval()")  # fmt: skip
+    names = np.unique(groups)
+    if len(names) < 2:
+        raise ValueError(f"{name}: axis {axis} of x, shape {x.shape}, must have at least 2 entries")
+    if out_groups is None:
+        out_groups = {len(groups): groups, len(names): names}.get(y.shape[0] if y.ndim else 0)
+    if out_groups is None or y.ndim <= out_axis or y.shape[out_axis] != len(out_groups):
+        raise ValueError(f"{name}: the result, shape {y.shape}, must have length {len(groups)} on "
+                         f"axis {out_axis}, as x, shape {x.shape}")  # fmt: skip
+    largest = max(np.abs(y).max(initial=0), 1e-300)
+    table, other = np.zeros((len(names), len(names))), _other(x, rng)
+    for j, group in enumerate(names):
+        inside = _along(groups == group, axis, x.ndim)
+        change = np.abs(_value(f, np.where(inside, other, x)) - y)
+        change = np.nan_to_num(change, nan=np.inf) / largest
+        for i, g in enumerate(names):
+            table[i, j] = change.compress(out_groups == g, out_axis).max(initial=0)
+    for i, g in enumerate(names):
+        weights = rng.normal(size=y.shape) * _along(out_groups == g, out_axis, y.ndim)
+        _, gradient = _with_gradient(f, x, weights)
+        if gradient is None:
+            break
+        gradient = np.nan_to_num(np.abs(gradient), nan=np.inf)
+        for j, group in enumerate(names):
+            part = gradient.compress(groups == group, axis).max(initial=0)
+            table[i, j] = max(table[i, j], part / max(gradient.max(initial=0), 1e-300))
+    return _Found(table, np.finfo(y.dtype).eps)
+
+
+def _precise(f):
+    """A copy of a module in float64; a function as it is."""
+    if hasattr(f, "astype") and hasattr(f, "state_dict"):
+        return deepcopy(f).astype(np.float64)
+    return f
+
+
+def _other(x, rng):
+    """Other numbers, or other integers that occur in x, at every place."""
+    if x.dtype.kind == "f":
+        return x + rng.normal(size=x.shape) * max(float(x.std()), 1.0)
+    values = np.unique(x)
+    if len(values) < 2:
+        raise ValueError("check: integer tokens must have at least two different values")
+    place = np.searchsorted(values, x)
+    return values[(place + rng.integers(1, len(values), size=x.shape)) % len(values)]
+
+
+def _with_gradient(f, x, weights=None):
+    """f(x), and the gradient of its sum with random weights; None for integers."""
+    if x.dtype.kind != "f":
+        return _value(f, x), None
+    leaf = Tensor(x.astype(np.float64), requires_grad=True)
+    y = f(leaf)
+    if not (isinstance(y, Tensor) and y.requires_grad):
+        return _array(y), None
+    weights = np.random.default_rng(1).normal(size=y.shape) if weights is None else weights
+    gradients = sweep(y, weights.astype(y.dtype), targets={leaf})
+    gradient = gradients.get(leaf)
+    return y.data, np.zeros(x.shape) if gradient is None else _array(gradient)
+
+
+def _value(f, x):
+    with no_grad():
+        y = f(Tensor(x.astype(np.float64)) if x.dtype.kind == "f" else x)
+    if isinstance(y, tuple | list):
+        raise TypeError("check: f returns several results; check one: lambda x: f(x)[0]")
+    return _array(y)
+
+
+def _array(x):
+    return x.data if isinstance(x, Tensor) else np.asarray(x)
+
+
+def _along(chosen, axis, ndim):
+    """chosen [n] with axes of length 1 around it."""
+    return chosen.reshape([-1 if k == axis else 1 for k in range(ndim)])
+
+
+# ---------------------------------------------------------------- words
+
+
+def _no(title, what, lines, causes, error, compared):
+    text = [f"{title}: NO ({what})", *lines, *(f"  perhaps: {c}" for c in causes)]
+    return Report(False, "\n".join(text), float(error), compared, tuple(causes))
+
+
+def _lines(leaks, size, who, sees):
+    lines = []
+    for t in np.flatnonzero(leaks.any(axis=1))[:6]:
+        largest = size[t][leaks[t]].max()
+        lines.append(f"  {who} {t} {sees} {_list(np.flatnonzero(leaks[t]))} "
+                     f"(by up to {largest:.1e} of the largest)")  # fmt: skip
+    if leaks.any(axis=1).sum() > 6:
+        lines.append("  …")
+    return lines
+
+
+def _list(values):
+    values = [int(v) for v in values]
+    return ", ".join(map(str, values[:10])) + (", …" if len(values) > 10 else "")
+
+
+def _why_not_causal(seen, leaks, size):
+    T = len(seen)
+    later = np.triu(np.ones((T, T), bool), 1)
+    for H in range(2, T):
+        last = (np.arange(T) * H) % T + H - 1
+        if T % H == 0 and np.array_equal(leaks, later & (np.arange(T) <= last[:, None])):
+            return [f"{H} heads were merged by a reshape alone: [B, H, T, d] must become "
+                    f"[B, T, H, d] (np.swapaxes) before it becomes [B, T, H·d]"]  # fmt: skip
+    if size[leaks].max() < 1e-3:
+        return ["the future is damped, but not hidden: a finite number such as -10 stands in the "
+                "mask in place of minus infinity"]  # fmt: skip
+    if np.array_equal(leaks, later & ~np.triu(later, 2)):
+        return ["the mask is shifted by one: np.tri(T) hides all after position t, np.tri(T, k=1) "
+                "lets it see the next one"]  # fmt: skip
+    if leaks[later].all():
+        if not seen[np.tril_indices(T, -1)].any():
+            return ["the mask is the wrong way round: the past is hidden (True means: may be seen)"]
+        return ["each position sees the whole future: no mask at all (causal=True), or something "
+                "that is computed over all positions, such as a mean"]  # fmt: skip
+    return []

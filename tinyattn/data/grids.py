@@ -1,0 +1,98 @@
+"""Toy pictures with captions: a 3 by 3 grid of cells with 1 to 4 coloured shapes (generated).
+
+The caption names the objects in reading order (rows from the top, left to right), so that every
+word has a cell it speaks about, and this cell is known:
+
+    red circle then blue square then red circle
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyattn.random import generator
+
+COLORS = {"red": (0.84, 0.15, 0.16), "green": (0.1, 0.6, 0.2), "blue": (0.12, 0.35, 0.8),
+          "yellow": (0.95, 0.8, 0.1)}  # fmt: skip
+SHAPES = ("circle", "square", "triangle", "cross")
+PAD, START, END = 0, 1, 2
+VOCABULARY = ("<pad>", "<start>", "<end>", *COLORS, *SHAPES, "then")
+WORD = {word: i for i, word in enumerate(VOCABULARY)}
+CELL = 6  # pixels
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Generated pictures, all arrays with the picture on the first axis.
+
+    images   [N, 18, 18, 3] float32 in 0..1
+    tokens   [N, T + 1] int64: START, the caption, END, then PAD
+    cells    [N, T] int64: the cell 0..8 that tokens[:, 1:] speak about, -1 for then, END and PAD
+    objects  [N] int64: how many objects are in the picture
+    """
+
+    images: np.ndarray
+    tokens: np.ndarray
+    cells: np.ndarray
+    objects: np.ndarray
+
+    def __len__(self):
+        return len(self.objects)
+
+    def captions(self):
+        """The captions as text."""
+        return [words(row) for row in self.tokens]
+
+
+def words(tokens):
+    """The text of one row of tokens: up to END, without START and PAD."""
+    text = []
+    for token in tokens:
+        if token == END:
+            break
+        if token not in (PAD, START):
+            text.append(VOCABULARY[token])
+    return " ".join(text)
+
+
+def masks():
+    """The shapes as [4, CELL, CELL] bool, a border of one pixel left free at top and left."""
+    y, x = np.mgrid[:CELL, :CELL] - (CELL - 1) / 2  # -2.5 to 2.5
+    inside = np.maximum(abs(y), abs(x)) < 2.5
+    circle = (x**2 + y**2 < 6.6) & ((abs(x) < 1) | (abs(y) < 1) | (x**2 + y**2 < 5))
+    triangle = (abs(x) < (y + 2.6) / 2 + 0.3) & inside
+    cross = (abs(abs(x) - abs(y)) < 0.5) & inside
+    return np.stack([circle, inside, triangle, cross])
+
+
+def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
+    """n pictures with as many objects as drawn from `objects` (at most 9), as `Grids`.
+
+    repeated: all objects of a picture have the same shape, and colours repeat too.
+    """
+    rng = generator(rng)
+    objects = np.asarray(objects)
+    if objects.ndim != 1 or not len(objects) or objects.min() < 1 or objects.max() > 9:
+        raise ValueError(f"grids: objects lists numbers from 1 to 9, got {objects.tolist()}")
+    count = rng.choice(objects, n)
+    longest = 3 * objects.max()
+    images = np.ones((n, 3, CELL, 3, CELL, 3), np.float32)  # row, y, column, x, RGB
+    tokens = np.full((n, longest + 1), PAD)
+    cells = np.full((n, longest), -1)
+    stencils, palette = masks(), np.array(list(COLORS.values()), np.float32)
+    for i in range(n):
+        where = np.sort(rng.permutation(9)[: count[i]])
+        colors = rng.integers(len(COLORS), size=count[i])
+        shapes = rng.integers(len(SHAPES), size=1 if repeated else count[i])
+        shapes = np.broadcast_to(shapes, count[i])
+        for cell, color, shape in zip(where, colors, shapes, strict=True):
+            images[i, cell // 3, :, cell % 3][stencils[shape]] = palette[color]
+        tokens[i, 0] = START
+        for k in range(count[i]):
+            at = 3 * k
+            tokens[i, at + 1] = WORD["red"] + colors[k]
+            tokens[i, at + 2] = WORD["circle"] + shapes[k]
+            tokens[i, at + 3] = WORD["then"] if k + 1 < count[i] else END
+            cells[i, at : at + 2] = where[k]
+    images = images.reshape(n, 3 * CELL, 3 * CELL, 3)
+    return Grids(images, tokens, cells, count)

@@ -1,0 +1,58 @@
+"""Simulated jets: sprays of particles from a light quark or gluon, or from a top quark."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+FILE = Path(__file__).with_name("jets.npz")
+TEST = 1000  # the last jets of the file; they are stored in random order
+
+
+class Jets(NamedTuple):
+    """B jets of at most P = 40 particles, the hardest first; padding is 0."""
+
+    particles: np.ndarray  # [B, P, 3] float32: pT in GeV, Δη and Δφ from the axis of the jet
+    charge: np.ndarray  # [B, P] int64: -1, 0 or 1
+    mask: np.ndarray  # [B, P] bool, True where there is a particle
+    label: np.ndarray  # [B] int64: 0 QCD, 1 top
+    jet: np.ndarray  # [B, 3] float32: pT in GeV, η, mass in GeV, of all particles of the jet
+
+
+def jets(part="train"):
+    """QCD and top jets of 500 to 700 GeV, half of each: 4000 to train, 1000 to test.
+
+    part is "train", "test" or "all". Simulated by Pythia 8 and clustered by anti-kT with radius 0.8
+    (make_jets.py); no detector. The 40 hardest particles are kept, 96% of the momentum.
+    """
+    if part not in ("train", "test", "all"):
+        raise ValueError(f'jets: expected part to be "train", "test" or "all", got {part!r}')
+    with np.load(FILE) as stored:
+        label, jet, count = stored["label"], stored["jet"], stored["count"].astype(np.int64)
+        pt, angles, charge = stored["pt"], stored["angles"], stored["charge"]
+    rows = {"train": slice(0, -TEST), "test": slice(-TEST, None), "all": slice(None)}[part]
+    mask = np.arange(count.max()) < count[:, None]  # [B, P]
+    particles = np.zeros((*mask.shape, 3), np.float32)
+    particles[mask, 0] = pt
+    particles[mask, 1:] = angles.T / np.float32(2000)
+    charges = np.zeros(mask.shape, np.int64)
+    charges[mask] = charge
+    return Jets(*(x[rows] for x in (particles, charges, mask, label.astype(np.int64), jet)))
+
+
+def jet_features(jets):
+    """What ParticleNet looks at: Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet), ΔR [B, P, 7].
+
+    Energies are those of massless particles, E = pT cosh η. Padding is 0.
+    Source: Qu, Gouskos 2019, table 1, without the kind of the particle.
+    """
+    pt, deta, dphi = np.moveaxis(jets.particles, -1, 0)
+    pt = np.where(jets.mask, pt, 1)
+    jet_pt, jet_eta, jet_mass = jets.jet.T[:, :, None]  # each [B, 1]
+    energy = pt * np.cosh(jet_eta + deta)
+    jet_energy = np.sqrt((jet_pt * np.cosh(jet_eta)) ** 2 + jet_mass**2)
+    columns = (
+        deta, dphi, np.log(pt), np.log(energy), np.log(pt / jet_pt), np.log(energy / jet_energy),
+        np.hypot(deta, dphi),
+    )  # fmt: skip
+    return np.where(jets.mask[..., None], np.stack(columns, axis=-1), 0).astype(np.float32)

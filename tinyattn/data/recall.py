@@ -1,0 +1,41 @@
+"""Small generated tasks that need memory: the data sets called toy-recall."""
+
+import numpy as np
+
+from tinyattn.random import generator
+
+
+def first_bit(n, length, rng=None):
+    """n sequences of random bits; the answer is the first one, asked for at the end.
+
+    x [n, length, 1] float32 of -1 and 1; y [n] int64, 1 if the first entry is 1. (Slides H19, H20.)
+    """
+    _check("first_bit", n, length, shortest=1)
+    x = generator(rng).choice(np.float32([-1, 1]), size=(n, length, 1))
+    return x, (x[:, 0, 0] > 0).astype(np.int64)
+
+
+def delayed_bit(n, length, rng=None):
+    """n sequences that show a bit once and ask for it later, at a marker.
+
+    x [n, length, 3] float32: column 0 is the bit (-1 or 1) at the step where it is shown, 0
+    elsewhere; column 1 is 1 at the marker; column 2 is noise, ±1. y [n] int64, the bit.
+    when [n, 2] int64: step of the bit (in the first quarter) and of the marker (in the last).
+    (Slide KB04.)
+    """
+    _check("delayed_bit", n, length, shortest=4)
+    rng = generator(rng)
+    rows, quarter = np.arange(n), length // 4
+    shown = rng.integers(quarter, size=n)
+    asked = length - 1 - rng.integers(quarter, size=n)
+    y = rng.integers(2, size=n)
+    x = np.zeros((n, length, 3), np.float32)
+    x[rows, shown, 0] = 2 * y - 1
+    x[rows, asked, 1] = 1
+    x[:, :, 2] = rng.choice([-1, 1], size=(n, length))
+    return x, y, np.stack([shown, asked], axis=1)
+
+
+def _check(name, n, length, shortest):
+    if n < 0 or length < shortest:
+        raise ValueError(f"{name}: expected n ≥ 0 and length ≥ {shortest}, got {n} and {length}")

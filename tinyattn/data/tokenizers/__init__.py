@@ -1,0 +1,15 @@
+"""Tokenizers: text to integers and back. `encode(text)` -> [T] integers, `decode(ids)` -> text.
+
+Characters(text)                 one token for each character that the text has
+Bytes()                          the 256 bytes of UTF-8
+BytePairs.train(text, size)      frequent neighbours become one token, again and again
+BytePairs.from_gguf(metadata)    the tokenizer of a GPT-like model in a GGUF file
+WordPiece(path)                  BERT's, from its vocabulary file
+padded(sequences)                token lists of different length as one array with its mask
+"""
+
+from tinyattn.data.tokenizers.pairs import BytePairs
+from tinyattn.data.tokenizers.simple import Bytes, Characters, padded
+from tinyattn.data.tokenizers.wordpiece import WordPiece
+
+__all__ = ["BytePairs", "Bytes", "Characters", "WordPiece", "padded"]

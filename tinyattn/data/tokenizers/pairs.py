@@ -1,0 +1,181 @@
+"""Byte pairs: the most frequent two neighbours become one token, again and again.
+
+Source: Sennrich, Haddow, Birch 2016; on bytes: Radford et al. 2019.
+"""
+
+import re
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from tinyattn.data.tokenizers.simple import checked
+from tinyattn.data.tokenizers.words import split_digits, split_gpt2
+
+
+class BytePairs:
+    """A tokenizer of bytes and of pairs of tokens that were merged into one.
+
+        tokenizer = BytePairs.train(text, 1000)
+        tokenizer.encode("the theory")
+
+    tokens   list of bytes: what each token stands for
+    merges   list of (a, b, c): the tokens a b become c. The first ones come first
+    special  {text: token}, such as the end of a text: found in a text before anything else
+    split    the function that cuts a text into words, within which pairs are merged
+    """
+
+    def __init__(self, tokens, merges, special=None, split=split_gpt2, unknown=None):
+        self.tokens, self.special, self.split = list(tokens), dict(special or {}), split
+        self.merges = {(a, b): (rank, c) for rank, (a, b, c) in enumerate(merges)}
+        single = {t[0]: i for i, t in enumerate(self.tokens) if len(t) == 1 and i not in
+                  self.special.values()}  # fmt: skip
+        self.bytes = [single.get(b, unknown) for b in range(256)]
+        longest_first = sorted(self.special, key=len, reverse=True)
+        self._special = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
+        self._known = {}  # words that were seen before
+
+    @classmethod
+    def train(cls, text, vocab_size, special=(), split=split_gpt2):
+        """Learn the merges from a text, until there are vocab_size tokens.
+
+        Tokens 0-255 are the bytes, then come the merges in the order in which they were found,
+        then the special ones. Of pairs that are equally frequent the one with the lower numbers
+        is taken. If no pair occurs twice any more, there are fewer tokens.
+        """
+        if vocab_size < 256 + len(special):
+            raise ValueError(
+                f"BytePairs: vocab_size must be at least 256 bytes + {len(special)} special "
+                f"tokens, got {vocab_size}"
+            )
+        tokens, merges = [bytes([b]) for b in range(256)], []
+        pairs = _Pairs(Counter(split(text)))
+        while len(tokens) + len(special) < vocab_size:
+            best = pairs.most_frequent()
+            if best is None:
+                break
+            merges.append((*best, len(tokens)))
+            pairs.merge(best, len(tokens))
+            tokens.append(tokens[best[0]] + tokens[best[1]])
+        numbers = {s: len(tokens) + i for i, s in enumerate(special)}
+        return cls([*tokens, *(s.encode() for s in special)], merges, numbers, split)
+
+    @classmethod
+    def from_gguf(cls, metadata):
+        """The tokenizer of the kind "gpt2" that stands in the metadata of a GGUF file."""
+        kind, pre = (metadata.get(f"tokenizer.ggml.{k}") for k in ("model", "pre"))
+        splits = {"gpt2": split_gpt2, "gpt-2": split_gpt2, "default": split_gpt2,
+                  "smollm": split_digits}  # fmt: skip
+        if kind != "gpt2" or (pre or "default") not in splits:
+            raise ValueError(
+                f"BytePairs.from_gguf: the tokenizer is of kind {kind!r} with words cut as "
+                f"{pre!r}; known are gpt2 with {', '.join(splits)}"
+            )
+        texts, types = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.token_type"]
+        ids = {t: i for i, t in enumerate(texts)}
+        merges = [(*pair, pair[0] + pair[1]) for pair in
+                  (line.split(" ") for line in metadata["tokenizer.ggml.merges"])]  # fmt: skip
+        return cls(
+            [_to_bytes(t) if n == 1 else t.encode() for t, n in zip(texts, types, strict=True)],
+            [tuple(ids[t] for t in m) for m in merges if all(t in ids for t in m)],
+            {t: i for t, i in ids.items() if types[i] == 3},  # control tokens
+            splits[pre or "default"],
+            metadata.get("tokenizer.ggml.unknown_token_id"),
+        )
+
+    def encode(self, text):
+        """[T] integers."""
+        ids = []
+        for part in self._special.split(text) if self.special else [text]:
+            if part in self.special:
+                ids.append(self.special[part])
+            else:
+                for word in self.split(part):
+                    ids += self._word(word)
+        return np.array(ids, np.int64)
+
+    def decode(self, ids):
+        """The text of ids [T]; bytes that are no UTF-8 are shown as �."""
+        parts = [self.tokens[i] for i in checked(ids, len(self))]
+        return b"".join(parts).decode("utf-8", errors="replace")
+
+    def _word(self, word):
+        """The tokens of one word: the earliest learned of all possible merges, again and again."""
+        if word in self._known:
+            return self._known[word]
+        ids = [self.bytes[b] for b in word.encode("utf-8")]
+        if None in ids:
+            raise ValueError(f"BytePairs: {word!r} has a byte that is no token, and there is none "
+                             f"for unknown ones")  # fmt: skip
+        while len(ids) > 1:
+            known = [p for p in zip(ids, ids[1:], strict=False) if p in self.merges]
+            if not known:
+                break
+            pair = min(known, key=self.merges.get)
+            _, new = self.merges[pair]
+            ids = merged(ids, pair, new)
+        self._known[word] = ids
+        return ids
+
+    def __len__(self):
+        return len(self.tokens)
+
+
+def merged(ids, pair, new):
+    """ids with each a b = pair replaced by the token new, from the left."""
+    found, i = [], 0
+    while i < len(ids):
+        here = i + 1 < len(ids) and (ids[i], ids[i + 1]) == pair
+        found.append(new if here else ids[i])
+        i += 2 if here else 1
+    return found
+
+
+class _Pairs:
+    """How often each pair of neighbours occurs, kept up to date while pairs are merged."""
+
+    def __init__(self, words):
+        self.words = [[list(w.encode("utf-8")), n] for w, n in words.items()]
+        self.count = Counter()
+        self.where = defaultdict(set)  # pair: numbers of words that have it
+        for k in range(len(self.words)):
+            self._add(k, +1)
+
+    def _add(self, k, sign):
+        """Count the pairs of word k, or take them away again."""
+        ids, n = self.words[k]
+        for pair in zip(ids, ids[1:], strict=False):
+            self.count[pair] += sign * n
+            if sign > 0:
+                self.where[pair].add(k)
+
+    def most_frequent(self):
+        """The pair that occurs most often, None if none occurs twice."""
+        best = min(self.count, key=lambda pair: (-self.count[pair], pair), default=None)
+        return best if best is not None and self.count[best] > 1 else None
+
+    def merge(self, pair, new):
+        """Replace the pair by the token new in all words."""
+        for k in self.where.pop(pair):
+            self._add(k, -1)
+            self.words[k][0] = merged(self.words[k][0], pair, new)
+            self._add(k, +1)
+        del self.count[pair]
+
+
+# ---------------------------------------------------------------- how files write bytes
+
+
+def _letters():
+    """{letter: byte}: GPT-2 writes bytes that are blanks or invisible as letters from 256 on."""
+    visible = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1),
+               *range(ord("®"), ord("ÿ") + 1)]  # fmt: skip
+    rest = [b for b in range(256) if b not in visible]
+    return {chr(b): b for b in visible} | {chr(256 + i): b for i, b in enumerate(rest)}
+
+
+LETTERS = _letters()
+
+
+def _to_bytes(token):
+    """The bytes of a token that is written in such letters."""
+    return bytes(LETTERS[c] for c in token) if all(c in LETTERS for c in token) else token.encode()

@@ -1,0 +1,76 @@
+"""Text as characters and as bytes."""
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+
+
+class Characters:
+    """One token for each different character of a text.
+
+        tokenizer = Characters("hello")
+        tokenizer.encode("hole")      # [1, 3, 2, 0]: its characters are e, h, l, o
+        tokenizer.decode([1, 0])      # "he"
+
+    A character that the text did not have is an error.
+    """
+
+    def __init__(self, text):
+        self.tokens = sorted(set(text))
+        self.ids = {c: i for i, c in enumerate(self.tokens)}
+
+    def encode(self, text):
+        """[T] integers."""
+        unknown = sorted(set(text) - self.ids.keys())
+        if unknown:
+            raise ValueError(
+                f"Characters: {', '.join(map(repr, unknown[:5]))} did not occur in the text that "
+                f"the tokenizer was made from ({len(self)} characters)"
+            )
+        return np.array([self.ids[c] for c in text], np.int64)
+
+    def decode(self, ids):
+        """The text of ids [T]."""
+        return "".join(self.tokens[i] for i in checked(ids, len(self)))
+
+    def __len__(self):
+        return len(self.tokens)
+
+
+class Bytes:
+    """The 256 bytes of UTF-8: every text in every script, with nothing to learn.
+
+    Bytes that are no UTF-8, as a model may write them, are shown as �.
+    """
+
+    def encode(self, text):
+        """[T] integers from 0 to 255."""
+        return np.frombuffer(text.encode("utf-8"), np.uint8).astype(np.int64)
+
+    def decode(self, ids):
+        """The text of ids [T]."""
+        return bytes(checked(ids, 256)).decode("utf-8", errors="replace")
+
+    def __len__(self):
+        return 256
+
+
+def padded(sequences, pad=0):
+    """(ids [B, T], keep [B, T]) of token lists of different length; keep is True for tokens."""
+    lengths = np.array([len(s) for s in sequences], np.int64)
+    keep = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    ids = np.full(keep.shape, pad, np.int64)
+    if len(sequences):
+        ids[keep] = np.concatenate([np.asarray(s, np.int64) for s in sequences])
+    return ids, keep
+
+
+def checked(ids, n):
+    """`ids` [T] as a list of integers from 0 to n - 1."""
+    ids = np.asarray(plain(ids))
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise ValueError(f"decode: expected integers [T], got {ids.dtype} {ids.shape}")
+    if ids.size and not 0 <= ids.min() <= ids.max() < n:
+        raise ValueError(f"decode: expected tokens from 0 to {n - 1}, got "
+                         f"{ids.min()} to {ids.max()}")  # fmt: skip
+    return [int(i) for i in ids]

@@ -1,0 +1,113 @@
+"""WordPiece, the tokenizer of BERT: whole words where it knows them, else pieces of them.
+
+Source: Wu et al. 2016; the cleaning of the text: Devlin et al. 2019, code of the "uncased" models.
+"""
+
+import re
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+
+from tinyattn.data.tokenizers.simple import checked, padded
+
+# Chinese characters stand for words of their own: (first, last)
+CHINESE = [
+    (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
+]  # fmt: skip
+LONGEST = 100  # a longer word is unknown
+
+
+class WordPiece:
+    """Pieces from a vocabulary: one piece a line, "##" before those that continue a word.
+
+    vocabulary  path of the file, or the list of its lines
+    lower       make everything lower case, without accents (the "uncased" models)
+
+        tokenizer = WordPiece("vocab.txt")
+        ids, keep = tokenizer.batch(["A cat.", "The dog chased it."])
+    """
+
+    def __init__(self, vocabulary, lower=True):
+        if isinstance(vocabulary, str | Path):
+            vocabulary = Path(vocabulary).read_text(encoding="utf-8").split("\n")
+            vocabulary = vocabulary[:-1] if not vocabulary[-1] else vocabulary
+        self.tokens, self.lower = list(vocabulary), lower
+        self.ids = {t: i for i, t in enumerate(self.tokens)}
+        missing = [t for t in ("[PAD]", "[UNK]", "[CLS]", "[SEP]") if t not in self.ids]
+        if missing:
+            raise ValueError(f"WordPiece: the vocabulary has no {', '.join(missing)}")
+        special = [t for t in self.tokens if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK)\]", t)]
+        self.special = {t: self.ids[t] for t in special}
+        self._special = re.compile(f"({'|'.join(map(re.escape, special))})")
+
+    def encode(self, text, pair=None):
+        """[T] integers: [CLS] text [SEP], and pair [SEP] if there is one."""
+        pieces = ["[CLS]", *self.pieces(text), "[SEP]"]
+        pieces += [] if pair is None else [*self.pieces(pair), "[SEP]"]
+        return np.array([self.ids[p] for p in pieces], np.int64)
+
+    def batch(self, texts):
+        """(ids [B, T], keep [B, T]) of several texts, padded to the longest."""
+        return padded([self.encode(t) for t in texts], self.ids["[PAD]"])
+
+    def decode(self, ids):
+        """The words of ids [T]: pieces put together, with one blank between words."""
+        text = " ".join(self.tokens[i] for i in checked(ids, len(self)))
+        return text.replace(" ##", "")
+
+    def pieces(self, text):
+        """The pieces of a text as strings, without [CLS] and [SEP]."""
+        found = []
+        for part in self._special.split(text):
+            if part in self.special:
+                found.append(part)
+            else:
+                for word in self._words(part):
+                    found += self._cut(word)
+        return found
+
+    def _words(self, text):
+        """Words and signs, cleaned."""
+        spaced = []
+        for c in text:
+            category = unicodedata.category(c)
+            if c in "\t\n\r" or category == "Zs":
+                spaced.append(" ")
+            elif c == "\ufffd" or category in ("Cc", "Cf", "Cs", "Co", "Cn"):
+                continue
+            elif any(first <= ord(c) <= last for first, last in CHINESE):
+                spaced.append(f" {c} ")
+            else:
+                spaced.append(c)
+        text = "".join(spaced)
+        if self.lower:
+            text = unicodedata.normalize("NFD", text)
+            text = "".join(c for c in text if unicodedata.category(c) != "Mn").lower()
+        return "".join(f" {c} " if _is_sign(c) else c for c in text).split()
+
+    def _cut(self, word):
+        """The longest known piece at the beginning, then the longest of the rest, and so on."""
+        found, start = [], 0
+        if len(word) > LONGEST:
+            return ["[UNK]"]
+        while start < len(word):
+            before = "##" if start else ""
+            ends = range(len(word), start, -1)
+            end = next((e for e in ends if before + word[start:e] in self.ids), None)
+            if end is None:
+                return ["[UNK]"]
+            found.append(before + word[start:end])
+            start = end
+        return found
+
+    def __len__(self):
+        return len(self.tokens)
+
+
+def _is_sign(c):
+    """Punctuation: what ASCII has beside letters and digits, and Unicode's category P."""
+    return (c.isascii() and c.isprintable() and not c.isalnum() and c != " ") or (
+        unicodedata.category(c).startswith("P")
+    )

@@ -1,0 +1,23 @@
+"""Whole published architectures, one file each, put together from the layers."""
+
+from tinyattn.models.bert import BERT, Classifier, MaskedWords, mask_tokens
+from tinyattn.models.dgcnn import DGCNN, DGCNNSegmentation
+from tinyattn.models.gpt import GPT
+from tinyattn.models.gravnet import GravNetModel
+from tinyattn.models.llama import Llama
+from tinyattn.models.particlenet import ParticleNet
+from tinyattn.models.seq2seq import Seq2Seq
+
+__all__ = [
+    "BERT",
+    "Classifier",
+    "DGCNN",
+    "DGCNNSegmentation",
+    "GPT",
+    "GravNetModel",
+    "Llama",
+    "MaskedWords",
+    "ParticleNet",
+    "Seq2Seq",
+    "mask_tokens",
+]

@@ -1,0 +1,202 @@
+"""BERT: an encoder that reads in both directions, trained by guessing hidden words.
+
+The body is `BERT`; `MaskedWords` and `Classifier` put a head on it, one for the pre-training and
+one for what comes after. Sources: Devlin et al. 2019; slides H05, H07, H08, H09.
+"""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn import nn
+from tinyattn.autograd import no_grad
+from tinyattn.models.gpt import start_values
+from tinyattn.models.writing import evaluating
+from tinyattn.nn.sets import masked_mean
+from tinyattn.ops.elementwise import plain
+from tinyattn.random import generator
+
+
+class BERT(nn.Module):
+    """A vector for each token, [B, T, d_model]; every token sees all others.
+
+        x = norm(E[ids] + P[0..T-1] + S[types])
+        x ← norm(x + Attention(x)),  x ← norm(x + W₂ gelu(W₁ x))      num_layers times
+
+    ids    [B, T] integers
+    types  [B, T], which of two sentences a token belongs to; all 0 if None
+    keep   [B, T] bool, True for tokens, False for padding; all True if None
+
+    `BERT.from_huggingface` takes the weights of a model of that library.
+    """
+
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, max_len=512, num_types=2,
+        dim_feedforward=None, dropout=0.0, layer_norm_eps=1e-12, rng=None,
+    ):  # fmt: skip
+        rng = None if rng is None else generator(rng)
+        self.max_len = max_len
+        self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
+        self.positions = nn.LearnedPositions(max_len, d_model, rng=rng)
+        self.types = nn.Embedding(num_types, d_model, rng=rng)
+        self.norm = nn.LayerNorm(d_model, layer_norm_eps)
+        self.dropout = nn.Dropout(dropout, rng)
+        layer = nn.TransformerEncoderLayer(
+            d_model, num_heads, dim_feedforward or 4 * d_model, dropout, "gelu", layer_norm_eps,
+            rng=rng,
+        )  # fmt: skip
+        self.encoder = nn.TransformerEncoder(layer, num_layers)
+        self.pooler = nn.Linear(d_model, d_model, rng=rng)
+        start_values(self, rng)
+
+    def forward(self, ids, types=None, keep=None):
+        return self.encoder(self.embed(ids, types), hide(ids, keep))
+
+    def embed(self, ids, types=None):
+        """What the first layer gets, [B, T, d_model]."""
+        ids = np.asarray(plain(ids))
+        if ids.ndim != 2 or ids.shape[1] > self.max_len:
+            raise ValueError(
+                f"BERT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
+            )
+        types = np.zeros_like(ids) if types is None else types
+        return self.dropout(self.norm(self.positions(self.embedding(ids) + self.types(types))))
+
+    def pooled(self, hidden):
+        """tanh(W h_0 + b): one vector for the whole text from its first token, [B, d_model]."""
+        return np.tanh(self.pooler(hidden[:, 0]))
+
+    def sentence_vectors(self, ids, keep=None):
+        """The mean over the tokens, of length 1, so that x @ y.T are cosine similarities.
+
+        Source: Reimers, Gurevych 2019.
+        """
+        with evaluating(self), no_grad():
+            hidden = self(ids, keep=keep)
+            return F.normalize(masked_mean(hidden, keep), axis=-1).data
+
+    def attention_maps(self, ids, types=None, keep=None):
+        """Who listens to whom: for each layer an array [B, H, T, T]."""
+        with evaluating(self), no_grad():
+            return self.encoder.attention_maps(self.embed(ids, types), hide(ids, keep))
+
+    @classmethod
+    def from_huggingface(cls, state, num_heads, layer_norm_eps=1e-12):
+        """The model whose state dict (of BertModel in the Transformers library) is `state`."""
+        state = {translated(name): np.asarray(a) for name, a in stacked(state).items()}
+        unused = [name for name in state if name.startswith("unused.")]
+        state = {name: a for name, a in state.items() if name not in unused}
+        vocab_size, d_model = state["embedding.weight"].shape
+        layers = {name.split(".")[2] for name in state if name.startswith("encoder.layers.")}
+        model = cls(
+            vocab_size, d_model, num_heads, len(layers), len(state["positions.weight"]),
+            len(state["types.weight"]), len(state["encoder.layers.0.linear1.bias"]),
+            layer_norm_eps=layer_norm_eps, rng=0,
+        )  # fmt: skip
+        return model.load_state_dict(state)
+
+
+def hide(ids, keep):
+    """The attention mask [B, 1, T] that hides padding."""
+    if keep is None:
+        return None
+    keep = np.asarray(plain(keep))
+    if keep.dtype != bool or keep.shape != np.shape(plain(ids)):
+        raise ValueError(
+            f"BERT: keep must be bool and have the shape of ids {np.shape(plain(ids))}, True for "
+            f"tokens, got {keep.dtype} {keep.shape}"
+        )
+    return keep[:, None, :]
+
+
+# ---------------------------------------------------------------- heads
+
+
+class MaskedWords(nn.Module):
+    """logits [B, T, V] of the word at each place; the last map is the embedding, transposed.
+
+    The body is trained with it: inputs with hidden words go in, and the loss looks at these only:
+
+        inputs, targets = mask_tokens(ids, mask_id, vocab_size, rng=0)
+        loss = F.cross_entropy(model(inputs).reshape((-1, vocab_size)), targets.ravel())
+    """
+
+    def __init__(self, bert, rng=None):
+        rng = None if rng is None else generator(rng)
+        vocab_size, d_model = bert.embedding.weight.shape
+        self.bert = bert
+        self.dense = nn.Linear(d_model, d_model, rng=rng)
+        self.norm = nn.LayerNorm(d_model, bert.norm.eps)
+        self.bias = nn.Parameter(np.zeros(vocab_size, bert.embedding.weight.dtype))
+
+    def forward(self, ids, types=None, keep=None):
+        hidden = self.norm(F.gelu(self.dense(self.bert(ids, types, keep))))
+        return F.linear(hidden, self.bert.embedding.weight, self.bias)
+
+
+class Classifier(nn.Module):
+    """logits [B, num_classes] of a whole text, from the vector of its first token."""
+
+    def __init__(self, bert, num_classes, dropout=0.1, rng=None):
+        rng = None if rng is None else generator(rng)
+        self.bert = bert
+        self.dropout = nn.Dropout(dropout, rng)
+        self.out = nn.Linear(bert.embedding.embedding_dim, num_classes, rng=rng)
+
+    def forward(self, ids, types=None, keep=None):
+        return self.out(self.dropout(self.bert.pooled(self.bert(ids, types, keep))))
+
+
+def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
+    """(inputs, targets) to learn from ids [B, T]: what stood at the hidden places?
+
+    A share of the tokens, without the special ones (such as padding), is chosen. Of these 80%
+    become mask_id, 10% another token, and 10% stay, so that the model cannot rely on seeing the
+    mask. targets are the tokens at chosen places and -100 elsewhere, which `F.cross_entropy` skips.
+    Source: Devlin et al. 2019, section 3.1.
+    """
+    ids, rng = np.asarray(plain(ids)), generator(rng)
+    chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, list(special))
+    how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)
+    inputs = np.where(how < 0.8, mask_id, np.where(how < 0.9, other, ids))
+    return np.where(chosen, inputs, ids), np.where(chosen, ids, -100)
+
+
+# ---------------------------------------------------------------- names of the Transformers library
+
+NAMES = {
+    "embeddings.word_embeddings": "embedding",
+    "embeddings.position_embeddings": "positions",
+    "embeddings.token_type_embeddings": "types",
+    "embeddings.LayerNorm": "norm",
+    "embeddings.position_ids": "unused.position_ids",  # the numbers 0, 1, 2, …
+    "pooler.dense": "pooler",
+    "encoder.layer.": "encoder.layers.",
+    "attention.self.in_proj_": "self_attn.in_proj_",  # stacked from query, key and value
+    "attention.output.dense": "self_attn.out_proj",
+    "attention.output.LayerNorm": "norm1",
+    "intermediate.dense": "linear1",
+    "output.dense": "linear2",
+    "output.LayerNorm": "norm2",
+}
+
+
+def translated(name):
+    """The name that a parameter of the Transformers library has here."""
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
+def stacked(state):
+    """Queries, keys and values as the three blocks of one matrix, as in MultiheadAttention."""
+    found = {}
+    for name, array in state.items():
+        for kind in ("weight", "bias"):
+            if name.endswith(f"attention.self.query.{kind}"):
+                parts = [state[name.replace("query", x)] for x in ("query", "key", "value")]
+                found[name.replace(f"query.{kind}", f"in_proj_{kind}")] = np.concatenate(
+                    [np.asarray(x) for x in parts]
+                )
+        if ".attention.self." not in name:
+            found[name] = array
+    return found

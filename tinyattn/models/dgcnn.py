@@ -1,0 +1,101 @@
+"""DGCNN: point clouds by layers that choose their neighbours anew, in the features they made."""
+
+import numpy as np
+
+from tinyattn.graph import DynamicEdgeConv
+from tinyattn.graph.knn import split_clouds
+from tinyattn.nn import (
+    BatchNorm1d,
+    Dropout,
+    LeakyReLU,
+    Linear,
+    Module,
+    ModuleList,
+    Sequential,
+)
+from tinyattn.nn.sets import masked_max, masked_mean
+from tinyattn.random import generator
+
+
+def dense(d_in, d_out, rng):
+    """Linear without bias, batch norm, leaky ReLU: what all layers of the paper are made of."""
+    return Sequential(Linear(d_in, d_out, bias=False, rng=rng), BatchNorm1d(d_out), LeakyReLU(0.2))
+
+
+class PointFeatures(Module):
+    """EdgeConv upon EdgeConv; y [N, embedding] from all their outputs side by side.
+
+    Also returns these outputs [N, Σ widths].
+    """
+
+    def __init__(self, in_features, k, widths, embedding, rng):
+        sizes = [in_features, *widths]
+        self.convs = ModuleList(
+            [
+                DynamicEdgeConv(dense(2 * a, b, rng), k)
+                for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+            ]
+        )
+        self.embed = dense(sum(widths), embedding, rng)
+
+    def forward(self, x, batch):
+        outputs = []
+        for conv in self.convs:
+            x = conv(x, batch)
+            outputs.append(x)
+        together = np.concatenate(outputs, axis=-1)
+        return self.embed(together), together
+
+
+class DGCNN(Module):
+    """One answer for a cloud of points: x [N, in_features] gives [B, classes].
+
+    batch [N] says to which of the B clouds a point belongs (None: to one); clouds come in the
+    order of their number. Each cloud needs k points. Source: Wang et al. 2018, arXiv:1801.07829,
+    fig. 3 (without the spatial transformer); slide K44.
+    """
+
+    def __init__(self, in_features, classes, k=20, widths=(64, 64, 128, 256), embedding=1024,
+                 hidden=(512, 256), dropout=0.5, rng=None):  # fmt: skip
+        rng = generator(rng)
+        self.features = PointFeatures(in_features, k, widths, embedding, rng)
+        sizes = [2 * embedding, *hidden]
+        head = []
+        for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+            head += [dense(a, b, rng), Dropout(dropout, rng=rng)]
+        self.head = Sequential(*head, Linear(sizes[-1], classes, rng=rng))
+
+    def forward(self, x, batch=None):
+        y, _ = self.features(x, batch)
+        return self.head(_global(y, split_clouds(batch, x.shape[0])[0]))
+
+
+class DGCNNSegmentation(Module):
+    """An answer for each point: x [N, in_features] gives [N, classes].
+
+    What describes the whole cloud, u, is put beside the features of each point. Arguments as in
+    DGCNN. Source: Wang et al. 2018, fig. 3, lower branch; slide K44.
+    """
+
+    def __init__(self, in_features, classes, k=20, widths=(64, 64, 64), embedding=1024,
+                 hidden=(256, 128), dropout=0.5, rng=None):  # fmt: skip
+        rng = generator(rng)
+        self.features = PointFeatures(in_features, k, widths, embedding, rng)
+        sizes = [2 * embedding + sum(widths), *hidden]
+        head = []
+        for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+            head += [dense(a, b, rng), Dropout(dropout, rng=rng)]
+        self.head = Sequential(*head, Linear(sizes[-1], classes, rng=rng))
+
+    def forward(self, x, batch=None):
+        y, points = self.features(x, batch)
+        table, cloud = split_clouds(batch, x.shape[0])
+        u = _global(y, table)  # [B, 2 embedding]
+        return self.head(np.concatenate([points, u[cloud]], axis=-1))
+
+
+def _global(y, table):
+    """Maximum and mean over the points of each cloud, side by side. [B, 2F]"""
+    members = np.maximum(table, 0)
+    clouds, mask = y[members], table >= 0  # [B, points, F], padded
+    return np.concatenate([masked_max(clouds, mask), masked_mean(clouds, mask)], axis=-1)

@@ -1,0 +1,78 @@
+"""GPT: a decoder-only transformer that says which token comes next.
+
+Sources: Radford et al. 2018, 2019; slides H03, H04, H06.
+"""
+
+import math
+
+import tinyattn.functional as F
+from tinyattn import nn
+from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.models import writing
+from tinyattn.random import generator
+
+ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # the last maps of the parts of a block
+
+
+class GPT(nn.Module):
+    """logits [B, T, V] of the next token after each of ids [B, T]; token t sees the tokens ≤ t.
+
+        x = E[ids] + P[0..T-1]
+        x ← x + Attention(norm x),  x ← x + W₂ gelu(W₁ norm x)      num_layers times
+        logits = norm(x) Eᵀ                                          the head is the embedding
+
+    Weights start normal with standard deviation 0.02, those that add to x smaller by
+    1/√(2 num_layers), as in GPT-2. Dropout acts on the attention weights and before each sum.
+    """
+
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
+        rng = None if rng is None else generator(rng)
+        self.max_len = max_len
+        self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
+        self.positions = nn.LearnedPositions(max_len, d_model, rng=rng)
+        self.dropout = nn.Dropout(dropout, rng)
+        layer = nn.TransformerEncoderLayer(
+            d_model, num_heads, 4 * d_model, dropout, "gelu", norm_first=True, rng=rng
+        )
+        self.blocks = nn.TransformerEncoder(layer, num_layers, nn.LayerNorm(d_model))
+        start_values(self, rng, num_layers=num_layers)
+
+    def features(self, ids, cache=None):
+        """What the head sees, [B, T, d_model]; with a cache ids are the tokens that are new."""
+        positions = cache[0].positions(ids.shape[-1]) if cache else None
+        x = self.dropout(self.positions(self.embedding(ids), positions))
+        return self.blocks(x, causal=True, cache=cache)
+
+    def head(self, features):
+        """logits = features Eᵀ"""
+        return F.linear(features, self.embedding.weight)
+
+    def forward(self, ids, cache=None):
+        if ids.ndim != 2 or (cache is None and ids.shape[1] > self.max_len):
+            raise ValueError(
+                f"GPT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
+            )
+        return self.head(self.features(ids, cache))
+
+    def empty_cache(self):
+        """What `features` and `forward` take as cache: nothing read so far."""
+        return self.blocks.empty_cache()
+
+    def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
+                 cache=True, stop=None):  # fmt: skip
+        """The prompt ids and what follows it, token by token; see `writing.generate`."""
+        return writing.generate(
+            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop
+        )
+
+
+def start_values(model, rng, std=0.02, num_layers=None):
+    """Matrices normal, biases zero; given num_layers, what adds to x is smaller by 1/√(2 L)."""
+    rng = generator(rng)
+    for name, p in model.named_parameters():
+        if p.ndim > 1:
+            adds = name.endswith(tuple(f"{part}.weight" for part in ADDS_TO_X))
+            scale = std / math.sqrt(2 * num_layers) if adds and num_layers else std
+            p.data = rng.normal(0, scale, p.shape).astype(DEFAULT_DTYPE)
+        elif name.endswith("bias"):
+            p.data = 0 * p.data

@@ -1,0 +1,70 @@
+"""GravNetModel: hits of a detector, one answer for each, in time and memory that grow with N."""
+
+import numpy as np
+
+from tinyattn.graph import GravNetConv, segment_mean
+from tinyattn.graph.knn import split_clouds
+from tinyattn.nn import BatchNorm1d, Linear, Module, ModuleList, ReLU, Sequential, Tanh
+from tinyattn.random import generator
+
+
+class GravNetBlock(Module):
+    """Each hit gets the mean of its event, then three dense layers, then GravNet and batch norm."""
+
+    def __init__(self, in_features, width, out_features, space_dimensions, propagate_dimensions,
+                 k, rng=None):  # fmt: skip
+        rng = generator(rng)
+        layers, sizes = [], [2 * in_features, width, width, width]
+        for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+            layers += [Linear(a, b, rng=rng), Tanh()]
+        self.dense = Sequential(*layers)
+        self.gravnet = GravNetConv(
+            width, out_features, space_dimensions, propagate_dimensions, k, rng=rng
+        )
+        self.norm = BatchNorm1d(out_features)
+
+    def forward(self, x, batch, cloud):
+        x = np.concatenate([x, _mean_of_event(x, cloud)], axis=-1)
+        return self.norm(np.tanh(self.gravnet(self.dense(x), batch)))
+
+
+def _mean_of_event(x, cloud):
+    """For each hit, the mean over all hits of its event. [N, F]"""
+    if cloud is None:
+        return np.broadcast_to(np.mean(x, axis=0), x.shape)
+    return segment_mean(x, cloud, int(cloud.max(initial=-1)) + 1)[cloud]
+
+
+class GravNetModel(Module):
+    """x [N, in_features], the hits of one event or (batch [N]) of several, give [N, out_features].
+
+    The outputs of all blocks, side by side, go through two dense layers. Each event needs k hits.
+    Source: Qasim et al. 2019, arXiv:1902.07987, section 4; slides K48-K50.
+    """
+
+    def __init__(self, in_features, out_features, blocks=4, width=64, block_features=48,
+                 space_dimensions=4, propagate_dimensions=22, k=40, hidden=128,
+                 rng=None):  # fmt: skip
+        rng = generator(rng)
+        sizes = [in_features] + [block_features] * (blocks - 1)
+        self.norm = BatchNorm1d(in_features)
+        self.blocks = ModuleList(
+            [
+                GravNetBlock(
+                    size, width, block_features, space_dimensions, propagate_dimensions, k, rng
+                )
+                for size in sizes
+            ]
+        )
+        self.head = Sequential(
+            Linear(blocks * block_features, hidden, rng=rng), ReLU(),
+            Linear(hidden, out_features, rng=rng),
+        )  # fmt: skip
+
+    def forward(self, x, batch=None):
+        cloud = None if batch is None else split_clouds(batch, x.shape[0])[1]
+        x, outputs = self.norm(x), []
+        for block in self.blocks:
+            x = block(x, batch, cloud)
+            outputs.append(x)
+        return self.head(np.concatenate(outputs, axis=-1))

@@ -1,0 +1,167 @@
+"""Llama: the decoder-only transformer as it is built today.
+
+Against GPT: RMSNorm for layer norm, turned queries and keys for added positions, keys and values
+shared by groups of heads, a gated feed-forward network, no biases. Sources: Touvron et al. 2023;
+Allal et al. 2025 (SmolLM2).
+"""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn import nn
+from tinyattn.models import gguf, writing
+from tinyattn.models.gpt import start_values
+from tinyattn.nn import decoding
+from tinyattn.random import generator
+
+
+class LlamaBlock(nn.Module):
+    """x ← x + Attention(norm x),  x ← x + SwiGLU(norm x)"""
+
+    def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng=None):
+        rng = generator(rng)
+        self.self_attn = nn.GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
+        self.mlp = nn.SwiGLU(d_model, d_hidden, rng=rng)
+        self.input_layernorm = nn.RMSNorm(d_model, eps)
+        self.post_attention_layernorm = nn.RMSNorm(d_model, eps)
+
+    def forward(self, x, cache=None):
+        if decoding.one_token(x, cache):  # the same, faster
+            z = decoding.rms_norm(x, self.input_layernorm)
+            x = x + decoding.llama_attention(self.self_attn, z, cache)
+            z = decoding.rms_norm(x, self.post_attention_layernorm)
+            return x + decoding.swiglu(self.mlp, z)
+        x = x + self.self_attn(self.input_layernorm(x), cache=cache)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Llama(nn.Module):
+    """logits [B, T, V] of the next token after each of ids [B, T]; token t sees the tokens ≤ t.
+
+    d_hidden is the width of the feed-forward network, base that of the rotary positions, max_len
+    the longest text it was trained on. With tied_head the head is the embedding, else a matrix
+    `lm_head` of its own. Parameter names are those of LlamaForCausalLM in the Transformers library
+    without the "model." in front: see `from_huggingface`.
+    """
+
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_kv_heads, num_layers, d_hidden, max_len=2048,
+        base=10000.0, eps=1e-5, tied_head=True, rng=None,
+    ):  # fmt: skip
+        rng = generator(rng)
+        self.max_len = max_len
+        self.embed_tokens = nn.Embedding(vocab_size, d_model, rng=rng)
+        rotary = nn.RotaryPositions(d_model // num_heads, base)
+        self.layers = nn.ModuleList([
+            LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
+            for _ in range(num_layers)
+        ])  # fmt: skip
+        self.norm = nn.RMSNorm(d_model, eps)
+        self.lm_head = None if tied_head else nn.Linear(d_model, vocab_size, bias=False, rng=rng)
+        start_values(self, rng, num_layers=num_layers)
+
+    def features(self, ids, cache=None):
+        """What the head sees, [B, T, d_model]; with a cache ids are the tokens that are new."""
+        x = self.embed_tokens(ids)
+        for i, layer in enumerate(self.layers):
+            x = layer(x, None if cache is None else cache[i])
+        return self.norm(x)
+
+    def head(self, features):
+        """The scores of all tokens, [..., V]."""
+        if self.lm_head is not None:
+            return self.lm_head(features)
+        return F.linear(features, self.embed_tokens.weight)
+
+    def forward(self, ids, cache=None):
+        if ids.ndim != 2:
+            raise ValueError(f"Llama: expected token ids [B, T], got {ids.shape}")
+        return self.head(self.features(ids, cache))
+
+    def empty_cache(self):
+        """What `features` and `forward` take as cache: nothing read so far."""
+        return [nn.KeyValueCache() for _ in self.layers]
+
+    def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
+                 cache=True, stop=None):  # fmt: skip
+        """The prompt ids and what follows it, token by token; see `writing.generate`."""
+        return writing.generate(
+            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop
+        )
+
+    @classmethod
+    def from_huggingface(cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5):
+        """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it."""
+        state = {name.removeprefix("model."): np.asarray(a) for name, a in state.items()}
+        vocab_size, d_model = state["embed_tokens.weight"].shape
+        num_layers = len({n.split(".")[1] for n in state if n.startswith("layers.")})
+        model = cls(
+            vocab_size, d_model, num_heads, num_kv_heads, num_layers,
+            len(state["layers.0.mlp.gate_proj.weight"]), max_len, base, eps,
+            "lm_head.weight" not in state, rng=0,
+        )  # fmt: skip
+        return model.load_state_dict(state)
+
+    @classmethod
+    def from_gguf(cls, file):
+        """The model in a GGUF file (a path, or what `gguf.read` gave) of architecture llama."""
+        file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
+        kind = file.metadata.get("general.architecture")
+        if kind != "llama":
+            raise ValueError(f"Llama.from_gguf: the file holds a model of kind {kind!r}, not llama")
+        size = {k.removeprefix("llama."): v for k, v in file.metadata.items()}
+        num_heads = size["attention.head_count"]
+        num_kv_heads = size.get("attention.head_count_kv", num_heads)
+        state = {}
+        for name, a in file.tensors.items():
+            if ".attn_q." in name or ".attn_k." in name:
+                a = _halves(a, num_heads if ".attn_q." in name else num_kv_heads)
+            state[translated(name)] = a
+        return cls.from_huggingface(
+            state, num_heads, num_kv_heads, size["context_length"],
+            size.get("rope.freq_base", 10000.0), size["attention.layer_norm_rms_epsilon"],
+        )  # fmt: skip
+
+
+# names in GGUF files: names here
+NAMES = {
+    "token_embd": "embed_tokens",
+    "output_norm": "norm",
+    "blk.": "layers.",
+    "attn_norm": "input_layernorm",
+    "attn_output": "self_attn.o_proj",
+    "attn_": "self_attn.",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_": "mlp.",
+    "self_attn.q.": "self_attn.q_proj.",
+    "self_attn.k.": "self_attn.k_proj.",
+    "self_attn.v.": "self_attn.v_proj.",
+    "mlp.gate.": "mlp.gate_proj.",
+    "mlp.up.": "mlp.up_proj.",
+    "mlp.down.": "mlp.down_proj.",
+}
+
+
+def translated(name):
+    """The name that a tensor of a GGUF file has here."""
+    if name == "output.weight":
+        return "lm_head.weight"
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
+def _halves(weight, num_heads):
+    """Rows of each head from the order of InterleavedRotaryPositions to that of RotaryPositions."""
+    pairs = weight.reshape(num_heads, -1, 2, weight.shape[-1])
+    return np.swapaxes(pairs, 1, 2).reshape(weight.shape)
+
+
+SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+
+
+def chat_prompt(question, system=SYSTEM):
+    """A question as the chat models of the SmolLM2 family know it; <|im_end|> ends the answer."""
+    turns = [("system", system), ("user", question)]
+    text = "".join(f"<|im_start|>{who}\n{what}<|im_end|>\n" for who, what in turns)
+    return text + "<|im_start|>assistant\n"

@@ -1,0 +1,118 @@
+"""ParticleNet: jets as clouds of particles, with EdgeConv blocks of several layers."""
+
+import numpy as np
+
+from tinyattn.graph import edge_conv, knn, segment_mean
+from tinyattn.nn import BatchNorm1d, Dropout, Linear, Module, ModuleList, ReLU, Sequential
+from tinyattn.nn.sets import masked_mean
+from tinyattn.ops.elementwise import plain
+from tinyattn.random import generator
+
+
+class EdgeConvBlock(Module):
+    """y_j = ReLU(mean_i nn(x_j ‖ x_i - x_j) + W x_j), the i being the k nearest, without j.
+
+    nn: three layers of Linear, batch norm and ReLU. Fewer than k neighbours are all there are.
+    """
+
+    def __init__(self, in_features, widths, k, rng=None):
+        rng, self.k = generator(rng), k
+        layers, sizes = [], [2 * in_features, *widths]
+        for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+            layers += [Linear(a, b, bias=False, rng=rng), BatchNorm1d(b), ReLU()]
+        self.nn = Sequential(*layers)
+        self.shortcut = Sequential(
+            Linear(in_features, widths[-1], bias=False, rng=rng), BatchNorm1d(widths[-1])
+        )
+
+    def forward(self, x, places, batch):
+        """x [N, F]; neighbours are those near in places [N, S], within the same jet."""
+        sender, receiver = neighbours(plain(places), self.k, batch)
+        own, N = self.shortcut(x), x.shape[0]
+        number = np.bincount(receiver, minlength=N)  # of neighbours
+        if number.max(initial=0) == 0:  # lonely particles hear nothing
+            return np.maximum(own, 0)
+        if np.all(number == number[0]):
+            mean = edge_conv(self.nn, x, sender.reshape(N, number[0]), "mean")
+        else:
+            mine = x[receiver]
+            messages = self.nn(np.concatenate([mine, x[sender] - mine], axis=-1))  # [E, F']
+            mean = segment_mean(messages, receiver, N)
+        return np.maximum(mean + own, 0)
+
+
+def neighbours(x, k, batch):
+    """Sender and receiver of each edge, ordered by receiver: the k nearest in the same jet, or all
+    others if there are no more. batch is in ascending order.
+    """
+    N = len(x)
+    _, start, size = np.unique(batch, return_index=True, return_counts=True)
+    pairs = []
+    big = np.repeat(size > k, size)
+    if big.any():
+        rows = np.flatnonzero(big)
+        index, _ = knn(x[rows], k + 1, batch[rows])
+        own = index == np.arange(len(rows))[:, None]
+        own[:, -1] |= ~own.any(axis=1)  # many at one place: the point itself may be missing
+        pairs.append((rows[index[~own]], np.repeat(rows, k)))
+    for n in np.unique(size[size <= k]):  # all jets of n particles at once: everyone with everyone
+        members = start[size == n][:, None, None] + np.arange(n)[:, None]  # [jets, n, 1]
+        sender = np.broadcast_to(members.swapaxes(1, 2), (len(members), n, n))
+        receiver = np.broadcast_to(members, (len(members), n, n))
+        others = sender != receiver
+        pairs.append((sender[others], receiver[others]))
+    sender, receiver = (np.concatenate(p) for p in zip(*pairs, strict=True)) if N else (batch,) * 2
+    order = np.argsort(receiver, kind="stable")
+    return sender[order], receiver[order]
+
+
+class ParticleNet(Module):
+    """points [B, P, 2], features [B, P, C], mask [B, P] (True: a particle) give [B, classes].
+
+    The first block finds neighbours among the points (η, φ), the others among their features.
+    Padding is left out before anything is computed, so no particle ever has it as a neighbour and
+    no batch norm sees it. The paper's ParticleNet-Lite is k=7, widths=((32,) * 3, (64,) * 3),
+    hidden=128. Source: Qu, Gouskos 2019, arXiv:1902.08570; slide K45.
+    """
+
+    def __init__(self, features, classes=2, k=16, widths=((64,) * 3, (128,) * 3, (256,) * 3),
+                 hidden=256, dropout=0.1, rng=None):  # fmt: skip
+        rng = generator(rng)
+        self.norm = BatchNorm1d(features)
+        sizes = [features, *(w[-1] for w in widths)]
+        self.blocks = ModuleList(
+            [EdgeConvBlock(a, w, k, rng) for a, w in zip(sizes[:-1], widths, strict=True)]
+        )
+        self.head = Sequential(
+            Linear(sizes[-1], hidden, rng=rng), ReLU(), Dropout(dropout, rng=rng),
+            Linear(hidden, classes, rng=rng),
+        )  # fmt: skip
+
+    def forward(self, points, features, mask=None):
+        mask = _checked(points, features, mask)
+        B, P = mask.shape
+        rows = np.flatnonzero(mask)  # the particles, jet after jet
+        places = plain(points).reshape(B * P, -1)[rows]
+        x = self.norm(features.reshape(B * P, -1)[rows])
+        for i, block in enumerate(self.blocks):
+            x = block(x, places if i == 0 else x, rows // P)
+        number = np.zeros(B * P, np.int64)
+        number[rows] = np.arange(len(rows))
+        return self.head(masked_mean(x[number.reshape(B, P)], mask))
+
+
+def _checked(points, features, mask):
+    if points.ndim != 3 or features.ndim != 3 or points.shape[:2] != features.shape[:2]:
+        raise ValueError(
+            f"ParticleNet: expected points [B, P, 2] and features [B, P, C], got {points.shape} "
+            f"and {features.shape}"
+        )
+    mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(plain(mask))
+    if mask.dtype != bool or mask.shape != points.shape[:2]:
+        raise ValueError(
+            f"ParticleNet: expected a bool mask {points.shape[:2]} with True for particles, got "
+            f"{mask.dtype} {mask.shape}"
+        )
+    if not mask.any():
+        raise ValueError("ParticleNet: expected at least one particle, the mask has none")
+    return mask

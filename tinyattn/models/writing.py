@@ -1,0 +1,121 @@
+"""A language model that writes on: prompts of any length, one at a time or in batches, with cache.
+
+What the model must have:
+
+    model.features(ids [B, T], cache=None) -> [B, T, d_model]
+    model.head(features) -> logits [..., V]
+    model.empty_cache() -> list of nn.KeyValueCache
+    model.max_len       how many tokens it can look at
+"""
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, no_grad
+from tinyattn.models.generation import draw
+
+
+def generate(
+    model, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None, cache=True,
+    stop=None,
+):  # fmt: skip
+    """The prompt and up to max_new_tokens further tokens, written in evaluation mode.
+
+    ids          one prompt [T], prompts [B, T], or a list of prompts of different length
+    temperature  0 always takes the likeliest token; this, top_k, top_p, rng as in
+                 `generation.sample`
+    cache        keep the keys and values of earlier tokens; without it all is computed anew for
+                 each token, with the same result
+    stop         a token, or several, after which a sequence ends
+
+    One prompt gives one array, a list of prompts a list of arrays, without the stop token. Prompts
+    [B, T] give an array [B, T + n]; a row that stopped goes on with its stop token. When there are
+    more than model.max_len tokens, the last max_len of them are in view.
+    """
+    prompts = _prompts(ids)
+    if max_new_tokens < 0:
+        raise ValueError(f"generate: max_new_tokens is at least 0, got {max_new_tokens}")
+    with evaluating(model), no_grad():
+        new, length = draw(
+            *reader(model, prompts, cache), stop, max_new_tokens, temperature, top_k, top_p, rng
+        )
+    if not isinstance(ids, list | tuple) and np.ndim(ids) == 2:
+        for row, n in zip(new, length, strict=True):
+            row[n:] = row[n] if n < len(row) else 0
+        return np.concatenate([np.reshape(prompts, np.shape(ids)), new], axis=1)
+    texts = [np.concatenate([p, y[:n]]) for p, y, n in zip(prompts, new, length, strict=True)]
+    return texts[0] if _is_one(ids) else texts
+
+
+def reader(model, prompts, cache=True):
+    """(step, state, start) of a model that has read the prompts, for everything in `generation`.
+
+        step, state, start = reader(model, prompts)
+        answers = beam_search(step, state, start, stop, beams=4)
+
+    The model must be in evaluation mode, and no gradient recorded. Each prompt is an integer array;
+    its last token is the start, as the logits that follow it are not known yet.
+    """
+    lengths = np.array([len(p) for p in prompts], np.int64)
+    seen = np.zeros((len(prompts), max(lengths, default=1) - 1), np.int64)
+    for row, p in zip(seen, prompts, strict=True):
+        row[len(row) - len(p) + 1 :] = p[:-1]  # to the right, where the new tokens come
+    state = {"seen": seen, "lengths": lengths - 1, "cache": None}
+    if cache and lengths.max(initial=0) <= model.max_len:
+        state["cache"] = model.empty_cache()
+        if seen.size:  # read all prompts at once; what was padded is forgotten again
+            model.features(_to_the_left(seen, lengths - 1), state["cache"])
+            for layer in state["cache"]:
+                layer.keep(lengths - 1)
+
+    def step(tokens, state):
+        seen = np.concatenate([state["seen"], tokens[:, None]], axis=1)
+        lengths, cache = state["lengths"] + 1, state["cache"]
+        if cache is not None and lengths.max(initial=0) <= model.max_len:
+            features = model.features(tokens[:, None], cache)[:, -1]
+        else:
+            cache, n = None, np.minimum(lengths, model.max_len)
+            everything = model.features(_to_the_left(seen[:, -n.max(initial=1) :], n))
+            features = everything[np.arange(len(n)), n - 1]
+        return model.head(features), {"seen": seen, "lengths": lengths, "cache": cache}
+
+    return step, state, np.array([p[-1] for p in prompts], np.int64)
+
+
+def _to_the_left(seen, lengths):
+    """The last lengths[b] tokens of each row, moved to its beginning; the rest does not matter."""
+    T = seen.shape[1]
+    index = np.arange(T) + (T - lengths)[:, None]
+    return np.take_along_axis(seen, np.minimum(index, T - 1), axis=1)
+
+
+@contextmanager
+def evaluating(model):
+    """The model in evaluation mode, and afterwards as it was."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
+def _is_one(ids):
+    """Whether ids is a single prompt."""
+    if isinstance(ids, list | tuple):
+        return not ids or np.ndim(ids[0]) == 0
+    return np.ndim(ids) == 1
+
+
+def _prompts(ids):
+    """A list of integer arrays, one for each sequence."""
+    ids = ids.data if isinstance(ids, Tensor) else ids
+    prompts = [np.asarray(p) for p in ([ids] if _is_one(ids) else ids)]
+    for p in prompts:
+        if p.ndim != 1 or not p.size or p.dtype.kind not in "iu":
+            raise ValueError(
+                f"generate: a prompt is [T] integers with T at least 1 (begin with a start token), "
+                f"prompts are [B, T] or a list of them; got {p.dtype} {p.shape}"
+            )
+    return prompts
