@@ -1,6 +1,6 @@
 """The cases of `tests/gradient_cases.py` for the compiled convolution, at sizes it never picks."""
 
-from tests.gradient_cases import case, normal
+from tests.gradient_cases import apart, case, normal
 from tinyattn import functional as F
 from tinyattn.ops.conv import convolution
 
@@ -19,3 +19,10 @@ kernel(F.conv1d, normal(1, 4, 7), normal(2, 2, 3), normal(2), (1, 2), (0, 1), (1
 kernel(F.conv2d, normal(2, 2, 3, 4), normal(2, 2, 2, 2), normal(2))
 kernel(F.conv2d, normal(1, 2, 5, 4), normal(2, 1, 3, 2), normal(2), (2, 1), (1, 0), (1, 2), 2)
 kernel(F.conv2d, normal(1, 1, 5, 6), normal(1, 1, 2, 2), normal(1), (1, 3), (1, 2), (2, 1))
+
+# the index sums over the neighbour table: only differentiated once
+for pool in (F.max_pool1d, F.avg_pool1d):
+    case(pool, apart(2, 2, 5), 2, impl="sums", order=1)
+    case(pool, apart(1, 2, 5), 3, stride=1, padding=1, impl="sums", order=1)
+for pool in (F.max_pool2d, F.avg_pool2d):
+    case(pool, apart(1, 2, 5, 4), (2, 3), stride=(2, 1), padding=(1, 0), impl="sums", order=1)
