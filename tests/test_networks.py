@@ -30,3 +30,64 @@ def test_they_are_those_of_networkx(tmp_path):
     g, _ = data.karate_club()
     theirs = graph.from_networkx(networkx.karate_club_graph()).adjacency()
     assert np.array_equal(g.adjacency(), theirs)
+
+
+def test_blocks_keep_to_themselves():
+    g, group = data.blocks((30, 20), 0.5, 0.05, rng=0)
+    assert g.num_nodes == 50 and group.tolist() == [0] * 30 + [1] * 20
+    same = group[g.src] == group[g.dst]
+    pairs = np.array([30 * 29 + 20 * 19, 2 * 30 * 20])
+    np.testing.assert_allclose([same.sum(), (~same).sum()] / pairs, [0.5, 0.05], atol=0.05)
+    again = data.blocks((30, 20), 0.5, 0.05, rng=0)[0]
+    assert np.array_equal(g.adjacency(), again.adjacency())
+    with pytest.raises(ValueError, match="between must be a probability, got 2"):
+        data.blocks(between=2)
+
+
+def test_distractors_hide_the_class_from_equal_weights():
+    g, y = data.distractors(500, noise=0.0, rng=0)
+    assert g.x.shape == (500 * 9, 4) and set(g.in_degree[:500]) == {8}
+
+    def accuracy(weight):
+        total = graph.propagate(g.x, g, lambda x_j, x_i: weight(x_i) * x_i[:, :3]).numpy()
+        return np.mean(total[:500].argmax(axis=1) == y)
+
+    assert accuracy(lambda x_i: x_i[:, 3:]) == 1
+    assert accuracy(lambda x_i: 1) < 0.9
+    with pytest.raises(ValueError, match="told must be 0 to 8 neighbours, got 9"):
+        data.distractors(told=9)
+
+
+def test_layout_keeps_friends_close():
+    pytest.importorskip("matplotlib")
+    from tinyattn import plot
+
+    g, _ = data.karate_club()
+    for dimensions in (2, 3):
+        x = plot.layout(g, dimensions)
+        assert np.array_equal(x, plot.layout(g, dimensions)) and np.isfinite(x).all()
+        d = np.linalg.norm(x[:, None] - x[None], axis=-1)
+        assert d[g.src, g.dst].mean() < 0.7 * d.mean()
+    assert plot.layout(graph.Graph([], [], 0)).shape == (0, 2)
+
+
+def test_drawing():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from tinyattn import plot
+
+    g, club = data.karate_club()
+    flat = plot.network(g, classes=club, names=["stayed", "left"], title="the club")
+    deep = plot.network(g, plot.layout(g, 3), labels=[""] * 33 + ["officer"])
+    assert len(flat.ax.collections[0].get_segments()) == 78
+    assert flat.ax.get_title() == "the club" and deep.ax.name == "3d"
+    plot.network(graph.Graph([0], [0], 2))  # nothing but a loop and a node alone
+    for picture in (flat, deep):
+        picture.figure.canvas.draw()
+    matplotlib.pyplot.close("all")
+    with pytest.raises(ValueError, match=r"expected positions \[34, 2\] or \[34, 3\], got \(3, 2"):
+        plot.network(g, np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="a class from 0 up for each of the 34 nodes"):
+        plot.network(g, classes=[0, 1])
+    with pytest.raises(ValueError, match="expected 34 labels, got 1"):
+        plot.network(g, labels=["a"])

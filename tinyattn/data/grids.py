@@ -3,7 +3,7 @@
 The caption names the objects in reading order (rows from the top, left to right), so that every
 word has a cell it speaks about, and this cell is known:
 
-    red circle then blue square then red circle
+    red circle blue square red circle
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ COLORS = {"red": (0.84, 0.15, 0.16), "green": (0.1, 0.6, 0.2), "blue": (0.12, 0.
           "yellow": (0.95, 0.8, 0.1)}  # fmt: skip
 SHAPES = ("circle", "square", "triangle", "cross")
 PAD, START, END = 0, 1, 2
-VOCABULARY = ("<pad>", "<start>", "<end>", *COLORS, *SHAPES, "then")
+VOCABULARY = ("<pad>", "<start>", "<end>", *COLORS, *SHAPES)
 WORD = {word: i for i, word in enumerate(VOCABULARY)}
 CELL = 6  # pixels
 
@@ -27,7 +27,7 @@ class Grids:
 
     images   [N, 18, 18, 3] float32 in 0..1
     tokens   [N, T + 1] int64: START, the caption, END, then PAD
-    cells    [N, T] int64: the cell 0..8 that tokens[:, 1:] speak about, -1 for then, END and PAD
+    cells    [N, T] int64: the cell 0..8 that tokens[:, 1:] speak about, -1 for END and PAD
     objects  [N] int64: how many objects are in the picture
     """
 
@@ -56,12 +56,13 @@ def words(tokens):
 
 
 def masks():
-    """The shapes as [4, CELL, CELL] bool, a border of one pixel left free at top and left."""
-    y, x = np.mgrid[:CELL, :CELL] - (CELL - 1) / 2  # -2.5 to 2.5
-    inside = np.maximum(abs(y), abs(x)) < 2.5
-    circle = (x**2 + y**2 < 6.6) & ((abs(x) < 1) | (abs(y) < 1) | (x**2 + y**2 < 5))
-    triangle = (abs(x) < (y + 2.6) / 2 + 0.3) & inside
-    cross = (abs(abs(x) - abs(y)) < 0.5) & inside
+    """The shapes as [4, CELL, CELL] bool, with a border of one pixel at the right and below."""
+    y, x = np.mgrid[:CELL, :CELL] - 2  # -2 to 3
+    inside = np.maximum(abs(y), abs(x)) < 3
+    inside[-1], inside[:, -1] = False, False
+    circle = (x**2 + y**2 < 6) & inside
+    triangle = (2 * abs(x) <= y + 2) & inside
+    cross = (abs(x) == abs(y)) & inside
     return np.stack([circle, inside, triangle, cross])
 
 
@@ -75,7 +76,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
     if objects.ndim != 1 or not len(objects) or objects.min() < 1 or objects.max() > 9:
         raise ValueError(f"grids: objects lists numbers from 1 to 9, got {objects.tolist()}")
     count = rng.choice(objects, n)
-    longest = 3 * objects.max()
+    longest = 2 * objects.max() + 1
     images = np.ones((n, 3, CELL, 3, CELL, 3), np.float32)  # row, y, column, x, RGB
     tokens = np.full((n, longest + 1), PAD)
     cells = np.full((n, longest), -1)
@@ -89,10 +90,9 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
             images[i, cell // 3, :, cell % 3][stencils[shape]] = palette[color]
         tokens[i, 0] = START
         for k in range(count[i]):
-            at = 3 * k
-            tokens[i, at + 1] = WORD["red"] + colors[k]
-            tokens[i, at + 2] = WORD["circle"] + shapes[k]
-            tokens[i, at + 3] = WORD["then"] if k + 1 < count[i] else END
-            cells[i, at : at + 2] = where[k]
+            tokens[i, 2 * k + 1] = WORD["red"] + colors[k]
+            tokens[i, 2 * k + 2] = WORD["circle"] + shapes[k]
+            cells[i, 2 * k : 2 * k + 2] = where[k]
+        tokens[i, 2 * count[i] + 1] = END
     images = images.reshape(n, 3 * CELL, 3 * CELL, 3)
     return Grids(images, tokens, cells, count)

@@ -22,6 +22,8 @@ SKIN = range(0x1F3FB, 0x1F400)  # Fitzpatrick modifiers
 def caption(code):
     """The Unicode name in lower case: "GRINNING CAT FACE WITH SMILING EYES" without hyphens."""
     name = unicodedata.name(chr(code), "").lower().replace("-", " ")
+    if name.startswith("cjk unified"):
+        return "cjk ideograph"  # their names are but numbers
     return " ".join("".join(c if c.isalnum() else " " for c in name).split())
 
 

@@ -1,0 +1,92 @@
+"""The compiled reductions over segments against array algebra and plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+
+from tinyattn import Tensor, graph
+from tinyattn.kernels import segment as kernel
+from tinyattn.kernels import threads
+
+KINDS = {"sum": 0, "mean": 1, "max": 2, "min": 3, "prod": 4}
+NAMES = [*KINDS, "softmax"]
+SHAPES = [(), (1,), (3,), (2, 9), (17,), (40,)]
+TOLERANCE = {np.float64: 1e-12, np.float32: 1e-5}
+
+
+def run(name, values, ids, n, impl):
+    """The result, and the gradient of values."""
+    x = Tensor(values, requires_grad=True)
+    y = getattr(graph, f"segment_{name}")(x, ids, n, impl=impl)
+    y.backward(np.random.default_rng(1).normal(size=y.shape).astype(values.dtype))
+    return y.data, x.grad
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(st.integers(0, 60), st.integers(1, 20), st.sampled_from(SHAPES), st.booleans(),
+       st.sampled_from(list(TOLERANCE)), st.integers(0, 99))  # fmt: skip
+@settings(max_examples=30, deadline=None)
+def test_kernel_is_array_algebra(name, E, n, shape, in_order, dtype, seed):
+    r = np.random.default_rng(seed)
+    values = r.integers(-2, 3, (E, *shape)).astype(dtype)  # many ties and zeros
+    ids = r.integers(0, n, E)
+    ids = np.sort(ids) if in_order else ids
+    found, expected = (run(name, values, ids, n, impl) for impl in ("kernel", "matmul"))
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == dtype
+        scale = max(1, np.abs(b).max(initial=0))
+        np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kernel_is_the_loops(name):
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(30, 5)), r.integers(0, 9, 30)
+    y = np.empty((10, 5))
+    kernel.segment_sums(y, values, ids, KINDS[name])
+    np.testing.assert_allclose(run(name, values, ids, 10, "kernel")[0], y, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_on_any_number_of_threads(name):
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(9000, 20)).astype(np.float32), r.integers(0, 500, 9000)
+    before, found = threads.set_threads(1), []
+    try:
+        for n in (1, 2, 3):
+            threads.set_threads(n)
+            found.append(run(name, values, ids, 500, "kernel"))
+    finally:
+        threads.set_threads(before)
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("impl", ["matmul", "kernel"])
+def test_nan_is_not_lost(name, impl):
+    values, ids = np.array([[1.0], [np.nan], [3.0], [2.0]]), np.array([0, 0, 0, 1])
+    y = getattr(graph, f"segment_{name}")(values, ids, 2, impl=impl).numpy()
+    assert np.isnan(y[0, 0]) and y[1, 0] == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_strided_and_read_only_values(name):
+    values, ids = np.random.default_rng(0).normal(size=(6, 8))[::2, ::3], np.array([1, 0, 1])
+    values.flags.writeable = False
+    found, expected = (run(name, values, ids, 3, impl) for impl in ("kernel", "matmul"))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+def test_large_inputs_take_the_kernel_by_themselves():
+    x = Tensor(np.ones((100, 64), np.float32), requires_grad=True)
+    y = graph.segment_max(x, np.repeat(np.arange(10), 10), 10)
+    with pytest.raises(NotImplementedError, match='use impl="matmul"'):
+        y.backward(np.ones(y.shape, np.float32), create_graph=True)
+    with pytest.raises(ValueError, match='segment_max: impl is "auto", "matmul" or "kernel"'):
+        graph.segment_max(x, np.zeros(100, int), 1, impl="fast")

@@ -1,0 +1,102 @@
+"""A graph of nodes and edges as dots and lines, in the plane or in space."""
+
+import numpy as np
+
+from tinyattn.plot.house import (
+    COLORS,
+    GREY,
+    INK,
+    MARKERS,
+    canvas,
+    figure,
+    finish,
+    real_array,
+    style,
+)
+
+STEPS = 200  # of the layout
+
+
+def network(graph, positions=None, classes=None, *, labels=None, names=None, title=None, ax=None,
+            size=None, rng=0):  # fmt: skip
+    """The nodes of a Graph as dots and its edges as lines; two nodes with edges both ways get one.
+
+    positions: [N, 2], or [N, 3] for a picture in space; without them `layout` finds places.
+    classes: the class of each node [N] int, shown by colour and shape; names: a name for each
+    class, for the legend. labels: what is written at each node, a list of N; "" writes nothing.
+    """
+    N = graph.num_nodes
+    x = layout(graph, rng=rng) if positions is None else real_array("positions", positions, 2)
+    if x.shape[0] != N or x.shape[1] not in (2, 3):
+        raise ValueError(f"network: expected positions [{N}, 2] or [{N}, 3], got {x.shape}")
+    c = np.zeros(N, int) if classes is None else np.asarray(classes)
+    if c.shape != (N,) or c.dtype.kind not in "iu" or c.min(initial=0) < 0:
+        raise ValueError(f"network: expected a class from 0 up for each of the {N} nodes")
+    if labels is not None and len(labels) != N:
+        raise ValueError(f"network: expected {N} labels, got {len(labels)}")
+    with style():
+        picture = _canvas(ax, size or (5.6, 4.5), x.shape[1])
+        ax = picture.ax
+        _lines(ax, x, graph)
+        for k in np.unique(c):
+            ax.scatter(
+                *x[c == k].T, s=60 if N <= 100 else 25, color=COLORS[k % 8], zorder=2,
+                marker=MARKERS[k % 8], edgecolor="white", linewidth=0.6,
+                label=names[k] if names is not None else f"class {k}",
+            )  # fmt: skip
+        for place, text in zip(x, labels or (), strict=False):
+            ax.text(*place, f"  {text}", color=INK, fontsize="small", zorder=3) if text else None
+        if names is not None or c.max(initial=0) > 0:
+            ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
+        ax.set_axis_off()
+        ax.set_aspect("equal")
+        return finish(picture, title)
+
+
+def layout(graph, dimensions=2, rng=0):
+    """Places for the nodes [N, dimensions]: edges pull their ends together, all nodes push apart.
+
+    The pull grows with the square of the distance and the push falls with it (Fruchterman and
+    Reingold 1991); steps get shorter, and a weak pull to the centre keeps parts in sight.
+    """
+    N = graph.num_nodes
+    x = np.random.default_rng(rng).normal(size=(N, dimensions))
+    together = np.minimum(graph.adjacency() + graph.adjacency().T, 1)  # [N, N]
+    ideal = 1 / max(N, 1) ** (1 / dimensions)
+    for step in range(STEPS):
+        apart = x[:, None] - x[None]  # [N, N, dimensions]
+        d = np.sqrt(np.sum(apart**2, axis=-1)) + 1e-9
+        strength = ideal**2 / d**2 - together * d / ideal
+        force = np.sum(strength[..., None] * apart, axis=1) - x * ideal
+        length = np.sqrt(np.sum(force**2, axis=1, keepdims=True)) + 1e-9
+        x = x + force / length * np.minimum(length, 0.2 * (1 - step / STEPS))
+    return x - x.mean(axis=0, keepdims=True) if N else x
+
+
+def _canvas(ax, size, dimensions):
+    """A picture in the plane, or one whose Axes has three directions."""
+    if dimensions == 2 or ax is not None:
+        picture = canvas(ax, size)
+        if dimensions == 3 and picture.ax.name != "3d":
+            raise ValueError('network: positions in space need an Axes with projection="3d"')
+        return picture
+    picture = figure(size=size)
+    fig = picture.ax.get_figure()
+    fig.delaxes(picture.ax)
+    return type(picture)(fig, [fig.add_subplot(projection="3d")])
+
+
+def _lines(ax, x, graph):
+    pairs = np.sort(np.stack([graph.src, graph.dst], axis=1), axis=1)
+    pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    if not len(pairs):
+        return
+    options = {"colors": GREY, "linewidths": 0.8, "alpha": 0.5, "zorder": 1}
+    if x.shape[1] == 3:
+        from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+        ax.add_collection(Line3DCollection(x[pairs], **options))
+    else:
+        from matplotlib.collections import LineCollection
+
+        ax.add_collection(LineCollection(x[pairs], **options))
