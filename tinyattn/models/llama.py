@@ -27,10 +27,7 @@ class LlamaBlock(nn.Module):
 
     def forward(self, x, cache=None):
         if decoding.one_token(x, cache):  # the same, faster
-            z = decoding.rms_norm(x, self.input_layernorm)
-            x = x + decoding.llama_attention(self.self_attn, z, cache)
-            z = decoding.rms_norm(x, self.post_attention_layernorm)
-            return x + decoding.swiglu(self.mlp, z)
+            return decoding.llama_block(self, x, cache)
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)
         return x + self.mlp(self.post_attention_layernorm(x))
 

@@ -17,6 +17,8 @@ from tinyattn.ops.elementwise import plain
 from tinyattn.ops.fused import have_numba
 from tinyattn.ops.matmul import dot
 
+SOME, SMALL = 32, 2**17  # rows of x, and numbers of a matrix, where copying it would not pay
+
 
 def one_token(x, cache):
     """Whether x [B, 1, D] is one new token without a gradient, and the cache one for writing."""
@@ -41,24 +43,46 @@ def encoder_layer(layer, x, cache):
     return Tensor(x[:, None])
 
 
+def llama_block(block, x, cache):
+    """`LlamaBlock`;   x [B, 1, D]."""
+    x = x.data[:, 0]  # [B, D]
+    x = x + llama_attention(block.self_attn, rms_norm(x, block.input_layernorm), cache)
+    return Tensor((x + swiglu(block.mlp, rms_norm(x, block.post_attention_layernorm)))[:, None])
+
+
 def llama_attention(attention, x, cache):
-    """`nn.GroupedQueryAttention`;   x [B, 1, D]."""
-    x, H, d = x.data[:, 0], attention.num_heads, attention.d
-    maps = (attention.q_proj, attention.k_proj, attention.v_proj)
-    q, k, v = (linear(x, m.weight, m.bias).reshape(len(x), -1, 1, d) for m in maps)
-    turned = attention.rotary(np.concatenate([q, k], axis=1), cache.positions(1))  # [B, H+G, 1, d]
-    y = attend(turned[:, :H, 0], turned[:, H:, 0], v[:, :, 0], cache)
-    return Tensor(linear(y, attention.o_proj.weight, attention.o_proj.bias)[:, None])
+    """`nn.GroupedQueryAttention`;   x [B, D]."""
+    B, H, d = len(x), attention.num_heads, attention.d
+    maps = attention.q_proj, attention.k_proj, attention.v_proj
+    q, k, v = (linear(x, m.weight, m.bias).reshape(B, -1, d) for m in maps)
+    cos, sin = attention.rotary.turns(cache.positions(1)[..., 0], x.dtype)  # [d/2] or [B, d/2]
+    if cos.ndim == 2:
+        cos, sin = cos[:, None], sin[:, None]  # the same for all heads
+    both, half = np.concatenate([q, k], axis=1), d // 2  # [B, H+G, d]
+    turned = np.empty_like(both)
+    for one, other, out, s in (
+        (0, half, turned[..., :half], -sin),
+        (half, 0, turned[..., half:], sin),
+    ):
+        np.multiply(both[..., one : one + half], cos, out)
+        out += both[..., other : other + half] * s
+    y = attend(turned[:, :H], turned[:, H:], v, cache)
+    return linear(y, attention.o_proj.weight, attention.o_proj.bias)
 
 
 def swiglu(network, x):
-    """`nn.SwiGLU`;   x [B, 1, D]."""
-    x = x.data[:, 0]
+    """`nn.SwiGLU`;   x [B, D]."""
     gate = linear(x, network.gate_proj.weight, network.gate_proj.bias)
     up = linear(x, network.up_proj.weight, network.up_proj.bias)
-    with np.errstate(over="ignore"):  # exp of a large number is infinite, and 1 / that is 0
-        up *= gate / (1 + np.exp(-gate))
-    return Tensor(linear(up, network.down_proj.weight, network.down_proj.bias)[:, None])
+    up *= gate
+    np.negative(gate, gate)
+    np.minimum(
+        gate, 80, out=gate
+    )  # beyond, exp is too large for float32, and silu is 0 at any rate
+    np.exp(gate, gate)
+    gate += 1
+    up /= gate
+    return linear(up, network.down_proj.weight, network.down_proj.bias)
 
 
 def attend(q, k, v, cache):
@@ -86,8 +110,13 @@ def activated(f, x):
 
 
 def linear(x, weight, bias):
-    """x Wᵀ + b;   one row is a product of a matrix and a vector, which NumPy does best."""
-    y = x @ weight.data.T if len(x) == 1 else dot(x, weight.data.T)
+    """x Wᵀ + b;   NumPy is best for one row, and for some rows and a small matrix as (W xᵀ)ᵀ."""
+    if len(x) == 1:
+        y = x @ weight.data.T
+    elif len(x) <= SOME and weight.size <= SMALL:
+        y = (weight.data @ x.T).T
+    else:
+        y = dot(x, weight.data.T)
     if bias is not None:
         y += bias.data
     return y
@@ -105,9 +134,8 @@ def layer_norm(x, norm):
 
 
 def rms_norm(x, norm):
-    """x / √(mean(x²) + ε) · weight;   x [B, 1, D]."""
-    x = x.data
+    """x / √(mean(x²) + ε) · weight;   x [B, D]."""
     eps = np.finfo(x.dtype).eps if norm.eps is None else norm.eps
-    y = x / np.sqrt(np.add.reduce(x * x, -1, keepdims=True) / x.shape[-1] + eps)
+    y = x / np.sqrt(np.vecdot(x, x) / x.dtype.type(x.shape[-1]) + x.dtype.type(eps))[:, None]
     y *= norm.weight.data
-    return Tensor(y)
+    return y

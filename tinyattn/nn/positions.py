@@ -129,13 +129,17 @@ class RotaryPositions(Module):
         t = np.arange(x.shape[-2]) if positions is None else np.asarray(positions)
         if t.size and t.min() < 0:
             raise ValueError(f"{type(self).__name__}: positions start at 0, got {t.min()}")
-        last = int(t.max(initial=-1))
+        if t.ndim == 2:
+            t = t.reshape(len(t), *(1,) * (x.ndim - 3), -1)
+        return self.turns(t, x.dtype)
+
+    def turns(self, t, dtype):
+        """cos tθ and sin tθ, [..., d/2], for an integer or an array of integers from 0 on."""
+        last = int(np.max(t, initial=-1))
         if last >= len(self.table[0]):
             angle = np.arange(max(2 * last, 64))[:, None] * self.theta
             self.table = np.cos(angle), np.sin(angle)
-        if t.ndim == 2:
-            t = t.reshape(len(t), *(1,) * (x.ndim - 3), -1)
-        return [c[t].astype(x.dtype) for c in self.table]
+        return [c[t].astype(dtype) for c in self.table]
 
     def _pairs(self, x):
         h = self.d // 2

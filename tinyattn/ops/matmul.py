@@ -22,9 +22,10 @@ def dot(a, b):
 
 
 def pays(a, b):
-    """Whether the kernel should do this product."""
+    """Whether the kernel should do this product; one row times a matrix is done best by NumPy."""
     return (
         a.shape[0] * b.size >= ENOUGH
+        and a.shape[0] > 1
         and a.dtype == b.dtype
         and a.dtype in (np.float32, np.float64)
         and a.shape[1] == b.shape[0]
