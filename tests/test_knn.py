@@ -156,6 +156,8 @@ def test_wrong_input():
     for k in (-1, 1.5, True):
         with pytest.raises(ValueError, match="knn: expected k to be a whole number"):
             knn(x, k)
+    with pytest.raises(ValueError, match=r"got an array of shape \(5, 2"):
+        knn(x, x)  # the points twice, as other libraries want them
     for bad in (np.nan, np.inf):
         with pytest.raises(ValueError, match="nan or infinite"):
             knn(np.where(np.arange(10).reshape(5, 2) == 3, bad, x), 2)

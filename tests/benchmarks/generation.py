@@ -175,7 +175,7 @@ def main(rounds=12):
     for work, programs in works():
         times = interleave(programs, rounds, at_least=0.2)
         rows[work] = ratios(times, "tinyattn")
-        print(work, {k: f"{v[1]:.2f}" for k, v in rows[work].items()}, flush=True)
+        print(work, file=sys.stderr, flush=True)  # the table comes at the end
     print(f"\nFloat32, {THREADS} threads each, median and quartiles of {rounds} rounds.\n")
     print(table(rows, ["PyTorch eager"]))
     print("\n" + versions(ta, np, torch))

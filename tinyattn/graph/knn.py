@@ -155,7 +155,8 @@ def _clouds(name, x, batch):
 
 def _count(name, k):
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 0:
-        raise ValueError(f"{name}: expected k to be a whole number of at least 0, got {k!r}")
+        came = repr(k) if np.ndim(k) == 0 else f"an array of shape {np.shape(k)}"
+        raise ValueError(f"{name}: expected k to be a whole number of at least 0, got {came}")
     return int(k)
 
 

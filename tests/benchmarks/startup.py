@@ -1,0 +1,71 @@
+"""How long a program waits before it can begin: import, the first kernel, compiling anew.
+
+    python -m tests.benchmarks.startup [rounds]
+
+Each time is that of a process of its own, less what it would take without the step in question.
+These are seconds of one machine, not ratios: the goals are seconds too.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from tests.benchmarks.measure import interleave, use_threads, versions
+
+use_threads(2)
+
+import numpy as np  # noqa: E402
+
+import tinyattn as ta  # noqa: E402
+
+ATTENTION = """
+import sys, time
+import numpy as np
+import tinyattn as ta, tinyattn.functional as F
+from tinyattn import kernels  # with Numba, which everybody who compiles has to import
+q, k, v = (ta.tensor(np.ones((1, 2, 64, 16), np.float32), requires_grad=True) for _ in range(3))
+start = time.perf_counter()
+y = F.scaled_dot_product_attention(q, k, v, causal=True, impl="kernel")
+forward = time.perf_counter() - start
+y.backward(np.ones(y.shape, np.float32))
+print(forward, time.perf_counter() - start)
+"""
+
+
+def run(code, **environment):
+    """What a new process prints."""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, env={**os.environ, **environment}
+    )
+    return done.stdout
+
+
+def main(rounds=9):
+    imports = interleave(
+        {m: lambda m=m: run(f"import {m}") for m in ("numpy", "tinyattn")}, rounds, warm_up=1
+    )
+    over = [t - n for t, n in zip(imports["tinyattn"], imports["numpy"], strict=True)]
+    run(ATTENTION)
+    warm = [float(run(ATTENTION).split()[0]) for _ in range(rounds)]
+    cold = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            cold.append(float(run(ATTENTION, NUMBA_CACHE_DIR=folder).split()[1]))
+    print("| step | seconds, median (least) | goal |")
+    print("|---|---|---|")
+    for step, seconds, goal in (
+        ("`import tinyattn`, over `import numpy`", over, 0.1),
+        ("first attention forward, compiled before", warm, 0.25),
+        ("attention forward and backward, compiled anew", cold, 3),
+    ):
+        middle = statistics.median(seconds)
+        missed = "" if middle < goal else " (missed)"
+        print(f"| {step} | **{middle:.2f}** ({min(seconds):.2f}) | {goal}{missed} |")
+    print("\n" + versions(ta, np))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
