@@ -10,6 +10,7 @@ import pkgutil
 import numpy as np
 import pytest
 
+import tests.captioner_cases
 import tests.conv_cases
 import tests.graph_cases
 import tests.model_cases

@@ -1,10 +1,14 @@
-"""Pictures with captions: emoji and their Unicode names."""
+"""Pictures with captions: emoji and their Unicode names, alone or two in one picture."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from tinyattn.random import generator
+
 FILE = Path(__file__).with_name("emoji.npz")
+SIZE, WIDTH = 24, 52  # pixels: of an emoji, and of a scene
 
 
 def emoji():
@@ -16,3 +20,52 @@ def emoji():
     """
     with np.load(FILE) as stored:
         return stored["pixels"].astype(np.float32) / 31, str(stored["captions"]).split("\n")
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Pictures of one or two emoji, all arrays with the picture on the first axis.
+
+    images   [N, 24, 52, 3] float32 in 0..1
+    which    [N, 2] int64: the emoji from left to right, -1 for no second one
+    left     [N, 2] int64: the column of pixels where they begin, -1 for no second one
+    """
+
+    images: np.ndarray
+    which: np.ndarray
+    left: np.ndarray
+
+    def __len__(self):
+        return len(self.which)
+
+    def captions(self, names):
+        """What is seen from left to right: "taxi and red apple"."""
+        return [" and ".join(names[i] for i in pair if i >= 0) for pair in self.which]
+
+
+def scenes(pictures, which, rng=None):
+    """Emoji side by side, each whole and at a random place, as `Scenes`.
+
+    pictures   [M, 24, 24, 3] to choose from
+    which      [N, 2] int: the emoji from left to right, -1 for no second one
+    """
+    pictures, which, rng = np.asarray(pictures), np.asarray(which), generator(rng)
+    if pictures.shape[1:] != (SIZE, SIZE, 3):
+        raise ValueError(f"scenes: pictures are [M, {SIZE}, {SIZE}, 3], got {pictures.shape}")
+    if which.ndim != 2 or which.shape[1] != 2:
+        raise ValueError(f"scenes: which is [N, 2], two emoji in a picture, got {which.shape}")
+    if which.size and (which[:, 0].min() < 0 or which.min() < -1 or which.max() >= len(pictures)):
+        raise ValueError(
+            f"scenes: which holds numbers of pictures, 0 to {len(pictures) - 1}, and -1 for no "
+            f"second one, got {which.min()} to {which.max()}"
+        )
+    two = which[:, 1] >= 0
+    first = rng.integers(0, WIDTH - SIZE * (1 + two) + 1)
+    second = rng.integers(first + SIZE, np.where(two, WIDTH - SIZE, first + SIZE) + 1)
+    left = np.stack([first, np.where(two, second, -1)], axis=1)
+    images = np.ones((len(which), SIZE, WIDTH, 3), np.float32)
+    for image, pair, columns in zip(images, which, left, strict=True):
+        for i, x in zip(pair, columns, strict=True):
+            if i >= 0:
+                image[:, x : x + SIZE] = pictures[i]
+    return Scenes(images, which.astype(np.int64), left)

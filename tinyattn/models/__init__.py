@@ -1,6 +1,7 @@
 """Whole published architectures, one file each, put together from the layers."""
 
 from tinyattn.models.bert import BERT, Classifier, MaskedWords, mask_tokens
+from tinyattn.models.captioner import Captioner, FixedCaptioner
 from tinyattn.models.dgcnn import DGCNN, DGCNNSegmentation
 from tinyattn.models.gpt import GPT
 from tinyattn.models.gravnet import GravNetModel
@@ -10,9 +11,11 @@ from tinyattn.models.seq2seq import Seq2Seq
 
 __all__ = [
     "BERT",
+    "Captioner",
     "Classifier",
     "DGCNN",
     "DGCNNSegmentation",
+    "FixedCaptioner",
     "GPT",
     "GravNetModel",
     "Llama",

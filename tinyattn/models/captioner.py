@@ -24,51 +24,76 @@ from tinyattn.random import generator
 class Regions(nn.Module):
     """Features z [B, R, D] of the R regions of pictures [B, height, width, channels].
 
-    Convolutions of 3 by 3 with ReLU; each ends in a pooling layer that joins 2 by 2 pixels, so L
-    layers make regions of 2^L by 2^L pixels, in reading order. `grid(images)` says how many rows
-    and columns of them.
+        z = places + relu(conv(... relu(conv(1 - pictures))))
+
+    Convolutions of 3 by 3 that move by 2 pixels: L of them make regions of 2^L by 2^L pixels, in
+    reading order (a region sees a little of its neighbours, too). Each region gets a learned vector
+    for its place, or nobody could tell left from right. White paper (1) counts as 0.
+
+    count     the number of regions R
     """
 
-    def __init__(self, channels, widths, rng=None):
+    def __init__(self, channels, widths, count, rng=None):
         rng = generator(rng)
         sizes = (channels, *widths)
         self.convolutions = nn.ModuleList(
-            [nn.Conv2d(a, b, 3, padding=1, rng=rng) for a, b in zip(sizes, widths, strict=False)]
+            [
+                nn.Conv2d(a, b, 3, stride=2, padding=1, rng=rng)
+                for a, b in zip(sizes, widths, strict=False)
+            ]
         )
         self.size = widths[-1]
+        self.places = nn.Parameter(rng.normal(0, 0.3, (count, self.size)).astype(np.float32))
 
     def forward(self, images):
-        x = images if isinstance(images, Tensor) else Tensor(images)
-        if x.ndim != 4:
-            raise ValueError(f"Regions: images are [B, height, width, channels], got {x.shape}")
-        x = np.moveaxis(x, -1, 1)  # [B, channels, height, width]
+        x = _pictures("Regions", images)
+        x = np.moveaxis(1 - x, -1, 1)  # [B, channels, height, width]
         for convolution in self.convolutions:
-            x = F.max_pool2d(F.relu(convolution(x)), 2)
+            x = F.relu(convolution(x))
         x = np.reshape(x, (x.shape[0], x.shape[1], -1))
-        return np.swapaxes(x, 1, 2)  # [B, R, D]
+        return _placed("Regions", np.swapaxes(x, 1, 2), self.places)
 
 
 class Cells(nn.Module):
     """Features z [B, R, D] of the cells of a grid: one MLP, alone on each cell of `cell` pixels.
 
     A region sees its own pixels and nothing else, so a weight on it can be read as a look at it.
+    Places and white as in `Regions`.
     """
 
-    def __init__(self, channels, cell, size, rng=None):
+    def __init__(self, channels, cell, size, count, rng=None):
         rng = generator(rng)
         self.cell, self.size = cell, size
         self.first = nn.Linear(cell * cell * channels, size, rng=rng)
         self.second = nn.Linear(size, size, rng=rng)
+        self.places = nn.Parameter(rng.normal(0, 0.3, (count, size)).astype(np.float32))
 
     def forward(self, images):
-        x = images if isinstance(images, Tensor) else Tensor(images)
+        x = _pictures("Cells", images)
         b, height, width, channels = x.shape
         s = self.cell
         if height % s or width % s:
             raise ValueError(f"Cells: {height} by {width} pixels cannot be cut into cells of {s}")
-        x = np.reshape(x, (b, height // s, s, width // s, s, channels))
+        x = np.reshape(1 - x, (b, height // s, s, width // s, s, channels))
         x = np.reshape(np.swapaxes(x, 2, 3), (b, (height // s) * (width // s), s * s * channels))
-        return F.relu(self.second(F.relu(self.first(x))))  # [B, R, D]
+        return _placed("Cells", self.second(F.relu(self.first(x))), self.places)
+
+
+def _pictures(name, images):
+    x = images if isinstance(images, Tensor) else Tensor(images)
+    if x.ndim != 4:
+        raise ValueError(f"{name}: pictures are [B, height, width, channels], got shape {x.shape}")
+    return x
+
+
+def _placed(name, z, places):
+    """z [B, R, D] + places [R, D]"""
+    if z.shape[1] != len(places):
+        raise ValueError(
+            f"{name}: the pictures have {z.shape[1]} regions, but {len(places)} places were made: "
+            f"give count={z.shape[1]}"
+        )
+    return z + places
 
 
 class AdditiveScore(nn.Module):
@@ -96,3 +121,192 @@ class DotScore(nn.Module):
     def forward(self, h, z):
         q, k = self.from_state(h), self.from_region(z)
         return np.einsum("bd,brd->br", q, k) / math.sqrt(self.size)
+
+
+class SigmoidGate(nn.Module):
+    """a_i = σ(e_i): each region let through by itself, weights need not sum to 1 (slide KB10)."""
+
+    def forward(self, scores):
+        return F.sigmoid(scores)
+
+
+class Softmax(nn.Module):
+    """a = softmax(e): weights in [0, 1] that sum to 1 over the regions."""
+
+    def forward(self, scores):
+        return F.softmax(scores, axis=-1)
+
+
+class Attend(nn.Module):
+    """One look at the picture:  e_i = score(h, z_i),  a = weights(e),  c = Σ_i a_i z_i.
+
+    h [B, H] is the decoder's state before the word, z [B, R, D] are the regions; returns the
+    context c [B, D] and the weights a [B, R]. Weights do not depend on the order of the regions
+    other than by following it, and the context does not depend on it at all (slide KB13).
+    """
+
+    def __init__(self, score, weights=None):
+        self.score, self.weights = score, weights or Softmax()
+
+    def forward(self, h, z):
+        e = self.score(h, z)  # [B, R]
+        a = self.weights(e)
+        return np.einsum("br,brd->bd", a, z), a
+
+
+class Caption(NamedTuple):
+    """A caption that was written: token ids [T], attention [T, R] (None without), log p."""
+
+    tokens: np.ndarray
+    attention: np.ndarray | None
+    log_probability: float
+
+
+class _Captioner(nn.Module):
+    """What both captioners share: word vectors, an LSTM cell, a head; how to train and write."""
+
+    def __init__(self, regions, vocab_size, context, d_word, d_state, rng):
+        self.regions = regions
+        self.embedding = nn.Embedding(vocab_size, d_word, rng=rng)
+        self.cell = nn.LSTMCell(d_word + context, d_state, rng=rng)
+        self.head = nn.Linear(d_state + context, vocab_size, rng=rng)
+
+    def forward(self, images, tokens):
+        """(logits [B, T, V], attention [B, T, R] or None): the words after each of tokens [B, T].
+
+        Teacher forcing: the decoder is given the true word before, not the one it would have
+        written.
+        """
+        if len(images) != len(tokens):
+            raise ValueError(f"captioner: {len(images)} pictures but {len(tokens)} captions")
+        memory, state = self.start(images)
+        words = self.embedding(tokens)  # [B, T, d_word]
+        features, maps = [], []
+        for t in range(words.shape[1]):
+            y, state, a = self.advance(words[:, t], memory, state)
+            features.append(y)
+            maps.append(a)
+        logits = self.head(np.stack(features, axis=1))
+        return logits, None if maps[0] is None else np.stack(maps, axis=1)
+
+    def step(self, word, memory, state):
+        """(logits [B, V], new state, weights [B, R] or None) after one more word [B, d_word]."""
+        y, state, a = self.advance(word, memory, state)
+        return self.head(y), state, a
+
+    def loss(self, images, tokens, pad=0, penalty=0.0):
+        """Mean cross-entropy per word; tokens [B, T + 1] run from START to END, then `pad`.
+
+        penalty λ: adds λ/(B R) Σ_i (1 - Σ_t a_ti)², doubly stochastic attention: over the whole
+        caption every region is to be looked at about once (Xu et al. 2015, eq. 14).
+        """
+        tokens = np.asarray(plain(tokens))
+        if tokens.ndim != 2 or tokens.shape[1] < 2:
+            raise ValueError(
+                f"loss: tokens are [B, T + 1] with START first and at least one word, "
+                f"got shape {tokens.shape}"
+            )
+        logits, maps = self(images, tokens[:, :-1])
+        target = tokens[:, 1:]
+        keep = target != pad
+        loss = F.cross_entropy(logits[keep], target[keep])
+        if penalty and maps is None:
+            raise ValueError("loss: penalty is on attention weights, and this captioner has none")
+        if penalty:
+            seen = np.sum(np.where(keep[:, :, None], maps, 0.0), axis=1)  # [B, R]
+            loss = loss + penalty * np.mean((1 - seen) ** 2)
+        return loss
+
+    def write(self, images, start, stop, beams=1, max_len=20, length_penalty=0.0):
+        """One `Caption` for each picture: greedy (beams=1) or by beam search."""
+        with no_grad(), evaluating(self):
+            memory, state = self.start(images)
+
+            def step(tokens, state):
+                y, new, _ = self.step(self.embedding(tokens), state[0], state[1])
+                return y, (state[0], new)
+
+            found = beam_search(
+                step, (memory, state), np.full(len(images), start), stop, beams=beams,
+                max_len=max_len, length_penalty=length_penalty,
+            )  # fmt: skip
+            best = [hypotheses[0] for hypotheses in found]
+            maps = self._maps(images, [b.tokens for b in best], start)
+        return [Caption(b.tokens, a, b.log_probability) for b, a in zip(best, maps, strict=True)]
+
+    def _maps(self, images, written, start):
+        """The attention while each of these captions is written, cut to its length."""
+        longest = max((len(w) for w in written), default=0)
+        tokens = np.zeros((len(written), max(longest, 1)), np.int64)
+        tokens[:, 0] = start
+        for row, w in zip(tokens, written, strict=True):
+            row[1 : len(w)] = w[:-1] if len(w) else []
+        _, maps = self(images, tokens)
+        if maps is None:
+            return [None] * len(written)
+        return [a[: len(w)] for a, w in zip(maps.numpy(), written, strict=True)]
+
+
+class Captioner(_Captioner):
+    """A caption for a picture, with a new context for every word (soft attention).
+
+        e_ti = score(h_{t-1}, z_i),   a_t = softmax(e_t),   c_t = Σ_i a_ti z_i
+        h_t = LSTM([E w_{t-1}, c_t], h_{t-1}),   logits = head [h_t, c_t]
+
+    regions    a module: pictures → z [B, R, D], with its D as `.size` (`Regions`, `Cells`)
+    attend     a module: (h, z) → (c [B, D], a [B, R]); default: `Attend(AdditiveScore(...))`
+
+    The first state is an MLP of the mean region. Where letters differ: Xu et al. have y for words.
+    """
+
+    def __init__(self, regions, vocab_size, d_word=32, d_state=64, attend=None, rng=None):
+        rng, d = generator(rng), regions.size
+        super().__init__(regions, vocab_size, d, d_word, d_state, rng)
+        self.attend = attend or Attend(AdditiveScore(d_state, d, d_state, rng))
+        self.first_h, self.first_c = nn.Linear(d, d_state, rng=rng), nn.Linear(d, d_state, rng=rng)
+
+    def start(self, images):
+        """(memory, first state): regions z [B, R, D] and (h, c), each [B, d_state]."""
+        z = self.regions(images)
+        mean = np.mean(z, axis=1)
+        return z, (np.tanh(self.first_h(mean)), np.tanh(self.first_c(mean)))
+
+    def advance(self, word, z, state):
+        """([h_t, c_t], new state, weights [B, R]) after one more word [B, d_word]."""
+        c, a = self.attend(state[0], z)
+        state = self.cell(np.concatenate([word, c], axis=1), state)
+        return np.concatenate([state[0], c], axis=1), state, a
+
+
+class FixedCaptioner(_Captioner):
+    """A caption for a picture that was squeezed into one context vector, the same for every word.
+
+        c = f_w(z_1, ..., z_R) [B, context],   h_t = LSTM([E w_{t-1}, c], h_{t-1})
+
+    f_w is an MLP on all regions side by side, so places are not lost before the squeeze.
+
+    regions    a module: pictures → z [B, R, D], with its D as `.size`
+    count      the number of regions R
+    context    the length of c: the bottleneck
+    """
+
+    def __init__(self, regions, count, vocab_size, context=32, d_word=32, d_state=64, rng=None):
+        rng = generator(rng)
+        super().__init__(regions, vocab_size, context, d_word, d_state, rng)
+        self.squeeze = nn.Sequential(
+            nn.Linear(count * regions.size, d_state, rng=rng),
+            nn.ReLU(),
+            nn.Linear(d_state, context, rng=rng),
+        )
+
+    def start(self, images):
+        """(memory, first state): the context c [B, context] and a state of zeros."""
+        z = self.regions(images)
+        c = np.tanh(self.squeeze(np.reshape(z, (z.shape[0], -1))))
+        zeros = Tensor(np.zeros((z.shape[0], self.cell.hidden_size), c.dtype))
+        return c, (zeros, zeros)
+
+    def advance(self, word, c, state):
+        """([h_t, c], new state, None) after one more word [B, d_word]."""
+        state = self.cell(np.concatenate([word, c], axis=1), state)
+        return np.concatenate([state[0], c], axis=1), state, None
