@@ -45,17 +45,27 @@ def test_blocks_keep_to_themselves():
 
 
 def test_distractors_hide_the_class_from_equal_weights():
-    g, y = data.distractors(500, noise=0.0, rng=0)
-    assert g.x.shape == (500 * 9, 4) and set(g.in_degree[:500]) == {8}
+    g, y, asked = data.distractors(600, noise=0.0, rng=0)
+    assert g.x.shape == (600, 4) and set(g.in_degree) == {8} and (g.src != g.dst).all()
+    assert np.array_equal(asked, g.x[:, 3] == 0) and np.bincount(y).tolist() == [200] * 3
+    assert np.array_equal(g.x[~asked, :3].argmax(axis=1), y[~asked])
 
     def accuracy(weight):
         total = graph.propagate(g.x, g, lambda x_j, x_i: weight(x_i) * x_i[:, :3]).numpy()
-        return np.mean(total[:500].argmax(axis=1) == y)
+        return np.mean((total.argmax(axis=1) == y)[asked])
 
     assert accuracy(lambda x_i: x_i[:, 3:]) == 1
-    assert accuracy(lambda x_i: 1) < 0.9
+    assert accuracy(lambda x_i: 1) < 0.8
+    again = data.distractors(600, noise=0.0, rng=0)[0]
+    assert np.array_equal(g.src, again.src)
     with pytest.raises(ValueError, match="told must be 0 to 8 neighbours, got 9"):
         data.distractors(told=9)
+    with pytest.raises(ValueError, match="2 of 8 neighbours who know need at least 27 nodes"):
+        data.distractors(26)
+    for told in (0, 4, 8):
+        few = 3 * max(3 * told + 3, 10 - told)
+        g, _, _ = data.distractors(few, told=told, rng=0)
+        assert len(np.unique(np.stack([g.src, g.dst]), axis=1).T) == 8 * few
 
 
 def test_layout_keeps_friends_close():
@@ -82,7 +92,16 @@ def test_drawing():
     assert len(flat.ax.collections[0].get_segments()) == 78
     assert flat.ax.get_title() == "the club" and deep.ax.name == "3d"
     plot.network(graph.Graph([0], [0], 2))  # nothing but a loop and a node alone
-    for picture in (flat, deep):
+    plot.network(graph.Graph([], [], 0))
+    arrows = plot.network(graph.Graph([0, 1, 1], [1, 0, 2], 3), arrows=True, widths=[1, 2, 0])
+    assert len(arrows.ax.patches) == 3
+    novel, _ = data.les_miserables()
+    shaded = plot.network(
+        novel, values=novel.in_degree, widths=novel.edge_attr, value_label="friends"
+    )
+    widths = shaded.ax.collections[0].get_linewidths()
+    assert len(widths) == 254 and max(widths) == 6 and min(widths) == pytest.approx(0.3 + 5.7 / 31)
+    for picture in (flat, deep, arrows, shaded):
         picture.figure.canvas.draw()
     matplotlib.pyplot.close("all")
     with pytest.raises(ValueError, match=r"expected positions \[34, 2\] or \[34, 3\], got \(3, 2"):
@@ -91,3 +110,12 @@ def test_drawing():
         plot.network(g, classes=[0, 1])
     with pytest.raises(ValueError, match="expected 34 labels, got 1"):
         plot.network(g, labels=["a"])
+    with pytest.raises(ValueError, match="by classes or by values, not by both"):
+        plot.network(g, classes=club, values=club)
+    with pytest.raises(ValueError, match=r"expected 34 values, got shape \(3,\)"):
+        plot.network(g, values=np.zeros(3))
+    with pytest.raises(ValueError, match="a width of at least 0 for each of the 156 edges"):
+        plot.network(g, widths=np.full(156, -1.0))
+    with pytest.raises(ValueError, match="arrows are drawn in the plane"):
+        plot.network(g, plot.layout(g, 3), arrows=True)
+    matplotlib.pyplot.close("all")

@@ -64,25 +64,36 @@ def blocks(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
 
 
 def distractors(num_nodes=200, neighbours=8, told=2, classes=3, noise=0.3, rng=None):
-    """Every node must find out its class from `told` of its neighbours; the others only disturb.
+    """Every node hears `told` neighbours who know its class, and others who only disturb it.
 
-    Generated. A node that tells carries the receiver's class and a sign that says so; a distractor
-    carries a class at random, and no sign. Gives (graph, y): graph.x [N, classes + 1] float32 are
-    the classes of the senders as one-hot rows with noise, and the sign; y [num_nodes] int the
-    class of each receiver. Receivers come first, their own rows are all noise; then the senders,
-    `neighbours` for each receiver. Weights that depend on the sender alone solve it, equal ones
-    do not.
+    Generated. A third of the nodes know: they carry their class, and a sign that they know. The
+    others carry a class at random. A node hears `told` knowing nodes of its own class and
+    `neighbours - told` of those that do not know. Gives (graph, y, asked): graph.x
+    [N, classes + 1] float32 are the carried classes as one-hot rows with noise, and the sign; y
+    [N] int the true classes; asked [N] bool the nodes that do not know, whose class is to be
+    found. Weights that depend on the sender alone solve it, equal ones do not.
     """
     if not 0 <= told <= neighbours:
         raise ValueError(f"distractors: told must be 0 to {neighbours} neighbours, got {told}")
-    rng = generator(rng)
-    y = rng.integers(0, classes, num_nodes)
-    tells = np.arange(neighbours) < told  # [K]
-    carried = np.where(tells, y[:, None], rng.integers(0, classes, (num_nodes, neighbours)))
-    x = np.zeros((num_nodes * (1 + neighbours), classes + 1))
-    x[num_nodes:, :classes] = np.eye(classes)[carried.ravel()]
-    x[num_nodes:, classes] = np.tile(tells, num_nodes)
-    x[:, :classes] += noise * rng.normal(size=(len(x), classes))
-    src = np.arange(num_nodes, len(x))
-    dst = np.repeat(np.arange(num_nodes), neighbours)
-    return Graph(src, dst, len(x), x=x.astype(np.float32)), y
+    least = classes * max(3 * told + 3, neighbours - told + 2)  # nobody is heard twice
+    if num_nodes < least:
+        raise ValueError(
+            f"distractors: {classes} classes and {told} of {neighbours} neighbours who know need "
+            f"at least {least} nodes, got {num_nodes}"
+        )
+    rng, node = generator(rng), np.arange(num_nodes)
+    y, knows = rng.permutation(node % classes), np.zeros(num_nodes, bool)
+    for c in range(classes):
+        members = np.flatnonzero(y == c)
+        knows[rng.choice(members, len(members) // 3, replace=False)] = True
+    carried = np.where(knows, y, rng.integers(0, classes, num_nodes))
+    x = np.concatenate([np.eye(classes)[carried], knows[:, None]], axis=1)
+    x[:, :classes] += noise * rng.normal(size=(num_nodes, classes))
+    src = np.zeros((num_nodes, neighbours), int)
+    for j in range(num_nodes):
+        tell = rng.choice(np.flatnonzero(knows & (y == y[j]) & (node != j)), told, replace=False)
+        others = np.flatnonzero(~knows & (node != j))
+        disturb = rng.choice(others, neighbours - told, replace=False)
+        src[j] = np.concatenate([tell, disturb])
+    dst = np.repeat(node, neighbours)
+    return Graph(src.ravel(), dst, num_nodes, x=x.astype(np.float32)), y, ~knows

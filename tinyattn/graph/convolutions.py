@@ -10,10 +10,11 @@ shapes.
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.graph.message import propagate
+from tinyattn.graph.message import check_input, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
 from tinyattn.nn import Linear, Module, Parameter
 from tinyattn.nn.layers import uniform
+from tinyattn.ops.elementwise import plain
 from tinyattn.random import generator
 
 
@@ -27,6 +28,7 @@ def _glorot(shape, rng):
 
 
 def _check_input(name, x, graph, features):
+    check_input(name, x, graph)
     if x.ndim != 2 or x.shape != (graph.num_nodes, features):
         raise ValueError(
             f"{name}: expected x of shape [{graph.num_nodes}, {features}] (nodes, features), got "
@@ -54,6 +56,11 @@ class GCNConv(Module):
         _check_input("GCNConv", x, graph, self.in_channels)
         graph, w = self._edges(graph, edge_weight, x.dtype)
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
+        if np.any(plain(d) < 0):
+            raise ValueError(
+                "GCNConv: the weights of the edges to a node add up to less than 0, and there is no "
+                "root of that; expected weights of at least 0"
+            )
         alone = np.equal(d, 0)
         r = np.where(alone, 0, 1 / np.sqrt(np.where(alone, 1, d)))
         norm = (r[graph.dst] * w * r[graph.src])[:, None]  # [E, 1]
@@ -64,10 +71,10 @@ class GCNConv(Module):
         """The edges and their weights; a loop that is there keeps its weight, a new one has 1."""
         if w is None:
             w = np.ones(graph.num_edges, dtype)
-        elif w.shape != (graph.num_edges,):
+        elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype"):
             raise ValueError(
-                f"GCNConv: expected a weight for each of the {graph.num_edges} edges, got shape "
-                f"{w.shape}"
+                f"GCNConv: expected an array with a weight for each of the {graph.num_edges} edges, "
+                f"got {f'shape {w.shape}' if hasattr(w, 'shape') else type(w).__name__}"
             )
         if not self.add_self_loops:
             return graph, w
@@ -118,7 +125,7 @@ class GATConv(Module):
         x, graph, a = self._attend(x, graph)
         a = F.dropout(a, self.dropout, self.training)
         y = propagate(x, graph, lambda x_j, x_i: a[:, :, None] * x_i)  # [N, H, C]
-        y = y.reshape(len(y), -1) if self.concat else np.mean(y, axis=1)
+        y = y.reshape(len(y), self.heads * self.out_channels) if self.concat else np.mean(y, axis=1)
         return y if self.bias is None else y + self.bias
 
     def attention(self, x, graph):
@@ -159,6 +166,7 @@ class GraphNetBlock(Module):
         self.edge, self.node, self.whole, self.aggregate = edge, node, whole, aggregate
 
     def forward(self, x, graph, e=None, u=None):
+        check_input("GraphNetBlock", x, graph)
         N, G = graph.num_nodes, graph.num_graphs
         of_node = np.zeros(N, np.int64) if graph.batch is None else graph.batch
         for name, features, n in (("x", x, N), ("e", e, graph.num_edges), ("u", u, G)):

@@ -188,11 +188,16 @@ def fully_connected(num_nodes, loop=False):
 def from_adjacency(A):
     """An edge sender → receiver where A[receiver, sender] is not 0.
 
-    Numbers other than 1 become `edge_attr` [E]. Raises ValueError if A is not square.
+    Numbers other than 1 become `edge_attr` [E]. Raises ValueError if A is not square or has a nan.
     """
     A = np.asarray(plain(A))
+    if A.dtype.kind not in "fiub":
+        raise TypeError(f"from_adjacency: A must be real numbers or bool, got {A.dtype}")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"from_adjacency: A must be square [N, N], got shape {A.shape}")
+    if A.dtype.kind == "f" and np.isnan(A).any():
+        dst, src = np.argwhere(np.isnan(A))[0]
+        raise ValueError(f"from_adjacency: A[{dst}, {src}] is nan; 0 means that there is no edge")
     dst, src = np.nonzero(A)
     values = A[dst, src]
     return Graph(src, dst, len(A), edge_attr=None if (values == 1).all() else values)

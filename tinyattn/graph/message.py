@@ -5,6 +5,7 @@
 N(j) are the nodes with an edge to j. A CNN, attention, GCN and GAT are this with a φ each.
 """
 
+from tinyattn.graph.graph import Graph
 from tinyattn.graph.segment import SEGMENT
 
 
@@ -16,20 +17,39 @@ def propagate(x, graph, message, aggregate="sum"):
     "prod". A node that nobody sends to gets 0 (1 for prod). What φ needs of the edges themselves
     stands in the same order, so that it can just be used: lambda x_j, x_i: graph.edge_attr * x_i.
 
-    Raises ValueError if x has not one row a node, or φ not one message an edge.
+    Raises ValueError if x has not one row a node, or φ not one message an edge, and TypeError if
+    something else than arrays and a Graph comes.
     Source: Gilmer et al. 2017; slides K36, K37.
     """
     if aggregate not in SEGMENT:
         raise ValueError(f"propagate: aggregate is one of {', '.join(SEGMENT)}, got {aggregate!r}")
-    if x.shape[0] != graph.num_nodes:
+    check_input("propagate", x, graph)
+    if x.shape[:1] != (graph.num_nodes,):
         raise ValueError(
             f"propagate: expected a row of x for each of the {graph.num_nodes} nodes, got shape "
             f"{x.shape}"
         )
     messages = message(x[graph.dst], x[graph.src])  # [E, ...]
+    if not hasattr(messages, "shape"):
+        raise TypeError(
+            f"propagate: expected an array or Tensor of messages, but the message function gave "
+            f"{type(messages).__name__}"
+        )
     if messages.shape[:1] != (graph.num_edges,):
         raise ValueError(
             f"propagate: expected a message for each of the {graph.num_edges} edges, got shape "
             f"{messages.shape}"
         )
     return SEGMENT[aggregate](messages, graph.dst, graph.num_nodes)
+
+
+def check_input(name, x, graph):
+    """Raise TypeError if x is not an array or Tensor, or graph not a Graph."""
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"{name}: expected a Graph, got {type(graph).__name__}; from_adjacency makes one of a "
+            f"matrix"
+        )
+    if not hasattr(x, "shape"):
+        hint = "; does the graph have features?" if x is None else ""
+        raise TypeError(f"{name}: expected x as an array or Tensor, got {type(x).__name__}{hint}")

@@ -47,7 +47,8 @@ def segment_min(values, ids, num_segments, impl="auto"):
     values, ids, n = _checked("segment_min", values, ids, num_segments)
     if _by_kernel("segment_min", values, ids, impl):
         return compiled.segment_min(values, ids, n)
-    return -_segment_max(-values, ids, n) + 0.0  # an empty segment gives 0, not -0
+    zero = values.dtype.type(0)  # an empty segment gives 0, not -0
+    return -_segment_max(-values, ids, n) + zero
 
 
 def segment_prod(values, ids, num_segments, impl="auto"):
@@ -128,6 +129,8 @@ def _per_segment(count, like):
 
 def _checked(name, values, ids, n):
     values = values if isinstance(values, Tensor) else Tensor(values)
+    if values.dtype.kind == "b":
+        raise TypeError(f"{name}: values must be numbers, got bool; convert them: .astype(int)")
     ids = np.asarray(plain(ids))
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")

@@ -7,7 +7,9 @@ from tinyattn.plot.house import (
     GREY,
     INK,
     MARKERS,
+    SEQUENTIAL,
     canvas,
+    color_map,
     figure,
     finish,
     real_array,
@@ -17,13 +19,17 @@ from tinyattn.plot.house import (
 STEPS = 200  # of the layout
 
 
-def network(graph, positions=None, classes=None, *, labels=None, names=None, title=None, ax=None,
-            size=None, rng=0):  # fmt: skip
+def network(graph, positions=None, classes=None, *, values=None, widths=None, arrows=False,
+            labels=None, names=None, value_label="", title=None, ax=None, size=None,
+            rng=0):  # fmt: skip
     """The nodes of a Graph as dots and its edges as lines; two nodes with edges both ways get one.
 
     positions: [N, 2], or [N, 3] for a picture in space; without them `layout` finds places.
     classes: the class of each node [N] int, shown by colour and shape; names: a name for each
-    class, for the legend. labels: what is written at each node, a list of N; "" writes nothing.
+    class, for the legend. values: a number for each node [N], shown by colour instead, with
+    value_label at its scale. widths: how strong each edge is [E], at least 0. arrows: heads at
+    the receivers, in the plane. labels: what is written at each node, a list of N; "" writes
+    nothing.
     """
     N = graph.num_nodes
     x = layout(graph, rng=rng) if positions is None else real_array("positions", positions, 2)
@@ -32,25 +38,52 @@ def network(graph, positions=None, classes=None, *, labels=None, names=None, tit
     c = np.zeros(N, int) if classes is None else np.asarray(classes)
     if c.shape != (N,) or c.dtype.kind not in "iu" or c.min(initial=0) < 0:
         raise ValueError(f"network: expected a class from 0 up for each of the {N} nodes")
+    if classes is not None and values is not None:
+        raise ValueError("network: nodes are coloured by classes or by values, not by both")
+    if arrows and x.shape[1] == 3:
+        raise ValueError("network: arrows are drawn in the plane, these positions are in space")
     if labels is not None and len(labels) != N:
         raise ValueError(f"network: expected {N} labels, got {len(labels)}")
+    strength = _strengths(widths, graph.num_edges)
     with style():
         picture = _canvas(ax, size or (5.6, 4.5), x.shape[1])
         ax = picture.ax
-        _lines(ax, x, graph)
-        for k in np.unique(c):
-            ax.scatter(
-                *x[c == k].T, s=60 if N <= 100 else 25, color=COLORS[k % 8], zorder=2,
-                marker=MARKERS[k % 8], edgecolor="white", linewidth=0.6,
-                label=names[k] if names is not None else f"class {k}",
-            )  # fmt: skip
+        (_arrows if arrows else _lines)(ax, x, graph, strength)
+        dots = {"s": 60 if N <= 100 else 25, "edgecolor": "white", "linewidth": 0.6, "zorder": 2}
+        if values is not None:
+            _shaded(picture, x, real_array("values", values, 1), value_label, dots)
+        else:
+            _by_class(ax, x, c, names, dots)
         for place, text in zip(x, labels or (), strict=False):
-            ax.text(*place, f"  {text}", color=INK, fontsize="small", zorder=3) if text else None
-        if names is not None or c.max(initial=0) > 0:
+            _write(ax, place, text)
+        if values is None and (names is not None or c.max(initial=0) > 0):
             ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
         ax.set_axis_off()
         ax.set_aspect("equal")
         return finish(picture, title)
+
+
+def _write(ax, place, text):
+    """A label with a white rim, so that it can be read on lines."""
+    from matplotlib.patheffects import withStroke
+
+    if text:
+        rim = [withStroke(linewidth=3, foreground="white")]
+        ax.text(*place, f"  {text}", color=INK, fontsize="small", zorder=3, path_effects=rim)
+
+
+def _by_class(ax, x, c, names, dots):
+    for k in np.unique(c):
+        label = names[k] if names is not None else f"class {k}"
+        ax.scatter(*x[c == k].T, color=COLORS[k % 8], marker=MARKERS[k % 8], label=label, **dots)
+
+
+def _shaded(picture, x, values, label, dots):
+    if values.shape != x.shape[:1]:
+        raise ValueError(f"network: expected {len(x)} values, got shape {values.shape}")
+    dots = dots | {"edgecolor": INK}  # the smallest value is white
+    shown = picture.ax.scatter(*x.T, c=values, cmap=color_map(SEQUENTIAL), **dots)
+    picture.figure.colorbar(shown, ax=picture.ax, label=label, shrink=0.7)
 
 
 def layout(graph, dimensions=2, rng=0):
@@ -86,12 +119,25 @@ def _canvas(ax, size, dimensions):
     return type(picture)(fig, [fig.add_subplot(projection="3d")])
 
 
-def _lines(ax, x, graph):
-    pairs = np.sort(np.stack([graph.src, graph.dst], axis=1), axis=1)
-    pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+def _strengths(widths, E):
+    """Widths of the edges in points [E]: 0.8 for all, or up to 6 for the strongest."""
+    if widths is None:
+        return np.full(E, 0.8)
+    widths = real_array("network: widths", widths, 1)
+    if widths.shape != (E,) or (E and not widths.min() >= 0):
+        raise ValueError(f"network: expected a width of at least 0 for each of the {E} edges")
+    return 0.3 + 5.7 * widths / max(widths.max(initial=0), 1e-30)
+
+
+def _lines(ax, x, graph, strength):
+    ends = np.sort(np.stack([graph.src, graph.dst], axis=1), axis=1)
+    keep = ends[:, 0] != ends[:, 1]
+    pairs, which = np.unique(ends[keep], axis=0, return_inverse=True)
     if not len(pairs):
         return
-    options = {"colors": GREY, "linewidths": 0.8, "alpha": 0.5, "zorder": 1}
+    widths = np.zeros(len(pairs))
+    np.maximum.at(widths, which.ravel(), strength[keep])
+    options = {"colors": GREY, "linewidths": widths, "alpha": 0.5, "zorder": 1}
     if x.shape[1] == 3:
         from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
@@ -100,3 +146,17 @@ def _lines(ax, x, graph):
         from matplotlib.collections import LineCollection
 
         ax.add_collection(LineCollection(x[pairs], **options))
+
+
+def _arrows(ax, x, graph, strength):
+    """An arrow sender → receiver; a little bent, so that there and back are two."""
+    from matplotlib.patches import FancyArrowPatch
+
+    for a, b, width in zip(graph.src, graph.dst, strength, strict=True):
+        if a != b:
+            ax.add_patch(FancyArrowPatch(
+                x[a], x[b], arrowstyle="-|>", connectionstyle="arc3,rad=0.12", color=GREY,
+                mutation_scale=14, linewidth=width + 0.4, shrinkA=6, shrinkB=6, zorder=1,
+            ))  # fmt: skip
+    ax.update_datalim(x)
+    ax.autoscale_view()
