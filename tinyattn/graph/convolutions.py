@@ -58,8 +58,8 @@ class GCNConv(Module):
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
         if np.any(plain(d) < 0):
             raise ValueError(
-                "GCNConv: the weights of the edges to a node add up to less than 0, and there is no "
-                "root of that; expected weights of at least 0"
+                "GCNConv: expected weights of at least 0, but those of the edges to a node add up "
+                "to less, and there is no root of that"
             )
         alone = np.equal(d, 0)
         r = np.where(alone, 0, 1 / np.sqrt(np.where(alone, 1, d)))
@@ -73,8 +73,8 @@ class GCNConv(Module):
             w = np.ones(graph.num_edges, dtype)
         elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype"):
             raise ValueError(
-                f"GCNConv: expected an array with a weight for each of the {graph.num_edges} edges, "
-                f"got {f'shape {w.shape}' if hasattr(w, 'shape') else type(w).__name__}"
+                f"GCNConv: expected an array, a weight for each of the {graph.num_edges} edges, got "
+                f"{f'shape {w.shape}' if hasattr(w, 'shape') else type(w).__name__}"
             )
         if not self.add_self_loops:
             return graph, w
