@@ -316,3 +316,58 @@ def test_layers_refuse_what_does_not_fit():
         graph.GraphNetBlock()(x, g, np.ones((3, 1)))
     with pytest.raises(ValueError, match="aggregate is one of"):
         graph.GraphNetBlock(aggregate="add")
+
+
+def test_what_is_no_graph_and_no_array_is_refused_by_name():
+    g, x = some_graph(), rng.normal(size=(6, 2))
+    layers = {
+        "propagate": lambda x, g: graph.propagate(x, g, lambda x_j, x_i: x_i),
+        "GCNConv": graph.GCNConv(2, 3, rng=0),
+        "GATConv": graph.GATConv(2, 3, rng=0),
+        "GraphNetBlock": graph.GraphNetBlock(),
+    }
+    for name, layer in layers.items():
+        with pytest.raises(TypeError, match=f"{name}: expected a Graph, got ndarray"):
+            layer(x, g.adjacency())
+        with pytest.raises(TypeError, match=f"{name}: .*got NoneType; does the graph have"):
+            layer(g.x, g)
+        with pytest.raises(TypeError, match=f"{name}: expected x as an array or Tensor, got list"):
+            layer(x.tolist(), g)
+    with pytest.raises(TypeError, match="the message function gave NoneType"):
+        graph.propagate(x, g, lambda x_j, x_i: None)
+    with pytest.raises(ValueError, match=r"a row of x for each of the 6 nodes, got shape \(\)"):
+        graph.propagate(np.array(1.0), g, lambda x_j, x_i: x_i)
+
+
+def test_graphs_without_nodes_or_edges_have_a_result():
+    nobody, lonely, x = Graph([], [], 0), Graph([], [], 3), rng.normal(size=(3, 2))
+    for layer in (graph.GCNConv(2, 3, rng=0), graph.GATConv(2, 3, heads=2, rng=0)):
+        y = layer(np.zeros((0, 2)), nobody)
+        assert y.shape == (0, layer(x, lonely).shape[1])
+    no_loops = graph.GATConv(2, 3, add_self_loops=False, rng=0)
+    assert not no_loops(x, lonely).numpy().any()  # nobody to hear
+    block = graph.GraphNetBlock(nn.Linear(5, 2), nn.Linear(4, 2), nn.Linear(4, 2))
+    for g in (nobody, lonely):
+        nodes, edges, whole = block(x[: g.num_nodes], g, np.zeros((0, 1)))
+        assert (nodes.shape, edges.shape, whole.shape) == ((g.num_nodes, 2), (0, 2), (1, 2))
+    for name in REDUCE:
+        y = graph.propagate(x, lonely, lambda x_j, x_i: x_i, name).numpy()
+        assert np.array_equal(y, np.full((3, 2), float(name == "prod")))
+
+
+def test_numbers_that_cannot_be_meant_are_refused():
+    with pytest.raises(TypeError, match="src must be integers, got bool"):
+        Graph([True], [False], 2)
+    with pytest.raises(ValueError, match=r"A\[0, 1\] is nan; 0 means that there is no edge"):
+        graph.from_adjacency([[0, np.nan], [0, 0]])
+    with pytest.raises(TypeError, match="A must be real numbers or bool, got <U1"):
+        graph.from_adjacency([["a"]])
+    g, x, layer = Graph([0], [1], 2), rng.normal(size=(2, 2)), graph.GCNConv(2, 3, False, rng=0)
+    with pytest.raises(ValueError, match="expected weights of at least 0"):
+        layer(x, g, np.array([-1.0]))
+    with pytest.raises(ValueError, match="a weight for each of the 1 edges, got list"):
+        layer(x, g, [1.0])
+    for name in (*REDUCE, "softmax"):
+        with pytest.raises(TypeError, match=f"segment_{name}: values must be numbers, got bool"):
+            getattr(graph, f"segment_{name}")(np.array([True]), np.array([0]), 1)
+    assert graph.segment_min(np.array([2, 1]), np.array([0, 0]), 1).numpy().dtype.kind == "i"

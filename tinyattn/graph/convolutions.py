@@ -73,8 +73,8 @@ class GCNConv(Module):
             w = np.ones(graph.num_edges, dtype)
         elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype"):
             raise ValueError(
-                f"GCNConv: expected an array, a weight for each of the {graph.num_edges} edges, got "
-                f"{f'shape {w.shape}' if hasattr(w, 'shape') else type(w).__name__}"
+                f"GCNConv: expected an array, a weight for each of the {graph.num_edges} edges, "
+                f"got {f'shape {w.shape}' if hasattr(w, 'shape') else type(w).__name__}"
             )
         if not self.add_self_loops:
             return graph, w
