@@ -17,7 +17,7 @@ FLOORS = {
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
     "graph": 5,
-    "models": 6, "data": 6, "progress": 6, "training": 6, "plot": 6,
+    "models": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
     "course": 7, "cli": 7,
 }  # fmt: skip
 # on one floor only these look at each other: (who, at whom)

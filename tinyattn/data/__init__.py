@@ -1,6 +1,6 @@
 """Small data sets, real and generated, and how to cut them into batches."""
 
-from tinyattn.data import sentences, tokenizers
+from tinyattn.data import sentences, tokenizers, translation
 from tinyattn.data.batches import Batches, batches, split
 from tinyattn.data.digits import digits
 from tinyattn.data.emoji import emoji
@@ -8,12 +8,20 @@ from tinyattn.data.generated import moons, sine, spirals
 from tinyattn.data.grids import Grids, grids
 from tinyattn.data.jets import Jets, jet_features, jets
 from tinyattn.data.networks import blocks, distractors, karate_club, les_miserables
+from tinyattn.data.overlaps import Overlaps, overlaps
+from tinyattn.data.shapes import Shapes, shapes
+from tinyattn.data.showers import Showers, showers
 from tinyattn.data.text import english, windows
+from tinyattn.data.tracks import Tracks, tracks
 
 __all__ = [
     "Batches",
     "Grids",
     "Jets",
+    "Overlaps",
+    "Shapes",
+    "Tracks",
+    "Showers",
     "batches",
     "blocks",
     "digits",
@@ -26,10 +34,15 @@ __all__ = [
     "karate_club",
     "les_miserables",
     "moons",
+    "overlaps",
     "sentences",
+    "shapes",
+    "showers",
     "sine",
     "spirals",
     "split",
     "tokenizers",
+    "translation",
+    "tracks",
     "windows",
 ]

@@ -16,9 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.graph.segment import segment_sum
 from tinyattn.ops.elementwise import plain
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
+PAIRS = 4096  # points whose distances to all objects are looked at together
 
 
 class Terms(NamedTuple):
@@ -57,41 +59,40 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     truth, events = _checked(beta, x, truth, property_loss, batch)
     if q_min < 0:
         raise ValueError(f"condensation_loss: expected q_min of at least 0, got {q_min}")
-    sums = None
-    for rows in events:
-        own = None if property_loss is None else property_loss[rows]
-        terms = _one_event(beta[rows], x[rows], truth[rows], own, q_min)
-        sums = terms if sums is None else Terms(*(a + b for a, b in zip(sums, terms, strict=True)))
-    return Terms(*(term / len(events) for term in sums))
-
-
-def _one_event(beta, x, truth, property_loss, q_min):
-    N, nothing = len(truth), np.sum(beta[:0])  # 0, of the dtype of β
-    hits, noise = np.flatnonzero(truth >= 0), np.flatnonzero(truth < 0)
+    E, event = len(events), np.empty(len(truth), np.int64)
+    for e, rows in enumerate(events):
+        event[rows] = e
+    of, home = _objects(truth, event)
     charge = np.square(np.arctanh(np.clip(beta, 0, HIGHEST)))  # [N]
     q = charge + q_min
-    of = np.full(N, -1)
-    labels, of[hits] = np.unique(truth[hits], return_inverse=True)
-    K = len(labels)
-    attraction = repulsion = representatives = properties = nothing
-    if K:
-        alpha = _strongest(plain(q), of, K)
-        x_alpha, q_alpha = x[alpha], q[alpha]  # [K, C], [K]
-        mine = of[hits]
-        attracted = np.sum(np.square(x[hits] - x_alpha[mine]), axis=1) * q_alpha[mine]
-        attraction = np.sum(q[hits] * attracted) / N
-        others = (of[:, None] != np.arange(K)).astype(x.dtype)  # 1 - M  [N, K]
-        away = np.maximum(0, 1 - _distances(x, x_alpha)) * others
-        repulsion = np.sum(q * (away @ q_alpha)) / N
-        representatives = np.mean(1 - beta[alpha])
-    if property_loss is not None and float(np.sum(plain(charge)[hits])) > 0:
-        weights = charge[hits]
-        properties = np.sum(property_loss[hits] * weights) / np.sum(weights)
-    unwanted = np.mean(beta[noise]) if len(noise) else nothing
-    return Terms(attraction, repulsion, representatives, unwanted, properties)
+    alpha = _strongest(plain(q), of)
+    x_alpha, q_alpha = x[alpha], q[alpha]  # [K, C], [K]
+    noise, hits = np.flatnonzero(of < 0), np.flatnonzero(of >= 0)
+    weighed = q * _shares(event, E, q)  # q_j / N
+    near, others = _in_reach(plain(x), plain(x_alpha), of, home, events)
+    nothing = np.sum(beta[:0])  # 0, of the dtype of β
+    return Terms(
+        _attraction(x, weighed, x_alpha, q_alpha, hits, of[hits]),
+        _repulsion(x, weighed, x_alpha, q_alpha, near, others),
+        np.sum((1 - beta[alpha]) * _shares(home, E, beta)),
+        np.sum(beta[noise] * _shares(event[noise], E, beta)),
+        nothing
+        if property_loss is None
+        else _properties(property_loss[hits], charge[hits], event[hits], E),
+    )
 
 
-def _strongest(q, of, K):
+def _objects(truth, event):
+    """The object of each point, counted through over all events (-1: noise); the event of each."""
+    hits = np.flatnonzero(truth >= 0)
+    labels, label = np.unique(truth[hits], return_inverse=True)
+    names, number = np.unique(event[hits] * len(labels) + label, return_inverse=True)
+    of = np.full(len(truth), -1)
+    of[hits] = number
+    return of, names // max(len(labels), 1)
+
+
+def _strongest(q, of):
     """The point of highest charge of each object; of equal ones, the first."""
     order = np.lexsort((np.arange(len(q)), -q))
     order = order[of[order] >= 0]
@@ -99,11 +100,50 @@ def _strongest(q, of, K):
     return order[first]
 
 
-def _distances(x, centres):
-    """|x_j - c_k|, with gradient 0 where the two are at the same place. [N, K]"""
-    d2 = np.sum(np.square(x[:, None] - centres), axis=-1)
-    apart = plain(d2) > 0
-    return np.where(apart, np.sqrt(np.where(apart, d2, 1)), 0)
+def _shares(event, E, like):
+    """1 / how many of these are in the same event / E: makes a sum the mean over the events."""
+    return (1 / (np.bincount(event, minlength=E)[event] * E)).astype(plain(like).dtype)
+
+
+def _attraction(x, q, x_alpha, q_alpha, hits, mine):
+    away = np.sum(np.square(x[hits] - x_alpha[mine]), axis=1)
+    return np.sum(q[hits] * away * q_alpha[mine])
+
+
+def _in_reach(x, x_alpha, of, home, events):
+    """Pairs (point, object) of an event that repel: not its own, and less than 1 apart.
+
+    Found on plain arrays, so that only these pairs are recorded for the gradient: beyond 1 there
+    is no force.
+    """
+    points, objects = [], []
+    first = np.searchsorted(home, np.arange(len(events) + 1))
+    for e, rows in enumerate(events):
+        k = np.arange(first[e], first[e + 1])
+        for some in np.split(rows, range(PAIRS, len(rows), PAIRS)):
+            d2 = sum(
+                np.square(a[:, None] - b) for a, b in zip(x[some].T, x_alpha[k].T, strict=True)
+            )
+            near = (d2 < 1) & (of[some, None] != k)  # [points, objects]
+            at, which = np.nonzero(near)
+            points.append(some[at])
+            objects.append(k[which])
+    return np.concatenate(points), np.concatenate(objects)
+
+
+def _repulsion(x, q, x_alpha, q_alpha, near, others):
+    d2 = np.sum(np.square(x[near] - x_alpha[others]), axis=1)
+    apart = plain(d2) > 0  # at the same place the distance has no derivative: take 0
+    d = np.where(apart, np.sqrt(np.where(apart, d2, 1)), 0)
+    return np.sum(q[near] * np.maximum(0, 1 - d) * q_alpha[others])
+
+
+def _properties(loss, charge, event, E):
+    """Σ L_i ξ_i / Σ ξ_i of each event, 0 where all ξ are 0; the mean over the events."""
+    weight = segment_sum(charge, event, E, impl="matmul")
+    some = plain(weight) > 0
+    total = segment_sum(loss * charge, event, E, impl="matmul")
+    return np.mean(np.where(some, total / np.where(some, weight, 1), 0))
 
 
 def _checked(beta, x, truth, property_loss, batch):

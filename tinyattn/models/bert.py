@@ -26,6 +26,7 @@ class BERT(nn.Module):
     types  [B, T], which of two sentences a token belongs to; all 0 if None
     keep   [B, T] bool, True for tokens, False for padding; all True if None
 
+    Weights start normal with standard deviation 0.02 √(768/d_model), which is BERT's 0.02 at 768.
     `BERT.from_huggingface` takes the weights of a model of that library.
     """
 
@@ -46,7 +47,7 @@ class BERT(nn.Module):
         )  # fmt: skip
         self.encoder = nn.TransformerEncoder(layer, num_layers)
         self.pooler = nn.Linear(d_model, d_model, rng=rng)
-        start_values(self, rng)
+        start_values(self, rng, 0.02 * np.sqrt(768 / d_model))
 
     def forward(self, ids, types=None, keep=None):
         return self.encoder(self.embed(ids, types), hide(ids, keep))

@@ -21,8 +21,10 @@ class GPT(nn.Module):
         x ← x + Attention(norm x),  x ← x + W₂ gelu(W₁ norm x)      num_layers times
         logits = norm(x) Eᵀ                                          the head is the embedding
 
-    Weights start normal with standard deviation 0.02, those that add to x smaller by
-    1/√(2 num_layers), as in GPT-2. Dropout acts on the attention weights and before each sum.
+    Weights start normal with standard deviation 0.02 √(768/d_model), those that add to x smaller
+    by 1/√(2 num_layers). At d_model = 768 that is GPT-2; with the same 0.02 a narrow model would
+    start with scores that are almost zero and learn slowly. Dropout acts on the attention weights
+    and before each sum.
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
@@ -35,7 +37,7 @@ class GPT(nn.Module):
             d_model, num_heads, 4 * d_model, dropout, "gelu", norm_first=True, rng=rng
         )
         self.blocks = nn.TransformerEncoder(layer, num_layers, nn.LayerNorm(d_model))
-        start_values(self, rng, num_layers=num_layers)
+        start_values(self, rng, 0.02 * math.sqrt(768 / d_model), num_layers)
 
     def features(self, ids, cache=None):
         """What the head sees, [B, T, d_model]; with a cache ids are the tokens that are new."""

@@ -10,11 +10,12 @@ from tinyattn.plot.graph_svg import GraphPicture, graph
 from tinyattn.plot.heatmaps import heatmap, images
 from tinyattn.plot.house import COLORS, Picture, figure, style, use_style
 from tinyattn.plot.lines import bars, curves, loss_curve
+from tinyattn.plot.moving import Film, clouds, film
 from tinyattn.plot.networks import layout, network
 from tinyattn.plot.points import decision_boundary, scatter
 
 __all__ = [
-    "COLORS", "GraphPicture", "Picture", "attention_lines", "attention_map", "bars", "curves",
-    "decision_boundary", "figure", "graph", "heatmap", "images", "layout", "loss_curve",
-    "network", "scatter", "style", "use_style",
+    "COLORS", "Film", "GraphPicture", "Picture", "attention_lines", "attention_map", "bars",
+    "clouds", "curves", "decision_boundary", "figure", "film", "graph", "heatmap", "images",
+    "layout", "loss_curve", "network", "scatter", "style", "use_style",
 ]  # fmt: skip

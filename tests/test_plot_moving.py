@@ -1,0 +1,90 @@
+"""Clouds that move: panels side by side, and films."""
+
+import numpy as np
+import pytest
+
+from tinyattn import plot
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def frames(F=3, N=20):
+    return np.random.default_rng(0).normal(size=(F, N, 2))
+
+
+def test_clouds_share_their_scale():
+    classes, weights = np.arange(20) % 3 - 1, np.linspace(0, 1, 60).reshape(3, 20)
+    picture = plot.clouds(frames(), classes, weights=weights, titles="abc", title="all",
+                          columns=2, xlabel="x", ylabel="y")  # fmt: skip
+    shown = [ax for ax in picture.axes if ax.axison]
+    assert [ax.get_title() for ax in shown] == ["a", "b", "c"]
+    assert len({(ax.get_xlim(), ax.get_ylim()) for ax in shown}) == 1
+    (left, right), (low, high) = shown[0].get_xlim(), shown[0].get_ylim()
+    assert left < frames()[..., 0].min()
+    assert right > frames()[..., 0].max()
+    assert right - left == pytest.approx(high - low)
+    assert picture.figure.get_suptitle() == "all"
+
+
+def test_one_cloud_in_an_axes_that_exists():
+    picture = plot.figure(1, 2)
+    plot.clouds(frames()[0], ax=picture.axes[1], title="here")
+    assert picture.axes[1].get_title() == "here"
+    assert not picture.axes[0].collections
+    plot.clouds(np.zeros((0, 2)))  # no points, no error
+    plot.clouds(np.zeros((4, 2)))  # all at one place
+
+
+def test_strong_points_are_large():
+    picture = plot.clouds(frames()[0], weights=np.arange(20) / 19)
+    areas = picture.ax.collections[0].get_sizes()
+    assert areas.min() == 12
+    assert areas.max() == 110
+
+
+def test_wrong_clouds():
+    with pytest.raises(ValueError, match=r"clouds: expected frames \[F, N, 2\]"):
+        plot.clouds(np.zeros((2, 5, 3)))
+    with pytest.raises(ValueError, match=r"need classes \[20\] and weights \[3, 20\]"):
+        plot.clouds(frames(), np.zeros(19, int))
+    with pytest.raises(ValueError, match="3 times but 2 titles"):
+        plot.clouds(frames(), titles=["a", "b"])
+    with pytest.raises(ValueError, match="cannot hold 3 times"):
+        plot.clouds(frames(), ax=plot.figure().ax)
+
+
+def test_film(tmp_path):
+    from PIL import Image
+
+    points = frames(4)
+
+    def draw(i, left, right):
+        plot.clouds(points[i], ax=left)
+        right.set_title(str(i))
+
+    made = plot.film(
+        draw, 4, tmp_path / "new" / "a.gif", title="four", columns=2, size=(4, 2), last=0.2
+    )
+    with Image.open(made.path) as film:
+        assert film.n_frames == 4
+        assert film.size == (288, 144)
+    assert made._repr_html_().startswith('<img alt="four" src="data:image/gif;base64,R0lGOD')
+    assert repr(made) == "<film: 4 pictures, four>"
+
+
+def test_wrong_film(tmp_path):
+    with pytest.raises(ValueError, match="ends in .gif"):
+        plot.film(lambda i, ax: None, 2, tmp_path / "a.png")
+    with pytest.raises(ValueError, match="at least one picture"):
+        plot.film(lambda i, ax: None, 0, tmp_path / "a.gif")

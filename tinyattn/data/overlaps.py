@@ -1,0 +1,120 @@
+"""Small pictures of coloured shapes that hide each other (generated), with class, size and place.
+
+Each picture has several objects. A pixel belongs to the object painted last on it, pixels of the
+paper to none. Class, size and centre are those of the whole shape, its hidden part included.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.random import generator
+
+KINDS = ("circle", "square", "triangle")
+SIDE = 20  # pixels
+SIZES = (3.0, 6.0)  # from the middle to the edge, in pixels
+VISIBLE = 0.35  # each object keeps at least this share of its pixels
+HUES = 8  # colours
+TRIES = 200  # to place a shape without hiding another one too much
+
+
+class Overlaps(NamedTuple):
+    """Pictures and their objects; the objects of all pictures are numbered through.
+
+    images  [B, SIDE, SIDE, 3] float32 in 0..1
+    truth   [B, SIDE, SIDE] int64: the object that a pixel shows, -1 for the paper
+    kind    [M] int64: 0, 1, 2 for the names in KINDS
+    size    [M] float32: from the middle to the edge, in pixels
+    centre  [M, 2] float32: column and row of the middle, in pixels
+    """
+
+    images: np.ndarray
+    truth: np.ndarray
+    kind: np.ndarray
+    size: np.ndarray
+    centre: np.ndarray
+
+
+def overlaps(n, rng=None, objects=(2, 5), noise=0.05):
+    """n pictures of objects[0] to objects[1] overlapping shapes in one of eight colours.
+
+    A new shape has another colour than those it touches; shapes apart may look alike.
+    noise: standard deviation added to every colour of every pixel. A shape for which no place is
+    found without hiding another one too much is left out. Slide K58.
+    """
+    low, high = objects
+    if n < 0 or not 1 <= low <= high <= HUES or noise < 0:
+        raise ValueError(
+            f"overlaps: expected n and noise of at least 0 and objects=(fewest, most) from 1 to "
+            f"{HUES}, got {n}, {noise} and {objects}"
+        )
+    rng = generator(rng)
+    images, truth = np.empty((n, SIDE, SIDE, 3)), np.empty((n, SIDE, SIDE), np.int64)
+    kinds, sizes, centres = [], [], []
+    for b in range(n):
+        images[b], here, kind, size, centre = _picture(rng.integers(low, high + 1), rng)
+        truth[b] = np.where(here >= 0, here + len(kinds), -1)
+        kinds += kind
+        sizes += size
+        centres += centre
+    images = np.clip(images + noise * rng.normal(size=images.shape), 0, 1)
+    sizes, centres = np.array(sizes, np.float32), np.array(centres, np.float32)
+    return Overlaps(
+        images.astype(np.float32), truth, np.array(kinds, np.int64), sizes, centres.reshape(-1, 2)
+    )
+
+
+def _picture(K, rng):
+    """One picture [SIDE, SIDE, 3] and the object of each pixel; kinds, sizes, centres."""
+    image, truth = np.full((SIDE, SIDE, 3), 0.95), np.full((SIDE, SIDE), -1)
+    kinds, sizes, centres, hues, least = [], [], [], [], []  # least: pixels that stay visible
+    for _ in range(K):
+        kind, size, centre, pixels = _placed(truth, least, rng)
+        if pixels is None:
+            continue
+        touched = {hues[k] for k in np.unique(truth[_wider(pixels)]) if k >= 0}
+        hues.append(int(rng.choice([h for h in range(HUES) if h not in touched])))
+        truth[pixels], image[pixels] = len(kinds), _color(hues[-1] / HUES)
+        kinds.append(kind)
+        sizes.append(size)
+        centres.append(centre)
+        least.append(VISIBLE * pixels.sum())
+    return image, truth, kinds, sizes, centres
+
+
+def _placed(truth, least, rng):
+    """Kind, size, centre and pixels of one more shape; the pixels are None if there is no room."""
+    for _ in range(TRIES):
+        kind, size = int(rng.integers(len(KINDS))), rng.uniform(*SIZES)
+        centre = rng.uniform(size - 0.5, SIDE - 0.5 - size, 2)
+        pixels = _shape(kind, size, *centre)
+        left = np.bincount(truth[~pixels] + 1, minlength=len(least) + 1)[1:]
+        if np.all(left >= least):
+            return kind, size, centre, pixels
+    return kind, size, centre, None
+
+
+def _wider(pixels):
+    """These pixels and their neighbours to all four sides."""
+    wide = pixels.copy()
+    wide[1:] |= pixels[:-1]
+    wide[:-1] |= pixels[1:]
+    wide[:, 1:] |= pixels[:, :-1]
+    wide[:, :-1] |= pixels[:, 1:]
+    return wide
+
+
+def _shape(kind, size, cx, cy):
+    """The pixels of one shape around (cx, cy), [SIDE, SIDE] bool."""
+    x, y = np.arange(SIDE) - cx, (np.arange(SIDE) - cy)[:, None]  # y grows downwards
+    if KINDS[kind] == "circle":
+        return x * x + y * y <= size * size
+    if KINDS[kind] == "square":
+        return np.maximum(np.abs(x), np.abs(y)) <= 0.85 * size
+    return (y <= 0.7 * size) & (y >= 2 * np.abs(x) - size)
+
+
+def _color(hue):
+    """A strong colour of the colour wheel, hue in 0..1."""
+    wheel = np.abs((6 * hue + np.array([0, 4, 2])) % 6 - 3) - 1
+    return 0.1 + 0.8 * np.clip(wheel, 0, 1)

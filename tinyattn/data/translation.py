@@ -1,0 +1,150 @@
+"""Two small real collections of sentence pairs: numbers and dates in words, messages of a program.
+
+    phrases(1000, "de", rng=0)     [("in twenty-two days", "in zweiundzwanzig Tagen"), ...]
+    software("de")                 [("Add another", "Eine weitere hinzufügen"), ...]
+    tokenizer("de")                cuts both sides of the phrases into pieces, and joins them again
+
+Words and patterns come from CLDR and num2words, messages from Django: see SOURCES.md.
+"""
+
+import datetime
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from tinyattn.data.tokenizers import WordPiece
+from tinyattn.random import generator
+
+FIRST_YEAR = 1000  # of the file
+YEARS = (1700, 2100)  # of the dates
+TIMES = 1000  # "in {0} days" has smaller numbers
+STEMS = {  # what numbers of one long word are made of, beside the numbers up to twelve and the tens
+    "de": ("ein", "und", "hundert", "tausend", "sech", "sieb", "ste", "te"),
+    "fr": (),
+}
+
+
+def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
+    """n different phrases, [(English, translation)]: dates, numbers up to 9999, times ago or ahead.
+
+        Sunday, May third, nineteen oh-five    Sonntag, der dritte Mai neunzehnhundertfünf
+        three thousand and eighty-two          dreitausendzweiundachtzig
+        forty-seven weeks ago                  vor siebenundvierzig Wochen
+
+    Half of them are dates, if all kinds are asked for. The weekday of a date is the right one.
+    """
+    _check(language)
+    makers = {"date": _date, "number": _number, "time": _time}
+    unknown = [kind for kind in kinds if kind not in makers]
+    if unknown or not kinds:
+        raise ValueError(f"phrases: kinds are date, number and time, got {list(kinds)}")
+    weight = np.array([2 if kind == "date" else 1 for kind in kinds])
+    most = {"date": 100_000, "number": 10_000, "time": 10_000}
+    if not 0 <= n <= sum(most[kind] for kind in kinds) // 2:
+        raise ValueError(
+            f"phrases: expected 0 to {sum(most[kind] for kind in kinds) // 2} of {list(kinds)}, "
+            f"got {n}"
+        )
+    rng, found = generator(rng), {}
+    while len(found) < n:
+        kind = kinds[rng.choice(len(kinds), p=weight / weight.sum())]
+        source, target = makers[kind](language, rng)
+        found[source] = target
+    return list(found.items())
+
+
+def software(language="de"):
+    """All messages of Django up to 80 characters, [(English, translation)], in English order.
+
+    Words like %(name)s are places to be filled in; they stay as they are in a translation.
+    """
+    _check(language)
+    lines = _lines(language, "software")
+    return list(zip(lines[: len(lines) // 2], lines[len(lines) // 2 :], strict=True))
+
+
+@cache
+def tokenizer(language="de"):
+    """A `WordPiece` with one vocabulary for English and the other language.
+
+    Words are pieces, but German numbers are cut where they are put together: sieben ##und
+    ##achtzig. The beginning is [CLS], the end [SEP], padding [PAD] with the number 0.
+    """
+    _check(language)
+    stems = {*STEMS[language], *(_lines(language, "cardinals")[i] for i in [*range(13), *TENS])}
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    cutter = WordPiece([*marks, *stems, *(f"##{stem}" for stem in stems)], lower=False)
+    pieces = dict.fromkeys(_words("en"))
+    for word in _words(language):
+        cut = cutter.pieces(word)
+        pieces.update(dict.fromkeys([word] if "[UNK]" in cut else cut))
+    return WordPiece([*marks, *pieces], lower=False)
+
+
+TENS = range(20, 100, 10)
+
+
+def _words(language):
+    """All words and signs of the phrases of a language, each once, sorted."""
+    cardinals = _lines(language, "cardinals")
+    lines = [_ARTICLE[language], *cardinals[:200], *cardinals[200::100]]  # the rest is put together
+    for name in ("days", "years", "months", "weekdays", "times"):
+        lines += _lines(language, name)
+    return sorted(set(re.findall(r"\w+|[^\w\s]", " ".join(lines).replace("{0}", "") + ",")))
+
+
+# ---------------------------------------------------------------- the three kinds
+
+_ARTICLE = {"en": "", "de": "der", "fr": ""}  # the German day of a month is an adjective
+
+
+def _date(language, rng):
+    first = datetime.date(YEARS[0], 1, 1).toordinal()
+    day = datetime.date.fromordinal(
+        int(rng.integers(first, datetime.date(YEARS[1], 1, 1).toordinal()))
+    )
+    length = int(rng.integers(2))  # with or without the weekday
+    return _dated("en", day, length), _dated(language, day, length)
+
+
+def _dated(language, day, length):
+    """The pattern of CLDR, filled with words: EEEE weekday, MMMM month, d day, y year."""
+    words = {
+        "EEEE": _lines(language, "weekdays")[day.weekday()],
+        "MMMM": _lines(language, "months")[day.month - 1],
+        "d": f"{_ARTICLE[language]} {_lines(language, 'days')[day.day - 1]}".strip(),
+        "y": _lines(language, "years")[day.year - FIRST_YEAR],
+    }
+    pattern = _lines(language, "dates")[length].replace("d.", "d")  # the point says "ordinal"
+    return re.sub("EEEE|MMMM|d|y", lambda found: words[found[0]], pattern)
+
+
+def _number(language, rng):
+    i = int(rng.integers(10000))
+    return _lines("en", "cardinals")[i], _lines(language, "cardinals")[i]
+
+
+def _time(language, rng):
+    """Numbers that end in one are left out: there the noun would have a say in the number."""
+    i = 2 + int(rng.integers(TIMES - 2))
+    i, which = i + (i % 10 == 1), int(rng.integers(len(_lines("en", "times"))))
+    return tuple(
+        _lines(side, "times")[which].replace("{0}", _lines(side, "cardinals")[i])
+        for side in ("en", language)
+    )
+
+
+# ---------------------------------------------------------------- the file
+
+
+def _check(language):
+    if language not in STEMS:
+        raise ValueError(f"expected the language {' or '.join(STEMS)}, got {language!r}")
+
+
+@cache
+def _lines(language, name):
+    with np.load(Path(__file__).with_name("translation.npz")) as file:
+        return file[f"{language}_{name}"].tobytes().decode().split("\n")

@@ -1,0 +1,81 @@
+"""How good a two-class score is: ROC curve, the area under it, background rejection.
+
+scores [N] are larger where the signal is more likely, labels [N] are 1 (signal) and 0 (background).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.ops.elementwise import plain
+
+
+class Rejection(NamedTuple):
+    """1/ε_B with its statistical error, and how many background events passed."""
+
+    value: float
+    error: float
+    passed: int
+
+
+def roc_curve(scores, labels):
+    """The efficiencies (ε_S, ε_B) for every threshold, from (0, 0) to (1, 1), each [T].
+
+    Equal scores pass together: they make one step.
+    """
+    scores, signal = _checked("roc_curve", scores, labels)
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(scores[order][1:] != scores[order][:-1], True)  # of its group of ties
+    passed = [np.append(0, np.cumsum(x[order])[last]) for x in (signal, ~signal)]
+    return passed[0] / signal.sum(), passed[1] / (~signal).sum()
+
+
+def roc_auc(scores, labels):
+    """The area under ε_S over ε_B: the chance that a signal scores above a background event.
+
+    Equal scores count half. 0.5 is guessing, 1 is perfect.
+    """
+    signal, background = roc_curve(scores, labels)
+    return float(np.sum(np.diff(background) * (signal[1:] + signal[:-1]) / 2))
+
+
+def background_rejection(scores, labels, efficiency):
+    """1/ε_B at the threshold that lets at least the share `efficiency` = ε_S of the signal pass.
+
+    With n of B background events passed, 1/ε_B = B/n, and its error is B/n · √((1 - n/B) / n),
+    that of a binomial count. For n = 0 both are infinite: there were too few background events.
+    Source: slide K28.
+    """
+    scores, signal = _checked("background_rejection", scores, labels)
+    if not 0 < efficiency <= 1:
+        raise ValueError(
+            f"background_rejection: expected an efficiency above 0 and at most 1, got {efficiency}"
+        )
+    wanted = int(np.ceil(efficiency * signal.sum() - 1e-9))
+    threshold = np.sort(scores[signal])[-wanted]
+    return rejection(int(np.sum(scores[~signal] >= threshold)), int(np.sum(~signal)))
+
+
+def rejection(passed, total):
+    """The Rejection of `total` background events of which some passed; counts of folds may be
+    added up before.
+    """
+    if not 0 <= passed <= total or total == 0:
+        raise ValueError(f"rejection: expected 0 ≤ passed ≤ total, got {passed} of {total}")
+    if passed == 0:
+        return Rejection(np.inf, np.inf, 0)
+    value = total / passed
+    return Rejection(value, value * float(np.sqrt((1 - passed / total) / passed)), passed)
+
+
+def _checked(name, scores, labels):
+    scores, labels = np.asarray(plain(scores)), np.asarray(plain(labels))
+    if scores.ndim != 1 or labels.shape != scores.shape:
+        raise ValueError(
+            f"{name}: expected scores [N] and labels [N], got {scores.shape} and {labels.shape}"
+        )
+    if not np.isfinite(scores).all():
+        raise ValueError(f"{name}: expected finite scores, got nan or infinite ones")
+    if not np.isin(labels, (0, 1)).all() or not 0 < labels.sum() < len(labels):
+        raise ValueError(f"{name}: expected labels 0 (background) and 1 (signal), both of them")
+    return scores, labels.astype(bool)

@@ -1,0 +1,141 @@
+"""Points that move: the same cloud at several times, side by side or as a small film."""
+
+import base64
+from pathlib import Path
+
+import numpy as np
+
+from tinyattn.plot.house import COLORS, INK, MARKERS, canvas, figure, pyplot, real_array, style
+
+DPI = 72  # pixels per inch of a film: small files
+NOTHING = "#C8C8C8"  # colour of points that belong to nothing
+DOTS = (12, 110)  # areas of the smallest and the largest dot, in points²
+
+
+def clouds(frames, classes=None, *, weights=None, titles=None, title=None, columns=None,
+           xlabel="", ylabel="", ax=None, size=None):  # fmt: skip
+    """The same points at F times, each time in a panel of its own, all with the same scale.
+
+    frames: [F, N, 2], or one time [N, 2]. classes: [N] whole numbers, one colour and shape each;
+    negative: pale grey, belongs to nothing. weights: [F, N] in 0..1, 1 is drawn as a large dot
+    with a dark edge. titles: one for each panel. ax: an Axes for one time alone.
+    """
+    frames, classes, weights = _checked(frames, classes, weights)
+    F = len(frames)
+    if titles is not None and len(titles) != F:
+        raise ValueError(f"clouds: {F} times but {len(titles)} titles")
+    if ax is not None and F > 1:
+        raise ValueError(f"clouds: one Axes (ax=) cannot hold {F} times")
+    columns = min(columns or F, F)
+    rows = -(-F // columns)
+    limits = _limits(frames)
+    with style():
+        if ax is None:
+            width = min(3.4, 13 / columns)
+            size = size or (width * columns, (width + 0.6) * rows + 0.4)
+            picture = figure(rows, columns, size=size, sharex=True, sharey=True)
+        else:
+            picture = canvas(ax, size)
+        for i, panel in enumerate(picture.axes):
+            if i >= F:
+                panel.set_axis_off()
+                continue
+            _dots(panel, frames[i], classes, weights[i])
+            panel.set(aspect="equal", xlim=limits[0], ylim=limits[1])
+            panel.set_xlabel(xlabel if i + columns >= F else "")
+            panel.set_ylabel(ylabel if i % columns == 0 else "")
+            if titles is not None:
+                panel.set_title(str(titles[i]))
+        if title is not None and F == 1:
+            picture.ax.set_title(title)
+        elif title is not None:
+            picture.figure.suptitle(title)
+    return picture
+
+
+def _checked(frames, classes, weights):
+    frames = real_array("clouds", frames, (2, 3))
+    frames = frames[None] if frames.ndim == 2 else frames
+    F, N, d = frames.shape
+    if d != 2 or F == 0:
+        raise ValueError(
+            f"clouds: expected frames [F, N, 2], got shape {frames.shape}; of more axes choose two"
+        )
+    classes = np.zeros(N, int) if classes is None else real_array("clouds: classes", classes, 1)
+    weights = np.zeros((F, N)) if weights is None else real_array("clouds: weights", weights)
+    weights = weights[None] if weights.ndim == 1 else weights
+    if classes.shape != (N,) or weights.shape != (F, N):
+        raise ValueError(
+            f"clouds: {F} times of {N} points need classes [{N}] and weights [{F}, {N}], got "
+            f"{classes.shape} and {weights.shape}"
+        )
+    return frames, classes.astype(int), np.clip(weights, 0, 1)
+
+
+def _limits(frames):
+    """One square that holds all points of all times: (left, right), (low, high)."""
+    points = frames.reshape(-1, 2)
+    if len(points) == 0:
+        return (-1, 1), (-1, 1)
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = 0.53 * max((high - low).max(), 1e-6)
+    return [(m - half, m + half) for m in (low + high) / 2]
+
+
+def _dots(panel, points, classes, weights):
+    for c in np.unique(classes):
+        rows = np.flatnonzero(classes == c)
+        rows = rows[np.argsort(weights[rows], kind="stable")]  # the strong ones on top
+        strong = weights[rows] > 0.5
+        areas = DOTS[0] + (DOTS[1] - DOTS[0]) * weights[rows]
+        color = NOTHING if c < 0 else COLORS[c % 8]
+        edges = np.where(strong, INK, color)
+        panel.scatter(*points[rows].T, s=areas, color=color, edgecolor=edges, linewidth=0.9,
+                      marker="o" if c < 0 else MARKERS[c % 8], zorder=1 + (c >= 0))  # fmt: skip
+
+
+class Film:
+    """A written GIF; a notebook shows it by itself at the end of a cell.
+
+    path   the file; frames  how many pictures it has
+    """
+
+    def __init__(self, path, frames, title=""):
+        self.path, self.frames, self.title = Path(path), frames, title
+
+    def _repr_html_(self):
+        code = base64.b64encode(self.path.read_bytes()).decode()
+        return f'<img alt="{self.title}" src="data:image/gif;base64,{code}">'
+
+    def __repr__(self):
+        return f"<film: {self.frames} pictures, {self.title or self.path.name}>"
+
+
+def film(draw, frames, path, *, title="", per_second=5, last=2.0, size=(5.0, 5.0), columns=1):
+    """Write a GIF: draw(i, *axes) fills the empty axes with picture i of `frames`; returns a Film.
+
+    path: file to write, its folder is made if needed. last: seconds that the last picture stays.
+    size: inches. columns: how many axes side by side. Needs Pillow, which comes with matplotlib.
+    """
+    if frames < 1:
+        raise ValueError(f"film: expected at least one picture, got {frames}")
+    if not str(path).endswith(".gif"):
+        raise ValueError(f"film: expected a path that ends in .gif, got {path}")
+    pyplot()  # without matplotlib: the error that says so
+    from matplotlib.animation import PillowWriter
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with style():
+        picture = figure(1, columns, size=size)
+        writer = PillowWriter(fps=per_second)
+        with writer.saving(picture.figure, str(path), DPI):
+            for i in range(frames):
+                for panel in picture.axes:
+                    panel.clear()
+                draw(i, *picture.axes)
+                writer.grab_frame()
+            for _ in range(round(last * per_second) - 1):  # equal pictures become one, that stays
+                writer.grab_frame()
+        pyplot().close(picture.figure)
+    return Film(path, frames, title)
