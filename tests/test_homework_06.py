@@ -1,0 +1,98 @@
+"""Homework 06 explains the usual mistakes: each wrong answer is refused, in words that help."""
+
+from pathlib import Path
+
+import pytest
+
+from tinyattn.course import execute, project, text
+
+pytest.importorskip("jupytext")
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = project.find(ROOT, "hw06")
+
+PADDING = "return (ids != PAD)[:, None, :]"
+CAUSAL = "return np.tri(T, dtype=bool)"
+BOTH = "return padding_mask(ids) & causal_mask(ids.shape[1])"
+QKV = "Q, K, V = X @ W_q, M @ W_k, M @ W_v"
+SCORES = "np.swapaxes(K, -1, -2) / np.sqrt(K.shape[-1])"
+WEIGHTS = "F.softmax(np.where(keep, scores, -np.inf), axis=-1) @ V"
+SHIFTED = "return target[:, :-1], target[:, 1:]"
+LOSS = "return F.cross_entropy(logits[real], answers[real])"
+REAL = "real = answers != PAD"
+TOKEN = "token = int(model(src, np.array([said])).numpy()[0, -1].argmax())"
+STOPPED = "if token == STOP:\n                break\n            said.append(token)"
+FUTURE = "return np.abs(y_changed - y)[:, :-1].max()"
+CHANGED = "changed = tgt.copy()"
+LONGER = "longer = np.concatenate([src, np.full((len(src), 2), PAD)], axis=1)"
+ALONE = "model, src[b : b + 1], tgt[b : b + 1]"
+NEIGHBOURS = "return np.abs(y - np.array(alone)).max()"
+
+MISTAKES = [  # right, wrong, what the check must say about it
+    (PADDING, "return (ids == PAD)[:, None, :]", "wrong way round"),
+    (PADDING, "return ids != PAD", "without the axis in the middle"),
+    (PADDING, "return (ids != PAD)[:, :, None]", "not to be looked at"),
+    (PADDING, PADDING + " * 1", "a mask is boolean"),
+    (PADDING, "(ids != PAD)[:, None, :]", "Is the `return` missing?"),
+    (CAUSAL, "return np.tri(T, dtype=bool).T", "only the future"),
+    (CAUSAL, "return np.tri(T, k=-1, dtype=bool)", "without the diagonal"),
+    (CAUSAL, "return np.tri(T, k=1, dtype=bool)", "the word to be predicted"),
+    (CAUSAL, "return np.tri(T)", "a mask is boolean"),
+    (BOTH, BOTH.replace("&", "|"), "only if both masks allow it"),
+    (BOTH, "return causal_mask(ids.shape[1]) | np.zeros((len(ids), 1, 1), bool)", "the padding"),
+    (QKV, "Q, K, V = X @ W_q, X @ W_k, X @ W_v", "It stops with"),
+    (QKV, "Q, K, V = X @ W_k, M @ W_q, M @ W_v", "W_q and W_k exchanged"),
+    (QKV, "Q, K, V = (M @ W_q)[:, :2], M @ W_k, M @ W_v", "the memory asks itself"),
+    (SCORES, "np.swapaxes(K, -1, -2)", "without the division"),
+    (SCORES, "K.T / np.sqrt(K.shape[-1])", "It stops with"),
+    (WEIGHTS, "F.softmax(scores, axis=-1) @ V", "without looking at the mask"),
+    (WEIGHTS, WEIGHTS.replace("-np.inf", "0"), "exp(0) is 1"),
+    (WEIGHTS, "(F.softmax(scores, axis=-1) * keep) @ V", "hiding after the softmax"),
+    (WEIGHTS, WEIGHTS.replace("keep,", "~keep,"), "wrong way round"),
+    (SHIFTED, "return target[:, 1:], target[:, :-1]", "the word it must say"),
+    (SHIFTED, "return target[:, :-1], target[:, :-1]", "without a shift"),
+    (SHIFTED, "return target, target[:, 1:]", "with all columns"),
+    (SHIFTED, "return target[:, :-1]", "must return two arrays"),
+    (REAL, "real = answers != -1", "with padding counted"),
+    (LOSS, LOSS + " * real.sum()", "as a sum"),
+    (LOSS, LOSS + " * real.sum() / real.size", "by dividing by all places"),
+    (LOSS, "return F.cross_entropy(logits, answers)", "It stops with"),
+    (TOKEN, TOKEN.replace("[0, -1]", "[0, 0]"), "LAST place"),
+    (TOKEN, TOKEN.replace("[said]", "[said[-1:]]"), "begin with START"),
+    (
+        STOPPED,
+        "said.append(token)\n            if token == STOP:\n                break",
+        "STOP must",
+    ),
+    ("while len(said) <= max_len", "while len(said) < max_len", "expected 2 tokens"),
+    (STOPPED, "if token == STOP:\n                break", "does not end"),
+    (FUTURE, "return np.abs(y_changed - y).max()", "Leave out the last place"),
+    (FUTURE, "return np.abs(y_changed - y)[:, :-1]", "expected one number"),
+    (CHANGED, "changed = tgt", "work on a copy"),
+    (LONGER, "longer = src", "does not notice a model that sees padding"),
+    (ALONE, "model, src, tgt", "about a model without a fault"),
+    (NEIGHBOURS, "return (y - np.array(alone)).min() * 0", "does not notice"),
+]
+
+
+def code_with(right, wrong):
+    """The cells up to the next check, with the mistake in its place, without the training."""
+    cells = [c for c in text.read_source(DOCUMENT).cells if c["cell_type"] == "code"]
+    at = next(
+        i for i, c in enumerate(cells) if right in c["source"] and "BEGIN SOLUTION" in c["source"]
+    )
+    cells[at]["source"] = cells[at]["source"].replace(right, wrong, 1)
+    for cell in cells:
+        cell["source"] = cell["source"].replace("steps=200", "steps=1")
+    return cells[: at + 2]
+
+
+@pytest.mark.parametrize(("right", "wrong", "says"), MISTAKES, ids=[m[1] for m in MISTAKES])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_the_check_names_the_mistake(right, wrong, says):
+    names = execute.namespace()
+    with pytest.raises(execute.CellError) as found:
+        for cell in code_with(right, wrong):
+            execute.execute(cell, names)
+    assert isinstance(found.value.cause, AssertionError), found.value
+    assert says in str(found.value.cause)
