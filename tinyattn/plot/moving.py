@@ -31,7 +31,7 @@ def clouds(frames, classes=None, *, weights=None, titles=None, title=None, colum
     limits = _limits(frames)
     with style():
         if ax is None:
-            width = min(3.4, 13 / columns)
+            width = min(3.4, 11 / columns)
             size = size or (width * columns, (width + 0.6) * rows + 0.4)
             picture = figure(rows, columns, size=size, sharex=True, sharey=True)
         else:

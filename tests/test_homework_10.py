@@ -1,0 +1,96 @@
+"""Homework 10 explains the usual mistakes: each wrong answer is refused, in words that help."""
+
+from pathlib import Path
+
+import pytest
+
+from tinyattn.course import execute, project, text
+
+pytest.importorskip("jupytext")
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = project.find(ROOT, "hw10")
+
+FILL = "    np.fill_diagonal(d2, np.inf)\n"
+SORT = 'return np.argsort(d2, axis=1, kind="stable")[:, :k]'
+ONE = "np.maximum(A @ x[j] + B @ (x[i] - x[j]), 0)"
+MAX = "np.max(messages, axis=0)"
+ALL = "messages = np.maximum(mine @ A.T + (theirs - mine) @ B.T, 0)"
+COLLECT = "return segment_max(messages, dst, len(x))"
+SPLIT = "p, q = times(x, A - B), times(x, B)"
+LAST = "return np.maximum(p + segment_max(q[src], dst, len(x)), 0)"
+HEARD = 'return np.mean(h[np.argsort(np.abs(places - t), kind="stable")[:k]])'
+QUOTIENT = "(f(t + epsilon) - f(t - epsilon)) / (2 * epsilon)"
+WEIGHT = "np.exp(-((t - places[chosen]) ** 2))"
+MEAN = "np.sum(weight * h[chosen]) / np.sum(weight)"
+
+MISTAKES = [  # right, wrong, what the check must say about it
+    (FILL, "", "among its own neighbours"),
+    (FILL + "    " + SORT, "    return np.argsort(d2, axis=1, kind='stable')[:, 1 : k + 1]",
+     "Dropping the first column is not enough"),
+    (SORT, SORT.replace("return ", ""), "Is the `return` missing?"),
+    (SORT, SORT.replace("[:, :k]", "[:k]"), "expected shape"),
+    (SORT, SORT.replace("axis=1", "axis=0"), "sorted along the wrong axis"),
+    (SORT, 'return np.argsort(d2, axis=1, kind="stable")[:, :k][:, ::-1]', "not the nearest first"),
+    (SORT, "return np.sort(d2, axis=1)[:, :k]", "expected point numbers"),
+    (ONE, ONE.replace("x[i] - x[j]", "x[j] - x[i]"), "the sign"),
+    (ONE, ONE.replace("(x[i] - x[j])", "x[i]"), "not to the difference"),
+    (ONE, ONE.replace("A @ x[j]", "A @ x[i]"), "belongs to the centre"),
+    (ONE, "A @ x[j] + B @ (x[i] - x[j])", "relu is missing"),
+    (ONE, "np.maximum(B @ x[j] + A @ (x[i] - x[j]), 0)", "A and B are exchanged"),
+    (MAX, "np.mean(messages, axis=0)", "took the mean"),
+    (MAX, "np.sum(messages, axis=0)", "took the sum"),
+    (MAX, "messages[-1]", "only the last neighbour is left"),
+    (MAX, "np.max(messages)", "all features of a point are equal"),
+    ("mine, theirs = x[dst], x[src]", "mine, theirs = x[src], x[dst]", "x_i and x_j are exchanged"),
+    (COLLECT, "return segment_max(messages, src, len(x))", "collected at their senders"),
+    (COLLECT, "return array(segment_max(messages, dst, len(x)))", "no Tensor any more"),
+    ("mine, theirs = x[dst], x[src]", "mine, theirs = array(x)[dst], array(x)[src]",
+     "no gradient arrives at x"),
+    (COLLECT, "return segment_max(messages, dst, dst.max() + 1)", "expected shape"),
+    (SPLIT, "p, q = times(x, A), times(x, B)", "where did -B x_j go?"),
+    (SPLIT, "p, q = x @ (A - B).T, x @ B.T", "multiply with times"),
+    (LAST, "return np.maximum(times(x[dst], A - B) + times(x[src], B), 0)", "expected shape"),
+    (LAST, "return segment_max(np.maximum(times(x[dst], A - B) + times(x[src], B), 0), dst, 12)",
+     "Multiply before you gather"),
+    (LAST, "return p + np.maximum(segment_max(q[src], dst, len(x)), 0)", "relu comes after"),
+    (HEARD, HEARD.replace("np.mean", "np.sum"), "this is the sum"),
+    (HEARD, HEARD.replace("[:k]", "[-k:]"), "at t = 2.0 expected"),
+    (QUOTIENT, "(f(t + epsilon) - f(t - epsilon)) / epsilon", "divide by 2ε"),
+    (QUOTIENT, "(f(t + epsilon) - f(t)) / epsilon", "take both sides"),
+    ('"between": "zero"', '"between": "finite"', "nothing changes"),
+    ('"at the jump": "infinite"', '"at the jump": "finite"', "Look at the third line"),
+    ('"learnable": "none"', '"learnable": "all"', "cannot learn from it"),
+    (MEAN, "np.sum(weight * h[chosen])", "not divided by"),
+    (WEIGHT, "np.exp(-np.abs(t - places[chosen]))", "not squared"),
+    (WEIGHT, "np.exp((t - places[chosen]) ** 2)", "far ones must count less"),
+    (WEIGHT, "np.ones(k)", "the weights are missing"),
+    (WEIGHT, WEIGHT.replace("(t -", "(array(t) -"), "with t itself"),
+]  # fmt: skip
+
+
+def code_with(right, wrong):
+    """The cells up to the mistake, the mistake, and the next check."""
+    cells = [c for c in text.read_source(DOCUMENT).cells if c["cell_type"] == "code"]
+    at = next(
+        i for i, c in enumerate(cells) if right in c["source"] and "BEGIN SOLUTION" in c["source"]
+    )
+    cells[at]["source"] = cells[at]["source"].replace(right, wrong, 1)
+    return cells[: at + 2]
+
+
+def test_the_solutions_pass():
+    names = execute.namespace()
+    for cell in text.read_source(DOCUMENT).cells:
+        if cell["cell_type"] == "code":
+            execute.execute(cell, names)
+
+
+@pytest.mark.parametrize(("right", "wrong", "says"), MISTAKES, ids=[m[1] for m in MISTAKES])
+def test_the_check_names_the_mistake(right, wrong, says):
+    names = execute.namespace()
+    with pytest.raises(execute.CellError) as found:
+        for cell in code_with(right, wrong):
+            execute.execute(cell, names)
+    assert isinstance(found.value.cause, AssertionError)
+    assert says in str(found.value.cause)
