@@ -1,0 +1,89 @@
+"""Homework 12 explains the usual mistakes: each wrong answer is refused, in words that help."""
+
+from pathlib import Path
+
+import pytest
+
+from tinyattn.course import execute, project, text
+
+pytest.importorskip("jupytext")
+pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = project.find(ROOT, "hw12")
+
+CHARGE = "return np.square(np.arctanh(np.clip(beta, 0, HIGHEST))) + q_min"
+BOWL = "return q * np.sum(np.square(x - c), axis=1)"
+APART = "apart = array(d2) > 0"
+CONE = "return q * np.maximum(0, 1 - d)"
+ALPHA = "alpha = np.flatnonzero(mine)[np.argmax(array(q)[mine])]"
+V = "V = np.where(mine, attraction(x, x[alpha], q[alpha]), repulsion(x, x[alpha], q[alpha]))"
+SUM = "total = total + np.sum(q * V)"
+MEAN = "return total / len(truth)"
+AFTER = "after = terms(*(np.concatenate([a, a[which]]) for a in (beta, x, truth, L)))"
+FACTORS = "return {name: after[name] / before[name] for name in before}"
+POTENTIALS = '"potentials": float(array(potential_loss(beta, x, truth))),\n        "objects"'
+NOISE = "np.sum(beta[noise]) / max(np.sum(noise), 1)"
+PROPERTIES = "/ max(np.sum(weight[~noise]), 1e-12)"
+
+MISTAKES = [  # right, wrong, what the check must say about it
+    (CHARGE, CHARGE.replace("return ", ""), "Is the `return` missing?"),
+    (CHARGE, CHARGE.replace("np.square(", "("), "arctanh without the square"),
+    (CHARGE, CHARGE.replace("arctanh", "arctan"), "the formula has arctanh"),
+    (CHARGE, CHARGE.replace("arctanh", "tanh"), "its inverse, arctanh"),
+    (CHARGE, CHARGE.replace(" + q_min", ""), "without q_min"),
+    (CHARGE, CHARGE.replace("q_min", "0.1"), "q_min is not used"),
+    (CHARGE, "return np.square(np.arctanh(beta)) + q_min", "Cut β off at HIGHEST"),
+    (CHARGE, CHARGE.replace("beta,", "array(beta),"), "the gradient is lost"),
+    (BOWL, "return q * np.sqrt(np.sum(np.square(x - c), axis=1))", "has to be squared"),
+    (BOWL, "return np.sum(np.square(x - c), axis=1)", "the charge q is missing"),
+    (BOWL, "return q * np.sum(np.square(x - c))", "one number for each point"),
+    (CONE, "return q * (1 - d)", "without the maximum"),
+    (CONE, "return q * np.maximum(0, 1 - d2)", "the cone is linear"),
+    (CONE, "return q * np.maximum(0, 1 - d) ** 2", "the cone is linear"),
+    (CONE, "return np.maximum(0, 1 - d)", "without the charge q"),
+    (APART, "apart = array(d2) > -1", "The root of 0 has no"),
+    (CONE, "return q * np.maximum(0, 1 - array(d))", "the gradient is lost"),
+    (MEAN, "return total", "without dividing by N"),
+    (MEAN, "return total / np.sum(truth >= 0)", "N counts the noise too"),
+    (MEAN, "return total / len(truth) / len(np.unique(truth[truth >= 0]))", "they are summed up"),
+    (SUM, "total = total + np.sum(V)", "in proportion to its own charge"),
+    (SUM, "total = total + np.sum((q * V)[truth >= 0])", "noise that nobody pushes"),
+    (V, "V = repulsion(x, x[alpha], q[alpha]) + mine * attraction(x, x[alpha], q[alpha])",
+     "repel their own points"),
+    (ALPHA, "alpha = np.argmax(array(q)[mine])", "used as a row of the event"),
+    (ALPHA, "alpha = np.argmax(array(q))", "one representative for all objects"),
+    (ALPHA, "alpha = np.flatnonzero(mine)[0]", "the first point of each object"),
+    (SUM, "total = total + np.sum(array(q * V))", "the gradient is lost"),
+    (FACTORS, FACTORS.replace("after[name] / before[name]", "before[name] / after[name]"),
+     "not before / after"),
+    (AFTER, "after = terms(beta, x, truth, L)", "did not grow"),
+    (AFTER, AFTER.replace("a[which]", "a"), "Is `which` used?"),
+    (POTENTIALS, POTENTIALS.replace(",\n", " * N / K,\n").replace(" * N / K", " * len(truth) / 3"),
+     "L_V is a mean over the N points"),
+    (NOISE, "np.sum(beta[noise]) / len(truth)", "N_B counts the noise alone"),
+    (NOISE, "np.sum(beta[noise]) / np.sum(noise)", "0 / 0 should give 0"),
+    (PROPERTIES, "/ np.sum(weight)", "no noise in either"),
+    (PROPERTIES, "/ np.sum(~noise)", "no noise in either"),
+]  # fmt: skip
+
+
+def code_with(right, wrong):
+    """The setup, the cell with the mistake in it, and the cells up to the next check."""
+    cells = [c for c in text.read_source(DOCUMENT).cells if c["cell_type"] == "code"]
+    at = next(
+        i for i, c in enumerate(cells) if right in c["source"] and "BEGIN SOLUTION" in c["source"]
+    )
+    cells[at]["source"] = cells[at]["source"].replace(right, wrong, 1)
+    return [c for i, c in enumerate(cells) if i <= at + 1]
+
+
+@pytest.mark.parametrize(("right", "wrong", "says"), MISTAKES, ids=[m[1] for m in MISTAKES])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # 0 / 0 is one of the mistakes
+def test_the_check_names_the_mistake(right, wrong, says):
+    names = execute.namespace()
+    with pytest.raises(execute.CellError) as found:
+        for cell in code_with(right, wrong):
+            execute.execute(cell, names)
+    assert isinstance(found.value.cause, AssertionError), found.value.cause
+    assert says in str(found.value.cause)
