@@ -1,0 +1,72 @@
+"""Homework 07 explains the usual mistakes: each wrong answer is refused, in words that help."""
+
+from pathlib import Path
+
+import pytest
+
+from tinyattn.course import execute, project, text
+
+pytest.importorskip("jupytext")
+pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = project.find(ROOT, "hw07")
+
+KEPT = "kept = np.full(scores.shape, -np.inf)"
+BEFORE = "before = np.cumsum(likeliest) - likeliest"
+SCALED = "return kept / kept.sum()"
+TRI = "may_see = np.tri(T, everything, everything - T, dtype=bool)"
+CALL = "logits = model(np.asarray(new)[None], cache).numpy()"
+
+MISTAKES = [  # right, wrong, what the check must say about it
+    ("return softmax(kept)", "softmax(kept)", "Is the `return` missing?"),
+    (KEPT, "kept = np.zeros(scores.shape)", "exp(0) is 1"),
+    ("/ temperature", "", "without the temperature"),
+    ("/ temperature", "* temperature", "multiplied by the temperature"),
+    ("np.argsort(-scores, kind", "np.argsort(scores, kind", "the k lowest"),
+    ("return softmax(kept)", "return np.sort(softmax(kept))[::-1]", "must belong to scores[i]"),
+    ("return softmax(kept)", "return softmax(scores / temperature) * (kept > -np.inf)",
+     "not scaled to sum to 1"),
+    ("return softmax(kept)", "least = np.sort(scores)[-min(k, len(scores))]\n    return softmax("
+     "np.where(scores >= least, scores / temperature, -np.inf))", "exactly 2 words must stay"),
+    ("kept[order[:k]] = scores[order[:k]]", "kept = scores; kept[order[k:]] = -np.inf; kept[:] "
+     "= kept", "work on a copy"),
+    (BEFORE, "before = np.cumsum(likeliest)", "crosses the border is left out"),
+    (SCALED, "return kept", "not scaled to sum to 1"),
+    ("before < p", "before <= p", "one word too many"),
+    ("kept[order] =", "kept[:] =", "word i must stay at place i"),
+    (SCALED, "return probabilities * (probabilities > p)", "above p stay"),
+    (TRI, "may_see = np.ones((T, everything), bool)", "see each other's future"),
+    (TRI, "may_see = np.tri(T, everything, dtype=bool)", "the mask forgets the S earlier"),
+    ("/ np.sqrt(x.shape[1])", "", "without √d"),
+    ("/ np.sqrt(x.shape[1])", "/ x.shape[1]", "with d in place"),
+    ('cache["v"] = np.concatenate([cache["v"], x @ w_v])', 'cache["v"] = np.concatenate(['
+     'cache["v"], x @ w_v])\n    if len(x) == 1: return x @ w_v', "nothing is remembered"),
+    (CALL, "logits = model(np.array(text)[None]).numpy()", "use the cache"),
+    (CALL, "logits = model(np.array(text)[None], cache).numpy()", "counts twice"),
+    (CALL, CALL.replace("model(np.asarray(new)[None], cache)",
+                        "model(np.asarray(new)[None][:, -1:], cache)"), "whole prompt"),
+    (CALL, CALL.replace("[None]", ""), "takes ids [1, T]"),
+    ("return np.array(text)", "return np.array(text)[4:]", "the prompt belongs"),
+    ("logits[0, -1]", "logits[0, 0]", "scores of the last place"),
+]  # fmt: skip
+
+
+def code_with(right, wrong):
+    """The setup, the cell with the mistake in it, and the cells up to the next check."""
+    cells = [c for c in text.read_source(DOCUMENT).cells if c["cell_type"] == "code"]
+    at = next(
+        i for i, c in enumerate(cells) if right in c["source"] and "BEGIN SOLUTION" in c["source"]
+    )
+    cells[at]["source"] = cells[at]["source"].replace(right, wrong, 1)
+    return [c for i, c in enumerate(cells) if i <= at + 1]
+
+
+@pytest.mark.parametrize(("right", "wrong", "says"), MISTAKES, ids=[m[1] for m in MISTAKES])
+def test_the_check_names_the_mistake(right, wrong, says):
+    names = execute.namespace()
+    with pytest.raises(execute.CellError) as found:
+        for cell in code_with(right, wrong):
+            execute.execute(cell, names)
+    assert isinstance(found.value.cause, AssertionError)
+    assert says in str(found.value.cause)
