@@ -1,15 +1,4 @@
-"""Homework 06 explains the usual mistakes: each wrong answer is refused, in words that help."""
-
-from pathlib import Path
-
-import pytest
-
-from tinyattn.course import execute, project, text
-
-pytest.importorskip("jupytext")
-
-ROOT = Path(__file__).resolve().parents[1]
-DOCUMENT = project.find(ROOT, "hw06")
+"""Wrong answers to homework 06, and what its checks must say about them."""
 
 PADDING = "return (ids != PAD)[:, None, :]"
 CAUSAL = "return np.tri(T, dtype=bool)"
@@ -73,26 +62,3 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (ALONE, "model, src, tgt", "about a model without a fault"),
     (NEIGHBOURS, "return (y - np.array(alone)).min() * 0", "does not notice"),
 ]
-
-
-def code_with(right, wrong):
-    """The cells up to the next check, with the mistake in its place, without the training."""
-    cells = [c for c in text.read_source(DOCUMENT).cells if c["cell_type"] == "code"]
-    at = next(
-        i for i, c in enumerate(cells) if right in c["source"] and "BEGIN SOLUTION" in c["source"]
-    )
-    cells[at]["source"] = cells[at]["source"].replace(right, wrong, 1)
-    for cell in cells:
-        cell["source"] = cell["source"].replace("steps=200", "steps=1")
-    return cells[: at + 2]
-
-
-@pytest.mark.parametrize(("right", "wrong", "says"), MISTAKES, ids=[m[1] for m in MISTAKES])
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_the_check_names_the_mistake(right, wrong, says):
-    names = execute.namespace()
-    with pytest.raises(execute.CellError) as found:
-        for cell in code_with(right, wrong):
-            execute.execute(cell, names)
-    assert isinstance(found.value.cause, AssertionError), found.value
-    assert says in str(found.value.cause)

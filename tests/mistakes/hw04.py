@@ -1,0 +1,56 @@
+"""Wrong answers to homework 04, and what its checks must say about them."""
+
+LOOP_EXP = "e = np.array([np.exp(Q[t] @ K[s] / np.sqrt(dk)) for s in range(S)])"
+LOOP_SUM = "Y[t] += e[s] / e.sum() * V[s]"
+EXP = "e = np.exp(s - s.max(axis=-1, keepdims=True))\n    return"
+SHARE = "return e / e.sum(axis=-1, keepdims=True)\n    # END"
+SCORES = "scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(Q.shape[-1])  # [..., T, S]"
+HIDDEN = "scores = np.where(mask, scores, -1e30)  # finite, so that an empty row gives no nan"
+NOTHING = "return np.where(mask, softmax(scores), 0) @ V"
+RULE = "return y * (g - (g * y).sum(axis=-1, keepdims=True))"
+BEFORE = "before = np.asarray(layer(X[:, p]).detach())"
+AFTER = "after = np.asarray(layer(X).detach())[:, p]"
+GAP = "return np.abs(before - after).max()"
+MERGE = "return z.transpose(0, 2, 1, 3).reshape(B, T, H * dk)"
+PLACES = "return self.attend(x + self.places)"
+
+MISTAKES = [  # right, wrong, what the check must say about it
+    ("/ np.sqrt(dk))", ")", "without the division by √d_k"),
+    ("/ np.sqrt(dk))", "/ dk)", "not by its square root"),
+    ("/ np.sqrt(dk))", "* np.sqrt(dk))", "by multiplying with √d_k"),
+    ("/ np.sqrt(dk))", "/ np.sqrt(S))", "square root of the number of keys"),
+    (LOOP_SUM, LOOP_SUM.replace("+=", "="), "only the last key is left"),
+    (LOOP_SUM, "Y[t] += e[s] * V[s]", "without dividing by the sum of the row"),
+    (LOOP_EXP, LOOP_EXP.replace("np.exp(", "("), "without the exponential"),
+    (LOOP_SUM, LOOP_SUM.replace("V[s]", "V[t]"), "Most different at index"),
+    (EXP, "e = np.exp(s)\n    return", "scores of 1000 overflow"),
+    (SHARE, SHARE.replace("axis=-1, keepdims=True", ""), "the sum of all numbers"),
+    (SHARE, SHARE.replace("axis=-1", "axis=0"), "along the first axis"),
+    (SHARE, "return e\n    # END", "without dividing by the sum"),
+    (SHARE, "e / e.sum(axis=-1, keepdims=True)\n    # END", "Is the `return` missing?"),
+    (SCORES, SCORES.replace("np.swapaxes(K, -1, -2)", "K.T"), "more axes than the last two"),
+    (SCORES, SCORES.replace(" / np.sqrt(Q.shape[-1])", ""), "without the division by √d_k"),
+    ("return softmax(scores) @ V", "return scores @ V", "without the softmax"),
+    (HIDDEN, HIDDEN.replace("mask, scores", "~mask, scores"), "the wrong way round"),
+    (HIDDEN, HIDDEN.replace("-1e30", "0"), "Most different at index"),
+    (HIDDEN, "pass", "hiding after the softmax"),
+    (HIDDEN, "scores = scores + np.where(mask, 0, -np.inf)", "the gradient of Q has nan"),
+    (NOTHING, "return softmax(scores) @ V", "the mean of all values"),
+    (RULE, "return g * y * (1 - y)", "with the diagonal only"),
+    (RULE, "return g * y", "by leaving out the sum"),
+    (RULE, "return y * (g - (g * y).sum())", "each row is its own softmax"),
+    (RULE, RULE.replace("axis=-1", "axis=0"), "the wrong axis"),
+    (RULE, RULE.replace("(g * y)", "g"), "with the sum of g alone"),
+    (RULE, RULE.replace("y * (g - (", "-y * (g - ("), "the sign turned round"),
+    (RULE, RULE.replace("y * (g - (", "(g - ("), "without the last factor y"),
+    (RULE, RULE.replace(", keepdims=True", ""), "must keep its axis"),
+    (AFTER, AFTER.replace("[:, p]", ""), "it has none"),
+    (AFTER, AFTER.replace("[:, p]", "[:, np.argsort(p)]"), "it has none"),
+    (BEFORE, "before = np.asarray(layer(X).detach())[:, p]", "does not notice a layer"),
+    (BEFORE, BEFORE.replace("X[:, p]", "X[p]"), "p numbers the tokens"),
+    (GAP, "np.abs(before - after).max()", "Is the `return` missing?"),
+    (MERGE, "return z.reshape(B, T, H * dk)", "by a reshape alone"),
+    (MERGE, MERGE.replace("0, 2, 1, 3", "0, 2, 3, 1"), "the last two axes swapped too"),
+    (PLACES, "return self.attend(x)", "without the places"),
+    (PLACES, "return self.attend(x) + self.places", "adding the places after the layer"),
+]
