@@ -418,10 +418,13 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, start, st
     """The steps backwards; dh0 and dc0 hold the gradients of the last state when called.
 
     dgates [B, T, BLOCKS · P + W] is what arrives at p and q; dh at the state before is dgates W_hh.
+    The rows of one step stand together in `now`, where the product finds them near; a sequence
+    that is over has zeros there.
     """
     W, R, P, row = width(gy), stop - start, n.P, row_of_gradients(n, width(gy))
     GP = GATES[n.kind] * P
-    dh, dc = room(R * P, gy), room(R * P, gy)
+    dh, dc, now = room(R * P, gy), room(R * P, gy), room(R * row, gy)
+    fill(now, gy.dtype.type(0))
     longest = 0
     for r in range(R):
         b = start + r
@@ -437,13 +440,15 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, start, st
             t = t0 + (i if n.reverse else steps - 1 - i)
             for r in range(R):
                 if t < lengths[start + r]:
-                    vectors_backward(dgates, dh, dc, gy, kept, prev, n, r, (start + r) * n.T + t)
-            at = (start * n.T + t) * row
+                    place = (start + r) * n.T + t
+                    vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place)
+                else:
+                    fill(now[r * row : (r + 1) * row], gy.dtype.type(0))
             for j in range(0, P, 4 * W):
                 wide, last = tile_of(W, P, j), 2 * P if n.kind == GRU else GP
-                strip_product(dh, j, P, dgates, at, n.T * row, hh, j * GP, wide, R, last, True)
+                strip_product(dh, j, P, now, 0, row, hh, j * GP, wide, R, last, True)
                 if n.kind == GRU:
-                    strip_product(dh, j, P, dgates, at + 3 * P, n.T * row,
+                    strip_product(dh, j, P, now, 3 * P, row,
                                   hh, j * GP + 2 * P * wide, wide, R, P, True)  # fmt: skip
         if dx.size:
             input_gradients(dx, dgates, ih, n, t0, steps, start, R)
@@ -470,71 +475,105 @@ def input_gradients(dx, dgates, ih, n, t0, steps, start, R):
 
 
 @jit
-def vectors_backward(dgates, dh, dc, gy, kept, prev, n, r, place):
+def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
     """`next_state_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
     once()
     W, P, H = width(gy), n.P, n.H
-    keep, to, one = place * KEPT[n.kind] * P, place * row_of_gradients(n, W), broadcast(gy, 1)
+    row = row_of_gradients(n, W)
+    keep, to, at, one = place * KEPT[n.kind] * P, place * row, r * row, broadcast(gy, 1)
     for u in range(0, P, W):
         s = r * P + u
         d = load(dh, s) + load_until(gy, place * H + u, (place + 1) * H, 0)
         a = load(kept, keep + u)
         if n.kind == TANH:
-            store(dgates, to + u, d * (one - a * a))
+            store(now, at + u, d * (one - a * a))
             store(dh, s, broadcast(gy, 0))
         elif n.kind == RELU:
-            store(dgates, to + u, above_zero(a, d, broadcast(gy, 0)))
+            store(now, at + u, above_zero(a, d, broadcast(gy, 0)))
             store(dh, s, broadcast(gy, 0))
         elif n.kind == GRU:
             z, new = load(kept, keep + P + u), load(kept, keep + 2 * P + u)
             q = load(kept, keep + 3 * P + u)
             dn = d * (one - z) * (one - new * new)
-            store(dgates, to + u, dn * q * a * (one - a))
+            store(now, at + u, dn * q * a * (one - a))
             before = load(prev, place * P + u)
-            store(dgates, to + P + u, d * (before - new) * z * (one - z))
-            store(dgates, to + 2 * P + u, dn)
-            store(dgates, to + 3 * P + u, dn * a)
+            store(now, at + P + u, d * (before - new) * z * (one - z))
+            store(now, at + 2 * P + u, dn)
+            store(now, at + 3 * P + u, dn * a)
             store(dh, s, d * z)
         else:
             f, g = load(kept, keep + P + u), load(kept, keep + 2 * P + u)
             o, tanh_c = load(kept, keep + 3 * P + u), load(kept, keep + 4 * P + u)
             dcell = fma(d * o, one - tanh_c * tanh_c, load(dc, s))
-            store(dgates, to + u, dcell * g * a * (one - a))
-            store(dgates, to + P + u, dcell * load(kept, keep + 5 * P + u) * f * (one - f))
-            store(dgates, to + 2 * P + u, dcell * a * (one - g * g))
-            store(dgates, to + 3 * P + u, d * tanh_c * o * (one - o))
+            store(now, at + u, dcell * g * a * (one - a))
+            store(now, at + P + u, dcell * load(kept, keep + 5 * P + u) * f * (one - f))
+            store(now, at + 2 * P + u, dcell * a * (one - g * g))
+            store(now, at + 3 * P + u, d * tanh_c * o * (one - o))
             store(dc, s, dcell * f)
             store(dh, s, broadcast(gy, 0))
+    for u in range(0, BLOCKS[n.kind] * P, W):
+        store(dgates, to + u, load(now, at + u))
 
 
 @jit
 def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
-    """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; rows start … stop of both."""
+    """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; rows start … stop of both.
+
+    BLOCK terms of the sums at a time: x and h of so many steps are cut into strips, then 4 · W
+    columns of dgates after the other are copied together and multiplied with all strips.
+    """
     W, P, N = width(x), n.P, n.B * n.T
-    row, strip = row_of_gradients(n, W), room(BLOCK * 4 * W, x)
+    row, one = row_of_gradients(n, W), x.dtype.type(1)
+    strips, own = room(BLOCK * (n.L + P), x), room(BLOCK * 4 * W, x)
     cut = max(start, min(stop, 2 * P)) if n.kind == GRU else stop  # from here dq stands apart
     for k0 in range(0, N, BLOCK):
-        k, at = min(BLOCK, N - k0), k0 * row
+        k = min(BLOCK, N - k0)
         for j in range(0, n.L, 4 * W):
             wide = tile_of(W, n.L, j)
-            copy(strip, 0, wide, x, k0 * n.L + j, n.L, k, wide, x.dtype.type(1))
-            product(dw_ih, start * n.L + j, n.L, dgates, at + start, 1, row,
-                    strip, 0, wide, stop - start, wide, k, True)  # fmt: skip
+            copy(strips, BLOCK * j, wide, x, k0 * n.L + j, n.L, k, wide, one)
         for j in range(0, P, 4 * W):
             wide = tile_of(W, P, j)
-            copy(strip, 0, wide, prev, k0 * P + j, P, k, wide, x.dtype.type(1))
-            if cut > start:
-                product(dw_hh, start * P + j, P, dgates, at + start, 1, row,
-                        strip, 0, wide, cut - start, wide, k, True)  # fmt: skip
-            if stop > cut:
-                product(dw_hh, cut * P + j, P, dgates, at + cut + P, 1, row,
-                        strip, 0, wide, stop - cut, wide, k, True)  # fmt: skip
-        for i in range(k0, k0 + k):
-            for j in range(start, stop, W):
-                store(db, j, load(db, j) + load(dgates, i * row + j))
-            if n.kind == GRU:
+            copy(strips, BLOCK * (n.L + j), wide, prev, k0 * P + j, P, k, wide, one)
+        for i in range(start, stop, 4 * W):
+            high = min(4 * W, stop - i)
+            copy(own, 0, high, dgates, k0 * row + i, row, k, high, one)
+            for j in range(0, n.L, 4 * W):
+                wide = tile_of(W, n.L, j)
+                product(dw_ih, i * n.L + j, n.L, own, 0, 1, high, strips, BLOCK * j, wide,
+                        high, wide, k, True)  # fmt: skip
+            add_up(db, i, own, high, k)
+            dq = min(high, max(cut - i, 0))
+            state_gradients(dw_hh, own, 0, high, strips, n, i, dq, k)
+            if dq < high:
+                copy(own, 0, high, dgates, k0 * row + P + i, row, k, high, one)
+                state_gradients(dw_hh, own, dq, high, strips, n, i + dq, high - dq, k)
+        if n.kind == GRU:
+            for i in range(k0, k0 + k):
                 for j in range(cut + P, stop + P, W):
                     store(db, j, load(db, j) + load(dgates, i * row + j))
+
+
+@jit
+def state_gradients(dw_hh, own, first, high, strips, n, i, rows, k):
+    """Rows i … i + rows of dW_hh += own^T h, for the k steps whose h is in the strips."""
+    once()
+    W, P = width(own), n.P
+    for j in range(0, P, 4 * W):
+        wide = tile_of(W, P, j)
+        product(dw_hh, i * P + j, P, own, first, 1, high, strips, BLOCK * (n.L + j), wide,
+                rows, wide, k, True)  # fmt: skip
+
+
+@jit
+def add_up(db, i, own, high, k):
+    """db[i + j] += Σ_k own[k, j]"""
+    once()
+    W = width(own)
+    for j in range(0, high, W):
+        total = load(db, i + j)
+        for m in range(k):
+            total = total + load(own, m * high + j)
+        store(db, i + j, total)
 
 
 # ---------------------------------------------------------------- all parts of a batch
