@@ -20,9 +20,11 @@ kernel(F.conv2d, normal(2, 2, 3, 4), normal(2, 2, 2, 2), normal(2))
 kernel(F.conv2d, normal(1, 2, 5, 4), normal(2, 1, 3, 2), normal(2), (2, 1), (1, 0), (1, 2), 2)
 kernel(F.conv2d, normal(1, 1, 5, 6), normal(1, 1, 2, 2), normal(1), (1, 3), (1, 2), (2, 1))
 
-# the index sums over the neighbour table: only differentiated once
-for pool in (F.max_pool1d, F.avg_pool1d):
-    case(pool, apart(2, 2, 5), 2, impl="sums", order=1)
-    case(pool, apart(1, 2, 5), 3, stride=1, padding=1, impl="sums", order=1)
-for pool in (F.max_pool2d, F.avg_pool2d):
-    case(pool, apart(1, 2, 5, 4), (2, 3), stride=(2, 1), padding=(1, 0), impl="sums", order=1)
+# pooling: the index sums over the neighbour table are only differentiated once
+for impl, order in (("sums", 1), ("kernel", 2)):
+    for pool in (F.max_pool1d, F.avg_pool1d):
+        case(pool, apart(2, 2, 5), 2, impl=impl, order=order)
+        case(pool, apart(1, 2, 5), 3, stride=1, padding=1, impl=impl, order=order)
+    for pool in (F.max_pool2d, F.avg_pool2d):
+        options = {"stride": (2, 1), "padding": (1, 0), "impl": impl}
+        case(pool, apart(1, 2, 5, 4), (2, 3), **options, order=order)

@@ -5,7 +5,7 @@
     "sums"    the index sum of slide K03 as loops over a table of neighbours (compiled if Numba is
               there)
     "matmul"  array algebra: all windows as one array; for a convolution times the weights
-    "kernel"  a compiled convolution, block by block
+    "kernel"  compiled: a convolution block by block, a pooling row by row
     "auto"    "kernel" where it is faster, else "matmul"
 
 x is [B, C, L] or [B, C, H, W]; without the batch axis it gets one for the time of the call.
@@ -17,15 +17,16 @@ import numpy as np
 
 from tinyattn.autograd import Tensor
 from tinyattn.ops.conv import convolution, convolution_by_windows
-from tinyattn.ops.conv_sums import (
-    convolution_sums,
+from tinyattn.ops.conv_sums import convolution_sums, table_and_places
+from tinyattn.ops.fused import have_numba
+from tinyattn.ops.pool import (
+    largest,
     largest_by_windows,
     largest_sums,
+    mean,
     mean_by_windows,
     mean_sums,
-    table_and_places,
 )
-from tinyattn.ops.fused import have_numba
 
 ENOUGH = 2**15  # multiplications from which a kernel is worth its call
 
@@ -83,7 +84,9 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
         before = after = _each(name, "padding", 0 if padding == "valid" else padding, n)
         _not_negative(name, before)
     _check_fit(name, [n + b + a for n, b, a in zip(x.shape[2:], before, after, strict=True)], span)
-    run = _rung(name, impl, x, weight, bias)
+    work = x.size * weight.shape[0] * math.prod(kernel)
+    rungs = {"sums": convolution_sums, "matmul": convolution_by_windows, "kernel": convolution}
+    run = _rung(name, impl, rungs, work, x, weight, bias)
     y = run(x, weight, bias, stride, before, after, dilation, groups, x.requires_grad)
     return y[0] if unbatched else y
 
@@ -102,9 +105,11 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     return table_and_places(lengths, kernel, stride, padding, padding, dilation)[0]
 
 
-def _rung(name, impl, x, weight, bias):
-    """The function that computes, for what was asked and what there is."""
-    dtypes = {a.dtype for a in (x, weight, bias) if a is not None}
+def _rung(name, impl, rungs, work, *arrays):
+    """The function of `rungs` that computes, for what was asked and what there is."""
+    if impl not in ("auto", *rungs):
+        raise ValueError(f"{name}: impl={impl!r} is not one of auto, {', '.join(rungs)}")
+    dtypes = {a.dtype for a in arrays if a is not None}
     compiled = dtypes in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
     if impl in ("kernel", "sums") and not compiled:
         raise TypeError(
@@ -112,14 +117,10 @@ def _rung(name, impl, x, weight, bias):
             f"{', '.join(sorted(map(str, dtypes)))}; "
             f'"matmul" takes all'
         )
-    if impl == "auto":  # from some ten thousand multiplications on
-        enough = x.size * weight.shape[0] * math.prod(weight.shape[2:]) >= ENOUGH
-        impl = "kernel" if enough and compiled else "matmul"
+    if impl == "auto":
+        impl = "kernel" if work >= ENOUGH and compiled else "matmul"
     if impl == "kernel" and not have_numba():
         impl = "matmul"
-    rungs = {"sums": convolution_sums, "matmul": convolution_by_windows, "kernel": convolution}
-    if impl not in rungs:
-        raise ValueError(f"{name}: impl={impl!r} is not one of auto, {', '.join(rungs)}")
     return rungs[impl]
 
 
@@ -138,8 +139,6 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 
 def _pool(name, x, kernel_size, stride, padding, dilation, n, rungs, impl):
     """One number for each window; rungs: the functions for impl."""
-    if impl not in ("auto", *rungs):
-        raise ValueError(f"{name}: impl={impl!r} is not one of auto, {', '.join(rungs)}")
     x, unbatched = _batched(name, x, n)
     kernel = _each(name, "kernel_size", kernel_size, n)
     stride = kernel if stride is None else _each(name, "stride", stride, n)
@@ -154,7 +153,8 @@ def _pool(name, x, kernel_size, stride, padding, dilation, n, rungs, impl):
         raise ValueError(f"{name}: padding {padding} is more than half the kernel {kernel}")
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     _check_fit(name, [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)], span)
-    y = rungs["matmul" if impl == "auto" else impl](x, kernel, stride, padding, dilation)
+    run = _rung(name, impl, rungs, x.size * math.prod(kernel), x)
+    y = run(x, kernel, stride, padding, dilation)
     return y[0] if unbatched else y
 
 
@@ -164,8 +164,8 @@ def _refuse(name, **options):
             raise NotImplementedError(f"{name}: only {option}={only}, got {value!r}")
 
 
-LARGEST = {"sums": largest_sums, "matmul": largest_by_windows}
-MEAN = {"sums": mean_sums, "matmul": mean_by_windows}
+LARGEST = {"sums": largest_sums, "matmul": largest_by_windows, "kernel": largest}
+MEAN = {"sums": mean_sums, "matmul": mean_by_windows, "kernel": mean}
 
 
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):

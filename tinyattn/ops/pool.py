@@ -1,0 +1,133 @@
+"""Pooling: one number for each window of a channel, in array algebra, as loops and compiled."""
+
+import math
+
+import numpy as np
+
+from tinyattn.autograd import Tensor
+from tinyattn.ops.conv import unfold
+from tinyattn.ops.conv_sums import one_axis, positions_of, table_and_places
+from tinyattn.ops.rowwise import in_place_of
+
+
+def mean_by_windows(x, kernel, stride, padding, dilation):
+    """y_jα = 1/K Σ_i x_αI(j,i) in array algebra; zeros count where a window leaves x."""
+    return _pooled(x, 0, np.mean, kernel, stride, padding, dilation)
+
+
+def largest_by_windows(x, kernel, stride, padding, dilation):
+    """y_jα = max_i x_αI(j,i) in array algebra."""
+    return _pooled(x, -np.inf, np.max, kernel, stride, padding, dilation)
+
+
+def _pooled(x, outside, summary, kernel, stride, padding, dilation):
+    n = len(kernel)
+    if any(padding):
+        widths = [(0, 0), (0, 0), *((p, p) for p in padding)]
+        x = np.pad(x, widths, constant_values=outside)
+    windows = unfold(x if isinstance(x, Tensor) else Tensor(x), kernel, stride, dilation)
+    return summary(windows, axis=tuple(range(2 + n, 2 + 2 * n)))
+
+
+@in_place_of(mean_by_windows)
+def mean_sums(x, kernel, stride, padding, dilation):
+    """y_jα = 1/K Σ_i x_αI(j,i), as loops."""
+    from tinyattn.kernels import conv_sums as loops
+
+    I, positions = table_and_places(x.shape[2:], kernel, stride, padding, padding, dilation)
+    y = np.empty((*x.shape[:2], len(I)), x.dtype)
+    loops.mean(y, one_axis(x), I)
+    return y.reshape(*x.shape[:2], *positions), I
+
+
+@mean_sums.defvjp
+def _mean_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
+    from tinyattn.kernels import conv_sums as loops
+
+    dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
+    loops.mean_backward(dx, one_axis(g), I)
+    return [dx.reshape(x.shape)]
+
+
+@in_place_of(largest_by_windows)
+def largest_sums(x, kernel, stride, padding, dilation):
+    """y_jα = max_i x_αI(j,i), as loops."""
+    from tinyattn.kernels import conv_sums as loops
+
+    I, positions = table_and_places(x.shape[2:], kernel, stride, padding, padding, dilation)
+    y = np.empty((*x.shape[:2], len(I)), x.dtype)
+    loops.largest(y, one_axis(x), I)
+    return y.reshape(*x.shape[:2], *positions), I
+
+
+@largest_sums.defvjp
+def _largest_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
+    from tinyattn.kernels import conv_sums as loops
+
+    dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
+    loops.largest_backward(dx, one_axis(g), one_axis(y), one_axis(x), I)
+    return [dx.reshape(x.shape)]
+
+
+# ---------------------------------------------------------------- compiled
+
+
+@in_place_of(largest_by_windows)
+def largest(x, kernel, stride, padding, dilation):
+    """y_jα = max_i x_αI(j,i), compiled."""
+    from tinyattn.kernels import pool
+
+    n, y, shape = _windows(x, kernel, stride, padding, dilation)
+    place = np.empty(y.shape, np.int64)
+    pool.over_channels(pool.largest, y, place, _planes(x), n=n)
+    return y.reshape(shape), (n, place)
+
+
+@largest.defvjp
+def _largest_rule(g, y, saved, x, kernel, stride, padding, dilation):
+    from tinyattn.kernels import pool
+
+    n, place = saved
+    x1 = _planes(x)
+    dx = np.zeros(x1.shape, x.dtype)
+    pool.over_channels(pool.largest_backward, dx, _planes(g), _planes(y), place, x1, n=n)
+    return [dx.reshape(x.shape)]
+
+
+@in_place_of(mean_by_windows)
+def mean(x, kernel, stride, padding, dilation):
+    """y_jα = 1/K Σ_i x_αI(j,i), compiled."""
+    from tinyattn.kernels import pool
+
+    n, y, shape = _windows(x, kernel, stride, padding, dilation)
+    pool.over_channels(pool.mean, y, _planes(x), n=n)
+    return y.reshape(shape), n
+
+
+@mean.defvjp
+def _mean_rule(g, y, n, x, kernel, stride, padding, dilation):
+    from tinyattn.kernels import pool
+
+    dx = np.zeros((x.shape[0] * x.shape[1], *_two(x.shape[2:], 1)), x.dtype)
+    pool.over_channels(pool.mean_backward, dx, _planes(g), n=n)
+    return [dx.reshape(x.shape)]
+
+
+def _windows(x, kernel, stride, padding, dilation):
+    """What the kernels call n, room for y [B · C, rows, columns], and the shape y is to have."""
+    from tinyattn.kernels import pool
+
+    positions = positions_of(x.shape[2:], kernel, stride, padding, padding, dilation)
+    y = np.empty((x.shape[0] * x.shape[1], *_two(positions, 1)), x.dtype)
+    n = pool.Windows(_two(kernel, 1), _two(stride, 1), _two(padding, 0), _two(dilation, 1))
+    return n, y, (*x.shape[:2], *positions)
+
+
+def _two(numbers, first):
+    """Numbers for two axes; one axis is two with `first` for the other."""
+    return numbers if len(numbers) == 2 else (first, *numbers)
+
+
+def _planes(x):
+    """[B, C, H, W] as [B · C, H, W]"""
+    return np.ascontiguousarray(x).reshape(x.shape[0] * x.shape[1], *_two(x.shape[2:], 1))
