@@ -11,6 +11,7 @@ from tinyattn.ops import (
     linalg,
     reduce,
     shape,
+    trigonometric,
 )
 from tinyattn.ops.elementwise import plain
 
@@ -129,7 +130,7 @@ METHODS = {
     "round": lambda self, decimals=0: np.round(self, decimals),
     "tolist": lambda self: self._data.tolist(),
     "exp": elementwise.exp, "log": elementwise.log, "sqrt": elementwise.sqrt,
-    "tanh": elementwise.tanh, "abs": elementwise.absolute,
+    "tanh": trigonometric.tanh, "abs": elementwise.absolute,
     # attributes
     "shape": property(lambda self: self._data.shape),
     "ndim": property(lambda self: self._data.ndim),
