@@ -23,16 +23,16 @@ def _recurrent_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind
 @fused(instead='impl="matmul"')
 def recurrent_sums(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
     """The same as index sums in loops."""
-    from tinyattn.kernels import recurrent as kernel
+    from tinyattn.kernels import recurrent_sums as loops
 
-    return kernel.sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
+    return loops.sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
 
 
 @recurrent_sums.defvjp
 def _sums_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    from tinyattn.kernels import recurrent as kernel
+    from tinyattn.kernels import recurrent_sums as loops
 
-    return kernel.sums_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
+    return loops.sums_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
 
 
 def states(run, kind, x, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
