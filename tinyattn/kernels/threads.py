@@ -120,6 +120,10 @@ class _Helper:
         self.given.release()
 
     def wait(self):
+        """Return when the work is done, by this helper or by the others without it."""
+        if self.given.acquire(blocking=False):  # not awake yet: let it sleep on
+            self.work = None
+            return None
         self.done.acquire()
         error, self.error, self.work = self.error, None, None
         return error
