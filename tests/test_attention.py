@@ -1,21 +1,17 @@
 """Scaled dot-product attention: every rung against every other and against PyTorch."""
 
-import os
-import subprocess
 import sys
-import textwrap
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.machine import fresh_python, same_bits_on_any_threads
 from tinyattn import check
 from tinyattn.autograd import Tensor
 from tinyattn.functional import attention as F
 from tinyattn.kernels import attention as kernel
-from tinyattn.kernels import threads
 
 RUNGS = ("sums", "matmul", "kernel")
 
@@ -453,70 +449,19 @@ def test_wrong_dtypes(arguments, message):
         F.scaled_dot_product_attention(**arguments)
 
 
-# ---------------------------------------------------------------- the kernel: memory and threads
+# ---------------------------------------------------------------- the kernel: threads and memory
 
 
-@pytest.fixture
-def set_threads():
-    before = threads.set_threads(2)
-    yield threads.set_threads
-    threads.set_threads(before)
-
-
-def bits(arrays):
-    return [x.tobytes() for x in arrays]
-
-
-def test_the_same_bits_on_any_number_of_threads(set_threads):
+def test_the_same_bits_on_any_number_of_threads():
     arrays, mask = random_inputs(
         ((3, 300, 8), (3, 200, 8), (3, 200, 8), (1, 200), (3, 300, 200)), np.float32
     )
-    results = []
-    for n in (1, 2, 3, 2):
-        set_threads(n)
-        results.append(bits(attend(*arrays, mask=mask, impl="kernel")))
-    assert all(r == results[0] for r in results)
-
-
-def test_several_python_threads_at_once(set_threads):
-    (q, k, v, _), _ = random_inputs(((4, 200, 8), (4, 200, 8), (4, 200, 8), None, None))
-    expected = bits(attend(q, k, v, impl="kernel"))
-    with ThreadPoolExecutor(4) as pool:
-        results = pool.map(lambda _: bits(attend(q, k, v, impl="kernel")), range(24))
-    assert all(r == expected for r in results)
-
-
-def test_an_error_in_a_piece_of_work_arrives(set_threads):
-    def work(start, stop):
-        if start <= 5 < stop:
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        threads.share(work, 8)
-
-
-def test_share_does_everything_once(set_threads):
-    for n in (0, 1, 2, 3, 7, 100):
-        done = np.zeros(n, int)
-
-        def work(start, stop, done=done):
-            done[start:stop] += 1
-
-        threads.share(work, n)
-        assert (done == 1).all()
-
-
-def run_python(code):
-    """Run code in a fresh interpreter; what it prints."""
-    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], text=True, timeout=120,
-                            capture_output=True, check=False)  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    return result.stdout.split()
+    same_bits_on_any_threads(lambda: attend(*arrays, mask=mask, impl="kernel"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory as Linux gives it")
 def test_memory_grows_with_the_length_not_with_its_square():
-    kilobytes = run_python("""
+    kilobytes = fresh_python("""
         import resource, numpy as np
         from tinyattn.autograd import Tensor
         from tinyattn.functional.attention import scaled_dot_product_attention
@@ -530,61 +475,3 @@ def test_memory_grows_with_the_length_not_with_its_square():
     short, long = map(int, kilobytes)
     square = 8192 * 8192 * 4 / 1024
     assert long - short < square / 8  # q, k, v, y, their gradients and eight parts: 12 of 256 MB
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_fork_after_a_kernel_ran():
-    assert run_python("""
-        import os, warnings, numpy as np
-        from tinyattn.functional.attention import scaled_dot_product_attention
-        from tinyattn.kernels import threads
-        threads.set_threads(2)
-        warnings.simplefilter("ignore")  # newer Pythons warn of a fork with threads
-        x = np.random.default_rng(0).standard_normal((4, 200, 8))
-        run = lambda: scaled_dot_product_attention(x, x, x, impl="kernel").data
-        before = run()
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if (run() == before).all() else 1)
-        _, status = os.waitpid(child, 0)
-        print(status, (run() == before).all())
-    """) == ["0", "True"]
-
-
-# ---------------------------------------------------------------- Numba is optional and lazy
-
-
-def test_numba_is_imported_by_the_first_kernel_only():
-    assert run_python("""
-        import sys, numpy as np
-        import tinyattn
-        from tinyattn.functional.attention import scaled_dot_product_attention
-        x = np.ones((4, 20, 8))
-        scaled_dot_product_attention(x, x, x)
-        print("numba" in sys.modules)
-        scaled_dot_product_attention(x, x, x, impl="kernel")
-        print("numba" in sys.modules)
-    """) == ["False", "True"]
-
-
-def test_without_numba_everything_runs():
-    out = run_python("""
-        import sys, warnings
-        sys.modules["numba"] = None
-        import numpy as np
-        from tinyattn.autograd import Tensor
-        from tinyattn.functional.attention import scaled_dot_product_attention
-        x = np.random.default_rng(0).standard_normal((2, 70, 3))
-        results = []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for impl in ("matmul", "sums", "kernel", "kernel", "auto"):
-                t = Tensor(x, requires_grad=True)
-                y = scaled_dot_product_attention(t, t, t, causal=True, impl=impl)
-                y.backward(x)
-                results.append(np.concatenate([y.data, t.grad]))
-        print(all(np.allclose(r, results[0], rtol=0, atol=1e-12) for r in results))
-        print(len(caught), caught[0].message)
-    """)
-    assert out[:2] == ["True", "1"]
-    assert "numba" in " ".join(out).lower()

@@ -1,20 +1,16 @@
 """The compiled convolution against the array algebra, the index sums and PyTorch."""
 
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinyattn.functional as F
+from tests.machine import fresh_python, same_bits_on_any_threads
 from tests.parity import both, torch
 from tinyattn import Tensor
 from tinyattn.functional import conv
 from tinyattn.kernels import conv as kernel
-from tinyattn.kernels import threads
 
 RUNGS = ("kernel", "matmul")
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}  # sums of some hundred products of size 1
@@ -138,16 +134,7 @@ def test_views_and_read_only_arrays():
 def test_the_same_bits_on_any_number_of_threads():
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=s).astype(np.float32) for s in ((9, 16, 24, 24), (32, 16, 3, 3)))
-    results, before = [], threads.set_threads(1)
-    try:
-        for n in (1, 2, 5):
-            threads.set_threads(n)
-            results.append(everything("kernel", x, w, None, padding=1))
-    finally:
-        threads.set_threads(before)
-    for other in results[1:]:
-        for a, b in zip(results[0], other, strict=True):
-            np.testing.assert_array_equal(a, b)
+    same_bits_on_any_threads(lambda: everything("kernel", x, w, None, padding=1))
 
 
 def test_second_derivative_goes_through_the_array_algebra():
@@ -164,7 +151,7 @@ def test_second_derivative_goes_through_the_array_algebra():
 
 
 def test_the_kernel_without_numba_is_python():
-    program = """
+    fresh_python("""
         import sys
         sys.modules["numba"] = None
         import numpy as np
@@ -179,5 +166,4 @@ def test_the_kernel_without_numba_is_python():
         kernel.sums_backward(*gradients, y, x, w, n)
         for a, e in zip(kernel.convolution_backward(y, x, w, n, True), gradients):
             np.testing.assert_allclose(a, e, atol=1e-12)
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
+    """)

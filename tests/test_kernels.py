@@ -1,9 +1,5 @@
 """The building blocks of the kernels: vectors, tiles, matrix product; each against its meaning."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +7,8 @@ from hypothesis import strategies as st
 
 numba = pytest.importorskip("numba")
 
-from tinyattn.kernels import jit, memory, simd, threads, tiles  # noqa: E402
+from tests.machine import fresh_python, same_bits_on_any_threads  # noqa: E402
+from tinyattn.kernels import jit, memory, simd, tiles  # noqa: E402
 from tinyattn.kernels import matmul as kernel  # noqa: E402
 from tinyattn.kernels.simd import (  # noqa: E402
     above_zero,
@@ -169,12 +166,7 @@ def test_matmul_of_odd_arrays():
 
 def test_matmul_gives_the_same_bits_on_any_number_of_threads():
     a, b = normal(400, 300, dtype=np.float32), normal(300, 200, dtype=np.float32)
-    found, before = [], threads.set_threads(1)
-    for n in (1, 2, 3):
-        threads.set_threads(n)
-        found.append(kernel.matmul(a.T.copy().T, b).tobytes())
-    threads.set_threads(before)
-    assert len(set(found)) == 1
+    same_bits_on_any_threads(lambda: [kernel.matmul(a.T.copy().T, b)])
 
 
 def test_large_products_take_the_kernel(monkeypatch):
@@ -230,11 +222,13 @@ def test_narrower_vectors(missing, width, tmp_path):
     features = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2]
     names = {"avx512f": ["avx512"], "avx512f,-avx2,-fma": ["avx512", "avx2", "fma"]}[missing]
     features = [f for f in features.split(",") if not f.lstrip("+-").startswith(tuple(names))]
-    environment = {**os.environ, "NUMBA_CPU_FEATURES": ",".join(features)}
-    environment |= {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, text=True,
-                          capture_output=True, check=False)  # fmt: skip
-    assert done.stdout.split() == [width, "True"], done.stderr
+    found = fresh_python(
+        PROGRAM,
+        NUMBA_CPU_FEATURES=",".join(features),
+        NUMBA_CPU_NAME="x86-64",
+        NUMBA_CACHE_DIR=str(tmp_path),
+    )
+    assert found == [width, "True"]
 
 
 # ---------------------------------------------------------------- without Numba
@@ -261,6 +255,4 @@ print(np.allclose(rowwise.softmax(a, False).sum(axis=1), 1))
 
 def test_instructions_mean_what_they_say():
     """Without Numba the same kernels run as Python, on what each instruction means in NumPy."""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", MEANING], text=True,
-                          capture_output=True, check=False)  # fmt: skip
-    assert done.stdout.split() == ["True"] * 3, done.stderr
+    assert fresh_python(MEANING, PYTHONWARNINGS="ignore") == ["True"] * 3

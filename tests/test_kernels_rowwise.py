@@ -1,7 +1,5 @@
 """Row-wise kernels against the compositions that they stand for, values and gradients."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,8 +8,8 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 import tinyattn.functional as F
+from tests.machine import same_bits_on_any_threads
 from tinyattn import Tensor, optim
-from tinyattn.kernels import threads
 from tinyattn.ops import rowwise
 
 DTYPES = [np.float32, np.float64]
@@ -98,19 +96,9 @@ def test_one_column_no_rows_and_read_only(name):
 
 
 @names
-def test_the_same_bits_on_any_number_of_threads_and_from_several(name):
-    x, found = normal(900, 300, dtype=np.float32), []
-    before = threads.set_threads(1)
-    try:
-        for n in (1, 2, 3):
-            threads.set_threads(n)
-            found.append([a.tobytes() for a in result(name, x, 1)])
-        with ThreadPoolExecutor(2) as pool:
-            both = pool.map(lambda _: [a.tobytes() for a in result(name, x, 1)], range(4))
-            found += list(both)
-    finally:
-        threads.set_threads(before)
-    assert all(f == found[0] for f in found)
+def test_the_same_bits_on_any_number_of_threads(name):
+    x = normal(900, 300, dtype=np.float32)
+    same_bits_on_any_threads(lambda: result(name, x, 1))
 
 
 def test_large_inputs_take_kernels_and_differentiate_twice():

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinyattn as ta
+from tests.machine import same_bits_on_any_threads
 from tinyattn.graph import knn, knn_graph, radius_graph
-from tinyattn.kernels import nearest, threads
+from tinyattn.kernels import nearest
 
 RUNGS = ("sums", "matmul", "kernel")
 
@@ -125,16 +126,9 @@ def test_what_comes_in(impl):
     np.testing.assert_array_equal(knn(whole, 2, impl=impl)[0], [[0, 2], [1, 2], [2, 0]])
 
 
-def test_same_bits_on_any_number_of_threads():
+def test_the_same_bits_on_any_number_of_threads():
     x = np.random.default_rng(0).normal(size=(5000, 3)).astype(np.float32)
-    expected, before = knn(x, 9, impl="kernel"), threads.set_threads(1)
-    try:
-        for n in (1, 3, 7):
-            threads.set_threads(n)
-            for a, b in zip(knn(x, 9, impl="kernel"), expected, strict=True):
-                np.testing.assert_array_equal(a, b)
-    finally:
-        threads.set_threads(before)
+    same_bits_on_any_threads(lambda: knn(x, 9, impl="kernel"))
 
 
 def test_from_several_python_threads_at_once():

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import tinyattn as ta
 import tinyattn.functional as F
+from tests.machine import same_bits_on_any_threads
 from tests.parity import both, torch
 from tinyattn import check
 from tinyattn.kernels import pool as kernel
-from tinyattn.kernels import threads
 
 TF = torch.nn.functional
 RUNGS = ("sums", "matmul", "kernel")
@@ -85,18 +85,15 @@ def test_the_same_bits_on_every_number_of_threads(name, dtype):
     # from so many numbers on the work is shared; every second one: not contiguous
     x = normal(4, 9, 120, 62).astype(dtype)[..., ::2]
     assert x.size * 9 > kernel.ENOUGH
-    found = []
-    for n in (1, 2, 3):
-        before = threads.set_threads(n)
-        try:
-            t = ta.tensor(x, requires_grad=True)
-            y = getattr(F, name)(t, 3, 2, 1, impl="kernel")
-            (y * y).sum().backward()
-            assert y.dtype == t.grad.dtype == dtype
-            found.append((y.data.tobytes(), t.grad.tobytes()))
-        finally:
-            threads.set_threads(before)
-    assert found[0] == found[1] == found[2]
+
+    def run():
+        t = ta.tensor(x, requires_grad=True)
+        y = getattr(F, name)(t, 3, 2, 1, impl="kernel")
+        (y * y).sum().backward()
+        assert y.dtype == t.grad.dtype == dtype
+        return y.data, t.grad
+
+    same_bits_on_any_threads(run)
 
 
 def test_whole_numbers_have_a_rung():

@@ -2,10 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
-import textwrap
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinyattn as ta
+from tests.machine import fresh_python, same_bits_on_any_threads
 from tinyattn import Tensor, nn
 from tinyattn.functional import recurrent
-from tinyattn.kernels import threads
 
 # sums of some hundred products of numbers of size 1, carried on over a few steps
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
@@ -131,40 +127,22 @@ def test_arrays_of_any_kind():
 @pytest.mark.parametrize("name", MAKE)
 def test_the_same_bits_on_any_number_of_threads(name):
     shape, lengths = (19, 40, 24, 50), np.random.default_rng(0).integers(0, 41, 19)
-    results, before = [], threads.set_threads(1)
-    try:
-        for n in (1, 2, 3, 7):
-            threads.set_threads(n)
-            results.append(everything(name, "kernel", *shape, lengths, "float32"))
-    finally:
-        threads.set_threads(before)
-    for other in results[1:]:
-        for a, b in zip(results[0], other, strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
-def test_two_threads_may_call_at_once():
-    expected = everything("LSTM", "kernel", 9, 30, 24, 50)
-    with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: everything("LSTM", "kernel", 9, 30, 24, 50), range(12)):
-            for a, b in zip(found, expected, strict=True):
-                np.testing.assert_array_equal(a, b)
+    same_bits_on_any_threads(lambda: everything(name, "kernel", *shape, lengths, "float32"))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_after_a_kernel_ran():
-    program = """
-        import os, numpy as np
+    fresh_python("""
+        import os, warnings, numpy as np
         from tinyattn import nn
+        warnings.simplefilter("ignore")  # newer Pythons warn of a fork with threads
         layer, x = nn.GRU(40, 40, rng=0), np.ones((16, 50, 40), np.float32)
         y = layer(x)[0].data
         pid = os.fork()
         if pid == 0:
             os._exit(0 if np.array_equal(layer(x)[0].data, y) else 1)
         assert os.waitpid(pid, 0)[1] == 0
-    """
-    program = textwrap.dedent(program)
-    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=120)
+    """)
 
 
 # ---------------------------------------------------------------- derivatives
@@ -253,24 +231,22 @@ def test_without_numba(monkeypatch):
 
 def test_the_kernel_without_numba_is_python():
     """The same loops, run as ordinary Python with NumPy's meaning of each instruction."""
-    program = """
+    fresh_python("""
         import sys
         sys.modules["numba"] = None
         import numpy as np
-        from tinyattn.kernels import recurrent as kernel
+        from tinyattn.kernels import recurrent as kernel, recurrent_sums as loops
         rng = np.random.default_rng(0)
-        for kind, G in enumerate(kernel.GATES):
+        for kind, G in enumerate(loops.GATES):
             x, h, c = (rng.normal(size=s) for s in ((2, 3, 3), (2, 5), (2, 5)))
             w = [rng.normal(size=s) for s in ((5 * G, 3), (5 * G, 5), (5 * G,), (5 * G,))]
             ends = np.array([3, 1])
             (a, kept_a), (b, kept_b) = (run(kind, x, h, c, *w, ends, True)
-                                        for run in (kernel.sums, kernel.sequence))
+                                        for run in (loops.sums, kernel.sequence))
             np.testing.assert_allclose(a, b, atol=1e-12)
             g = rng.normal(size=a.shape)
             rest = True, x, *w[:2], ends, True
-            for s, k in zip(kernel.sums_gradients(kind, g, kept_a, *rest),
+            for s, k in zip(loops.sums_gradients(kind, g, kept_a, *rest),
                             kernel.sequence_gradients(kind, g, kept_b, *rest), strict=True):
                 np.testing.assert_allclose(s, k, atol=1e-12)
-    """
-    program = textwrap.dedent(program)
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+    """)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
+from tests.machine import same_bits_on_any_threads
 from tinyattn import Tensor, graph
 from tinyattn.kernels import segment as kernel
-from tinyattn.kernels import threads
 
 KINDS = {"sum": 0, "mean": 1, "max": 2, "min": 3, "prod": 4}
 NAMES = [*KINDS, "softmax"]
@@ -54,16 +54,7 @@ def test_kernel_is_the_loops(name):
 def test_the_same_bits_on_any_number_of_threads(name):
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(9000, 20)).astype(np.float32), r.integers(0, 500, 9000)
-    before, found = threads.set_threads(1), []
-    try:
-        for n in (1, 2, 3):
-            threads.set_threads(n)
-            found.append(run(name, values, ids, 500, "kernel"))
-    finally:
-        threads.set_threads(before)
-    for other in found[1:]:
-        for a, b in zip(found[0], other, strict=True):
-            assert a.tobytes() == b.tobytes()
+    same_bits_on_any_threads(lambda: run(name, values, ids, 500, "kernel"))
 
 
 @pytest.mark.parametrize("name", ["max", "min"])

@@ -1,0 +1,49 @@
+"""What tests of compiled kernels share: other numbers of threads, and a fresh Python."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+from tinyattn.kernels import threads
+
+
+@contextlib.contextmanager
+def kernels_on(n):
+    """Kernels run on n threads meanwhile."""
+    before = threads.set_threads(n)
+    try:
+        yield
+    finally:
+        threads.set_threads(before)
+
+
+def same_bits_on_any_threads(run):
+    """run() returns arrays: the same to the bit on 1, 2, 3 and 7 threads, and called by several."""
+
+    def bits(_=None):
+        return [a.tobytes() for a in run()]
+
+    found = []
+    for n in (1, 2, 3, 7):
+        with kernels_on(n):
+            found.append(bits())
+    with kernels_on(2), ThreadPoolExecutor(4) as pool:
+        found += pool.map(bits, range(8))
+    assert all(other == found[0] for other in found)
+
+
+def fresh_python(code, **environment):
+    """Run code in a Python of its own, which must end well; the words that it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
