@@ -43,6 +43,7 @@ def test_a_graph_keeps_its_own_edges_and_is_frozen():
         (([0, 1], [0], 3), "2 senders src, but 1 receivers dst"),
         (([[0]], [[0]], 3), r"src must be a list of node numbers, got shape \(1, 1\)"),
         (([], [], -1), "num_nodes must be an integer of at least 0, got -1"),
+        (([], [], True), "num_nodes must be an integer of at least 0, got True"),
         (([0], [1], 2, np.ones((3, 1))), r"x must have 2 rows, got shape \(3, 1\)"),
         (([0], [1], 2, None, np.ones((2, 1))), r"edge_attr must have 1 rows, got shape \(2, 1\)"),
         (([0], [1], 2, None, None, None, [0, 1]), "edge 0 runs from node 0 of graph 0 to node 1"),
@@ -68,6 +69,10 @@ def test_batch_keeps_graphs_apart():
     assert both.batch.tolist() == [0, 0, 1, 1, 1] and both.num_graphs == 2
     assert both.x.shape == (5, 1)
     assert graph.batch([]).num_nodes == 0
+    empty = graph.batch([Graph([], [], 1, u=np.ones((1, 3))), Graph([], [], 0, u=np.ones((1, 3)))])
+    assert empty.num_graphs == 2 and empty.num_nodes == 1
+    with pytest.raises(ValueError, match=r"u must have at least 2 rows, got shape \(1, 3\)"):
+        Graph([], [], 2, u=np.ones((1, 3)), batch=[0, 1])
     with pytest.raises(ValueError, match="graph 1 has no x, but others have"):
         graph.batch([a, Graph([], [], 1)])
     with pytest.raises(ValueError, match="is a batch already"):

@@ -36,7 +36,7 @@ class Graph:
 
     def __post_init__(self):
         N = self.num_nodes
-        if not isinstance(N, int | np.integer) or N < 0:
+        if not isinstance(N, int | np.integer) or isinstance(N, bool) or N < 0:
             raise ValueError(f"Graph: num_nodes must be an integer of at least 0, got {N!r}")
         src, dst = _node_ids("src", self.src), _node_ids("dst", self.dst)
         if src.shape != dst.shape:
@@ -51,12 +51,13 @@ class Graph:
             object.__setattr__(self, name, value)  # frozen for everybody else
         if self.batch is not None:
             object.__setattr__(self, "batch", self._checked_batch())
-        wanted = (("x", N), ("edge_attr", len(src)), ("u", self.num_graphs))
-        for name, n in wanted:
+        for name, n in (("x", N), ("edge_attr", len(src)), ("u", self._graphs_with_nodes())):
             value = getattr(self, name)
-            if value is not None and (np.ndim(value) == 0 or len(value) != n):
-                shape = np.shape(plain(value))
-                raise ValueError(f"Graph: {name} must have {n} rows, got shape {shape}")
+            more = name == "u" and self.batch is not None  # the last graphs may have no nodes
+            if value is None or (np.ndim(value) and (len(value) == n or (more and len(value) > n))):
+                continue
+            shape, least = np.shape(plain(value)), "at least " if more else ""
+            raise ValueError(f"Graph: {name} must have {least}{n} rows, got shape {shape}")
 
     def _checked_batch(self):
         batch = _node_ids("batch", self.batch)
@@ -81,7 +82,10 @@ class Graph:
 
     @property
     def num_graphs(self):
-        """How many graphs the batch holds; the last ones count only if they have nodes."""
+        """How many graphs the batch holds; without u the last count only if they have nodes."""
+        return self._graphs_with_nodes() if self.u is None else len(self.u)
+
+    def _graphs_with_nodes(self):
         return 1 if self.batch is None else int(self.batch.max(initial=-1)) + 1
 
     @property
