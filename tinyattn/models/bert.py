@@ -47,7 +47,7 @@ class BERT(nn.Module):
         )  # fmt: skip
         self.encoder = nn.TransformerEncoder(layer, num_layers)
         self.pooler = nn.Linear(d_model, d_model, rng=rng)
-        start_values(self, rng, 0.02 * np.sqrt(768 / d_model))
+        start_values(self, d_model, rng)
 
     def forward(self, ids, types=None, keep=None):
         return self.encoder(self.embed(ids, types), hide(ids, keep))

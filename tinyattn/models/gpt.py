@@ -37,7 +37,7 @@ class GPT(nn.Module):
             d_model, num_heads, 4 * d_model, dropout, "gelu", norm_first=True, rng=rng
         )
         self.blocks = nn.TransformerEncoder(layer, num_layers, nn.LayerNorm(d_model))
-        start_values(self, rng, 0.02 * math.sqrt(768 / d_model), num_layers)
+        start_values(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
         """What the head sees, [B, T, d_model]; with a cache ids are the tokens that are new."""
@@ -68,9 +68,12 @@ class GPT(nn.Module):
         )
 
 
-def start_values(model, rng, std=0.02, num_layers=None):
-    """Matrices normal, biases zero; given num_layers, what adds to x is smaller by 1/√(2 L)."""
-    rng = generator(rng)
+def start_values(model, d_model, rng, num_layers=None):
+    """Matrices normal, with standard deviation 0.02 √(768/d_model), biases zero.
+
+    Given num_layers L, the matrices of what is added to x are smaller by 1/√(2 L).
+    """
+    rng, std = generator(rng), 0.02 * math.sqrt(768 / d_model)
     for name, p in model.named_parameters():
         if p.ndim > 1:
             adds = name.endswith(tuple(f"{part}.weight" for part in ADDS_TO_X))

@@ -37,8 +37,8 @@ class Llama(nn.Module):
 
     d_hidden is the width of the feed-forward network, base that of the rotary positions, max_len
     the longest text it was trained on. With tied_head the head is the embedding, else a matrix
-    `lm_head` of its own. Parameter names are those of LlamaForCausalLM in the Transformers library
-    without the "model." in front: see `from_huggingface`.
+    `lm_head` of its own. Weights start as in `GPT`. Parameter names are those of LlamaForCausalLM
+    in the Transformers library without the "model." in front: see `from_huggingface`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Llama(nn.Module):
         ])  # fmt: skip
         self.norm = nn.RMSNorm(d_model, eps)
         self.lm_head = None if tied_head else nn.Linear(d_model, vocab_size, bias=False, rng=rng)
-        start_values(self, rng, num_layers=num_layers)
+        start_values(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
         """What the head sees, [B, T, d_model]; with a cache ids are the tokens that are new."""
