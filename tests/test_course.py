@@ -1,6 +1,7 @@
 """The machinery of the course on a project made for the test."""
 
 import copy
+import io
 import json
 import re
 import shutil
@@ -97,6 +98,15 @@ def test_a_claim_that_disagrees_says_both_sides(root):
     assert "TINYATTN_FULL=1 tinyattn run 04" in message
 
 
+def test_a_quick_run_that_cannot_decide_shows_the_ledgers_verdict(root, monkeypatch):
+    shown = course.claim("C001", False, "total 3", quick_decides=False, root=root)
+    assert shown.verdict == claims.HOLDS
+    assert shown.note.endswith("this short one alone would say 'refuted as worded'")
+    assert shown.note in shown._repr_html_().replace("&#x27;", "'")
+    monkeypatch.setenv("TINYATTN_FULL", "1")  # the full run does decide
+    assert course.claim("C001", False, quick_decides=False, root=root).verdict == claims.REFUTED
+
+
 def test_an_unknown_claim_names_the_ledger(root):
     with pytest.raises(course.ClaimError, match=r"C999 is not in lectures/claims\.toml"):
         course.claim("C999", holds=True, root=root)
@@ -104,8 +114,9 @@ def test_an_unknown_claim_names_the_ledger(root):
 
 def test_a_claim_never_run_in_full(tmp_path):
     root = course_project.make(tmp_path, verdict=claims.NOT_RUN, evidence="")
-    with pytest.raises(course.ClaimError, match="no verdict yet"):
-        course.claim("C001", holds=True, root=root)
+    for decides in (True, False):
+        with pytest.raises(course.ClaimError, match="no verdict yet"):
+            course.claim("C001", holds=True, quick_decides=decides, root=root)
 
 
 def test_a_full_run_writes_its_entry_and_keeps_the_others(root, monkeypatch):
@@ -253,6 +264,31 @@ def test_a_built_notebook_has_stable_outputs(built):
     assert "✓ C001 holds" in "".join(claimed[1]["data"]["text/plain"])
     build.build_notebook(built)
     assert built.notebook.read_text(encoding="utf-8") == first
+
+
+def test_a_figure_takes_fewer_bytes():
+    image = pytest.importorskip("PIL.Image")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+
+    def png(pixels):
+        file = io.BytesIO()
+        image.fromarray(pixels).save(file, "png")
+        return file.getvalue()
+
+    figure, file = pyplot.figure(), io.BytesIO()
+    figure.add_subplot().plot([0, 2, 1])
+    figure.savefig(file, format="png")
+    pyplot.close(figure)
+    few, plot = build.fewer_bytes(file.getvalue()), file.getvalue()
+    assert len(few) < 0.5 * len(plot)
+    before, after = (np.asarray(image.open(io.BytesIO(x)).convert("RGB"), int) for x in (plot, few))
+    assert np.abs(after - before).mean() < 0.2
+    assert build.fewer_bytes(few) == few
+    photograph = np.random.default_rng(0).integers(0, 256, (60, 60, 3), np.uint8)
+    same = np.asarray(image.open(io.BytesIO(build.fewer_bytes(png(photograph)))))
+    np.testing.assert_array_equal(same, photograph)  # too many colours
+    glass = np.full((8, 8, 4), 100, np.uint8)
+    assert build.fewer_bytes(png(glass)) == png(glass)  # one looks through it
 
 
 def test_a_notebook_that_agrees(built):

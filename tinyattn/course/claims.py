@@ -70,12 +70,14 @@ class Claim:
         )
 
 
-def claim(number, holds, evidence="", *, root=None):
+def claim(number, holds, evidence="", *, quick_decides=True, root=None):
     """Report the outcome of the experiment on claim `number` and hold it against the ledger.
 
     `holds` is True, False, or "partly"; `evidence` is the figure that decided it. In a full run
-    the ledger takes both; in any other run the verdict must be the ledger's. Away from the
-    project's folder there is nothing to compare with, and the badge says so.
+    the ledger takes both; in any other run the verdict must be the ledger's. Where one short
+    training may come out either way, write `quick_decides=False`: a quick run then shows the
+    verdict of the ledger, and beside it what it would have said itself. Away from the project's
+    folder there is nothing to compare with, and the badge says so.
 
     Raises ClaimError if the claim is not in the ledger or came out differently.
     """
@@ -98,8 +100,11 @@ def claim(number, holds, evidence="", *, root=None):
             note = f"the ledger said '{entry['verdict']}' before"
         entry.update(verdict=verdict, evidence=evidence)
         write_ledger(path, ledger)
-    else:
+    elif quick_decides or entry["verdict"] == NOT_RUN:
         _compare(number, entry, verdict, evidence)
+    else:
+        note = f"the verdict is that of the full run; this short one alone would say '{verdict}'"
+        verdict = entry["verdict"]
     return Claim(number, verdict, evidence, entry["claim"], note)
 
 
