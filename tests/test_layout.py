@@ -29,7 +29,7 @@ SIBLINGS = {
 # who may use which package of others, NumPy apart
 PACKAGES = {
     "kernels": {"numba", "llvmlite"},
-    "plot": {"matplotlib", "mpl_toolkits", "cycler", "IPython", "matplotlib_inline"},
+    "plot": {"matplotlib", "PIL", "mpl_toolkits", "cycler", "IPython", "matplotlib_inline"},
     "progress": {"IPython"},
     "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite"},
 }  # fmt: skip

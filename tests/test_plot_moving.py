@@ -74,11 +74,17 @@ def test_film(tmp_path):
         right.set_title(str(i))
 
     made = plot.film(
-        draw, 4, tmp_path / "new" / "a.gif", title="four", columns=2, size=(4, 2), last=0.2
+        draw, 4, tmp_path / "new" / "a.gif", title="four", columns=2, size=(4, 2), last=0.5
     )
     with Image.open(made.path) as film:
         assert film.n_frames == 4
         assert film.size == (288, 144)
+        stays = []
+        for i in range(4):
+            film.seek(i)
+            stays.append(film.info["duration"])
+        assert stays == [200, 200, 200, 500]  # milliseconds; the last picture stays
+        assert film.convert("RGB").getpixel((0, 0)) == (255, 255, 255)  # the paper is white
     assert made._repr_html_().startswith('<img alt="four" src="data:image/gif;base64,R0lGOD')
     assert repr(made) == "<film: 4 pictures, four>"
 

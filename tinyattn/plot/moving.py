@@ -122,20 +122,41 @@ def film(draw, frames, path, *, title="", per_second=5, last=2.0, size=(5.0, 5.0
     if not str(path).endswith(".gif"):
         raise ValueError(f"film: expected a path that ends in .gif, got {path}")
     pyplot()  # without matplotlib: the error that says so
-    from matplotlib.animation import PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    pictures = []
     with style():
         picture = figure(1, columns, size=size)
-        writer = PillowWriter(fps=per_second)
-        with writer.saving(picture.figure, str(path), DPI):
-            for i in range(frames):
-                for panel in picture.axes:
-                    panel.clear()
-                draw(i, *picture.axes)
-                writer.grab_frame()
-            for _ in range(round(last * per_second) - 1):  # equal pictures become one, that stays
-                writer.grab_frame()
+        picture.figure.set_dpi(DPI)
+        canvas = FigureCanvasAgg(picture.figure)
+        for i in range(frames):
+            for panel in picture.axes:
+                panel.clear()
+            draw(i, *picture.axes)
+            canvas.draw()
+            pictures.append(np.asarray(canvas.buffer_rgba())[:, :, :3].copy())
         pyplot().close(picture.figure)
+    times = [1000 / per_second] * (frames - 1) + [1000 * last]  # milliseconds
+    _write_gif(path, pictures, times)
     return Film(path, frames, title)
+
+
+def _write_gif(path, pictures, times):
+    """Pictures [H, W, 3] uint8 one after the other; the 256 most frequent colours stand for all."""
+    from PIL import Image
+
+    codes = np.stack(pictures).astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
+    count = np.bincount(codes.ravel(), minlength=1 << 24)  # how often each colour occurs
+    used = np.flatnonzero(count)
+    colors = np.stack([used >> 16, used >> 8 & 255, used & 255], axis=1)
+    palette = colors[np.argsort(-count[used], kind="stable")[:256]]
+    away = sum(np.square(a[:, None] - b) for a, b in zip(colors.T, palette.T, strict=True))
+    nearest = np.zeros(1 << 24, np.uint8)
+    nearest[used] = away.argmin(axis=1)
+    indices = nearest[codes]  # [F, H, W]
+    frames = [Image.fromarray(index) for index in indices]
+    for frame in frames:
+        frame.putpalette(palette.astype(np.uint8).tobytes())
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=times, loop=0)
