@@ -196,15 +196,13 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         )
     found, points = np.full(len(beta), -1), []
     for rows in _events("condense", batch, len(beta)):
-        for i in rows[np.argsort(-beta[rows], kind="stable")]:
-            if not beta[i] > t_beta:
-                break
-            if found[i] >= 0:
-                continue
-            free = rows[found[rows] < 0]
-            near = np.sum(np.square(x[free] - x[i]), axis=1) <= t_d * t_d
+        free = rows[np.argsort(-beta[rows], kind="stable")]  # taken by no object yet
+        while len(free) and beta[free[0]] > t_beta:
+            near = np.sum(np.square(x[free] - x[free[0]]), axis=1) <= t_d * t_d
+            near[0] = True  # itself, even where x is not a number
             found[free[near]] = len(points)
-            points.append(i)
+            points.append(free[0])
+            free = free[~near]
     return found, np.array(points, np.int64)
 
 
