@@ -69,6 +69,14 @@ def test_logsumexp_of_nothing_but_minus_infinity():
         assert F.logsumexp(x).data.tolist() == [-np.inf, 0.0]
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_a_dead_unit_of_relu_lets_nothing_through_not_even_infinity(dtype):
+    x = ta.tensor(np.array([[-1, 0, 2], [3, -5, np.nan]], dtype), requires_grad=True)
+    F.relu(x).T.backward(np.array([[np.inf, 4], [np.nan, -np.inf], [-3, 1]], dtype))
+    np.testing.assert_array_equal(x.grad, np.array([[0, 0, -3], [4, 0, 0]], dtype))
+    assert x.grad.dtype == dtype
+
+
 # ---------------------------------------------------------------- weighted sums and look-ups
 
 

@@ -154,9 +154,14 @@ def _einsum_rule(g, y, *xs, inputs, output):
         letters = [s for j, s in enumerate(inputs) if j != i]
         # a letter that only this operand has was summed over: its gradient is constant there
         alone = [c for c in inputs[i] if c not in output and not any(c in s for s in letters)]
-        ones = np.ones([x.shape[inputs[i].index(c)] for c in alone], x.dtype)
-        terms = ",".join([output, *letters, "".join(alone)])
-        x_bar = np.einsum(f"{terms}->{inputs[i]}", g, *others, ones)
+        if alone:
+            letters.append("".join(alone))
+            others.append(np.ones([x.shape[inputs[i].index(c)] for c in alone], x.dtype))
+        terms, operands = [output, *letters], [g, *others]
+        if all(type(z) is np.ndarray for z in operands):
+            x_bar = contract(terms, inputs[i], operands)
+        else:  # recorded, for a second derivative
+            x_bar = np.einsum(f"{','.join(terms)}->{inputs[i]}", *operands)
         # where only this operand is longer than 1, all along that axis get the same
         gradients.append(np.broadcast_to(x_bar, np.broadcast_shapes(x_bar.shape, x.shape)))
     return gradients
@@ -242,7 +247,10 @@ def _order(inputs, output, shapes):
 
 
 def _contract_two(in_a, in_b, output, a, b):
-    """One pair as a batched matmul: [batch, rows, inner] @ [batch, inner, columns]."""
+    """One pair as a batched matmul: [batch, rows, inner] @ [batch, inner, columns].
+
+    Without rows, inner or columns it is no product of matrices, and NumPy's loops are faster.
+    """
     lengths = {}
     for c, n in [*zip(in_a, a.shape, strict=True), *zip(in_b, b.shape, strict=True)]:
         if lengths.setdefault(c, n) != n:  # an axis of length 1 is broadcast: leave it to NumPy
@@ -253,6 +261,9 @@ def _contract_two(in_a, in_b, output, a, b):
     rows = [c for c in output if c in in_a and c not in in_b]
     columns = [c for c in output if c in in_b and c not in in_a]
     inner = [c for c in in_a if c in in_b and c not in output]
+
+    if not (rows and columns and inner):
+        return np.einsum(f"{in_a},{in_b}->{output}", a, b)
 
     def laid_out(x, letters, *groups):
         x = x.transpose([letters.index(c) for group in groups for c in group])

@@ -14,7 +14,22 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-relu.defvjp(lambda g, y, x: np.where(y > 0, g, 0))
+def _where_positive(g, y):
+    """g where y > 0, else 0 (also where g is inf or nan).
+
+    np.where asks at every element, and the processor, which guesses the answer, guesses wrong half
+    of the time. So the bits of g are kept or struck out by a mask of 1...1 or 0...0.
+    """
+    if type(g) is not np.ndarray or g.dtype not in (np.float32, np.float64):
+        return np.where(y > 0, g, 0)
+    whole = np.dtype(f"i{g.itemsize}")  # whole numbers as long as those of g
+    mask = np.array(np.greater(y, 0), whole)
+    np.negative(mask, mask)  # 1 becomes -1: all bits are 1
+    mask &= g.view(whole)
+    return mask.view(g.dtype)
+
+
+relu.defvjp(lambda g, y, x: _where_positive(g, y))
 
 
 @primitive
@@ -22,10 +37,9 @@ def sigmoid(x):
     """y = 1 / (1 + e⁻ˣ) = eˣ / (1 + eˣ);   x̄ = ȳ y (1 - y).
 
     Of the two forms the one whose exponent is not positive is taken: it never overflows, and far
-    below 0 y is still eˣ, not 0.
+    below 0 y is still eˣ, not 0. Both in one: exp(min(x, 0)) / (1 + exp(-|x|)).
     """
-    small = np.exp(-np.abs(x))
-    return np.where(np.less(x, 0), small, 1) / (1 + small)
+    return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
 
 sigmoid.defvjp(lambda g, y, x: g * y * (1 - y))
