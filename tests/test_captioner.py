@@ -6,7 +6,7 @@ import pytest
 import tinyattn as ta
 import tinyattn.functional as F
 from tests.parity import torch
-from tinyattn import check, no_grad, optim
+from tinyattn import check, nn, no_grad, optim
 from tinyattn.data.grids import END, PAD, START, VOCABULARY, grids
 from tinyattn.models import Captioner, FixedCaptioner
 from tinyattn.models.captioner import (
@@ -181,6 +181,30 @@ def test_a_region_that_gets_weight_0_does_not_count():
     np.square(c).sum().backward()
     assert (z.grad[:, 4] == 0).all()
     assert (z.grad[:, 5] != 0).all()
+
+
+@pytest.mark.parametrize("name", ATTENDS)
+def test_keys_that_are_given_along_change_nothing(name):
+    attend = ATTENDS[name].astype(np.float64)
+    for alone, given in zip(attend(H, Z), attend(H, Z, attend.keys(Z)), strict=True):
+        np.testing.assert_array_equal(alone.data, given.data)
+
+
+def test_a_look_or_a_score_of_ones_own_needs_no_keys():
+    class Plain(nn.Module):
+        def __init__(self, inner):
+            self.inner = inner
+
+        def forward(self, h, z):
+            return self.inner(h, z)
+
+    inner = DotScore(6, 8, 5, rng=0)
+    logits = [
+        captioner(attend=attend)(PICTURES.images, PICTURES.tokens)[0].data
+        for attend in (Attend(inner), Attend(Plain(inner)), Plain(Attend(inner)))
+    ]
+    np.testing.assert_array_equal(logits[0], logits[1])
+    np.testing.assert_array_equal(logits[0], logits[2])
 
 
 # ---------------------------------------------------------------- writing

@@ -15,6 +15,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import Tensor, no_grad
+from tinyattn.functional import recurrent
 from tinyattn.models.generation import beam_search
 from tinyattn.models.writing import evaluating
 from tinyattn.ops.elementwise import plain
@@ -97,7 +98,10 @@ def _placed(name, z, places):
 
 
 class AdditiveScore(nn.Module):
-    """e_i = v · tanh(W h + U z_i), [B, R] (Xu et al. 2015, Bahdanau et al. 2015)."""
+    """e_i = v · tanh(W h + U z_i), [B, R] (Xu et al. 2015, Bahdanau et al. 2015).
+
+    The part of z alone, `keys(z)`, is the same for every word: give it along if you have it.
+    """
 
     def __init__(self, state, features, size, rng=None):
         rng = generator(rng)
@@ -105,12 +109,20 @@ class AdditiveScore(nn.Module):
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
         self.v = nn.Linear(size, 1, bias=False, rng=rng)
 
-    def forward(self, h, z):
-        return self.v(np.tanh(self.from_state(h)[:, None] + self.from_region(z)))[:, :, 0]
+    def keys(self, z):
+        """U z_i for all regions, [B, R, size]."""
+        return self.from_region(z)
+
+    def forward(self, h, z, keys=None):
+        keys = self.keys(z) if keys is None else keys
+        return self.v(np.tanh(self.from_state(h)[:, None] + keys))[:, :, 0]
 
 
 class DotScore(nn.Module):
-    """e_i = (W h) · (U z_i) / √size, [B, R]: query and key (Vaswani et al. 2017)."""
+    """e_i = (W h) · (U z_i) / √size, [B, R]: query and key (Vaswani et al. 2017).
+
+    `keys(z)` as in `AdditiveScore`.
+    """
 
     def __init__(self, state, features, size, rng=None):
         rng = generator(rng)
@@ -118,8 +130,12 @@ class DotScore(nn.Module):
         self.from_state = nn.Linear(state, size, bias=False, rng=rng)
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
 
-    def forward(self, h, z):
-        q, k = self.from_state(h), self.from_region(z)
+    def keys(self, z):
+        """U z_i for all regions, [B, R, size]."""
+        return self.from_region(z)
+
+    def forward(self, h, z, keys=None):
+        q, k = self.from_state(h), self.keys(z) if keys is None else keys
         return np.einsum("bd,brd->br", q, k) / math.sqrt(self.size)
 
 
@@ -143,13 +159,19 @@ class Attend(nn.Module):
     h [B, H] is the decoder's state before the word, z [B, R, D] are the regions; returns the
     context c [B, D] and the weights a [B, R]. Weights do not depend on the order of the regions
     other than by following it, and the context does not depend on it at all (slide KB13).
+
+    keys   `keys(z)`, the part of the score that no state changes, if it is already known
     """
 
     def __init__(self, score, weights=None):
         self.score, self.weights = score, weights or Softmax()
 
-    def forward(self, h, z):
-        e = self.score(h, z)  # [B, R]
+    def keys(self, z):
+        """What the score makes of the regions alone; None for a score that has no such part."""
+        return self.score.keys(z) if hasattr(self.score, "keys") else None
+
+    def forward(self, h, z, keys=None):
+        e = self.score(h, z) if keys is None else self.score(h, z, keys)  # [B, R]
         a = self.weights(e)
         return np.einsum("br,brd->bd", a, z), a
 
@@ -179,15 +201,8 @@ class _Captioner(nn.Module):
         """
         if len(images) != len(tokens):
             raise ValueError(f"captioner: {len(images)} pictures but {len(tokens)} captions")
-        memory, state = self.start(images)
-        words = self.embedding(tokens)  # [B, T, d_word]
-        features, maps = [], []
-        for t in range(words.shape[1]):
-            y, state, a = self.advance(words[:, t], memory, state)
-            features.append(y)
-            maps.append(a)
-        logits = self.head(np.stack(features, axis=1))
-        return logits, None if maps[0] is None else np.stack(maps, axis=1)
+        y, maps = self.read(self.embedding(tokens), *self.start(images))
+        return self.head(y), maps
 
     def step(self, word, memory, state):
         """(logits [B, V], new state, weights [B, R] or None) after one more word [B, d_word]."""
@@ -254,7 +269,8 @@ class Captioner(_Captioner):
         h_t = LSTM([E w_{t-1}, c_t], h_{t-1}),   logits = head [h_t, c_t]
 
     regions    a module: pictures → z [B, R, D], with its D as `.size` (`Regions`, `Cells`)
-    attend     a module: (h, z) → (c [B, D], a [B, R]); default: `Attend(AdditiveScore(...))`
+    attend     a module: (h, z) → (c [B, D], a [B, R]); default: `Attend(AdditiveScore(...))`. If
+               it has `keys(z)`, these are computed once per picture: (h, z, keys) → (c, a)
 
     The first state is an MLP of the mean region. Where letters differ: Xu et al. have y for words.
     """
@@ -266,14 +282,25 @@ class Captioner(_Captioner):
         self.first_h, self.first_c = nn.Linear(d, d_state, rng=rng), nn.Linear(d, d_state, rng=rng)
 
     def start(self, images):
-        """(memory, first state): regions z [B, R, D] and (h, c), each [B, d_state]."""
+        """(memory, first state): (z [B, R, D],) or (z, keys), and (h, c), each [B, d_state]."""
         z = self.regions(images)
+        keys = self.attend.keys(z) if hasattr(self.attend, "keys") else None
         mean = np.mean(z, axis=1)
-        return z, (np.tanh(self.first_h(mean)), np.tanh(self.first_c(mean)))
+        state = np.tanh(self.first_h(mean)), np.tanh(self.first_c(mean))
+        return (z,) if keys is None else (z, keys), state
 
-    def advance(self, word, z, state):
+    def read(self, words, memory, state):
+        """([h_t, c_t] [B, T, ...], weights [B, T, R]) for the words [B, T, d_word] of captions."""
+        features, maps = [], []
+        for t in range(words.shape[1]):
+            y, state, a = self.advance(words[:, t], memory, state)
+            features.append(y)
+            maps.append(a)
+        return np.stack(features, axis=1), np.stack(maps, axis=1)
+
+    def advance(self, word, memory, state):
         """([h_t, c_t], new state, weights [B, R]) after one more word [B, d_word]."""
-        c, a = self.attend(state[0], z)
+        c, a = self.attend(state[0], *memory)
         state = self.cell(np.concatenate([word, c], axis=1), state)
         return np.concatenate([state[0], c], axis=1), state, a
 
@@ -305,6 +332,17 @@ class FixedCaptioner(_Captioner):
         c = np.tanh(self.squeeze(np.reshape(z, (z.shape[0], -1))))
         zeros = Tensor(np.zeros((z.shape[0], self.cell.hidden_size), c.dtype))
         return c, (zeros, zeros)
+
+    def read(self, words, c, state):
+        """([h_t, c] [B, T, ...], None) for the words [B, T, d_word] of captions.
+
+        No input depends on a state, so the LSTM runs over the whole caption at once.
+        """
+        c = np.broadcast_to(c[:, None], (*words.shape[:2], c.shape[1]))
+        weights = self.cell.weight_ih, self.cell.weight_hh, self.cell.bias_ih, self.cell.bias_hh
+        x = np.concatenate([words, c], axis=2)
+        h, _ = recurrent.scan(self.cell.cell, x, state, *weights)
+        return np.concatenate([h, c], axis=2), None
 
     def advance(self, word, c, state):
         """([h_t, c], new state, None) after one more word [B, d_word]."""
