@@ -213,16 +213,24 @@ class _Candidates:
     def __init__(self, scores, ends, K):
         B, before, V = scores.shape
         flat = scores.reshape(B, -1)
-        likeliest = np.argsort(-flat, axis=-1, kind="stable")[:, :K]
-        self.ending = [(b, *divmod(int(i), V)) for b in range(B) for i in likeliest[b]
-                       if i % V in ends and flat[b, i] > -np.inf]  # fmt: skip
+        likeliest = _highest(flat, K)
+        ending = np.isin(likeliest % V, ends)
+        ending &= np.take_along_axis(flat, likeliest, axis=-1) > -np.inf
+        self.ending = [(b, *divmod(int(likeliest[b, k]), V)) for b, k in np.argwhere(ending)]
         going_on = np.where(np.isin(np.arange(V), ends), -np.inf, scores).reshape(B, -1)
-        order = np.argsort(-going_on, axis=-1, kind="stable")[:, :K]
+        order = _highest(going_on, K)
         if order.shape[1] < K:  # fewer continuations than beams: the rest follow nothing
             order = np.pad(order, ((0, 0), (0, K - order.shape[1])))
         self.total = np.take_along_axis(going_on, order, axis=-1)
         self.total[:, before * V :] = -np.inf
         self.parent, self.token = order // V, order % V
+
+
+def _highest(scores, K):
+    """Where the K highest of each row of scores [B, N] stand, the highest first; ties: the left."""
+    if K == 1:
+        return scores.argmax(axis=-1)[:, None]  # many times faster than to sort
+    return np.argsort(-scores, axis=-1, kind="stable")[:, :K]
 
 
 def _may_improve(answers, total, K, t, max_len, length_penalty):

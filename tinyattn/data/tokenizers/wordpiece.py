@@ -5,6 +5,7 @@ Source: Wu et al. 2016; the cleaning of the text: Devlin et al. 2019, code of th
 
 import re
 import unicodedata
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -70,18 +71,7 @@ class WordPiece:
 
     def _words(self, text):
         """Words and signs, cleaned."""
-        spaced = []
-        for c in text:
-            category = unicodedata.category(c)
-            if c in "\t\n\r" or category == "Zs":
-                spaced.append(" ")
-            elif c == "\ufffd" or category in ("Cc", "Cf", "Cs", "Co", "Cn"):
-                continue
-            elif any(first <= ord(c) <= last for first, last in CHINESE):
-                spaced.append(f" {c} ")
-            else:
-                spaced.append(c)
-        text = "".join(spaced)
+        text = "".join(map(_spaced, text))
         if self.lower:
             text = unicodedata.normalize("NFD", text)
             text = "".join(c for c in text if unicodedata.category(c) != "Mn").lower()
@@ -106,6 +96,20 @@ class WordPiece:
         return len(self.tokens)
 
 
+@lru_cache(4096)  # a text has few different characters, each of them many times
+def _spaced(c):
+    """What stands for the character c: a blank, nothing, c between blanks, or c."""
+    category = unicodedata.category(c)
+    if c in "\t\n\r" or category == "Zs":
+        return " "
+    if c == "\ufffd" or category in ("Cc", "Cf", "Cs", "Co", "Cn"):
+        return ""
+    if any(first <= ord(c) <= last for first, last in CHINESE):
+        return f" {c} "
+    return c
+
+
+@lru_cache(4096)
 def _is_sign(c):
     """Punctuation: what ASCII has beside letters and digits, and Unicode's category P."""
     return (c.isascii() and c.isprintable() and not c.isalnum() and c != " ") or (
