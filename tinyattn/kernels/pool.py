@@ -18,7 +18,7 @@ import numpy as np
 from tinyattn.kernels import jit
 from tinyattn.kernels.threads import share
 
-TIED, NAN = -1, -2  # in place of a place: several are the largest; one is not a number
+TIED = -1  # in place of a place: several are the largest
 ENOUGH = 2**17  # numbers read from which a second thread is worth waking: some 20 µs
 
 
@@ -33,7 +33,11 @@ class Windows(NamedTuple):
 
 @jit
 def largest(y, place, x, n, start, stop):
-    """y_i = max_k x_…, and its place u · W + v in x, for channels start … stop."""
+    """y_i = max_k x_…, and its place u · W + v in x, for channels start … stop.
+
+    What is not a number is the largest. No branch depends on the numbers of x: whether the next
+    one is larger cannot be foretold, and a wrong guess takes longer than a comparison.
+    """
     H, W = x.shape[1:]
     for c in range(start, stop):
         for i in range(y.shape[1]):
@@ -46,12 +50,10 @@ def largest(y, place, x, n, start, stop):
                             v = j * n.stride[1] + m * n.dilation[1] - n.padding[1]
                             if 0 <= v < W:
                                 value = x[c, u, v]
-                                if value > best:
-                                    best, at = value, u * W + v
-                                elif value == best:
-                                    at = TIED
-                                elif value != value:  # stays: nothing is larger or equal
-                                    best, at = value, NAN
+                                larger = (value > best) | (value != value)
+                                at = TIED if value == best else at
+                                at = u * W + v if larger else at
+                                best = value if larger else best
                 y[c, i, j], place[c, i, j] = best, at
 
 
@@ -60,23 +62,24 @@ def largest_backward(dx, g, y, place, x, n, start, stop):
     """The largest of a window receives its g; several share it."""
     H, W = x.shape[1:]
     for c in range(start, stop):
+        receives = dx[c].reshape(-1)
         for i in range(y.shape[1]):
             for j in range(y.shape[2]):
                 at = place[c, i, j]
-                if at >= 0:
-                    dx[c, at // W, at % W] += g[c, i, j]
-                elif at == TIED:
-                    tied = 0
-                    for add in (False, True):  # count, then hand out
-                        for k in range(n.kernel[0]):
-                            u = i * n.stride[0] + k * n.dilation[0] - n.padding[0]
-                            for m in range(n.kernel[1]):
-                                v = j * n.stride[1] + m * n.dilation[1] - n.padding[1]
-                                if 0 <= u < H and 0 <= v < W and x[c, u, v] == y[c, i, j]:
-                                    if add:
-                                        dx[c, u, v] += g[c, i, j] / tied
-                                    else:
-                                        tied += 1
+                if at != TIED:
+                    receives[at] += g[c, i, j]
+                    continue
+                tied = 0
+                for add in (False, True):  # count, then hand out
+                    for k in range(n.kernel[0]):
+                        u = i * n.stride[0] + k * n.dilation[0] - n.padding[0]
+                        for m in range(n.kernel[1]):
+                            v = j * n.stride[1] + m * n.dilation[1] - n.padding[1]
+                            if 0 <= u < H and 0 <= v < W and x[c, u, v] == y[c, i, j]:
+                                if add:
+                                    dx[c, u, v] += g[c, i, j] / tied
+                                else:
+                                    tied += 1
 
 
 @jit
@@ -116,5 +119,5 @@ def mean_backward(dx, g, n, start, stop):
 
 def over_channels(kernel, *arrays, n):
     """Run a kernel on all threads, each with channels of its own."""
-    alone = max(a.size for a in arrays) * n.kernel[0] * n.kernel[1] < ENOUGH
+    alone = min(a.size for a in arrays) * n.kernel[0] * n.kernel[1] < ENOUGH
     share(lambda start, stop: kernel(*arrays, n, start, stop), len(arrays[0]), alone=alone)
