@@ -51,7 +51,7 @@ def check_all(cases, record_property):
         if not report:
             wrong.append(f"{note}: {report}")
     orders = f"1-{max(c[3] for c in cases)}"
-    record_property("gradients", (len(cases), orders, compared, worst))
+    record_property("gradients", (len(cases), orders, int(compared), float(worst)))
     if wrong:
         pytest.fail(f"{len(wrong)} of {len(cases)} cases\n" + "\n".join(wrong), pytrace=False)
 
