@@ -20,7 +20,7 @@ HEIGHT = 64  # rows of A at a time, where A must be copied
 GROUP = 4  # at most so many panels for one copy of rows of A
 BAND = 256  # rows of A at a time: they stay in the next cache while the panels pass by
 PIECES = 8  # at least so many pieces of work, if that does not cut the rows too short
-ALONE = 2e7  # multiplications below which a second thread costs more than it brings
+ALONE = 8e6  # multiplications below which a second thread costs more than it brings
 
 
 @jit
