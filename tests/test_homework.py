@@ -26,6 +26,12 @@ def mistakes():
             yield pytest.param(number, right, wrong, says, id=f"{number}-{wrong}")
 
 
+def copied(names):
+    """A copy of the dictionary, of its arrays, and of the state of its random generators."""
+    changes = (np.ndarray, np.random.Generator)
+    return {k: copy.deepcopy(v) if isinstance(v, changes) else v for k, v in names.items()}
+
+
 class Desk:
     """One homework, worked on with the right answers; names are kept as they were before each cell.
 
@@ -37,24 +43,19 @@ class Desk:
         cells = text.read_source(document).cells
         self.cells = [cell for cell in cells if cell["cell_type"] == "code"]
         self.names = execute.namespace()
-        self.before = [self.copied(self.names)]  # names before cell 0, 1, ...
-
-    def copied(self, names):
-        """A copy of the dictionary, of its arrays, and of the state of its random generators."""
-        changes = (np.ndarray, np.random.Generator)
-        return {k: copy.deepcopy(v) if isinstance(v, changes) else v for k, v in names.items()}
+        self.before = [copied(self.names)]  # names before cell 0, 1, ...
 
     def go_to(self, at):
         """Put the names back to what they were before cell `at`, reached with right answers."""
         while len(self.before) <= at:
             self.put_back(len(self.before) - 1)
             execute.execute(self.cells[len(self.before) - 1], self.names)
-            self.before.append(self.copied(self.names))
+            self.before.append(copied(self.names))
         self.put_back(at)
 
     def put_back(self, at):
         self.names.clear()
-        self.names.update(self.copied(self.before[at]))
+        self.names.update(copied(self.before[at]))
 
     def place_of(self, right):
         """The number of the cell whose solution has this line."""

@@ -5,7 +5,7 @@
     "sums"    the index sum of slide K03 as loops over a table of neighbours (compiled if Numba is
               there)
     "matmul"  array algebra: all windows as one array; for a convolution times the weights
-    "kernel"  compiled: a convolution block by block, a pooling row by row
+    "kernel"  compiled: a convolution block by block, a pooling channel by channel
     "auto"    "kernel" where it is faster, else "matmul"
 
 x is [B, C, L] or [B, C, H, W]; without the batch axis it gets one for the time of the call.
@@ -28,7 +28,7 @@ from tinyattn.ops.pool import (
     mean_sums,
 )
 
-ENOUGH = 2**15  # multiplications from which a kernel is worth its call
+ENOUGH = 2**15  # multiplications, or numbers to pool, from which a kernel is worth its call
 
 
 def _each(name, what, value, n):

@@ -34,10 +34,7 @@ def mean_sums(x, kernel, stride, padding, dilation):
     """y_jα = 1/K Σ_i x_αI(j,i), as loops."""
     from tinyattn.kernels import conv_sums as loops
 
-    I, positions = table_and_places(x.shape[2:], kernel, stride, padding, padding, dilation)
-    y = np.empty((*x.shape[:2], len(I)), x.dtype)
-    loops.mean(y, one_axis(x), I)
-    return y.reshape(*x.shape[:2], *positions), I
+    return _over_table(loops.mean, x, kernel, stride, padding, dilation)
 
 
 @mean_sums.defvjp
@@ -54,10 +51,7 @@ def largest_sums(x, kernel, stride, padding, dilation):
     """y_jα = max_i x_αI(j,i), as loops."""
     from tinyattn.kernels import conv_sums as loops
 
-    I, positions = table_and_places(x.shape[2:], kernel, stride, padding, padding, dilation)
-    y = np.empty((*x.shape[:2], len(I)), x.dtype)
-    loops.largest(y, one_axis(x), I)
-    return y.reshape(*x.shape[:2], *positions), I
+    return _over_table(loops.largest, x, kernel, stride, padding, dilation)
 
 
 @largest_sums.defvjp
@@ -67,6 +61,14 @@ def _largest_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
     loops.largest_backward(dx, one_axis(g), one_axis(y), one_axis(x), I)
     return [dx.reshape(x.shape)]
+
+
+def _over_table(loop, x, kernel, stride, padding, dilation):
+    """y [B, C, *positions] by a loop over the table of neighbours, and the table I(j, i) [P, K]."""
+    I, positions = table_and_places(x.shape[2:], kernel, stride, padding, padding, dilation)
+    y = np.empty((*x.shape[:2], len(I)), x.dtype)
+    loop(y, one_axis(x), I)
+    return y.reshape(*x.shape[:2], *positions), I
 
 
 # ---------------------------------------------------------------- compiled
