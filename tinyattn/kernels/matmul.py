@@ -1,26 +1,43 @@
 """The product of two matrices, C = A B, in the same threads as all other kernels.
 
 NumPy's product has threads of its own, which go on spinning for a while after each call and keep
-the processors from the kernels that come next. Hence this one; it is as fast.
+the processors from the kernels that come next. Hence this one.
 
-`sums` is the formula. `matmul` cuts C into columns of PANEL numbers: for one of them, DEPTH rows
-of B at a time are copied into a panel that stays in the nearest cache while the rows of A pass by.
+`sums` is the formula. `matmul` first copies B into panels, upright strips as wide as a tile, with
+their rows one behind the other. Then some thousand numbers of a panel stay in the nearest cache
+while rows of A pass by. The threads share the copying too: `signals` holds the number of the next
+task, and then for each group of panels whether it can be used.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.simd import load_until, room, store_until, width
-from tinyattn.kernels.threads import share
-from tinyattn.kernels.tiles import copy, fill, product, transpose
+from tinyattn.kernels.signals import await_, claim, give
+from tinyattn.kernels.simd import load_until, once, room, store_until, width
+from tinyattn.kernels.threads import number, share
+from tinyattn.kernels.tiles import TALL, TILES, copy, fill, product, transpose
 
-PANEL = 64  # columns of B and C at a time
-DEPTH = 256  # rows of B at a time: 64 · 256 numbers stay in the second cache
-HEIGHT = 64  # rows of A at a time, where A must be copied
-GROUP = 4  # at most so many panels for one copy of rows of A
-BAND = 256  # rows of A at a time: they stay in the next cache while the panels pass by
-PIECES = 8  # at least so many pieces of work, if that does not cut the rows too short
+GROUP = 512  # at most so many columns of B and C are multiplied with a slice of A in turn
+UPRIGHT = 60, 384  # rows and columns of a slice of A, which stays in the second cache
+TURNED = 120, 128  # the same where the columns of A are in one piece, and slices must be copied
+PIECES = 16  # about so many pieces of work for all threads
+LEAST = 8 * TALL  # rows of a piece, at least
 ALONE = 8e6  # multiplications below which a second thread costs more than it brings
+
+
+class Cut(NamedTuple):
+    """How a product C [M, N] over K terms is cut into pieces."""
+
+    M: int
+    N: int
+    K: int
+    panel: int  # columns of C
+    group: int  # columns of a task
+    step: int  # rows of a task
+    height: int  # rows and columns of a slice of A
+    depth: int
 
 
 @jit
@@ -38,21 +55,41 @@ def sums(a, b):
 def matmul(a, b, bias=None):
     """A B, plus bias_j in each row; a [M, K], b [K, N], each with rows or columns in one piece."""
     (M, K), N = a.shape, b.shape[1]
-    c = np.empty((M, N), a.dtype)
+    if not a.flags.c_contiguous and b.flags.c_contiguous and N > 2 * M and bias is None:
+        return turned(matmul(b.T, a.T))  # the smaller matrix is cheaper to copy into panels
     a, *a_steps = _in_one_piece(a)
     b, *b_steps = _in_one_piece(b)
     bias = np.empty(0, a.dtype) if bias is None else np.require(bias, None, ["C", "W"])
-    panels = -(-N // PANEL)
-    group = 1 if a_steps[1] == 1 else max(1, min(GROUP, -(-panels // 2)))
-    groups = -(-panels // group)
-    step = max(HEIGHT, min(BAND, -(-M // -(-PIECES // max(groups, 1)))))
-    sizes, tasks = (M, N, K, step, group, groups), groups * -(-M // step)
+    n = cut(M, N, K, width(a), upright=a_steps[1] == 1)
+    groups, panels = -(-N // n.group), -(-N // n.panel)
+    tasks, threads = groups + groups * -(-M // n.step), number() if M * N * K > ALONE else 1
+    signals, c = np.zeros(1 + groups, np.int64), np.empty((M, N), a.dtype)
+    packed = np.empty(panels * n.panel * K + 16, a.dtype)  # 16 more: to begin with a line
+    arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, packed, signals
 
     def work(start, stop):
-        blocks(c.reshape(-1), a, *a_steps, b, *b_steps, bias, *sizes, start, stop)
+        for _ in range(start, stop):
+            tasks_in_turn(*arrays, tuple(n), tasks)
 
-    share(work, tasks, alone=M * N * K < ALONE)
+    share(work, min(threads, tasks))
     return c
+
+
+def cut(M, N, K, W, upright):
+    """The `Cut` of a product: few groups, if the rows make enough tasks."""
+    panel, pieces = TILES[0][0] * W, PIECES if M * N * K > ALONE else 1
+    panels, bands = max(1, -(-N // panel)), max(1, min(pieces, M // LEAST))
+    groups = max(-(-N // GROUP), min(panels, -(-pieces // bands)))
+    bands = min(bands, -(-pieces // groups))
+    group, step = -(-panels // groups) * panel, max(1, -(-M // (bands * TALL))) * TALL
+    return Cut(M, N, K, panel, group, step, *(UPRIGHT if upright else TURNED))
+
+
+def turned(x):
+    """x^T in one piece."""
+    out = np.empty(x.shape[::-1], x.dtype)
+    turn(out.reshape(-1), x.reshape(-1), *x.shape)
+    return out
 
 
 def _in_one_piece(x):
@@ -66,45 +103,72 @@ def _in_one_piece(x):
 
 
 @jit
-def blocks(c, a, a_row, a_col, b, b_row, b_col, bias, M, N, K, step, group, groups, start, stop):
-    """One task: `step` rows of one group of panels."""
-    one, W = c.dtype.type(1), width(c)
-    size = DEPTH * PANEL
-    panels, rows_of_a = room(group * size, c), room(HEIGHT * DEPTH, c)
-    tile = room(HEIGHT * PANEL, c)
-    if N % W > 0:
-        fill(panels, 0)  # what lies behind the last column
-    for task in range(start, stop):
-        j0, i0 = task % groups * PANEL * group, task // groups * step
-        i1, j1 = min(i0 + step, M), min(j0 + PANEL * group, N)
-        for k0 in range(0, max(K, 1), DEPTH):
-            depth, add = min(DEPTH, K - k0), k0 > 0
-            for j in range(j0, j1, PANEL):
-                own, columns = (j - j0) // PANEL * size, min(PANEL, j1 - j)
-                if b_col == 1:
-                    copy(panels, own, PANEL, b, k0 * b_row + j, b_row, depth, columns, one)
-                else:
-                    transpose(panels, own, PANEL, b, j * b_col + k0, b_col, columns, depth, one)
-            for i in range(i0, i1, HEIGHT):
-                rows, at_a, row = min(HEIGHT, i1 - i), i * a_row + k0, a_row
-                source = a
-                if a_col != 1:
-                    transpose(rows_of_a, 0, DEPTH, a, i + k0 * a_col, a_col, depth, rows, one)
-                    source, at_a, row = rows_of_a, 0, DEPTH
-                for j in range(j0, j1, PANEL):
-                    own, columns, at = (j - j0) // PANEL * size, min(PANEL, j1 - j), i * N + j
-                    wide = (columns + W - 1) // W * W
-                    out, at_out, out_row = c, at, N
-                    if wide > columns:  # whole vectors do not fit C: a tile of its own comes first
-                        out, at_out, out_row = tile, 0, PANEL
-                        if add:
-                            copy(tile, 0, PANEL, c, at, N, rows, columns, one)
-                    product(out, at_out, out_row, source, at_a, row, 1, panels, own, PANEL, rows,
-                            wide, depth, add)  # fmt: skip
-                    if wide > columns:
-                        copy(c, at, N, tile, 0, PANEL, rows, columns, one)
-        if bias.size:
-            for i in range(i0, i1):
-                for j in range(j0, j1, W):
-                    value = load_until(c, i * N + j, i * N + j1, 0) + load_until(bias, j, j1, 0)
-                    store_until(c, i * N + j, i * N + j1, value)
+def turn(out, x, rows, columns):
+    """out [columns, rows] = x^T"""
+    transpose(out, 0, rows, x, 0, columns, rows, columns, x.dtype.type(1))
+
+
+@jit
+def tasks_in_turn(c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, tasks):
+    """What one thread does: first groups of panels are packed, then `step` rows multiplied each."""
+    n, groups = Cut(*n), signals.size - 1
+    packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
+    task = claim(signals)
+    while task < groups:
+        pack(packed, b, b_row, b_col, n, task * n.group, min((task + 1) * n.group, n.N))
+        give(signals, 1 + task)
+        task = claim(signals)
+    columns_of_a, tile = room(n.height * n.depth, c), room(n.height * n.panel, c)
+    while task < tasks:
+        group, i0 = task % groups, (task // groups - 1) * n.step
+        await_(signals, 1 + group)
+        i1, j0, j1 = min(i0 + n.step, n.M), group * n.group, min((group + 1) * n.group, n.N)
+        block(c, a, a_row, a_col, packed, bias, columns_of_a, tile, n, i0, i1, j0, j1)
+        task = claim(signals)
+
+
+@jit
+def pack(packed, b, b_row, b_col, n, j0, j1):
+    """Copies columns j0 … j1: (k, j) of panel p is at packed[(p K + k) · panel + j]."""
+    once()
+    one = packed.dtype.type(1)
+    for j in range(j0, j1, n.panel):
+        columns = min(n.panel, j1 - j)
+        if columns < n.panel:  # what lies behind the last column
+            fill(packed[j * n.K : (j + n.panel) * n.K], 0)
+        if b_col == 1:
+            copy(packed, j * n.K, n.panel, b, j, b_row, n.K, columns, one)
+        else:
+            transpose(packed, j * n.K, n.panel, b, j * b_col, b_col, columns, n.K, one)
+
+
+@jit
+def block(c, a, a_row, a_col, packed, bias, columns_of_a, tile, n, i0, i1, j0, j1):
+    """Rows i0 … i1, columns j0 … j1 of C."""
+    once()
+    one, W, N = c.dtype.type(1), width(c), n.N
+    for k0 in range(0, max(n.K, 1), n.depth):
+        depth, add = min(n.depth, n.K - k0), k0 > 0
+        for i in range(i0, i1, n.height):
+            rows = min(n.height, i1 - i)
+            source, at_a, row, col = a, i * a_row + k0, a_row, 1
+            if a_col != 1:  # its columns are in one piece: bring parts of them together
+                copy(columns_of_a, 0, rows, a, i + k0 * a_col, a_col, depth, rows, one)
+                source, at_a, row, col = columns_of_a, 0, 1, rows
+            for j in range(j0, j1, n.panel):
+                columns, at = min(n.panel, j1 - j), i * N + j
+                wide = (columns + W - 1) // W * W
+                out, at_out, out_row = c, at, N
+                if wide > columns:  # whole vectors do not fit C: a tile of its own comes first
+                    out, at_out, out_row = tile, 0, n.panel
+                    if add:
+                        copy(tile, 0, n.panel, c, at, N, rows, columns, one)
+                product(out, at_out, out_row, source, at_a, row, col, packed,
+                        j * n.K + k0 * n.panel, n.panel, rows, wide, depth, add)  # fmt: skip
+                if wide > columns:
+                    copy(c, at, N, tile, 0, n.panel, rows, columns, one)
+    if bias.size:
+        for i in range(i0, i1):
+            for j in range(j0, j1, W):
+                value = load_until(c, i * N + j, i * N + j1, 0) + load_until(bias, j, j1, 0)
+                store_until(c, i * N + j, i * N + j1, value)

@@ -2,14 +2,15 @@
 
 A processor multiplies far more numbers in a second than it can read. What counts is therefore how
 often a number is used while it is in a register. `product` computes a tile of the result at a
-time, say 4 rows of 4 vectors: for each k it reads 4 vectors of B and 4 numbers of A, and makes 16
-multiply-adds of them. The 16 sums stay in registers until the tile is done.
+time, say 6 rows of 4 vectors: for each k it reads 4 vectors of B and 6 numbers of A, and makes 24
+multiply-adds of them. The 24 sums stay in registers until the tile is done.
 
                          b[k, j]   4 vectors of row k
         a[i,     k]   ┌──────────────────────────┐
-        a[i + 1, k]   │  c[i, j] … 16 registers  │
+        a[i + 1, k]   │  c[i, j] … 24 registers  │
         a[i + 2, k]   │                          │
-        a[i + 3, k]   └──────────────────────────┘
+             …        │                          │
+        a[i + 5, k]   └──────────────────────────┘
 
 All matrices are given as one row of memory, the place of the first element and the steps between
 rows: element (i, k) of a is a[a0 + i · a_row + k · a_col]. So one product serves A and Aᵀ.
@@ -28,7 +29,10 @@ if numba is not None:
     INTEGER = ir.IntType(64)
 
 # (vectors, rows) of a tile, the widest first: what is left of a row of tiles takes a narrower one
-TILES = ((4, 4), (2, 8), (1, 8)) if REGISTERS == 32 else ((2, 6), (1, 6))
+TILES = ((4, 6), (2, 8), (1, 8)) if REGISTERS == 32 else ((2, 6), (1, 6))
+TALL = TILES[0][1]  # rows of the widest tile
+LAST = 4, 1  # heights of the tiles for the rows that are left
+AHEAD = 8  # a row is asked for so many rows before it is copied
 
 
 def _loop(builder, start, stop, step):
@@ -105,27 +109,31 @@ def _tiles(builder, c, c_row, a, a_row, a_col, b, b_row, rows, columns, n, add):
         stop = builder.add(builder.sub(columns, INTEGER(wide)), INTEGER(1))
         with _loop(builder, j0, stop, wide) as (j, _):
             i0 = INTEGER(0)
-            for h in (height, 1):
+            for h in (height, *LAST):
                 end = builder.add(builder.sub(rows, INTEGER(h)), INTEGER(1))
                 with _loop(builder, i0, end, h) as (i, _):
                     c_ij = builder.gep(c, [builder.add(builder.mul(i, c_row), j)])
                     a_i = builder.gep(a, [builder.mul(i, a_row)])
                     b_j = builder.gep(b, [j])
                     _tile(builder, h, vectors, c_ij, c_row, a_i, a_row, a_col, b_j, b_row, n, add)
-                i0 = builder.mul(builder.udiv(rows, INTEGER(h)), INTEGER(h))
+                i0 = builder.sub(rows, builder.urem(builder.sub(rows, i0), INTEGER(h)))
         j0 = builder.sub(columns, builder.urem(builder.sub(columns, j0), INTEGER(wide)))
 
 
 def _tile(builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add):
-    """c[i, j] (+)= Σ_k a[i, k] b[k, j] for `rows` rows of `vectors` vectors, all in registers."""
+    """c[i, j] (+)= Σ_k a[i, k] b[k, j] for `rows` rows of `vectors` vectors, all in registers.
+
+    C is asked for at the start and needed at the end: by then it has come.
+    """
     lanes = Vector.lanes_of(c.type.pointee)
     places = [(i, j) for i in range(rows) for j in range(vectors)]
     c_rows = [builder.gep(c, [builder.mul(c_row, INTEGER(i))]) for i in range(rows)]
     a_rows = [builder.gep(a, [builder.mul(a_row, INTEGER(i))]) for i in range(rows)]
     c_ij = [spread(builder, c_rows[i], j * lanes) for i, j in places]
     align = 4 if isinstance(c.type.pointee, ir.FloatType) else 8
-    first = [builder.load(p, align=align) for p in c_ij]
-    first = [builder.select(add, x, x.type(None)) for x in first]
+    for p in c_ij:
+        _fetch(builder, p)
+    first = [ir.VectorType(c.type.pointee, lanes)(None) for _ in places]
     before = builder.block
     loop, done = builder.append_basic_block("k"), builder.append_basic_block("k_done")
     builder.cbranch(builder.icmp_signed(">", n, INTEGER(0)), loop, done)
@@ -149,8 +157,13 @@ def _tile(builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add):
                                 strict=True):  # fmt: skip
         phi.add_incoming(start, before)
         phi.add_incoming(step, loop)
-    for x, p in zip(result, c_ij, strict=True):
-        builder.store(x, p, align=align)
+    with builder.if_else(add) as (onto, instead):
+        with onto:
+            for x, p in zip(result, c_ij, strict=True):
+                builder.store(builder.fadd(builder.load(p, align=align), x), p, align=align)
+        with instead:
+            for x, p in zip(result, c_ij, strict=True):
+                builder.store(x, p, align=align)
 
 
 # ---------------------------------------------------------------- fill, transpose, copy
@@ -243,6 +256,8 @@ def _block(builder, out, o_row, x, x_row, factor):
     align = 4 if isinstance(x.type.pointee, ir.FloatType) else 8
     rows = [spread(builder, _element(builder, x, INTEGER(i), x_row, INTEGER(0))) for i in range(n)]
     v = [builder.load(p, align=align) for p in rows]
+    for p in rows:
+        _fetch(builder, builder.gep(builder.bitcast(p, x.type), [builder.mul(x_row, INTEGER(n))]))
     factor = broadcasted(builder, factor, v[0].type)
     v = [builder.fmul(u, factor) for u in v]
     halves = [[i // 2 + i % 2 * n + half for i in range(n)] for half in (0, n // 2)]
@@ -254,12 +269,22 @@ def _block(builder, out, o_row, x, x_row, factor):
         builder.store(v[j], p, align=align)
 
 
+def _fetch(builder, place):
+    """Ask for the line of the cache at a place that will be read soon; any place is allowed."""
+    byte = ir.IntType(8).as_pointer()
+    word = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    builder.call(prefetch, [builder.bitcast(place, byte), word(0), word(3), word(1)])
+
+
 def _copied_vectors(builder, out, o_row, x, x_row, rows, columns, factor):
     lanes = Vector.lanes_of(x.type.pointee)
     align = 4 if isinstance(x.type.pointee, ir.FloatType) else 8
     whole = builder.sub(columns, builder.urem(columns, INTEGER(lanes)))
     with _loop(builder, INTEGER(0), rows, 1) as (i, _):
         with _loop(builder, INTEGER(0), whole, lanes) as (j, _):
+            _fetch(builder, _element(builder, x, builder.add(i, INTEGER(AHEAD)), x_row, j))
             v = builder.load(spread(builder, _element(builder, x, i, x_row, j)), align=align)
             v = builder.fmul(v, broadcasted(builder, factor, v.type))
             builder.store(v, spread(builder, _element(builder, out, i, o_row, j)), align=align)

@@ -1,0 +1,71 @@
+"""The products of a linear layer's training step against PyTorch and NumPy.
+
+    python -m tests.benchmarks.product [rounds]
+
+Float32, two threads on all sides: forward X Wᵀ, and the two products of the backward pass, Ȳ W and
+Ȳᵀ X, for N rows of X. Before a row is timed, the result is compared with float64.
+"""
+
+import sys
+
+from tests.benchmarks.measure import (
+    HEADER,
+    interleave,
+    product_peak,
+    row,
+    use_threads,
+    versions,
+)
+
+use_threads(2)
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import tinyattn as ta  # noqa: E402
+from tinyattn.kernels.matmul import matmul  # noqa: E402
+
+torch.set_num_threads(2)
+LAYERS = [  # N, in, out
+    (256, 64, 256), (768, 128, 512), (768, 512, 128), (2048, 384, 1152), (2048, 384, 1536),
+    (2048, 1536, 384),
+]  # fmt: skip
+
+
+def products(N, D, E):
+    """{name: (a, b)}, transposed as the layer has them."""
+    rng = np.random.default_rng(0)
+    shapes = (N, D), (E, D), (N, E)
+    x, w, g = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    return {"X Wᵀ": (x, w.T), "Ȳ W": (g, w), "Ȳᵀ X": (g.T, x)}
+
+
+def as_torch(x):
+    """A tensor over the same memory, transposed in the same way."""
+    return torch.from_numpy(x) if x.flags.c_contiguous else torch.from_numpy(x.T).T
+
+
+def main(rounds=21):
+    peak = product_peak(2)
+    print(HEADER)
+    for N, D, E in LAYERS:
+        for name, (a, b) in products(N, D, E).items():
+            expected = a.astype(np.float64) @ b
+            error = 1e-6 * np.sqrt(a.shape[1]) * np.abs(expected).max()
+            np.testing.assert_allclose(matmul(a, b), expected, rtol=0, atol=error)
+            s, t = as_torch(a), as_torch(b)
+            programs = {
+                "tinyattn": lambda a=a, b=b: matmul(a, b),
+                "PyTorch": lambda s=s, t=t: torch.mm(s, t),
+                "NumPy": lambda a=a, b=b: a @ b,
+            }
+            times = interleave(programs, rounds, 3, at_least=0.02)
+            work = f"{name}, X [{N}, {D}], W [{E}, {D}]"
+            print(row(work, times, goal=1.0, flop=2 * N * D * E, peak=peak), flush=True)
+    print(f"\nFloat32, 2 threads each, median and quartiles of {rounds} rounds. The peak is that "
+          f"of NumPy's product of 1024 x 1024 matrices, {peak / 1e9:.0f} GFLOP/s. "
+          f"{versions(np, torch, ta)}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 21)
