@@ -30,7 +30,7 @@ from tinyattn.kernels.simd import (
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
 
-STEPS = 8  # steps whose x goes through W_ih at once: long products, results still in the cache
+STEPS = 6  # steps whose x goes through W_ih at once: long products, results still in the cache
 ROWS = 32  # most sequences that go through the steps together
 BLOCK = 128  # terms of a sum that a product adds up at once: a strip of so many rows fits the cache
 BLOCKS = 1, 1, 4, 4  # G, and one block more for the GRU, whose r needs q_n apart from p_n

@@ -31,7 +31,7 @@ if numba is not None:
 # (vectors, rows) of a tile, the widest first: what is left of a row of tiles takes a narrower one
 TILES = ((4, 6), (2, 8), (1, 8)) if REGISTERS == 32 else ((2, 6), (1, 6))
 TALL = TILES[0][1]  # rows of the widest tile
-LAST = 4, 1  # heights of the tiles for the rows that are left
+LAST = 4, 2, 1  # heights of the tiles for the rows that are left
 AHEAD = 8  # a row is asked for so many rows before it is copied
 
 
