@@ -32,6 +32,10 @@ forward = time.perf_counter() - start
 y.backward(np.ones(y.shape, np.float32))
 print(forward, time.perf_counter() - start)
 """
+WITHOUT_SCIPY = """
+import sys
+sys.modules["scipy"] = None
+"""
 
 
 def run(code, **environment):
@@ -50,6 +54,7 @@ def main(rounds=9):
     over = [t - n for t, n in zip(imports["tinyattn"], imports["numpy"], strict=True)]
     run(ATTENTION)
     warm = [float(run(ATTENTION).split()[0]) for _ in range(rounds)]
+    alone = [float(run(WITHOUT_SCIPY + ATTENTION).split()[0]) for _ in range(rounds)]
     cold = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
@@ -59,6 +64,7 @@ def main(rounds=9):
     for step, seconds, goal in (
         ("`import tinyattn`, over `import numpy`", over, 0.1),
         ("first attention forward, compiled before", warm, 0.25),
+        ("the same where SciPy is not installed, which Numba imports", alone, 0.25),
         ("attention forward and backward, compiled anew", cold, 3),
     ):
         middle = statistics.median(seconds)
