@@ -23,6 +23,28 @@ HEAD = """# Measured
 How many times as fast as its peer each piece of work is, as `python -m tests.benchmarks` printed
 it: the ratio of the times of the same round, as the median over the rounds with its quartiles.
 Above 1 tinyattn is faster. Rows that fall short of their goal say so.
+
+## Why rows fall short, and what was tried
+
+- **Products of 10 to 50 million multiplications, GPT tiny and small.** Waking a second thread
+  takes 50 to 100 µs here; PyTorch's threads stay awake. Threads that watch for work for 200 µs
+  before they sleep gained 3 to 5% at most and were left out. Around each operation of the tiny
+  model stands Python.
+- **Large products, GPT big.** Tiles of 6 rows in place of 4, panels that fit the nearest cache, B
+  packed once, tasks claimed by an atomic count: from 0.75 to 0.85-1.0 of the speed of MKL.
+- **Attention forward, N up to 512.** Turning the queries, the exponential and the waking weigh
+  more than in long rows. Tasks claimed by an atomic count: no difference above the noise.
+- **LSTM.** From 128 units on about level with oneDNN. Rows left over in pairs and 6 steps at a
+  time gained some 10% at 256 units, whose weights hardly fit the second cache.
+- **Segment sum and softmax.** Half a gigabyte is read and written once: probably the memory
+  decides. Stores that go past the cache were not tried.
+- **ParticleNet-Lite.** Most of the step is batch normalization, which is composed of single
+  operations: it wants a kernel.
+- **Convolution with stride 2, small pooling.** Not examined.
+- **First kernel.** Numba reads its own registries first, and SciPy where that is installed.
+- **Compiling anew** is Numba's work on two long functions. Fewer kinds of tiles, a lower level of
+  optimization, no vectorizing of loops: each left it as it was.
+- **Engine against HIPS autograd.** Checks of shape, dtype and later writing cost a tenth and stay.
 """
 
 
