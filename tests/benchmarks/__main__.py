@@ -40,7 +40,10 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
   decides. Stores that go past the cache were not tried.
 - **ParticleNet-Lite.** Most of the step is batch normalization, which is composed of single
   operations: it wants a kernel.
-- **Convolution with stride 2, small pooling.** Not examined.
+- **Generation, one sentence of MiniLM.** Products of one or a few rows read each weight once; NumPy
+  does them, one operation after the other from Python.
+- **Neighbours in 2 to 4 dimensions, clouds of 64 features, convolution with stride 2, small
+  pooling.** Not examined.
 - **First kernel.** Numba reads its own registries first, and SciPy where that is installed.
 - **Compiling anew** is Numba's work on two long functions. Fewer kinds of tiles, a lower level of
   optimization, no vectorizing of loops: each left it as it was.
