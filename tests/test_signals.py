@@ -9,7 +9,7 @@ pytest.importorskip("numba")
 from tests.machine import kernels_on
 from tinyattn.kernels import jit
 from tinyattn.kernels.matmul import matmul
-from tinyattn.kernels.signals import await_, claim, give
+from tinyattn.kernels.signals import claim, give, wait_for
 
 
 @jit
@@ -32,7 +32,7 @@ def await_and_check(row, flags, times):
     """The lowest number that was in the row when its flag came, less what it must be at least."""
     least = 0.0
     for i in range(times):
-        await_(flags, i)
+        wait_for(flags, i)
         least = min(least, row.min() - i)
     return least
 

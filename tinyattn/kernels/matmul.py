@@ -4,9 +4,10 @@ NumPy's product has threads of its own, which go on spinning for a while after e
 the processors from the kernels that come next. Hence this one.
 
 `sums` is the formula. `matmul` first copies B into panels, upright strips as wide as a tile, with
-their rows one behind the other. Then some thousand numbers of a panel stay in the nearest cache
-while rows of A pass by. The threads share the copying too: `signals` holds the number of the next
-task, and then for each group of panels whether it can be used.
+their rows one behind the other. Then slices of A are multiplied with slices of some panels: both
+stay in the second cache meanwhile, and each number that is read serves a whole tile. The threads
+share the copying too: `signals` holds the number of the next task, and then for each group of
+panels whether it can be used.
 """
 
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.signals import await_, claim, give
+from tinyattn.kernels.signals import claim, give, wait_for
 from tinyattn.kernels.simd import load_until, once, room, store_until, width
 from tinyattn.kernels.threads import number, share
 from tinyattn.kernels.tiles import TALL, TILES, copy, fill, product, transpose
@@ -121,7 +122,7 @@ def tasks_in_turn(c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n,
     columns_of_a, tile = room(n.height * n.depth, c), room(n.height * n.panel, c)
     while task < tasks:
         group, i0 = task % groups, (task // groups - 1) * n.step
-        await_(signals, 1 + group)
+        wait_for(signals, 1 + group)
         i1, j0, j1 = min(i0 + n.step, n.M), group * n.group, min((group + 1) * n.group, n.N)
         block(c, a, a_row, a_col, packed, bias, columns_of_a, tile, n, i0, i1, j0, j1)
         task = claim(signals)

@@ -4,7 +4,7 @@ Between two pieces of work that Python hands out, a thread waits until the other
 Python: one at a time. With these three instructions it goes on without.
 
 `claim` hands out numbers of tasks. `give` sets a flag after all that was written before it; who
-has seen the flag with `await_` sees all that too (release and acquire, in the words of the C
+has seen the flag with `wait_for` sees all that too (release and acquire, in the words of the C
 standard). The waiting thread does not sleep: it may wait only for what another thread is already
 doing, and for a short time.
 """
@@ -59,7 +59,7 @@ def _until_given(flags, i):
 
 
 @instruction(_until_given)
-def await_(typing, flags, i):
+def wait_for(typing, flags, i):
     """Return when flags[i] is 1."""
 
     def code(context, builder, signature, args):
