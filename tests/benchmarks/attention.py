@@ -8,14 +8,7 @@ compared with the plain formula in float64.
 
 import sys
 
-from tests.benchmarks.measure import (
-    HEADER,
-    interleave,
-    product_peak,
-    row,
-    use_threads,
-    versions,
-)
+from tests.benchmarks.measure import HEADER, foot, interleave, product_peak, row, use_threads
 
 use_threads(2)
 
@@ -129,11 +122,9 @@ def main(rounds=11):
         measured("forward, key padding", shape, 1.5, peak, rounds, padding=True)
         measured("forward + backward, key padding", shape, 1.5, peak, rounds, False, True,
                  padding=True)  # fmt: skip
-    print(f"\nFloat32, 2 threads each, median and quartiles of {rounds} rounds. The peak is of "
-          f"NumPy's product of 1024 x 1024 matrices, {peak / 1e9:.0f} GFLOP/s. Padding and causal "
-          f"masks: only what may be seen is counted as work (padding: all keys). "
-          f"{versions(np, torch, ta)}")  # fmt: skip
+    note = "Padding and causal masks: only what may be seen is counted as work (padding: all keys)."
+    print(foot(rounds, np, torch, ta, peak=peak, note=note))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 11)
+    main(*map(int, sys.argv[1:]))

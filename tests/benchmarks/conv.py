@@ -9,14 +9,7 @@ are compared with float64.
 
 import sys
 
-from tests.benchmarks.measure import (
-    HEADER,
-    interleave,
-    product_peak,
-    row,
-    use_threads,
-    versions,
-)
+from tests.benchmarks.measure import HEADER, foot, interleave, product_peak, row, use_threads
 
 use_threads(2)
 
@@ -103,10 +96,8 @@ def main(rounds=21):
         extra = ", ".join(f"{k} {v}" for k, v in options.items())
         work = f"conv{n}d {'x'.join(map(str, shape))} to {out} channels, kernel {kernel}, {extra}"
         print(row(work, times, goal=1.0, flop=flop, peak=peak), flush=True)
-    print(f"\nFloat32, 2 threads each, median and quartiles of {rounds} rounds. The peak is that "
-          f"of NumPy's product of 1024 x 1024 matrices, {peak / 1e9:.0f} GFLOP/s. "
-          f"{versions(np, torch, ta)}")  # fmt: skip
+    print(foot(rounds, np, torch, ta, peak=peak))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 21)
+    main(*map(int, sys.argv[1:]))

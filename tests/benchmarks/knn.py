@@ -9,7 +9,7 @@ no part where it would be slower than trying all pairs. 100,000 points are in kn
 
 import sys
 
-from tests.benchmarks.measure import HEADER, interleave, row, use_threads, versions
+from tests.benchmarks.measure import head, interleave, row, use_threads
 
 use_threads(2)
 
@@ -29,6 +29,7 @@ try:
 except ImportError:
     faiss = None
 torch.set_num_threads(2)
+COMPARED = [np, scipy, sklearn, torch] + ([faiss] if faiss is not None else [])
 
 WORK = [  # N, D, goal
     (1_000, 2, 4), (1_000, 3, 4), (1_000, 4, 4), (1_000, 8, 4), (1_000, 16, 3), (1_000, 64, 1.7),
@@ -102,23 +103,18 @@ def clouds(D, k):
     return {"tinyattn": lambda: knn(x, k, batch), "torch": pytorch}
 
 
-def head():
-    names = [np, scipy, sklearn, torch] + ([faiss] if faiss is not None else [])
-    print(f"float32, two threads; {versions(*names)}\n")
-    print(HEADER)
-
-
-def measured(N, D, k, goal, rounds):
+def measured(N, D, k, goal, rounds, rounds_if_slow=None):
     """One line of the table."""
     x = np.random.default_rng(0).standard_normal((N, D)).astype(np.float32)
     every = programs(x, k)
     check(x, every["tinyattn"](), k)
-    times = interleave(every, rounds, 1 if N < 100_000 else 0, 0.01 if N == 1_000 else 0.0)
+    warm_up, at_least = int(N < 100_000), 0.01 if N == 1_000 else 0.0
+    times = interleave(every, rounds, warm_up, at_least, rounds_if_slow)
     print(row(f"N = {N:,}, D = {D}, k = {k}", times, goal=goal), flush=True)
 
 
 def main(rounds=None):
-    head()
+    print(head(*COMPARED))
     for N, D, goal in WORK:
         for k in (8, 16, 40):
             measured(N, D, k, goal, rounds or (9 if N == 1_000 else 5))

@@ -23,17 +23,23 @@ def use_threads(n):
         os.environ[name] = str(n)
 
 
-def interleave(programs, rounds=60, warm_up=3, at_least=0.0):
+def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None):
     """Run {name: function} in turn; {name: [seconds of each round]}.
 
     at_least: repeat a program within a round until so many seconds are filled, and run it once
     before without looking at the clock: the threads of the program before may still be spinning.
+    rounds_if_slow: a slow peer takes part in the warm-up and in the first so many rounds only, so
+    its list is shorter; `slow_peers` says by the least time of each program so far who is slow.
     """
     times, repeats = {name: [] for name in programs}, dict.fromkeys(programs, 1)
-    patience = 15.0  # seconds in all
+    slow, patience = set(), 15.0  # seconds in all
     for i in range(rounds + warm_up):
         patience -= wait_until_alone(patience)
+        if i - warm_up == rounds_if_slow:
+            slow = slow_peers({name: min(seconds) for name, seconds in times.items()})
         for name, run in programs.items():
+            if name in slow:
+                continue
             if at_least:
                 run()
             start = time.perf_counter()
@@ -45,6 +51,16 @@ def interleave(programs, rounds=60, warm_up=3, at_least=0.0):
             elif at_least:
                 repeats[name] = max(1, round(at_least / max(seconds, 1e-7)))
     return times
+
+
+def slow_peers(seconds, ours="tinyattn"):
+    """Who takes more than 5 times as long as the fastest and 1.5 times as long as the best peer.
+
+    We and the best peer are never slow.
+    """
+    peers = {name: t for name, t in seconds.items() if name != ours}
+    limit = max(5 * min(seconds.values()), 1.5 * min(peers.values()))
+    return {name for name, t in peers.items() if t > limit}
 
 
 def wait_until_alone(patience):
@@ -63,13 +79,15 @@ def wait_until_alone(patience):
 
 
 def ratios(times, ours):
-    """{peer: (lower quartile, median, upper quartile)} of time of the peer / time of ours."""
+    """{peer: (lower quartile, median, upper quartile)} of time of the peer / time of ours.
+
+    Both times are of the same round; a slow peer may have taken part in the first rounds only.
+    """
     found = {}
     for name, seconds in times.items():
         if name != ours:
-            found[name] = statistics.quantiles(
-                [s / t for s, t in zip(seconds, times[ours], strict=True)], n=4
-            )
+            both = zip(seconds, times[ours], strict=False)
+            found[name] = statistics.quantiles([s / t for s, t in both], n=4)
     return found
 
 
@@ -94,20 +112,20 @@ HEADER = (
 )
 
 
-def row(work, times, ours="tinyattn", goal=None, flop=None, peak=None):
-    """One line under HEADER: the peer with the lowest median counts.
+def row(work, times, ours="tinyattn", goal=None, flop=None, peak=None, peer=None):
+    """One line under HEADER: `peer`, or the peer with the lowest median, over its own rounds.
 
     flop: multiplications and additions of the work; peak: what a matrix product reaches.
     """
     medians = {name: statistics.median(seconds) for name, seconds in times.items()}
-    best = min((name for name in times if name != ours), key=medians.get)
+    best = peer or min((name for name in times if name != ours), key=medians.get)
     low, middle, high = ratios(times, ours)[best]
     missed = "" if goal is None else f"{goal}" if middle >= goal else f"{goal} (missed)"
     rate = "" if flop is None else f"{flop / medians[ours] / 1e9:.0f}"
     share = "" if flop is None or not peak else f"{flop / medians[ours] / peak:.0%}"
-    peer = "" if len(times) == 2 else f" {best}"
+    named = f" {best}" if peer or len(times) > 2 else ""
     return (
-        f"| {work} | {medians[ours] * 1e3:.3f} | {medians[best] * 1e3:.3f}{peer} | "
+        f"| {work} | {medians[ours] * 1e3:.3f} | {medians[best] * 1e3:.3f}{named} | "
         f"**{middle:.2f}** ({low:.2f}-{high:.2f}) | {missed} | {rate} | {share} |"
     )
 
@@ -125,3 +143,19 @@ def versions(*modules):
     """One line with what was compared."""
     parts = [f"Python {platform.python_version()}", platform.machine()]
     return ", ".join(parts + [f"{m.__name__} {m.__version__}" for m in modules])
+
+
+def head(*modules):
+    """What goes before the first row of a table that has no `foot`."""
+    return f"float32, two threads; {versions(*modules)}\n\n{HEADER}"
+
+
+def foot(rounds, *modules, work="Float32", peak=None, note=""):
+    """What goes after the last row: how `work` was timed, and what was compared."""
+    sentences = [f"{work}, 2 threads each, median and quartiles of {rounds} rounds."]
+    if peak:
+        of = "NumPy's product of 1024 x 1024 matrices"
+        sentences.append(f"The peak is that of {of}, {peak / 1e9:.0f} GFLOP/s.")
+    if note:
+        sentences.append(note)
+    return "\n" + " ".join([*sentences, versions(*modules)])

@@ -10,7 +10,7 @@ it in the 4 dimensions of GravNet's space. Values and gradients are compared bef
 
 import sys
 
-from tests.benchmarks.measure import HEADER, interleave, row, use_threads, versions
+from tests.benchmarks.measure import head, interleave, row, use_threads
 
 use_threads(2)
 
@@ -113,8 +113,7 @@ def gravnet_model(hits=4000):
 
 
 def main(rounds=9):
-    print(f"float32, two threads; {versions(np, torch, torch_geometric)}\n")
-    print(HEADER)
+    print(head(np, torch, torch_geometric))
     shape = f"N = {N:,}, k = {K}, F = {F}"
     for depth, goal in ((2, 25), (3, None)):
         times = interleave(edge_conv(depth), rounds, 1)

@@ -8,7 +8,7 @@ gradients of both are compared with float64.
 
 import sys
 
-from tests.benchmarks.measure import HEADER, interleave, row, use_threads, versions
+from tests.benchmarks.measure import HEADER, foot, interleave, row, use_threads
 
 use_threads(2)
 
@@ -69,9 +69,8 @@ def main(rounds=21):
         work = f"{name} {'x'.join(map(str, shape))}, window {window}, stride {stride}"
         work += f", padding {padding}" if padding else ""
         print(row(work, interleave(programs, rounds, 3, at_least=0.02), goal=1.0), flush=True)
-    print(f"\nFloat32, 2 threads each, median and quartiles of {rounds} rounds. "
-          f"{versions(np, torch, ta)}")  # fmt: skip
+    print(foot(rounds, np, torch, ta))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 21)
+    main(*map(int, sys.argv[1:]))

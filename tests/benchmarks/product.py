@@ -8,14 +8,7 @@ Float32, two threads on all sides: forward X Wᵀ, and the two products of the b
 
 import sys
 
-from tests.benchmarks.measure import (
-    HEADER,
-    interleave,
-    product_peak,
-    row,
-    use_threads,
-    versions,
-)
+from tests.benchmarks.measure import HEADER, foot, interleave, product_peak, row, use_threads
 
 use_threads(2)
 
@@ -62,10 +55,8 @@ def main(rounds=21):
             times = interleave(programs, rounds, 3, at_least=0.02)
             work = f"{name}, X [{N}, {D}], W [{E}, {D}]"
             print(row(work, times, goal=1.0, flop=2 * N * D * E, peak=peak), flush=True)
-    print(f"\nFloat32, 2 threads each, median and quartiles of {rounds} rounds. The peak is that "
-          f"of NumPy's product of 1024 x 1024 matrices, {peak / 1e9:.0f} GFLOP/s. "
-          f"{versions(np, torch, ta)}")  # fmt: skip
+    print(foot(rounds, np, torch, ta, peak=peak))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 21)
+    main(*map(int, sys.argv[1:]))

@@ -8,14 +8,7 @@ a row is timed, values and gradients of both are compared with the array rung in
 
 import sys
 
-from tests.benchmarks.measure import (
-    HEADER,
-    interleave,
-    product_peak,
-    row,
-    use_threads,
-    versions,
-)
+from tests.benchmarks.measure import HEADER, foot, interleave, product_peak, row, use_threads
 
 use_threads(2)
 
@@ -105,10 +98,8 @@ def main(rounds=21):
             measured(name, shape, peak, rounds)
     for name in GOALS:
         measured(name, SHAPES[0], peak, rounds, padded=True)
-    print(f"\nFloat32, 2 threads each, median and quartiles of {rounds} rounds. The peak is that "
-          f"of NumPy's product of 1024 x 1024 matrices, {peak / 1e9:.0f} GFLOP/s. "
-          f"{versions(np, torch, ta)}")  # fmt: skip
+    print(foot(rounds, np, torch, ta, peak=peak))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 21)
+    main(*map(int, sys.argv[1:]))

@@ -7,7 +7,7 @@ Float32, two threads on both sides; values and gradients are compared in float64
 
 import sys
 
-from tests.benchmarks.measure import HEADER, interleave, row, use_threads, versions
+from tests.benchmarks.measure import HEADER, foot, interleave, row, use_threads
 
 use_threads(2)
 
@@ -99,9 +99,8 @@ def main(rounds=15):
     for n, size in ((30, 16384), (60, 262144)):
         times = interleave(optimizers(n, size), rounds, 3, at_least=0.01)
         print(row(f"AdamW, {n} parameters of {size} numbers", times), flush=True)
-    print(f"\nForward + backward, float32, 2 threads each, median and quartiles of {rounds} "
-          f"rounds. {versions(np, torch, ta)}")  # fmt: skip
+    print(foot(rounds, np, torch, ta, work="Forward + backward, float32"))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)
+    main(*map(int, sys.argv[1:]))

@@ -8,7 +8,7 @@ the mean; the ids in order, and at random. Values and gradients are compared bef
 
 import sys
 
-from tests.benchmarks.measure import HEADER, interleave, row, use_threads, versions
+from tests.benchmarks.measure import head, interleave, row, use_threads
 
 use_threads(2)
 
@@ -81,8 +81,7 @@ def programs(work, E, in_order):
 
 
 def main(rounds=7, E=1_000_000):
-    print(f"float32, two threads; {versions(np, torch, torch_geometric)}\n")
-    print(HEADER)
+    print(head(np, torch, torch_geometric))
     for work, (*_, goal) in WORK.items():
         for in_order in (True, False):
             times = interleave(programs(work, E, in_order), rounds, 1)
