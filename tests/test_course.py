@@ -185,6 +185,15 @@ def test_full_reads_the_environment(monkeypatch):
     assert course.full()
 
 
+def test_seeds_are_five_in_a_full_run_and_say_how_many(monkeypatch):
+    assert list(course.seeds()) == [0]
+    assert list(course.seeds(quick=2)) == [0, 1]
+    assert f"{course.seeds(quick=1)}, {course.seeds(quick=2)}" == "1 seed, 2 seeds"
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    assert list(course.seeds(quick=1)) == [0, 1, 2, 3, 4]
+    assert str(course.seeds(quick=1)) == "5 seeds"
+
+
 # --- progress
 
 

@@ -37,6 +37,18 @@ def full():
     return os.environ.get("TINYATTN_FULL", "") not in ("", "0")
 
 
+class Seeds(tuple):
+    """Seeds to loop over; as text their number, "5 seeds"."""
+
+    def __str__(self):
+        return f"{len(self)} seed{'s' * (len(self) != 1)}"
+
+
+def seeds(quick=1):
+    """The seeds 0, 1, 2, ... to try an experiment with: five in a full run, otherwise `quick`."""
+    return Seeds(range(5 if full() else quick))
+
+
 @dataclass(frozen=True)
 class Claim:
     """The outcome of one experiment; shows itself as a badge in a notebook, a line elsewhere."""
