@@ -9,22 +9,22 @@ pytest.importorskip("numba")
 from tests.machine import kernels_on
 from tinyattn.kernels import jit
 from tinyattn.kernels.matmul import matmul
-from tinyattn.kernels.signals import claim, give, wait_for
+from tinyattn.kernels.signals import add, put, wait_for
 
 
 @jit
 def take_all(counter, taken, tasks):
-    task = claim(counter)
+    task = add(counter, 0, 1)
     while task < tasks:
         taken[task] += 1
-        task = claim(counter)
+        task = add(counter, 0, 1)
 
 
 @jit
 def fill_and_give(row, flags, times):
     for i in range(times):
         row[:] = i
-        give(flags, i)
+        put(flags, i, 1)
 
 
 @jit
@@ -32,7 +32,7 @@ def await_and_check(row, flags, times):
     """The lowest number that was in the row when its flag came, less what it must be at least."""
     least = 0.0
     for i in range(times):
-        wait_for(flags, i)
+        wait_for(flags, i, 1)
         least = min(least, row.min() - i)
     return least
 

@@ -1,53 +1,105 @@
 """The pool of threads that kernels share, and kernels without Numba."""
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from tests.machine import fresh_python, kernels_on
-from tinyattn.kernels import threads
+from tinyattn.kernels import jit, numba, threads
+from tinyattn.kernels.crew import ASLEEP, AWAKE, CALLED, crew_of, together
+
+needs_numba = pytest.mark.skipif(numba is None, reason="without Numba nothing is shared")
 
 
-def test_an_error_in_a_piece_of_work_arrives():
-    def work(start, stop):
-        if start <= 5 < stop:
-            raise ZeroDivisionError
+@jit
+def square(done, y, x, number, pair, shape, crew, start, stop):
+    """y = number · x² + pair[1] + shape.left, and one more in done for each item."""
+    if together(crew, start, stop):
+        return
+    for i in range(start, stop):
+        done[i] += 1
+        y[i] = number * x[i, 0] * x[i, 0] + pair[1] + shape.left
 
-    with kernels_on(2), pytest.raises(ZeroDivisionError):
-        threads.share(work, 8)
+
+class Shape(NamedTuple):
+    left: float
+    right: bool
+
+
+def shared(n, times=1):
+    """How often each of n items was done; the results must be right."""
+    x = np.arange(2.0 * n).reshape(n, 2)[:, ::2]  # not contiguous
+    done, y = np.zeros(n, np.int64), np.zeros(n)
+    for _ in range(times):
+        threads.share(square, n, done, y, x, 3.0, (1, 2.5), Shape(0.5, True))
+    assert np.array_equal(y, 3 * x[:, 0] ** 2 + 3)
+    return done
 
 
 def test_share_does_everything_once():
-    for n in (0, 1, 2, 3, 7, 100):
-        done = np.zeros(n, int)
+    for helpers in (1, 2, 6):
+        with kernels_on(1 + helpers):
+            for n in (0, 1, 2, 3, 7, 100):
+                assert (shared(n) == 1).all()
 
-        def work(start, stop, done=done):
-            done[start:stop] += 1
 
-        with kernels_on(2):
-            threads.share(work, n)
-        assert (done == 1).all()
+def test_share_from_several_threads_at_once():
+    with kernels_on(3), ThreadPoolExecutor(4) as pool:
+        for done in pool.map(shared, [1000] * 20, [50] * 20):
+            assert (done == 50).all()
+
+
+@jit
+def fails_at(place, crew, start, stop):
+    if together(crew, start, stop):
+        return
+    if start <= place < stop:
+        raise ZeroDivisionError
+
+
+@needs_numba
+def test_an_error_in_a_piece_of_work_arrives():
+    for place in (0, 5, 7):
+        with kernels_on(2), pytest.raises(RuntimeError, match=r"fails_at.*set_threads\(1\)"):
+            threads.share(fails_at, 8, place)
+        with kernels_on(1), pytest.raises(ZeroDivisionError):
+            threads.share(fails_at, 8, place)
+    with kernels_on(2):
+        assert (shared(100) == 1).all()  # and is forgotten
 
 
 class Asleep(threads._Helper):
     """A helper that other programs keep from its processor: it never wakes."""
 
-    def serve(self):
+    def run(self):
         pass
 
 
+@needs_numba
 def test_a_helper_that_does_not_wake_holds_nobody_up(monkeypatch):
-    monkeypatch.setattr(threads, "_helpers", [Asleep(), Asleep()])
-    for _ in range(3):
-        done = np.zeros(50, int)
+    crew = crew_of(2)
+    monkeypatch.setattr(threads, "_crew", crew)
+    monkeypatch.setattr(threads, "_helpers", [Asleep(crew, 0), Asleep(crew, 1)])
+    with kernels_on(3):
+        assert (shared(50, times=3) == 3).all()
+    assert (crew[AWAKE:] == CALLED).all()
 
-        def work(start, stop, done=done):
-            done[start:stop] += 1
 
-        with kernels_on(3):
-            threads.share(work, 50)
-        assert (done == 1).all()
+@needs_numba
+def test_helpers_that_have_nothing_to_do_fall_asleep_and_wake_again():
+    with kernels_on(2):
+        for _ in range(3):
+            assert (shared(100) == 1).all()
+            for _ in range(1000):
+                if (threads._crew[AWAKE : AWAKE + len(threads._helpers)] == ASLEEP).all():
+                    break
+                time.sleep(0.005)
+            else:
+                pytest.fail("a helper was still awake after five seconds")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tinyattn.kernels import helper, jit
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.simd import (
     above_zero,
     bits,
@@ -165,10 +166,8 @@ def attention(q, k, v, bias, mask, causal, scale):
     highest, norm = np.empty(N * T, q.dtype), np.empty(N * T, q.dtype)
     out = matrices(lead, y)[:3]
 
-    def work(start, stop):
-        forward(*out, highest, norm, *x, start, stop)
-
-    share(work, N * -(-T // LANES), alone=N * T * S * (D + E) < ALONE)
+    tasks, alone = N * -(-T // LANES), N * T * S * (D + E) < ALONE
+    share(forward, tasks, *out, highest, norm, *x, alone=alone)
     return y, (highest, norm, x)
 
 
@@ -195,10 +194,8 @@ def attention_backward(
     out = *matrices(lead, g, y, dq)[:-1], *matrices((parts, *lead), dk, dv)[:-1]
     out = *out, *matrices((parts, *lead), db), highest, norm
 
-    def work(start, stop):
-        backward(*out, *x, parts, start, stop)
-
-    share(work, N * parts, alone=2 * N * T * S * (D + E) < ALONE)
+    alone = 2 * N * T * S * (D + E) < ALONE
+    share(backward, N * parts, *out, *x, parts, alone=alone)
     dk, dv, db = (z[0] if len(z) == 1 else z.sum(axis=0) for z in (dk, dv, db))
     if into and parts > 1:
         into[1][...], into[2][...] = dk, dv
@@ -208,7 +205,7 @@ def attention_backward(
 @jit
 def forward(
     y, y_starts, y_rows, highest, norm,
-    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, start, stop,
+    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, crew, start, stop,
 ):  # fmt: skip
     """One task: one block of queries of one head, against all keys.
 
@@ -216,6 +213,8 @@ def forward(
     acc = Σ exp(score - top) v hold for the keys so far. When the maximum rises, what was summed
     up shrinks by exp(old - new).  (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao 2022)
     """
+    if together(crew, start, stop):
+        return
     T, S, D, E = sizes
     q_row, k_row, v_row, bias_row, mask_row = steps
     like, one = v, v.dtype.type(1)
@@ -293,7 +292,8 @@ def forward(
 def backward(
     g, y, dq, given, given_rows, dk, dv, own, own_rows, db, db_starts, db_rows, db_columns,
     highest, norm,
-    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, parts, start, stop,
+    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, parts,
+    crew, start, stop,
 ):  # fmt: skip
     """One task: every parts-th block of queries of one head, added up in a dk and dv of its own.
 
@@ -303,6 +303,8 @@ def backward(
     Two kinds of products: with the queries t in the lanes (scores, da, dq), and with the features
     in the lanes (dk, dv), where q and g are read row by row.
     """
+    if together(crew, start, stop):
+        return
     T, S, D, E = sizes
     q_row, k_row, v_row, bias_row, mask_row = steps
     g_row, y_row, dq_row = given_rows

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.simd import (
     broadcast,
     load,
@@ -203,8 +204,10 @@ def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
 
 
 @jit
-def forward(y, x, w, bias, n, start, stop):
+def forward(y, x, w, bias, n, crew, start, stop):
     """Tasks start … stop; a task is PANEL positions of one picture."""
+    if together(crew, start, stop):
+        return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
     panels, C, O = (P + PANEL - 1) // PANEL, n.C // n.groups, n.O // n.groups
     K = C * n.KH * n.KW
@@ -237,8 +240,10 @@ def forward(y, x, w, bias, n, start, stop):
 
 
 @jit
-def backward_x(dx, g, w_back, n, start, stop):
+def backward_x(dx, g, w_back, n, crew, start, stop):
     """dx of pictures start … stop: w^T [terms, O] times g, each number added where it belongs."""
+    if together(crew, start, stop):
+        return
     W, P, one = width(g), n.rows * n.columns, g.dtype.type(1)
     C, O = n.C // n.groups, n.O // n.groups
     K = C * n.KH * n.KW
@@ -264,8 +269,10 @@ def backward_x(dx, g, w_back, n, start, stop):
 
 
 @jit
-def backward_w(dw, db, g, x, n, parts, wide, start, stop):
+def backward_w(dw, db, g, x, n, parts, wide, crew, start, stop):
     """Parts start … stop of the batch: dw[part, group, k, o] = Σ_p windows[k, p] g[o, p]."""
+    if together(crew, start, stop):
+        return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
     C, O = n.C // n.groups, n.O // n.groups
     K = C * n.KH * n.KW
@@ -325,7 +332,7 @@ def convolution(x, w, bias, n):
     bias = np.zeros(n.O, x.dtype) if bias is None else flat(bias)
     arrays = flat(y), flat(x), flat(w), bias
     tasks, alone = n.B * -(-n.rows * n.columns // PANEL), y.size * terms_in(n) < 1e6
-    share(lambda start, stop: forward(*arrays, n, start, stop), tasks, alone=alone)
+    share(forward, tasks, *arrays, n, alone=alone)
     return y
 
 
@@ -338,11 +345,11 @@ def convolution_backward(g, x, w, n, x_wanted):
         dx = np.empty(x.shape, x.dtype)
         back = w.reshape(n.groups, n.O // n.groups, taps).transpose(0, 2, 1)
         arrays = flat(dx), g_row, flat(back)
-        share(lambda start, stop: backward_x(*arrays, n, start, stop), n.B, alone=alone)
+        share(backward_x, n.B, *arrays, n, alone=alone)
     O = n.O // n.groups
     parts, wide = min(n.B, PARTS), -(-O // width(x)) * width(x)
     dw, db = np.zeros((parts, n.groups, taps, wide), x.dtype), np.zeros((parts, n.O), x.dtype)
     arrays = flat(dw), flat(db), g_row, flat(x), n, parts, wide
-    share(lambda start, stop: backward_w(*arrays, start, stop), parts, alone=alone)
+    share(backward_w, parts, *arrays, alone=alone)
     dw = dw.sum(axis=0)[..., :O].transpose(0, 2, 1).reshape(w.shape)
     return dx, dw, db.sum(axis=0)

@@ -17,11 +17,11 @@ d² is summed up in the order of the features, and never as a·b + c in one step
 rounds alike, and ties are the same ties: `exact` in place of `jit` says so to the compiler.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.knn_product import by_product
 from tinyattn.kernels.nearest import (
     cut,
@@ -111,21 +111,15 @@ def forest(x, offsets):
     # all threads work on all levels: the halves of a big cloud are parts, from some level on
     order, shared = np.arange(N), 3 if N > SMALL else 0
     for level in range(shared):
-        work = partial(halve, order, x, offsets, levels, level, level + 1)
-        share(work, len(n) << level)
-    run = share if N > SMALL else at_once
-    run(partial(halve, order, x, offsets, levels, shared, 64), len(n) << shared)
-    run(partial(fill, f, x, order, offsets), L)
+        share(halve, len(n) << level, order, x, offsets, levels, level, level + 1)
+    few = N <= SMALL
+    share(halve, len(n) << shared, order, x, offsets, levels, shared, 64, alone=few)
+    share(fill, L, f, x, order, offsets, alone=few)
     enclose(f, 0, len(n))
     return f
 
 
 SMALL = 2048  # so few points are sooner sorted than handed to other threads
-
-
-def at_once(work, n):
-    """`share` without sharing."""
-    work(0, n)
 
 
 def aligned(n, dtype):
@@ -176,12 +170,14 @@ def longest(low, high, x, rows):
 
 
 @exact
-def halve(order, x, offsets, levels, level, until, first, last):
+def halve(order, x, offsets, levels, level, until, crew, first, last):
     """Sort part after part of the clouds at this level: small coordinates before the middle, the
     others after. Then their halves, down to the level `until`.
 
     Part p is number p mod 2^level of cloud p / 2^level.
     """
+    if together(crew, first, last):
+        return
     key = np.empty(0, x.dtype)
     low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
     for p in range(first, last):
@@ -200,8 +196,10 @@ def halve(order, x, offsets, levels, level, until, first, last):
 
 
 @exact
-def fill(f, x, rows, offsets, first, last):
+def fill(f, x, rows, offsets, crew, first, last):
     """Copy the points into their leaves, and draw a box around each leaf."""
+    if together(crew, first, last):
+        return
     D = x.shape[1]
     for l in range(first, last):
         c = f.cloud[l]
@@ -282,12 +280,14 @@ def worst_of(limit, size):
 
 
 @exact
-def search(index, d2, f, k, first, last):
+def search(index, d2, f, k, crew, first, last):
     """One task: the points of one leaf, together, against all leaves that may hold neighbours.
 
     From the root down, the nearer child first. A node is left out when its box is farther from
     the leaf's box than the worst limit of its points; a leaf also asks each point by itself.
     """
+    if together(crew, first, last):
+        return
     slack = spare_of(k) + max(k // 2, 16)  # a list is cut when it has so many more than k
     room_of_list = k + slack + LEAF + 2 * width(f.block)
     found, names = (
@@ -359,7 +359,7 @@ def knn(x, offsets, k):
             return found
     index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     f = forest(x, offsets)
-    share(partial(search, index, d2, f, k), len(f.size))
+    share(search, len(f.size), index, d2, f, k)
     return index, d2
 
 

@@ -11,11 +11,11 @@ The error: each term is at most R² (R: the longest x, counted from the mean of 
 passes through about D + 8 roundings of relative size ε/2; see `fill`.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.nearest import close, exact, keep, limit_of, sort, spare_of
 from tinyattn.kernels.simd import broadcast, load, maximum, once, room, width
 from tinyattn.kernels.threads import share
@@ -47,13 +47,15 @@ def blocks(x, offsets, aligned):
         np.zeros(B * BLOCK, np.int32), np.zeros(B, np.int64),
         np.repeat(np.arange(len(number)), number), first, np.zeros(len(number), x.dtype),
     )  # fmt: skip
-    share(partial(fill, b, x, offsets), len(number))
+    share(fill, len(number), b, x, offsets)
     return b
 
 
 @exact
-def fill(b, x, offsets, first, last):
+def fill(b, x, offsets, crew, first, last):
     """One task: a cloud."""
+    if together(crew, first, last):
+        return
     D = x.shape[1]
     mean = np.empty(D)
     for c in range(first, last):
@@ -117,12 +119,14 @@ def recheck(found, names, o, n, x, i):
 
 
 @exact
-def search(index, d2, hard, x, b, k, first, last):
+def search(index, d2, hard, x, b, k, crew, first, last):
     """One task: the points of one block against all blocks of its cloud.
 
     A point with so many nearly equal candidates that its list overflows makes hard[block] true,
     and has no answer.
     """
+    if together(crew, first, last):
+        return
     D, W = x.shape[1], width(b.points)
     slack = spare_of(k) + max(k // 2, 32)
     most = 2 * k + 192
@@ -166,5 +170,5 @@ def by_product(x, offsets, k, aligned):
     b = blocks(x, offsets, aligned)
     index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     hard = np.zeros(len(b.size), bool)
-    share(partial(search, index, d2, hard, x, b, k), len(b.size))
+    share(search, len(b.size), index, d2, hard, x, b, k)
     return None if hard.any() else (index, d2)

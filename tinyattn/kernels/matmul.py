@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.signals import claim, give, wait_for
+from tinyattn.kernels.crew import together
+from tinyattn.kernels.signals import add, put, wait_for
 from tinyattn.kernels.simd import load_until, once, room, store_until, width
 from tinyattn.kernels.threads import number, share
 from tinyattn.kernels.tiles import TALL, TILES, copy, fill, product, transpose
@@ -67,12 +68,7 @@ def matmul(a, b, bias=None):
     signals, c = np.zeros(1 + groups, np.int64), np.empty((M, N), a.dtype)
     packed = np.empty(panels * n.panel * K + 16, a.dtype)  # 16 more: to begin with a line
     arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, packed, signals
-
-    def work(start, stop):
-        for _ in range(start, stop):
-            tasks_in_turn(*arrays, tuple(n), tasks)
-
-    share(work, min(threads, tasks))
+    share(tasks_in_turn, min(threads, tasks), *arrays, tuple(n), tasks)
     return c
 
 
@@ -110,22 +106,29 @@ def turn(out, x, rows, columns):
 
 
 @jit
-def tasks_in_turn(c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, tasks):
-    """What one thread does: first groups of panels are packed, then `step` rows multiplied each."""
+def tasks_in_turn(
+    c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, tasks, crew, start, stop
+):
+    """What one thread does: first groups of panels are packed, then `step` rows multiplied each.
+
+    An item is a thread; which tasks it does shows only here.
+    """
+    if together(crew, start, stop):
+        return
     n, groups = Cut(*n), signals.size - 1
     packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
-    task = claim(signals)
+    task = add(signals, 0, 1)
     while task < groups:
         pack(packed, b, b_row, b_col, n, task * n.group, min((task + 1) * n.group, n.N))
-        give(signals, 1 + task)
-        task = claim(signals)
+        put(signals, 1 + task, 1)
+        task = add(signals, 0, 1)
     columns_of_a, tile = room(n.height * n.depth, c), room(n.height * n.panel, c)
     while task < tasks:
         group, i0 = task % groups, (task // groups - 1) * n.step
-        wait_for(signals, 1 + group)
+        wait_for(signals, 1 + group, 1)
         i1, j0, j1 = min(i0 + n.step, n.M), group * n.group, min((group + 1) * n.group, n.N)
         block(c, a, a_row, a_col, packed, bias, columns_of_a, tile, n, i0, i1, j0, j1)
-        task = claim(signals)
+        task = add(signals, 0, 1)
 
 
 @jit

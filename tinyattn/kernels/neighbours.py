@@ -8,11 +8,10 @@ each sender i gathers the gradients from those who heard it, listed by `hearers`
 ever add to one place.
 """
 
-from functools import partial
-
 import numpy as np
 
 from tinyattn.kernels import jit
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.nearest import exact
 from tinyattn.kernels.threads import share
 
@@ -57,8 +56,10 @@ def sums(y, w, h, index):
 
 
 @exact
-def forward(y, w, h, index, first, last):
+def forward(y, w, h, index, crew, first, last):
     """The same, with the features innermost: they lie side by side."""
+    if together(crew, first, last):
+        return
     K, F = index.shape[1], h.shape[1]
     for n in range(first, last):
         mean, highest = y[n, :F], y[n, F:]
@@ -88,9 +89,11 @@ _dot = jit(_dot, fastmath={"contract", "reassoc", "nsz"})
 
 
 @exact
-def backward_weights(dw, shared, g, y, w, h, index, first, last):
+def backward_weights(dw, shared, g, y, w, h, index, crew, first, last):
     """dw_nk = Σ_f h_if (g_nf / K + shared_nf [w_nk h_if = z_nf]), shared_nf the gradient of the
     maximum divided by the number of those that reach it."""
+    if together(crew, first, last):
+        return
     K, F = index.shape[1], h.shape[1]
     tied = np.empty(F, h.dtype)
     for n in range(first, last):
@@ -108,8 +111,10 @@ def backward_weights(dw, shared, g, y, w, h, index, first, last):
 
 
 @exact
-def backward_messages(dh, shared, g, y, w, h, starts, edges, first, last):
+def backward_messages(dh, shared, g, y, w, h, starts, edges, crew, first, last):
     """dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk that hear i."""
+    if together(crew, first, last):
+        return
     K, F = w.shape[1], h.shape[1]
     part = h.dtype.type(1) / h.dtype.type(K)
     for i in range(first, last):
@@ -135,7 +140,7 @@ def mean_max_sums(w, h, index):
 def mean_max(w, h, index):
     """[mean, max] of w_nk h_i. [N, 2F]"""
     y = np.empty((len(index), 2 * h.shape[1]), h.dtype)
-    share(partial(forward, y, w, h, index), len(index))
+    share(forward, len(index), y, w, h, index)
     return y
 
 
@@ -143,9 +148,9 @@ def mean_max_backward(g, y, w, h, index, heard, weights_wanted):
     """dw (None if not wanted) and dh."""
     shared = np.empty((len(index), h.shape[1]), h.dtype)
     dw = np.empty(w.shape if weights_wanted else (0, 0), h.dtype)
-    share(partial(backward_weights, dw, shared, g, y, w, h, index), len(index))
+    share(backward_weights, len(index), dw, shared, g, y, w, h, index)
     dh = np.empty_like(h)
-    share(partial(backward_messages, dh, shared, g, y, w, h, *heard), len(h))
+    share(backward_messages, len(h), dh, shared, g, y, w, h, *heard)
     return dw if weights_wanted else None, dh
 
 
@@ -153,8 +158,10 @@ def mean_max_backward(g, y, w, h, index, heard, weights_wanted):
 
 
 @exact
-def forward_max(y, tied, h, index, first, last):
+def forward_max(y, tied, h, index, crew, first, last):
     """y_nf = max_k h_if, and how many of the k reach it."""
+    if together(crew, first, last):
+        return
     one = h.dtype.type(1)
     for n in range(first, last):
         highest, number = y[n], tied[n]
@@ -170,8 +177,10 @@ def forward_max(y, tied, h, index, first, last):
 
 
 @exact
-def backward_max(dh, shared, y, h, starts, edges, K, first, last):
+def backward_max(dh, shared, y, h, starts, edges, K, crew, first, last):
     """dh_if = Σ shared_nf [h_if = y_nf] over the n that hear i."""
+    if together(crew, first, last):
+        return
     zero = h.dtype.type(0)
     for i in range(first, last):
         row, d = h[i], dh[i]
@@ -186,14 +195,14 @@ def backward_max(dh, shared, y, h, starts, edges, K, first, last):
 def maximum(h, index):
     """max_k h_i [N, F], and how many reach it [N, F]."""
     y, tied = np.empty((2, len(index), h.shape[1]), h.dtype)
-    share(partial(forward_max, y, tied, h, index), len(index))
+    share(forward_max, len(index), y, tied, h, index)
     return y, tied
 
 
 def maximum_backward(g, y, tied, h, index, heard):
     """dh; those who are tied share the gradient."""
     dh = np.empty_like(h)
-    share(partial(backward_max, dh, g / tied, y, h, *heard, index.shape[1]), len(h))
+    share(backward_max, len(h), dh, g / tied, y, h, *heard, index.shape[1])
     return dh
 
 
@@ -201,8 +210,10 @@ def maximum_backward(g, y, tied, h, index, heard):
 
 
 @exact
-def distances(d2, x, index, first, last):
+def distances(d2, x, index, crew, first, last):
     """d²_nk = Σ_s (x_ns - x_is)²."""
+    if together(crew, first, last):
+        return
     for n in range(first, last):
         for k in range(index.shape[1]):
             i, total = index[n, k], x.dtype.type(0)
@@ -212,8 +223,10 @@ def distances(d2, x, index, first, last):
 
 
 @exact
-def backward_distances(dx, g, x, index, starts, edges, first, last):
+def backward_distances(dx, g, x, index, starts, edges, crew, first, last):
     """dx_n = 2 Σ_k g_nk (x_n - x_i) and, for those who hear n, the same from the other end."""
+    if together(crew, first, last):
+        return
     K = index.shape[1]
     for n in range(first, last):
         dx[n] = 0
@@ -230,14 +243,14 @@ def backward_distances(dx, g, x, index, starts, edges, first, last):
 def squared_distances(x, index):
     """d²_nk of each point and its neighbours. [N, K]"""
     d2 = np.empty(index.shape, x.dtype)
-    share(partial(distances, d2, x, index), len(index))
+    share(distances, len(index), d2, x, index)
     return d2
 
 
 def squared_distances_backward(g, x, index, heard):
     """dx."""
     dx = np.empty_like(x)
-    share(partial(backward_distances, dx, g, x, index, *heard), len(x))
+    share(backward_distances, len(x), dx, g, x, index, *heard)
     return dx
 
 
@@ -245,8 +258,10 @@ def squared_distances_backward(g, x, index, heard):
 
 
 @exact
-def pairs(y, p, q, index, first, last):
+def pairs(y, p, q, index, crew, first, last):
     """y_nk = p_n + q_i."""
+    if together(crew, first, last):
+        return
     for n in range(first, last):
         for k in range(index.shape[1]):
             row, own, other = y[n, k], p[n], q[index[n, k]]
@@ -255,8 +270,10 @@ def pairs(y, p, q, index, first, last):
 
 
 @exact
-def backward_pairs(dp, dq, g, starts, edges, first, last):
+def backward_pairs(dp, dq, g, starts, edges, crew, first, last):
     """dp_n = Σ_k g_nk, and dq_n the sum over the edges that hear n."""
+    if together(crew, first, last):
+        return
     K = g.shape[1]
     for n in range(first, last):
         d = dp[n]
@@ -276,12 +293,12 @@ def backward_pairs(dp, dq, g, starts, edges, first, last):
 def pair_sums(p, q, index):
     """p_n + q_i for each point n and each of its neighbours. [N, K, F]"""
     y = np.empty((*index.shape, q.shape[1]), q.dtype)
-    share(partial(pairs, y, p, q, index), len(index))
+    share(pairs, len(index), y, p, q, index)
     return y
 
 
 def pair_sums_backward(g, heard):
     """dp and dq; there are as many p as q."""
     dp, dq = np.empty((2, len(g), g.shape[2]), g.dtype)
-    share(partial(backward_pairs, dp, dq, g, *heard), len(g))
+    share(backward_pairs, len(g), dp, dq, g, *heard)
     return dp, dq

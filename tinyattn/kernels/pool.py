@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.threads import share
 
 TIED = -1  # in place of a place: several are the largest
@@ -32,12 +33,14 @@ class Windows(NamedTuple):
 
 
 @jit
-def largest(y, place, x, n, start, stop):
+def largest(y, place, x, n, crew, start, stop):
     """y_i = max_k x_…, and its place u · W + v in x, for channels start … stop.
 
     What is not a number is the largest. No branch depends on the numbers of x: whether the next
     one is larger cannot be foretold, and a wrong guess takes longer than a comparison.
     """
+    if together(crew, start, stop):
+        return
     H, W = x.shape[1:]
     for c in range(start, stop):
         for i in range(y.shape[1]):
@@ -58,8 +61,10 @@ def largest(y, place, x, n, start, stop):
 
 
 @jit
-def largest_backward(dx, g, y, place, x, n, start, stop):
+def largest_backward(dx, g, y, place, x, n, crew, start, stop):
     """The largest of a window receives its g; several share it."""
+    if together(crew, start, stop):
+        return
     H, W = x.shape[1:]
     for c in range(start, stop):
         receives = dx[c].reshape(-1)
@@ -83,8 +88,10 @@ def largest_backward(dx, g, y, place, x, n, start, stop):
 
 
 @jit
-def mean(y, x, n, start, stop):
+def mean(y, x, n, crew, start, stop):
     """y_i = 1/K Σ_k x_…; places over the edge count as zeros."""
+    if together(crew, start, stop):
+        return
     H, W = x.shape[1:]
     for c in range(start, stop):
         for i in range(y.shape[1]):
@@ -101,8 +108,10 @@ def mean(y, x, n, start, stop):
 
 
 @jit
-def mean_backward(dx, g, n, start, stop):
+def mean_backward(dx, g, n, crew, start, stop):
     """Every x of a window receives its share of g."""
+    if together(crew, start, stop):
+        return
     H, W = dx.shape[1:]
     for c in range(start, stop):
         for i in range(g.shape[1]):
@@ -120,4 +129,4 @@ def mean_backward(dx, g, n, start, stop):
 def over_channels(kernel, *arrays, n):
     """Run a kernel on all threads, each with channels of its own."""
     alone = min(a.size for a in arrays) * n.kernel[0] * n.kernel[1] < ENOUGH
-    share(lambda start, stop: kernel(*arrays, n, start, stop), len(arrays[0]), alone=alone)
+    share(kernel, len(arrays[0]), *arrays, n, alone=alone)

@@ -8,10 +8,9 @@ x [N, D] ordered by cloud (rows offsets[c] to offsets[c + 1]) and return j and i
 ordered by i, then by distance, ties by j. A point is its own neighbour.
 """
 
-from functools import partial
-
 import numpy as np
 
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.knn import LEAF, forest, gap, who_reaches
 from tinyattn.kernels.nearest import exact, keep, lowest_bit, shell_sort, sort
 from tinyattn.kernels.simd import broadcast, load, room, width
@@ -52,8 +51,10 @@ def radius_sums(x, offsets, r2):
 
 
 @exact
-def search(f, r2, number, j_of, d2, starts, first, last):
+def search(f, r2, number, j_of, d2, starts, crew, first, last):
     """One task: the points of one leaf against all leaves whose box is within the radius."""
+    if together(crew, first, last):
+        return
     D, W = f.low.shape[1], width(f.block)
     limit, stack = room(LEAF, f.block), np.empty(130, np.int64)
     found, names = room(LEAF + W, f.block), np.empty(LEAF + W, np.int32)
@@ -107,7 +108,7 @@ def radius(x, offsets, r2):
     f = forest(x, offsets)
 
     def run(number, *place):
-        share(partial(search, f, r2, number, *place), len(f.size))
+        share(search, len(f.size), f, r2, number, *place)
 
     return _count_then_write(x, run)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit, threads
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.recurrent_sums import GATES, GRU, KEPT, LSTM, RELU, TANH, parts_of
 from tinyattn.kernels.simd import (
     above_zero,
@@ -126,7 +127,17 @@ def strip_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
 
 
 @jit
-def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, start, stop):
+def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, crew, start, stop):
+    """Parts start … stop of the batch through all their steps."""
+    if together(crew, start, stop):
+        return
+    for i in range(start, stop):
+        forward_part(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n,
+                     edge(n.B, 4, i, parts), edge(n.B, 4, i + 1, parts))  # fmt: skip
+
+
+@jit
+def forward_part(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, start, stop):
     """Sequences start … stop through all their steps.
 
     gates [STEPS, R, BLOCKS, P] holds p + q of some steps. The GRU has p_r + q_r, p_z + q_z, p_n
@@ -252,7 +263,17 @@ def row_of_gradients(n, W):
 
 
 @jit
-def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, start, stop):
+def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, crew, start, stop):
+    """Parts start … stop of the batch back through all their steps."""
+    if together(crew, start, stop):
+        return
+    for i in range(start, stop):
+        backward_part(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n,
+                      edge(n.B, 4, i, parts), edge(n.B, 4, i + 1, parts))  # fmt: skip
+
+
+@jit
+def backward_part(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, start, stop):
     """The steps backwards; dh0 and dc0 hold the gradients of the last state when called.
 
     dgates [B, T, BLOCKS · P + W] is what arrives at p and q; dh at the state before is dgates W_hh.
@@ -354,7 +375,18 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
 
 
 @jit
-def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
+def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, crew, start, stop):
+    """Parts start … stop of the rows of dW_ih and dW_hh."""
+    if together(crew, start, stop):
+        return
+    W, rows = width(x), GATES[n.kind] * n.P
+    for i in range(start, stop):
+        first, last = edge(rows, W, i, parts), edge(rows, W, i + 1, parts)
+        weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, first, last)
+
+
+@jit
+def weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
     """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; rows start … stop of both.
 
     BLOCK terms of the sums at a time: x and h of so many steps are cut into strips, then 4 · W
@@ -429,16 +461,15 @@ def sizes_of(kind, x, w_hh, reverse):
 
 
 def over_batch(kernel, n, *arguments):
-    """kernel(*arguments, n, start, stop) for parts of the batch, at least one for each thread."""
-    fours = -(-n.B // 4)  # a tile has four rows: parts of a multiple of four waste nothing
-    parts = min(fours, max(threads.number(), -(-n.B // ROWS)))
+    """`share` the parts of the batch, at least one for each thread."""
+    parts = min(-(-n.B // 4), max(threads.number(), -(-n.B // ROWS)))
+    share(kernel, parts, *arguments, n, parts, alone=is_small(n))
 
-    def work(first, last):
-        for part in range(first, last):
-            start, stop = (min(n.B, 4 * (i * fours // parts)) for i in (part, part + 1))
-            kernel(*arguments, n, start, stop)
 
-    share(work, parts, alone=is_small(n))
+@jit
+def edge(n, unit, i, parts):
+    """Where part i of n items begins; parts are multiples of a unit, so that no tile is cut."""
+    return min(n, unit * (i * ((n + unit - 1) // unit) // parts))
 
 
 def is_small(n):
@@ -500,14 +531,8 @@ def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse
     db = np.zeros((BLOCKS[kind], P), x.dtype)
     arrays = dw_ih.reshape(-1), dw_hh.reshape(-1), db.reshape(-1), dgates
     wide_x = flat(padded(x, (n.B, n.T, n.L)))
-    parts, strips = threads.number(), G * P // width(x)
-
-    def work(first, last):
-        for part in range(first, last):
-            start, stop = (i * strips // parts * width(x) for i in (part, part + 1))
-            weight_gradients(*arrays, wide_x, prev, n, start, stop)
-
-    share(work, parts, alone=is_small(n))
+    parts = threads.number()
+    share(weight_gradients, parts, *arrays, wide_x, prev, n, parts, alone=is_small(n))
     db_hh = db[[0, 1, 3]] if kind == GRU else db
     return (
         dx[..., :D] if wanted_x else None, dh, dc,

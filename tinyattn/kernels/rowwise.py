@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from tinyattn.kernels import jit
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.simd import (
     above_zero,
     broadcast,
@@ -31,7 +32,6 @@ from tinyattn.kernels.simd import (
 from tinyattn.kernels.threads import share
 
 ALONE = 150_000  # numbers below which a second thread costs more than it brings
-PIECE = 65536  # parameters at a time
 PARTS = 16  # sums over rows (gradients of weights) are made in so many parts, then added up
 
 
@@ -43,16 +43,18 @@ def row_of(x):
 
 
 def over(kernel, n, size, *arguments):
-    """kernel(*arguments, start, stop) for pieces of 0 … n on all threads; size: numbers in all."""
-    share(lambda start, stop: kernel(*arguments, start, stop), n, alone=size < ALONE)
+    """`share` a kernel unless it is small; size: numbers in all."""
+    share(kernel, n, *arguments, alone=size < ALONE)
 
 
 # ---------------------------------------------------------------- softmax
 
 
 @jit
-def softmax_rows(y, x, C, log, start, stop):
+def softmax_rows(y, x, C, log, crew, start, stop):
     """y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
+    if together(crew, start, stop):
+        return
     W, one = width(x), x.dtype.type(1)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
@@ -77,8 +79,10 @@ def softmax_rows(y, x, C, log, start, stop):
 
 
 @jit
-def softmax_rows_backward(dx, g, y, C, log, start, stop):
+def softmax_rows_backward(dx, g, y, C, log, crew, start, stop):
     """dx_i = y_i (g_i - Σ_j g_j y_j); of the logarithm: dx_i = g_i - exp(y_i) Σ_j g_j."""
+    if together(crew, start, stop):
+        return
     W = width(y)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
@@ -112,8 +116,10 @@ def softmax_backward(g, y, log):
 
 
 @jit
-def cross_entropy_rows(losses, tops, shifts, x, ids, C, start, stop):
+def cross_entropy_rows(losses, tops, shifts, x, ids, C, crew, start, stop):
     """loss = ln Σ_j exp(x_j) - x_id, with top = max x and shift = ln Σ_j exp(x_j - top)."""
+    if together(crew, start, stop):
+        return
     W = width(x)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
@@ -130,8 +136,10 @@ def cross_entropy_rows(losses, tops, shifts, x, ids, C, start, stop):
 
 
 @jit
-def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, start, stop):
+def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, crew, start, stop):
     """dx_i = g (softmax(x)_i - [i = id])"""
+    if together(crew, start, stop):
+        return
     W = width(x)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
@@ -163,12 +171,14 @@ def cross_entropy_backward(g, saved, x):
 
 
 @jit
-def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, start, stop):
+def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, crew, start, stop):
     """y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
 
     Without `centred` the mean counts as 0, which is the RMS norm. An empty weight counts as 1, an
     empty bias as 0.
     """
+    if together(crew, start, stop):
+        return
     W, one, columns = width(x), x.dtype.type(1), x.dtype.type(C)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
@@ -194,11 +204,13 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, start, stop):
 
 
 @jit
-def norm_rows_backward(dx, dw, db, g, x, means, scales, weight, C, N, centred, start, stop):
+def norm_rows_backward(dx, dw, db, g, x, means, scales, weight, C, N, centred, crew, start, stop):
     """With z = (x - mean) · scale and gz = g · weight: dx = scale (gz - mean(gz) - z mean(gz z)).
 
     One piece of work is one of the PARTS of the rows; dw = Σ g z and db = Σ g have a row for each.
     """
+    if together(crew, start, stop):
+        return
     W, columns, parts = width(x), x.dtype.type(C), dw.size // max(C, 1)
     for part in range(start, stop):
         own, own_end = part * C, (part + 1) * C
@@ -282,12 +294,14 @@ CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
 
 
 @jit
-def gelu_sums(out, g, x, backward, tanh, start, stop):
+def gelu_sums(out, g, x, backward, tanh, crew, start, stop):
     """y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)); Φ is the normal distribution, φ its density.
 
     tanh: Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π) (x + 0.044715 x³).
     The formula as it is written: the reference, and what runs for float64.
     """
+    if together(crew, start, stop):
+        return
     for i in range(start, stop):
         v = x[i]
         if tanh:
@@ -300,8 +314,10 @@ def gelu_sums(out, g, x, backward, tanh, start, stop):
 
 
 @jit
-def gelu_numbers(out, g, x, backward, tanh, start, stop):
+def gelu_numbers(out, g, x, backward, tanh, crew, start, stop):
     """The same in vectors of float32."""
+    if together(crew, start, stop):
+        return
     W = width(x)
     for i in range(start, stop, W):
         v = load_until(x, i, stop, 0)
@@ -350,12 +366,14 @@ def gelu_backward(g, x, tanh):
 
 @jit
 def adam_numbers(
-    out, theta, g, m, v, rate, beta1, beta2, eps, decay, correct, keep, start, stop,
+    out, theta, g, m, v, rate, beta1, beta2, eps, decay, correct, keep, crew, start, stop,
 ):  # fmt: skip
     """m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  out = keep θ - rate · m / (√v / correct + ε).
 
     g ← g + decay θ before; AdamW has keep = 1 - η λ and decay = 0, Adam keep = 1 and decay = λ.
     """
+    if together(crew, start, stop):
+        return
     W, one = width(theta), theta.dtype.type(1)
     for i in range(start, stop, W):
         x, slope = load_until(theta, i, stop, 0), load_until(g, i, stop, 0)
@@ -370,19 +388,11 @@ def adam_numbers(
 
 
 def adam(jobs):
-    """One step for all parameters, in pieces of PIECE numbers that all threads share.
+    """One step for all parameters, one after the other, each in pieces that all threads share.
 
     A job is (out, theta, g, m, v, numbers), five contiguous arrays of one dtype and the numbers
     of `adam_numbers` as NumPy numbers of that dtype.
     """
-    pieces = []
     for *arrays, numbers in jobs:
-        rows = [x.reshape(-1) for x in arrays]
-        n = rows[0].size
-        pieces += [(*rows, *numbers, i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
-
-    def work(start, stop):
-        for piece in pieces[start:stop]:
-            adam_numbers(*piece)
-
-    share(work, len(pieces), alone=sum([job[0].size for job in jobs]) < ALONE)
+        n = arrays[0].size
+        over(adam_numbers, n, n, *[x.reshape(-1) for x in arrays], *numbers)

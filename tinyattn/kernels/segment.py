@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from tinyattn.kernels import jit
+from tinyattn.kernels.crew import together
 from tinyattn.kernels.rowwise import over, row_of
 from tinyattn.kernels.simd import broadcast, exp, fma, load_until, maximum, store_until, width
 
@@ -64,8 +65,10 @@ def count_rows(ids, n):
 
 
 @jit
-def reduce_rows(y, values, order, starts, C, kind, start, stop):
+def reduce_rows(y, values, order, starts, C, kind, crew, start, stop):
     """y_s = □ of its rows, the rows one after the other: y_s stays in the nearest cache."""
+    if together(crew, start, stop):
+        return
     for s in range(start, stop):
         first, last, at = starts[s], starts[s + 1], s * C
         if first == last:
@@ -98,8 +101,10 @@ def reduce_rows(y, values, order, starts, C, kind, start, stop):
 
 
 @jit
-def spread_rows(dx, g, order, starts, C, kind, start, stop):
+def spread_rows(dx, g, order, starts, C, kind, crew, start, stop):
     """dx_e = g_s for all rows of s; for the mean divided by their number."""
+    if together(crew, start, stop):
+        return
     one = g.dtype.type(1)
     for s in range(start, stop):
         first, last, at = starts[s], starts[s + 1], s * C
@@ -111,8 +116,10 @@ def spread_rows(dx, g, order, starts, C, kind, start, stop):
 
 
 @jit
-def extreme_rows_backward(dx, g, y, values, order, starts, C, start, stop):
+def extreme_rows_backward(dx, g, y, values, order, starts, C, crew, start, stop):
     """dx_e = g_s / t where values_e is the extreme y_s, t being how many rows reach it; else 0."""
+    if together(crew, start, stop):
+        return
     zero, one = g.dtype.type(0), g.dtype.type(1)
     ties = np.empty(C, g.dtype)
     for s in range(start, stop):
@@ -132,8 +139,10 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, start, stop):
 
 
 @jit
-def prod_rows_backward(dx, g, values, order, starts, C, start, stop):
+def prod_rows_backward(dx, g, values, order, starts, C, crew, start, stop):
     """dx_e = g_s · product of the rows before e · product of those behind: right with zeros too."""
+    if together(crew, start, stop):
+        return
     product = np.empty(C, g.dtype)
     for s in range(start, stop):
         first, last, at = starts[s], starts[s + 1], s * C
@@ -182,8 +191,10 @@ def reduce_backward(g, y, saved, values, kind):
 
 
 @jit
-def softmax_segments(y, values, order, starts, C, start, stop):
+def softmax_segments(y, values, order, starts, C, crew, start, stop):
     """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, vectors of features at a time."""
+    if together(crew, start, stop):
+        return
     W, one = width(values), broadcast(values, 1)
     for s in range(start, stop):
         first, last = starts[s], starts[s + 1]
@@ -206,8 +217,10 @@ def softmax_segments(y, values, order, starts, C, start, stop):
 
 
 @jit
-def softmax_segments_backward(dx, g, y, order, starts, C, start, stop):
+def softmax_segments_backward(dx, g, y, order, starts, C, crew, start, stop):
     """dx_e = y_e (g_e - Σ g_e' y_e')"""
+    if together(crew, start, stop):
+        return
     W = width(y)
     for s in range(start, stop):
         first, last = starts[s], starts[s + 1]

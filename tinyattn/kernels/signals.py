@@ -1,17 +1,19 @@
 """How threads agree, inside of kernels, on who does what and on what is ready.
 
 Between two pieces of work that Python hands out, a thread waits until the others let it run
-Python: one at a time. With these three instructions it goes on without.
+Python: one at a time. With these instructions it goes on without.
 
-`claim` hands out numbers of tasks. `give` sets a flag after all that was written before it; who
-has seen the flag with `wait_for` sees all that too (release and acquire, in the words of the C
-standard). The waiting thread does not sleep: it may wait only for what another thread is already
-doing, and for a short time.
+`add`, `see` and `put` work on one number of an array that several threads have in common. Each
+happens at once, and all threads find them in the same order ("sequentially consistent" in the
+words of the C standard): who sees a number sees all that was written before it was put there.
+
+Who waits here does not sleep. So one may wait only for what another thread is already doing, and
+for a short time.
 """
 
 import platform
 
-from tinyattn.kernels import numba
+from tinyattn.kernels import jit, numba
 from tinyattn.kernels.simd import at, instruction
 
 if numba is not None:
@@ -20,63 +22,76 @@ if numba is not None:
     from numba.core import cgutils
 
 HAS_YIELD = platform.system() in ("Linux", "Darwin")
+IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
-def _claimed(counter):
-    counter[0] += 1
-    return counter[0] - 1
+def _added(x, i, n):
+    x[i] += n
+    return x[i] - n
 
 
-@instruction(_claimed)
-def claim(typing, counter):
-    """The number in counter[0], which is one more for whoever comes next: 0, 1, 2, …
-
-    So threads share tasks without a word to Python, where each would have to wait for the other.
-    """
+@instruction(_added)
+def add(typing, x, i, n):
+    """x[i] += n, for x of int64; returns the number before."""
 
     def code(context, builder, signature, args):
-        place = at(context, builder, counter, args[0], ir.IntType(64)(0), 1)
-        return builder.atomic_rmw("add", place, ir.IntType(64)(1), "monotonic")
+        place = at(context, builder, x, *args[:2], 1)
+        return builder.atomic_rmw("add", place, args[2], "seq_cst")
 
-    return types.int64(counter), code
+    return types.int64(x, types.intp, types.int64), code
 
 
-@instruction(lambda flags, i: flags.__setitem__(i, 1))
-def give(typing, flags, i):
-    """flags[i] = 1, for flags of int64."""
+@instruction(lambda x, i: x[i])
+def see(typing, x, i):
+    """x[i], for x of int64."""
 
     def code(context, builder, signature, args):
-        place = at(context, builder, flags, *args, 1)
-        builder.store_atomic(ir.IntType(64)(1), place, "release", 8)
+        return builder.load_atomic(at(context, builder, x, *args, 1), "seq_cst", 8)
+
+    return types.int64(x, types.intp), code
+
+
+@instruction(lambda x, i, value: x.__setitem__(i, value))
+def put(typing, x, i, value):
+    """x[i] = value, for x of int64."""
+
+    def code(context, builder, signature, args):
+        builder.store_atomic(args[2], at(context, builder, x, *args[:2], 1), "seq_cst", 8)
         return context.get_dummy_value()
 
-    return types.void(flags, types.intp), code
+    return types.void(x, types.intp, types.int64), code
 
 
-def _until_given(flags, i):
-    while not flags[i]:
-        pass
-
-
-@instruction(_until_given)
-def wait_for(typing, flags, i):
-    """Return when flags[i] is 1."""
+@instruction(lambda: None)
+def pause(typing):
+    """Nothing, for a moment: a thread on the same core goes faster meanwhile."""
 
     def code(context, builder, signature, args):
-        place = at(context, builder, flags, *args, 1)
-        look, wait, done = (builder.append_basic_block(n) for n in ("look", "wait", "given"))
-        builder.branch(look)
-        builder.position_at_end(look)
-        flag = builder.load_atomic(place, "acquire", 8)
-        given = builder.icmp_signed("!=", flag, flag.type(0))
-        builder.cbranch(given, done, wait)
-        builder.position_at_end(wait)
-        if HAS_YIELD:  # the one we wait for may want this very processor
+        if IS_X86:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            name = "llvm.x86.sse2.pause"
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [])
+        return context.get_dummy_value()
+
+    return types.void(), code
+
+
+@instruction(lambda: None)
+def step_aside(typing):
+    """Let another thread that wants this very processor have it."""
+
+    def code(context, builder, signature, args):
+        if HAS_YIELD:
             kind = ir.FunctionType(ir.IntType(32), [])
             yield_ = cgutils.get_or_insert_function(builder.module, kind, "sched_yield")
             builder.call(yield_, [])
-        builder.branch(look)
-        builder.position_at_end(done)
         return context.get_dummy_value()
 
-    return types.void(flags, types.intp), code
+    return types.void(), code
+
+
+@jit
+def wait_for(x, i, value):
+    """Return when x[i] is the value."""
+    while see(x, i) != value:
+        step_aside()

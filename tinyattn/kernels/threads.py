@@ -1,20 +1,36 @@
-"""A pool of Python threads that share the work of one kernel.
+"""The pool of threads that share the work of one kernel.
 
-A compiled kernel releases the interpreter, so ordinary threads run it side by side. Numba's own
-parallel loops are not used: they abort when two threads call them at once, or hang after a fork.
+A compiled kernel releases the interpreter, so ordinary threads run it side by side; how they agree
+on who does what stands in `crew`. Numba's own parallel loops are not used: they abort when two
+threads call them at once, or hang after a fork.
 """
 
+import atexit
 import ctypes
 import os
+import time
 from contextlib import suppress
-from itertools import count
 from threading import Lock, Thread
 
+from tinyattn.kernels import numba
+from tinyattn.kernels.crew import (
+    ASLEEP,
+    AWAKE,
+    CALLED,
+    FAILED,
+    NOBODY,
+    OPEN,
+    OVER,
+    PLACES,
+    crew_of,
+    serve,
+)
 from tinyattn.kernels.memory import keep
 
-PIECES = 4  # pieces of work for each thread: the faster thread takes more of them
+MOST = 255  # helpers
 
-_lock, _helpers = Lock(), []  # the lock is held by the one who has work for the helpers
+# the lock is held by the one who leads the crew
+_lock, _helpers, _crew = Lock(), [], crew_of(MOST)
 
 
 def available():
@@ -37,40 +53,40 @@ def number():
     return _threads
 
 
-def share(work, n, alone=False):
-    """work(start, stop) for pieces of 0 … n, until all are done, on all threads.
+def share(kernel, n, *arguments, alone=False):
+    """kernel(*arguments, crew, 0, n): the items 0 … n on all threads; see `crew.together`.
 
-    alone: there is so little to do that waking the others would take longer; one thread does it.
+    alone: there is so little to do that handing it out would take longer; one thread does it.
     Each of the n items must write to its own place only. Then the result does not depend on the
     number of threads or on which of them did what. Called by several threads at once, it lets
     the first have the helpers; the others work alone.
     """
-    threads = _threads
-    pieces = min(n, PIECES * threads)
-    if alone or threads == 1 or pieces <= 1 or not _lock.acquire(blocking=False):
-        return work(0, n)
-    number = count().__next__  # hands out the pieces; one bytecode, so safe without a lock
-
-    def take():
-        while (i := number()) < pieces:
-            work(i * n // pieces, (i + 1) * n // pieces)
-
+    if alone or n <= 1 or _threads == 1 or numba is None or not _lock.acquire(blocking=False):
+        return kernel(*arguments, NOBODY, 0, n)
+    crew = _crew
     try:
-        while len(_helpers) < threads - 1:
-            _helpers.append(_Helper())
-        helpers = _helpers[: min(threads, pieces) - 1]
-        _apart(helpers)
-        for helper in helpers:
-            helper.start(take)
-        try:
-            take()
-        finally:  # also after an error: nobody may go on writing when this returns
-            errors = [helper.wait() for helper in helpers]
+        _call_helpers(min(_threads - 1, MOST))
+        kernel(*arguments, crew, 0, n)
+        failed = crew[FAILED]
     finally:
         _lock.release()
-    for error in errors:
-        if error is not None:
-            raise error
+    if failed:
+        raise RuntimeError(
+            f"{kernel.__name__}: an error in a kernel on several threads; "
+            f"call set_threads(1) before to see which"
+        )
+
+
+def _call_helpers(n):
+    """Let n helpers join, and wake those that sleep."""
+    while len(_helpers) < n:
+        _helpers.append(_Helper(_crew, len(_helpers)))
+    _crew[PLACES] = n
+    helpers = _helpers[:n]
+    _apart(helpers)
+    for helper, awake in zip(helpers, _crew[AWAKE : AWAKE + n].tolist(), strict=True):
+        if awake == ASLEEP:
+            helper.wake()
 
 
 def _apart(helpers):
@@ -105,43 +121,40 @@ keep()
 
 
 class _Helper:
-    """A thread that sleeps until it is given something to do."""
+    """A thread that sleeps until it is called to serve."""
 
-    def __init__(self):
-        self.work, self.error, self.away_from = None, None, -1
-        self.given, self.done = Lock(), Lock()  # closed locks, opened by one and closed by another
-        self.given.acquire()
-        self.done.acquire()
-        self.thread = Thread(target=self.serve, name="tinyattn", daemon=True)
+    def __init__(self, crew, me):
+        self.crew, self.me, self.away_from = crew, me, -1
+        self.called = Lock()  # a closed lock, opened by the one who calls
+        self.called.acquire()
+        self.thread = Thread(target=self.run, name="tinyattn", daemon=True)
         self.thread.start()
 
-    def start(self, work):
-        self.work = work
-        self.given.release()
+    def wake(self):
+        self.crew[AWAKE + self.me] = CALLED  # once is enough
+        self.called.release()
 
-    def wait(self):
-        """Return when the work is done, by this helper or by the others without it."""
-        if self.given.acquire(blocking=False):  # not awake yet: let it sleep on
-            self.work = None
-            return None
-        self.done.acquire()
-        error, self.error, self.work = self.error, None, None
-        return error
-
-    def serve(self):
+    def run(self):
         while True:
-            self.given.acquire()
-            try:
-                self.work()
-            except BaseException as error:
-                self.error = error
-            self.done.release()
+            self.called.acquire()
+            serve(self.crew, self.me)
+
+
+def _send_home():
+    """Before Python ends, and with it the machine code that the helpers are in."""
+    set_threads(1)
+    _crew[OPEN] = OVER
+    for _ in range(1000):  # no longer than a second
+        if (_crew[AWAKE : AWAKE + len(_helpers)] == ASLEEP).all():
+            return
+        time.sleep(0.001)
 
 
 def _forget():  # a forked child has no copies of its parent's threads: it makes its own
-    global _lock, _helpers
-    _lock, _helpers = Lock(), []
+    global _lock, _helpers, _crew
+    _lock, _helpers, _crew = Lock(), [], crew_of(MOST)
 
 
+atexit.register(_send_home)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,152 @@
+"""All threads on one kernel, without Python between them.
+
+A kernel that can be shared does the items start … stop of its work. These are its last arguments,
+behind the crew, and it begins with
+
+    if together(crew, start, stop):
+        return  # everything is done
+
+With a crew, `together` cuts start … stop into pieces and calls this same kernel for one piece
+after the other, with the same arguments but nobody for a crew. Meanwhile the helpers do so too.
+They are threads in `serve`, who watch the crew, take pieces as long as there are any, and go back
+to sleep only when nothing has come for about a millisecond: to wake a thread takes longer than
+many a kernel.
+
+A crew is an array of int64. A number that several threads watch stands in a line of memory of its
+own (8 numbers, 64 bytes): two processors cannot write to one line at the same time.
+"""
+
+import numpy as np
+
+from tinyattn.kernels import jit, numba
+from tinyattn.kernels.signals import add, pause, put, see, step_aside, wait_for
+from tinyattn.kernels.simd import instruction
+
+if numba is not None:
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+NOBODY = np.zeros(0, np.int64)
+PIECES = 4  # pieces of work for each thread: the faster thread takes more of them
+LOOKS, ASIDE = 16_000, 16  # looks before a helper sleeps, and how often it steps aside meanwhile
+
+OPEN = 0  # 1 while helpers may join, OVER when they shall end
+INSIDE = 8  # how many of them have
+NEXT = 16  # the piece that comes next
+COUNT, START, STOP = 24, 25, 26  # pieces, and the items that they are made of
+PIECE, GIVEN = 27, 28  # where the code for a piece is, and the kernel's arguments
+FAILED = 29  # 1 if a piece ended with an error
+PLACES = 30  # helpers that may join: those before this number
+AWAKE = 32  # and behind it, for each helper: ASLEEP, or CALLED, or 1
+ASLEEP, CALLED, OVER = 0, 2, -1
+
+
+def crew_of(most):
+    """A crew of at most so many helpers, all asleep."""
+    return np.zeros(AWAKE + most, np.int64)
+
+
+@instruction(lambda crew, start, stop: False)
+def together(typing, crew, start, stop):
+    """Whether start … stop have been done by the crew; without one they are left to the caller."""
+
+    def code(context, builder, signature, args):
+        size = context.make_array(crew)(context, builder, args[0]).nitems
+        shared = builder.icmp_signed(">", size, size.type(0))
+        with builder.if_then(shared):
+            kernel, address = builder.function, ir.IntType(64)
+            given = kernel.args[BEFORE:-BEHIND]
+            place = cgutils.alloca_once(builder, ir.LiteralStructType([a.type for a in given]))
+            for i, argument in enumerate(given):
+                builder.store(argument, cgutils.gep_inbounds(builder, place, 0, i))
+            piece = _piece(builder.module, kernel, place.type)
+            numbers = [builder.ptrtoint(x, address) for x in (piece, place)]
+            kind = types.void(crew, *[types.intp] * 4)
+            context.compile_internal(builder, lead, kind, [args[0], *numbers, *args[1:]])
+        return shared
+
+    return types.boolean(crew, types.intp, types.intp), code
+
+
+# A compiled function has two arguments more in front, for its result and for an error. Behind
+# them an array is seven numbers and pointers; so the last three, crew, start and stop, are nine.
+BEFORE, BEHIND = 2, 9
+
+
+def _piece(module, kernel, kind):
+    """A function (given, start, stop) that calls the kernel for a piece; 0 or its error."""
+    number, byte = ir.IntType(64), ir.IntType(8)
+    signature = ir.FunctionType(ir.IntType(32), [byte.as_pointer(), number, number])
+    f = ir.Function(module, signature, kernel.name + ".piece")
+    f.linkage = "internal"
+    builder = ir.IRBuilder(f.append_basic_block())
+    place, start, stop = builder.bitcast(f.args[0], kind), *f.args[1:]
+    given = [
+        builder.load(cgutils.gep_inbounds(builder, place, 0, i))
+        for i in range(len(kind.pointee.elements))
+    ]
+    outs = [cgutils.alloca_once(builder, a.type.pointee) for a in kernel.args[:BEFORE]]
+    nobody = [ir.Constant(a.type, None) for a in kernel.args[-BEHIND:-2]]  # zeros: no items
+    builder.ret(builder.call(kernel, [*outs, *given, *nobody, start, stop]))
+    return f
+
+
+@instruction(None)  # without Numba nobody calls it
+def call(typing, piece, given, start, stop):
+    """The function at the address `piece`, of (given, start, stop)."""
+
+    def code(context, builder, signature, args):
+        number, byte = ir.IntType(64), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.IntType(32), [byte, number, number])
+        f = builder.inttoptr(args[0], kind.as_pointer())
+        return builder.call(f, [builder.inttoptr(args[1], byte), *args[2:]])
+
+    return types.int32(piece, given, start, stop), code
+
+
+def lead(crew, piece, given, start, stop):
+    """Open the crew, work along, and return when all pieces are done and all helpers gone."""
+    crew[PIECE], crew[GIVEN], crew[START], crew[STOP] = piece, given, start, stop
+    crew[COUNT], crew[FAILED] = min(stop - start, PIECES * (crew[PLACES] + 1)), 0
+    put(crew, NEXT, 0)
+    put(crew, OPEN, 1)
+    work(crew)
+    put(crew, OPEN, 0)  # who joins from now on sees this and leaves
+    wait_for(crew, INSIDE, 0)
+
+
+@jit
+def work(crew):
+    """Do pieces until none is left."""
+    n, count, start = crew[STOP] - crew[START], crew[COUNT], crew[START]
+    i = add(crew, NEXT, 1)
+    while i < count:
+        low, high = start + i * n // count, start + (i + 1) * n // count
+        status = call(crew[PIECE], crew[GIVEN], low, high)
+        if status != 0 and status != NOTHING:
+            crew[FAILED] = 1
+        i = add(crew, NEXT, 1)
+
+
+NOTHING = -2  # how Numba's functions say that they return None
+
+
+@jit
+def serve(crew, me):
+    """What helper number `me` does from when it wakes to when it sleeps again."""
+    put(crew, AWAKE + me, 1)
+    quiet = 0
+    while quiet < LOOKS and see(crew, OPEN) != OVER:
+        if me < crew[PLACES] and see(crew, OPEN) == 1 and see(crew, NEXT) < crew[COUNT]:
+            add(crew, INSIDE, 1)
+            if see(crew, OPEN) == 1:  # still: what is there now stays there until we leave
+                work(crew)
+            add(crew, INSIDE, -1)
+            quiet = 0
+        else:
+            quiet += 1
+            pause()
+            if quiet % ASIDE == 0:
+                step_aside()
+    put(crew, AWAKE + me, ASLEEP)
