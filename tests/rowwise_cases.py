@@ -5,6 +5,7 @@ import numpy as np
 import tinyattn.functional as F
 from tests.gradient_cases import case, normal
 from tinyattn.ops import fused, rowwise
+from tinyattn.ops.elementwise import plain
 from tinyattn.ops.matmul import linear
 
 IDS = np.array([2, 0, 4, 2])
@@ -21,6 +22,15 @@ for note, centred in (("centred", True), ("not centred", False)):
     case(rowwise._norm, normal(4, 5), normal(5), normal(5), f=norm, note=note)
     case(rowwise._norm, normal(2, 2, 17), normal(17), f=norm, note=f"{note}, no bias")
     case(rowwise._norm, normal(2, 7), f=norm, note=f"{note}, alone")
+for note, own in (("in training", True), ("in evaluation", False)):
+
+    def batch_norm(x, weight=None, bias=None, own=own):
+        statistics = rowwise.statistics(plain(x)) if own else (np.zeros(5), np.full(5, 2.0))
+        return rowwise._batch_norm(x, weight, bias, *statistics, 1e-5, own)
+
+    case(rowwise._batch_norm, normal(4, 5), normal(5), normal(5), f=batch_norm, note=note)
+    case(rowwise._batch_norm, normal(7, 5), normal(5), f=batch_norm, note=f"{note}, no bias")
+    case(rowwise._batch_norm, normal(3, 5), f=batch_norm, note=f"{note}, alone")
 for tanh in (False, True):
     case(rowwise._gelu, normal(3, 7), tanh)
 

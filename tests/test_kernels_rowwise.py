@@ -25,6 +25,10 @@ def ids_for(x):
     return np.random.default_rng(1).integers(0, x.shape[1], len(x))
 
 
+def statistics_for(x):
+    return np.linspace((-1, 1), (1, 2), x.shape[1], dtype=x.dtype).T.copy()
+
+
 # name: (how many weights of the length of a row, function)
 FUNCTIONS = {
     "softmax": (0, F.softmax),
@@ -39,9 +43,18 @@ FUNCTIONS = {
     "layer_norm, no bias": (1, lambda x, w: F.layer_norm(x, x.shape[-1], w)),
     "rms_norm": (1, lambda x, w: F.rms_norm(x, x.shape[-1], w, eps=1e-5)),
     "rms_norm, no weight": (0, lambda x: F.rms_norm(x, x.shape[-1])),
+    "batch_norm": (2, lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True)),
+    "batch_norm, no weight": (0, lambda x: F.batch_norm(x, None, None, training=True)),
+    "batch_norm, no bias": (1, lambda x, w: F.batch_norm(x, None, None, w, training=True)),
+    "batch_norm, evaluation": (2, lambda x, w, b: F.batch_norm(x, *statistics_for(x), w, b)),
+    "batch_norm of sequences": (
+        0,
+        lambda x: F.batch_norm(np.stack([x, 2 * x, -0.5 * x]), None, None, training=True),
+    ),
     "gelu": (0, F.gelu),
     "gelu, tanh": (0, lambda x: F.gelu(x, "tanh")),
 }
+FUSED = {"softmax", "log_softmax", "cross_entropy", "norm", "batch_norm", "gelu"}
 widths = st.sampled_from([2, 3, 15, 16, 17, 33, 64, 100])
 layouts = st.sampled_from(["rows", "columns", "every second"])
 names = pytest.mark.parametrize("name", FUNCTIONS)
@@ -77,6 +90,8 @@ def assert_same(found, expected, dtype):
 def test_kernel_is_the_composition(name, dtype, rows, columns, layout):
     if dtype == np.float32 and columns == 2:
         columns = 5  # a normalised pair is ±1: the gradient is what rounding leaves of 0
+    if "batch" in name:
+        rows = max(rows, 5)  # the same for a pair of items, and one alone has no variance
     x = normal(rows, columns, dtype=dtype)
     if layout == "columns":
         x = np.asfortranarray(x)
@@ -112,7 +127,7 @@ def test_large_inputs_take_kernels_and_differentiate_twice():
             if t._node is not None:
                 operations.add(t._node[0].name)
                 todo += [a for a in t._node[1] if a is not None]
-        assert operations & {"softmax", "log_softmax", "cross_entropy", "norm", "gelu"}, name
+        assert operations & FUSED, name
         x.grad = None
         (y * y).sum().backward(create_graph=True)
         first, x.grad = x.grad, None

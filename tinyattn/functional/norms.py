@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from tinyattn.ops import rowwise
 from tinyattn.ops.elementwise import plain
-from tinyattn.ops.rowwise import norm
 
 
 def _last_axes(name, x, normalized_shape):
@@ -21,7 +21,7 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     Source: Ba, Kiros, Hinton 2016.
     """
     axes = _last_axes("layer_norm", x, normalized_shape)
-    return norm(x, weight, bias, eps, True, axes)
+    return rowwise.norm(x, weight, bias, eps, True, axes)
 
 
 def rms_norm(x, normalized_shape, weight=None, eps=None):
@@ -31,7 +31,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     """
     axes = _last_axes("rms_norm", x, normalized_shape)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
-    return norm(x, weight, None, eps, False, axes)
+    return rowwise.norm(x, weight, None, eps, False, axes)
 
 
 def batch_norm(
@@ -46,25 +46,20 @@ def batch_norm(
     """
     if x.ndim < 2:
         raise ValueError(f"batch_norm: expected [B, C, ...], got shape {x.shape}")
-    axes = (0, *range(2, x.ndim))
-    per_feature = (1, x.shape[1]) + (1,) * (x.ndim - 2)
+    C = x.shape[1]
+    items = np.reshape(np.moveaxis(x, 1, -1), (-1, C))
+    n = len(items)
     if training:
-        n = x.size // x.shape[1] if x.shape[1] else 0
         if n <= 1:
             raise ValueError(
                 f"batch_norm: expected more than one value per feature in training, "
                 f"got shape {x.shape}"
             )
-        mean = np.mean(x, axis=axes, keepdims=True)
-        centred = x - mean
-        var = np.mean(centred * centred, axis=axes, keepdims=True)
-        for running, now in ((running_mean, plain(mean)), (running_var, plain(var) * n / (n - 1))):
+        mean, var = rowwise.statistics(plain(items))
+        for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
             if running is not None:
-                running[...] = (1 - momentum) * plain(running) + momentum * now.reshape(-1)
+                running[...] = (1 - momentum) * plain(running) + momentum * now
     else:
-        mean = np.reshape(plain(running_mean), per_feature)
-        var = np.reshape(plain(running_var), per_feature)
-        centred = x - mean
-    y = centred / np.sqrt(var + eps)
-    y = y if weight is None else y * np.reshape(weight, per_feature)
-    return y if bias is None else y + np.reshape(bias, per_feature)
+        mean, var = plain(running_mean), plain(running_var)
+    y = rowwise.batch_norm(items, weight, bias, mean, var, eps, training)
+    return np.moveaxis(np.reshape(y, (x.shape[0], *x.shape[2:], C)), -1, 1)

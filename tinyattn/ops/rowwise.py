@@ -176,6 +176,54 @@ def _norm_rule(g, y, saved, x, weight, bias, eps, centred):
     return [*kernel.norm_backward(g, saved, x, centred), None, None]
 
 
+# ---------------------------------------------------------------- batch norm
+
+
+def batch_norm(x, weight, bias, mean, var, eps, own):
+    """(x - mean) / √(var + ε) · weight + bias, each feature (the last axis) of x [N, C].
+
+    mean and var are arrays; own: they are those of x over N, and gradients pass through them.
+    """
+    parts = [plain(p) for p in (weight, bias, mean, var) if p is not None]
+    if x.ndim == 2 and pays(x) and all([p.dtype == x.dtype for p in parts]):
+        return _batch_norm(x, weight, bias, mean, var, eps, own)
+    return batch_norm_composition(x, weight, bias, mean, var, eps, own)
+
+
+def batch_norm_composition(x, weight, bias, mean, var, eps, own):
+    """The same as array algebra."""
+    if own:
+        x = x - np.mean(x, axis=0)
+        y = x / np.sqrt(np.mean(x * x, axis=0) + eps)
+    else:
+        y = (x - mean) / np.sqrt(var + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def statistics(x):
+    """Mean and variance of each feature of the array x [N, C]."""
+    if pays(x):
+        from tinyattn.kernels import columns as kernel
+
+        return kernel.statistics(x)
+    return x.mean(axis=0), x.var(axis=0)
+
+
+@in_place_of(batch_norm_composition)
+def _batch_norm(x, weight, bias, mean, var, eps, own):
+    from tinyattn.kernels import columns as kernel
+
+    return kernel.batch_norm(x, weight, bias, mean, var, eps)
+
+
+@_batch_norm.defvjp
+def _batch_norm_rule(g, y, saved, x, weight, bias, mean, var, eps, own):
+    from tinyattn.kernels import columns as kernel
+
+    return [*kernel.batch_norm_backward(g, saved, x, own), None, None, None, None]
+
+
 # ---------------------------------------------------------------- GELU
 
 ROOT_HALF = float(np.sqrt(0.5))
