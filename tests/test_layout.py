@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "tinyattn"
 
 # every file and folder of the package stands on one floor
 FLOORS = {
-    "kernels": 0,
+    "memory": 0, "kernels": 0,
     "random": 1, "guards": 1, "autograd": 1, "transforms": 1,
     "ops": 2,
     "functional": 3, "check": 3,
@@ -22,6 +22,7 @@ FLOORS = {
 }  # fmt: skip
 # on one floor only these look at each other: (who, at whom)
 SIBLINGS = {
+    ("kernels", "memory"),
     ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
     ("models", "data"),

@@ -4,6 +4,8 @@ import sys
 
 import numpy as np
 
+from tinyattn.memory import Block
+
 DEFAULT_DTYPE = np.dtype(np.float32)  # of Python numbers and lists; arrays keep theirs
 FLOAT64 = np.dtype(np.float64)
 
@@ -156,7 +158,7 @@ def shared(g):
         return True
     if sys.getrefcount(g) > 3:  # the caller, this function and the question itself
         return True
-    plain = type(owner) is np.ndarray and owner.base is None
+    plain = type(owner) is Block or (type(owner) is np.ndarray and owner.base is None)
     return owner is not None and not (plain and sys.getrefcount(owner) <= 3)
 
 

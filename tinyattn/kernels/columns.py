@@ -12,6 +12,7 @@ from tinyattn.kernels import jit
 from tinyattn.kernels.crew import together
 from tinyattn.kernels.rowwise import PARTS, over, row_of
 from tinyattn.kernels.simd import broadcast, fma, load_until, store_until, width
+from tinyattn.memory import empty
 
 ROWS = 64
 
@@ -102,7 +103,7 @@ def batch_norm(x, weight, bias, mean, var, eps):
     scale = (1 / np.sqrt(var + eps)).astype(x.dtype, copy=False)
     factor = scale if weight is None else scale * weight
     shift = np.zeros(C, x.dtype) if bias is None else row_of(bias)
-    y, mean = np.empty(x.shape, x.dtype), row_of(mean)
+    y, mean = empty(x.shape, x.dtype), row_of(mean)
     over(normalise, N, x.size, y.reshape(-1), row_of(x), mean, factor, shift, C)
     return y, (mean, scale, factor)
 
@@ -120,6 +121,6 @@ def batch_norm_backward(g, saved, x, own):
     over(gradient_sums, len(straight), x.size, *sums, *arrays, C, N)
     db, dw = straight.sum(axis=0), along.sum(axis=0) * scale
     level, slope = (db / N, dw * scale / N) if own else np.zeros((2, C), x.dtype)
-    dx = np.empty(x.shape, x.dtype)
+    dx = empty(x.shape, x.dtype)
     over(normalise_backward, N, x.size, dx.reshape(-1), *arrays, factor, level, slope, C)
     return dx, dw, db

@@ -33,6 +33,7 @@ from tinyattn.kernels.simd import (
 )
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
+from tinyattn.memory import empty
 
 
 class Shape(NamedTuple):
@@ -328,7 +329,7 @@ def terms_in(n):
 
 def convolution(x, w, bias, n):
     """y [B, O, rows, columns]"""
-    y = np.empty((n.B, n.O, n.rows, n.columns), x.dtype)
+    y = empty((n.B, n.O, n.rows, n.columns), x.dtype)
     bias = np.zeros(n.O, x.dtype) if bias is None else flat(bias)
     arrays = flat(y), flat(x), flat(w), bias
     tasks, alone = n.B * -(-n.rows * n.columns // PANEL), y.size * terms_in(n) < 1e6
@@ -342,7 +343,7 @@ def convolution_backward(g, x, w, n, x_wanted):
     alone = g.size * taps < 1e6
     g_row, dx = flat(g), None
     if x_wanted:
-        dx = np.empty(x.shape, x.dtype)
+        dx = empty(x.shape, x.dtype)
         back = w.reshape(n.groups, n.O // n.groups, taps).transpose(0, 2, 1)
         arrays = flat(dx), g_row, flat(back)
         share(backward_x, n.B, *arrays, n, alone=alone)

@@ -20,6 +20,7 @@ from tinyattn.kernels.signals import add, put, wait_for
 from tinyattn.kernels.simd import load_until, once, room, store_until, width
 from tinyattn.kernels.threads import number, share
 from tinyattn.kernels.tiles import TALL, TILES, copy, fill, product, transpose
+from tinyattn.memory import empty
 
 GROUP = 512  # at most so many columns of B and C are multiplied with a slice of A in turn
 UPRIGHT = 60, 384  # rows and columns of a slice of A, which stays in the second cache
@@ -65,7 +66,7 @@ def matmul(a, b, bias=None):
     n = cut(M, N, K, width(a), upright=a_steps[1] == 1)
     groups, panels = -(-N // n.group), -(-N // n.panel)
     tasks, threads = groups + groups * -(-M // n.step), number() if M * N * K > ALONE else 1
-    signals, c = np.zeros(1 + groups, np.int64), np.empty((M, N), a.dtype)
+    signals, c = np.zeros(1 + groups, np.int64), empty((M, N), a.dtype)
     packed = np.empty(panels * n.panel * K + 16, a.dtype)  # 16 more: to begin with a line
     arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, packed, signals
     share(tasks_in_turn, min(threads, tasks), *arrays, tuple(n), tasks)

@@ -14,6 +14,7 @@ from tinyattn.kernels import jit
 from tinyattn.kernels.crew import together
 from tinyattn.kernels.nearest import exact
 from tinyattn.kernels.threads import share
+from tinyattn.memory import empty
 
 # ---------------------------------------------------------------- who hears whom
 
@@ -292,7 +293,7 @@ def backward_pairs(dp, dq, g, starts, edges, crew, first, last):
 
 def pair_sums(p, q, index):
     """p_n + q_i for each point n and each of its neighbours. [N, K, F]"""
-    y = np.empty((*index.shape, q.shape[1]), q.dtype)
+    y = empty((*index.shape, q.shape[1]), q.dtype)
     share(pairs, len(index), y, p, q, index)
     return y
 

@@ -30,6 +30,7 @@ from tinyattn.kernels.simd import (
     width,
 )
 from tinyattn.kernels.threads import share
+from tinyattn.memory import empty
 
 ALONE = 150_000  # numbers below which a second thread costs more than it brings
 PARTS = 16  # sums over rows (gradients of weights) are made in so many parts, then added up
@@ -98,7 +99,7 @@ def softmax_rows_backward(dx, g, y, C, log, crew, start, stop):
 
 def softmax(x, log):
     """softmax (or its logarithm) along the last axis of x."""
-    y = np.empty(x.shape, x.dtype)
+    y = empty(x.shape, x.dtype)
     C = x.shape[-1]
     over(softmax_rows, x.size // C, x.size, y.reshape(-1), row_of(x), C, log)
     return y
@@ -106,7 +107,7 @@ def softmax(x, log):
 
 def softmax_backward(g, y, log):
     """The gradient of `softmax`, from its result y."""
-    dx, C = np.empty(y.shape, y.dtype), y.shape[-1]
+    dx, C = empty(y.shape, y.dtype), y.shape[-1]
     arrays = dx.reshape(-1), row_of(g), row_of(y)
     over(softmax_rows_backward, y.size // C, y.size, *arrays, C, log)
     return dx
@@ -161,7 +162,7 @@ def cross_entropy(x, ids):
 def cross_entropy_backward(g, saved, x):
     """The gradient of x."""
     tops, shifts, ids = saved
-    dx = np.empty(x.shape, x.dtype)
+    dx = empty(x.shape, x.dtype)
     arrays = dx.reshape(-1), row_of(g), tops, shifts, row_of(x), ids
     over(cross_entropy_rows_backward, len(x), x.size, *arrays, x.shape[1])
     return dx
@@ -242,7 +243,7 @@ def norm(x, weight, bias, eps, centred):
     """Layer norm (centred) or RMS norm over the last axis; what the backward pass wants."""
     C = x.shape[-1]
     N, nothing = x.size // C, np.empty(0, x.dtype)
-    y, means, scales = np.empty(x.shape, x.dtype), np.empty(N, x.dtype), np.empty(N, x.dtype)
+    y, means, scales = empty(x.shape, x.dtype), np.empty(N, x.dtype), np.empty(N, x.dtype)
     weight = nothing if weight is None else row_of(weight)
     bias = nothing if bias is None else row_of(bias)
     arrays = y.reshape(-1), means, scales, row_of(x), weight, bias
@@ -256,7 +257,7 @@ def norm_backward(g, saved, x, centred):
     C = x.shape[-1]
     N = x.size // C
     parts = max(1, min(PARTS, N // 32))
-    dx = np.empty(x.shape, x.dtype)
+    dx = empty(x.shape, x.dtype)
     dw, db = np.zeros((2, parts, C), x.dtype)
     arrays = dx.reshape(-1), dw.reshape(-1), db.reshape(-1), row_of(g), row_of(x)
     over(norm_rows_backward, parts, x.size, *arrays, means, scales, weight, C, N, centred)
@@ -347,7 +348,7 @@ def gelu_numbers(out, g, x, backward, tanh, crew, start, stop):
 
 def gelu(x, tanh):
     """x Φ(x)"""
-    y, row = np.empty(x.shape, x.dtype), row_of(x)
+    y, row = empty(x.shape, x.dtype), row_of(x)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     over(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
     return y
@@ -355,7 +356,7 @@ def gelu(x, tanh):
 
 def gelu_backward(g, x, tanh):
     """The gradient of x."""
-    dx = np.empty(x.shape, x.dtype)
+    dx = empty(x.shape, x.dtype)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     over(kernel, x.size, 4 * x.size, dx.reshape(-1), row_of(g), row_of(x), True, tanh)
     return dx

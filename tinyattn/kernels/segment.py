@@ -14,6 +14,7 @@ from tinyattn.kernels import jit
 from tinyattn.kernels.crew import together
 from tinyattn.kernels.rowwise import over, row_of
 from tinyattn.kernels.simd import broadcast, exp, fma, load_until, maximum, store_until, width
+from tinyattn.memory import empty
 
 SUM, MEAN, MAX, MIN, PROD = range(5)
 
@@ -164,7 +165,7 @@ def prod_rows_backward(dx, g, values, order, starts, C, crew, start, stop):
 
 def reduce(values, ids, n, kind):
     """y [n, ...] and what the backward pass wants."""
-    y = np.empty((n, *values.shape[1:]), values.dtype)
+    y = empty((n, *values.shape[1:]), values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
     arrays = y.reshape(-1), row_of(values), order, starts, C, kind
@@ -174,7 +175,7 @@ def reduce(values, ids, n, kind):
 
 def reduce_backward(g, y, saved, values, kind):
     """The gradient of `reduce` with respect to values."""
-    dx = np.empty(values.shape, values.dtype)
+    dx = empty(values.shape, values.dtype)
     (order, starts), C = saved, math.prod(values.shape[1:])
     where = order, starts, C
     n, out, g = len(starts) - 1, dx.reshape(-1), row_of(g)
@@ -239,7 +240,7 @@ def softmax_segments_backward(dx, g, y, order, starts, C, crew, start, stop):
 
 def softmax(values, ids, n):
     """The weights, in the shape of values, and what the backward pass wants."""
-    y = np.empty(values.shape, values.dtype)
+    y = empty(values.shape, values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
     over(softmax_segments, n, 4 * y.size, y.reshape(-1), row_of(values), order, starts, C)
@@ -248,7 +249,7 @@ def softmax(values, ids, n):
 
 def softmax_backward(g, y, saved):
     """The gradient of `softmax`, from its result y."""
-    dx = np.empty(y.shape, y.dtype)
+    dx = empty(y.shape, y.dtype)
     (order, starts), C = saved, math.prod(y.shape[1:])
     arrays = dx.reshape(-1), row_of(g), row_of(y), order, starts, C
     over(softmax_segments_backward, len(starts) - 1, y.size, *arrays)

@@ -25,7 +25,7 @@ from tinyattn.kernels.crew import (
     crew_of,
     serve,
 )
-from tinyattn.kernels.memory import keep
+from tinyattn.memory import keep
 
 MOST = 255  # helpers
 

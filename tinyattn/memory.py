@@ -1,0 +1,60 @@
+"""Memory that is freed stays with the process, so that the next array need not ask for it again.
+
+A training step makes and drops hundreds of arrays of some megabytes. By default the C library
+gives such memory back to the system at once and gets it again page by page, each page filled with
+zeros first: that can take longer than the work itself. `keep` tells the C library to keep blocks
+up to LARGEST. It cannot keep larger ones; arrays that size come from `empty`.
+"""
+
+import ctypes
+import math
+import sys
+from threading import RLock
+
+import numpy as np
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of malloc.h
+LARGEST = 32 * 2**20  # bytes; larger blocks are asked for and given back one by one (its maximum)
+KEPT = 2**30  # bytes at the end of the heap that may be free before they are given back
+SPARE = 2**29  # bytes of large blocks that may wait for another array
+
+
+def keep():
+    """Let the C library keep freed memory (glibc only; elsewhere nothing happens)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return False
+    return bool(mallopt(MMAP_THRESHOLD, LARGEST)) and bool(mallopt(TRIM_THRESHOLD, KEPT))
+
+
+_lock, _spare = RLock(), []  # one thread may come twice: a collection may happen anywhere
+
+
+def empty(shape, dtype):
+    """np.empty; where a large array of as many bytes is gone, its memory serves again."""
+    size = math.prod(shape) * dtype.itemsize
+    if size <= LARGEST:
+        return np.empty(shape, dtype)
+    return np.asarray(Block(size, shape, dtype))
+
+
+class Block:
+    """The memory of one large array. When the array and all its views are gone, it is spare."""
+
+    def __init__(self, size, shape, dtype):
+        with _lock:
+            fitting = [i for i, memory in enumerate(_spare) if len(memory) == size]
+            self.memory = _spare.pop(fitting[-1]) if fitting else np.empty(size, np.uint8)
+        data = self.memory.ctypes.data, False  # False: may be written to
+        self.__array_interface__ = {
+            "version": 3, "data": data, "shape": shape, "typestr": dtype.str,
+        }  # fmt: skip
+
+    def __del__(self, lock=_lock, spare=_spare):  # when Python ends, the module may be gone
+        with lock:
+            spare.append(self.memory)
+            while sum([len(memory) for memory in spare]) > SPARE:
+                del spare[0]  # what has waited longest
