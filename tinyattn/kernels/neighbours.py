@@ -10,9 +10,18 @@ ever add to one place.
 
 import numpy as np
 
-from tinyattn.kernels import jit
 from tinyattn.kernels.crew import together
 from tinyattn.kernels.nearest import exact
+from tinyattn.kernels.simd import (
+    above,
+    broadcast,
+    load_until,
+    maximum_or_nan,
+    same,
+    store_until,
+    total,
+    width,
+)
 from tinyattn.kernels.threads import share
 from tinyattn.memory import empty
 
@@ -20,22 +29,29 @@ from tinyattn.memory import empty
 
 
 @exact
-def _hearers(starts, edges, index):
-    for i in index:
-        starts[i + 1] += 1
+def _hearers(starts, edges, who, index):
+    N, K = index.shape
+    for n in range(N):
+        for k in range(K):
+            starts[index[n, k] + 1] += 1
     for i in range(len(starts) - 1):
         starts[i + 1] += starts[i]
     place = starts.copy()
-    for e in range(len(index)):
-        edges[place[index[e]]] = e
-        place[index[e]] += 1
+    for n in range(N):
+        for k in range(K):
+            i = index[n, k]
+            edges[place[i]], who[place[i]] = n * K + k, n
+            place[i] += 1
 
 
 def hearers(index, senders):
-    """Point i is heard through the edges n · K + k in edges[starts[i] : starts[i + 1]]."""
-    starts, edges = np.zeros(senders + 1, np.int64), np.empty(index.size, np.int64)
-    _hearers(starts, edges, index.reshape(-1))
-    return starts, edges
+    """Point i is heard through the edges n · K + k in edges[starts[i] : starts[i + 1]].
+
+    who has the n of each of them.
+    """
+    starts, (edges, who) = np.zeros(senders + 1, np.int64), np.empty((2, index.size), np.int64)
+    _hearers(starts, edges, who, index)
+    return starts, edges, who
 
 
 # ---------------------------------------------------------------- mean and max
@@ -57,78 +73,63 @@ def sums(y, w, h, index):
 
 
 @exact
-def forward(y, w, h, index, crew, first, last):
-    """The same, with the features innermost: they lie side by side."""
+def forward(y, w, h, index, K, F, crew, first, last):
+    """The same with the features innermost, side by side in vectors."""
     if together(crew, first, last):
         return
-    K, F = index.shape[1], h.shape[1]
     for n in range(first, last):
-        mean, highest = y[n, :F], y[n, F:]
-        mean[:] = 0
-        highest[:] = -np.inf
-        for k in range(K):
-            weight, row = w[n, k], h[index[n, k]]
-            for f in range(F):
-                v = weight * row[f]
-                mean[f] += v
-                old = highest[f]
-                highest[f] = old if (old > v) | (old != old) else v  # nan stays
-        for f in range(F):
-            mean[f] /= K
-
-
-def _dot(gmean, own, highest, weight, row, K):
-    total = row.dtype.type(0)
-    for f in range(len(row)):
-        g = gmean[f] / K + (own[f] if weight * row[f] == highest[f] else row.dtype.type(0))
-        total += row[f] * g
-    return total
-
-
-# a sum in vectors, in an order that the compiler may choose
-_dot = jit(_dot, fastmath={"contract", "reassoc", "nsz"})
+        for f in range(0, F, width(h)):
+            total, highest = broadcast(h, 0), broadcast(h, -np.inf)
+            for e in range(n * K, (n + 1) * K):
+                row = index[e] * F
+                v = load_until(h, row + f, row + F, 0) * w[e]
+                total, highest = total + v, maximum_or_nan(highest, v)
+            i = 2 * n * F + f
+            store_until(y, i, (2 * n + 1) * F, total / broadcast(h, K))
+            store_until(y, i + F, (2 * n + 2) * F, highest)
 
 
 @exact
-def backward_weights(dw, shared, g, y, w, h, index, crew, first, last):
+def backward_weights(dw, shared, g, y, w, h, index, K, F, crew, first, last):
     """dw_nk = Σ_f h_if (g_nf / K + shared_nf [w_nk h_if = z_nf]), shared_nf the gradient of the
     maximum divided by the number of those that reach it."""
     if together(crew, first, last):
         return
-    K, F = index.shape[1], h.shape[1]
-    tied = np.empty(F, h.dtype)
+    W, zero, one, part = width(h), broadcast(h, 0), broadcast(h, 1), broadcast(h, K)
     for n in range(first, last):
-        highest, gmean, gmax, own = y[n, F:], g[n, :F], g[n, F:], shared[n]
-        tied[:] = 0
-        for k in range(K):
-            weight, row = w[n, k], h[index[n, k]]
-            for f in range(F):
-                tied[f] += h.dtype.type(1) if weight * row[f] == highest[f] else h.dtype.type(0)
-        for f in range(F):
-            own[f] = gmax[f] / tied[f]
-        if dw.size:
-            for k in range(K):
-                dw[n, k] = _dot(gmean, own, highest, w[n, k], h[index[n, k]], K)
+        at, mean, top, end = n * F, 2 * n * F, (2 * n + 1) * F, (2 * n + 2) * F
+        for f in range(0, F, W):
+            highest, tied = load_until(y, top + f, end, 0), zero
+            for e in range(n * K, (n + 1) * K):
+                row = index[e] * F
+                v = load_until(h, row + f, row + F, 0) * w[e]
+                tied = tied + same(v, highest, one, zero)
+            store_until(shared, at + f, at + F, load_until(g, top + f, end, 0) / tied)
+        for e in range(n * K if dw.size else (n + 1) * K, (n + 1) * K):
+            row, sums = index[e] * F, zero
+            for f in range(0, F, W):
+                h_i, highest = load_until(h, row + f, row + F, 0), load_until(y, top + f, end, 0)
+                own = same(h_i * w[e], highest, load_until(shared, at + f, at + F, 0), zero)
+                sums = sums + h_i * (load_until(g, mean + f, top, 0) / part + own)
+            dw[e] = total(sums)
 
 
 @exact
-def backward_messages(dh, shared, g, y, w, h, starts, edges, crew, first, last):
+def backward_messages(dh, shared, g, y, w, h, starts, edges, who, K, F, crew, first, last):
     """dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk that hear i."""
     if together(crew, first, last):
         return
-    K, F = w.shape[1], h.shape[1]
-    part = h.dtype.type(1) / h.dtype.type(K)
+    part, zero = h.dtype.type(1) / h.dtype.type(K), broadcast(h, 0)
     for i in range(first, last):
-        row, d = h[i], dh[i]
-        d[:] = 0
-        for e in edges[starts[i] : starts[i + 1]]:
-            n = e // K
-            weight = w[n, e % K]
-            highest, gmean, own = y[n, F:], g[n, :F], shared[n]
-            for f in range(F):
-                v = part * gmean[f]
-                v += own[f] if weight * row[f] == highest[f] else h.dtype.type(0)
-                d[f] += weight * v
+        for f in range(0, F, width(h)):
+            h_i, d = load_until(h, i * F + f, (i + 1) * F, 0), zero
+            for heard in range(starts[i], starts[i + 1]):
+                n, weight = who[heard], w[edges[heard]]
+                top, end = (2 * n + 1) * F, (2 * n + 2) * F
+                own = load_until(shared, n * F + f, (n + 1) * F, 0)
+                own = same(h_i * weight, load_until(y, top + f, end, 0), own, zero)
+                d = d + (load_until(g, top - F + f, top, 0) * part + own) * weight
+            store_until(dh, i * F + f, (i + 1) * F, d)
 
 
 def mean_max_sums(w, h, index):
@@ -140,70 +141,76 @@ def mean_max_sums(w, h, index):
 
 def mean_max(w, h, index):
     """[mean, max] of w_nk h_i. [N, 2F]"""
-    y = np.empty((len(index), 2 * h.shape[1]), h.dtype)
-    share(forward, len(index), y, w, h, index)
+    (N, K), F = index.shape, h.shape[1]
+    y = np.empty((N, 2 * F), h.dtype)
+    share(forward, N, *rows(y, w, h, index), K, F)
     return y
 
 
 def mean_max_backward(g, y, w, h, index, heard, weights_wanted):
     """dw (None if not wanted) and dh."""
-    shared = np.empty((len(index), h.shape[1]), h.dtype)
+    (N, K), (M, F) = index.shape, h.shape
+    shared, dh = np.empty(N * F, h.dtype), np.empty_like(h)
     dw = np.empty(w.shape if weights_wanted else (0, 0), h.dtype)
-    share(backward_weights, len(index), dw, shared, g, y, w, h, index)
-    dh = np.empty_like(h)
-    share(backward_messages, len(h), dh, shared, g, y, w, h, *heard)
+    arrays = rows(g, y, w, h)
+    share(backward_weights, N, dw.reshape(-1), shared, *arrays, index.reshape(-1), K, F)
+    share(backward_messages, M, dh.reshape(-1), shared, *arrays, *heard, K, F)
     return dw if weights_wanted else None, dh
+
+
+def rows(*arrays):
+    """Each contiguous array as one row of memory."""
+    return [x.reshape(-1) for x in arrays]
 
 
 # ---------------------------------------------------------------- the maximum alone
 
 
 @exact
-def forward_max(y, tied, h, index, crew, first, last):
+def forward_max(y, tied, h, index, K, F, crew, first, last):
     """y_nf = max_k h_if, and how many of the k reach it."""
     if together(crew, first, last):
         return
-    one = h.dtype.type(1)
+    zero, one = broadcast(h, 0), broadcast(h, 1)
     for n in range(first, last):
-        highest, number = y[n], tied[n]
-        highest[:] = -np.inf
-        number[:] = 0
-        for i in index[n]:
-            row = h[i]
-            for f in range(len(row)):
-                v, old = row[f], highest[f]
-                same = number[f] + one if v == old else number[f]
-                number[f] = same if old >= v else one
-                highest[f] = old if (old > v) | (old != old) else v  # nan stays
+        for f in range(0, F, width(h)):
+            highest, number = broadcast(h, -np.inf), zero
+            for i in index[n * K : (n + 1) * K]:
+                v = load_until(h, i * F + f, (i + 1) * F, 0)
+                number = same(v, highest, number + one, above(highest, v, number, one))
+                highest = maximum_or_nan(highest, v)
+            store_until(y, n * F + f, (n + 1) * F, highest)
+            store_until(tied, n * F + f, (n + 1) * F, number)
 
 
 @exact
-def backward_max(dh, shared, y, h, starts, edges, K, crew, first, last):
+def backward_max(dh, shared, y, h, starts, edges, who, F, crew, first, last):
     """dh_if = Σ shared_nf [h_if = y_nf] over the n that hear i."""
     if together(crew, first, last):
         return
-    zero = h.dtype.type(0)
+    zero = broadcast(h, 0)
     for i in range(first, last):
-        row, d = h[i], dh[i]
-        d[:] = 0
-        for e in edges[starts[i] : starts[i + 1]]:
-            n = e // K
-            highest, own = y[n], shared[n]
-            for f in range(len(row)):
-                d[f] += own[f] if row[f] == highest[f] else zero
+        for f in range(0, F, width(h)):
+            h_i, d = load_until(h, i * F + f, (i + 1) * F, 0), zero
+            for n in who[starts[i] : starts[i + 1]]:
+                at, end = n * F + f, (n + 1) * F
+                own = load_until(shared, at, end, 0)
+                d = d + same(h_i, load_until(y, at, end, 0), own, zero)
+            store_until(dh, i * F + f, (i + 1) * F, d)
 
 
 def maximum(h, index):
     """max_k h_i [N, F], and how many reach it [N, F]."""
-    y, tied = np.empty((2, len(index), h.shape[1]), h.dtype)
-    share(forward_max, len(index), y, tied, h, index)
+    (N, K), F = index.shape, h.shape[1]
+    y, tied = np.empty((2, N, F), h.dtype)
+    share(forward_max, N, *rows(y, tied, h, index), K, F)
     return y, tied
 
 
 def maximum_backward(g, y, tied, h, index, heard):
     """dh; those who are tied share the gradient."""
     dh = np.empty_like(h)
-    share(backward_max, len(h), dh, g / tied, y, h, *heard, index.shape[1])
+    share(backward_max, len(h), *rows(dh, g / tied, y, h), *heard, h.shape[1])
     return dh
 
 
@@ -224,7 +231,7 @@ def distances(d2, x, index, crew, first, last):
 
 
 @exact
-def backward_distances(dx, g, x, index, starts, edges, crew, first, last):
+def backward_distances(dx, g, x, index, starts, edges, who, crew, first, last):
     """dx_n = 2 Σ_k g_nk (x_n - x_i) and, for those who hear n, the same from the other end."""
     if together(crew, first, last):
         return
@@ -235,10 +242,11 @@ def backward_distances(dx, g, x, index, starts, edges, crew, first, last):
             i = index[n, k]
             for s in range(x.shape[1]):
                 dx[n, s] += 2 * g[n, k] * (x[n, s] - x[i, s])
-        for e in edges[starts[n] : starts[n + 1]]:
-            j = e // K
+        for heard in range(starts[n], starts[n + 1]):
+            j = who[heard]
+            slope = 2 * g[j, edges[heard] - j * K]
             for s in range(x.shape[1]):
-                dx[n, s] += 2 * g[j, e % K] * (x[n, s] - x[j, s])
+                dx[n, s] += slope * (x[n, s] - x[j, s])
 
 
 def squared_distances(x, index):
@@ -271,7 +279,7 @@ def pairs(y, p, q, index, crew, first, last):
 
 
 @exact
-def backward_pairs(dp, dq, g, starts, edges, crew, first, last):
+def backward_pairs(dp, dq, g, starts, edges, who, crew, first, last):
     """dp_n = Σ_k g_nk, and dq_n the sum over the edges that hear n."""
     if together(crew, first, last):
         return
@@ -285,8 +293,9 @@ def backward_pairs(dp, dq, g, starts, edges, crew, first, last):
                 d[f] += row[f]
         d = dq[n]
         d[:] = 0
-        for e in edges[starts[n] : starts[n + 1]]:
-            row = g[e // K, e % K]
+        for heard in range(starts[n], starts[n + 1]):
+            j = who[heard]
+            row = g[j, edges[heard] - j * K]
             for f in range(len(d)):
                 d[f] += row[f]
 

@@ -324,6 +324,38 @@ def maximum(typing, a, b):
     return a(a, a), code
 
 
+@instruction(lambda a, b: np.where((a > b) | (a != a), a, b))
+def maximum_or_nan(typing, a, b):
+    """a where a > b or a is nan, else b: the maximum, and nan where either is."""
+
+    def code(context, builder, signature, args):
+        a, b = args
+        nan = builder.fcmp_unordered("uno", a, a)
+        return builder.select(builder.or_(builder.fcmp_ordered(">", a, b), nan), a, b)
+
+    return a(a, b), code
+
+
+@instruction(lambda x, y, a, b: np.where(x > y, a, b))
+def above(typing, x, y, a, b):
+    """a where x > y, else b."""
+
+    def code(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", *args[:2]), *args[2:])
+
+    return a(x, y, a, b), code
+
+
+@instruction(lambda x, y, a, b: np.where(x == y, a, b))
+def same(typing, x, y, a, b):
+    """a where x = y, else b."""
+
+    def code(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("==", *args[:2]), *args[2:])
+
+    return a(x, y, a, b), code
+
+
 @instruction(lambda x, a, b: np.where(x > 0, a, b))
 def above_zero(typing, x, a, b):
     """a where x > 0, else b."""
