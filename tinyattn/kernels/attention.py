@@ -133,7 +133,7 @@ LANES = 64  # queries in a block: side by side in vectors, so that they never ha
 KEYS = 64  # keys in a block
 HALF = 32  # keys in a block on the diagonal of causal attention
 PARTS = 8  # at least so many independent pieces of the backward pass, if there are enough queries
-ALONE = 2e7  # multiplications below which a second thread costs more than it brings
+ALONE = 1e6  # multiplications below which a second thread costs more than it brings
 
 
 class Inputs(NamedTuple):

@@ -27,7 +27,7 @@ UPRIGHT = 60, 384  # rows and columns of a slice of A, which stays in the second
 TURNED = 120, 128  # the same where the columns of A are in one piece, and slices must be copied
 PIECES = 16  # about so many pieces of work for all threads
 LEAST = 8 * TALL  # rows of a piece, at least
-ALONE = 8e6  # multiplications below which a second thread costs more than it brings
+ALONE = 3e6  # multiplications below which a second thread costs more than it brings
 
 
 class Cut(NamedTuple):

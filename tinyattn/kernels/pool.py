@@ -20,7 +20,7 @@ from tinyattn.kernels.crew import together
 from tinyattn.kernels.threads import share
 
 TIED = -1  # in place of a place: several are the largest
-ENOUGH = 2**17  # numbers read from which a second thread is worth waking: some 20 µs
+ENOUGH = 2**16  # numbers read from which a second thread is worth calling
 
 
 class Windows(NamedTuple):

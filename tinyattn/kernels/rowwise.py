@@ -32,7 +32,7 @@ from tinyattn.kernels.simd import (
 from tinyattn.kernels.threads import share
 from tinyattn.memory import empty
 
-ALONE = 150_000  # numbers below which a second thread costs more than it brings
+ALONE = 40_000  # numbers below which a second thread costs more than it brings
 PARTS = 16  # sums over rows (gradients of weights) are made in so many parts, then added up
 
 

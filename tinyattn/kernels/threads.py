@@ -82,11 +82,12 @@ def _call_helpers(n):
     while len(_helpers) < n:
         _helpers.append(_Helper(_crew, len(_helpers)))
     _crew[PLACES] = n
-    helpers = _helpers[:n]
-    _apart(helpers)
-    for helper, awake in zip(helpers, _crew[AWAKE : AWAKE + n].tolist(), strict=True):
-        if awake == ASLEEP:
-            helper.wake()
+    states = _crew[AWAKE : AWAKE + n].tolist()
+    if ASLEEP in states:
+        _apart(_helpers[:n])
+        for helper, state in zip(_helpers, states, strict=False):
+            if state == ASLEEP:
+                helper.wake()
 
 
 def _apart(helpers):
