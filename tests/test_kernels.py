@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 numba = pytest.importorskip("numba")
 
 from tests.machine import fresh_python, same_bits_on_any_threads  # noqa: E402
-from tinyattn.kernels import jit, memory, simd, tiles  # noqa: E402
+from tinyattn.kernels import jit, simd, tiles  # noqa: E402
 from tinyattn.kernels import matmul as kernel  # noqa: E402
 from tinyattn.kernels.simd import (  # noqa: E402
     above_zero,
@@ -178,23 +178,6 @@ def test_large_products_take_the_kernel(monkeypatch):
         assert len(calls) == expected
     ops.dot(normal(64, 64).astype(np.float16), normal(64, 64).astype(np.float16))
     assert len(calls) == 1
-
-
-# ---------------------------------------------------------------- memory
-
-
-@pytest.mark.skipif(not memory.keep(), reason="not with this C library")
-def test_freed_memory_is_used_again():
-    import resource
-
-    def page_faults():
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(20):
-            np.ones(2**20, np.float32)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-    page_faults()
-    assert page_faults() < 2000  # 20 arrays of 1024 pages
 
 
 # ---------------------------------------------------------------- other processors

@@ -1,4 +1,4 @@
-"""Large arrays leave their memory to the next ones."""
+"""Memory that is freed serves again, in large arrays and in smaller ones."""
 
 import gc
 from concurrent.futures import ThreadPoolExecutor
@@ -81,3 +81,20 @@ def test_a_gradient_in_such_memory_is_owned_like_any_other():
     assert guards.shared(g)
     del view
     assert not guards.shared(g)
+
+
+# ---------------------------------------------------------------- blocks that the C library keeps
+
+
+@pytest.mark.skipif(not memory.keep(), reason="not with this C library")
+def test_freed_memory_is_used_again():
+    import resource
+
+    def page_faults():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(20):
+            np.ones(2**20, np.float32)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    page_faults()
+    assert page_faults() < 2000  # 20 arrays of 1024 pages
