@@ -22,6 +22,7 @@ from tinyattn.kernels import jit
 from tinyattn.kernels.crew import together
 from tinyattn.kernels.simd import (
     broadcast,
+    every_second,
     load,
     load_until,
     once,
@@ -30,6 +31,8 @@ from tinyattn.kernels.simd import (
     store_until,
     total,
     width,
+    woven,
+    woven_rest,
 )
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
@@ -133,6 +136,12 @@ def framed(frame, x, b, n, into):
             copy(frame, place + n.left, size, x, at, n.W, n.H, n.W, one)
         elif step == 1:
             copy(x, at, n.W, frame, place + n.left, size, n.H, n.W, one)
+        elif step == 2:
+            for u in range(n.H):
+                near = place + u * 2 * size
+                even = near + n.left % 2 * size + n.left // 2  # where x[0], x[2], … are
+                odd = near + (n.left + 1) % 2 * size + (n.left + 1) // 2
+                in_two(frame, even, odd, x, at + u * n.W, n.W, into)
         else:
             for phase in range(step):
                 first = (phase - n.left) % step  # the first v of x in this phase
@@ -146,6 +155,25 @@ def framed(frame, x, b, n, into):
                     else:
                         for i in range(count):
                             x[far + i * step] = frame[near + i]
+
+
+@jit
+def in_two(frame, even, odd, x, at, count, into):
+    """x[at], x[at + 2], … to or from frame[even], frame[even + 1], …, the others likewise."""
+    W, end = width(x), at + count
+    evens, odds = even + (count + 1) // 2, odd + count // 2
+    for i in range(0, (count + 1) // 2, W):
+        far = at + 2 * i
+        if into:
+            first, second = load_until(x, far, end, 0), load_until(x, far + W, end, 0)
+            store_until(frame, even + i, evens, every_second(first, second))
+            first, second = load_until(x, far + 1, end, 0), load_until(x, far + 1 + W, end, 0)
+            store_until(frame, odd + i, odds, every_second(first, second))
+        else:
+            first = load_until(frame, even + i, evens, 0)
+            second = load_until(frame, odd + i, odds, 0)
+            store_until(x, far, end, woven(first, second))
+            store_until(x, far + W, end, woven_rest(first, second))
 
 
 @jit

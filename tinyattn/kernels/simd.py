@@ -366,6 +366,33 @@ def above_zero(typing, x, a, b):
     return a(x, a, b), code
 
 
+@instruction(lambda a, b: np.concatenate([a, b])[::2])
+def every_second(typing, a, b):
+    """a[0], a[2], …, b[0], b[2], …"""
+    lanes = range(0, 2 * a.lanes, 2)
+    return a(a, b), lambda context, builder, signature, args: _shuffled(builder, *args, lanes)
+
+
+@instruction(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[: len(a)])
+def woven(typing, a, b):
+    """a[0], b[0], a[1], b[1], …: the first halves of both."""
+    lanes = [i // 2 + i % 2 * a.lanes for i in range(a.lanes)]
+    return a(a, b), lambda context, builder, signature, args: _shuffled(builder, *args, lanes)
+
+
+@instruction(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[len(a) :])
+def woven_rest(typing, a, b):
+    """The second halves of both in the same way."""
+    half = a.lanes // 2
+    lanes = [half + i // 2 + i % 2 * a.lanes for i in range(a.lanes)]
+    return a(a, b), lambda context, builder, signature, args: _shuffled(builder, *args, lanes)
+
+
+def _shuffled(builder, a, b, lanes):
+    order = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
+    return builder.shuffle_vector(a, b, order)
+
+
 @instruction(np.sqrt)
 def sqrt(typing, a):
     """The square root."""
