@@ -176,6 +176,8 @@ def test_heatmap_numbers_and_names():
     assert ax.images[0].norm.vmin == -2.5
     assert ax.images[0].norm.vmax == 2.5
     assert texts(plot.heatmap(np.array([[1, -2], [3, 4]])).ax) == ["1", "−2", "3", "4"]
+    assert texts(plot.heatmap(np.array([[True, False]])).ax) == ["1", "0"]
+    assert texts(plot.heatmap([[-0.001, -0.2]]).ax) == ["0.00", "−0.20"]  # 0 has no sign
 
 
 def test_heatmap_numbers_are_left_out_where_they_cannot_be_read():

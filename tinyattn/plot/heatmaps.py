@@ -252,7 +252,7 @@ def _fit_names(picture):
 def _write_numbers(panel, matrix, keep, scale, digits, forced):
     norm, colors = scale
     whole = matrix.dtype.kind in "iub" or np.array_equal(matrix, np.rint(matrix))
-    text = [[f"{v:.{0 if whole else digits}f}".replace("-", "−") for v in row] for row in matrix]
+    text = [[f"{v:z.{0 if whole else digits}f}".replace("-", "−") for v in row] for row in matrix]
     longest = max([len(t) for row in text for t in row])
     width, height = _cell_points(panel, matrix.shape)
     letters = min(15, 0.9 * width / (longest * WIDTH), 0.62 * height)
