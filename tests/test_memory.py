@@ -1,6 +1,7 @@
 """Memory that is freed serves again, in large arrays and in smaller ones."""
 
 import gc
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -58,6 +59,17 @@ def test_no_more_waits_than_may():
     while held:
         del held[0]
     assert [place(m) for m in memory._spare] == places[3:]  # 5 blocks of 2,000 bytes
+
+
+def test_tracemalloc_sees_every_array():
+    first = memory.empty((50, 100), FLOAT32)
+    del first
+    tracemalloc.start()
+    try:
+        x = memory.empty((50, 100), FLOAT32)
+        assert tracemalloc.get_traced_memory()[1] >= x.nbytes
+    finally:
+        tracemalloc.stop()
 
 
 def test_threads_never_get_the_same_memory():

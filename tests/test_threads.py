@@ -64,7 +64,7 @@ def fails_at(place, crew, start, stop):
 @needs_numba
 def test_an_error_in_a_piece_of_work_arrives():
     for place in (0, 5, 7):
-        with kernels_on(2), pytest.raises(RuntimeError, match=r"fails_at.*set_threads\(1\)"):
+        with kernels_on(2), pytest.raises(RuntimeError, match="fails_at.*TINYATTN_THREADS=1"):
             threads.share(fails_at, 8, place)
         with kernels_on(1), pytest.raises(ZeroDivisionError):
             threads.share(fails_at, 8, place)

@@ -10,6 +10,7 @@ import ctypes
 import math
 import sys
 from threading import RLock
+from tracemalloc import is_tracing
 
 import numpy as np
 
@@ -34,9 +35,12 @@ _lock, _spare = RLock(), []  # one thread may come twice: a collection may happe
 
 
 def empty(shape, dtype):
-    """np.empty; where a large array of as many bytes is gone, its memory serves again."""
+    """np.empty; where a large array of as many bytes is gone, its memory serves again.
+
+    Not while tracemalloc looks on: it counts what it saw being asked for.
+    """
     size = math.prod(shape) * dtype.itemsize
-    if size <= LARGEST:
+    if size <= LARGEST or is_tracing():
         return np.empty(shape, dtype)
     return np.asarray(Block(size, shape, dtype))
 

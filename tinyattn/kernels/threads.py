@@ -73,7 +73,7 @@ def share(kernel, n, *arguments, alone=False):
     if failed:
         raise RuntimeError(
             f"{kernel.__name__}: an error in a kernel on several threads; "
-            f"call set_threads(1) before to see which"
+            f"with TINYATTN_THREADS=1 in the environment it says which"
         )
 
 
