@@ -181,6 +181,13 @@ def test_batch_norm(shape, training):
     np.testing.assert_allclose(mine[1], theirs[1].numpy(), rtol=1e-12)
 
 
+def test_batch_norm_without_features():
+    for shape in ((4, 0), (4, 0, 3)):
+        for training in (False, True):
+            y = F.batch_norm(ta.tensor(np.ones(shape)), np.ones(0), np.ones(0), training=training)
+            assert y.shape == shape
+
+
 def test_batch_norm_refuses_a_batch_of_one():
     with pytest.raises(ValueError, match="more than one value per feature"):
         F.batch_norm(ta.tensor(np.ones((1, 3))), None, None, training=True)

@@ -11,16 +11,22 @@ from tests.machine import fresh_python, same_bits_on_any_threads  # noqa: E402
 from tinyattn.kernels import jit, simd, tiles  # noqa: E402
 from tinyattn.kernels import matmul as kernel  # noqa: E402
 from tinyattn.kernels.simd import (  # noqa: E402
-    above_zero,
+    BYTES,
+    above,
     bits,
     broadcast,
+    every_second,
     exp,
     fma,
     highest,
+    interleave_high,
+    interleave_low,
     load,
     load_until,
     lowest,
     maximum,
+    maximum_or_nan,
+    same,
     select,
     sqrt,
     store,
@@ -52,12 +58,40 @@ def arithmetic(out, x, words):
     store(out, 3 * W, a / b)
     store(out, 4 * W, maximum(a, b))
     store(out, 5 * W, sqrt(a * a))
-    store(out, 6 * W, above_zero(a, b, a))
+    store(out, 6 * W, above(a, broadcast(a, 0), b, a))
     store(out, 7 * W, select(words, 0, 5, a, b))
     store(out, 8 * W, load_until(x, 0, W // 2, -1))
     store(out, 9 * W, a)
     store_until(out, 9 * W, 9 * W + 1, b)
     return total(a), highest(a), lowest(a), W
+
+
+@jit
+def comparisons(out, x):
+    W = width(x)
+    a, b = load(x, 0), load(x, W)
+    store(out, 0, above(a, b, a, b + b))
+    store(out, W, same(a, b, a, b + b))
+    store(out, 2 * W, maximum_or_nan(a, b))
+    store(out, 3 * W, every_second(a, b))
+    store(out, 4 * W, interleave_low(a, b))
+    store(out, 5 * W, interleave_high(a, b))
+    return W
+
+
+@both_dtypes
+def test_comparisons_and_orders(dtype):
+    x = normal(64, dtype=dtype)
+    W = BYTES // x.itemsize
+    x[W] = x[0]
+    x[1], x[W + 2], x[3], x[W + 3] = np.nan, np.nan, np.nan, np.nan
+    out, (a, b) = np.zeros(6 * W, dtype), x[: 2 * W].reshape(2, W)
+    assert comparisons(out, x) == W
+    both = np.stack([a, b], axis=1).reshape(-1)
+    larger = np.where(np.isnan(a) | (a > b), a, b)  # nan from either side
+    expected = [np.where(a > b, a, b + b), np.where(a == b, a, b + b), larger,
+                np.concatenate([a, b])[::2], both[:W], both[W:]]  # fmt: skip
+    np.testing.assert_array_equal(out.reshape(6, W), expected)
 
 
 @both_dtypes

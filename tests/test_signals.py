@@ -9,22 +9,22 @@ pytest.importorskip("numba")
 from tests.machine import kernels_on
 from tinyattn.kernels import jit
 from tinyattn.kernels.matmul import matmul
-from tinyattn.kernels.signals import add, put, wait_for
+from tinyattn.kernels.signals import atomic_store, fetch_add, wait_for
 
 
 @jit
 def take_all(counter, taken, tasks):
-    task = add(counter, 0, 1)
+    task = fetch_add(counter, 0, 1)
     while task < tasks:
         taken[task] += 1
-        task = add(counter, 0, 1)
+        task = fetch_add(counter, 0, 1)
 
 
 @jit
 def fill_and_give(row, flags, times):
     for i in range(times):
         row[:] = i
-        put(flags, i, 1)
+        atomic_store(flags, i, 1)
 
 
 @jit

@@ -10,15 +10,15 @@ import pytest
 
 from tests.machine import fresh_python, kernels_on
 from tinyattn.kernels import jit, numba, threads
-from tinyattn.kernels.crew import ASLEEP, AWAKE, CALLED, crew_of, together
+from tinyattn.kernels.team import ASLEEP, CALLED, HELPERS, team_of, together
 
 needs_numba = pytest.mark.skipif(numba is None, reason="without Numba nothing is shared")
 
 
 @jit
-def square(done, y, x, number, pair, shape, crew, start, stop):
+def square(done, y, x, number, pair, shape, team, start, stop):
     """y = number · x² + pair[1] + shape.left, and one more in done for each item."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     for i in range(start, stop):
         done[i] += 1
@@ -54,8 +54,8 @@ def test_share_from_several_threads_at_once():
 
 
 @jit
-def fails_at(place, crew, start, stop):
-    if together(crew, start, stop):
+def fails_at(place, team, start, stop):
+    if together(team, start, stop):
         return
     if start <= place < stop:
         raise ZeroDivisionError
@@ -81,12 +81,12 @@ class Asleep(threads._Helper):
 
 @needs_numba
 def test_a_helper_that_does_not_wake_holds_nobody_up(monkeypatch):
-    crew = crew_of(2)
-    monkeypatch.setattr(threads, "_crew", crew)
-    monkeypatch.setattr(threads, "_helpers", [Asleep(crew, 0), Asleep(crew, 1)])
+    team = team_of(2)
+    monkeypatch.setattr(threads, "_team", team)
+    monkeypatch.setattr(threads, "_helpers", [Asleep(team, 0), Asleep(team, 1)])
     with kernels_on(3):
         assert (shared(50, times=3) == 3).all()
-    assert (crew[AWAKE:] == CALLED).all()
+    assert (team[HELPERS:] == CALLED).all()
 
 
 @needs_numba
@@ -95,7 +95,7 @@ def test_helpers_that_have_nothing_to_do_fall_asleep_and_wake_again():
         for _ in range(3):
             assert (shared(100) == 1).all()
             for _ in range(1000):
-                if (threads._crew[AWAKE : AWAKE + len(threads._helpers)] == ASLEEP).all():
+                if (threads._team[HELPERS : HELPERS + len(threads._helpers)] == ASLEEP).all():
                     break
                 time.sleep(0.005)
             else:

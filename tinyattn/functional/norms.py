@@ -1,5 +1,7 @@
 """Normalisation: of each position alone (layer, RMS) or of each feature over the batch."""
 
+import math
+
 import numpy as np
 
 from tinyattn.ops import rowwise
@@ -47,8 +49,8 @@ def batch_norm(
     if x.ndim < 2:
         raise ValueError(f"batch_norm: expected [B, C, ...], got shape {x.shape}")
     C = x.shape[1]
-    items = np.reshape(np.moveaxis(x, 1, -1), (-1, C))
-    n = len(items)
+    n = math.prod((len(x), *x.shape[2:]))
+    items = x if x.ndim == 2 else np.reshape(np.moveaxis(x, 1, -1), (n, C))
     if training:
         if n <= 1:
             raise ValueError(
@@ -62,4 +64,4 @@ def batch_norm(
     else:
         mean, var = plain(running_mean), plain(running_var)
     y = rowwise.batch_norm(items, weight, bias, mean, var, eps, training)
-    return np.moveaxis(np.reshape(y, (x.shape[0], *x.shape[2:], C)), -1, 1)
+    return y if x.ndim == 2 else np.moveaxis(np.reshape(y, (len(x), *x.shape[2:], C)), -1, 1)

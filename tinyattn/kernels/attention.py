@@ -21,16 +21,14 @@ A gradient dL/dx is called dx; g is dL/dy.
 """
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from tinyattn.kernels import helper, jit
-from tinyattn.kernels.crew import together
+from tinyattn.kernels.layout import like, matrices
 from tinyattn.kernels.simd import (
-    above_zero,
+    above,
     bits,
     broadcast,
     exp,
@@ -45,6 +43,7 @@ from tinyattn.kernels.simd import (
     width,
 )  # fmt: skip
 from tinyattn.kernels.simd import total as lanes_total
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
 
@@ -205,7 +204,7 @@ def attention_backward(
 @jit
 def forward(
     y, y_starts, y_rows, highest, norm,
-    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, crew, start, stop,
+    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, team, start, stop,
 ):  # fmt: skip
     """One task: one block of queries of one head, against all keys.
 
@@ -213,7 +212,7 @@ def forward(
     acc = Σ exp(score - top) v hold for the keys so far. When the maximum rises, what was summed
     up shrinks by exp(old - new).  (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao 2022)
     """
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     T, S, D, E = sizes
     q_row, k_row, v_row, bias_row, mask_row = steps
@@ -279,7 +278,7 @@ def forward(
             fill(acc, 0)
         for j in range(0, LANES, W):
             weights = load(total, j)
-            weights = above_zero(weights, broadcast(v, 1) / weights, broadcast(v, 0))
+            weights = above(weights, broadcast(v, 0), broadcast(v, 1) / weights, broadcast(v, 0))
             store(total, j, weights)
             for i in range(j, j + E * LANES, LANES):
                 store(acc, i, load(acc, i) * weights)
@@ -293,7 +292,7 @@ def backward(
     g, y, dq, given, given_rows, dk, dv, own, own_rows, db, db_starts, db_rows, db_columns,
     highest, norm,
     q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, parts,
-    crew, start, stop,
+    team, start, stop,
 ):  # fmt: skip
     """One task: every parts-th block of queries of one head, added up in a dk and dv of its own.
 
@@ -303,7 +302,7 @@ def backward(
     Two kinds of products: with the queries t in the lanes (scores, da, dq), and with the features
     in the lanes (dk, dv), where q and g are read row by row.
     """
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     T, S, D, E = sizes
     q_row, k_row, v_row, bias_row, mask_row = steps
@@ -508,66 +507,3 @@ def inputs(lead, q, k, v, bias, mask, causal, scale):
 
 
 LOWEST = {d: np.finfo(d).min for d in (np.float32, np.float64)}
-
-
-def matrices(lead, *xs):
-    """The memory of each x [..., rows, columns], where matrices start, steps of rows and columns.
-
-    The first three must have rows in one piece. Where that is not so, or the steps through memory
-    are not regular, x is copied. Steps are 0 along axes that are broadcast.
-    """
-    plan = _plan(lead, tuple([(x.shape, x.strides, x.itemsize, x.flags.writeable) for x in xs]))
-    memory = []
-    for x, (extent, copied) in zip(xs, plan[0], strict=True):
-        x = np.require(x, None, ["C", "W"]) if copied else x
-        memory.append(x.reshape(-1) if x.flags.c_contiguous else _behind(x, extent))
-    return *memory, *plan[1:]
-
-
-@lru_cache(256)
-def _plan(lead, layouts):
-    """What `matrices` does for these shapes and strides."""
-    todo, all_steps = [], []
-    for i, (shape, strides, size, writeable) in enumerate(layouts):
-        together = i > 2 or len(shape) < 2 or strides[-1] == size or shape[-1] <= 1
-        # read-only arrays are another type for Numba: it would compile all kernels once more
-        fits = together and writeable and all(s >= 0 and s % size == 0 for s in strides)
-        if not fits:
-            strides = np.empty(shape, f"V{size}").strides
-        steps = [s // size if n > 1 else 0 for s, n in zip(strides, shape, strict=True)]
-        last = sum([(n - 1) * s for n, s in zip(shape, steps, strict=True)])
-        todo.append((0 if 0 in shape else last + 1, not fits))
-        all_steps.append((0,) * (len(lead) + 2 - len(shape)) + tuple(steps))
-    starts = []
-    for steps in all_steps:
-        at = np.zeros(1, np.int64)
-        for n, step in zip(lead, steps[:-2], strict=True):
-            at = (at[:, None] + np.arange(n) * step).reshape(-1)
-        starts.append(at)
-    return todo, np.stack(starts), *(tuple([s[i] for s in all_steps]) for i in (-2, -1))
-
-
-def _behind(x, extent):
-    """The memory of an array with gaps, from its first number to its last, as one row."""
-    whole = x.base
-    if type(whole) is np.ndarray and whole.flags.c_contiguous and whole.dtype == x.dtype:
-        start = (_address(x) - _address(whole)) // x.itemsize
-        return whole.reshape(-1)[start : start + extent]
-    return as_strided(x, (extent,), (x.itemsize,))
-
-
-def _address(x):
-    return x.__array_interface__["data"][0]
-
-
-def like(x, shape, parts=None):
-    """Room for the result, with the heads inside of the tokens in memory if x has them so.
-
-    A projection gives [B, T, H·D], of which x [B, H, T, D] is a view; the next projection wants
-    to see the result in that form again.
-    """
-    first = () if parts is None else (parts,)
-    if x.ndim >= 3 and len(shape) >= 3 and x.shape[-3] > 1 and x.strides[-3] < x.strides[-2]:
-        *lead, heads, rows, columns = shape
-        return np.empty((*first, *lead, rows, heads, columns), x.dtype).swapaxes(-3, -2)
-    return np.empty((*first, *shape), x.dtype)

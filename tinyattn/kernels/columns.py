@@ -9,18 +9,19 @@ algebra is `batch_norm_composition` in tinyattn/ops/rowwise.py; one test runs ov
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.crew import together
-from tinyattn.kernels.rowwise import PARTS, over, row_of
+from tinyattn.kernels.layout import row_of
+from tinyattn.kernels.rowwise import PARTS, over
 from tinyattn.kernels.simd import broadcast, fma, load_until, store_until, width
+from tinyattn.kernels.team import together
 from tinyattn.memory import empty
 
 ROWS = 64
 
 
 @jit
-def column_sums(sums, x, mean, C, N, squares, crew, start, stop):
+def column_sums(sums, x, mean, C, N, squares, team, start, stop):
     """Σ (x - mean), or with squares Σ (x - mean)², of the items of some parts; sums [parts, C]."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, parts = width(x), sums.size // C
     for part in range(start, stop):
@@ -36,9 +37,9 @@ def column_sums(sums, x, mean, C, N, squares, crew, start, stop):
 
 
 @jit
-def normalise(y, x, mean, factor, shift, C, crew, start, stop):
+def normalise(y, x, mean, factor, shift, C, team, start, stop):
     """y = (x - mean) · factor + shift, each of them a number for each feature."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W = width(x)
     for n in range(start, stop):
@@ -50,9 +51,9 @@ def normalise(y, x, mean, factor, shift, C, crew, start, stop):
 
 
 @jit
-def gradient_sums(straight, along, g, x, mean, C, N, crew, start, stop):
+def gradient_sums(straight, along, g, x, mean, C, N, team, start, stop):
     """Σ g and Σ g (x - mean) of the items of some parts; both [parts, C]."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, parts = width(x), straight.size // C
     for part in range(start, stop):
@@ -71,9 +72,9 @@ def gradient_sums(straight, along, g, x, mean, C, N, crew, start, stop):
 
 
 @jit
-def normalise_backward(dx, g, x, mean, factor, level, slope, C, crew, start, stop):
+def normalise_backward(dx, g, x, mean, factor, level, slope, C, team, start, stop):
     """dx = factor · (g - level - slope (x - mean))"""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W = width(x)
     for n in range(start, stop):

@@ -19,10 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.crew import together
+from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.simd import (
     broadcast,
     every_second,
+    interleave_high,
+    interleave_low,
     load,
     load_until,
     once,
@@ -31,9 +33,8 @@ from tinyattn.kernels.simd import (
     store_until,
     total,
     width,
-    woven,
-    woven_rest,
 )
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
 from tinyattn.memory import empty
@@ -172,8 +173,8 @@ def in_two(frame, even, odd, x, at, count, into):
         else:
             first = load_until(frame, even + i, evens, 0)
             second = load_until(frame, odd + i, odds, 0)
-            store_until(x, far, end, woven(first, second))
-            store_until(x, far + W, end, woven_rest(first, second))
+            store_until(x, far, end, interleave_low(first, second))
+            store_until(x, far + W, end, interleave_high(first, second))
 
 
 @jit
@@ -233,9 +234,9 @@ def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
 
 
 @jit
-def forward(y, x, w, bias, n, crew, start, stop):
+def forward(y, x, w, bias, n, team, start, stop):
     """Tasks start … stop; a task is PANEL positions of one picture."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
     panels, C, O = (P + PANEL - 1) // PANEL, n.C // n.groups, n.O // n.groups
@@ -269,9 +270,9 @@ def forward(y, x, w, bias, n, crew, start, stop):
 
 
 @jit
-def backward_x(dx, g, w_back, n, crew, start, stop):
+def backward_x(dx, g, w_back, n, team, start, stop):
     """dx of pictures start … stop: w^T [terms, O] times g, each number added where it belongs."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, P, one = width(g), n.rows * n.columns, g.dtype.type(1)
     C, O = n.C // n.groups, n.O // n.groups
@@ -298,9 +299,9 @@ def backward_x(dx, g, w_back, n, crew, start, stop):
 
 
 @jit
-def backward_w(dw, db, g, x, n, parts, wide, crew, start, stop):
+def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
     """Parts start … stop of the batch: dw[part, group, k, o] = Σ_p windows[k, p] g[o, p]."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
     C, O = n.C // n.groups, n.O // n.groups
@@ -335,11 +336,6 @@ def backward_w(dw, db, g, x, n, parts, wide, crew, start, stop):
 # ---------------------------------------------------------------- shapes
 
 
-def flat(x):
-    """x as one row of memory."""
-    return np.require(x, None, ["C", "W"]).reshape(-1)
-
-
 def shape_of(x, w, stride, dilation, before, after, groups):
     """The `Shape` of a convolution."""
     B, C, H, W = x.shape
@@ -358,8 +354,8 @@ def terms_in(n):
 def convolution(x, w, bias, n):
     """y [B, O, rows, columns]"""
     y = empty((n.B, n.O, n.rows, n.columns), x.dtype)
-    bias = np.zeros(n.O, x.dtype) if bias is None else flat(bias)
-    arrays = flat(y), flat(x), flat(w), bias
+    bias = np.zeros(n.O, x.dtype) if bias is None else row_of(bias)
+    arrays = row_of(y), row_of(x), row_of(w), bias
     tasks, alone = n.B * -(-n.rows * n.columns // PANEL), y.size * terms_in(n) < 1e6
     share(forward, tasks, *arrays, n, alone=alone)
     return y
@@ -369,16 +365,16 @@ def convolution_backward(g, x, w, n, x_wanted):
     """dx (None if not wanted), dw, dbias"""
     taps = terms_in(n)
     alone = g.size * taps < 1e6
-    g_row, dx = flat(g), None
+    g_row, dx = row_of(g), None
     if x_wanted:
         dx = empty(x.shape, x.dtype)
         back = w.reshape(n.groups, n.O // n.groups, taps).transpose(0, 2, 1)
-        arrays = flat(dx), g_row, flat(back)
+        arrays = row_of(dx), g_row, row_of(back)
         share(backward_x, n.B, *arrays, n, alone=alone)
     O = n.O // n.groups
     parts, wide = min(n.B, PARTS), -(-O // width(x)) * width(x)
     dw, db = np.zeros((parts, n.groups, taps, wide), x.dtype), np.zeros((parts, n.O), x.dtype)
-    arrays = flat(dw), flat(db), g_row, flat(x), n, parts, wide
+    arrays = row_of(dw), row_of(db), g_row, row_of(x), n, parts, wide
     share(backward_w, parts, *arrays, alone=alone)
     dw = dw.sum(axis=0)[..., :O].transpose(0, 2, 1).reshape(w.shape)
     return dx, dw, db.sum(axis=0)

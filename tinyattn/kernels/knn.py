@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels.crew import together
 from tinyattn.kernels.knn_product import by_product
 from tinyattn.kernels.nearest import (
     cut,
@@ -33,6 +32,7 @@ from tinyattn.kernels.nearest import (
     spare_of,
 )
 from tinyattn.kernels.simd import broadcast, load, maximum, room, width
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 
 # ---------------------------------------------------------------- 1. the sums, as they are written
@@ -170,13 +170,13 @@ def longest(low, high, x, rows):
 
 
 @exact
-def halve(order, x, offsets, levels, level, until, crew, first, last):
+def halve(order, x, offsets, levels, level, until, team, first, last):
     """Sort part after part of the clouds at this level: small coordinates before the middle, the
     others after. Then their halves, down to the level `until`.
 
     Part p is number p mod 2^level of cloud p / 2^level.
     """
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     key = np.empty(0, x.dtype)
     low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
@@ -196,9 +196,9 @@ def halve(order, x, offsets, levels, level, until, crew, first, last):
 
 
 @exact
-def fill(f, x, rows, offsets, crew, first, last):
+def fill(f, x, rows, offsets, team, first, last):
     """Copy the points into their leaves, and draw a box around each leaf."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     D = x.shape[1]
     for l in range(first, last):
@@ -280,13 +280,13 @@ def worst_of(limit, size):
 
 
 @exact
-def search(index, d2, f, k, crew, first, last):
+def search(index, d2, f, k, team, first, last):
     """One task: the points of one leaf, together, against all leaves that may hold neighbours.
 
     From the root down, the nearer child first. A node is left out when its box is farther from
     the leaf's box than the worst limit of its points; a leaf also asks each point by itself.
     """
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     slack = spare_of(k) + max(k // 2, 16)  # a list is cut when it has so many more than k
     room_of_list = k + slack + LEAF + 2 * width(f.block)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels.crew import together
 from tinyattn.kernels.nearest import close, exact, keep, limit_of, sort, spare_of
 from tinyattn.kernels.simd import broadcast, load, maximum, once, room, width
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import product
 
@@ -52,9 +52,9 @@ def blocks(x, offsets, aligned):
 
 
 @exact
-def fill(b, x, offsets, crew, first, last):
+def fill(b, x, offsets, team, first, last):
     """One task: a cloud."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     D = x.shape[1]
     mean = np.empty(D)
@@ -119,13 +119,13 @@ def recheck(found, names, o, n, x, i):
 
 
 @exact
-def search(index, d2, hard, x, b, k, crew, first, last):
+def search(index, d2, hard, x, b, k, team, first, last):
     """One task: the points of one block against all blocks of its cloud.
 
     A point with so many nearly equal candidates that its list overflows makes hard[block] true,
     and has no answer.
     """
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     D, W = x.shape[1], width(b.points)
     slack = spare_of(k) + max(k // 2, 32)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.crew import together
-from tinyattn.kernels.signals import add, put, wait_for
+from tinyattn.kernels.signals import atomic_store, fetch_add, wait_for
 from tinyattn.kernels.simd import load_until, once, room, store_until, width
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import number, share
 from tinyattn.kernels.tiles import TALL, TILES, copy, fill, product, transpose
 from tinyattn.memory import empty
@@ -65,11 +65,12 @@ def matmul(a, b, bias=None):
     bias = np.empty(0, a.dtype) if bias is None else np.require(bias, None, ["C", "W"])
     n = cut(M, N, K, width(a), upright=a_steps[1] == 1)
     groups, panels = -(-N // n.group), -(-N // n.panel)
-    tasks, threads = groups + groups * -(-M // n.step), number() if M * N * K > ALONE else 1
+    tasks = groups + groups * -(-M // n.step)
     signals, c = np.zeros(1 + groups, np.int64), empty((M, N), a.dtype)
     packed = np.empty(panels * n.panel * K + 16, a.dtype)  # 16 more: to begin with a line
     arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, packed, signals
-    share(tasks_in_turn, min(threads, tasks), *arrays, tuple(n), tasks)
+    alone = M * N * K <= ALONE
+    share(tasks_in_turn, min(number(), tasks), *arrays, tuple(n), tasks, alone=alone)
     return c
 
 
@@ -108,28 +109,28 @@ def turn(out, x, rows, columns):
 
 @jit
 def tasks_in_turn(
-    c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, tasks, crew, start, stop
+    c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, tasks, team, start, stop
 ):
     """What one thread does: first groups of panels are packed, then `step` rows multiplied each.
 
     An item is a thread; which tasks it does shows only here.
     """
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     n, groups = Cut(*n), signals.size - 1
     packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
-    task = add(signals, 0, 1)
+    task = fetch_add(signals, 0, 1)
     while task < groups:
         pack(packed, b, b_row, b_col, n, task * n.group, min((task + 1) * n.group, n.N))
-        put(signals, 1 + task, 1)
-        task = add(signals, 0, 1)
+        atomic_store(signals, 1 + task, 1)
+        task = fetch_add(signals, 0, 1)
     columns_of_a, tile = room(n.height * n.depth, c), room(n.height * n.panel, c)
     while task < tasks:
         group, i0 = task % groups, (task // groups - 1) * n.step
         wait_for(signals, 1 + group, 1)
         i1, j0, j1 = min(i0 + n.step, n.M), group * n.group, min((group + 1) * n.group, n.N)
         block(c, a, a_row, a_col, packed, bias, columns_of_a, tile, n, i0, i1, j0, j1)
-        task = add(signals, 0, 1)
+        task = fetch_add(signals, 0, 1)
 
 
 @jit

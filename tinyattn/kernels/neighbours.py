@@ -10,7 +10,7 @@ ever add to one place.
 
 import numpy as np
 
-from tinyattn.kernels.crew import together
+from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.nearest import exact
 from tinyattn.kernels.simd import (
     above,
@@ -22,6 +22,7 @@ from tinyattn.kernels.simd import (
     total,
     width,
 )
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 from tinyattn.memory import empty
 
@@ -73,9 +74,9 @@ def sums(y, w, h, index):
 
 
 @exact
-def forward(y, w, h, index, K, F, crew, first, last):
+def forward(y, w, h, index, K, F, team, first, last):
     """The same with the features innermost, side by side in vectors."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     for n in range(first, last):
         for f in range(0, F, width(h)):
@@ -90,10 +91,10 @@ def forward(y, w, h, index, K, F, crew, first, last):
 
 
 @exact
-def backward_weights(dw, shared, g, y, w, h, index, K, F, crew, first, last):
+def backward_weights(dw, shared, g, y, w, h, index, K, F, team, first, last):
     """dw_nk = Σ_f h_if (g_nf / K + shared_nf [w_nk h_if = z_nf]), shared_nf the gradient of the
     maximum divided by the number of those that reach it."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     W, zero, one, part = width(h), broadcast(h, 0), broadcast(h, 1), broadcast(h, K)
     for n in range(first, last):
@@ -115,9 +116,9 @@ def backward_weights(dw, shared, g, y, w, h, index, K, F, crew, first, last):
 
 
 @exact
-def backward_messages(dh, shared, g, y, w, h, starts, edges, who, K, F, crew, first, last):
+def backward_messages(dh, shared, g, y, w, h, starts, edges, who, K, F, team, first, last):
     """dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk that hear i."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     part, zero = h.dtype.type(1) / h.dtype.type(K), broadcast(h, 0)
     for i in range(first, last):
@@ -143,7 +144,7 @@ def mean_max(w, h, index):
     """[mean, max] of w_nk h_i. [N, 2F]"""
     (N, K), F = index.shape, h.shape[1]
     y = np.empty((N, 2 * F), h.dtype)
-    share(forward, N, *rows(y, w, h, index), K, F)
+    share(forward, N, *map(row_of, (y, w, h, index)), K, F)
     return y
 
 
@@ -152,24 +153,19 @@ def mean_max_backward(g, y, w, h, index, heard, weights_wanted):
     (N, K), (M, F) = index.shape, h.shape
     shared, dh = np.empty(N * F, h.dtype), np.empty_like(h)
     dw = np.empty(w.shape if weights_wanted else (0, 0), h.dtype)
-    arrays = rows(g, y, w, h)
+    arrays = [row_of(x) for x in (g, y, w, h)]
     share(backward_weights, N, dw.reshape(-1), shared, *arrays, index.reshape(-1), K, F)
     share(backward_messages, M, dh.reshape(-1), shared, *arrays, *heard, K, F)
     return dw if weights_wanted else None, dh
-
-
-def rows(*arrays):
-    """Each contiguous array as one row of memory."""
-    return [x.reshape(-1) for x in arrays]
 
 
 # ---------------------------------------------------------------- the maximum alone
 
 
 @exact
-def forward_max(y, tied, h, index, K, F, crew, first, last):
+def forward_max(y, tied, h, index, K, F, team, first, last):
     """y_nf = max_k h_if, and how many of the k reach it."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     zero, one = broadcast(h, 0), broadcast(h, 1)
     for n in range(first, last):
@@ -184,9 +180,9 @@ def forward_max(y, tied, h, index, K, F, crew, first, last):
 
 
 @exact
-def backward_max(dh, shared, y, h, starts, edges, who, F, crew, first, last):
+def backward_max(dh, shared, y, h, starts, edges, who, F, team, first, last):
     """dh_if = Σ shared_nf [h_if = y_nf] over the n that hear i."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     zero = broadcast(h, 0)
     for i in range(first, last):
@@ -203,14 +199,14 @@ def maximum(h, index):
     """max_k h_i [N, F], and how many reach it [N, F]."""
     (N, K), F = index.shape, h.shape[1]
     y, tied = np.empty((2, N, F), h.dtype)
-    share(forward_max, N, *rows(y, tied, h, index), K, F)
+    share(forward_max, N, *map(row_of, (y, tied, h, index)), K, F)
     return y, tied
 
 
 def maximum_backward(g, y, tied, h, index, heard):
     """dh; those who are tied share the gradient."""
     dh = np.empty_like(h)
-    share(backward_max, len(h), *rows(dh, g / tied, y, h), *heard, h.shape[1])
+    share(backward_max, len(h), *map(row_of, (dh, g / tied, y, h)), *heard, h.shape[1])
     return dh
 
 
@@ -218,9 +214,9 @@ def maximum_backward(g, y, tied, h, index, heard):
 
 
 @exact
-def distances(d2, x, index, crew, first, last):
+def distances(d2, x, index, team, first, last):
     """d²_nk = Σ_s (x_ns - x_is)²."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     for n in range(first, last):
         for k in range(index.shape[1]):
@@ -231,9 +227,9 @@ def distances(d2, x, index, crew, first, last):
 
 
 @exact
-def backward_distances(dx, g, x, index, starts, edges, who, crew, first, last):
+def backward_distances(dx, g, x, index, starts, edges, who, team, first, last):
     """dx_n = 2 Σ_k g_nk (x_n - x_i) and, for those who hear n, the same from the other end."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     K = index.shape[1]
     for n in range(first, last):
@@ -267,9 +263,9 @@ def squared_distances_backward(g, x, index, heard):
 
 
 @exact
-def pairs(y, p, q, index, crew, first, last):
+def pairs(y, p, q, index, team, first, last):
     """y_nk = p_n + q_i."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     for n in range(first, last):
         for k in range(index.shape[1]):
@@ -279,9 +275,9 @@ def pairs(y, p, q, index, crew, first, last):
 
 
 @exact
-def backward_pairs(dp, dq, g, starts, edges, who, crew, first, last):
+def backward_pairs(dp, dq, g, starts, edges, who, team, first, last):
     """dp_n = Σ_k g_nk, and dq_n the sum over the edges that hear n."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     K = g.shape[1]
     for n in range(first, last):

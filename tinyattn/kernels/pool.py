@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.crew import together
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 
 TIED = -1  # in place of a place: several are the largest
@@ -33,13 +33,13 @@ class Windows(NamedTuple):
 
 
 @jit
-def largest(y, place, x, n, crew, start, stop):
+def largest(y, place, x, n, team, start, stop):
     """y_i = max_k x_…, and its place u · W + v in x, for channels start … stop.
 
     What is not a number is the largest. No branch depends on the numbers of x: whether the next
     one is larger cannot be foretold, and a wrong guess takes longer than a comparison.
     """
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     H, W = x.shape[1:]
     for c in range(start, stop):
@@ -61,9 +61,9 @@ def largest(y, place, x, n, crew, start, stop):
 
 
 @jit
-def largest_backward(dx, g, y, place, x, n, crew, start, stop):
+def largest_backward(dx, g, y, place, x, n, team, start, stop):
     """The largest of a window receives its g; several share it."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     H, W = x.shape[1:]
     for c in range(start, stop):
@@ -88,9 +88,9 @@ def largest_backward(dx, g, y, place, x, n, crew, start, stop):
 
 
 @jit
-def mean(y, x, n, crew, start, stop):
+def mean(y, x, n, team, start, stop):
     """y_i = 1/K Σ_k x_…; places over the edge count as zeros."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     H, W = x.shape[1:]
     for c in range(start, stop):
@@ -108,9 +108,9 @@ def mean(y, x, n, crew, start, stop):
 
 
 @jit
-def mean_backward(dx, g, n, crew, start, stop):
+def mean_backward(dx, g, n, team, start, stop):
     """Every x of a window receives its share of g."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     H, W = dx.shape[1:]
     for c in range(start, stop):

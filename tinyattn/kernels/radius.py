@@ -10,10 +10,10 @@ ordered by i, then by distance, ties by j. A point is its own neighbour.
 
 import numpy as np
 
-from tinyattn.kernels.crew import together
 from tinyattn.kernels.knn import LEAF, forest, gap, who_reaches
 from tinyattn.kernels.nearest import exact, keep, lowest_bit, shell_sort, sort
 from tinyattn.kernels.simd import broadcast, load, room, width
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 
 # ---------------------------------------------------------------- 1. the sums, as they are written
@@ -51,9 +51,9 @@ def radius_sums(x, offsets, r2):
 
 
 @exact
-def search(f, r2, number, j_of, d2, starts, crew, first, last):
+def search(f, r2, number, j_of, d2, starts, team, first, last):
     """One task: the points of one leaf against all leaves whose box is within the radius."""
-    if together(crew, first, last):
+    if together(team, first, last):
         return
     D, W = f.low.shape[1], width(f.block)
     limit, stack = room(LEAF, f.block), np.empty(130, np.int64)

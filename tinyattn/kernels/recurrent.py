@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import jit, threads
-from tinyattn.kernels.crew import together
+from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.recurrent_sums import GATES, GRU, KEPT, LSTM, RELU, TANH, parts_of
 from tinyattn.kernels.simd import (
-    above_zero,
+    above,
     broadcast,
     exp,
     fma,
@@ -28,6 +28,7 @@ from tinyattn.kernels.simd import (
     store_until,
     width,
 )
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
 
@@ -66,7 +67,7 @@ def tanh(x, tiny):
     series = fma(series, square, broadcast(x, -1 / 3))
     series = fma(series * square, x, x)
     far = sigmoid(x + x)
-    return above_zero(square - tiny, far + far - broadcast(x, 1), series)
+    return above(square, tiny, far + far - broadcast(x, 1), series)
 
 
 @jit
@@ -127,9 +128,9 @@ def strip_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
 
 
 @jit
-def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, crew, start, stop):
+def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, team, start, stop):
     """Parts start … stop of the batch through all their steps."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     for i in range(start, stop):
         forward_part(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n,
@@ -263,9 +264,9 @@ def row_of_gradients(n, W):
 
 
 @jit
-def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, crew, start, stop):
+def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, team, start, stop):
     """Parts start … stop of the batch back through all their steps."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     for i in range(start, stop):
         backward_part(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n,
@@ -348,7 +349,7 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
             store(now, at + u, d * (one - a * a))
             store(dh, s, broadcast(gy, 0))
         elif n.kind == RELU:
-            store(now, at + u, above_zero(a, d, broadcast(gy, 0)))
+            store(now, at + u, above(a, broadcast(gy, 0), d, broadcast(gy, 0)))
             store(dh, s, broadcast(gy, 0))
         elif n.kind == GRU:
             z, new = load(kept, keep + P + u), load(kept, keep + 2 * P + u)
@@ -375,9 +376,9 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
 
 
 @jit
-def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, crew, start, stop):
+def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, stop):
     """Parts start … stop of the rows of dW_ih and dW_hh."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, rows = width(x), GATES[n.kind] * n.P
     for i in range(start, stop):
@@ -473,7 +474,7 @@ def edge(n, unit, i, parts):
 
 
 def is_small(n):
-    """Whether waking another thread takes longer than it saves."""
+    """Whether a second thread costs more than it brings."""
     return n.B * n.T * n.H * (n.D + n.H) < 2**20
 
 
@@ -484,11 +485,6 @@ def padded(x, shape):
     out = np.zeros(shape, x.dtype)
     out[tuple(slice(m) for m in x.shape)] = x
     return out
-
-
-def flat(x):
-    """x as one row of memory."""
-    return np.require(x, None, ["C", "W"]).reshape(-1)
 
 
 def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
@@ -503,12 +499,12 @@ def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     bias = np.zeros((BLOCKS[kind], n.P), x.dtype)
     bias[:G, : n.H] = b_ih.reshape(G, n.H)
     bias[[0, 1, 3] if kind == GRU else slice(G), : n.H] += b_hh.reshape(G, n.H)
-    ih = packed(flat(w_ih), G, n.H, n.D, n.P)
-    hh = packed(flat(w_hh), G, n.H, n.H, n.P)
+    ih = packed(row_of(w_ih), G, n.H, n.D, n.P)
+    hh = packed(row_of(w_hh), G, n.H, n.H, n.P)
     prev = empty(n.B * n.T * n.P, x.dtype)
     kept = np.empty(n.B * n.T * KEPT[kind] * n.P, x.dtype)
-    over_batch(forward, n, flat(y), flat(h), flat(c), prev, kept, flat(x), ih, hh, flat(bias),
-               lengths)  # fmt: skip
+    outputs = row_of(y), row_of(h), row_of(c)
+    over_batch(forward, n, *outputs, prev, kept, row_of(x), ih, hh, row_of(bias), lengths)
     return row, (prev, kept)
 
 
@@ -517,20 +513,20 @@ def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse
     n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
     P, H, D = n.P, n.H, n.D
     prev, kept = saved
-    gy, dh, dc = parts_of(flat(g), x, H, states)
+    gy, dh, dc = parts_of(row_of(g), x, H, states)
     dh, dc = dh.copy(), dc.copy()
     full = lengths.size == 0 or lengths.min() == n.T
     empty = np.empty if full else np.zeros
     dx = empty((n.B, n.T, n.L) if wanted_x else 0, x.dtype)
     dgates = empty(n.B * n.T * row_of_gradients(n, width(x)), x.dtype)
-    ih = packed_back(flat(w_ih), G, H, D, P, n.L)
-    hh = packed_back(flat(w_hh), G, H, H, P, P)
-    over_batch(backward, n, dx.reshape(-1), flat(dh), flat(dc), dgates, flat(gy), kept, prev,
+    ih = packed_back(row_of(w_ih), G, H, D, P, n.L)
+    hh = packed_back(row_of(w_hh), G, H, H, P, P)
+    over_batch(backward, n, dx.reshape(-1), row_of(dh), row_of(dc), dgates, row_of(gy), kept, prev,
                ih, hh, lengths)  # fmt: skip
     dw_ih, dw_hh = np.zeros((G, P, n.L), x.dtype), np.zeros((G, P, P), x.dtype)
     db = np.zeros((BLOCKS[kind], P), x.dtype)
     arrays = dw_ih.reshape(-1), dw_hh.reshape(-1), db.reshape(-1), dgates
-    wide_x = flat(padded(x, (n.B, n.T, n.L)))
+    wide_x = row_of(padded(x, (n.B, n.T, n.L)))
     parts = threads.number()
     share(weight_gradients, parts, *arrays, wide_x, prev, n, parts, alone=is_small(n))
     db_hh = db[[0, 1, 3]] if kind == GRU else db

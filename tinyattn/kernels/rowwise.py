@@ -15,9 +15,9 @@ import math
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.crew import together
+from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.simd import (
-    above_zero,
+    above,
     broadcast,
     exp,
     fma,
@@ -29,18 +29,12 @@ from tinyattn.kernels.simd import (
     total,
     width,
 )
+from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 from tinyattn.memory import empty
 
 ALONE = 40_000  # numbers below which a second thread costs more than it brings
 PARTS = 16  # sums over rows (gradients of weights) are made in so many parts, then added up
-
-
-def row_of(x):
-    """The numbers of x as one contiguous row that may be written to: no copy if x is so."""
-    if x.flags.c_contiguous and x.flags.writeable:
-        return x.reshape(-1)
-    return np.require(x, None, ["C", "W"]).reshape(-1)
 
 
 def over(kernel, n, size, *arguments):
@@ -52,9 +46,9 @@ def over(kernel, n, size, *arguments):
 
 
 @jit
-def softmax_rows(y, x, C, log, crew, start, stop):
+def softmax_rows(y, x, C, log, team, start, stop):
     """y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, one = width(x), x.dtype.type(1)
     for row in range(start, stop):
@@ -80,9 +74,9 @@ def softmax_rows(y, x, C, log, crew, start, stop):
 
 
 @jit
-def softmax_rows_backward(dx, g, y, C, log, crew, start, stop):
+def softmax_rows_backward(dx, g, y, C, log, team, start, stop):
     """dx_i = y_i (g_i - Σ_j g_j y_j); of the logarithm: dx_i = g_i - exp(y_i) Σ_j g_j."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W = width(y)
     for row in range(start, stop):
@@ -117,9 +111,9 @@ def softmax_backward(g, y, log):
 
 
 @jit
-def cross_entropy_rows(losses, tops, shifts, x, ids, C, crew, start, stop):
+def cross_entropy_rows(losses, tops, shifts, x, ids, C, team, start, stop):
     """loss = ln Σ_j exp(x_j) - x_id, with top = max x and shift = ln Σ_j exp(x_j - top)."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W = width(x)
     for row in range(start, stop):
@@ -137,9 +131,9 @@ def cross_entropy_rows(losses, tops, shifts, x, ids, C, crew, start, stop):
 
 
 @jit
-def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, crew, start, stop):
+def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, team, start, stop):
     """dx_i = g (softmax(x)_i - [i = id])"""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W = width(x)
     for row in range(start, stop):
@@ -172,13 +166,13 @@ def cross_entropy_backward(g, saved, x):
 
 
 @jit
-def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, crew, start, stop):
+def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, stop):
     """y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
 
     Without `centred` the mean counts as 0, which is the RMS norm. An empty weight counts as 1, an
     empty bias as 0.
     """
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, one, columns = width(x), x.dtype.type(1), x.dtype.type(C)
     for row in range(start, stop):
@@ -205,12 +199,12 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, crew, start, s
 
 
 @jit
-def norm_rows_backward(dx, dw, db, g, x, means, scales, weight, C, N, centred, crew, start, stop):
+def norm_rows_backward(dx, dw, db, g, x, means, scales, weight, C, N, centred, team, start, stop):
     """With z = (x - mean) · scale and gz = g · weight: dx = scale (gz - mean(gz) - z mean(gz z)).
 
     One piece of work is one of the PARTS of the rows; dw = Σ g z and db = Σ g have a row for each.
     """
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, columns, parts = width(x), x.dtype.type(C), dw.size // max(C, 1)
     for part in range(start, stop):
@@ -295,13 +289,13 @@ CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
 
 
 @jit
-def gelu_sums(out, g, x, backward, tanh, crew, start, stop):
+def gelu_sums(out, g, x, backward, tanh, team, start, stop):
     """y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)); Φ is the normal distribution, φ its density.
 
     tanh: Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π) (x + 0.044715 x³).
     The formula as it is written: the reference, and what runs for float64.
     """
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     for i in range(start, stop):
         v = x[i]
@@ -315,9 +309,9 @@ def gelu_sums(out, g, x, backward, tanh, crew, start, stop):
 
 
 @jit
-def gelu_numbers(out, g, x, backward, tanh, crew, start, stop):
+def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
     """The same in vectors of float32."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W = width(x)
     for i in range(start, stop, W):
@@ -338,7 +332,7 @@ def gelu_numbers(out, g, x, backward, tanh, crew, start, stop):
                 p = fma(p, t, broadcast(v, c))
             e = exp(broadcast(v, 0) - z * z)
             tail = p * t * e * HALF  # Φ(-|x|)
-            phi = above_zero(v, broadcast(v, 1) - tail, tail)
+            phi = above(v, broadcast(v, 0), broadcast(v, 1) - tail, tail)
             rise = e * DENSITY
         if backward:
             store_until(out, i, stop, load_until(g, i, stop, 0) * fma(v, rise, phi))
@@ -367,13 +361,13 @@ def gelu_backward(g, x, tanh):
 
 @jit
 def adam_numbers(
-    out, theta, g, m, v, rate, beta1, beta2, eps, decay, correct, keep, crew, start, stop,
+    out, theta, g, m, v, rate, beta1, beta2, eps, decay, correct, keep, team, start, stop,
 ):  # fmt: skip
     """m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  out = keep θ - rate · m / (√v / correct + ε).
 
     g ← g + decay θ before; AdamW has keep = 1 - η λ and decay = 0, Adam keep = 1 and decay = λ.
     """
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, one = width(theta), theta.dtype.type(1)
     for i in range(start, stop, W):

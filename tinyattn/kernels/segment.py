@@ -11,9 +11,10 @@ import math
 import numpy as np
 
 from tinyattn.kernels import jit
-from tinyattn.kernels.crew import together
-from tinyattn.kernels.rowwise import over, row_of
+from tinyattn.kernels.layout import row_of
+from tinyattn.kernels.rowwise import over
 from tinyattn.kernels.simd import broadcast, exp, fma, load_until, maximum, store_until, width
+from tinyattn.kernels.team import together
 from tinyattn.memory import empty
 
 SUM, MEAN, MAX, MIN, PROD = range(5)
@@ -66,9 +67,9 @@ def count_rows(ids, n):
 
 
 @jit
-def reduce_rows(y, values, order, starts, C, kind, crew, start, stop):
+def reduce_rows(y, values, order, starts, C, kind, team, start, stop):
     """y_s = □ of its rows, the rows one after the other: y_s stays in the nearest cache."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     for s in range(start, stop):
         first, last, at = starts[s], starts[s + 1], s * C
@@ -102,9 +103,9 @@ def reduce_rows(y, values, order, starts, C, kind, crew, start, stop):
 
 
 @jit
-def spread_rows(dx, g, order, starts, C, kind, crew, start, stop):
+def spread_rows(dx, g, order, starts, C, kind, team, start, stop):
     """dx_e = g_s for all rows of s; for the mean divided by their number."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     one = g.dtype.type(1)
     for s in range(start, stop):
@@ -117,9 +118,9 @@ def spread_rows(dx, g, order, starts, C, kind, crew, start, stop):
 
 
 @jit
-def extreme_rows_backward(dx, g, y, values, order, starts, C, crew, start, stop):
+def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop):
     """dx_e = g_s / t where values_e is the extreme y_s, t being how many rows reach it; else 0."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     zero, one = g.dtype.type(0), g.dtype.type(1)
     ties = np.empty(C, g.dtype)
@@ -140,9 +141,9 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, crew, start, stop)
 
 
 @jit
-def prod_rows_backward(dx, g, values, order, starts, C, crew, start, stop):
+def prod_rows_backward(dx, g, values, order, starts, C, team, start, stop):
     """dx_e = g_s · product of the rows before e · product of those behind: right with zeros too."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     product = np.empty(C, g.dtype)
     for s in range(start, stop):
@@ -192,9 +193,9 @@ def reduce_backward(g, y, saved, values, kind):
 
 
 @jit
-def softmax_segments(y, values, order, starts, C, crew, start, stop):
+def softmax_segments(y, values, order, starts, C, team, start, stop):
     """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, vectors of features at a time."""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W, one = width(values), broadcast(values, 1)
     for s in range(start, stop):
@@ -218,9 +219,9 @@ def softmax_segments(y, values, order, starts, C, crew, start, stop):
 
 
 @jit
-def softmax_segments_backward(dx, g, y, order, starts, C, crew, start, stop):
+def softmax_segments_backward(dx, g, y, order, starts, C, team, start, stop):
     """dx_e = y_e (g_e - Σ g_e' y_e')"""
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return
     W = width(y)
     for s in range(start, stop):

@@ -3,9 +3,10 @@
 Between two pieces of work that Python hands out, a thread waits until the others let it run
 Python: one at a time. With these instructions it goes on without.
 
-`add`, `see` and `put` work on one number of an array that several threads have in common. Each
-happens at once, and all threads find them in the same order ("sequentially consistent" in the
-words of the C standard): who sees a number sees all that was written before it was put there.
+`fetch_add`, `atomic_load` and `atomic_store` work on one number of an array that several threads
+have in common. Each happens at once, and all threads find them in the same order ("sequentially
+consistent" in the words of the C standard): who loads a number sees all that was written before it
+was stored there.
 
 Who waits here does not sleep. So one may wait only for what another thread is already doing, and
 for a short time.
@@ -31,7 +32,7 @@ def _added(x, i, n):
 
 
 @instruction(_added)
-def add(typing, x, i, n):
+def fetch_add(typing, x, i, n):
     """x[i] += n, for x of int64; returns the number before."""
 
     def code(context, builder, signature, args):
@@ -42,7 +43,7 @@ def add(typing, x, i, n):
 
 
 @instruction(lambda x, i: x[i])
-def see(typing, x, i):
+def atomic_load(typing, x, i):
     """x[i], for x of int64."""
 
     def code(context, builder, signature, args):
@@ -52,7 +53,7 @@ def see(typing, x, i):
 
 
 @instruction(lambda x, i, value: x.__setitem__(i, value))
-def put(typing, x, i, value):
+def atomic_store(typing, x, i, value):
     """x[i] = value, for x of int64."""
 
     def code(context, builder, signature, args):
@@ -77,7 +78,7 @@ def pause(typing):
 
 
 @instruction(lambda: None)
-def step_aside(typing):
+def yield_processor(typing):
     """Let another thread that wants this very processor have it."""
 
     def code(context, builder, signature, args):
@@ -93,5 +94,5 @@ def step_aside(typing):
 @jit
 def wait_for(x, i, value):
     """Return when x[i] is the value."""
-    while see(x, i) != value:
-        step_aside()
+    while atomic_load(x, i) != value:
+        yield_processor()

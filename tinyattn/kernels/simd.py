@@ -356,16 +356,6 @@ def same(typing, x, y, a, b):
     return a(x, y, a, b), code
 
 
-@instruction(lambda x, a, b: np.where(x > 0, a, b))
-def above_zero(typing, x, a, b):
-    """a where x > 0, else b."""
-
-    def code(context, builder, signature, args):
-        return builder.select(builder.fcmp_ordered(">", args[0], args[0].type(None)), *args[1:])
-
-    return a(x, a, b), code
-
-
 @instruction(lambda a, b: np.concatenate([a, b])[::2])
 def every_second(typing, a, b):
     """a[0], a[2], …, b[0], b[2], …"""
@@ -374,14 +364,14 @@ def every_second(typing, a, b):
 
 
 @instruction(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[: len(a)])
-def woven(typing, a, b):
+def interleave_low(typing, a, b):
     """a[0], b[0], a[1], b[1], …: the first halves of both."""
     lanes = [i // 2 + i % 2 * a.lanes for i in range(a.lanes)]
     return a(a, b), lambda context, builder, signature, args: _shuffled(builder, *args, lanes)
 
 
 @instruction(lambda a, b: np.stack([a, b], axis=1).reshape(-1)[len(a) :])
-def woven_rest(typing, a, b):
+def interleave_high(typing, a, b):
     """The second halves of both in the same way."""
     half = a.lanes // 2
     lanes = [half + i // 2 + i % 2 * a.lanes for i in range(a.lanes)]

@@ -1,7 +1,7 @@
 """The pool of threads that share the work of one kernel.
 
 A compiled kernel releases the interpreter, so ordinary threads run it side by side; how they agree
-on who does what stands in `crew`. Numba's own parallel loops are not used: they abort when two
+on who does what stands in `team`. Numba's own parallel loops are not used: they abort when two
 threads call them at once, or hang after a fork.
 """
 
@@ -13,24 +13,24 @@ from contextlib import suppress
 from threading import Lock, Thread
 
 from tinyattn.kernels import numba
-from tinyattn.kernels.crew import (
+from tinyattn.kernels.team import (
     ASLEEP,
-    AWAKE,
     CALLED,
     FAILED,
+    HELPERS,
     NOBODY,
-    OPEN,
     OVER,
     PLACES,
-    crew_of,
+    STATE,
     serve,
+    team_of,
 )
 from tinyattn.memory import keep
 
 MOST = 255  # helpers
 
-# the lock is held by the one who leads the crew
-_lock, _helpers, _crew = Lock(), [], crew_of(MOST)
+# the lock is held by the one who leads the team
+_lock, _helpers, _team = Lock(), [], team_of(MOST)
 
 
 def available():
@@ -54,7 +54,7 @@ def number():
 
 
 def share(kernel, n, *arguments, alone=False):
-    """kernel(*arguments, crew, 0, n): the items 0 … n on all threads; see `crew.together`.
+    """kernel(*arguments, team, 0, n): the items 0 … n on all threads; see `team.together`.
 
     alone: there is so little to do that handing it out would take longer; one thread does it.
     Each of the n items must write to its own place only. Then the result does not depend on the
@@ -63,11 +63,11 @@ def share(kernel, n, *arguments, alone=False):
     """
     if alone or n <= 1 or _threads == 1 or numba is None or not _lock.acquire(blocking=False):
         return kernel(*arguments, NOBODY, 0, n)
-    crew = _crew
+    team = _team
     try:
         _call_helpers(min(_threads - 1, MOST))
-        kernel(*arguments, crew, 0, n)
-        failed = crew[FAILED]
+        kernel(*arguments, team, 0, n)
+        failed = team[FAILED]
     finally:
         _lock.release()
     if failed:
@@ -80,9 +80,9 @@ def share(kernel, n, *arguments, alone=False):
 def _call_helpers(n):
     """Let n helpers join, and wake those that sleep."""
     while len(_helpers) < n:
-        _helpers.append(_Helper(_crew, len(_helpers)))
-    _crew[PLACES] = n
-    states = _crew[AWAKE : AWAKE + n].tolist()
+        _helpers.append(_Helper(_team, len(_helpers)))
+    _team[PLACES] = n
+    states = _team[HELPERS : HELPERS + n].tolist()
     if ASLEEP in states:
         _apart(_helpers[:n])
         for helper, state in zip(_helpers, states, strict=False):
@@ -124,36 +124,36 @@ keep()
 class _Helper:
     """A thread that sleeps until it is called to serve."""
 
-    def __init__(self, crew, me):
-        self.crew, self.me, self.away_from = crew, me, -1
+    def __init__(self, team, me):
+        self.team, self.me, self.away_from = team, me, -1
         self.called = Lock()  # a closed lock, opened by the one who calls
         self.called.acquire()
         self.thread = Thread(target=self.run, name="tinyattn", daemon=True)
         self.thread.start()
 
     def wake(self):
-        self.crew[AWAKE + self.me] = CALLED  # once is enough
+        self.team[HELPERS + self.me] = CALLED  # once is enough
         self.called.release()
 
     def run(self):
         while True:
             self.called.acquire()
-            serve(self.crew, self.me)
+            serve(self.team, self.me)
 
 
 def _send_home():
     """Before Python ends, and with it the machine code that the helpers are in."""
     set_threads(1)
-    _crew[OPEN] = OVER
+    _team[STATE] = OVER
     for _ in range(1000):  # no longer than a second
-        if (_crew[AWAKE : AWAKE + len(_helpers)] == ASLEEP).all():
+        if (_team[HELPERS : HELPERS + len(_helpers)] == ASLEEP).all():
             return
         time.sleep(0.001)
 
 
 def _forget():  # a forked child has no copies of its parent's threads: it makes its own
-    global _lock, _helpers, _crew
-    _lock, _helpers, _crew = Lock(), [], crew_of(MOST)
+    global _lock, _helpers, _team
+    _lock, _helpers, _team = Lock(), [], team_of(MOST)
 
 
 atexit.register(_send_home)

@@ -1,25 +1,32 @@
-"""All threads on one kernel, without Python between them.
+"""All threads on one kernel, without Python between them: fork and join.
 
 A kernel that can be shared does the items start … stop of its work. These are its last arguments,
-behind the crew, and it begins with
+behind the team, and it begins with
 
-    if together(crew, start, stop):
+    if together(team, start, stop):
         return  # everything is done
 
-With a crew, `together` cuts start … stop into pieces and calls this same kernel for one piece
-after the other, with the same arguments but nobody for a crew. Meanwhile the helpers do so too.
-They are threads in `serve`, who watch the crew, take pieces as long as there are any, and go back
+With a team, `together` cuts start … stop into pieces and calls this same kernel for one piece
+after the other, with the same arguments but nobody for a team. Meanwhile the helpers do so too.
+They are threads in `serve`, who watch the team, take pieces as long as there are any, and go back
 to sleep only when nothing has come for about a millisecond: to wake a thread takes longer than
 many a kernel.
 
-A crew is an array of int64. A number that several threads watch stands in a line of memory of its
+A team is an array of int64. A number that several threads watch stands in a line of memory of its
 own (8 numbers, 64 bytes): two processors cannot write to one line at the same time.
 """
 
 import numpy as np
 
 from tinyattn.kernels import jit, numba
-from tinyattn.kernels.signals import add, pause, put, see, step_aside, wait_for
+from tinyattn.kernels.signals import (
+    atomic_load,
+    atomic_store,
+    fetch_add,
+    pause,
+    wait_for,
+    yield_processor,
+)
 from tinyattn.kernels.simd import instruction
 
 if numba is not None:
@@ -31,28 +38,30 @@ NOBODY = np.zeros(0, np.int64)
 PIECES = 4  # pieces of work for each thread: the faster thread takes more of them
 LOOKS, ASIDE = 16_000, 16  # looks before a helper sleeps, and how often it steps aside meanwhile
 
-OPEN = 0  # 1 while helpers may join, OVER when they shall end
+STATE = 0  # CLOSED, OPEN while helpers may join, OVER when they shall end
 INSIDE = 8  # how many of them have
 NEXT = 16  # the piece that comes next
 COUNT, START, STOP = 24, 25, 26  # pieces, and the items that they are made of
 PIECE, GIVEN = 27, 28  # where the code for a piece is, and the kernel's arguments
 FAILED = 29  # 1 if a piece ended with an error
 PLACES = 30  # helpers that may join: those before this number
-AWAKE = 32  # and behind it, for each helper: ASLEEP, or CALLED, or 1
-ASLEEP, CALLED, OVER = 0, 2, -1
+HELPERS = 32  # and behind it, for each helper: ASLEEP, CALLED or SERVING
+
+CLOSED, OPEN, OVER = 0, 1, 2
+ASLEEP, CALLED, SERVING = 0, 1, 2
 
 
-def crew_of(most):
-    """A crew of at most so many helpers, all asleep."""
-    return np.zeros(AWAKE + most, np.int64)
+def team_of(most):
+    """A team of at most so many helpers, all asleep."""
+    return np.zeros(HELPERS + most, np.int64)
 
 
-@instruction(lambda crew, start, stop: False)
-def together(typing, crew, start, stop):
-    """Whether start … stop have been done by the crew; without one they are left to the caller."""
+@instruction(lambda team, start, stop: False)
+def together(typing, team, start, stop):
+    """Whether start … stop have been done by the team; without one they are left to the caller."""
 
     def code(context, builder, signature, args):
-        size = context.make_array(crew)(context, builder, args[0]).nitems
+        size = context.make_array(team)(context, builder, args[0]).nitems
         shared = builder.icmp_signed(">", size, size.type(0))
         with builder.if_then(shared):
             kernel, address = builder.function, ir.IntType(64)
@@ -62,15 +71,15 @@ def together(typing, crew, start, stop):
                 builder.store(argument, cgutils.gep_inbounds(builder, place, 0, i))
             piece = _piece(builder.module, kernel, place.type)
             numbers = [builder.ptrtoint(x, address) for x in (piece, place)]
-            kind = types.void(crew, *[types.intp] * 4)
+            kind = types.void(team, *[types.intp] * 4)
             context.compile_internal(builder, lead, kind, [args[0], *numbers, *args[1:]])
         return shared
 
-    return types.boolean(crew, types.intp, types.intp), code
+    return types.boolean(team, types.intp, types.intp), code
 
 
 # A compiled function has two arguments more in front, for its result and for an error. Behind
-# them an array is seven numbers and pointers; so the last three, crew, start and stop, are nine.
+# them an array is seven numbers and pointers; so the last three, team, start and stop, are nine.
 BEFORE, BEHIND = 2, 9
 
 
@@ -105,48 +114,50 @@ def call(typing, piece, given, start, stop):
     return types.int32(piece, given, start, stop), code
 
 
-def lead(crew, piece, given, start, stop):
-    """Open the crew, work along, and return when all pieces are done and all helpers gone."""
-    crew[PIECE], crew[GIVEN], crew[START], crew[STOP] = piece, given, start, stop
-    crew[COUNT], crew[FAILED] = min(stop - start, PIECES * (crew[PLACES] + 1)), 0
-    put(crew, NEXT, 0)
-    put(crew, OPEN, 1)
-    work(crew)
-    put(crew, OPEN, 0)  # who joins from now on sees this and leaves
-    wait_for(crew, INSIDE, 0)
+def lead(team, piece, given, start, stop):
+    """Open the team, work along, and return when all pieces are done and all helpers gone."""
+    team[PIECE], team[GIVEN], team[START], team[STOP] = piece, given, start, stop
+    team[COUNT], team[FAILED] = min(stop - start, PIECES * (team[PLACES] + 1)), 0
+    atomic_store(team, NEXT, 0)
+    atomic_store(team, STATE, OPEN)
+    work(team)
+    atomic_store(team, STATE, CLOSED)  # who joins from now on sees this and leaves
+    wait_for(team, INSIDE, 0)
 
 
 @jit
-def work(crew):
+def work(team):
     """Do pieces until none is left."""
-    n, count, start = crew[STOP] - crew[START], crew[COUNT], crew[START]
-    i = add(crew, NEXT, 1)
+    n, count, start = team[STOP] - team[START], team[COUNT], team[START]
+    i = fetch_add(team, NEXT, 1)
     while i < count:
         low, high = start + i * n // count, start + (i + 1) * n // count
-        status = call(crew[PIECE], crew[GIVEN], low, high)
+        status = call(team[PIECE], team[GIVEN], low, high)
         if status != 0 and status != NOTHING:
-            crew[FAILED] = 1
-        i = add(crew, NEXT, 1)
+            team[FAILED] = 1
+        i = fetch_add(team, NEXT, 1)
 
 
 NOTHING = -2  # how Numba's functions say that they return None
 
 
 @jit
-def serve(crew, me):
+def serve(team, me):
     """What helper number `me` does from when it wakes to when it sleeps again."""
-    put(crew, AWAKE + me, 1)
-    quiet = 0
-    while quiet < LOOKS and see(crew, OPEN) != OVER:
-        if me < crew[PLACES] and see(crew, OPEN) == 1 and see(crew, NEXT) < crew[COUNT]:
-            add(crew, INSIDE, 1)
-            if see(crew, OPEN) == 1:  # still: what is there now stays there until we leave
-                work(crew)
-            add(crew, INSIDE, -1)
+    atomic_store(team, HELPERS + me, SERVING)
+    quiet, state = 0, CLOSED
+    while quiet < LOOKS and state != OVER:
+        state = atomic_load(team, STATE)
+        if state == OPEN and me < team[PLACES] and atomic_load(team, NEXT) < team[COUNT]:
+            fetch_add(team, INSIDE, 1)
+            # still open? Then what is to be done stays as it is until we leave
+            if atomic_load(team, STATE) == OPEN:
+                work(team)
+            fetch_add(team, INSIDE, -1)
             quiet = 0
         else:
             quiet += 1
             pause()
             if quiet % ASIDE == 0:
-                step_aside()
-    put(crew, AWAKE + me, ASLEEP)
+                yield_processor()
+    atomic_store(team, HELPERS + me, ASLEEP)
