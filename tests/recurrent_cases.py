@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.gradient_cases import apart, case, normal
+from tests.gradient_cases import apart, normal
 from tests.layer_cases import layer
 from tinyattn import nn
 from tinyattn.nn import Module
@@ -25,17 +25,30 @@ class Ended(Module):
         return f"{self.rnn!r} impl={self.rnn.impl}, lengths"
 
 
-for cls in (nn.RNNCell, nn.GRUCell):
-    layer(cls, normal(2, 3), make=cls(3, 2, rng=0))
-    layer(cls, normal(2, 3), normal(2, 2), make=cls(3, 2, bias=False, rng=1))
-    layer(cls, normal(0, 3), make=cls(3, 2, rng=0))
-layer(nn.RNNCell, apart(1, 2), make=nn.RNNCell(2, 2, nonlinearity="relu", rng=3))
-layer(nn.LSTMCell, normal(2, 3), make=nn.LSTMCell(3, 2, rng=0))
-LSTM_CELL = nn.LSTMCell(2, 3, bias=False, rng=1)
-case(nn.LSTMCell, normal(2, 2), normal(2, 3), normal(2, 3) + 1, note="with a state",
-     f=lambda x, h, c: LSTM_CELL(x, (h, c)))  # fmt: skip
+class Stepped(Module):
+    """A cell with its state as one input more for each of its parts."""
+
+    def __init__(self, cell):
+        self.cell = cell
+
+    def forward(self, x, *state):
+        return self.cell(x, state if len(state) > 1 else state[0])
+
+    def __repr__(self):
+        return f"{self.cell!r} impl={self.cell.impl}, with a state"
+
 
 X = normal(3, 3, 2)
+for impl, order in (("matmul", 2), ("sums", 1), ("kernel", 1)):
+    for cls in (nn.RNNCell, nn.GRUCell, nn.LSTMCell):
+        several = cls is nn.LSTMCell
+        states = [normal(2, 3), normal(2, 3) + 1][: 1 + several]
+        layer(cls, normal(2, 3), make=cls(3, 2, impl=impl, rng=0), order=order)
+        layer(cls, normal(2, 2), *states, make=Stepped(cls(2, 3, bias=False, impl=impl, rng=1)),
+              order=order)  # fmt: skip
+        layer(cls, normal(0, 3), make=cls(3, 2, impl=impl, rng=0), order=order)
+layer(nn.RNNCell, apart(1, 2), make=nn.RNNCell(2, 2, nonlinearity="relu", rng=3))
+
 for cls in (nn.RNN, nn.GRU, nn.LSTM):
     for impl, order in (("matmul", 2), ("sums", 1), ("kernel", 1)):
         options = {"impl": impl, "rng": 0}

@@ -15,6 +15,12 @@ from tinyattn.functional import recurrent
 
 # sums of some hundred products of numbers of size 1, carried on over a few steps
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
+CELLS = {
+    "RNN": nn.RNNCell,
+    "relu": lambda *sizes, **options: nn.RNNCell(*sizes, nonlinearity="relu", **options),
+    "GRU": nn.GRUCell,
+    "LSTM": nn.LSTMCell,
+}
 MAKE = {
     "RNN": nn.RNN,
     "relu": lambda *sizes, **options: nn.RNN(*sizes, nonlinearity="relu", **options),
@@ -101,6 +107,80 @@ def test_nan_and_infinity_are_not_hidden(name, impl):
     x[0, 2] = np.nan
     y = layer(x)[0].data
     assert np.isfinite(y[1]).all() and np.isfinite(y[0, :2]).all() and np.isnan(y[0, 2:]).all()
+
+
+# ---------------------------------------------------------------- one step
+
+
+def one_step(name, impl, B, D, H, dtype="float64", size=1.0, bias=True, as_is=lambda x: x):
+    """The next state of a cell and all gradients, as one list of arrays."""
+    cell = CELLS[name](D, H, impl=impl, bias=bias, rng=0).astype(dtype)
+    rng = np.random.default_rng(1)
+    x, *state = (Tensor(as_is(rng.normal(0, size, (B, n)).astype(dtype)), requires_grad=True)
+                 for n in (D, *[H] * cell.cell.states))  # fmt: skip
+    after = cell(x, tuple(state) if len(state) > 1 else state[0])
+    after = after if isinstance(after, tuple) else (after,)
+    sum((a * rng.normal(size=a.shape).astype(dtype)).sum() for a in after).backward()
+    leaves = [x, *state, *cell.parameters()]
+    return [a.data for a in after] + [leaf.grad for leaf in leaves]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", CELLS)
+def test_rungs_of_one_step_agree(name, dtype):
+    for shape in ((0, 2, 2), (1, 1, 1), (3, 2, 7), (2, 17, 16), (5, 3, 33), (70, 5, 64)):
+        expected = one_step(name, "matmul", *shape, dtype)
+        for impl in ("sums", "kernel", "auto"):
+            assert_close(one_step(name, impl, *shape, dtype), expected, dtype)
+
+
+@pytest.mark.parametrize("name", ["GRU", "LSTM"])
+def test_one_step_of_extreme_numbers_and_nan(name):
+    for size in (1e-12, 1e-3, 0.3, 30.0, 1e4):
+        for dtype in ("float64", "float32"):
+            found, expected = (one_step(name, impl, 3, 5, 6, dtype, size, bias=False)[0]
+                               for impl in ("kernel", "matmul"))  # fmt: skip
+            limit = TOLERANCE[dtype] * np.abs(expected).max()
+            np.testing.assert_allclose(found, expected, rtol=0, atol=limit)
+    x = np.zeros((3, 2), np.float32)
+    x[1, 0] = np.nan
+    h = CELLS[name](2, 40, impl="kernel", rng=0)(x)
+    h = (h[0] if name == "LSTM" else h).data
+    assert np.isnan(h[1]).all() and np.isfinite(h[::2]).all()
+
+
+@pytest.mark.parametrize("name", ["GRU", "LSTM"])
+def test_one_step_of_arrays_of_any_kind(name):
+    def turned(x):
+        return np.asfortranarray(x)
+
+    def read_only(x):
+        x.flags.writeable = False
+        return x
+
+    for as_is in (turned, read_only):
+        found, expected = (one_step(name, impl, 5, 4, 9, as_is=as_is)
+                           for impl in ("kernel", "matmul"))  # fmt: skip
+        assert_close(found, expected, "float64")
+
+
+@pytest.mark.parametrize("name", ["GRU", "LSTM"])
+def test_one_step_has_the_same_bits_on_any_number_of_threads(name):
+    same_bits_on_any_threads(lambda: one_step(name, "kernel", 300, 16, 70, "float32"))
+
+
+def test_one_step_says_how_to_get_a_second_derivative():
+    x = Tensor(np.ones((64, 3), np.float32), requires_grad=True)
+    for impl in ("auto", "kernel"):
+        cell = nn.GRUCell(3, 64, impl=impl, rng=0)
+        with pytest.raises(NotImplementedError, match='use impl="matmul"'):
+            cell(x).sum().backward(create_graph=True)
+    nn.GRUCell(3, 64, impl="matmul", rng=0)(x).sum().backward(create_graph=True)
+    with pytest.raises(ValueError, match="impl='fast' is not one of"):
+        nn.GRUCell(3, 64, impl="fast", rng=0)(x)
+
+
+# ---------------------------------------------------------------- whole sequences
 
 
 def test_arrays_of_any_kind():
@@ -249,4 +329,13 @@ def test_the_kernel_without_numba_is_python():
             for s, k in zip(loops.sums_gradients(kind, g, kept_a, *rest),
                             kernel.sequence_gradients(kind, g, kept_b, *rest), strict=True):
                 np.testing.assert_allclose(s, k, atol=1e-12)
+
+        from tinyattn.functional.recurrent import GRU, LSTM
+        from tinyattn.kernels import cells
+        for cell in GRU, LSTM:
+            p, q = rng.normal(size=(2, 3, cell.gates * 5))
+            h, c = rng.normal(size=(2, 3, 5))
+            after = cell.step(p, q, (h, c)[: cell.states])
+            y, _ = cells.gated(cell.kind, p, q, (h, c)[cell.states - 1])
+            np.testing.assert_allclose(y.reshape(-1, 3, 5), after, atol=1e-12)
     """)

@@ -87,9 +87,26 @@ GRU = Cell("GRU", 2, 3, 1, gru_step)
 LSTM = Cell("LSTM", 3, 4, 2, lstm_step)
 
 
-def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None):
-    """The next state of a cell.   x [B, D], state and result: tuples of [B, H]."""
-    return cell.step(linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh), state)
+def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
+    """The next state of a cell.   x [B, D], state and result: tuples of [B, H].
+
+    impl     which rung computes it; all give the same result and the same gradients
+             "sums"    the index sums as loops (compiled if Numba is there)
+             "matmul"  two products and array algebra; can be differentiated more than once
+             "kernel"  two products, the gates of a GRU or LSTM compiled
+             "auto"    "kernel" where there are numbers enough to pay for its call, else "matmul"
+    """
+    dtype = np.result_type(*[a.dtype for a in (x, *state, w_ih, w_hh)])
+    pays = cell.gates > 1 and len(x) * len(w_hh) >= fused.ENOUGH
+    impl = _choose(impl, cell, dtype, pays)
+    if impl == "sums":
+        return scan(cell, x[:, None], state, w_ih, w_hh, b_ih, b_hh, impl=impl)[1]
+    p, q = linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh)
+    if impl == "matmul" or cell.gates == 1:  # with one gate there is nothing to put together
+        return cell.step(p, q, state)
+    p, q, before = (a if a.dtype == dtype else a.astype(dtype) for a in (p, q, state[-1]))
+    after = recurrent.gated(p, q, before, cell.kind)
+    return (after[0], after[1]) if cell.states > 1 else (after,)
 
 
 # ---------------------------------------------------------------- whole sequences
@@ -110,7 +127,8 @@ def scan(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, reverse
              "auto"    "kernel" from two steps on, else "matmul"
     """
     dtype = np.result_type(*[a.dtype for a in (x, *state, w_ih, w_hh)])
-    impl = _choose(impl, cell, dtype, x.shape[1])
+    # the kernel first lays the weights out anew, which a single step does not pay back
+    impl = _choose(impl, cell, dtype, x.shape[1] > 1)
     x, w_ih, w_hh, b_ih, b_hh, *state = (
         a if a is None or a.dtype == dtype else a.astype(dtype)
         for a in (x, w_ih, w_hh, b_ih, b_hh, *state)
@@ -154,14 +172,13 @@ def _steps(p):
 # ---------------------------------------------------------------- which rung
 
 
-def _choose(impl, cell, dtype, T):
-    """The rung that runs, for what was asked and what there is."""
+def _choose(impl, cell, dtype, pays):
+    """The rung that runs, for what was asked and what there is; pays: whether a kernel would."""
     if impl not in RUNGS:
         raise ValueError(f"{cell.name}: impl={impl!r} is not one of {', '.join(RUNGS)}")
     compiled = dtype in (np.float32, np.float64)
     if impl == "auto":
-        # the kernel first lays the weights out anew, which a single step does not pay back
-        return "kernel" if compiled and T > 1 and fused.have_numba() else "matmul"
+        return "kernel" if compiled and pays and fused.have_numba() else "matmul"
     if impl in ("kernel", "sums") and not compiled:
         raise TypeError(
             f'{cell.name}: impl="{impl}" takes float32 or float64, got {dtype}; "matmul" takes all'

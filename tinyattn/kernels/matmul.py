@@ -10,11 +10,13 @@ share the copying too: `signals` holds the number of the next task, and then for
 panels whether it can be used.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from tinyattn.kernels import jit
+from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.signals import atomic_store, fetch_add, wait_for
 from tinyattn.kernels.simd import load_until, once, room, store_until, width
 from tinyattn.kernels.team import together
@@ -62,16 +64,22 @@ def matmul(a, b, bias=None):
         return turned(matmul(b.T, a.T))  # the smaller matrix is cheaper to copy into panels
     a, *a_steps = _in_one_piece(a)
     b, *b_steps = _in_one_piece(b)
-    bias = np.empty(0, a.dtype) if bias is None else np.require(bias, None, ["C", "W"])
-    n = cut(M, N, K, width(a), upright=a_steps[1] == 1)
-    groups, panels = -(-N // n.group), -(-N // n.panel)
-    tasks = groups + groups * -(-M // n.step)
+    bias = np.empty(0, a.dtype) if bias is None else row_of(bias)
+    n, groups, tasks, size = plan(M, N, K, width(a), a_steps[1] == 1)
     signals, c = np.zeros(1 + groups, np.int64), empty((M, N), a.dtype)
-    packed = np.empty(panels * n.panel * K + 16, a.dtype)  # 16 more: to begin with a line
-    arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, packed, signals
+    arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, np.empty(size, a.dtype), signals
     alone = M * N * K <= ALONE
-    share(tasks_in_turn, min(number(), tasks), *arrays, tuple(n), tasks, alone=alone)
+    share(tasks_in_turn, min(number(), tasks), *arrays, n, tasks, alone=alone)
     return c
+
+
+@lru_cache(4096)
+def plan(M, N, K, W, upright):
+    """(the numbers of the `Cut`, groups, tasks, numbers of the panels) of a product."""
+    n = cut(M, N, K, W, upright)
+    groups, panels = -(-N // n.group), -(-N // n.panel)
+    size = panels * n.panel * K + 16  # 16 more: to begin with a line
+    return tuple(n), groups, groups + groups * -(-M // n.step), size
 
 
 def cut(M, N, K, W, upright):

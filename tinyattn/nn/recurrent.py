@@ -68,9 +68,10 @@ def _state(name, cell, state, shape, dtype):
 class _Cell(Module):
     cell = None  # of tinyattn.functional.recurrent
 
-    def __init__(self, input_size, hidden_size, bias=True, rng=None):
+    def __init__(self, input_size, hidden_size, bias=True, *, impl="auto", rng=None):
         rng = generator(rng)
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        self.impl = impl
         bound, rows = 1 / np.sqrt(max(hidden_size, 1)), self.cell.gates * hidden_size
         self.weight_ih = uniform((rows, input_size), bound, rng)
         self.weight_hh = uniform((rows, hidden_size), bound, rng)
@@ -83,7 +84,7 @@ class _Cell(Module):
         dtype = np.result_type(x.dtype, self.weight_ih.dtype)
         state = _state(name, self.cell, state, (x.shape[0], self.hidden_size), dtype)
         weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
-        state = recurrent.step(self.cell, x, state, *weights)
+        state = recurrent.step(self.cell, x, state, *weights, impl=self.impl)
         return state if self.cell.states > 1 else state[0]
 
     def extra_repr(self):
@@ -98,9 +99,10 @@ class RNNCell(_Cell):
 
     cell = recurrent.RNN
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", rng=None):
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", *, impl="auto",
+                 rng=None):  # fmt: skip
         self.cell = _rnn("RNNCell", nonlinearity)
-        super().__init__(input_size, hidden_size, bias, rng)
+        super().__init__(input_size, hidden_size, bias, impl=impl, rng=rng)
 
 
 class GRUCell(_Cell):

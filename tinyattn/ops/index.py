@@ -21,7 +21,9 @@ def getitem(x, index):
     return _getitem(x, plain_index(index))
 
 
-_getitem.defvjp(lambda g, y, x, index: scatter_add(g, index, x.shape))
+_getitem.defvjp(
+    lambda g, y, x, index: (_summed if type(g) is np.ndarray else _scatter_add)(g, index, x.shape)
+)
 
 
 def plain_index(index):
@@ -41,6 +43,14 @@ def scatter_add(x, index, shape):
 
 @primitive
 def _scatter_add(x, index, shape):
+    return _summed(x, index, shape)
+
+
+_scatter_add.defvjp(lambda g, y, x, index, shape: g[index])
+
+
+def _summed(x, index, shape):
+    """`scatter_add` of plain arrays."""
     y = np.zeros(shape, x.dtype)
     if _names_rows(index):
         _add_rows(y, index, x)
@@ -49,9 +59,6 @@ def _scatter_add(x, index, shape):
     else:
         np.add.at(y, index, x)
     return y
-
-
-_scatter_add.defvjp(lambda g, y, x, index, shape: g[index])
 
 
 def _is_basic(index):

@@ -1,5 +1,6 @@
 """Products of matrices and tensors. Everything is a matmul or an einsum in the end."""
 
+import math
 import string
 from functools import lru_cache
 
@@ -134,7 +135,8 @@ def einsum(subscripts, *operands, optimize=True):
             "the form with lists of numbers has no rule"
         )
     operands = [_tensor(x) for x in operands]
-    inputs, output = _explicit(subscripts, tuple(x.ndim for x in operands))
+    inputs, output = _explicit(subscripts, tuple([x.ndim for x in operands]))
+    inputs = list(inputs)
     for i, letters in enumerate(inputs):
         operands[i], inputs[i] = _diagonals(operands[i], letters)
     return _einsum(*operands, inputs=tuple(inputs), output=output)
@@ -162,11 +164,15 @@ def _einsum_rule(g, y, *xs, inputs, output):
             x_bar = contract(terms, inputs[i], operands)
         else:  # recorded, for a second derivative
             x_bar = np.einsum(f"{','.join(terms)}->{inputs[i]}", *operands)
-        # where only this operand is longer than 1, all along that axis get the same
-        gradients.append(np.broadcast_to(x_bar, np.broadcast_shapes(x_bar.shape, x.shape)))
+        if (
+            x_bar.shape != x.shape
+        ):  # where only x is longer than 1, all along that axis get the same
+            x_bar = np.broadcast_to(x_bar, np.broadcast_shapes(x_bar.shape, x.shape))
+        gradients.append(x_bar)
     return gradients
 
 
+@lru_cache(maxsize=4096)
 def _explicit(subscripts, ndims):
     """Input and output letters without spaces, dots and implied parts; checked."""
     text = subscripts.replace(" ", "")
@@ -194,7 +200,7 @@ def _explicit(subscripts, ndims):
         raise ValueError(f"einsum: {subscripts!r} is not understood; expected e.g. 'ij,jk->ik'")
     if len(set(output)) < len(output):
         raise ValueError(f"einsum: an output letter of {subscripts!r} is repeated")
-    return inputs, output
+    return tuple(inputs), output
 
 
 def _diagonals(x, letters):
@@ -247,40 +253,51 @@ def _order(inputs, output, shapes):
 
 
 def _contract_two(in_a, in_b, output, a, b):
-    """One pair as a batched matmul: [batch, rows, inner] @ [batch, inner, columns].
+    """One pair as a batched matmul: [batch, rows, inner] @ [batch, inner, columns]."""
+    (sum_a, in_a), (sum_b, in_b), layout = _pair(in_a, in_b, output, a.shape, b.shape)
+    a, b = a.sum(axis=sum_a) if sum_a else a, b.sum(axis=sum_b) if sum_b else b
+    if layout is None:
+        return np.einsum(f"{in_a},{in_b}->{output}", a, b)
+    (axes_a, shape_a), (axes_b, shape_b), (shape, axes) = layout
+    y = a.transpose(axes_a).reshape(shape_a) @ b.transpose(axes_b).reshape(shape_b)
+    return y.reshape(shape).transpose(axes)
 
-    Without rows, inner or columns it is no product of matrices, and NumPy's loops are faster.
-    """
+
+@lru_cache(maxsize=4096)
+def _pair(in_a, in_b, output, shape_a, shape_b):
+    """How to contract two operands: (axes that a alone has and the output lacks, letters left),
+    the same for b, and axes and shapes of the matrices and of their product; None in their place
+    without rows, inner or columns: that is no product of matrices, NumPy's loops are faster."""
     lengths = {}
-    for c, n in [*zip(in_a, a.shape, strict=True), *zip(in_b, b.shape, strict=True)]:
+    for c, n in [*zip(in_a, shape_a, strict=True), *zip(in_b, shape_b, strict=True)]:
         if lengths.setdefault(c, n) != n:  # an axis of length 1 is broadcast: leave it to NumPy
-            return np.einsum(f"{in_a},{in_b}->{output}", a, b)
-    a, in_a = _sum_out(a, in_a, in_b, output)
-    b, in_b = _sum_out(b, in_b, in_a, output)
+            return ((), in_a), ((), in_b), None
+    left_a, left_b = _left(in_a, in_b, output), _left(in_b, in_a, output)
+    in_a, in_b = left_a[1], left_b[1]
     batch = [c for c in output if c in in_a and c in in_b]
     rows = [c for c in output if c in in_a and c not in in_b]
     columns = [c for c in output if c in in_b and c not in in_a]
     inner = [c for c in in_a if c in in_b and c not in output]
-
     if not (rows and columns and inner):
-        return np.einsum(f"{in_a},{in_b}->{output}", a, b)
+        return left_a, left_b, None
 
-    def laid_out(x, letters, *groups):
-        x = x.transpose([letters.index(c) for group in groups for c in group])
+    def laid_out(letters, *groups):
+        axes = tuple([letters.index(c) for group in groups for c in group])
         sizes = [[lengths[c] for c in group] for group in groups]
-        return x.reshape(sizes[0] + [int(np.prod(s, dtype=np.int64)) for s in sizes[1:]])
+        return axes, (*sizes[0], *[math.prod(s) for s in sizes[1:]])
 
-    y = laid_out(a, in_a, batch, rows, inner) @ laid_out(b, in_b, batch, inner, columns)
     letters = [*batch, *rows, *columns]
-    y = y.reshape([lengths[c] for c in letters])
-    return y.transpose([letters.index(c) for c in output])
+    product = tuple([lengths[c] for c in letters]), tuple([letters.index(c) for c in output])
+    return (
+        left_a, left_b,
+        (laid_out(in_a, batch, rows, inner), laid_out(in_b, batch, inner, columns), product),
+    )  # fmt: skip
 
 
-def _sum_out(x, letters, others, output):
-    alone = [i for i, c in enumerate(letters) if c not in others and c not in output]
-    if alone:
-        x = x.sum(axis=tuple(alone))
-    return x, "".join(c for i, c in enumerate(letters) if i not in alone)
+def _left(letters, others, output):
+    """(axes whose letter nobody else has, the letters without them)"""
+    alone = tuple([i for i, c in enumerate(letters) if c not in others and c not in output])
+    return alone, "".join(c for i, c in enumerate(letters) if i not in alone)
 
 
 # ---------------------------------------------------------------- matrices as wholes

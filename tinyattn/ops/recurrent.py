@@ -1,4 +1,4 @@
-"""A recurrent cell over whole sequences, as one operation over a compiled kernel."""
+"""A recurrent cell over whole sequences, or one step of it, as one operation over a kernel."""
 
 import numpy as np
 
@@ -33,6 +33,21 @@ def _sums_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, len
     from tinyattn.kernels import recurrent_sums as loops
 
     return loops.sums_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
+
+
+@fused(instead='impl="matmul"')
+def gated(p, q, before, kind):
+    """One step of a GRU (h [B, H]) or LSTM (h and c [2, B, H]) behind its products p and q."""
+    from tinyattn.kernels import cells as kernel
+
+    return kernel.gated(kind, p, q, before)
+
+
+@gated.defvjp
+def _gated_rule(g, y, saved, wanted, p, q, before, kind):
+    from tinyattn.kernels import cells as kernel
+
+    return kernel.gated_backward(kind, g, saved, q, before)
 
 
 def states(run, kind, x, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):

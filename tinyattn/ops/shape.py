@@ -1,7 +1,7 @@
 """Operations that move elements without changing them; each rule moves the gradient back."""
 
 import builtins
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -151,8 +151,9 @@ def _concatenate(*xs, axis=0):
 @_concatenate.defvjp_joint
 def _concatenate_rule(g, y, *xs, axis=0):
     lengths = [np.shape(x)[axis] for x in xs]
-    ends = np.cumsum(lengths)
-    return [_slice(g, axis, end - n, end) for n, end in zip(lengths, ends, strict=True)]
+    ends = accumulate(lengths)
+    before = (slice(None),) * (axis % y.ndim)
+    return [g[(*before, slice(end - n, end))] for n, end in zip(lengths, ends, strict=True)]
 
 
 def _slice(x, axis, start, stop):
