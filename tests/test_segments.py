@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from tests.machine import same_bits_on_any_threads
-from tinyattn import Tensor, graph
+from tinyattn import Tensor, graph, memory
+from tinyattn.kernels import rows, streams
 from tinyattn.kernels import segment as kernel
 
-KINDS = {"sum": 0, "mean": 1, "max": 2, "min": 3, "prod": 4}
+KINDS = {"max": 0, "min": 1, "prod": 2}
 NAMES = [*KINDS, "softmax"]
 SHAPES = [(), (1,), (3,), (2, 9), (17,), (40,)]
 TOLERANCE = {np.float64: 1e-12, np.float32: 1e-5}
@@ -46,7 +47,7 @@ def test_kernel_is_the_loops(name):
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(30, 5)), r.integers(0, 9, 30)
     y = np.empty((10, 5))
-    kernel.segment_sums(y, values, ids, KINDS[name])
+    kernel.segment_loops(y, values, ids, KINDS[name])
     np.testing.assert_allclose(run(name, values, ids, 10, "kernel")[0], y, rtol=1e-12)
 
 
@@ -55,6 +56,90 @@ def test_the_same_bits_on_any_number_of_threads(name):
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(9000, 20)).astype(np.float32), r.integers(0, 500, 9000)
     same_bits_on_any_threads(lambda: run(name, values, ids, 500, "kernel"))
+
+
+# ---------------------------------------------------------------- rows: sums, and taking
+
+
+ROWS = [(0, 3, 4), (1, 1, 1), (7, 3, 5), (400, 9, 16), (60, 50, 37), (900, 70, 8)]  # E, n, C
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("shape", ROWS, ids=str)
+def test_adding_and_taking_rows_are_the_loops(shape, dtype):
+    E, n, C = shape
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(E, C)).astype(dtype), r.integers(0, n, E)
+    expected = np.zeros((n, C), dtype)
+    rows.add_rows_sums(expected, values, ids)
+    y, back = np.zeros((n, C), dtype), np.full((E, C), 7, dtype)
+    rows.add_rows(y, values, ids)
+    np.testing.assert_array_equal(y, expected)  # the same sums in the same order
+    rows.take_rows(back, y, ids)
+    np.testing.assert_array_equal(back, y[ids])
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+def test_rows_past_the_cache(monkeypatch, dtype):
+    monkeypatch.setattr(streams, "LARGEST", 1000)
+    monkeypatch.setattr(memory, "LARGEST", 1000)
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(600, 48)).astype(dtype), r.integers(0, 40, 600)
+    y = memory.empty((600, 48), values.dtype)
+    assert streams.passes(y, 48) and not streams.passes(y[:1], 48)
+    assert not streams.passes(y, 44) and not streams.passes(y.reshape(-1)[1:], 48)
+    rows.take_rows(y, values, ids)
+    np.testing.assert_array_equal(y, values[ids])
+    found, expected = (run("softmax", values, ids, 40, impl) for impl in ("kernel", "matmul"))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE[dtype])
+    same_bits_on_any_threads(lambda: run("softmax", values, ids, 40, "kernel"))
+
+
+def test_rows_have_the_same_bits_on_any_number_of_threads():
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(9000, 40)).astype(np.float32), r.integers(0, 500, 9000)
+
+    def run():
+        y, back = np.zeros((500, 40), np.float32), np.empty((9000, 40), np.float32)
+        rows.add_rows(y, values, ids)
+        rows.take_rows(back, y, ids)
+        return [y, back]
+
+    same_bits_on_any_threads(run)
+
+
+def test_many_rows_by_their_numbers():
+    """Numbers from the end, of few bits, in tables; and numbers of rows that there are not."""
+    x = Tensor(np.random.default_rng(0).normal(size=(300, 64)), requires_grad=True)
+    for ids in (np.arange(-300, 3000) % 300 - 300, np.arange(4000, dtype=np.uint8),
+                np.arange(2400).reshape(40, 60) % 300):  # fmt: skip
+        y = x[ids]
+        np.testing.assert_array_equal(y.data, x.data[ids])
+        x.grad = None
+        y.backward(y.data)
+        times = np.bincount(ids.reshape(-1).astype(int) % 300, minlength=300)
+        np.testing.assert_allclose(x.grad, x.data * times[:, None], rtol=1e-12)
+    for wrong in (300, -301):
+        ids = np.zeros(3000, int)
+        ids[7] = wrong
+        with pytest.raises(IndexError, match="out of bounds"):
+            x[ids]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_sums_and_means_are_the_loops(name):
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(3000, 50)), r.integers(0, 90, 3000)
+    expected = np.zeros((95, 50))
+    rows.add_rows_sums(expected, values, ids)
+    if name == "mean":
+        expected /= np.maximum(np.bincount(ids, minlength=95), 1)[:, None]
+    y = getattr(graph, f"segment_{name}")(values, ids, 95).numpy()
+    np.testing.assert_allclose(y, expected, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- what comes in
 
 
 @pytest.mark.parametrize("name", ["max", "min"])

@@ -16,6 +16,7 @@ import numpy as np
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of malloc.h
 LARGEST = 32 * 2**20  # bytes; larger blocks are asked for and given back one by one (its maximum)
+LINE = 64  # bytes of a line of the cache
 KEPT = 2**30  # bytes at the end of the heap that may be free before they are given back
 SPARE = 2**29  # bytes of large blocks that may wait for another array
 
@@ -45,13 +46,19 @@ def empty(shape, dtype):
     return np.asarray(Block(size, shape, dtype))
 
 
+def _aligned(size):
+    """So many bytes, from the beginning of a line of the cache on."""
+    memory = np.empty(size + LINE, np.uint8)
+    return memory[-memory.ctypes.data % LINE :][:size]
+
+
 class Block:
     """The memory of one large array. When the array and all its views are gone, it is spare."""
 
     def __init__(self, size, shape, dtype):
         with _lock:
             fitting = [i for i, memory in enumerate(_spare) if len(memory) == size]
-            self.memory = _spare.pop(fitting[-1]) if fitting else np.empty(size, np.uint8)
+            self.memory = _spare.pop(fitting[-1]) if fitting else _aligned(size)
         data = self.memory.ctypes.data, False  # False: may be written to
         self.__array_interface__ = {
             "version": 3, "data": data, "shape": shape, "typestr": dtype.str,

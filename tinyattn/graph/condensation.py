@@ -140,9 +140,9 @@ def _repulsion(x, q, x_alpha, q_alpha, near, others):
 
 def _properties(loss, charge, event, E):
     """Σ L_i ξ_i / Σ ξ_i of each event, 0 where all ξ are 0; the mean over the events."""
-    weight = segment_sum(charge, event, E, impl="matmul")
+    weight = segment_sum(charge, event, E)
     some = plain(weight) > 0
-    total = segment_sum(loss * charge, event, E, impl="matmul")
+    total = segment_sum(loss * charge, event, E)
     return np.mean(np.where(some, total / np.where(some, weight, 1), 0))
 
 

@@ -5,8 +5,8 @@
 Receivers of messages are the usual segments. The order of rows does not matter, that is what makes
 them fit for sets. An empty segment gives 0, for prod 1. Slides K35, K37.
 
-impl: "matmul" is array algebra, "kernel" compiled loops (no second derivative), and "auto" takes
-the kernel where there is enough to do.
+impl, of all but sum and mean: "matmul" is array algebra, "kernel" compiled loops (no second
+derivative), and "auto" takes the kernel where there is enough to do.
 """
 
 import numpy as np
@@ -17,19 +17,15 @@ from tinyattn.ops.elementwise import plain
 from tinyattn.ops.index import scatter_add
 
 
-def segment_sum(values, ids, num_segments, impl="auto"):
+def segment_sum(values, ids, num_segments):
     """y_n = Σ values_e.   values [E, ...], ids [E] int, y [num_segments, ...]"""
     values, ids, n = _checked("segment_sum", values, ids, num_segments)
-    if _by_kernel("segment_sum", values, ids, impl):
-        return compiled.segment_sum(values, ids, n)
     return scatter_add(values, ids, (n, *values.shape[1:]))
 
 
-def segment_mean(values, ids, num_segments, impl="auto"):
+def segment_mean(values, ids, num_segments):
     """y_n = (1/|n|) Σ values_e; shapes as in `segment_sum`."""
     values, ids, n = _checked("segment_mean", values, ids, num_segments)
-    if _by_kernel("segment_mean", values, ids, impl):
-        return compiled.segment_mean(values, ids, n)
     total = scatter_add(values, ids, (n, *values.shape[1:]))
     return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
 
@@ -37,7 +33,7 @@ def segment_mean(values, ids, num_segments, impl="auto"):
 def segment_max(values, ids, num_segments, impl="auto"):
     """y_n = max values_e; tied maxima share the gradient equally. Shapes as in `segment_sum`."""
     values, ids, n = _checked("segment_max", values, ids, num_segments)
-    if _by_kernel("segment_max", values, ids, impl):
+    if _by_kernel("segment_max", values, impl):
         return compiled.segment_max(values, ids, n)
     return _segment_max(values, ids, n)
 
@@ -45,7 +41,7 @@ def segment_max(values, ids, num_segments, impl="auto"):
 def segment_min(values, ids, num_segments, impl="auto"):
     """y_n = min values_e = -max(-values_e)."""
     values, ids, n = _checked("segment_min", values, ids, num_segments)
-    if _by_kernel("segment_min", values, ids, impl):
+    if _by_kernel("segment_min", values, impl):
         return compiled.segment_min(values, ids, n)
     zero = values.dtype.type(0)  # an empty segment gives 0, not -0
     return -_segment_max(-values, ids, n) + zero
@@ -54,7 +50,7 @@ def segment_min(values, ids, num_segments, impl="auto"):
 def segment_prod(values, ids, num_segments, impl="auto"):
     """y_n = Π values_e. The rows of a segment are put side by side, short ones filled with 1."""
     values, ids, n = _checked("segment_prod", values, ids, num_segments)
-    if _by_kernel("segment_prod", values, ids, impl):
+    if _by_kernel("segment_prod", values, impl):
         return compiled.segment_prod(values, ids, n)
     one = np.ones((1, *values.shape[1:]), values.dtype)
     return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
@@ -63,20 +59,18 @@ def segment_prod(values, ids, num_segments, impl="auto"):
 def segment_softmax(values, ids, num_segments, impl="auto"):
     """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e');  the shape of values."""
     values, ids, n = _checked("segment_softmax", values, ids, num_segments)
-    if _by_kernel("segment_softmax", values, ids, impl):
+    if _by_kernel("segment_softmax", values, impl):
         return compiled.segment_softmax(values, ids, n)
     top = plain(_segment_max(plain(values), ids, n))  # cancels in the fraction: needs no gradient
     e = np.exp(values - top[ids])
     return e / scatter_add(e, ids, (n, *values.shape[1:]))[ids]
 
 
-def _by_kernel(name, values, ids, impl):
+def _by_kernel(name, values, impl):
     if impl not in ("auto", "matmul", "kernel"):
         raise ValueError(f'{name}: impl is "auto", "matmul" or "kernel", got {impl!r}')
     if impl != "auto":
         return impl == "kernel"
-    if name in ("segment_sum", "segment_mean") and np.any(ids[1:] < ids[:-1]):
-        return False  # adding rows as they come reads memory in order: that is faster
     return compiled.worth(values)
 
 

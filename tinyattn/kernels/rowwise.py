@@ -261,17 +261,6 @@ def norm_backward(g, saved, x, centred):
 # ---------------------------------------------------------------- sums of rows by number
 
 
-@jit
-def add_rows(y, ids, rows, C):
-    """y[ids[e]] += rows[e], rows of C numbers: the gradient of taking rows, as of an embedding."""
-    W = width(y)
-    for e in range(len(ids)):
-        at, end, row = ids[e] * C, (ids[e] + 1) * C, e * C
-        for i in range(0, C, W):
-            new = load_until(y, at + i, end, 0) + load_until(rows, row + i, row + C, 0)
-            store_until(y, at + i, end, new)
-
-
 # ---------------------------------------------------------------- GELU
 
 # erfc(z) = exp(-z²) t P(t) with t = 1 / (1 + z/2), for z ≥ 0; P fitted to 4e-8 (float32 only)

@@ -2,7 +2,8 @@
 
 The rows are put in the order of their segments first (by counting, one pass; nothing is moved).
 Then each segment is a run of rows that one thread works through: no two threads write to one
-place, and the sum of a segment is always made in the same order. All arrays of rows are taken as
+place, and a segment is always worked through in the same order. Sums need no such order: they are
+in rows.py. All arrays of rows are taken as
 one row of memory with C numbers a row.
 """
 
@@ -13,36 +14,43 @@ import numpy as np
 from tinyattn.kernels import jit
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.rowwise import over
-from tinyattn.kernels.simd import broadcast, exp, fma, load_until, maximum, store_until, width
+from tinyattn.kernels.simd import (
+    broadcast,
+    exp,
+    fma,
+    load,
+    load_until,
+    maximum,
+    room,
+    store,
+    store_until,
+    width,
+)
+from tinyattn.kernels.streams import LINE, fence, look_ahead, passes, store_past
 from tinyattn.kernels.team import together
 from tinyattn.memory import empty
 
-SUM, MEAN, MAX, MIN, PROD = range(5)
+MAX, MIN, PROD = range(3)
+NEAR = 64  # at most so many rows of the next segment are asked for ahead
 
 
 @jit
-def segment_sums(y, values, ids, kind):
+def segment_loops(y, values, ids, kind):
     """y_n = □_{e: ids_e = n} values_e as it is written: the reference, on arrays with two axes."""
     for n in range(y.shape[0]):
         for c in range(y.shape[1]):
-            count, one = 0, 0.0
+            count, one = 0, 1.0 if kind == PROD else 0.0
             for e in range(len(ids)):
                 if ids[e] == n:
                     v = values[e, c]
-                    if count == 0:
-                        one = v
-                    elif kind == MAX:
-                        one = max(one, v)
-                    elif kind == MIN:
-                        one = min(one, v)
-                    elif kind == PROD:
+                    if kind == PROD:
                         one *= v
+                    elif count == 0:
+                        one = v
                     else:
-                        one += v
+                        one = max(one, v) if kind == MAX else min(one, v)
                     count += 1
-            if count == 0 and kind == PROD:
-                one = 1.0
-            y[n, c] = one / max(count, 1) if kind == MEAN else one
+            y[n, c] = one
 
 
 # ---------------------------------------------------------------- the order of the rows
@@ -63,7 +71,7 @@ def count_rows(ids, n):
     return order, starts
 
 
-# ---------------------------------------------------------------- sum, mean, max, min, prod
+# ---------------------------------------------------------------- max, min, prod
 
 
 @jit
@@ -90,31 +98,9 @@ def reduce_rows(y, values, order, starts, C, kind, team, start, stop):
                 for c in range(C):
                     v, low = values[row + c], y[at + c]
                     y[at + c] = v if v < low or v != v else low
-            elif kind == PROD:
-                for c in range(C):
-                    y[at + c] *= values[row + c]
             else:
                 for c in range(C):
-                    y[at + c] += values[row + c]
-        if kind == MEAN:
-            factor = values.dtype.type(1) / values.dtype.type(last - first)
-            for c in range(C):
-                y[at + c] *= factor
-
-
-@jit
-def spread_rows(dx, g, order, starts, C, kind, team, start, stop):
-    """dx_e = g_s for all rows of s; for the mean divided by their number."""
-    if together(team, start, stop):
-        return
-    one = g.dtype.type(1)
-    for s in range(start, stop):
-        first, last, at = starts[s], starts[s + 1], s * C
-        factor = one / g.dtype.type(max(last - first, 1)) if kind == MEAN else one
-        for place in range(first, last):
-            row = order[place] * C
-            for c in range(C):
-                dx[row + c] = g[at + c] * factor
+                    y[at + c] *= values[row + c]
 
 
 @jit
@@ -169,8 +155,7 @@ def reduce(values, ids, n, kind):
     y = empty((n, *values.shape[1:]), values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
-    arrays = y.reshape(-1), row_of(values), order, starts, C, kind
-    over(reduce_rows, n, values.size, *arrays)
+    over(reduce_rows, n, values.size, y.reshape(-1), row_of(values), order, starts, C, kind)
     return y, (order, starts)
 
 
@@ -180,9 +165,7 @@ def reduce_backward(g, y, saved, values, kind):
     (order, starts), C = saved, math.prod(values.shape[1:])
     where = order, starts, C
     n, out, g = len(starts) - 1, dx.reshape(-1), row_of(g)
-    if kind in (SUM, MEAN):
-        over(spread_rows, n, dx.size, out, g, *where, kind)
-    elif kind == PROD:
+    if kind == PROD:
         over(prod_rows_backward, n, dx.size, out, g, row_of(values), *where)
     else:
         over(extreme_rows_backward, n, dx.size, out, g, row_of(y), row_of(values), *where)
@@ -193,13 +176,33 @@ def reduce_backward(g, y, saved, values, kind):
 
 
 @jit
-def softmax_segments(y, values, order, starts, C, team, start, stop):
+def longest(starts, start, stop):
+    """The number of rows of the longest of the segments start … stop."""
+    most = 0
+    for s in range(start, stop):
+        most = max(most, starts[s + 1] - starts[s])
+    return most
+
+
+@jit
+def next_rows(x, order, starts, C, s, stop):
+    """Let the rows of segment s come closer while another one is worked on."""
+    if s < stop:
+        for place in range(starts[s], min(starts[s + 1], starts[s] + NEAR)):
+            for c in range(0, C, LINE // x.itemsize):
+                look_ahead(x, order[place] * C + c)
+
+
+@jit
+def softmax_segments(y, values, order, starts, C, past, team, start, stop):
     """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, vectors of features at a time."""
     if together(team, start, stop):
         return
     W, one = width(values), broadcast(values, 1)
+    exps = room(longest(starts, start, stop) * W, values)
     for s in range(start, stop):
         first, last = starts[s], starts[s + 1]
+        next_rows(values, order, starts, C, s + 1, stop)
         for i in range(0, C, W):
             top = broadcast(values, -np.inf)
             for place in range(first, last):
@@ -210,22 +213,28 @@ def softmax_segments(y, values, order, starts, C, team, start, stop):
                 row = order[place] * C
                 e = exp(load_until(values, row + i, row + C, 0) - top)
                 total = total + e
-                store_until(y, row + i, row + C, e)
+                store(exps, (place - first) * W, e)
             factor = one / total
             for place in range(first, last):
-                row = order[place] * C
-                e = load_until(y, row + i, row + C, 0)
-                store_until(y, row + i, row + C, e * factor)
+                row, weight = order[place] * C, load(exps, (place - first) * W) * factor
+                if past:
+                    store_past(y, row + i, weight)
+                else:
+                    store_until(y, row + i, row + C, weight)
+    if past:
+        fence()
 
 
 @jit
-def softmax_segments_backward(dx, g, y, order, starts, C, team, start, stop):
+def softmax_segments_backward(dx, g, y, order, starts, C, past, team, start, stop):
     """dx_e = y_e (g_e - Σ g_e' y_e')"""
     if together(team, start, stop):
         return
     W = width(y)
     for s in range(start, stop):
         first, last = starts[s], starts[s + 1]
+        next_rows(g, order, starts, C, s + 1, stop)
+        next_rows(y, order, starts, C, s + 1, stop)
         for i in range(0, C, W):
             mean = broadcast(y, 0)
             for place in range(first, last):
@@ -236,7 +245,12 @@ def softmax_segments_backward(dx, g, y, order, starts, C, team, start, stop):
                 row = order[place] * C
                 g_e = load_until(g, row + i, row + C, 0)
                 y_e = load_until(y, row + i, row + C, 0)
-                store_until(dx, row + i, row + C, y_e * (g_e - mean))
+                if past:
+                    store_past(dx, row + i, y_e * (g_e - mean))
+                else:
+                    store_until(dx, row + i, row + C, y_e * (g_e - mean))
+    if past:
+        fence()
 
 
 def softmax(values, ids, n):
@@ -244,7 +258,8 @@ def softmax(values, ids, n):
     y = empty(values.shape, values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
-    over(softmax_segments, n, 4 * y.size, y.reshape(-1), row_of(values), order, starts, C)
+    arrays = y.reshape(-1), row_of(values), order, starts, C, passes(y, C)
+    over(softmax_segments, n, 4 * y.size, *arrays)
     return y, (order, starts)
 
 
@@ -252,6 +267,6 @@ def softmax_backward(g, y, saved):
     """The gradient of `softmax`, from its result y."""
     dx = empty(y.shape, y.dtype)
     (order, starts), C = saved, math.prod(y.shape[1:])
-    arrays = dx.reshape(-1), row_of(g), row_of(y), order, starts, C
+    arrays = dx.reshape(-1), row_of(g), row_of(y), order, starts, C, passes(dx, C)
     over(softmax_segments_backward, len(starts) - 1, y.size, *arrays)
     return dx

@@ -4,16 +4,21 @@
 several times gets the sum of what arrives there, never the last value only.
 """
 
+import math
+
 import numpy as np
 
 from tinyattn.autograd import implements, primitive
+from tinyattn.memory import empty
 from tinyattn.ops.elementwise import plain
 from tinyattn.ops.fused import ENOUGH, have_numba
+
+SEVERAL = 2**17  # numbers that are taken, from which a kernel is faster than NumPy
 
 
 @primitive
 def _getitem(x, index):
-    return x[index]
+    return _taken(x, index)
 
 
 def getitem(x, index):
@@ -46,7 +51,25 @@ def _scatter_add(x, index, shape):
     return _summed(x, index, shape)
 
 
-_scatter_add.defvjp(lambda g, y, x, index, shape: g[index])
+_scatter_add.defvjp(
+    lambda g, y, x, index, shape: _taken(g, index) if type(g) is np.ndarray else g[index]
+)
+
+
+def _taken(x, index):
+    """x[index] of a plain array."""
+    if not _names_rows(index) or x.ndim < 2:
+        return x[index]
+    if index.size * math.prod(x.shape[1:]) < SEVERAL or not _compiled(x):
+        return x[index]
+    from tinyattn.kernels import rows as kernel
+
+    ids = _row_numbers(index, len(x))
+    if ids.size and (ids.min() < 0 or ids.max() >= len(x)):
+        return x[index]  # NumPy says which one there is not
+    y = empty((*index.shape, *x.shape[1:]), x.dtype)
+    kernel.take_rows(y, x, ids)
+    return y
 
 
 def _summed(x, index, shape):
@@ -70,21 +93,30 @@ def _names_rows(index):
     return isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim > 0
 
 
+def _row_numbers(index, n):
+    """Rows of n as one line of whole numbers from 0 on; n itself may not fit into index's dtype."""
+    ids = index.reshape(-1).astype(np.int64, copy=False)
+    return np.where(ids < 0, ids + n, ids) if ids.size and ids.min() < 0 else ids
+
+
+def _compiled(x):
+    """Whether there is a kernel for numbers like these."""
+    return x.dtype in (np.float32, np.float64) and have_numba()
+
+
 def _add_rows(y, ids, rows):
     """y[ids] += rows, by sorting the ids and summing each run: np.add.at is much slower."""
     if rows.size == 0:
         return
     n_features = int(np.prod(y.shape[1:]))
-    ids = ids.reshape(-1).astype(np.intp)  # [E]; the length of y may not fit into uint8
-    ids, rows = np.where(ids < 0, ids + len(y), ids), rows.reshape(-1, n_features)  # rows [E, F]
+    ids, rows = _row_numbers(ids, len(y)), rows.reshape(-1, n_features)  # [E], [E, F]
     if n_features == 1:
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
         return
-    floats = y.dtype == rows.dtype and y.dtype in (np.float32, np.float64)
-    if rows.size >= ENOUGH and floats and have_numba():
-        from tinyattn.kernels import rowwise as kernel
+    if rows.size >= ENOUGH and y.dtype == rows.dtype and _compiled(rows):
+        from tinyattn.kernels import rows as kernel
 
-        kernel.add_rows(y.reshape(-1), ids, np.ascontiguousarray(rows).reshape(-1), n_features)
+        kernel.add_rows(y, rows, ids)
         return
     order = np.argsort(ids, kind="stable")
     ids = ids[order]

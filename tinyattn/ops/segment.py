@@ -33,8 +33,6 @@ def _reduction(f, kind):
     return made
 
 
-segment_sum = _reduction("segment_sum", "SUM")
-segment_mean = _reduction("segment_mean", "MEAN")
 segment_max = _reduction("segment_max", "MAX")
 segment_min = _reduction("segment_min", "MIN")
 segment_prod = _reduction("segment_prod", "PROD")
