@@ -1,8 +1,8 @@
-"""Work on one row after another: softmax, cross-entropy, normalisation; and GELU and AdamW.
+"""Work on one row after another: softmax, cross-entropy, normalisation; ReLU, GELU and AdamW.
 
 As array algebra each of these is five to fifteen passes over memory, every one with an array of
 its own. Here a row of C numbers (the last axis) is read once into the nearest cache, and all steps
-are done on it there. The references in array algebra are `softmax` and `log_softmax` in
+are done on it there. The references in array algebra are `softmax`, `log_softmax` and `relu` in
 tinyattn/ops/nonlinear.py, `layer_norm` and `rms_norm` in tinyattn/functional/norms.py, `gelu` in
 tinyattn/functional/activations.py and `Adam.update` in tinyattn/optim.py; one test runs over both.
 
@@ -24,6 +24,7 @@ from tinyattn.kernels.simd import (
     highest,
     load_until,
     maximum,
+    maximum_or_nan,
     sqrt,
     store_until,
     total,
@@ -259,6 +260,45 @@ def norm_backward(g, saved, x, centred):
 
 
 # ---------------------------------------------------------------- sums of rows by number
+
+
+# ---------------------------------------------------------------- ReLU
+
+
+@jit
+def relu_numbers(y, x, team, start, stop):
+    """y = max(x, 0), and nan where x is nan."""
+    if together(team, start, stop):
+        return
+    for i in range(start, stop, width(x)):
+        v = load_until(x, i, stop, 0)
+        store_until(y, i, stop, maximum_or_nan(v, broadcast(x, 0)))
+
+
+@jit
+def relu_numbers_backward(dx, g, y, team, start, stop):
+    """dx = g where y > 0, else 0."""
+    if together(team, start, stop):
+        return
+    zero = broadcast(g, 0)
+    for i in range(start, stop, width(g)):
+        store_until(
+            dx, i, stop, above(load_until(y, i, stop, 0), zero, load_until(g, i, stop, 0), zero)
+        )
+
+
+def relu(x):
+    """max(x, 0)"""
+    y = empty(x.shape, x.dtype)
+    over(relu_numbers, x.size, x.size, y.reshape(-1), row_of(x))
+    return y
+
+
+def relu_backward(g, y):
+    """The gradient of `relu`, from its result y."""
+    dx = empty(y.shape, y.dtype)
+    over(relu_numbers_backward, y.size, y.size, dx.reshape(-1), row_of(g), row_of(y))
+    return dx
 
 
 # ---------------------------------------------------------------- GELU

@@ -57,7 +57,7 @@ def look_ahead(typing, x, i):
         pointer = at(context, builder, x, *args, 1)
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        f = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        f = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
         read, near, data = number(0), number(2), number(1)
         builder.call(f, [builder.bitcast(pointer, byte), read, near, data])
         return context.get_dummy_value()
