@@ -11,6 +11,7 @@ from tests.machine import same_bits_on_any_threads
 from tinyattn import Tensor, graph, memory
 from tinyattn.kernels import rows, streams
 from tinyattn.kernels import segment as kernel
+from tinyattn.ops.index import scatter_add
 
 KINDS = {"max": 0, "min": 1, "prod": 2}
 NAMES = [*KINDS, "softmax"]
@@ -123,8 +124,11 @@ def test_many_rows_by_their_numbers():
     for wrong in (300, -301):
         ids = np.zeros(3000, int)
         ids[7] = wrong
-        with pytest.raises(IndexError, match="out of bounds"):
-            x[ids]
+        for rows_of in (x, x.data):
+            with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis 0"):
+                rows_of[ids]
+        with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis 0"):
+            scatter_add(x.data[np.zeros(3000, int)], ids, x.shape)
 
 
 @pytest.mark.parametrize("name", ["sum", "mean"])

@@ -3,8 +3,7 @@
 The rows are put in the order of their segments first (by counting, one pass; nothing is moved).
 Then each segment is a run of rows that one thread works through: no two threads write to one
 place, and a segment is always worked through in the same order. Sums need no such order: they are
-in rows.py. All arrays of rows are taken as
-one row of memory with C numbers a row.
+in rows.py. All arrays of rows are taken as one row of memory with C numbers a row.
 """
 
 import math

@@ -65,8 +65,6 @@ def _taken(x, index):
     from tinyattn.kernels import rows as kernel
 
     ids = _row_numbers(index, len(x))
-    if ids.size and (ids.min() < 0 or ids.max() >= len(x)):
-        return x[index]  # NumPy says which one there is not
     y = empty((*index.shape, *x.shape[1:]), x.dtype)
     kernel.take_rows(y, x, ids)
     return y
@@ -94,9 +92,15 @@ def _names_rows(index):
 
 
 def _row_numbers(index, n):
-    """Rows of n as one line of whole numbers from 0 on; n itself may not fit into index's dtype."""
-    ids = index.reshape(-1).astype(np.int64, copy=False)
-    return np.where(ids < 0, ids + n, ids) if ids.size and ids.min() < 0 else ids
+    """Rows of n as one line of whole numbers from 0 to n - 1; -1 is the last one."""
+    ids = index.reshape(-1).astype(np.int64, copy=False)  # n itself may not fit into its dtype
+    if ids.size == 0:
+        return ids
+    least, most = ids.min(), ids.max()
+    if least < -n or most >= n:
+        wrong = least if least < -n else most
+        raise IndexError(f"index {wrong} is out of bounds for axis 0 with size {n}")
+    return np.where(ids < 0, ids + n, ids) if least < 0 else ids
 
 
 def _compiled(x):
@@ -105,7 +109,7 @@ def _compiled(x):
 
 
 def _add_rows(y, ids, rows):
-    """y[ids] += rows, by sorting the ids and summing each run: np.add.at is much slower."""
+    """y[ids] += rows by a kernel, or by sorting ids and summing each run: np.add.at is slower."""
     if rows.size == 0:
         return
     n_features = int(np.prod(y.shape[1:]))
