@@ -3,7 +3,8 @@
     python -m tests.benchmarks.recurrent [rounds]
 
 Float32, two threads on both sides, one layer, gradients of the input and of all parameters. Before
-a row is timed, values and gradients of both are compared with the array rung in float64.
+a row is timed, values and gradients of both are compared with the array rung in float64. At the
+end a cell is called step by step, as in a decoder with attention.
 """
 
 import sys
@@ -21,6 +22,7 @@ from tinyattn.autograd import Tensor  # noqa: E402
 
 torch.set_num_threads(2)
 SHAPES = [(128, 32, 128), (128, 32, 256), (32, 8, 64)]  # T, B, H; as many features as units
+STEPS = [(10, 64, 48), (10, 64, 128)]  # the same, for cells
 GOALS = {"LSTM": 1.15, "GRU": 1.9, "RNN": 1.0}
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
@@ -68,6 +70,50 @@ def pytorch(layer, x, g, lengths=None):
     return run
 
 
+def stepped(library, cell, xs, g):
+    """The states of a cell called step by step, and the gradients."""
+    leaves = [*xs, *cell.parameters()]
+
+    def run():
+        for p in leaves:
+            p.grad = None
+        state, hs = None, []
+        for x in xs:
+            state = cell(x, state)
+            hs.append(state[0] if isinstance(state, tuple) else state)
+        y = library.stack(hs)
+        y.backward(g)
+        return [np.asarray(y.detach()), *[np.asarray(p.grad) for p in leaves]]
+
+    return run
+
+
+def measured_steps(name, shape, rounds):
+    """One line of the table, for a cell."""
+    T, B, H = shape
+    x, g = (a.swapaxes(0, 1).copy() for a in problem(*shape))
+    theirs = getattr(torch.nn, name)(H, H)
+    state = {n: p.detach().numpy() for n, p in theirs.named_parameters()}
+
+    def our_program(impl, dtype):
+        cell = getattr(nn, name)(H, H, impl=impl).astype(dtype)
+        cell.load_state_dict(state)
+        xs = [Tensor(a.astype(dtype), requires_grad=True) for a in x]
+        return stepped(np, cell, xs, g.astype(dtype))
+
+    xs = [torch.tensor(a, requires_grad=True) for a in x]
+    programs = {
+        "tinyattn": our_program("auto", np.float32),
+        "PyTorch": stepped(torch, theirs, xs, torch.tensor(g)),
+    }
+    expected = our_program("matmul", np.float64)()
+    for program in programs.values():
+        for found, e in zip(program(), expected, strict=True):
+            np.testing.assert_allclose(found, e, rtol=0, atol=1e-4 * max(1, np.abs(e).max()))
+    times = interleave(programs, rounds, 3, at_least=0.02)
+    print(row(f"{name}, {T} steps, B = {B}, H = {H}", times, goal=1.0), flush=True)
+
+
 def measured(name, shape, peak, rounds, padded=False):
     """One line of the table."""
     T, B, H = shape
@@ -98,6 +144,9 @@ def main(rounds=21):
             measured(name, shape, peak, rounds)
     for name in GOALS:
         measured(name, SHAPES[0], peak, rounds, padded=True)
+    for name in ("LSTMCell", "GRUCell", "RNNCell"):
+        for shape in STEPS:
+            measured_steps(name, shape, rounds)
     print(foot(rounds, np, torch, ta, peak=peak))
 
 
