@@ -62,11 +62,11 @@ def test_the_same_bits_on_any_number_of_threads(name):
 # ---------------------------------------------------------------- rows: sums, and taking
 
 
-ROWS = [(0, 3, 4), (1, 1, 1), (7, 3, 5), (400, 9, 16), (60, 50, 37), (900, 70, 8)]  # E, n, C
+ROWS = [(0, 3, 4), (1, 1, 1), (7, 3, 5), (400, 9, 16), (60, 50, 37), (900, 70, 8), (9, 4, 203)]
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
-@pytest.mark.parametrize("shape", ROWS, ids=str)
+@pytest.mark.parametrize("shape", ROWS, ids=str)  # E, n, C
 def test_adding_and_taking_rows_are_the_loops(shape, dtype):
     E, n, C = shape
     r = np.random.default_rng(0)
@@ -78,6 +78,9 @@ def test_adding_and_taking_rows_are_the_loops(shape, dtype):
     np.testing.assert_array_equal(y, expected)  # the same sums in the same order
     rows.take_rows(back, y, ids)
     np.testing.assert_array_equal(back, y[ids])
+    everything = np.zeros((1, C), dtype)
+    rows.add_rows_sums(everything, values, np.zeros(E, int))
+    np.testing.assert_array_equal(rows.sum_rows(values), everything[0])
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
@@ -105,7 +108,7 @@ def test_rows_have_the_same_bits_on_any_number_of_threads():
         y, back = np.zeros((500, 40), np.float32), np.empty((9000, 40), np.float32)
         rows.add_rows(y, values, ids)
         rows.take_rows(back, y, ids)
-        return [y, back]
+        return [y, back, rows.sum_rows(values)]
 
     same_bits_on_any_threads(run)
 

@@ -1,7 +1,9 @@
-"""Taking rows by their numbers, and the reverse: adding rows up where the numbers say.
+"""Taking rows by their numbers, and the reverse: adding rows up where the numbers say, or all.
 
 Arrays of rows are taken as one row of memory with C numbers a row.
 """
+
+import numpy as np
 
 from tinyattn.kernels import jit, threads
 from tinyattn.kernels.layout import row_of
@@ -63,6 +65,35 @@ def take(y, rows, ids, C, past, team, start, stop):
             y[at + i] = rows[row + i]
     if past:
         fence()
+
+
+@jit
+def sum_columns(y, rows, n, C, parts, team, start, stop):
+    """y += Σ_e rows_e of n rows, one after the other, in the columns of parts start … stop."""
+    if together(team, start, stop):
+        return
+    W = width(y)
+    low, high = edge(C, W, start, parts), edge(C, W, stop, parts)
+    whole, fours = low + (high - low) // W * W, n // 4 * 4
+    for e in range(0, fours * C, 4 * C):  # four rows at a time: y is read and written less often
+        for i in range(low, whole, W):
+            two = load(y, i) + load(rows, e + i) + load(rows, e + C + i)
+            store(y, i, two + load(rows, e + 2 * C + i) + load(rows, e + 3 * C + i))
+    for e in range(fours * C, n * C, C):
+        for i in range(low, whole, W):
+            store(y, i, load(y, i) + load(rows, e + i))
+    for i in range(whole, high):
+        for e in range(0, n * C, C):
+            y[i] += rows[e + i]
+
+
+def sum_rows(rows):
+    """Σ_e rows_e of rows [n, C]."""
+    n, C = rows.shape
+    y = np.zeros(C, rows.dtype)
+    parts = max(1, min(threads.number(), C // width(y)))
+    share(sum_columns, parts, y, row_of(rows), n, C, parts, alone=rows.size < ALONE)
+    return y
 
 
 def add_rows(y, rows, ids):

@@ -10,6 +10,7 @@ from tinyattn.autograd import primitive
 from tinyattn.ops.fused import have_numba
 
 ENOUGH = 2**18  # multiplications; below, NumPy takes one thread as well, and starts sooner
+MANY = 2**13  # numbers from which a kernel sums rows faster than NumPy
 
 
 def dot(a, b):
@@ -46,8 +47,18 @@ def linear(x, weight, bias):
 linear.defvjp(
     lambda g, y, x, weight, bias: np.matmul(g, weight) if _recorded(g) else dot(g, weight),
     lambda g, y, x, weight, bias: np.matmul(g.T, x) if _recorded(g) else dot(g.T, x),
-    lambda g, y, x, weight, bias: np.sum(g, axis=0),
+    lambda g, y, x, weight, bias: np.sum(g, axis=0) if _recorded(g) else sum_rows(g),
 )
+
+
+def sum_rows(g):
+    """Σ_n g_n of a plain array [N, out]."""
+    fits = g.size >= MANY and g.flags.c_contiguous and g.dtype in (np.float32, np.float64)
+    if not (fits and have_numba()):
+        return np.add.reduce(g, 0)
+    from tinyattn.kernels import rows as kernel
+
+    return kernel.sum_rows(g)
 
 
 def _recorded(g):
