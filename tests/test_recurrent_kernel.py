@@ -169,15 +169,21 @@ def test_one_step_has_the_same_bits_on_any_number_of_threads(name):
     same_bits_on_any_threads(lambda: one_step(name, "kernel", 300, 16, 70, "float32"))
 
 
-def test_one_step_says_how_to_get_a_second_derivative():
-    x = Tensor(np.ones((64, 3), np.float32), requires_grad=True)
-    for impl in ("auto", "kernel"):
-        cell = nn.GRUCell(3, 64, impl=impl, rng=0)
-        with pytest.raises(NotImplementedError, match='use impl="matmul"'):
-            cell(x).sum().backward(create_graph=True)
-    nn.GRUCell(3, 64, impl="matmul", rng=0)(x).sum().backward(create_graph=True)
+@pytest.mark.parametrize("name", ["GRU", "LSTM"])
+def test_one_step_has_second_derivatives_on_every_rung_of_products(name):
+    second = []
+    for impl in ("matmul", "kernel", "auto"):
+        cell = CELLS[name](3, 64, impl=impl, rng=0).astype(np.float64)
+        x = Tensor(np.random.default_rng(0).normal(size=(64, 3)), requires_grad=True)
+        h = cell(x)
+        ((h[0] * h[1] if name == "LSTM" else h) ** 2).sum().backward(create_graph=True)
+        first, x.grad = x.grad, None
+        (first**2).sum().backward()
+        second.append(x.grad)
+    for found in second[1:]:
+        np.testing.assert_allclose(found, second[0], rtol=1e-10, atol=1e-12)
     with pytest.raises(ValueError, match="impl='fast' is not one of"):
-        nn.GRUCell(3, 64, impl="fast", rng=0)(x)
+        nn.GRUCell(3, 64, impl="fast", rng=0)(np.ones((2, 3), np.float32))
 
 
 # ---------------------------------------------------------------- whole sequences

@@ -57,7 +57,7 @@ def gru_step(p, q, state):
     with one product for all of W_hh, where r acts after it: r ⊙ (W h) instead of W (r ⊙ h). Slide
     H20 has the other one, and its z is 1 - z here.
     """
-    (h,) = state
+    h = state[0]
     p_r, p_z, p_n = _gates(p, 3)
     q_r, q_z, q_n = _gates(q, 3)
     r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z)
@@ -92,9 +92,11 @@ def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
 
     impl     which rung computes it; all give the same result and the same gradients
              "sums"    the index sums as loops (compiled if Numba is there)
-             "matmul"  two products and array algebra; can be differentiated more than once
+             "matmul"  two products and array algebra
              "kernel"  two products, the gates of a GRU or LSTM compiled
              "auto"    "kernel" where there are numbers enough to pay for its call, else "matmul"
+
+    All but "sums" can be differentiated more than once.
     """
     dtype = np.result_type(*[a.dtype for a in (x, *state, w_ih, w_hh)])
     pays = cell.gates > 1 and len(x) * len(w_hh) >= fused.ENOUGH
@@ -105,7 +107,7 @@ def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
     if impl == "matmul" or cell.gates == 1:  # with one gate there is nothing to put together
         return cell.step(p, q, state)
     p, q, before = (a if a.dtype == dtype else a.astype(dtype) for a in (p, q, state[-1]))
-    after = recurrent.gated(p, q, before, cell.kind)
+    after = recurrent.gated(p, q, before, cell.kind, cell.step)
     return (after[0], after[1]) if cell.states > 1 else (after,)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tinyattn.autograd import Tensor, primitive
 from tinyattn.ops import segment as compiled
 from tinyattn.ops.elementwise import plain
+from tinyattn.ops.fused import worth
 from tinyattn.ops.index import scatter_add
 
 
@@ -71,7 +72,7 @@ def _by_kernel(name, values, impl):
         raise ValueError(f'{name}: impl is "auto", "matmul" or "kernel", got {impl!r}')
     if impl != "auto":
         return impl == "kernel"
-    return compiled.worth(values)
+    return worth(values)
 
 
 SEGMENT = {

@@ -30,6 +30,12 @@ def part(x, k, H, u):
 
 
 @jit
+def gate(p, q, k, H, u):
+    """p + q for the units u … of the k-th block."""
+    return part(p, k, H, u) + part(q, k, H, u)
+
+
+@jit
 def put(x, k, H, u, v):
     """The units u … of the k-th block of H numbers = v"""
     store_until(x, k * H + u, (k + 1) * H, v)
@@ -47,10 +53,10 @@ def lstm_rows(y, kept, p, q, before, B, H, team, start, stop):
     for b in range(start, stop):
         gates, keep = 4 * b, LSTM_KEEPS * b
         for u in range(0, H, W):
-            i = sigmoid(part(p, gates, H, u) + part(q, gates, H, u))
-            f = sigmoid(part(p, gates + 1, H, u) + part(q, gates + 1, H, u))
-            g = tanh(part(p, gates + 2, H, u) + part(q, gates + 2, H, u), tiny)
-            o = sigmoid(part(p, gates + 3, H, u) + part(q, gates + 3, H, u))
+            i = sigmoid(gate(p, q, gates, H, u))
+            f = sigmoid(gate(p, q, gates + 1, H, u))
+            g = tanh(gate(p, q, gates + 2, H, u), tiny)
+            o = sigmoid(gate(p, q, gates + 3, H, u))
             c = fma(f, part(before, b, H, u), i * g)
             tanh_c = tanh(c, tiny)
             put(y, b, H, u, o * tanh_c)
@@ -94,8 +100,8 @@ def gru_rows(y, kept, p, q, before, B, H, team, start, stop):
     for b in range(start, stop):
         gates, keep = 3 * b, GRU_KEEPS * b
         for u in range(0, H, W):
-            r = sigmoid(part(p, gates, H, u) + part(q, gates, H, u))
-            z = sigmoid(part(p, gates + 1, H, u) + part(q, gates + 1, H, u))
+            r = sigmoid(gate(p, q, gates, H, u))
+            z = sigmoid(gate(p, q, gates + 1, H, u))
             n = tanh(fma(r, part(q, gates + 2, H, u), part(p, gates + 2, H, u)), tiny)
             put(y, b, H, u, fma(z, part(before, b, H, u) - n, n))
             put(kept, keep, H, u, r)

@@ -28,7 +28,7 @@ from tinyattn.kernels.simd import (
     store_until,
     width,
 )
-from tinyattn.kernels.team import together
+from tinyattn.kernels.team import edge, together
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
 
@@ -465,12 +465,6 @@ def over_batch(kernel, n, *arguments):
     """`share` the parts of the batch, at least one for each thread."""
     parts = min(-(-n.B // 4), max(threads.number(), -(-n.B // ROWS)))
     share(kernel, parts, *arguments, n, parts, alone=is_small(n))
-
-
-@jit
-def edge(n, unit, i, parts):
-    """Where part i of n items begins; parts are multiples of a unit, so that no tile is cut."""
-    return min(n, unit * (i * ((n + unit - 1) // unit) // parts))
 
 
 def is_small(n):

@@ -10,7 +10,7 @@ from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.rowwise import ALONE, over
 from tinyattn.kernels.simd import load, store, width
 from tinyattn.kernels.streams import fence, passes, store_past
-from tinyattn.kernels.team import together
+from tinyattn.kernels.team import edge, together
 from tinyattn.kernels.threads import share
 
 
@@ -20,12 +20,6 @@ def add_rows_sums(y, rows, ids):
     for e in range(len(ids)):
         for c in range(y.shape[1]):
             y[ids[e], c] += rows[e, c]
-
-
-@jit
-def edge(C, W, i, parts):
-    """The column where part i of so many begins: whole vectors for all but the last."""
-    return C if i == parts else C // W * i // parts * W
 
 
 @jit

@@ -122,6 +122,15 @@ def spread(builder, pointer, i=0):
     return builder.bitcast(pointer, kind.as_pointer())
 
 
+def fetch(builder, place, cache=1):
+    """Ask for the line of memory at a place that will be read soon; any place is allowed."""
+    byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    to_read, near, data = word(0), word(4 - cache), word(1)
+    builder.call(prefetch, [builder.bitcast(place, byte), to_read, near, data])
+
+
 def _room_meaning(n, like):
     return np.zeros(n, like.dtype)
 

@@ -6,13 +6,12 @@ that costs a third of all traffic. A store past the cache writes whole lines and
 """
 
 from tinyattn.kernels import numba
-from tinyattn.kernels.simd import at, instruction, spread, width
+from tinyattn.kernels.simd import at, fetch, instruction, spread, width
 from tinyattn.memory import LARGEST, LINE
 
 if numba is not None:
     from llvmlite import ir
     from numba import types
-    from numba.core import cgutils
 
 
 def passes(x, C):
@@ -54,12 +53,7 @@ def look_ahead(typing, x, i):
     """Let the line of x[i] come into the second cache, without waiting for it."""
 
     def code(context, builder, signature, args):
-        pointer = at(context, builder, x, *args, 1)
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        f = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        read, near, data = number(0), number(2), number(1)
-        builder.call(f, [builder.bitcast(pointer, byte), read, near, data])
+        fetch(builder, at(context, builder, x, *args, 1), cache=2)
         return context.get_dummy_value()
 
     return types.void(x, types.intp), code

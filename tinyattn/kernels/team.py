@@ -138,6 +138,12 @@ def work(team):
         i = fetch_add(team, NEXT, 1)
 
 
+@jit
+def edge(n, unit, i, parts):
+    """Where part i of n items begins; parts are multiples of a unit, so that no tile is cut."""
+    return min(n, unit * (i * ((n + unit - 1) // unit) // parts))
+
+
 NOTHING = -2  # how Numba's functions say that they return None
 
 

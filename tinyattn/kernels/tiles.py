@@ -19,7 +19,16 @@ rows: element (i, k) of a is a[a0 + i · a_row + k · a_col]. So one product ser
 import numpy as np
 
 from tinyattn.kernels import numba
-from tinyattn.kernels.simd import REGISTERS, Vector, at, broadcasted, called, instruction, spread
+from tinyattn.kernels.simd import (
+    REGISTERS,
+    Vector,
+    at,
+    broadcasted,
+    called,
+    fetch,
+    instruction,
+    spread,
+)
 
 if numba is not None:
     from llvmlite import ir
@@ -132,7 +141,7 @@ def _tile(builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add):
     c_ij = [spread(builder, c_rows[i], j * lanes) for i, j in places]
     align = 4 if isinstance(c.type.pointee, ir.FloatType) else 8
     for p in c_ij:
-        _fetch(builder, p)
+        fetch(builder, p)
     first = [ir.VectorType(c.type.pointee, lanes)(None) for _ in places]
     before = builder.block
     loop, done = builder.append_basic_block("k"), builder.append_basic_block("k_done")
@@ -257,7 +266,7 @@ def _block(builder, out, o_row, x, x_row, factor):
     rows = [spread(builder, _element(builder, x, INTEGER(i), x_row, INTEGER(0))) for i in range(n)]
     v = [builder.load(p, align=align) for p in rows]
     for p in rows:
-        _fetch(builder, builder.gep(builder.bitcast(p, x.type), [builder.mul(x_row, INTEGER(n))]))
+        fetch(builder, builder.gep(builder.bitcast(p, x.type), [builder.mul(x_row, INTEGER(n))]))
     factor = broadcasted(builder, factor, v[0].type)
     v = [builder.fmul(u, factor) for u in v]
     halves = [[i // 2 + i % 2 * n + half for i in range(n)] for half in (0, n // 2)]
@@ -269,22 +278,13 @@ def _block(builder, out, o_row, x, x_row, factor):
         builder.store(v[j], p, align=align)
 
 
-def _fetch(builder, place):
-    """Ask for the line of the cache at a place that will be read soon; any place is allowed."""
-    byte = ir.IntType(8).as_pointer()
-    word = ir.IntType(32)
-    kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    builder.call(prefetch, [builder.bitcast(place, byte), word(0), word(3), word(1)])
-
-
 def _copied_vectors(builder, out, o_row, x, x_row, rows, columns, factor):
     lanes = Vector.lanes_of(x.type.pointee)
     align = 4 if isinstance(x.type.pointee, ir.FloatType) else 8
     whole = builder.sub(columns, builder.urem(columns, INTEGER(lanes)))
     with _loop(builder, INTEGER(0), rows, 1) as (i, _):
         with _loop(builder, INTEGER(0), whole, lanes) as (j, _):
-            _fetch(builder, _element(builder, x, builder.add(i, INTEGER(AHEAD)), x_row, j))
+            fetch(builder, _element(builder, x, builder.add(i, INTEGER(AHEAD)), x_row, j))
             v = builder.load(spread(builder, _element(builder, x, i, x_row, j)), align=align)
             v = builder.fmul(v, broadcasted(builder, factor, v.type))
             builder.store(v, spread(builder, _element(builder, out, i, o_row, j)), align=align)

@@ -60,6 +60,11 @@ def have_numba():
     return kernels.numba is not None
 
 
+def worth(x, enough=ENOUGH):
+    """Whether a kernel is faster than array algebra for the array x, and knows its numbers."""
+    return x.size >= enough and x.dtype in (np.float32, np.float64) and have_numba()
+
+
 # ---------------------------------------------------------------- attention
 
 

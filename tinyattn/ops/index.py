@@ -11,7 +11,7 @@ import numpy as np
 from tinyattn.autograd import implements, primitive
 from tinyattn.memory import empty
 from tinyattn.ops.elementwise import plain
-from tinyattn.ops.fused import ENOUGH, have_numba
+from tinyattn.ops.fused import worth
 
 SEVERAL = 2**17  # numbers that are taken, from which a kernel is faster than NumPy
 
@@ -60,7 +60,7 @@ def _taken(x, index):
     """x[index] of a plain array."""
     if not _names_rows(index) or x.ndim < 2:
         return x[index]
-    if index.size * math.prod(x.shape[1:]) < SEVERAL or not _compiled(x):
+    if index.size * math.prod(x.shape[1:]) < SEVERAL or not worth(x, 0):
         return x[index]
     from tinyattn.kernels import rows as kernel
 
@@ -103,11 +103,6 @@ def _row_numbers(index, n):
     return np.where(ids < 0, ids + n, ids) if least < 0 else ids
 
 
-def _compiled(x):
-    """Whether there is a kernel for numbers like these."""
-    return x.dtype in (np.float32, np.float64) and have_numba()
-
-
 def _add_rows(y, ids, rows):
     """y[ids] += rows by a kernel, or by sorting ids and summing each run: np.add.at is slower."""
     if rows.size == 0:
@@ -117,7 +112,7 @@ def _add_rows(y, ids, rows):
     if n_features == 1:
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
         return
-    if rows.size >= ENOUGH and y.dtype == rows.dtype and _compiled(rows):
+    if y.dtype == rows.dtype and worth(rows):
         from tinyattn.kernels import rows as kernel
 
         kernel.add_rows(y, rows, ids)

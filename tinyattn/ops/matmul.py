@@ -7,7 +7,7 @@ kernels that follow. So the products of training run in the threads of the kerne
 import numpy as np
 
 from tinyattn.autograd import primitive
-from tinyattn.ops.fused import have_numba
+from tinyattn.ops.fused import have_numba, worth
 
 ENOUGH = 2**18  # multiplications; below, NumPy takes one thread as well, and starts sooner
 MANY = 2**13  # numbers from which a kernel sums rows faster than NumPy
@@ -53,8 +53,7 @@ linear.defvjp(
 
 def sum_rows(g):
     """Σ_n g_n of a plain array [N, out]."""
-    fits = g.size >= MANY and g.flags.c_contiguous and g.dtype in (np.float32, np.float64)
-    if not (fits and have_numba()):
+    if not (g.flags.c_contiguous and worth(g, MANY)):
         return np.add.reduce(g, 0)
     from tinyattn.kernels import rows as kernel
 

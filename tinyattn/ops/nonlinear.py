@@ -4,7 +4,7 @@ import numpy as np
 
 from tinyattn.autograd import primitive
 from tinyattn.ops.erf import erf_of
-from tinyattn.ops.fused import have_numba
+from tinyattn.ops.fused import worth
 
 MANY = 2**13  # numbers from which a pass over them is done by a kernel, on all threads
 TWO_OVER_ROOT_PI = float(2 / np.sqrt(np.pi))
@@ -13,7 +13,7 @@ TWO_OVER_ROOT_PI = float(2 / np.sqrt(np.pi))
 @primitive
 def relu(x):
     """y = max(x, 0);   x̄ = ȳ where x > 0, else 0 (also at x = 0)."""
-    if _compiled(x):
+    if _by_kernel(x):
         from tinyattn.kernels.rowwise import relu
 
         return relu(x)
@@ -26,7 +26,7 @@ def _where_positive(g, y):
     np.where asks at every element, and the processor, which guesses the answer, guesses wrong half
     of the time. So the bits of g are kept or struck out by a mask of 1...1 or 0...0.
     """
-    if type(g) is np.ndarray and g.dtype == y.dtype and _compiled(g) and _compiled(y):
+    if type(g) is np.ndarray and g.dtype == y.dtype and _by_kernel(g) and _by_kernel(y):
         from tinyattn.kernels.rowwise import relu_backward
 
         return relu_backward(g, y)
@@ -42,10 +42,8 @@ def _where_positive(g, y):
 relu.defvjp(lambda g, y, x: _where_positive(g, y))
 
 
-def _compiled(x):
-    """Whether a kernel is faster: many numbers, in one piece, that it knows."""
-    fits = x.size >= MANY and x.dtype in (np.float32, np.float64) and x.flags.c_contiguous
-    return fits and have_numba()
+def _by_kernel(x):
+    return x.flags.c_contiguous and worth(x, MANY)
 
 
 @primitive

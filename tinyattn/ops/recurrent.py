@@ -3,6 +3,35 @@
 import numpy as np
 
 from tinyattn.ops.fused import fused
+from tinyattn.ops.rowwise import in_place_of
+
+# ---------------------------------------------------------------- one step
+
+
+def _array_algebra(p, q, before, kind, step):
+    after = step(p, q, (before, before))  # of its state a GRU reads h, the first, an LSTM c alone
+    return after[0] if len(after) == 1 else np.stack(after)
+
+
+@in_place_of(_array_algebra)
+def gated(p, q, before, kind, step):
+    """One step behind its products p and q [B, G·H]: of a GRU from h, of an LSTM from c [B, H].
+
+    The result is h [B, H], for the LSTM h and c [2, B, H]. step: the formula as array algebra.
+    """
+    from tinyattn.kernels import cells as kernel
+
+    return kernel.gated(kind, p, q, before)
+
+
+@gated.defvjp
+def _gated_rule(g, y, saved, p, q, before, kind, step):
+    from tinyattn.kernels import cells as kernel
+
+    return (*kernel.gated_backward(kind, g, saved, q, before), None, None)
+
+
+# ---------------------------------------------------------------- whole sequences
 
 
 @fused(instead='impl="matmul"')
@@ -33,21 +62,6 @@ def _sums_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, len
     from tinyattn.kernels import recurrent_sums as loops
 
     return loops.sums_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
-
-
-@fused(instead='impl="matmul"')
-def gated(p, q, before, kind):
-    """One step of a GRU (h [B, H]) or LSTM (h and c [2, B, H]) behind its products p and q."""
-    from tinyattn.kernels import cells as kernel
-
-    return kernel.gated(kind, p, q, before)
-
-
-@gated.defvjp
-def _gated_rule(g, y, saved, wanted, p, q, before, kind):
-    from tinyattn.kernels import cells as kernel
-
-    return kernel.gated_backward(kind, g, saved, q, before)
 
 
 def states(run, kind, x, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):

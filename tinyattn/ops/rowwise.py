@@ -13,7 +13,7 @@ import numpy as np
 from tinyattn.autograd import Operation, Tensor, record, sweep
 from tinyattn.ops import nonlinear
 from tinyattn.ops.elementwise import plain
-from tinyattn.ops.fused import ENOUGH, have_numba
+from tinyattn.ops.fused import ENOUGH, worth
 from tinyattn.ops.index import take_along_axis
 
 
@@ -64,12 +64,7 @@ def pays(x, axis=-1):
     """Whether a kernel should do this: enough numbers of a float type in rows of their own."""
     x = plain(x)
     return (
-        isinstance(x, np.ndarray)
-        and x.size >= ENOUGH
-        and x.ndim > 0
-        and x.dtype in (np.float32, np.float64)
-        and axis in (-1, x.ndim - 1)
-        and have_numba()
+        isinstance(x, np.ndarray) and x.ndim > 0 and axis in (-1, x.ndim - 1) and worth(x, ENOUGH)
     )
 
 

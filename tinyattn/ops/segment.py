@@ -3,15 +3,9 @@
 The same in array algebra, which has second derivatives too, is in tinyattn/graph/segment.py.
 """
 
-from tinyattn.ops.fused import ENOUGH, fused, have_numba
+from tinyattn.ops.fused import fused
 
 INSTEAD = 'impl="matmul"'
-
-
-def worth(values):
-    """Whether the kernel is faster than array algebra, and can take these numbers."""
-    floats = values.dtype.kind == "f" and values.dtype.itemsize in (4, 8)
-    return floats and values.size >= ENOUGH and have_numba()
 
 
 def _reduction(f, kind):
