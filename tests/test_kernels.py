@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 numba = pytest.importorskip("numba")
 
 from tests.machine import fresh_python, same_bits_on_any_threads  # noqa: E402
-from tinyattn.kernels import jit, simd, tiles  # noqa: E402
+from tinyattn.kernels import dots, jit, simd, tiles  # noqa: E402
 from tinyattn.kernels import matmul as kernel  # noqa: E402
 from tinyattn.kernels.simd import (  # noqa: E402
     BYTES,
@@ -203,15 +203,61 @@ def test_matmul_gives_the_same_bits_on_any_number_of_threads():
     same_bits_on_any_threads(lambda: [kernel.matmul(a.T.copy().T, b)])
 
 
-def test_large_products_take_the_kernel(monkeypatch):
-    calls, run = [], kernel.matmul
-    monkeypatch.setattr(kernel, "matmul", lambda *a: calls.append(1) or run(*a))
-    for n, expected in ((60, 0), (64, 1)):
-        a = normal(n, n, dtype=np.float32)
-        np.testing.assert_allclose(ops.dot(a, a), a @ a, rtol=0, atol=1e-4)
-        assert len(calls) == expected
+@settings(max_examples=80, deadline=None)
+@given(sizes, sizes, sizes, st.sampled_from(DTYPES), st.booleans())
+def test_dots_are_the_sum(M, N, K, dtype, with_bias):
+    x, w = normal(M, K, dtype=dtype), normal(N, K, dtype=dtype, seed=1)
+    bias = normal(N, dtype=dtype, seed=2) if with_bias else np.zeros(N, dtype)
+    found = dots.product(x, w.T, bias if with_bias else None)
+    expected = x.astype(np.float64) @ w.T + bias
+    error = PRECISION[dtype] * 10 * np.sqrt(K + 1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=error)
+    np.testing.assert_allclose(dots.sums(x, w, bias), expected, rtol=0, atol=error)
+    assert found.dtype == dtype
+
+
+def test_dots_of_odd_arrays():
+    x, w = normal(20, 90)[::4, ::3], normal(60, 60)[::2, ::2]
+    np.testing.assert_allclose(dots.product(x, w.T), x @ w.T, rtol=0, atol=1e-13)
+    w = np.ascontiguousarray(w)
+    w.flags.writeable = False
+    np.testing.assert_allclose(dots.product(x, w.T), x @ w.T, rtol=0, atol=1e-13)
+
+
+def test_a_row_has_the_same_dots_among_few_or_many():
+    x, w = normal(24, 300, dtype=np.float32), normal(201, 300, dtype=np.float32, seed=1)
+    together = dots.product(x, w.T)
+    for i in range(24):
+        for height in (1, 3, 7):
+            rows = x[i : i + height]
+            assert np.array_equal(dots.product(rows, w.T), together[i : i + height])
+    same_bits_on_any_threads(lambda: [dots.product(x, w.T)])
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """Which kernels `ops.dot` calls."""
+    calls = []
+    for module, name in ((kernel, "matmul"), (dots, "product")):
+        run = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, n=name, run=run: calls.append(n) or run(*a))
+    return calls
+
+
+def test_large_products_take_a_kernel(taken):
+    for M, N, K, expected in (
+        (60, 60, 60, []), (64, 64, 64, ["matmul"]), (8, 128, 100, []), (8, 128, 128, ["product"]),
+        (1, 512, 256, ["product"]), (24, 128, 128, ["product"]), (25, 128, 128, ["matmul"]),
+    ):  # fmt: skip
+        x, w = normal(M, K, dtype=np.float32), normal(N, K, dtype=np.float32)
+        taken.clear()
+        np.testing.assert_allclose(ops.dot(x, w.T), x @ w.T, rtol=0, atol=1e-4)
+        assert taken == expected
+    taken.clear()
+    ops.dot(normal(8, 128, dtype=np.float32), normal(128, 256, dtype=np.float32))
+    assert taken == ["matmul"]  # its columns are not in one piece
     ops.dot(normal(64, 64).astype(np.float16), normal(64, 64).astype(np.float16))
-    assert len(calls) == 1
+    assert taken == ["matmul"]
 
 
 # ---------------------------------------------------------------- other processors
@@ -220,7 +266,7 @@ PROGRAM = """
 import numpy as np
 from tinyattn.functional.attention import scaled_dot_product_attention
 from tinyattn.autograd import Tensor
-from tinyattn.kernels import simd
+from tinyattn.kernels import dots, simd
 print(simd.BYTES)
 arrays = np.random.default_rng(0).standard_normal((3, 2, 70, 6)).astype(np.float32)
 found = []
@@ -229,6 +275,9 @@ for impl in ("kernel", "matmul"):
     y = scaled_dot_product_attention(*inputs, causal=True, impl=impl)
     (y * y).sum().backward()
     found.append([y.data, *[x.grad for x in inputs]])
+for dtype in (np.float32, np.float64):
+    x, w = (np.random.default_rng(1).standard_normal(s).astype(dtype) for s in ((7, 35), (6, 35)))
+    print(np.allclose(dots.product(x, w.T), x @ w.T, rtol=0, atol=2e-5))
 print(all(np.allclose(a, b, rtol=0, atol=2e-5) for a, b in zip(*found)))
 """
 
@@ -245,7 +294,7 @@ def test_narrower_vectors(missing, width, tmp_path):
         NUMBA_CPU_NAME="x86-64",
         NUMBA_CACHE_DIR=str(tmp_path),
     )
-    assert found == [width, "True"]
+    assert found == [width, *["True"] * 3]
 
 
 # ---------------------------------------------------------------- without Numba
@@ -254,7 +303,7 @@ MEANING = """
 import sys
 sys.modules["numba"] = None
 import numpy as np
-from tinyattn.kernels import attention, matmul, rowwise
+from tinyattn.kernels import attention, dots, matmul, rowwise
 rng = np.random.default_rng(0)
 q, k, v, g = rng.standard_normal((4, 1, 2, 66, 3))
 mask, bias = rng.random((66, 66)) < 0.7, rng.standard_normal((2, 66, 66))
@@ -267,9 +316,10 @@ print(all(np.allclose(f, e, rtol=0, atol=1e-12) for f, e in zip(found, expected)
 a = rng.standard_normal((66, 17))
 print(np.allclose(matmul.matmul(a.T, a), a.T @ a, rtol=0, atol=1e-12))
 print(np.allclose(rowwise.softmax(a, False).sum(axis=1), 1))
+print(np.allclose(dots.product(a[:7], a.T), a[:7] @ a.T, rtol=0, atol=1e-12))
 """
 
 
 def test_instructions_mean_what_they_say():
     """Without Numba the same kernels run as Python, on what each instruction means in NumPy."""
-    assert fresh_python(MEANING, PYTHONWARNINGS="ignore") == ["True"] * 3
+    assert fresh_python(MEANING, PYTHONWARNINGS="ignore") == ["True"] * 4

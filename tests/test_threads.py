@@ -10,7 +10,7 @@ import pytest
 
 from tests.machine import fresh_python, kernels_on
 from tinyattn.kernels import jit, numba, threads
-from tinyattn.kernels.team import ASLEEP, CALLED, HELPERS, team_of, together
+from tinyattn.kernels.team import ASLEEP, CALLED, HELPERS, first, team_of, together
 
 needs_numba = pytest.mark.skipif(numba is None, reason="without Numba nothing is shared")
 
@@ -70,6 +70,55 @@ def test_an_error_in_a_piece_of_work_arrives():
             threads.share(fails_at, 8, place)
     with kernels_on(2):
         assert (shared(100) == 1).all()  # and is forgotten
+
+
+@jit
+def squares_in_turn(done, y, x, team):
+    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team, first(), y.size // 2)
+    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team, y.size // 2, y.size)
+    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team[:0], first(), 1)
+
+
+@needs_numba
+def test_a_team_is_lent_to_several_kernels_in_turn():
+    x = np.arange(200.0).reshape(100, 2)[:, ::2]
+    for helpers in (0, 1, 3):
+        for alone in (False, True):
+            done, y = np.zeros(100, np.int64), np.zeros(100)
+            with kernels_on(1 + helpers):
+                threads.lend(squares_in_turn, done, y, x, alone=alone)
+            assert np.array_equal(y, 3 * x[:, 0] ** 2 + 3)
+            assert done[0] == 2
+            assert (done[1:] == 1).all()
+
+
+@jit
+def fails_first(done, place, team):
+    fails_at(place, team, first(), 8)
+    done[0] += 1
+    fails_at(-1, team, first(), 8)
+
+
+@needs_numba
+def test_an_error_in_the_first_of_several_kernels_arrives():
+    done = np.zeros(1)
+    with kernels_on(2):
+        with pytest.raises(RuntimeError, match="fails_first.*TINYATTN_THREADS=1"):
+            threads.lend(fails_first, done, 3)
+        threads.lend(fails_first, done, -1)
+        assert (shared(100) == 1).all()
+
+
+@needs_numba
+def test_a_constant_start_is_refused():
+    """Numba would compile the kernel for that very number, and all pieces would begin there."""
+
+    @jit
+    def begins_at_zero(place, team):
+        fails_at(place, team, 0, 8)
+
+    with pytest.raises(Exception, match=r"pass first\(\) for 0"):
+        threads.lend(begins_at_zero, -1)
 
 
 class Asleep(threads._Helper):

@@ -225,7 +225,7 @@ def broadcasted(builder, number, kind):
     return builder.shuffle_vector(first, kind(ir.Undefined), zeros)
 
 
-def _within(builder, kind, i, end):
+def within(builder, kind, i, end):
     """Which lanes l of a vector are at i + l < end, as a vector of bits."""
     integers = ir.VectorType(ir.IntType(64), kind.count)
     lanes = integers(list(range(kind.count)))
@@ -233,7 +233,7 @@ def _within(builder, kind, i, end):
     return builder.icmp_signed("<", lanes, left)
 
 
-def _masked(builder, name, result, kind, args):
+def masked(builder, name, result, kind, args):
     number = f"f{32 if isinstance(kind.element, ir.FloatType) else 64}"
     function = ir.FunctionType(result, [x.type for x in args])
     name = f"llvm.masked.{name}.v{kind.count}{number}.p0v{kind.count}{number}"
@@ -250,8 +250,8 @@ def load_until(typing, x, i, end, rest):
         kind, align = _llvm(vector), ir.IntType(32)(vector.dtype.bitwidth // 8)
         pointer = spread(builder, at(context, builder, signature.args[0], x, i, 1))
         rest = broadcasted(builder, rest, kind)
-        return _masked(builder, "load", kind, kind,
-                       [pointer, align, _within(builder, kind, i, end), rest])  # fmt: skip
+        return masked(builder, "load", kind, kind,
+                       [pointer, align, within(builder, kind, i, end), rest])  # fmt: skip
 
     return vector(x, types.intp, types.intp, x.dtype), code
 
@@ -264,8 +264,8 @@ def store_until(typing, x, i, end, v):
         x, i, end, v = args
         kind, align = v.type, ir.IntType(32)(signature.args[3].dtype.bitwidth // 8)
         pointer = spread(builder, at(context, builder, signature.args[0], x, i, 1))
-        _masked(builder, "store", ir.VoidType(), kind,
-                [v, pointer, align, _within(builder, kind, i, end)])  # fmt: skip
+        masked(builder, "store", ir.VoidType(), kind,
+                [v, pointer, align, within(builder, kind, i, end)])  # fmt: skip
         return context.get_dummy_value()
 
     return types.void(x, types.intp, types.intp, v), code

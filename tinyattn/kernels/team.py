@@ -61,6 +61,11 @@ def together(typing, team, start, stop):
     """Whether start … stop have been done by the team; without one they are left to the caller."""
 
     def code(context, builder, signature, args):
+        if isinstance(context.fndesc.argtypes[-2], types.Literal):
+            raise TypeError(
+                "together: a kernel is called with a constant for start, and would be compiled "
+                "for items from there on; its pieces begin elsewhere, so pass first() for 0"
+            )
         size = context.make_array(team)(context, builder, args[0]).nitems
         shared = builder.icmp_signed(">", size, size.type(0))
         with builder.if_then(shared):
@@ -76,6 +81,12 @@ def together(typing, team, start, stop):
         return shared
 
     return types.boolean(team, types.intp, types.intp), code
+
+
+@instruction(lambda: 0)
+def first(typing):
+    """The number of the first item, for kernels that call others: 0, but not as a constant."""
+    return types.intp(), lambda context, builder, signature, args: ir.IntType(64)(0)
 
 
 # A compiled function has two arguments more in front, for its result and for an error. Behind
@@ -117,7 +128,7 @@ def call(typing, piece, given, start, stop):
 def lead(team, piece, given, start, stop):
     """Open the team, work along, and return when all pieces are done and all helpers gone."""
     team[PIECE], team[GIVEN], team[START], team[STOP] = piece, given, start, stop
-    team[COUNT], team[FAILED] = min(stop - start, PIECES * (team[PLACES] + 1)), 0
+    team[COUNT] = min(stop - start, PIECES * (team[PLACES] + 1))
     atomic_store(team, NEXT, 0)
     atomic_store(team, STATE, OPEN)
     work(team)

@@ -61,14 +61,28 @@ def share(kernel, n, *arguments, alone=False):
     number of threads or on which of them did what. Called by several threads at once, it lets
     the first have the helpers; the others work alone.
     """
-    if alone or n <= 1 or _threads == 1 or numba is None or not _lock.acquire(blocking=False):
+    if alone or n <= 1:
         return kernel(*arguments, NOBODY, 0, n)
+    return _led(kernel, arguments, (0, n))
+
+
+def lend(kernel, *arguments, alone=False):
+    """kernel(*arguments, team): one that lends the team to the kernels it calls in turn."""
+    if alone:
+        return kernel(*arguments, NOBODY)
+    return _led(kernel, arguments, ())
+
+
+def _led(kernel, arguments, items):
+    """The kernel with the team, or with nobody if there is none to be had."""
+    if _threads == 1 or numba is None or not _lock.acquire(blocking=False):
+        return kernel(*arguments, NOBODY, *items)
     team = _team
     try:
         _call_helpers(min(_threads - 1, MOST))
-        kernel(*arguments, team, 0, n)
-        failed = team[FAILED]
+        kernel(*arguments, team, *items)
     finally:
+        failed, team[FAILED] = team[FAILED], 0
         _lock.release()
     if failed:
         raise RuntimeError(

@@ -44,12 +44,12 @@ LAST = 4, 2, 1  # heights of the tiles for the rows that are left
 AHEAD = 8  # a row is asked for so many rows before it is copied
 
 
-def _loop(builder, start, stop, step):
-    """for i in range(start, stop, step), for the body of a with statement."""
+def loop(builder, start, stop, step):
+    """for i in range(start, stop, step), for the body of a with statement; gives (i, count)."""
     return cgutils.for_range_slice(builder, start, stop, INTEGER(step), inc=True)
 
 
-def _subroutine(builder, name, arguments, emit):
+def subroutine(builder, name, arguments, emit):
     """Call a function that `emit(its builder, *its arguments)` writes, once in a program."""
     kinds = [x.type for x in arguments]
     function = cgutils.get_or_insert_function(
@@ -64,7 +64,7 @@ def _subroutine(builder, name, arguments, emit):
     builder.call(function, arguments)
 
 
-def _extent(builder, rows, row, columns, column):
+def extent_of(builder, rows, row, columns, column):
     """Numbers from the first element of a matrix to its last; 0 if it has none."""
     one, zero = INTEGER(1), INTEGER(0)
     last = builder.mul(builder.sub(rows, one), row)
@@ -95,12 +95,12 @@ def product(typing, c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, colum
     def code(context, builder, signature, args):
         c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add = args
         kinds, one = signature.args, INTEGER(1)
-        extent = _extent(builder, rows, c_row, columns, one)
+        extent = extent_of(builder, rows, c_row, columns, one)
         c = at(context, builder, kinds[0], c, c0, extent)
-        a = at(context, builder, kinds[3], a, a0, _extent(builder, rows, a_row, n, a_col))
-        b = at(context, builder, kinds[7], b, b0, _extent(builder, n, b_row, columns, one))
+        a = at(context, builder, kinds[3], a, a0, extent_of(builder, rows, a_row, n, a_col))
+        b = at(context, builder, kinds[7], b, b0, extent_of(builder, n, b_row, columns, one))
         arguments = [c, c_row, a, a_row, a_col, b, b_row, rows, columns, n, add]
-        _subroutine(builder, f"product_{vector.dtype}", arguments, _tiles)
+        subroutine(builder, f"product_{vector.dtype}", arguments, _tiles)
         return context.get_dummy_value()
 
     size = types.intp
@@ -116,11 +116,11 @@ def _tiles(builder, c, c_row, a, a_row, a_col, b, b_row, rows, columns, n, add):
     for vectors, height in TILES:
         wide = vectors * lanes
         stop = builder.add(builder.sub(columns, INTEGER(wide)), INTEGER(1))
-        with _loop(builder, j0, stop, wide) as (j, _):
+        with loop(builder, j0, stop, wide) as (j, _):
             i0 = INTEGER(0)
             for h in (height, *LAST):
                 end = builder.add(builder.sub(rows, INTEGER(h)), INTEGER(1))
-                with _loop(builder, i0, end, h) as (i, _):
+                with loop(builder, i0, end, h) as (i, _):
                     c_ij = builder.gep(c, [builder.add(builder.mul(i, c_row), j)])
                     a_i = builder.gep(a, [builder.mul(i, a_row)])
                     b_j = builder.gep(b, [j])
@@ -144,10 +144,10 @@ def _tile(builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add):
         fetch(builder, p)
     first = [ir.VectorType(c.type.pointee, lanes)(None) for _ in places]
     before = builder.block
-    loop, done = builder.append_basic_block("k"), builder.append_basic_block("k_done")
-    builder.cbranch(builder.icmp_signed(">", n, INTEGER(0)), loop, done)
+    body, done = builder.append_basic_block("k"), builder.append_basic_block("k_done")
+    builder.cbranch(builder.icmp_signed(">", n, INTEGER(0)), body, done)
 
-    builder.position_at_end(loop)
+    builder.position_at_end(body)
     k, a_k, b_k = (builder.phi(INTEGER) for _ in range(3))
     sums = [builder.phi(x.type) for x in first]
     b_row_k = builder.gep(b, [b_k])
@@ -158,14 +158,14 @@ def _tile(builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add):
         for j in range(vectors):
             then.append(called(builder, "llvm.fmuladd", a_ik, b_kj[j], sums[i * vectors + j]))
     steps = [builder.add(k, INTEGER(1)), builder.add(a_k, a_col), builder.add(b_k, b_row)]
-    builder.cbranch(builder.icmp_signed("<", steps[0], n), loop, done)
+    builder.cbranch(builder.icmp_signed("<", steps[0], n), body, done)
     builder.position_at_end(done)
     result = [builder.phi(x.type) for x in first]
     starts = [INTEGER(0)] * 3 + first + first
     for phi, start, step in zip([k, a_k, b_k, *sums, *result], starts, [*steps, *then, *then],
                                 strict=True):  # fmt: skip
         phi.add_incoming(start, before)
-        phi.add_incoming(step, loop)
+        phi.add_incoming(step, body)
     with builder.if_else(add) as (onto, instead):
         with onto:
             for x, p in zip(result, c_ij, strict=True):
@@ -185,14 +185,14 @@ def fill(typing, out, number):
     def code(context, builder, signature, args):
         array = context.make_array(signature.args[0])(context, builder, args[0])
         arguments = [array.data, array.nitems, args[1]]
-        _subroutine(builder, f"fill_{signature.args[0].dtype}", arguments, _filled)
+        subroutine(builder, f"fill_{signature.args[0].dtype}", arguments, _filled)
         return context.get_dummy_value()
 
     return types.void(out, out.dtype), code
 
 
 def _filled(builder, out, n, number):
-    with _loop(builder, INTEGER(0), n, 1) as (i, _):
+    with loop(builder, INTEGER(0), n, 1) as (i, _):
         builder.store(number, builder.gep(out, [i]))
 
 
@@ -225,12 +225,12 @@ def _moved(name, out, x, emit, turned):
     def code(context, builder, signature, args):
         out, o0, o_row, x, x0, x_row, rows, columns, factor = args
         kinds, size = signature.args, (columns, rows) if turned else (rows, columns)
-        extent = _extent(builder, size[0], o_row, size[1], INTEGER(1))
+        extent = extent_of(builder, size[0], o_row, size[1], INTEGER(1))
         out = at(context, builder, kinds[0], out, o0, extent)
-        extent = _extent(builder, rows, x_row, columns, INTEGER(1))
+        extent = extent_of(builder, rows, x_row, columns, INTEGER(1))
         x = at(context, builder, kinds[3], x, x0, extent)
         arguments = [out, o_row, x, x_row, rows, columns, factor]
-        _subroutine(builder, f"{name}_{signature.args[0].dtype}", arguments, emit)
+        subroutine(builder, f"{name}_{signature.args[0].dtype}", arguments, emit)
         return context.get_dummy_value()
 
     size = types.intp
@@ -241,12 +241,12 @@ def _transposed_blocks(builder, out, o_row, x, x_row, rows, columns, factor):
     """Whole blocks of lanes × lanes in registers, then what is left of rows and of columns."""
     lanes = INTEGER(Vector.lanes_of(x.type.pointee))
     whole = [builder.sub(m, builder.urem(m, lanes)) for m in (rows, columns)]
-    with _loop(builder, INTEGER(0), whole[0], lanes.constant) as (i, _):
-        with _loop(builder, INTEGER(0), whole[1], lanes.constant) as (j, _):
+    with loop(builder, INTEGER(0), whole[0], lanes.constant) as (i, _):
+        with loop(builder, INTEGER(0), whole[1], lanes.constant) as (j, _):
             _block(builder, _element(builder, out, j, o_row, i), o_row,
                    _element(builder, x, i, x_row, j), x_row, factor)  # fmt: skip
     for i0, j0, i1 in ((INTEGER(0), whole[1], whole[0]), (whole[0], INTEGER(0), rows)):
-        with _loop(builder, i0, i1, 1) as (i, _), _loop(builder, j0, columns, 1) as (j, _):
+        with loop(builder, i0, i1, 1) as (i, _), loop(builder, j0, columns, 1) as (j, _):
             number = builder.fmul(builder.load(_element(builder, x, i, x_row, j)), factor)
             builder.store(number, _element(builder, out, j, o_row, i))
 
@@ -282,12 +282,12 @@ def _copied_vectors(builder, out, o_row, x, x_row, rows, columns, factor):
     lanes = Vector.lanes_of(x.type.pointee)
     align = 4 if isinstance(x.type.pointee, ir.FloatType) else 8
     whole = builder.sub(columns, builder.urem(columns, INTEGER(lanes)))
-    with _loop(builder, INTEGER(0), rows, 1) as (i, _):
-        with _loop(builder, INTEGER(0), whole, lanes) as (j, _):
+    with loop(builder, INTEGER(0), rows, 1) as (i, _):
+        with loop(builder, INTEGER(0), whole, lanes) as (j, _):
             fetch(builder, _element(builder, x, builder.add(i, INTEGER(AHEAD)), x_row, j))
             v = builder.load(spread(builder, _element(builder, x, i, x_row, j)), align=align)
             v = builder.fmul(v, broadcasted(builder, factor, v.type))
             builder.store(v, spread(builder, _element(builder, out, i, o_row, j)), align=align)
-        with _loop(builder, whole, columns, 1) as (j, _):
+        with loop(builder, whole, columns, 1) as (j, _):
             number = builder.fmul(builder.load(_element(builder, x, i, x_row, j)), factor)
             builder.store(number, _element(builder, out, i, o_row, j))

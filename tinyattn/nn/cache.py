@@ -29,6 +29,22 @@ class KeyValueCache:
         """Put the keys and values of T new tokens [B, H, T, d] behind the others; returns all."""
         k, v = _numbers(k), _numbers(v)
         B, T = k.shape[0], k.shape[-2]
+        *_, before = self.make_room(k.shape, k.dtype, v.shape[-1])
+        S = self.longest
+        if self.shortest == self.longest:
+            self.k[..., S - T : S, :], self.v[..., S - T : S, :] = k, v
+        else:  # each row writes where its own tokens end
+            b, s = np.arange(B)[:, None], before[:, None] + np.arange(T)
+            self.k[b, :, s], self.v[b, :, s] = np.swapaxes(k, 1, 2), np.swapaxes(v, 1, 2)
+        return self.k[..., :S, :], self.v[..., :S, :]
+
+    def make_room(self, shape, dtype, d_v=None):
+        """Count in T new tokens, whose keys [B, H, T, d] have this shape; d_v: where values differ.
+
+        Returns (k, v, lengths before) for the caller to write them: row b goes on behind its
+        k[b, :, lengths[b] - 1].
+        """
+        (B, *H, T, d), d_v = shape, shape[-1] if d_v is None else d_v
         if self.k is None:  # rows that are all empty so far
             self.lengths = np.zeros(B, np.int64)
         if len(self.lengths) != B:
@@ -37,15 +53,15 @@ class KeyValueCache:
                 f"cache for each batch, or take some rows of it with .rows(index)"
             )
         S = self.longest + T
-        self._make_room(k, v, S)
-        if self.shortest == self.longest:
-            self.k[..., S - T : S, :], self.v[..., S - T : S, :] = k, v
-        else:  # each row writes where its own tokens end
-            b, s = np.arange(B)[:, None], self.lengths[:, None] + np.arange(T)
-            self.k[b, :, s], self.v[b, :, s] = np.swapaxes(k, 1, 2), np.swapaxes(v, 1, 2)
-        self.lengths += T
+        if self.k is None or self.k.shape[-2] < S:  # twice the room, so that each is moved once
+            room = S if self.k is None else max(S, 2 * self.k.shape[-2])
+            self.k, self.v = (
+                self._widened(old, (B, *H, room, n), dtype)
+                for old, n in ((self.k, d), (self.v, d_v))
+            )
+        before, self.lengths = self.lengths, self.lengths + T
         self.shortest, self.longest = self.shortest + T, S
-        return self.k[..., :S, :], self.v[..., :S, :]
+        return self.k, self.v, before
 
     def past(self, T):
         """(mask, causal): which keys T new tokens may see, their own past. Asked before `append`.
@@ -89,16 +105,11 @@ class KeyValueCache:
         self.longest = int(lengths.max(initial=0))
         self.shortest = int(lengths.min(initial=self.longest))
 
-    def _make_room(self, k, v, S):
-        """Twice the room whenever it is full, so that each token is moved about once."""
-        if self.k is not None and self.k.shape[-2] >= S:
-            return
-        room = S if self.k is None else max(S, 2 * self.k.shape[-2])
-        before = (self.k, self.v)
-        self.k, self.v = (np.zeros((*x.shape[:-2], room, x.shape[-1]), x.dtype) for x in (k, v))
-        if before[0] is not None:
-            n = before[0].shape[-2]
-            self.k[..., :n, :], self.v[..., :n, :] = before
+    def _widened(self, old, shape, dtype):
+        new = np.zeros(shape, dtype)
+        if old is not None:
+            new[..., : old.shape[-2], :] = old
+        return new
 
 
 class MemoryCache:

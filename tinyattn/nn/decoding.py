@@ -3,7 +3,8 @@
 There is so little to compute for one token that remembering each operation for a gradient, or even
 asking whether to, would take longer than the operation. So the blocks come here when a cache is
 given and one token is new. The formulas are theirs, line by line; tests hold both to the same
-numbers. D features, H heads with queries, G with keys and values, d features for each head.
+numbers. For a few texts the most common layers are one compiled function each, in
+`kernels.writing`. D features, H heads with queries, G with keys and values, d for each head.
 """
 
 import math
@@ -17,7 +18,7 @@ from tinyattn.ops.elementwise import plain
 from tinyattn.ops.fused import have_numba
 from tinyattn.ops.matmul import dot
 
-SOME, SMALL = 32, 2**17  # rows of x, and numbers of a matrix, where copying it would not pay
+FEW = 24  # texts up to which a compiled layer is faster than its operations one by one
 
 
 def one_token(x, cache):
@@ -31,6 +32,10 @@ def one_token(x, cache):
 def encoder_layer(layer, x, cache):
     """`nn.TransformerEncoderLayer` without dropout;   x [B, 1, D]."""
     x, heads = x.data[:, 0], layer.self_attn  # [B, D]
+    if layer.norm_first and layer.activation is F.gelu and few(x, cache):
+        y = compiled_encoder_layer(layer, x, cache)
+        if y is not None:
+            return Tensor(y[:, None])
     z = layer_norm(x, layer.norm1) if layer.norm_first else x
     qkv = linear(z, heads.in_proj_weight, heads.in_proj_bias)
     q, k, v = np.swapaxes(qkv.reshape(len(x), 3, heads.num_heads, -1), 0, 1)  # [B, H, d] each
@@ -44,8 +49,12 @@ def encoder_layer(layer, x, cache):
 
 
 def llama_block(block, x, cache):
-    """`LlamaBlock`;   x [B, 1, D]."""
+    """`LlamaBlock` with `nn.RotaryPositions`;   x [B, 1, D]."""
     x = x.data[:, 0]  # [B, D]
+    if few(x, cache):
+        y = compiled_llama_block(block, x, cache)
+        if y is not None:
+            return Tensor(y[:, None])
     x = x + llama_attention(block.self_attn, rms_norm(x, block.input_layernorm), cache)
     return Tensor((x + swiglu(block.mlp, rms_norm(x, block.post_attention_layernorm)))[:, None])
 
@@ -110,16 +119,8 @@ def activated(f, x):
 
 
 def linear(x, weight, bias):
-    """x Wᵀ + b;   NumPy is best for one row, and for some rows and a small matrix as (W xᵀ)ᵀ."""
-    if len(x) == 1:
-        y = x @ weight.data.T
-    elif len(x) <= SOME and weight.size <= SMALL:
-        y = (weight.data @ x.T).T
-    else:
-        y = dot(x, weight.data.T)
-    if bias is not None:
-        y += bias.data
-    return y
+    """x Wᵀ + b"""
+    return dot(x, weight.data.T, None if bias is None else bias.data)
 
 
 def layer_norm(x, norm):
@@ -139,3 +140,66 @@ def rms_norm(x, norm):
     y = x / np.sqrt(np.vecdot(x, x) / x.dtype.type(x.shape[-1]) + x.dtype.type(eps))[:, None]
     y *= norm.weight.data
     return y
+
+
+# ---------------------------------------------------------------- as one compiled function
+
+
+def few(x, cache):
+    """Whether a kernel does the layer for x [B, D], and faster than one operation at a time."""
+    known = cache.k is None or cache.k.dtype == x.dtype
+    return 0 < len(x) <= FEW and x.dtype == np.float32 and known and have_numba()
+
+
+def compiled_encoder_layer(layer, x, cache):
+    """The same as `encoder_layer`, y [B, D]; None if weights have another dtype than x."""
+    from tinyattn.kernels import writing
+
+    heads, norms = layer.self_attn, (layer.norm1, layer.norm2)
+    weights = _rows(
+        x, layer.norm1.weight, layer.norm1.bias, heads.in_proj_weight, heads.in_proj_bias,
+        *_of(heads.out_proj), *_of(layer.norm2), *_of(layer.linear1), *_of(layer.linear2),
+    )  # fmt: skip
+    if weights is None:
+        return None
+    H = heads.num_heads
+    known = cache.make_room((len(x), H, 1, heads.embed_dim // H), x.dtype)
+    return writing.encoder_layer(x, known, H, _eps(x, *norms), weights)
+
+
+def compiled_llama_block(block, x, cache):
+    """The same as `llama_block`, y [B, D]; None if weights have another dtype than x."""
+    from tinyattn.kernels import writing
+
+    attention, mlp = block.self_attn, block.mlp
+    norms = block.input_layernorm, block.post_attention_layernorm
+    weights = _rows(
+        x, norms[0].weight, *_of(attention.q_proj), *_of(attention.k_proj), *_of(attention.v_proj),
+        *_of(attention.o_proj), norms[1].weight, *_of(mlp.gate_proj), *_of(mlp.up_proj),
+        *_of(mlp.down_proj),
+    )  # fmt: skip
+    if weights is None:
+        return None
+    H, G = attention.num_heads, attention.num_kv_heads
+    turns = attention.rotary.turns(cache.positions(1)[..., 0], x.dtype)  # [d/2] or [B, d/2] each
+    known = cache.make_room((len(x), G, 1, attention.d), x.dtype)
+    return writing.llama_block(x, known, H, G, *turns, _eps(x, *norms), weights)
+
+
+def _of(part):
+    return part.weight, part.bias
+
+
+def _rows(x, *parameters):
+    """The memory of each parameter as one row, empty for None; None if a dtype is not that of x."""
+    from tinyattn.kernels.layout import row_of
+
+    nothing = x.reshape(-1)[:0]
+    rows = tuple([nothing if p is None else row_of(p.data) for p in parameters])
+    return rows if all([row.dtype == x.dtype for row in rows]) else None
+
+
+def _eps(x, *norms):
+    """ε of each norm; torch.nn.RMSNorm's None is the smallest step of the dtype."""
+    eps = [np.finfo(x.dtype).eps if norm.eps is None else norm.eps for norm in norms]
+    return tuple([x.dtype.type(e) for e in eps])

@@ -10,38 +10,42 @@ from tinyattn.autograd import primitive
 from tinyattn.ops.fused import have_numba, worth
 
 ENOUGH = 2**18  # multiplications; below, NumPy takes one thread as well, and starts sooner
+FEW, LITTLE = 24, 2**17  # rows that a matrix is not copied for, and when NumPy starts sooner then
 MANY = 2**13  # numbers from which a kernel sums rows faster than NumPy
 
 
-def dot(a, b):
-    """A B of plain arrays [M, K] and [K, N]."""
-    if pays(a, b):
-        from tinyattn.kernels import matmul as kernel
+def dot(a, b, bias=None):
+    """A B of plain arrays [M, K] and [K, N], plus bias [N] in each row."""
+    kernel = _kernel(a, b, bias)
+    if kernel is not None:
+        return kernel(a, b, bias)
+    y = a.dot(b)
+    return y if bias is None else y + bias
 
-        return kernel.matmul(a, b)
-    return a.dot(b)
 
+def _kernel(a, b, bias):
+    """What makes this product faster than NumPy, or None."""
+    work = a.shape[0] * b.size
+    same = a.dtype == b.dtype and a.dtype in (np.float32, np.float64)
+    if work < LITTLE or not same or a.shape[1] != b.shape[0] or not have_numba():
+        return None
+    if bias is not None and bias.dtype != a.dtype:
+        return None
+    if a.shape[0] <= FEW and b.flags.f_contiguous:
+        from tinyattn.kernels import dots
 
-def pays(a, b):
-    """Whether the kernel should do this product; one row times a matrix is done best by NumPy."""
-    return (
-        a.shape[0] * b.size >= ENOUGH
-        and a.shape[0] > 1
-        and a.dtype == b.dtype
-        and a.dtype in (np.float32, np.float64)
-        and a.shape[1] == b.shape[0]
-        and have_numba()
-    )
+        return dots.product
+    if a.shape[0] > 1 and work >= ENOUGH:
+        from tinyattn.kernels import matmul
+
+        return matmul.matmul
+    return None
 
 
 @primitive
 def linear(x, weight, bias):
     """Y = X Wᵀ + b;   X̄ = Ȳ W,  W̄ = Ȳᵀ X,  b̄ = Σ Ȳ;   X [N, in], W [out, in], b [out]."""
-    if pays(x, weight.T) and bias.dtype == x.dtype:
-        from tinyattn.kernels import matmul as kernel
-
-        return kernel.matmul(x, weight.T, bias)
-    return x.dot(weight.T) + bias
+    return dot(x, weight.T, bias)
 
 
 linear.defvjp(
