@@ -223,6 +223,7 @@ def forward(
     for task in range(start, stop):
         n, t0 = task // t_blocks, (t_blocks - 1 - task % t_blocks) * LANES  # longest first
         rows = min(LANES, T - t0)
+        wide = (rows + W - 1) // W * W  # lanes in use
         if rows < LANES:
             fill(query, 0)
         at = starts[0, n] + t0 * q_row
@@ -246,14 +247,14 @@ def forward(
                 into_tile(tile, bias, at, bias_row, columns[0], rows, keys)
             # tile[s, t] = scale q_t·k_s + bias_ts
             at = starts[1, n] + s0 * k_row
-            product(tile, lane, LANES, k, at, k_row, 1, query, lane, LANES, keys, LANES - lane, D,
+            product(tile, lane, LANES, k, at, k_row, 1, query, lane, LANES, keys, wide - lane, D,
                     with_bias)  # fmt: skip
             if which == SOME:
-                hide(tile, seen, lane, keys)
+                hide(tile, seen, lane, wide, keys)
             if first and lane > 0:
                 fill(acc, 0)
                 first = False
-            for j in range(lane, LANES, W):
+            for j in range(lane, wide, W):
                 before = load(top, j)
                 now = before
                 for i in range(j, j + keys * LANES, LANES):
@@ -271,12 +272,12 @@ def forward(
                         store(acc, i, load(acc, i) * shrink)
             # acc[d, t] += Σ_s v[s, d] tile[s, t]
             at = starts[2, n] + s0 * v_row
-            product(acc, lane, LANES, v, at, 1, v_row, tile, lane, LANES, E, LANES - lane, keys,
+            product(acc, lane, LANES, v, at, 1, v_row, tile, lane, LANES, E, wide - lane, keys,
                     not first)  # fmt: skip
             first = False
         if first:
             fill(acc, 0)
-        for j in range(0, LANES, W):
+        for j in range(0, wide, W):
             weights = load(total, j)
             weights = above(weights, broadcast(v, 0), broadcast(v, 1) / weights, broadcast(v, 0))
             store(total, j, weights)
@@ -323,6 +324,7 @@ def backward(
         fill(dvalues, 0)
         for t0 in range(part * LANES, T, parts * LANES):
             rows = min(LANES, T - t0)
+            wide = (rows + W - 1) // W * W  # lanes in use
             if rows < LANES:
                 fill(query, 0)
                 fill(grad, 0)
@@ -359,18 +361,14 @@ def backward(
                     at = starts[3, n] + t0 * bias_row + s0 * columns[0]
                     into_tile(a, bias, at, bias_row, columns[0], rows, keys)
                 # a[s, t] = scale q_t·k_s + bias_ts,   da[s, t] = Σ_e v[s, e] g[t, e]
-                at, at_v, seeing = (
-                    starts[1, n] + s0 * k_row,
-                    starts[2, n] + s0 * v_row,
-                    LANES - lane,
-                )
+                at, at_v, seeing = starts[1, n] + s0 * k_row, starts[2, n] + s0 * v_row, wide - lane
                 product(a, lane, LANES, k, at, k_row, 1, query, lane, LANES, keys, seeing, D,
                         with_bias)  # fmt: skip
                 product(ds, lane, LANES, v, at_v, v_row, 1, grad, lane, LANES, keys, seeing, E,
                         False)  # fmt: skip
                 if which == SOME:
-                    hide(a, seen, lane, keys)
-                for j in range(lane, LANES, W):
+                    hide(a, seen, lane, wide, keys)
+                for j in range(lane, wide, W):
                     tops, factors, means = load(top, j), load(factor, j), load(mean, j)
                     for i in range(j, j + keys * LANES, LANES):
                         weight = exp(load(a, i) - tops) * factors
@@ -453,12 +451,12 @@ def visible(seen, mask, at, row, column, rows, keys, diagonal, first):
 
 
 @helper
-def hide(tile, seen, lane, keys):
+def hide(tile, seen, lane, wide, keys):
     """tile[s, t] = -∞ where query t may not see key s."""
     once()
     hidden = broadcast(tile, -np.inf)
     for s in range(keys):
-        for j in range(lane, LANES, width(tile)):
+        for j in range(lane, wide, width(tile)):
             i = s * LANES + j
             store(tile, i, select(seen, j, s, load(tile, i), hidden))
 
