@@ -259,9 +259,6 @@ def norm_backward(g, saved, x, centred):
     return dx, dw.sum(axis=0), db.sum(axis=0)
 
 
-# ---------------------------------------------------------------- sums of rows by number
-
-
 # ---------------------------------------------------------------- ReLU
 
 
