@@ -103,6 +103,8 @@ def test_a_quick_run_that_cannot_decide_shows_the_ledgers_verdict(root, monkeypa
     assert shown.verdict == claims.HOLDS
     assert shown.note.endswith("this short one alone would say 'refuted as worded'")
     assert shown.note in shown._repr_html_().replace("&#x27;", "'")
+    shown = course.claim("C001", True, "total 2", quick_decides=False, root=root)
+    assert shown.note.endswith("this short one alone would say the same")
     monkeypatch.setenv("TINYATTN_FULL", "1")  # the full run does decide
     assert course.claim("C001", False, quick_decides=False, root=root).verdict == claims.REFUTED
 

@@ -115,7 +115,8 @@ def claim(number, holds, evidence="", *, quick_decides=True, root=None):
     elif quick_decides or entry["verdict"] == NOT_RUN:
         _compare(number, entry, verdict, evidence)
     else:
-        note = f"the verdict is that of the full run; this short one alone would say '{verdict}'"
+        own = "the same" if verdict == entry["verdict"] else f"'{verdict}'"
+        note = f"the verdict is that of the full run; this short one alone would say {own}"
         verdict = entry["verdict"]
     return Claim(number, verdict, evidence, entry["claim"], note)
 
