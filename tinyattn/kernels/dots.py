@@ -26,13 +26,13 @@ from tinyattn.kernels.simd import (
     called,
     fetch,
     instruction,
+    lanes_before,
     load_until,
     masked,
     once,
     spread,
     store_until,
     width,
-    within,
 )
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
@@ -161,7 +161,7 @@ def _tile(builder, height, many, y, y_row, x, x_row, w, w_row, n):
         for row in w_rows:
             fetch(builder, builder.gep(row, [builder.add(k, next_tile)]))
     with builder.if_then(builder.icmp_signed("<", whole, n)):  # what fills no vector
-        lanes, alignment = within(builder, kind, whole, n), ir.IntType(32)(align)
+        lanes, alignment = lanes_before(builder, kind, whole, n), ir.IntType(32)(align)
 
         def rest(row):
             pointer = spread(builder, builder.gep(row, [whole]))
@@ -183,7 +183,7 @@ def _totals(builder, vectors):
     lanes = length = vectors[0].type.count  # length: lanes that belong to the same sum
     while length > 1:
         half = length // 2
-        pairs = list(zip(vectors[::2], vectors[1::2] or vectors, strict=True))
+        pairs = list(zip(vectors[::2], vectors[1::2] or vectors, strict=True))  # one: with itself
         total = lanes if len(vectors) > 1 else vectors[0].type.count // 2
         low = [s * length + i for s in range(total // half) for i in range(half)]
         orders = [ir.VectorType(ir.IntType(32), total)([i + up for i in low]) for up in (0, half)]

@@ -15,11 +15,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.kernels import numba
 from tinyattn.kernels.nearest import close, exact, keep, limit_of, sort, spare_of
-from tinyattn.kernels.simd import broadcast, load, maximum, once, room, width
+from tinyattn.kernels.simd import (
+    at,
+    broadcast,
+    highest,
+    instruction,
+    lanes_before,
+    load,
+    load_until,
+    masked,
+    maximum,
+    once,
+    room,
+    spread,
+    store,
+    store_until,
+    width,
+)
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
-from tinyattn.kernels.tiles import product
+from tinyattn.kernels.tiles import fill as set_all
+from tinyattn.kernels.tiles import product, transpose, turned
+
+if numba is not None:
+    from llvmlite import ir
+    from numba import types
 
 BLOCK = 64  # points that are multiplied together
 
@@ -47,7 +69,7 @@ def blocks(x, offsets, aligned):
         np.zeros(B * BLOCK, np.int32), np.zeros(B, np.int64),
         np.repeat(np.arange(len(number)), number), first, np.zeros(len(number), x.dtype),
     )  # fmt: skip
-    share(fill, len(number), b, x, offsets)
+    share(fill, len(number), b, x.reshape(-1), offsets)
     return b
 
 
@@ -56,27 +78,38 @@ def fill(b, x, offsets, team, first, last):
     """One task: a cloud."""
     if together(team, first, last):
         return
-    D = x.shape[1]
-    mean = np.empty(D)
+    D, W, one = len(b.points) // len(b.half), width(x), x.dtype.type(1)
+    mean, rows = room(D, x), room(BLOCK * D, x)
     for c in range(first, last):
         start, stop, longest = offsets[c], offsets[c + 1], x.dtype.type(0)
-        mean[:] = 0
-        for i in range(start, stop):
-            for d in range(D):
-                mean[d] += x[i, d]
-        mean /= max(stop - start, 1)
+        part = one / x.dtype.type(max(stop - start, 1))
+        for d in range(0, D, W):  # the mean, roughly: it only has to be among the points
+            total = broadcast(x, 0)
+            for i in range(start, stop):
+                total = total + load_until(x, i * D + d, (i + 1) * D, 0) * part
+            store_until(mean, d, D, total)
         for l in range(b.block[c], b.block[c + 1]):
             i = start + (l - b.block[c]) * BLOCK
-            b.size[l] = min(BLOCK, stop - i)
-            for t in range(BLOCK):
-                total = x.dtype.type(0)
+            size, own = min(BLOCK, stop - i), l * D * BLOCK
+            b.size[l] = size
+            for t in range(size):
+                for d in range(0, D, W):
+                    v = load_until(x, (i + t) * D + d, (i + t + 1) * D, 0)
+                    store_until(rows, t * D + d, (t + 1) * D, v - load_until(mean, d, D, 0))
+            if size < BLOCK:
+                set_all(b.points[own : own + D * BLOCK], 0)
+            transpose(b.points, own, BLOCK, rows, 0, D, size, D, one)
+            for t in range(0, BLOCK, W):
+                total = broadcast(x, 0)
                 for d in range(D):
-                    v = x[i + t, d] - x.dtype.type(mean[d]) if t < b.size[l] else total * 0
-                    b.points[(l * D + d) * BLOCK + t] = v
-                    total += v * v
-                longest = max(longest, total)
-                b.half[l * BLOCK + t] = total / 2 if t < b.size[l] else x.dtype.type(np.inf)
-                b.rows[l * BLOCK + t] = i + t if t < b.size[l] else 0
+                    v = load(b.points, own + d * BLOCK + t)
+                    total = total + v * v
+                store(b.half, l * BLOCK + t, total * x.dtype.type(0.5))
+                longest = max(longest, highest(total))
+            for t in range(BLOCK):
+                b.rows[l * BLOCK + t] = i + t if t < size else 0
+            for t in range(size, BLOCK):
+                b.half[l * BLOCK + t] = np.inf
         b.margin[c] = 4 * (D + 8) * np.finfo(x.dtype).eps * longest
 
 
@@ -94,28 +127,57 @@ def sift(found, names, o, n, k, limit, margin):
     return end, limit
 
 
-@exact
-def distance4(x, i, a, b, c, d):
-    """Four distances at once: each sum is a chain of additions that wait for each other."""
-    p = q = r = s = x.dtype.type(0)
-    for f in range(x.shape[1]):
-        v = x[i, f]
-        p += (v - x[a, f]) * (v - x[a, f])
-        q += (v - x[b, f]) * (v - x[b, f])
-        r += (v - x[c, f]) * (v - x[c, f])
-        s += (v - x[d, f]) * (v - x[d, f])
-    return p, q, r, s
+def _add_squares(total, x, i, names, m, f, D):
+    for g in range(f, min(f + len(total), D)):
+        gap = x[names[m : m + len(total)] * D + g] - x[i * D + g]
+        total = total + gap * gap
+    return total
+
+
+@instruction(_add_squares)
+def add_squares(typing, total, x, i, names, m, f, D):
+    """total + Σ_g (x_jg - x_ig)², feature after feature from f on, as many as a vector has lanes.
+
+    Lane l stands for j = names[m + l]. Rows are read as vectors of features, and turned.
+    """
+
+    def code(context, builder, signature, args):
+        total, x, i, names, m, f, D = args
+        kind, integer = total.type, ir.IntType(64)
+        lanes = lanes_before(builder, kind, f, D)
+        align = ir.IntType(32)(x_bytes)
+
+        def row(number):
+            at_f = builder.add(builder.mul(number, D), f)
+            place = spread(builder, at(context, builder, signature.args[1], x, at_f, 1))
+            return masked(builder, "load", kind, kind, [place, align, lanes, kind(None)])
+
+        own, squares = row(i), []
+        for l in range(kind.count):
+            place = builder.add(m, integer(l))
+            name = builder.load(at(context, builder, signature.args[3], names, place, 1))
+            gap = builder.fsub(row(builder.sext(name, integer)), own)
+            squares.append(builder.fmul(gap, gap))
+        for square in turned(builder, squares):  # behind the last feature they are 0
+            total = builder.fadd(total, square)
+        return total
+
+    x_bytes = x.dtype.bitwidth // 8
+    return total(total, x, types.intp, names, types.intp, types.intp, types.intp), code
 
 
 @exact
-def recheck(found, names, o, n, x, i):
-    """The exact distances of the candidates. There is room for three more names."""
+def recheck(found, names, o, n, x, i, D):
+    """The exact distances of the candidates. There is room for a vector more of names."""
     once()
-    for m in range(n, n + 3):
+    W = width(found)
+    for m in range(n, (n + W - 1) // W * W):
         names[o + m] = i
-    for m in range(o, o + n, 4):
-        p, q, r, s = distance4(x, i, names[m], names[m + 1], names[m + 2], names[m + 3])
-        found[m], found[m + 1], found[m + 2], found[m + 3] = p, q, r, s
+    for m in range(o, o + n, W):
+        total = broadcast(found, found.dtype.type(0))
+        for f in range(0, D, W):
+            total = add_squares(total, x, i, names, m, f, D)
+        store(found, m, total)
 
 
 @exact
@@ -127,7 +189,7 @@ def search(index, d2, hard, x, b, k, team, first, last):
     """
     if together(team, first, last):
         return
-    D, W = x.shape[1], width(b.points)
+    D, W = len(b.points) // len(b.half), width(b.points)
     slack = spare_of(k) + max(k // 2, 32)
     most = 2 * k + 192
     size = most + slack + BLOCK + 2 * W
@@ -159,7 +221,7 @@ def search(index, d2, hard, x, b, k, team, first, last):
         for q in range(0 if hard[l] else b.size[l]):
             o, row = q * size, b.rows[l * BLOCK + q]
             m, _ = sift(found, names, o, n[q], k, limit[q], b.margin[c])
-            recheck(found, names, o, m, x, row)
+            recheck(found, names, o, m, x, row, D)
             sort(found, names, o, m, spare, spare_names)
             for i in range(k):
                 index[row, i], d2[row, i] = names[o + i], found[o + i]
@@ -170,5 +232,5 @@ def by_product(x, offsets, k, aligned):
     b = blocks(x, offsets, aligned)
     index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     hard = np.zeros(len(b.size), bool)
-    share(search, len(b.size), index, d2, hard, x, b, k)
+    share(search, len(b.size), index, d2, hard, x.reshape(-1), b, k)
     return None if hard.any() else (index, d2)

@@ -225,7 +225,7 @@ def broadcasted(builder, number, kind):
     return builder.shuffle_vector(first, kind(ir.Undefined), zeros)
 
 
-def within(builder, kind, i, end):
+def lanes_before(builder, kind, i, end):
     """Which lanes l of a vector are at i + l < end, as a vector of bits."""
     integers = ir.VectorType(ir.IntType(64), kind.count)
     lanes = integers(list(range(kind.count)))
@@ -251,7 +251,7 @@ def load_until(typing, x, i, end, rest):
         pointer = spread(builder, at(context, builder, signature.args[0], x, i, 1))
         rest = broadcasted(builder, rest, kind)
         return masked(builder, "load", kind, kind,
-                       [pointer, align, within(builder, kind, i, end), rest])  # fmt: skip
+                       [pointer, align, lanes_before(builder, kind, i, end), rest])  # fmt: skip
 
     return vector(x, types.intp, types.intp, x.dtype), code
 
@@ -265,7 +265,7 @@ def store_until(typing, x, i, end, v):
         kind, align = v.type, ir.IntType(32)(signature.args[3].dtype.bitwidth // 8)
         pointer = spread(builder, at(context, builder, signature.args[0], x, i, 1))
         masked(builder, "store", ir.VoidType(), kind,
-                [v, pointer, align, within(builder, kind, i, end)])  # fmt: skip
+                [v, pointer, align, lanes_before(builder, kind, i, end)])  # fmt: skip
         return context.get_dummy_value()
 
     return types.void(x, types.intp, types.intp, v), code

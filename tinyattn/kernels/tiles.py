@@ -256,11 +256,7 @@ def _element(builder, x, i, row, j):
 
 
 def _block(builder, out, o_row, x, x_row, factor):
-    """One block: a perfect shuffle of the rows, like one of cards, log2(lanes) times.
-
-    In each round row i is zipped with row i + lanes/2: their first halves become the new row 2i,
-    their second halves the new row 2i + 1. Element (i, j) wanders to (j, i).
-    """
+    """One block of lanes × lanes."""
     n = Vector.lanes_of(x.type.pointee)
     align = 4 if isinstance(x.type.pointee, ir.FloatType) else 8
     rows = [spread(builder, _element(builder, x, INTEGER(i), x_row, INTEGER(0))) for i in range(n)]
@@ -269,13 +265,25 @@ def _block(builder, out, o_row, x, x_row, factor):
         fetch(builder, builder.gep(builder.bitcast(p, x.type), [builder.mul(x_row, INTEGER(n))]))
     factor = broadcasted(builder, factor, v[0].type)
     v = [builder.fmul(u, factor) for u in v]
+    v = turned(builder, v)
+    for j in range(n):
+        p = spread(builder, _element(builder, out, INTEGER(j), o_row, INTEGER(0)))
+        builder.store(v[j], p, align=align)
+
+
+def turned(builder, v):
+    """The columns of as many vectors as they have lanes.
+
+    A perfect shuffle of the rows, like one of cards, log2(lanes) times: in each round row i is
+    zipped with row i + lanes/2: their first halves become the new row 2i, their second halves the
+    new row 2i + 1. Element (i, j) wanders to (j, i).
+    """
+    n = len(v)
     halves = [[i // 2 + i % 2 * n + half for i in range(n)] for half in (0, n // 2)]
     zips = [ir.VectorType(ir.IntType(32), n)(order) for order in halves]
     for _ in range(n.bit_length() - 1):
         v = [builder.shuffle_vector(v[i], v[i + n // 2], z) for i in range(n // 2) for z in zips]
-    for j in range(n):
-        p = spread(builder, _element(builder, out, INTEGER(j), o_row, INTEGER(0)))
-        builder.store(v[j], p, align=align)
+    return v
 
 
 def _copied_vectors(builder, out, o_row, x, x_row, rows, columns, factor):
