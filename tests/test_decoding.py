@@ -36,12 +36,12 @@ def random_weights(model):
     return model.eval()
 
 
-def token_by_token(model, ids, lengths=None):
+def token_by_token(model, ids, lengths=None, start=None):
     """Logits [B, T, V] of tokens one by one, behind a start of which lengths[b] tokens count."""
     found, cache = [], model.empty_cache()
     with ta.no_grad():
         if lengths is not None:
-            model(np.tile(np.arange(6) % V, (len(ids), 1)), cache)
+            model(np.tile(np.arange(6) % V, (len(ids), 1)) if start is None else start, cache)
             for layer in cache:
                 layer.keep(lengths)
         for t in range(ids.shape[1]):
@@ -79,7 +79,7 @@ MODELS = {
 def test_a_compiled_layer_is_the_layer(make, B, compiled):
     model = random_weights(make())
     ids = np.random.default_rng(2).integers(V, size=(B, T))
-    ragged = np.random.default_rng(3).integers(1, 7, B)
+    ragged = np.random.default_rng(3).integers(0, 7, B)
     for lengths in (None, np.full(B, 6), ragged):
         compiled.clear()
         found, cache = token_by_token(model, ids, lengths)
@@ -97,11 +97,16 @@ def test_a_compiled_layer_is_the_layer(make, B, compiled):
 
 
 @needs_numba
-@pytest.mark.parametrize("make", [lambda: gpt(256, 4), lambda: llama(256, 4, 2)],
+@pytest.mark.parametrize("make", [lambda: GPT(V, 256, 4, 2, 120, rng=0), lambda: llama(256, 4, 2)],
                          ids=["GPT", "Llama"])  # fmt: skip
-def test_the_same_bits_on_any_number_of_threads(make):
-    model, ids = random_weights(make()), np.zeros((5, 4), int)
-    same_bits_on_any_threads(lambda: [token_by_token(model, ids)[0]])
+def test_behind_long_texts_on_any_number_of_threads(make):
+    """So long that all threads share the attention, too; one text is empty."""
+    model, lengths = random_weights(make()), np.array([110, 0, 70, 109, 1])
+    ids, start = np.random.default_rng(4).integers(V, size=(5, 3)), np.arange(550).reshape(5, 110)
+    same_bits_on_any_threads(lambda: [token_by_token(model, ids, lengths, start % V)[0]])
+    found = token_by_token(model, ids, lengths, start % V)[0]
+    expected = token_by_token(model.astype(np.float64), ids, lengths, start % V)[0]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
 
 
 @needs_numba
@@ -116,7 +121,40 @@ def test_what_is_compiled(compiled):
     for layer in mixed.blocks.layers:
         layer.linear1.weight.data = layer.linear1.weight.data.astype(np.float64)
     token_by_token(mixed, few)
+    frozen = gpt(24, 3).eval()
+    for layer in frozen.blocks.layers:
+        layer.linear1.weight.data.flags.writeable = False
+    token_by_token(frozen, few)
     assert compiled == []
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_does_not_fit_is_refused_and_changes_nothing(dtype):
+    """The kernels trust the sizes that they are given."""
+    x = ta.tensor(np.ones((2, 1, 24), dtype))
+    own, other = layer().astype(dtype), nn.TransformerEncoderLayer(
+        48, 4, 48, 0.0, "gelu", norm_first=True, rng=0
+    ).eval().astype(dtype)  # fmt: skip
+    block = LlamaBlock(24, 3, 1, 48, nn.RotaryPositions(8), 1e-5, rng=0).astype(dtype)
+    cache = nn.KeyValueCache()
+    with ta.no_grad():
+        for _ in range(3):
+            own(x, cache=cache)
+        known = cache.k.copy()
+        with pytest.raises(
+            ValueError, match=r"holds heads and features \(3, 8, 8\).*\(4, 12, 12\)"
+        ):
+            other(ta.tensor(np.ones((2, 1, 48), dtype)), cache=cache)
+        with pytest.raises(ValueError, match=r"\(3, 8, 8\).*\(1, 8, 8\)"):
+            block(x, cache)
+        for wide in (16, 32):
+            wrong = ta.tensor(np.ones((2, 1, wide), dtype))
+            for part in (own, block):
+                with pytest.raises(ValueError, match=str(wide)):
+                    part(wrong, cache=nn.KeyValueCache())
+    assert (cache.lengths == 3).all()
+    assert (cache.shortest, cache.longest) == (3, 3)
+    assert np.array_equal(cache.k, known)
 
 
 def layer(**options):

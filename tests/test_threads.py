@@ -76,7 +76,7 @@ def test_an_error_in_a_piece_of_work_arrives():
 def squares_in_turn(done, y, x, team):
     square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team, first(), y.size // 2)
     square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team, y.size // 2, y.size)
-    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team[:0], first(), 1)
+    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team[:0], first(), first() + 1)
 
 
 @needs_numba
@@ -93,10 +93,10 @@ def test_a_team_is_lent_to_several_kernels_in_turn():
 
 
 @jit
-def fails_first(done, place, team):
-    fails_at(place, team, first(), 8)
+def fails_first(done, place, n, team):
+    fails_at(place, team, first(), n)
     done[0] += 1
-    fails_at(-1, team, first(), 8)
+    fails_at(-1, team, first(), n)
 
 
 @needs_numba
@@ -104,21 +104,26 @@ def test_an_error_in_the_first_of_several_kernels_arrives():
     done = np.zeros(1)
     with kernels_on(2):
         with pytest.raises(RuntimeError, match="fails_first.*TINYATTN_THREADS=1"):
-            threads.lend(fails_first, done, 3)
-        threads.lend(fails_first, done, -1)
+            threads.lend(fails_first, done, 3, 8)
+        threads.lend(fails_first, done, -1, 8)
         assert (shared(100) == 1).all()
 
 
 @needs_numba
-def test_a_constant_start_is_refused():
-    """Numba would compile the kernel for that very number, and all pieces would begin there."""
+def test_a_constant_start_or_stop_is_refused():
+    """Numba would compile the kernel for that very number, and all pieces would have it."""
 
     @jit
-    def begins_at_zero(place, team):
-        fails_at(place, team, 0, 8)
+    def begins_at_zero(n, team):
+        fails_at(-1, team, 0, n)
 
-    with pytest.raises(Exception, match=r"pass first\(\) for 0"):
-        threads.lend(begins_at_zero, -1)
+    @jit
+    def ends_at_eight(n, team):
+        fails_at(-1, team, n, 8)
+
+    for kernel in (begins_at_zero, ends_at_eight):
+        with pytest.raises(Exception, match=r"pass a variable, first\(\) for 0"):
+            threads.lend(kernel, 3)
 
 
 class Asleep(threads._Helper):

@@ -12,6 +12,9 @@ They are threads in `serve`, who watch the team, take pieces as long as there ar
 to sleep only when nothing has come for about a millisecond: to wake a thread takes longer than
 many a kernel.
 
+A kernel of several steps lends the team on to the kernels that it calls, one after the other; see
+`threads.lend`. For those that have little to do it passes team[:0], which is nobody.
+
 A team is an array of int64. A number that several threads watch stands in a line of memory of its
 own (8 numbers, 64 bytes): two processors cannot write to one line at the same time.
 """
@@ -61,10 +64,11 @@ def together(typing, team, start, stop):
     """Whether start … stop have been done by the team; without one they are left to the caller."""
 
     def code(context, builder, signature, args):
-        if isinstance(context.fndesc.argtypes[-2], types.Literal):
+        if any(isinstance(kind, types.Literal) for kind in context.fndesc.argtypes[-2:]):
             raise TypeError(
-                "together: a kernel is called with a constant for start, and would be compiled "
-                "for items from there on; its pieces begin elsewhere, so pass first() for 0"
+                "together: a kernel is called with a constant for start or stop, and would be "
+                "compiled for just these items; its pieces begin and end elsewhere, so pass a "
+                "variable, first() for 0"
             )
         size = context.make_array(team)(context, builder, args[0]).nitems
         shared = builder.icmp_signed(">", size, size.type(0))

@@ -50,7 +50,7 @@ def llama_block(x, cache, H, G, cos, sin, eps, weights):
 
 
 def little(x, cache, weights):
-    """Whether no product of a layer is worth a second thread."""
+    """Whether no part of a layer is worth a second thread."""
     places = cache[0].shape[2]
     return max(len(x) * max([w.size for w in weights]), 2 * x.size * places) <= ALONE
 
@@ -128,9 +128,9 @@ def mapped(x, weight, bias, B, team):
 def map_to(y, x, weight, bias, B, team):
     """y = x Wᵀ + b"""
     once()
-    few = team if weight.size * B > ALONE else team[:0]
+    helpers = team if weight.size * B > ALONE else team[:0]
     items = (y.size // B + COLUMNS - 1) // COLUMNS
-    few_rows(y, x, weight, bias, B, y.size // B, x.size // B, few, first(), items)
+    few_rows(y, x, weight, bias, B, y.size // B, x.size // B, helpers, first(), items)
 
 
 @helper
@@ -168,8 +168,10 @@ def attended(q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, tea
     """Σ_s a_s v_s over all tokens so far and the new one: [B, H d]."""
     B = lengths.size
     y = room(B * H * d, q)
-    few = team if 2 * y.size * places > ALONE else team[:0]
-    attend(y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, few, first(), B * G)
+    helpers = team if 2 * y.size * places > ALONE else team[:0]
+    attend(
+        y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, helpers, first(), B * G
+    )
     return y
 
 

@@ -26,8 +26,8 @@ class LlamaBlock(nn.Module):
         self.post_attention_layernorm = nn.RMSNorm(d_model, eps)
 
     def forward(self, x, cache=None):
-        turned_in_halves = type(self.self_attn.rotary) is nn.RotaryPositions
-        if turned_in_halves and decoding.one_token(x, cache):  # the same, faster
+        if decoding.one_token(x, cache) and type(self.self_attn.rotary) is nn.RotaryPositions:
+            # the same, faster
             return decoding.llama_block(self, x, cache)
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)
         return x + self.mlp(self.post_attention_layernorm(x))

@@ -29,7 +29,7 @@ class KeyValueCache:
         """Put the keys and values of T new tokens [B, H, T, d] behind the others; returns all."""
         k, v = _numbers(k), _numbers(v)
         B, T = k.shape[0], k.shape[-2]
-        *_, before = self.make_room(k.shape, k.dtype, v.shape[-1])
+        *_, before = self.make_room(k.shape, np.result_type(k, v), v.shape[-1])
         S = self.longest
         if self.shortest == self.longest:
             self.k[..., S - T : S, :], self.v[..., S - T : S, :] = k, v
@@ -41,10 +41,15 @@ class KeyValueCache:
     def make_room(self, shape, dtype, d_v=None):
         """Count in T new tokens, whose keys [B, H, T, d] have this shape; d_v: where values differ.
 
-        Returns (k, v, lengths before) for the caller to write them: row b goes on behind its
-        k[b, :, lengths[b] - 1].
+        Returns (k, v, lengths before) for the caller to write them: row b from its
+        k[b, :, lengths[b]] on.
         """
         (B, *H, T, d), d_v = shape, shape[-1] if d_v is None else d_v
+        if self.k is not None and (*H, d, d_v) != self._sizes():
+            raise ValueError(
+                f"KeyValueCache: it holds heads and features {self._sizes()} (of keys, of values), "
+                f"but {(*H, d, d_v)} came; each attention layer needs a cache of its own"
+            )
         if self.k is None:  # rows that are all empty so far
             self.lengths = np.zeros(B, np.int64)
         if len(self.lengths) != B:
@@ -104,6 +109,10 @@ class KeyValueCache:
         self.lengths = lengths
         self.longest = int(lengths.max(initial=0))
         self.shortest = int(lengths.min(initial=self.longest))
+
+    def _sizes(self):
+        """(heads, features of a key, features of a value)"""
+        return *self.k.shape[1:-2], self.k.shape[-1], self.v.shape[-1]
 
     def _widened(self, old, shape, dtype):
         new = np.zeros(shape, dtype)

@@ -60,7 +60,7 @@ def llama_block(block, x, cache):
 
 
 def llama_attention(attention, x, cache):
-    """`nn.GroupedQueryAttention`;   x [B, D]."""
+    """`nn.GroupedQueryAttention` with `nn.RotaryPositions`;   x [B, D]."""
     B, H, d = len(x), attention.num_heads, attention.d
     maps = attention.q_proj, attention.k_proj, attention.v_proj
     q, k, v = (linear(x, m.weight, m.bias).reshape(B, -1, d) for m in maps)
@@ -147,59 +147,81 @@ def rms_norm(x, norm):
 
 def few(x, cache):
     """Whether a kernel does the layer for x [B, D], and faster than one operation at a time."""
-    known = cache.k is None or cache.k.dtype == x.dtype
-    return 0 < len(x) <= FEW and x.dtype == np.float32 and known and have_numba()
+    return 0 < len(x) <= FEW and x.dtype == np.float32 and _fits(cache) and have_numba()
+
+
+def _fits(cache):
+    """Whether kernels can write what a cache keeps in place: float32, in one piece."""
+    for kept in (cache.k, cache.v):
+        if kept is not None and not (kept.dtype == np.float32 and kept.flags.c_contiguous):
+            return False
+    return True
 
 
 def compiled_encoder_layer(layer, x, cache):
-    """The same as `encoder_layer`, y [B, D]; None if weights have another dtype than x."""
+    """The same as `encoder_layer`, y [B, D]; None if the weights do not fit x."""
     from tinyattn.kernels import writing
 
-    heads, norms = layer.self_attn, (layer.norm1, layer.norm2)
+    heads, hidden, D = layer.self_attn, layer.linear1.weight.shape[0], x.shape[1]
     weights = _rows(
-        x, layer.norm1.weight, layer.norm1.bias, heads.in_proj_weight, heads.in_proj_bias,
-        *_of(heads.out_proj), *_of(layer.norm2), *_of(layer.linear1), *_of(layer.linear2),
+        *_norm(layer.norm1, D), (heads.in_proj_weight, (3 * D, D)), (heads.in_proj_bias, (3 * D,)),
+        *_map(heads.out_proj, D, D), *_norm(layer.norm2, D), *_map(layer.linear1, D, hidden),
+        *_map(layer.linear2, hidden, D),
     )  # fmt: skip
     if weights is None:
         return None
     H = heads.num_heads
-    known = cache.make_room((len(x), H, 1, heads.embed_dim // H), x.dtype)
-    return writing.encoder_layer(x, known, H, _eps(x, *norms), weights)
+    kept = cache.make_room((len(x), H, 1, D // H), x.dtype)
+    return writing.encoder_layer(x, kept, H, _eps(layer.norm1, layer.norm2), weights)
 
 
 def compiled_llama_block(block, x, cache):
-    """The same as `llama_block`, y [B, D]; None if weights have another dtype than x."""
+    """The same as `llama_block`, y [B, D]; None if the weights do not fit x."""
     from tinyattn.kernels import writing
 
-    attention, mlp = block.self_attn, block.mlp
-    norms = block.input_layernorm, block.post_attention_layernorm
+    attention, mlp, D = block.self_attn, block.mlp, x.shape[1]
+    norm1, norm2 = block.input_layernorm, block.post_attention_layernorm
+    H, G, d = attention.num_heads, attention.num_kv_heads, attention.d
+    hidden = mlp.up_proj.weight.shape[0]
     weights = _rows(
-        x, norms[0].weight, *_of(attention.q_proj), *_of(attention.k_proj), *_of(attention.v_proj),
-        *_of(attention.o_proj), norms[1].weight, *_of(mlp.gate_proj), *_of(mlp.up_proj),
-        *_of(mlp.down_proj),
+        (norm1.weight, (D,)), *_map(attention.q_proj, D, H * d), *_map(attention.k_proj, D, G * d),
+        *_map(attention.v_proj, D, G * d), *_map(attention.o_proj, H * d, D), (norm2.weight, (D,)),
+        *_map(mlp.gate_proj, D, hidden), *_map(mlp.up_proj, D, hidden),
+        *_map(mlp.down_proj, hidden, D),
     )  # fmt: skip
     if weights is None:
         return None
-    H, G = attention.num_heads, attention.num_kv_heads
     turns = attention.rotary.turns(cache.positions(1)[..., 0], x.dtype)  # [d/2] or [B, d/2] each
-    known = cache.make_room((len(x), G, 1, attention.d), x.dtype)
-    return writing.llama_block(x, known, H, G, *turns, _eps(x, *norms), weights)
+    kept = cache.make_room((len(x), G, 1, d), x.dtype)
+    return writing.llama_block(x, kept, H, G, *turns, _eps(norm1, norm2), weights)
 
 
-def _of(part):
-    return part.weight, part.bias
+def _map(linear, features, out):
+    """The parameters of a linear map, each with the shape that it must have."""
+    return (linear.weight, (out, features)), (linear.bias, (out,))
 
 
-def _rows(x, *parameters):
-    """The memory of each parameter as one row, empty for None; None if a dtype is not that of x."""
-    from tinyattn.kernels.layout import row_of
-
-    nothing = x.reshape(-1)[:0]
-    rows = tuple([nothing if p is None else row_of(p.data) for p in parameters])
-    return rows if all([row.dtype == x.dtype for row in rows]) else None
+def _norm(norm, D):
+    return (norm.weight, (D,)), (norm.bias, (D,))
 
 
-def _eps(x, *norms):
+NOTHING = np.empty(0, np.float32)
+
+
+def _rows(*parameters):
+    """The memory of each parameter as one row, empty for None; None if a kernel cannot use one."""
+    rows = []
+    for parameter, shape in parameters:
+        array = NOTHING if parameter is None else parameter.data
+        if parameter is not None and (array.dtype != np.float32 or array.shape != shape):
+            return None
+        if not (array.flags.c_contiguous and array.flags.writeable):  # Numba wants a copy otherwise
+            return None
+        rows.append(array.reshape(-1))
+    return tuple(rows)
+
+
+def _eps(*norms):
     """ε of each norm; torch.nn.RMSNorm's None is the smallest step of the dtype."""
-    eps = [np.finfo(x.dtype).eps if norm.eps is None else norm.eps for norm in norms]
-    return tuple([x.dtype.type(e) for e in eps])
+    eps = [np.finfo(np.float32).eps if norm.eps is None else norm.eps for norm in norms]
+    return tuple([np.float32(e) for e in eps])

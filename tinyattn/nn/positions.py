@@ -135,11 +135,11 @@ class RotaryPositions(Module):
 
     def turns(self, t, dtype):
         """cos tθ and sin tθ, [..., d/2], for an integer or an array of integers from 0 on."""
-        last = int(np.max(t, initial=-1))
-        if last >= len(self.table[0]):
+        last, table = int(np.max(t, initial=-1)), self.table  # another thread may put in its own
+        if last >= len(table[0]):
             angle = np.arange(max(2 * last, 64))[:, None] * self.theta
-            self.table = np.cos(angle), np.sin(angle)
-        return [c[t].astype(dtype) for c in self.table]
+            self.table = table = np.cos(angle), np.sin(angle)
+        return [c[t].astype(dtype) for c in table]
 
     def _pairs(self, x):
         h = self.d // 2

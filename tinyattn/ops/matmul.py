@@ -10,7 +10,9 @@ from tinyattn.autograd import primitive
 from tinyattn.ops.fused import have_numba, worth
 
 ENOUGH = 2**18  # multiplications; below, NumPy takes one thread as well, and starts sooner
-FEW, LITTLE = 24, 2**17  # rows that a matrix is not copied for, and when NumPy starts sooner then
+FEW = 24  # up to so many rows the matrix is better left where it is
+LITTLE = 2**17  # multiplications below which NumPy starts sooner for those
+LONG = 16  # terms of a sum from which vectors are worth it
 MANY = 2**13  # numbers from which a kernel sums rows faster than NumPy
 
 
@@ -29,9 +31,10 @@ def _kernel(a, b, bias):
     same = a.dtype == b.dtype and a.dtype in (np.float32, np.float64)
     if work < LITTLE or not same or a.shape[1] != b.shape[0] or not have_numba():
         return None
-    if bias is not None and bias.dtype != a.dtype:
+    if bias is not None and (bias.dtype != a.dtype or bias.shape != b.shape[1:]):
         return None
-    if a.shape[0] <= FEW and b.flags.f_contiguous:
+    few = a.shape[0] <= FEW and a.shape[1] >= LONG
+    if few and b.flags.f_contiguous and b.flags.writeable:  # Numba wants a copy otherwise
         from tinyattn.kernels import dots
 
         return dots.product
