@@ -45,7 +45,7 @@ if numba is not None:
 
     from tinyattn.kernels.tiles import INTEGER, extent_of, loop, subroutine
 
-HEIGHTS = (6, 4, 2, 1) if REGISTERS == 32 else (2, 1)  # rows of x in a tile, and for what is left
+HEIGHTS = (6, 2, 1) if REGISTERS == 32 else (2, 1)  # rows of x in a tile, and for what is left
 COLUMNS = 4  # of y in a tile: so many rows of W
 ALONE = 2.5e5  # multiplications below which a second thread costs more than it brings
 
@@ -120,11 +120,11 @@ def dots(typing, y, y0, y_row, x, x0, x_row, w, w0, w_row, rows, columns, n):
 def _tiles(builder, y, y_row, x, x_row, w, w_row, rows, columns, n):
     """All tiles: rows of W in turn, which are read once, and under each of them all rows of x."""
     j0 = INTEGER(0)
-    for many in (COLUMNS, 1):
+    for many, heights in ((COLUMNS, HEIGHTS), (1, (1,))):  # few kinds, which are sooner compiled
         stop = builder.add(builder.sub(columns, INTEGER(many)), INTEGER(1))
         with loop(builder, j0, stop, many) as (j, _):
             w_j, i0 = builder.gep(w, [builder.mul(j, w_row)]), INTEGER(0)
-            for height in HEIGHTS:
+            for height in heights:
                 end = builder.add(builder.sub(rows, INTEGER(height)), INTEGER(1))
                 with loop(builder, i0, end, height) as (i, _):
                     y_ij = builder.gep(y, [builder.add(builder.mul(i, y_row), j)])

@@ -93,6 +93,12 @@ def first(typing):
     return types.intp(), lambda context, builder, signature, args: ir.IntType(64)(0)
 
 
+@instruction(lambda: False)
+def no(typing):
+    """False, but not as a constant: a kernel called with that would be compiled once more."""
+    return types.boolean(), lambda context, builder, signature, args: ir.IntType(1)(0)
+
+
 # A compiled function has two arguments more in front, for its result and for an error. Behind
 # them an array is seven numbers and pointers; so the last three, team, start and stop, are nine.
 BEFORE, BEHIND = 2, 9

@@ -28,7 +28,7 @@ from tinyattn.kernels.simd import (
     store_until,
     width,
 )
-from tinyattn.kernels.team import first, together
+from tinyattn.kernels.team import first, no, together
 from tinyattn.kernels.threads import lend
 from tinyattn.memory import empty
 
@@ -65,15 +65,15 @@ def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, 
     """x ← x + Attention(norm x),  out = x + W₂ gelu(W₁ norm x + b₁) + b₂;   x [B, D]."""
     norm1, shift1, w_in, b_in, w_out, b_out, norm2, shift2, w1, b1, w2, b2 = weights
     B, D = lengths.size, x.size // lengths.size
-    z = normed(x, norm1, shift1, B, True, eps[0])
+    z = normed(x, norm1, shift1, B, not no(), eps[0])
     qkv = mapped(z, w_in, b_in, B, team)  # [B, 3 D]
     y = attended(qkv, qkv[D:], qkv[2 * D :], 3 * D, 3 * D, keys, values, lengths, places, H, H,
                  D // H, team)  # fmt: skip
     y = mapped(y, w_out, b_out, B, team)
     add(y, x)
-    z = normed(y, norm2, shift2, B, True, eps[1])
+    z = normed(y, norm2, shift2, B, not no(), eps[1])
     z = mapped(z, w1, b1, B, team)
-    gelu_numbers(z, z, z, False, False, team[:0], first(), z.size)
+    gelu_numbers(z, z, z, no(), no(), team[:0], first(), z.size)
     map_to(out, z, w2, b2, B, team)
     add(out, y)
 
@@ -87,7 +87,7 @@ def llama_block_steps(
     norm2, w_gate, b_gate, w_up, b_up, w_down, b_down = weights[9:]
     B, nothing = lengths.size, x[:0]
     d = x.size // B // H
-    z = normed(x, norm1, nothing, B, False, eps[0])
+    z = normed(x, norm1, nothing, B, no(), eps[0])
     q = mapped(z, w_q, b_q, B, team)
     k = mapped(z, w_k, b_k, B, team)
     v = mapped(z, w_v, b_v, B, team)
@@ -96,7 +96,7 @@ def llama_block_steps(
     y = attended(q, k, v, H * d, G * d, keys, values, lengths, places, H, G, d, team)
     y = mapped(y, w_o, b_o, B, team)
     add(y, x)
-    z = normed(y, norm2, nothing, B, False, eps[1])
+    z = normed(y, norm2, nothing, B, no(), eps[1])
     gate = mapped(z, w_gate, b_gate, B, team)
     z = mapped(z, w_up, b_up, B, team)
     open_gates(z, gate)
@@ -199,7 +199,7 @@ def attend(
         dots(a, 0, S, q, b * q_row + g * shared * d, d, keys, own, d, shared, S, d)
         for i in range(0, a.size, W):
             store_until(a, i, a.size, load_until(a, i, a.size, 0) * scale)
-        softmax_rows(a, a, S, False, team[:0], first(), shared)
+        softmax_rows(a, a, S, no(), team[:0], first(), shared)
         for h in range(shared):
             at = (b * H + g * shared + h) * d
             for j in range(0, d, W):
