@@ -34,7 +34,7 @@ from tinyattn.kernels.simd import (
     total,
     width,
 )
-from tinyattn.kernels.team import together
+from tinyattn.kernels.team import no, together
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
 from tinyattn.memory import empty
@@ -247,7 +247,7 @@ def forward(y, x, w, bias, n, team, start, stop):
     for task in range(start, stop):
         b, p0 = task // panels, task % panels * PANEL
         if b != picture:
-            framed(frame, x, b, n, True)
+            framed(frame, x, b, n, not no())
             picture = b
         count = min(PANEL, P - p0)
         n_pieces = pieces_of(pieces, n, W, p0, count)
@@ -295,7 +295,7 @@ def backward_x(dx, g, w_back, n, team, start, stop):
                             terms, whole, O, False)  # fmt: skip
                     windows_backward(frame, block, PANEL, places[k0 : k0 + terms],
                                      group * C * channel, pieces, n_pieces)  # fmt: skip
-        framed(frame, dx, b, n, False)
+        framed(frame, dx, b, n, no())
 
 
 @jit
@@ -312,7 +312,7 @@ def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
     fill(turned, x.dtype.type(0))
     for part in range(start, stop):
         for b in range(part * n.B // parts, (part + 1) * n.B // parts):
-            framed(frame, x, b, n, True)
+            framed(frame, x, b, n, not no())
             for o in range(n.O):
                 at, sums = (b * n.O + o) * P, broadcast(x, 0)
                 for u in range(0, P, W):

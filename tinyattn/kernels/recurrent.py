@@ -28,7 +28,7 @@ from tinyattn.kernels.simd import (
     store_until,
     width,
 )
-from tinyattn.kernels.team import edge, together
+from tinyattn.kernels.team import edge, first, no, together
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import copy, fill, product, transpose
 
@@ -204,7 +204,7 @@ def state_products(gates, at, h, hh, n, R):
         apart = n.kind == GRU and gate == 2
         for j in range(0, n.P, 4 * W):
             wide = tile_of(W, n.P, j)
-            strip_product(gates, at + (gate + apart) * n.P + j, row, h, 0, n.P,
+            strip_product(gates, at + (gate + apart) * n.P + j, row, h, first(), n.P,
                           hh, (gate * n.P + j) * n.H, wide, R, n.H, not apart)  # fmt: skip
 
 
@@ -306,10 +306,10 @@ def backward_part(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, star
                     fill(now[r * row : (r + 1) * row], gy.dtype.type(0))
             for j in range(0, P, 4 * W):
                 wide, last = tile_of(W, P, j), 2 * P if n.kind == GRU else GP
-                strip_product(dh, j, P, now, 0, row, hh, j * GP, wide, R, last, True)
+                strip_product(dh, j, P, now, first(), row, hh, j * GP, wide, R, last, not no())
                 if n.kind == GRU:
                     strip_product(dh, j, P, now, 3 * P, row,
-                                  hh, j * GP + 2 * P * wide, wide, R, P, True)  # fmt: skip
+                                  hh, j * GP + 2 * P * wide, wide, R, P, not no())  # fmt: skip
         if dx.size:
             input_gradients(dx, dgates, ih, n, t0, steps, start, R)
     for r in range(R):
@@ -414,7 +414,7 @@ def weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
                         high, wide, k, True)  # fmt: skip
             add_up(db, i, own, high, k)
             dq = min(high, max(cut - i, 0))
-            state_gradients(dw_hh, own, 0, high, strips, n, i, dq, k)
+            state_gradients(dw_hh, own, first(), high, strips, n, i, dq, k)
             if dq < high:
                 copy(own, 0, high, dgates, k0 * row + P + i, row, k, high, one)
                 state_gradients(dw_hh, own, dq, high, strips, n, i + dq, high - dq, k)
