@@ -16,9 +16,7 @@ from tinyattn.autograd import Tensor
 from tinyattn.nn.cache import KeyValueCache
 from tinyattn.ops.elementwise import plain
 from tinyattn.ops.fused import have_numba
-from tinyattn.ops.matmul import dot
-
-FEW = 24  # texts up to which a compiled layer is faster than its operations one by one
+from tinyattn.ops.matmul import FEW, dot
 
 
 def one_token(x, cache):
