@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import tinyattn as ta
 from tests.machine import same_bits_on_any_threads
 from tinyattn.graph import knn, knn_graph, radius_graph
-from tinyattn.kernels import nearest
+from tinyattn.kernels import nearest, network
+from tinyattn.kernels.knn import Part, select_in_vectors
 
 RUNGS = ("sums", "matmul", "kernel")
 
@@ -109,8 +110,9 @@ def test_empty_and_tiny(impl):
     for N, k in ((0, 0), (0, 3), (1, 1), (1, 0), (2, 2)):
         index, d2 = knn(np.zeros((N, 2), np.float32), k, impl=impl)
         assert index.shape == d2.shape == (N, k)
-    index, d2 = knn(np.zeros((3, 0), np.float32), 2, impl=impl)  # no coordinates: all are tied
-    np.testing.assert_array_equal(index, [[0, 1]] * 3)
+    for N in (3, 30):
+        index, d2 = knn(np.zeros((N, 0), np.float32), 2, impl=impl)  # no coordinates: all are tied
+        np.testing.assert_array_equal(index, [[0, 1]] * N)
 
 
 @pytest.mark.parametrize("impl", RUNGS)
@@ -180,13 +182,54 @@ def test_cut_keeps_the_best(values, k, shuffled):
     names = np.r_[np.random.default_rng(n).permutation(n) if shuffled else np.arange(n), [0] * 32]
     names = names.astype(np.int32)
     best = sorted(zip(found[:n].tolist(), names[:n].tolist(), strict=True))[:k]
-    spare, spare_names = np.empty(400, np.float32), np.empty(400, np.int32)
-    m, limit = nearest.cut(found, names, 0, n, k, np.float32(np.inf), spare, spare_names)
+    m, limit = nearest.cut(found, names, 0, n, k, np.float32(np.inf))
     if n >= k:
         assert m <= k + nearest.spare_of(k)
         assert limit >= best[-1][0]
-    nearest.sort(found, names, 0, m, spare, spare_names)
+    nearest.sort(found, names, 0, m)
     assert list(zip(found[:m].tolist(), names[:m].tolist(), strict=True))[:k] == best
+
+
+@pytest.mark.parametrize("n", [2, 8, 16])
+def test_network_sorts_whatever_comes(n):
+    """What sorts all rows of zeros and ones sorts all rows of numbers (Knuth: 0-1 principle)."""
+    rows = np.arange(1 << n)[:, None] >> np.arange(n) & 1
+    for step in network.steps(n):
+        e = np.arange(n)
+        partner = rows[:, e ^ step]
+        rows = np.where(e < e ^ step, np.minimum(rows, partner), np.maximum(rows, partner))
+    assert (np.diff(rows, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lists_are_sorted_in_place(dtype):
+    """Short ones in registers, long ones not; what lies around them stays."""
+    rng = np.random.default_rng(0)
+    for n in (*range(70), 127, 128, 129, 200):
+        for values in (rng.random(n), rng.integers(0, 3, n), np.zeros(n)):
+            found, names = np.full(n + 6, -7, dtype), np.full(n + 6, -7, np.int32)
+            found[3 : 3 + n], names[3 : 3 + n] = values, rng.permutation(n)
+            order = np.r_[:3, 3 + np.lexsort((names[3 : 3 + n], found[3 : 3 + n])), 3 + n : n + 6]
+            expected = found[order], names[order]
+            nearest.sort(found, names, 3, n)
+            np.testing.assert_array_equal(found, expected[0])
+            np.testing.assert_array_equal(names, expected[1])
+
+
+@given(st.integers(1, 400), st.integers(1, 400), st.sampled_from([1, 2, 5, 10**6]), st.data())
+@settings(max_examples=100, deadline=None)
+def test_halves(n, different, scale, data):
+    """The smaller keys before the middle, the others behind, and each row once."""
+    rng = np.random.default_rng(n)
+    key = rng.integers(0, different * scale, n).astype(np.float32)
+    middle = data.draw(st.integers(0, n - 1))
+    part, other = (Part(np.zeros(n + 16, np.float32), np.zeros(n + 16, np.int32)) for _ in range(2))
+    rows = rng.permutation(n).astype(np.int32)
+    part.key[:n], part.rows[:n] = key[rows], rows
+    order = np.zeros(n, np.int32)
+    select_in_vectors(order, part, other, n, middle)
+    np.testing.assert_array_equal(np.sort(order), np.arange(n))
+    assert key[order[:middle]].max(initial=0) <= key[order[middle:]].min()
 
 
 # ---------------------------------------------------------------- edges

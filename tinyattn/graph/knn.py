@@ -33,7 +33,7 @@ def knn(x, k, batch=None, impl="auto"):
 def _knn(name, x, k, batch, impl, besides=0):
     """`knn`; the last `besides` of the k are the points themselves, for the error."""
     x, offsets, order = _clouds(name, x, batch)
-    few = np.min(np.diff(offsets), initial=k)
+    few = (offsets[1:] - offsets[:-1]).min(initial=k)
     if few < k:
         cloud = "the cloud has" if batch is None else "the smallest cloud of the batch has"
         own = "loop=True adds the point itself" if besides else "a point is its own neighbour"
@@ -133,14 +133,15 @@ def _clouds(name, x, batch):
     x = np.require(x, np.result_type(x.dtype, np.float32), ["C", "W"])
     if x.dtype.itemsize > 8:
         raise ValueError(f"{name}: expected float32 or float64, got {x.dtype}")
-    if not np.isfinite(x).all():
+    low, high = float(x.min(initial=0)), float(x.max(initial=0))
+    if not (np.isfinite(low) and np.isfinite(high)):
         raise ValueError(f"{name}: x has coordinates that are nan or infinite; remove those points")
-    largest = float(np.abs(x).max(initial=0))
+    largest = max(-low, high)
     if 4 * largest * largest * max(x.shape[1], 1) > float(np.finfo(x.dtype).max) / 4:
         raise ValueError(f"{name}: squared distances of coordinates up to {largest:.1e} do not fit "
                          f"into {x.dtype}; scale the points down")  # fmt: skip
     if batch is None:
-        return x, np.unique([0, len(x)]), None  # no points: no cloud
+        return x, np.array([0, len(x)] if len(x) else [0]), None  # no points: no cloud
     batch = np.asarray(plain(batch))
     if batch.shape != (len(x),) or batch.dtype.kind not in "iu":
         raise ValueError(f"{name}: expected batch to be {len(x)} whole numbers, the cloud of each "

@@ -23,15 +23,20 @@ import numpy as np
 
 from tinyattn.kernels.knn_product import by_product
 from tinyattn.kernels.nearest import (
+    BEST,
+    clear,
     cut,
+    enter,
     exact,
     keep,
+    keep_above,
     lowest_bit,
     not_above,
+    reach,
     sort,
     spare_of,
 )
-from tinyattn.kernels.simd import broadcast, load, maximum, room, width
+from tinyattn.kernels.simd import broadcast, load, load_until, maximum, once, room, store, width
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 
@@ -92,24 +97,23 @@ class Forest(NamedTuple):
 
 def forest(x, offsets):
     """Halve each cloud along its longest side, and the halves again, down to the leaves."""
+    if x.shape[1] == 0:  # the points are all at the same place
+        x = np.zeros((len(x), 1), x.dtype)
     N, D = x.shape
     n = np.diff(offsets)
-    levels = np.zeros(len(n), np.int64)
-    while np.any(-(-n >> levels) > LEAF):
-        levels += -(-n >> levels) > LEAF
+    # so many times n is halved until LEAF are left: the digits of (n - 1) // LEAF in base 2
+    levels = np.frexp(np.maximum(n - 1, 0) // LEAF)[1].astype(np.int64)
     leaves = 1 << levels
-    first, node = (
-        np.cumsum(leaves) - leaves,
-        np.cumsum(2 * leaves - 1) - (2 * leaves - 1),
-    )
-    cloud = np.repeat(np.arange(len(n)), leaves)
-    L, nodes = len(cloud), int(np.sum(2 * leaves - 1))
+    end = leaves.cumsum()
+    first, node = end - leaves, 2 * (end - leaves) - np.arange(len(n))
+    cloud = np.arange(len(n)).repeat(leaves)
+    L, nodes = len(cloud), 2 * len(cloud) - len(n)
     f = Forest(
         aligned(L * D * LEAF, x.dtype), np.zeros(L * LEAF, np.int32), np.zeros(L, np.int64),
         cloud, levels, first, node, np.empty((nodes, D), x.dtype), np.empty((nodes, D), x.dtype),
     )  # fmt: skip
     # all threads work on all levels: the halves of a big cloud are parts, from some level on
-    order, shared = np.arange(N), 3 if N > SMALL else 0
+    order, shared = np.arange(N, dtype=np.int32), 3 if N > SMALL else 0
     for level in range(shared):
         share(halve, len(n) << level, order, x, offsets, levels, level, level + 1)
     few = N <= SMALL
@@ -125,17 +129,17 @@ SMALL = 2048  # so few points are sooner sorted than handed to other threads
 def aligned(n, dtype):
     """An array of n that starts at a multiple of 64 bytes."""
     raw = np.empty(n * np.dtype(dtype).itemsize + 64, np.uint8)
-    start = -raw.ctypes.data % 64
+    start = -raw.__array_interface__["data"][0] % 64
     return raw[start : start + n * np.dtype(dtype).itemsize].view(dtype)
 
 
 @exact
 def select(key, rows, middle):
     """Reorder until no key before the middle is above one behind it (Hoare's FIND, 1961)."""
+    once()
     a, b = 0, len(key) - 1
     while a < b:
-        p, q, r = key[a], key[(a + b) // 2], key[b]
-        pivot = max(min(p, q), min(max(p, q), r))  # the middle one of three
+        pivot = middle_of(key[a], key[(a + b) // 2], key[b])
         i, j = a, b
         while i <= j:
             while key[i] < pivot:
@@ -156,16 +160,57 @@ def select(key, rows, middle):
 
 
 @exact
-def longest(low, high, x, rows):
-    """The feature in which these rows of x differ most."""
+def middle_of(p, q, r):
+    """The middle one of three numbers."""
+    return max(min(p, q), min(max(p, q), r))
+
+
+class Part(NamedTuple):
+    """Keys and the rows they belong to, with room for a vector more."""
+
+    key: np.ndarray
+    rows: np.ndarray
+
+
+@exact
+def select_in_vectors(order, part, other, n, middle):
+    """The same for the n keys of a part, and their rows go to `order`.
+
+    No branch depends on a single key: those up to the pivot move to the front of the part, those
+    above it go to the other part, as many at a time as a vector has lanes. The side without the
+    middle is done.
+    """
+    W, done = width(part.key), 0  # order[:done] is final
+    while n > 2 * W:
+        pivot = middle_of(part.key[0], part.key[n // 2], part.key[n - 1])
+        low, high = 0, 0
+        for i in range(0, n, W):
+            v = load_until(part.key, i, n, np.nan)  # nan is neither up to the pivot nor above it
+            high += keep_above(other.key, other.rows, high, v, part.rows, i, pivot)
+            low += keep(part.key, part.rows, low, v, part.rows, i, pivot)
+        if high == 0:  # so many are equal to the pivot that nothing was won
+            break
+        if middle < done + low:
+            order[done + low : done + n] = other.rows[:high]
+            n = low
+        else:
+            order[done : done + low] = part.rows[:low]
+            part, other, n, done = other, part, high, done + low
+    select(part.key[:n], part.rows[:n], middle - done)
+    order[done : done + n] = part.rows[:n]
+
+
+@exact
+def longest(x, rows):
+    """The feature in which these rows of x differ most, as far as some of them tell."""
+    side, most, step = 0, x.dtype.type(-1), (len(rows) + LEAF - 1) // LEAF
     for d in range(x.shape[1]):
-        low[d], high[d] = np.inf, -np.inf
-    for row in rows:
-        for d in range(x.shape[1]):
-            low[d], high[d] = min(low[d], x[row, d]), max(high[d], x[row, d])
-    side = 0
-    for d in range(x.shape[1]):
-        side = d if high[d] - low[d] > high[side] - low[side] else side
+        low = high = x[rows[0], d]
+        for i in range(step, len(rows), step):
+            v = x[rows[i], d]
+            low, high = min(low, v), max(high, v)
+        if high - low > most:
+            side, most = d, high - low
     return side
 
 
@@ -178,21 +223,24 @@ def halve(order, x, offsets, levels, level, until, team, first, last):
     """
     if together(team, first, last):
         return
-    key = np.empty(0, x.dtype)
-    low, high = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
+    longest_cloud = 0
+    for p in range(first, last):
+        longest_cloud = max(longest_cloud, offsets[(p >> level) + 1] - offsets[p >> level])
+    size = (longest_cloud >> level) + 1 + 2 * width(x)
+    part = Part(np.empty(size, x.dtype), np.empty(size, np.int32))
+    other = Part(np.empty(size, x.dtype), np.empty(size, np.int32))
     for p in range(first, last):
         c, own = p >> level, p & ((1 << level) - 1)
         n, o = offsets[c + 1] - offsets[c], offsets[c]
-        if len(key) < n >> level:
-            key = np.empty((n >> level) + 1, x.dtype)
         for l in range(level, min(until, levels[c])):
-            for part in range(own << (l - level), (own + 1) << (l - level)):
-                a, b = o + (n * part >> l), o + (n * (part + 1) >> l)
-                middle = o + (n * (2 * part + 1) >> (l + 1))
-                side = longest(low, high, x, order[a:b])
+            for m in range(own << (l - level), (own + 1) << (l - level)):
+                a, b = o + (n * m >> l), o + (n * (m + 1) >> l)
+                middle = o + (n * (2 * m + 1) >> (l + 1))
+                side = longest(x, order[a:b])
                 for i in range(b - a):
-                    key[i] = x[order[a + i], side]
-                select(key[: b - a], order[a:b], middle - a)
+                    row = order[a + i]
+                    part.key[i], part.rows[i] = x[row, side], row
+                select_in_vectors(order[a:b], part, other, b - a, middle - a)
 
 
 @exact
@@ -271,6 +319,23 @@ def look(found, names, o, n, f, l, q, other, limit):
 
 
 @exact
+def first_limits(limit, best, f, l, k):
+    """For each point of leaf l, a limit that k points of the leaf keep; inf if it has fewer."""
+    D, W, size = f.low.shape[1], width(limit), f.size[l]
+    for t in range(0, size, W):
+        clear(best, k)
+        for j in range(size if size >= k else 0):
+            total = broadcast(limit, limit.dtype.type(0))
+            for d in range(D):
+                v = load(f.block, (l * D + d) * LEAF + t) - f.block[(l * D + d) * LEAF + j]
+                total = total + v * v
+            enter(best, k, j, total)
+        store(limit, t, reach(best, k))
+    for q in range(size, LEAF):
+        limit[q] = -1  # no points, nothing within reach
+
+
+@exact
 def worst_of(limit, size):
     """The highest limit."""
     worst = limit[0]
@@ -294,8 +359,7 @@ def search(index, d2, f, k, team, first, last):
         room(LEAF * room_of_list, f.block),
         np.empty(LEAF * room_of_list, np.int32),
     )
-    spare, spare_names = room(room_of_list, f.block), np.empty(room_of_list, np.int32)
-    limit = room(LEAF, f.block)
+    limit, best = room(LEAF, f.block), room((k + BEST) * width(f.block), f.block)
     n, stack, distance = (
         np.zeros(LEAF, np.int64),
         np.empty(130, np.int64),
@@ -308,11 +372,10 @@ def search(index, d2, f, k, team, first, last):
             (1 << f.levels[c]) - 1,
         )  # nodes from `inner` on are leaves
         own = l - f.leaf[c] + inner
-        limit[:] = -1  # no points, nothing within reach
+        first_limits(limit, best, f, l, k)
         for q in range(size):
-            limit[q], o = np.inf, q * room_of_list
-            n[q] = look(found, names, o, 0, f, l, q, l, np.finfo(limit.dtype).max)
-            n[q], limit[q] = cut(found, names, o, n[q], k, limit[q], spare, spare_names)
+            most = min(limit[q], np.finfo(limit.dtype).max)
+            n[q] = look(found, names, q * room_of_list, 0, f, l, q, l, most)
         worst, top = worst_of(limit, size), 1
         stack[0], distance[0] = 0, 0
         while top > 0:
@@ -339,12 +402,14 @@ def search(index, d2, f, k, team, first, last):
                 o, most = q * room_of_list, min(limit[q], np.finfo(limit.dtype).max)
                 n[q] = look(found, names, o, n[q], f, l, q, f.leaf[c] + node - inner, most)
                 if n[q] > k + slack or limit[q] == np.inf:
-                    n[q], limit[q] = cut(found, names, o, n[q], k, limit[q], spare, spare_names)
+                    n[q], limit[q] = cut(found, names, o, n[q], k, limit[q])
             worst = worst_of(limit, size)
         for q in range(size):
             o, row = q * room_of_list, f.rows[l * LEAF + q]
-            m, _ = cut(found, names, o, n[q], k, limit[q], spare, spare_names)
-            sort(found, names, o, m, spare, spare_names)
+            m = n[q]
+            if m > 2 * k + width(found):  # sorting so many takes longer than leaving some out
+                m, _ = cut(found, names, o, m, k, limit[q])
+            sort(found, names, o, m)
             for i in range(k):
                 index[row, i], d2[row, i] = names[o + i], found[o + i]
 
@@ -353,7 +418,7 @@ def knn(x, offsets, k):
     """The k nearest neighbours of each point in its cloud, and their squared distances."""
     if k == 0 or len(x) == 0:
         return np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
-    if x.shape[1] > BOXES:
+    if x.shape[1] > BOXES or (x.shape[1] > FEWER and np.diff(offsets).max() <= MANY):
         found = by_product(x, offsets, k, aligned)
         if found is not None:
             return found
@@ -363,4 +428,6 @@ def knn(x, offsets, k):
     return index, d2
 
 
-BOXES = 8  # up to so many features boxes rule out enough
+# Up to so many features boxes rule out enough; up to so many more in clouds of many points only.
+FEWER, BOXES = 6, 8
+MANY = 10_000

@@ -16,7 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.kernels import numba
-from tinyattn.kernels.nearest import close, exact, keep, limit_of, sort, spare_of
+from tinyattn.kernels.nearest import (
+    BEST,
+    clear,
+    close,
+    enter,
+    exact,
+    keep,
+    limit_of,
+    reach,
+    sort,
+    spare_of,
+)
 from tinyattn.kernels.simd import (
     at,
     broadcast,
@@ -181,8 +192,25 @@ def recheck(found, names, o, n, x, i, D):
 
 
 @exact
+def rough(b, tile, l, q, other, t):
+    """About d²/2 of point q of block l from those of another block, from t on as a vector."""
+    own, theirs = b.half[l * BLOCK + q], load(b.half, other * BLOCK + t)
+    return maximum(theirs + own - load(tile, q * BLOCK + t), broadcast(tile, tile.dtype.type(0)))
+
+
+@exact
+def first_limits(limit, best, b, tile, l, k):
+    """For each point of block l, a limit that k points of the block keep; inf if it has fewer."""
+    for t in range(0, b.size[l], width(tile)):
+        clear(best, k)
+        for j in range(b.size[l] if b.size[l] >= k else 0):
+            enter(best, k, j, rough(b, tile, l, j, l, t))  # from j to the others, or from them to j
+        store(limit, t, reach(best, k) + b.margin[b.cloud[l]])
+
+
+@exact
 def search(index, d2, hard, x, b, k, team, first, last):
-    """One task: the points of one block against all blocks of its cloud.
+    """One task: the points of one block against all blocks of its cloud, from itself on.
 
     A point with so many nearly equal candidates that its list overflows makes hard[block] true,
     and has no answer.
@@ -194,22 +222,23 @@ def search(index, d2, hard, x, b, k, team, first, last):
     most = 2 * k + 192
     size = most + slack + BLOCK + 2 * W
     found, names = room(BLOCK * size, b.points), np.empty(BLOCK * size, np.int32)
-    spare, spare_names = room(size, b.points), np.empty(size, np.int32)
     tile, limit, n = room(BLOCK * BLOCK, b.points), room(BLOCK, b.points), np.zeros(BLOCK, np.int64)
-    zero, highest = x.dtype.type(0), np.finfo(x.dtype).max
+    best, highest = room((k + BEST) * W, b.points), np.finfo(x.dtype).max
     for l in range(first, last):
         c = b.cloud[l]
+        blocks_of_cloud = b.block[c + 1] - b.block[c]
         n[:] = 0
-        limit[:] = np.inf
-        for other in range(b.block[c], b.block[c + 1]):
+        for step in range(blocks_of_cloud):
+            other = b.block[c] + (l - b.block[c] + step) % blocks_of_cloud
             columns = -(-b.size[other] // W) * W
             product(tile, 0, BLOCK, b.points, l * D * BLOCK, 1, BLOCK, b.points,
                     other * D * BLOCK, BLOCK, b.size[l], columns, D, False)  # fmt: skip
+            if step == 0:
+                first_limits(limit, best, b, tile, l, k)
             for q in range(b.size[l]):
-                o, own, within = q * size, b.half[l * BLOCK + q], min(limit[q], highest)
+                o, within = q * size, min(limit[q], highest)
                 for t in range(0, columns, W):
-                    v = load(b.half, other * BLOCK + t) + own - load(tile, q * BLOCK + t)
-                    v = maximum(v, broadcast(tile, zero))
+                    v = rough(b, tile, l, q, other, t)
                     n[q] += keep(found, names, o + n[q], v, b.rows, other * BLOCK + t, within)
                 if n[q] > k + slack or limit[q] == np.inf:
                     n[q], limit[q] = sift(found, names, o, n[q], k, limit[q], b.margin[c])
@@ -222,7 +251,7 @@ def search(index, d2, hard, x, b, k, team, first, last):
             o, row = q * size, b.rows[l * BLOCK + q]
             m, _ = sift(found, names, o, n[q], k, limit[q], b.margin[c])
             recheck(found, names, o, m, x, row, D)
-            sort(found, names, o, m, spare, spare_names)
+            sort(found, names, o, m)
             for i in range(k):
                 index[row, i], d2[row, i] = names[o + i], found[o + i]
 

@@ -1,9 +1,10 @@
 """A list of the k nearest so far, made for vectors: candidates are appended, and sifted at times.
 
 Inserting each candidate where it belongs means a branch that the processor guesses wrong half of
-the time. Here a list just grows at its end by whatever is within its limit. When it has grown
-long, a new limit is found that k of its entries keep, and those beyond it go. Only the few that
-are left at the end are sorted.
+the time. Here a list just grows at its end by whatever is within its limit. The first limits come
+from a few candidates that many points look at together, a lane for each point. When a list has
+grown long, a new limit is found that k of its entries keep, and those beyond it go. Only the few
+that are left at the end are sorted, in registers.
 
 A list is found[o : o + n] and names[o : o + n]: squared distances, and the rows they belong to.
 Behind its end is room for one vector more.
@@ -14,8 +15,8 @@ from functools import partial
 import numpy as np
 
 from tinyattn.kernels import jit, numba
+from tinyattn.kernels.network import fits, sort_few
 from tinyattn.kernels.simd import (
-    Vector,
     at,
     broadcast,
     broadcasted,
@@ -23,8 +24,9 @@ from tinyattn.kernels.simd import (
     instruction,
     load,
     maximum,
+    minimum,
     once,
-    spread,
+    short,
     store,
     width,
 )
@@ -84,36 +86,8 @@ def lowest_bit(typing, bits):
     return types.int64(types.uint64), code
 
 
-def _earlier_meaning(found, names, i, d, name):
-    v, own = found[i : i + width(found)], names[i : i + width(found)]
-    return int(np.sum((v < d) | ((v == d) & (own < name))))
-
-
-@instruction(_earlier_meaning)
-def earlier(typing, found, names, i, d, name):
-    """How many of found[i], found[i + 1], … come before (d, name), ties by name."""
-    if names.dtype != types.int32:
-        return None
-    lanes = Vector(found.dtype).lanes
-
-    def code(context, builder, signature, args):
-        found, names, i, d, name = args
-        v = builder.load(
-            spread(builder, at(context, builder, signature.args[0], found, i, lanes)),
-            align=4,
-        )
-        own = at(context, builder, signature.args[1], names, i, lanes)
-        integers = ir.VectorType(ir.IntType(32), lanes)
-        own = builder.load(builder.bitcast(own, integers.as_pointer()), align=4)
-        d, name = broadcasted(builder, d, v.type), broadcasted(builder, name, integers)
-        tied = builder.and_(builder.fcmp_ordered("==", v, d), builder.icmp_signed("<", own, name))
-        return _ones(builder, builder.or_(builder.fcmp_ordered("<", v, d), tied))
-
-    return types.int64(found, names, types.intp, found.dtype, types.int32), code
-
-
-def _keep_meaning(found, names, o, v, own, i, limit):
-    kept = np.flatnonzero(v <= limit)
+def _keep_meaning(found, names, o, v, own, i, limit, kept=np.less_equal):
+    kept = np.flatnonzero(kept(v, limit))
     found[o : o + len(kept)] = v[kept]
     names[o : o + len(kept)] = own[i + kept]
     return len(kept)
@@ -121,31 +95,95 @@ def _keep_meaning(found, names, o, v, own, i, limit):
 
 @instruction(_keep_meaning)
 def keep(typing, found, names, o, v, own, i, limit):
-    """Append the lanes of v that are within the limit, named own[i], own[i + 1], …; how many."""
+    """Append the lanes of v that are within the limit, named own[i], own[i + 1], …; how many.
+
+    A whole vector is written: what is behind the end of the list is lost.
+    """
+    return _kept("<=", found, names, o, v, own, i, limit)
+
+
+@instruction(partial(_keep_meaning, kept=np.greater))
+def keep_above(typing, found, names, o, v, own, i, limit):
+    """The same with the lanes that are above the limit."""
+    return _kept(">", found, names, o, v, own, i, limit)
+
+
+def _kept(comparison, found, names, o, v, own, i, limit):
     if names.dtype != types.int32 or own.dtype != types.int32:
         return None
 
     def code(context, builder, signature, args):
         found, names, o, v, own, i, limit = args
         lanes = v.type.count
-        mask = builder.fcmp_ordered("<=", v, broadcasted(builder, limit, v.type))
+        mask = builder.fcmp_ordered(comparison, v, broadcasted(builder, limit, v.type))
         kinds = signature.args
         to = at(context, builder, kinds[0], found, o, lanes)
         to_names = at(context, builder, kinds[1], names, o, lanes)
         source = at(context, builder, kinds[4], own, i, lanes)
         integers = ir.VectorType(ir.IntType(32), lanes)
         name = builder.load(builder.bitcast(source, integers.as_pointer()), align=4)
-        for value, place, suffix in ((v, to, v.type.element), (name, to_names, None)):
-            short = "i32" if suffix is None else "f32" if suffix == ir.FloatType() else "f64"
-            kind = ir.FunctionType(ir.VoidType(), [value.type, place.type, mask.type])
+        # packed in a register and stored as a whole: storing only some lanes takes far longer
+        for value, place in ((v, to), (name, to_names)):
+            kind = value.type
             function = cgutils.get_or_insert_function(
-                builder.module, kind, f"llvm.masked.compressstore.v{lanes}{short}"
+                builder.module,
+                ir.FunctionType(kind, [kind, mask.type, kind]),
+                f"llvm.experimental.vector.compress.v{lanes}{short(kind.element)}",
             )
-            builder.call(function, [value, place, mask])
+            packed = builder.call(function, [value, mask, kind(ir.Undefined)])
+            place = builder.bitcast(place, kind.as_pointer())
+            builder.store(packed, place, align=4)
         return _ones(builder, mask)
 
     size = types.intp
     return types.int64(found, names, size, v, own, size, v.dtype), code
+
+
+BEST = 16  # places of a list that is kept in order, at most
+
+
+@exact
+def lists_of(k):
+    """How many lists of how many places hold k: (number, places of each)."""
+    number = max((k + BEST - 1) // BEST, 1)
+    return number, (k + number - 1) // number
+
+
+@exact
+def clear(best, k):
+    """Empty lists for the k nearest of several points; each place is a vector, a lane a point.
+
+    For k of more than a list has places there are several, and candidates take turns with them.
+    """
+    number, places = lists_of(k)
+    for i in range(0, number * places * width(best), width(best)):
+        store(best, i, broadcast(best, best.dtype.type(np.inf)))
+
+
+@exact
+def enter(best, k, j, v):
+    """Put candidate j of each of the points where it belongs, at the distances v.
+
+    The candidates go from place to place: the nearer one stays, the farther one goes on, and out
+    at the end. No branch depends on who that is.
+    """
+    number, places = lists_of(k)
+    first = j % number * places * width(best)
+    for i in range(first, first + places * width(best), width(best)):
+        here = load(best, i)
+        store(best, i, minimum(here, v))
+        v = maximum(here, v)
+
+
+@exact
+def reach(best, k):
+    """A limit for each point that k candidates keep: all lists together hold so many."""
+    number, places = lists_of(k)
+    last = (places - 1) * width(best)
+    limit = load(best, last)
+    for i in range(1, number):
+        limit = maximum(limit, load(best, i * places * width(best) + last))
+    return limit
 
 
 @exact
@@ -218,27 +256,18 @@ def shell_sort(found, names, o, n):
         gap //= 3
 
 
-RANK = 192  # up to so many entries counting is quicker, though it takes n² steps
-
-
 @exact
-def sort(found, names, o, n, spare, spare_names):
-    """The same. The place of an entry is the number of those before it."""
+def sort(found, names, o, n):
+    """The same, without a branch where the list fits into registers."""
     once()
-    if n > RANK:
-        return shell_sort(found, names, o, n)
-    for i in range(n):
-        spare[i], spare_names[i] = found[o + i], names[o + i]
-    close(spare, 0, n)
-    for i in range(n):
-        d, name, place = spare[i], spare_names[i], 0
-        for j in range(0, n, width(found)):
-            place += earlier(spare, spare_names, j, d, name)
-        found[o + place], names[o + place] = d, name
+    if fits(found, n):
+        sort_few(found, names, o, n)
+    else:
+        shell_sort(found, names, o, n)
 
 
 @exact
-def cut(found, names, o, n, k, limit, spare, spare_names):
+def cut(found, names, o, n, k, limit):
     """Keep the k best of the list and a few more at most; returns (their number, the limit)."""
     once()
     if n < k:
@@ -248,6 +277,6 @@ def cut(found, names, o, n, k, limit, spare, spare_names):
     for i in range(0, n, width(found)):  # what is kept never gets ahead of what is read
         end += keep(found, names, o + end, load(found, o + i), names, o + i, limit)
     if end > k + spare_of(k):  # many are tied, or nearly so: the order decides
-        sort(found, names, o, end, spare, spare_names)
+        sort(found, names, o, end)
         end, limit = k, found[o + k - 1]
     return end, limit

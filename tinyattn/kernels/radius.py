@@ -58,7 +58,6 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
     D, W = f.low.shape[1], width(f.block)
     limit, stack = room(LEAF, f.block), np.empty(130, np.int64)
     found, names = room(LEAF + W, f.block), np.empty(LEAF + W, np.int32)
-    spare, spare_names = room(4 * LEAF, f.block), np.empty(4 * LEAF, np.int32)
     for l in range(first, last):
         c, size = f.cloud[l], f.size[l]
         root, inner = f.node[c], (1 << f.levels[c]) - 1
@@ -98,7 +97,7 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
         if len(j_of) > 0:
             for q in range(size):
                 row = f.rows[l * LEAF + q]
-                sort(d2, j_of, starts[row], number[row], spare, spare_names)
+                sort(d2, j_of, starts[row], number[row])
 
 
 def radius(x, offsets, r2):

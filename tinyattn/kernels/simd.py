@@ -234,10 +234,18 @@ def lanes_before(builder, kind, i, end):
 
 
 def masked(builder, name, result, kind, args):
-    number = f"f{32 if isinstance(kind.element, ir.FloatType) else 64}"
+    """LLVM's load or store of a vector, which leaves lanes out; their memory is not touched."""
+    number = short(kind.element)
     function = ir.FunctionType(result, [x.type for x in args])
     name = f"llvm.masked.{name}.v{kind.count}{number}.p0v{kind.count}{number}"
     return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args)
+
+
+def short(number):
+    """How a type of numbers is written in the names of LLVM's functions: f32, f64, i32."""
+    if isinstance(number, ir.IntType):
+        return f"i{number.width}"
+    return "f32" if isinstance(number, ir.FloatType) else "f64"
 
 
 @instruction(lambda x, i, end, rest: np.array([*x[i:end], *[rest] * width(x)][: width(x)], x.dtype))
@@ -277,7 +285,7 @@ def store_until(typing, x, i, end, v):
 def called(builder, name, *args):
     """LLVM's own function of this name, for the type of the arguments (llvm.sqrt.v16f32)."""
     kind = args[0].type
-    suffix = f"v{kind.count}f{32 if isinstance(kind.element, ir.FloatType) else 64}"
+    suffix = f"v{kind.count}{short(kind.element)}"
     function = ir.FunctionType(kind, [kind] * len(args))
     return builder.call(
         cgutils.get_or_insert_function(builder.module, function, f"{name}.{suffix}"), args
@@ -329,6 +337,16 @@ def maximum(typing, a, b):
 
     def code(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return a(a, a), code
+
+
+@instruction(lambda a, b: np.where(a < b, a, b))
+def minimum(typing, a, b):
+    """a where a < b, else b (also where a or b is nan)."""
+
+    def code(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
 
     return a(a, a), code
 
