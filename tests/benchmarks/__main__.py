@@ -50,16 +50,11 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
   Attention over 24 tokens fills only the lanes it needs since then: a third faster.
 - **AdamW** goes through each parameter once, in a call of 5 µs. One call for all of them needs a
   table of addresses, which takes longer to make than the calls it saves.
-- **Neighbours of 1,000 points and in 2 to 4 dimensions.** One thread takes 0.7 to 1 µs a point; a
-  tenth of it makes the boxes, the rest keeps, cuts and sorts lists of candidates. Not tried:
-  sorting in registers.
 - **EdgeConv.** Nearly all of the time is gathering rows and maxima, there and back; in vectors
   since then, which gained little where the features fill them. The rows do not fit the second
   cache. Tried without gain: rows asked for ahead, two vectors of features at a time (5-10%), one
   vector of features for all points before the next.
 - **Pooling.** Its loops are not in vectors where windows are a stride apart.
-- **Clouds of 64 features.** Half of the time was checking the candidates one feature after the
-  other. Rows turned in registers keep that order in vectors: from 2.4 and 1.9 to 3.8 and 3.2.
 - **First kernel.** Numba reads its own registries first, and SciPy where that is installed.
 - **Compiling anew** is Numba's work on two long functions. Fewer kinds of tiles, a lower level of
   optimization, no vectorizing of loops: each left it as it was.
