@@ -227,7 +227,7 @@ def test_halves(n, different, scale, data):
     rows = rng.permutation(n).astype(np.int32)
     part.key[:n], part.rows[:n] = key[rows], rows
     order = np.zeros(n, np.int32)
-    select_in_vectors(order, part, other, n, middle)
+    select_in_vectors(order, 0, part, other, n, middle)
     np.testing.assert_array_equal(np.sort(order), np.arange(n))
     assert key[order[:middle]].max(initial=0) <= key[order[middle:]].min()
 

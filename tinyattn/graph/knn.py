@@ -22,7 +22,8 @@ def knn(x, k, batch=None, impl="auto"):
         "sums"    every pair, one after the other
         "matmul"  a matrix product finds candidates, whose distances are then computed exactly
         "kernel"  compiled: the points of a box search together, far boxes are left out
-        "auto"    "kernel" if Numba is there, else "matmul"
+        "auto"    "kernel" if Numba is there, else "matmul"; also for a few points in float64, as
+                  checks of gradients have them: those are done before a kernel is compiled
 
     Raises ValueError if a cloud has fewer than k points, or if a coordinate is not finite.
     Source: slides K44, K50.
@@ -43,7 +44,7 @@ def _knn(name, x, k, batch, impl, besides=0):
         )
     if impl not in RUNGS:
         raise ValueError(f"{name}: impl is one of {', '.join(RUNGS)}, got {impl!r}")
-    if impl == "matmul" or (impl == "auto" and not have_numba()):
+    if impl == "matmul" or (impl == "auto" and (_few(x) or not have_numba())):
         index, d2 = _knn_arrays(x, offsets, k)
     else:
         from tinyattn.kernels import knn as kernel
@@ -54,6 +55,13 @@ def _knn(name, x, k, batch, impl, besides=0):
     result = np.empty_like(index), np.empty_like(d2)
     result[0][order], result[1][order] = order[index], d2
     return result
+
+
+FEW = 128  # points in float64 that are not worth compiling a kernel for
+
+
+def _few(x):
+    return x.dtype == np.float64 and len(x) <= FEW
 
 
 def knn_graph(x, k, batch=None, loop=False, impl="auto"):
@@ -85,7 +93,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     if impl not in RUNGS:
         raise ValueError(f"radius_graph: impl is one of {', '.join(RUNGS)}, got {impl!r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
-    if impl == "matmul" or (impl == "auto" and not have_numba()):
+    if impl == "matmul" or (impl == "auto" and (_few(x) or not have_numba())):
         src, dst = _radius_arrays(x, offsets, r2)
     else:
         from tinyattn.kernels import radius as kernel

@@ -134,10 +134,10 @@ def aligned(n, dtype):
 
 
 @exact
-def select(key, rows, middle):
+def select(key, rows, n, middle):
     """Reorder until no key before the middle is above one behind it (Hoare's FIND, 1961)."""
     once()
-    a, b = 0, len(key) - 1
+    a, b = 0, n - 1
     while a < b:
         pivot = middle_of(key[a], key[(a + b) // 2], key[b])
         i, j = a, b
@@ -173,14 +173,14 @@ class Part(NamedTuple):
 
 
 @exact
-def select_in_vectors(order, part, other, n, middle):
-    """The same for the n keys of a part, and their rows go to `order`.
+def select_in_vectors(order, first, part, other, n, middle):
+    """The same for the n keys of a part; their rows go to order[first], order[first + 1], …
 
     No branch depends on a single key: those up to the pivot move to the front of the part, those
     above it go to the other part, as many at a time as a vector has lanes. The side without the
     middle is done.
     """
-    W, done = width(part.key), 0  # order[:done] is final
+    W = width(part.key)
     while n > 2 * W:
         pivot = middle_of(part.key[0], part.key[n // 2], part.key[n - 1])
         low, high = 0, 0
@@ -190,24 +190,31 @@ def select_in_vectors(order, part, other, n, middle):
             low += keep(part.key, part.rows, low, v, part.rows, i, pivot)
         if high == 0:  # so many are equal to the pivot that nothing was won
             break
-        if middle < done + low:
-            order[done + low : done + n] = other.rows[:high]
+        if middle < low:
+            copy_rows(order, first + low, other.rows, high)
             n = low
         else:
-            order[done : done + low] = part.rows[:low]
-            part, other, n, done = other, part, high, done + low
-    select(part.key[:n], part.rows[:n], middle - done)
-    order[done : done + n] = part.rows[:n]
+            copy_rows(order, first, part.rows, low)
+            part, other, n, first, middle = other, part, high, first + low, middle - low
+    select(part.key, part.rows, n, middle)
+    copy_rows(order, first, part.rows, n)
 
 
 @exact
-def longest(x, rows):
-    """The feature in which these rows of x differ most, as far as some of them tell."""
-    side, most, step = 0, x.dtype.type(-1), (len(rows) + LEAF - 1) // LEAF
+def copy_rows(order, first, rows, n):
+    """order[first : first + n] = rows[:n]"""
+    for i in range(n):
+        order[first + i] = rows[i]
+
+
+@exact
+def longest(x, order, first, last):
+    """The feature in which the rows of x from order[first] on differ most, as some of them tell."""
+    side, most, step = 0, x.dtype.type(-1), (last - first + LEAF - 1) // LEAF
     for d in range(x.shape[1]):
-        low = high = x[rows[0], d]
-        for i in range(step, len(rows), step):
-            v = x[rows[i], d]
+        low = high = x[order[first], d]
+        for i in range(first + step, last, step):
+            v = x[order[i], d]
             low, high = min(low, v), max(high, v)
         if high - low > most:
             side, most = d, high - low
@@ -236,11 +243,11 @@ def halve(order, x, offsets, levels, level, until, team, first, last):
             for m in range(own << (l - level), (own + 1) << (l - level)):
                 a, b = o + (n * m >> l), o + (n * (m + 1) >> l)
                 middle = o + (n * (2 * m + 1) >> (l + 1))
-                side = longest(x, order[a:b])
+                side = longest(x, order, a, b)
                 for i in range(b - a):
                     row = order[a + i]
                     part.key[i], part.rows[i] = x[row, side], row
-                select_in_vectors(order[a:b], part, other, b - a, middle - a)
+                select_in_vectors(order, a, part, other, b - a, middle - a)
 
 
 @exact
@@ -373,9 +380,10 @@ def search(index, d2, f, k, team, first, last):
         )  # nodes from `inner` on are leaves
         own = l - f.leaf[c] + inner
         first_limits(limit, best, f, l, k)
+        n[:] = 0
         for q in range(size):
             most = min(limit[q], np.finfo(limit.dtype).max)
-            n[q] = look(found, names, q * room_of_list, 0, f, l, q, l, most)
+            n[q] = look(found, names, q * room_of_list, n[q], f, l, q, l, most)
         worst, top = worst_of(limit, size), 1
         stack[0], distance[0] = 0, 0
         while top > 0:

@@ -7,7 +7,7 @@ the processors from the kernels that come next. Hence this one.
 their rows one behind the other. Then slices of A are multiplied with slices of some panels: both
 stay in the second cache meanwhile, and each number that is read serves a whole tile. The threads
 share the copying too: `signals` holds the number of the next task, and then for each group of
-panels whether it can be used.
+panels how many of them can be used.
 """
 
 from functools import lru_cache
@@ -17,7 +17,7 @@ import numpy as np
 
 from tinyattn.kernels import jit
 from tinyattn.kernels.layout import row_of
-from tinyattn.kernels.signals import atomic_store, fetch_add, wait_for
+from tinyattn.kernels.signals import fetch_add, wait_for
 from tinyattn.kernels.simd import load_until, once, room, store_until, width
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import number, share
@@ -75,11 +75,13 @@ def matmul(a, b, bias=None):
 
 @lru_cache(4096)
 def plan(M, N, K, W, upright):
-    """(the numbers of the `Cut`, groups, tasks, numbers of the panels) of a product."""
+    """(the numbers of the `Cut`, groups, tasks, numbers of the panels) of a product. A task is a
+    panel to be packed, or, after those, a block of C.
+    """
     n = cut(M, N, K, W, upright)
     groups, panels = -(-N // n.group), -(-N // n.panel)
     size = panels * n.panel * K + 16  # 16 more: to begin with a line
-    return tuple(n), groups, groups + groups * -(-M // n.step), size
+    return tuple(n), groups, panels + groups * -(-M // n.step), size
 
 
 def cut(M, N, K, W, upright):
@@ -119,24 +121,25 @@ def turn(out, x, rows, columns):
 def tasks_in_turn(
     c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, tasks, team, start, stop
 ):
-    """What one thread does: first groups of panels are packed, then `step` rows multiplied each.
+    """What one thread does: first panels are packed, then `step` rows of a group multiplied.
 
     An item is a thread; which tasks it does shows only here.
     """
     if together(team, start, stop):
         return
     n, groups = Cut(*n), signals.size - 1
+    panels = (n.N + n.panel - 1) // n.panel
     packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
     task = fetch_add(signals, 0, 1)
-    while task < groups:
-        pack(packed, b, b_row, b_col, n, task * n.group, min((task + 1) * n.group, n.N))
-        atomic_store(signals, 1 + task, 1)
+    while task < panels:
+        pack(packed, b, b_row, b_col, n, task * n.panel, min((task + 1) * n.panel, n.N))
+        fetch_add(signals, 1 + task * n.panel // n.group, 1)
         task = fetch_add(signals, 0, 1)
     columns_of_a, tile = room(n.height * n.depth, c), room(n.height * n.panel, c)
     while task < tasks:
-        group, i0 = task % groups, (task // groups - 1) * n.step
-        wait_for(signals, 1 + group, 1)
+        group, i0 = (task - panels) % groups, (task - panels) // groups * n.step
         i1, j0, j1 = min(i0 + n.step, n.M), group * n.group, min((group + 1) * n.group, n.N)
+        wait_for(signals, 1 + group, (j1 - j0 + n.panel - 1) // n.panel)
         block(c, a, a_row, a_col, packed, bias, columns_of_a, tile, n, i0, i1, j0, j1)
         task = fetch_add(signals, 0, 1)
 

@@ -273,7 +273,8 @@ def cut(found, names, o, n, k, limit):
     if n < k:
         return n, limit
     close(found, o, n)
-    limit, end = limit_of(found, o, n, k, limit), 0
+    limit = limit_of(found, o, n, k, limit)
+    end = np.int64(0)  # to the compiler 0 alone is a type of its own
     for i in range(0, n, width(found)):  # what is kept never gets ahead of what is read
         end += keep(found, names, o + end, load(found, o + i), names, o + i, limit)
     if end > k + spare_of(k):  # many are tied, or nearly so: the order decides
