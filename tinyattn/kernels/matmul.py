@@ -149,7 +149,7 @@ def pack(packed, b, b_row, b_col, n, j0, j1):
     """Copies columns j0 … j1: (k, j) of panel p is at packed[(p K + k) · panel + j]."""
     once()
     one = packed.dtype.type(1)
-    for j in range(j0, j1, n.panel):
+    for j in range(j0, j1 if n.K > 0 else j0, n.panel):
         columns = min(n.panel, j1 - j)
         if columns < n.panel:  # what lies behind the last column
             fill(packed[j * n.K : (j + n.panel) * n.K], 0)

@@ -233,6 +233,12 @@ def lanes_before(builder, kind, i, end):
     return builder.icmp_signed("<", lanes, left)
 
 
+def lanes_left(builder, kind, i, end):
+    """How many lanes those are."""
+    left, all_of_them = builder.sub(end, i), ir.IntType(64)(kind.count)
+    return builder.select(builder.icmp_signed("<", left, all_of_them), left, all_of_them)
+
+
 def masked(builder, name, result, kind, args):
     """LLVM's load or store of a vector, which leaves lanes out; their memory is not touched."""
     number = short(kind.element)
@@ -256,7 +262,8 @@ def load_until(typing, x, i, end, rest):
     def code(context, builder, signature, args):
         x, i, end, rest = args
         kind, align = _llvm(vector), ir.IntType(32)(vector.dtype.bitwidth // 8)
-        pointer = spread(builder, at(context, builder, signature.args[0], x, i, 1))
+        n = lanes_left(builder, kind, i, end)
+        pointer = spread(builder, at(context, builder, signature.args[0], x, i, n))
         rest = broadcasted(builder, rest, kind)
         return masked(builder, "load", kind, kind,
                        [pointer, align, lanes_before(builder, kind, i, end), rest])  # fmt: skip
@@ -271,7 +278,8 @@ def store_until(typing, x, i, end, v):
     def code(context, builder, signature, args):
         x, i, end, v = args
         kind, align = v.type, ir.IntType(32)(signature.args[3].dtype.bitwidth // 8)
-        pointer = spread(builder, at(context, builder, signature.args[0], x, i, 1))
+        n = lanes_left(builder, kind, i, end)
+        pointer = spread(builder, at(context, builder, signature.args[0], x, i, n))
         masked(builder, "store", ir.VoidType(), kind,
                 [v, pointer, align, lanes_before(builder, kind, i, end)])  # fmt: skip
         return context.get_dummy_value()
