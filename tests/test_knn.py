@@ -11,7 +11,7 @@ import tinyattn as ta
 from tests.machine import same_bits_on_any_threads
 from tinyattn.graph import knn, knn_graph, radius_graph
 from tinyattn.kernels import nearest, network
-from tinyattn.kernels.knn import Part, select_in_vectors
+from tinyattn.kernels.knn import LEAF, Part, first_limits, forest, select_in_vectors
 
 RUNGS = ("sums", "matmul", "kernel")
 
@@ -93,6 +93,31 @@ def test_high_dimension_is_exact_near_zero():
     assert np.all(knn(x, 1)[1] == 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("N", [128, 129, 256, 1000])
+def test_full_leaves_of_ties(N, dtype):
+    """Lists grow as long as they ever can: all points of a leaf are tied, and those of the next."""
+    rng = np.random.default_rng(N)
+    half = np.where(np.arange(N)[:, None] % 2, rng.normal(size=(N, 2)), 0)
+    for x in (np.zeros((N, 2)), rng.integers(0, 3, (N, 2)), half, np.zeros((N, 12))):
+        for k in (1, 4, 11, 16, 17, 23, 63, 64, 65, 100):
+            found = knn(x.astype(dtype), k, impl="kernel")
+            for a, b in zip(found, knn(x.astype(dtype), k, impl="sums"), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_squares_near_the_smallest_number(dtype):
+    """There rounding is not relative to the numbers any more; candidates must not be lost."""
+    for scale in (1, 3, 10, 100):
+        x = np.random.default_rng(0).normal(size=(300, 9)).astype(dtype)
+        x *= dtype(scale) * np.sqrt(np.finfo(dtype).smallest_subnormal)
+        expected = knn(x, 5, impl="sums")
+        for impl in ("matmul", "kernel"):
+            for a, b in zip(knn(x, 5, impl=impl), expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("N", [600, 1300])
 @pytest.mark.parametrize("D", [9, 16, 64])
 def test_high_dimension(N, D):
@@ -169,6 +194,8 @@ def test_wrong_input():
         knn(x, 2, impl="fast")
     with pytest.raises(ValueError, match="real numbers, got complex128"):
         knn(x.astype(complex), 2)
+    with pytest.raises(ValueError, match="fewer than 2\\^31 points, got 2147483648"):
+        knn(np.zeros((2**31, 0), np.float32), 2)
 
 
 # ---------------------------------------------------------------- the list of the best
@@ -216,20 +243,47 @@ def test_lists_are_sorted_in_place(dtype):
             np.testing.assert_array_equal(names, expected[1])
 
 
-@given(st.integers(1, 400), st.integers(1, 400), st.sampled_from([1, 2, 5, 10**6]), st.data())
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_first_limits(dtype):
+    """The k-th distance for small k, and for larger k a limit that k points keep."""
+    x = np.random.default_rng(0).normal(size=(61, 3)).astype(dtype)
+    f = forest(x, np.array([0, 61]))
+    _, d2 = knn(x, 61, impl="sums")
+    best, limit = np.zeros(16 * (61 + 16), dtype), np.zeros(LEAF, dtype)
+    for k in (1, 5, 16, 17, 40, 61):
+        first_limits(limit, best, f, 0, k)
+        if k <= 16:
+            np.testing.assert_array_equal(limit[:61], d2[:, k - 1])
+        assert ((d2 <= limit[:61, None]).sum(axis=1) >= k).all()
+        assert np.isfinite(limit).all() or k == 61  # several lists, not filled evenly
+    first_limits(limit, best, f, 0, 62)
+    assert (limit[:61] == np.inf).all()
+
+
+KEYS = {
+    "many": lambda rng, n: rng.integers(0, 10**6, n),
+    "few": lambda rng, n: rng.integers(0, 3, n),
+    "up and down": lambda rng, n: -np.abs(np.arange(n) - n // 2),
+    "two threads": lambda rng, n: np.where(np.arange(n) % 2, np.arange(n), n - np.arange(n)),
+}
+
+
+@given(st.integers(1, 5000), st.sampled_from(list(KEYS)), st.sampled_from([np.float32, float]),
+       st.data())  # fmt: skip
 @settings(max_examples=100, deadline=None)
-def test_halves(n, different, scale, data):
+def test_halves(n, kind, dtype, data):
     """The smaller keys before the middle, the others behind, and each row once."""
-    rng = np.random.default_rng(n)
-    key = rng.integers(0, different * scale, n).astype(np.float32)
+    key = KEYS[kind](np.random.default_rng(n), n).astype(dtype)
     middle = data.draw(st.integers(0, n - 1))
-    part, other = (Part(np.zeros(n + 16, np.float32), np.zeros(n + 16, np.int32)) for _ in range(2))
-    rows = rng.permutation(n).astype(np.int32)
-    part.key[:n], part.rows[:n] = key[rows], rows
-    order = np.zeros(n, np.int32)
-    select_in_vectors(order, 0, part, other, n, middle)
+    part, other = (Part(np.zeros(n + 32, dtype), np.zeros(n + 32, np.int32)) for _ in range(2))
+    part.key[:n], part.rows[:n] = key, np.arange(n)
+    order = np.full(n + 6, -7, np.int32)
+    select_in_vectors(order, 3, part, other, n, middle)
+    assert (order[:3] == -7).all()
+    assert (order[n + 3 :] == -7).all()
+    order = order[3 : n + 3]
     np.testing.assert_array_equal(np.sort(order), np.arange(n))
-    assert key[order[:middle]].max(initial=0) <= key[order[middle:]].min()
+    assert key[order[:middle]].max(initial=key.min()) <= key[order[middle:]].min()
 
 
 # ---------------------------------------------------------------- edges
@@ -246,7 +300,7 @@ def test_radius_graph(data):
     N, D = data.draw(st.integers(0, 150)), data.draw(st.integers(1, 10))
     dtype = data.draw(st.sampled_from([np.float32, np.float64]))
     x = CLOUDS[data.draw(st.sampled_from(list(CLOUDS)))](rng, N, D).astype(dtype)
-    r, loop = data.draw(st.sampled_from([0, 0.5, 1, 3])), data.draw(st.booleans())
+    r, loop = data.draw(st.sampled_from([0, 0.5, 1, 3, np.inf])), data.draw(st.booleans())
     batch = rng.integers(0, 3, N) if data.draw(st.booleans()) else None
     expected = []
     for i in range(N):

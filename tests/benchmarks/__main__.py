@@ -33,7 +33,12 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
   each operation of the tiny model stands Python: about half of its step. How a product is cut is
   computed once for each shape, which saves 8 µs a call.
 - **Large products, GPT big.** Tiles of 6 rows in place of 4 read a panel two thirds as often; B
-  packed once, tasks claimed by an atomic count: from 0.75 to 0.85-1.0 of the speed of MKL.
+  packed once by all threads, tasks claimed by an atomic count: from 0.75 to 0.85-1.0 of the speed
+  of MKL. One thread comes to nine tenths of what its registers allow, two together to three
+  quarters. Tried without gain: the same rows always to the same thread, results that begin with a
+  line of memory, panels in the same memory at each call, slices of other shapes.
+- **Cells of 128 units.** The weights of a step are packed anew for 64 rows, and around the two
+  products of each step stands Python. Not tried: keeping the panels from step to step.
 - **Attention forward, N up to 512.** Turning the queries and the exponential weigh more than in
   long rows. Tasks claimed by an atomic count: no difference above the noise.
 - **LSTM.** From 128 units on somewhat ahead of oneDNN. Rows left over in pairs and 6 steps at a
@@ -59,6 +64,8 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
 - **Compiling anew** is Numba's work on two long functions. Fewer kinds of tiles, a lower level of
   optimization, no vectorizing of loops: each left it as it was.
 - **Engine against HIPS autograd.** Checks of shape, dtype and later writing cost a tenth and stay.
+  For tanh the four calls of NumPy, one forward and three in the rule, already take more than a
+  fifth of HIPS's time: without compiled code five times is out of reach.
 """
 
 

@@ -22,8 +22,8 @@ def knn(x, k, batch=None, impl="auto"):
         "sums"    every pair, one after the other
         "matmul"  a matrix product finds candidates, whose distances are then computed exactly
         "kernel"  compiled: the points of a box search together, far boxes are left out
-        "auto"    "kernel" if Numba is there, else "matmul"; also for a few points in float64, as
-                  checks of gradients have them: those are done before a kernel is compiled
+        "auto"    "matmul" without Numba, and for a few points in float64, as checks of gradients
+                  have them (they are done before a kernel is compiled); else "kernel"
 
     Raises ValueError if a cloud has fewer than k points, or if a coordinate is not finite.
     Source: slides K44, K50.
@@ -136,6 +136,8 @@ def _clouds(name, x, batch):
     x = np.asarray(plain(x))
     if x.ndim != 2:
         raise ValueError(f"{name}: expected points x of shape [N, D], got {x.shape}")
+    if len(x) > np.iinfo(np.int32).max:  # kernels count rows in 32 bits
+        raise ValueError(f"{name}: expected fewer than 2^31 points, got {len(x)}; split them")
     if x.dtype.kind not in "fiub":
         raise ValueError(f"{name}: expected points of real numbers, got {x.dtype}")
     x = np.require(x, np.result_type(x.dtype, np.float32), ["C", "W"])
@@ -212,7 +214,8 @@ def _rough_distances(x, offsets):
             continue
         z = x[a:b] - x[a:b].mean(axis=0)
         square = np.sum(z * z, axis=1)
-        margin = 8 * (x.shape[1] + 8) * np.finfo(x.dtype).eps * square.max()
+        info = np.finfo(x.dtype)  # near 0 rounding is as large as the smallest number there is
+        margin = 8 * (x.shape[1] + 8) * (info.eps * square.max() + info.smallest_subnormal)
         step = max(1, ROOM // (b - a))
         for start in range(0, b - a, step):
             stop = min(start + step, b - a)

@@ -166,10 +166,13 @@ def middle_of(p, q, r):
 
 
 class Part(NamedTuple):
-    """Keys and the rows they belong to, with room for a vector more."""
+    """Keys and the rows they belong to, with room for two vectors more."""
 
     key: np.ndarray
     rows: np.ndarray
+
+
+PASSES = 48  # half of the keys are left after two passes or so: enough for 16 million
 
 
 @exact
@@ -178,11 +181,13 @@ def select_in_vectors(order, first, part, other, n, middle):
 
     No branch depends on a single key: those up to the pivot move to the front of the part, those
     above it go to the other part, as many at a time as a vector has lanes. The side without the
-    middle is done.
+    middle is done. Keys stay in their order, so a bad pivot may be followed by more of them:
+    after too many passes the rest is done one by one.
     """
-    W = width(part.key)
-    while n > 2 * W:
-        pivot = middle_of(part.key[0], part.key[n // 2], part.key[n - 1])
+    W, passes = width(part.key), 0
+    while n > 2 * W and passes < PASSES:
+        passes += 1
+        pivot = middle_of(part.key[n // 4], part.key[n // 2], part.key[n // 4 * 3])
         low, high = 0, 0
         for i in range(0, n, W):
             v = load_until(part.key, i, n, np.nan)  # nan is neither up to the pivot nor above it
@@ -313,30 +318,33 @@ def who_reaches(f, l, node, limit):
 
 
 @exact
+def distances(f, l, q, other, t):
+    """d² of point q of leaf l from the points t, t + 1, … of another leaf, as a vector."""
+    D = f.low.shape[1]
+    total = broadcast(f.block, f.block.dtype.type(0))
+    for d in range(D):
+        v = load(f.block, (other * D + d) * LEAF + t) - f.block[(l * D + d) * LEAF + q]
+        total = total + v * v
+    return total
+
+
+@exact
 def look(found, names, o, n, f, l, q, other, limit):
     """Append the points of the leaf `other` within the limit of point q of leaf l; the new n."""
-    D = f.low.shape[1]
     for t in range(0, f.size[other], width(found)):
-        total = broadcast(found, found.dtype.type(0))
-        for d in range(D):
-            v = load(f.block, (other * D + d) * LEAF + t) - f.block[(l * D + d) * LEAF + q]
-            total = total + v * v
-        n += keep(found, names, o + n, total, f.rows, other * LEAF + t, limit)
+        d2 = distances(f, l, q, other, t)
+        n += keep(found, names, o + n, d2, f.rows, other * LEAF + t, limit)
     return n
 
 
 @exact
 def first_limits(limit, best, f, l, k):
-    """For each point of leaf l, a limit that k points of the leaf keep; inf if it has fewer."""
-    D, W, size = f.low.shape[1], width(limit), f.size[l]
-    for t in range(0, size, W):
+    """For each point of leaf l, a limit that k points of it keep; inf if that is not known."""
+    size = f.size[l]
+    for t in range(0, size, width(limit)):
         clear(best, k)
         for j in range(size if size >= k else 0):
-            total = broadcast(limit, limit.dtype.type(0))
-            for d in range(D):
-                v = load(f.block, (l * D + d) * LEAF + t) - f.block[(l * D + d) * LEAF + j]
-                total = total + v * v
-            enter(best, k, j, total)
+            enter(best, k, j, distances(f, l, j, l, t))
         store(limit, t, reach(best, k))
     for q in range(size, LEAF):
         limit[q] = -1  # no points, nothing within reach
@@ -361,29 +369,23 @@ def search(index, d2, f, k, team, first, last):
     if together(team, first, last):
         return
     slack = spare_of(k) + max(k // 2, 16)  # a list is cut when it has so many more than k
-    room_of_list = k + slack + LEAF + 2 * width(f.block)
-    found, names = (
-        room(LEAF * room_of_list, f.block),
-        np.empty(LEAF * room_of_list, np.int32),
-    )
+    # Its own leaf gives a list LEAF points at most, uncut; each further leaf as many, and then it
+    # is cut. One vector more, because whole vectors are stored.
+    room_of_list = max(k + slack, LEAF) + LEAF + width(f.block)
+    found = room(LEAF * room_of_list, f.block)
+    names, n = np.empty(LEAF * room_of_list, np.int32), np.zeros(LEAF, np.int64)
     limit, best = room(LEAF, f.block), room((k + BEST) * width(f.block), f.block)
-    n, stack, distance = (
-        np.zeros(LEAF, np.int64),
-        np.empty(130, np.int64),
-        room(130, f.block),
-    )
+    stack, distance = np.empty(130, np.int64), room(130, f.block)
+    highest = np.finfo(limit.dtype).max  # below inf, at which the places behind the last point are
     for l in range(first, last):
         c, size = f.cloud[l], f.size[l]
-        root, inner = (
-            f.node[c],
-            (1 << f.levels[c]) - 1,
-        )  # nodes from `inner` on are leaves
+        root, inner = f.node[c], (1 << f.levels[c]) - 1  # nodes from `inner` on are leaves
         own = l - f.leaf[c] + inner
         first_limits(limit, best, f, l, k)
         n[:] = 0
         for q in range(size):
-            most = min(limit[q], np.finfo(limit.dtype).max)
-            n[q] = look(found, names, q * room_of_list, n[q], f, l, q, l, most)
+            o = q * room_of_list
+            n[q] = look(found, names, o, n[q], f, l, q, l, min(limit[q], highest))
         worst, top = worst_of(limit, size), 1
         stack[0], distance[0] = 0, 0
         while top > 0:
@@ -392,10 +394,8 @@ def search(index, d2, f, k, team, first, last):
             if distance[top] > worst or node == own:
                 continue
             if node < inner:
-                a, b = (
-                    gap(f, root + own, root + 2 * node + 1),
-                    gap(f, root + own, root + 2 * node + 2),
-                )
+                a = gap(f, root + own, root + 2 * node + 1)
+                b = gap(f, root + own, root + 2 * node + 2)
                 swap = 1 if a < b else 0  # the nearer one last: it is taken first
                 stack[top + swap], distance[top + swap] = 2 * node + 1, a
                 stack[top + 1 - swap], distance[top + 1 - swap] = 2 * node + 2, b
@@ -407,8 +407,8 @@ def search(index, d2, f, k, team, first, last):
             while bits != 0:
                 q = lowest_bit(bits)
                 bits &= bits - np.uint64(1)
-                o, most = q * room_of_list, min(limit[q], np.finfo(limit.dtype).max)
-                n[q] = look(found, names, o, n[q], f, l, q, f.leaf[c] + node - inner, most)
+                o, other = q * room_of_list, f.leaf[c] + node - inner
+                n[q] = look(found, names, o, n[q], f, l, q, other, min(limit[q], highest))
                 if n[q] > k + slack or limit[q] == np.inf:
                     n[q], limit[q] = cut(found, names, o, n[q], k, limit[q])
             worst = worst_of(limit, size)

@@ -121,7 +121,8 @@ def fill(b, x, offsets, team, first, last):
                 b.rows[l * BLOCK + t] = i + t if t < size else 0
             for t in range(size, BLOCK):
                 b.half[l * BLOCK + t] = np.inf
-        b.margin[c] = 4 * (D + 8) * np.finfo(x.dtype).eps * longest
+        info = np.finfo(x.dtype)  # near 0 rounding is as large as the smallest number there is
+        b.margin[c] = 4 * (D + 8) * (info.eps * longest + info.eps * info.tiny)
 
 
 @exact
@@ -200,7 +201,7 @@ def rough(b, tile, l, q, other, t):
 
 @exact
 def first_limits(limit, best, b, tile, l, k):
-    """For each point of block l, a limit that k points of the block keep; inf if it has fewer."""
+    """For each point of block l, a limit that k points of it keep; inf if that is not known."""
     for t in range(0, b.size[l], width(tile)):
         clear(best, k)
         for j in range(b.size[l] if b.size[l] >= k else 0):

@@ -132,7 +132,7 @@ def tasks_in_turn(
     packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
     task = fetch_add(signals, 0, 1)
     while task < panels:
-        pack(packed, b, b_row, b_col, n, task * n.panel, min((task + 1) * n.panel, n.N))
+        pack(packed, b, b_row, b_col, n, task)
         fetch_add(signals, 1 + task * n.panel // n.group, 1)
         task = fetch_add(signals, 0, 1)
     columns_of_a, tile = room(n.height * n.depth, c), room(n.height * n.panel, c)
@@ -145,18 +145,19 @@ def tasks_in_turn(
 
 
 @jit
-def pack(packed, b, b_row, b_col, n, j0, j1):
-    """Copies columns j0 … j1: (k, j) of panel p is at packed[(p K + k) · panel + j]."""
+def pack(packed, b, b_row, b_col, n, panel):
+    """Copies the columns of a panel: (k, j) of panel p is at packed[(p K + k) · columns + j]."""
     once()
-    one = packed.dtype.type(1)
-    for j in range(j0, j1 if n.K > 0 else j0, n.panel):
-        columns = min(n.panel, j1 - j)
-        if columns < n.panel:  # what lies behind the last column
-            fill(packed[j * n.K : (j + n.panel) * n.K], 0)
-        if b_col == 1:
-            copy(packed, j * n.K, n.panel, b, j, b_row, n.K, columns, one)
-        else:
-            transpose(packed, j * n.K, n.panel, b, j * b_col, b_col, columns, n.K, one)
+    if n.K == 0:
+        return
+    j, one = panel * n.panel, packed.dtype.type(1)
+    columns = min(n.panel, n.N - j)
+    if columns < n.panel:  # what lies behind the last column
+        fill(packed[j * n.K : (j + n.panel) * n.K], 0)
+    if b_col == 1:
+        copy(packed, j * n.K, n.panel, b, j, b_row, n.K, columns, one)
+    else:
+        transpose(packed, j * n.K, n.panel, b, j * b_col, b_col, columns, n.K, one)
 
 
 @jit

@@ -4,7 +4,7 @@ Inserting each candidate where it belongs means a branch that the processor gues
 the time. Here a list just grows at its end by whatever is within its limit. The first limits come
 from a few candidates that many points look at together, a lane for each point. When a list has
 grown long, a new limit is found that k of its entries keep, and those beyond it go. Only the few
-that are left at the end are sorted, in registers.
+that are left at the end are sorted, in registers if they fit.
 
 A list is found[o : o + n] and names[o : o + n]: squared distances, and the rows they belong to.
 Behind its end is room for one vector more.
@@ -177,7 +177,9 @@ def enter(best, k, j, v):
 
 @exact
 def reach(best, k):
-    """A limit for each point that k candidates keep: all lists together hold so many."""
+    """A limit for each point that k candidates keep, since all lists together hold so many; inf if
+    one of them is not full.
+    """
     number, places = lists_of(k)
     last = (places - 1) * width(best)
     limit = load(best, last)

@@ -18,7 +18,7 @@ if numba is not None:
     from llvmlite import ir
     from numba import types
 
-VECTORS = 8  # so many are sorted at most: with their names they fill half of the registers
+VECTORS = 8  # so many are sorted at most; with their names they fill 16 registers
 
 
 @jit
@@ -116,9 +116,7 @@ def _store(builder, pointer, n, values):
 
 
 def _sorted(builder, columns):
-    """Columns of vectors (values, or values and names) in the order of the first, ties of the
-    second.
-    """
+    """Two columns of vectors, values and names, in the order of the values, ties by name."""
     lanes, vectors = columns[0][0].type.count, len(columns[0])
     columns = [list(column) for column in columns]
     for step in steps(lanes * vectors):
@@ -158,8 +156,6 @@ def _crossed(builder, x, near):
 def _before(builder, own, other):
     """The lanes where `own` comes first."""
     first = builder.fcmp_ordered("<", own[0], other[0])
-    if len(own) == 1:
-        return first
     tied = builder.fcmp_ordered("==", own[0], other[0])
     earlier = builder.icmp_signed("<", own[1], other[1])
     return builder.or_(first, builder.and_(tied, earlier))

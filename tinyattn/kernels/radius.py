@@ -10,9 +10,9 @@ ordered by i, then by distance, ties by j. A point is its own neighbour.
 
 import numpy as np
 
-from tinyattn.kernels.knn import LEAF, forest, gap, who_reaches
-from tinyattn.kernels.nearest import exact, keep, lowest_bit, shell_sort, sort
-from tinyattn.kernels.simd import broadcast, load, room, width
+from tinyattn.kernels.knn import LEAF, forest, gap, look, who_reaches
+from tinyattn.kernels.nearest import exact, lowest_bit, shell_sort, sort
+from tinyattn.kernels.simd import room, width
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 
@@ -55,7 +55,7 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
     """One task: the points of one leaf against all leaves whose box is within the radius."""
     if together(team, first, last):
         return
-    D, W = f.low.shape[1], width(f.block)
+    W = width(f.block)
     limit, stack = room(LEAF, f.block), np.empty(130, np.int64)
     found, names = room(LEAF + W, f.block), np.empty(LEAF + W, np.int32)
     for l in range(first, last):
@@ -81,14 +81,8 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
             while bits != 0:
                 q = lowest_bit(bits)
                 bits &= bits - np.uint64(1)
-                row, n = f.rows[l * LEAF + q], 0
-                for t in range(0, f.size[other], W):
-                    total = broadcast(found, found.dtype.type(0))
-                    for d in range(D):
-                        v = load(f.block, (other * D + d) * LEAF + t)
-                        v = v - f.block[(l * D + d) * LEAF + q]
-                        total = total + v * v
-                    n += keep(found, names, n, total, f.rows, other * LEAF + t, r2)
+                row, none = f.rows[l * LEAF + q], np.int64(0)  # 0 alone is a type of its own
+                n = look(found, names, none, none, f, l, q, other, r2)
                 if len(j_of) > 0:
                     o = starts[row] + number[row]
                     for i in range(n):
@@ -105,6 +99,7 @@ def radius(x, offsets, r2):
     if len(x) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     f = forest(x, offsets)
+    r2 = min(r2, np.finfo(x.dtype).max)  # the places behind the last point of a leaf are at inf
 
     def run(number, *place):
         share(search, len(f.size), f, r2, number, *place)

@@ -101,7 +101,7 @@ def instruction(meaning):
 # ---------------------------------------------------------------- memory
 
 
-def at(context, builder, x, array, i, n, of=None):
+def at(context, builder, x, array, i, n):
     """Where x[i] is in memory. With NUMBA_BOUNDSCHECK=1, x[i] … x[i + n - 1] must exist."""
     array = context.make_array(x)(context, builder, array)
     if numba.config.BOUNDSCHECK:
@@ -234,7 +234,7 @@ def lanes_before(builder, kind, i, end):
 
 
 def lanes_left(builder, kind, i, end):
-    """How many lanes those are."""
+    """How many lanes those are; 0 or less if there are none."""
     left, all_of_them = builder.sub(end, i), ir.IntType(64)(kind.count)
     return builder.select(builder.icmp_signed("<", left, all_of_them), left, all_of_them)
 
