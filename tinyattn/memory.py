@@ -46,10 +46,11 @@ def empty(shape, dtype):
     return np.asarray(Block(size, shape, dtype))
 
 
-def _aligned(size):
-    """So many bytes, from the beginning of a line of the cache on."""
+def aligned(n, dtype):
+    """An array of n numbers that begins with a line of the cache."""
+    size = n * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE, np.uint8)
-    return memory[-memory.ctypes.data % LINE :][:size]
+    return memory[-memory.ctypes.data % LINE :][:size].view(dtype)
 
 
 class Block:
@@ -58,7 +59,7 @@ class Block:
     def __init__(self, size, shape, dtype):
         with _lock:
             fitting = [i for i, memory in enumerate(_spare) if len(memory) == size]
-            self.memory = _spare.pop(fitting[-1]) if fitting else _aligned(size)
+            self.memory = _spare.pop(fitting[-1]) if fitting else aligned(size, np.uint8)
         data = self.memory.ctypes.data, False  # False: may be written to
         self.__array_interface__ = {
             "version": 3, "data": data, "shape": shape, "typestr": dtype.str,

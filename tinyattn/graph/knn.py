@@ -44,7 +44,7 @@ def _knn(name, x, k, batch, impl, besides=0):
         )
     if impl not in RUNGS:
         raise ValueError(f"{name}: impl is one of {', '.join(RUNGS)}, got {impl!r}")
-    if impl == "matmul" or (impl == "auto" and (_few(x) or not have_numba())):
+    if _arrays(impl, x):
         index, d2 = _knn_arrays(x, offsets, k)
     else:
         from tinyattn.kernels import knn as kernel
@@ -60,8 +60,9 @@ def _knn(name, x, k, batch, impl, besides=0):
 FEW = 128  # points in float64 that are not worth compiling a kernel for
 
 
-def _few(x):
-    return x.dtype == np.float64 and len(x) <= FEW
+def _arrays(impl, x):
+    few = x.dtype == np.float64 and len(x) <= FEW
+    return impl == "matmul" or (impl == "auto" and (few or not have_numba()))
 
 
 def knn_graph(x, k, batch=None, loop=False, impl="auto"):
@@ -93,7 +94,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     if impl not in RUNGS:
         raise ValueError(f"radius_graph: impl is one of {', '.join(RUNGS)}, got {impl!r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
-    if impl == "matmul" or (impl == "auto" and (_few(x) or not have_numba())):
+    if _arrays(impl, x):
         src, dst = _radius_arrays(x, offsets, r2)
     else:
         from tinyattn.kernels import radius as kernel

@@ -27,8 +27,8 @@ from tinyattn.kernels.simd import (
     fetch,
     instruction,
     lanes_before,
+    load_lanes,
     load_until,
-    masked,
     once,
     spread,
     store_until,
@@ -161,11 +161,11 @@ def _tile(builder, height, many, y, y_row, x, x_row, w, w_row, n):
         for row in w_rows:
             fetch(builder, builder.gep(row, [builder.add(k, next_tile)]))
     with builder.if_then(builder.icmp_signed("<", whole, n)):  # what fills no vector
-        lanes, alignment = lanes_before(builder, kind, whole, n), ir.IntType(32)(align)
+        lanes = lanes_before(builder, kind, whole, n)
 
         def rest(row):
             pointer = spread(builder, builder.gep(row, [whole]))
-            return masked(builder, "load", kind, kind, [pointer, alignment, lanes, kind(None)])
+            return load_lanes(builder, pointer, lanes, 0)
 
         add_products(rest)
     for i in range(height):

@@ -39,6 +39,7 @@ from tinyattn.kernels.nearest import (
 from tinyattn.kernels.simd import broadcast, load, load_until, maximum, once, room, store, width
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
+from tinyattn.memory import aligned
 
 # ---------------------------------------------------------------- 1. the sums, as they are written
 
@@ -124,13 +125,6 @@ def forest(x, offsets):
 
 
 SMALL = 2048  # so few points are sooner sorted than handed to other threads
-
-
-def aligned(n, dtype):
-    """An array of n that starts at a multiple of 64 bytes."""
-    raw = np.empty(n * np.dtype(dtype).itemsize + 64, np.uint8)
-    start = -raw.__array_interface__["data"][0] % 64
-    return raw[start : start + n * np.dtype(dtype).itemsize].view(dtype)
 
 
 @exact
@@ -426,8 +420,8 @@ def knn(x, offsets, k):
     """The k nearest neighbours of each point in its cloud, and their squared distances."""
     if k == 0 or len(x) == 0:
         return np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
-    if x.shape[1] > BOXES or (x.shape[1] > FEWER and np.diff(offsets).max() <= MANY):
-        found = by_product(x, offsets, k, aligned)
+    if x.shape[1] > (BOXES if np.diff(offsets).max() <= MANY else BOXES_OF_MANY):
+        found = by_product(x, offsets, k)
         if found is not None:
             return found
     index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
@@ -436,6 +430,5 @@ def knn(x, offsets, k):
     return index, d2
 
 
-# Up to so many features boxes rule out enough; up to so many more in clouds of many points only.
-FEWER, BOXES = 6, 8
 MANY = 10_000
+BOXES, BOXES_OF_MANY = 6, 8  # features up to which boxes rule out enough, also for many points

@@ -35,8 +35,8 @@ from tinyattn.kernels.simd import (
     instruction,
     lanes_before,
     load,
+    load_lanes,
     load_until,
-    masked,
     maximum,
     once,
     room,
@@ -49,6 +49,7 @@ from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
 from tinyattn.kernels.tiles import fill as set_all
 from tinyattn.kernels.tiles import product, transpose, turned
+from tinyattn.memory import aligned
 
 if numba is not None:
     from llvmlite import ir
@@ -69,7 +70,7 @@ class Blocks(NamedTuple):
     margin: np.ndarray  # [clouds], what candidates may be farther than the k-th
 
 
-def blocks(x, offsets, aligned):
+def blocks(x, offsets):
     """Copy the points into their blocks."""
     D = x.shape[1]
     number = -(-np.diff(offsets) // BLOCK)
@@ -157,12 +158,11 @@ def add_squares(typing, total, x, i, names, m, f, D):
         total, x, i, names, m, f, D = args
         kind, integer = total.type, ir.IntType(64)
         lanes = lanes_before(builder, kind, f, D)
-        align = ir.IntType(32)(x_bytes)
 
         def row(number):
             at_f = builder.add(builder.mul(number, D), f)
             place = spread(builder, at(context, builder, signature.args[1], x, at_f, 1))
-            return masked(builder, "load", kind, kind, [place, align, lanes, kind(None)])
+            return load_lanes(builder, place, lanes, 0)
 
         own, squares = row(i), []
         for l in range(kind.count):
@@ -174,7 +174,6 @@ def add_squares(typing, total, x, i, names, m, f, D):
             total = builder.fadd(total, square)
         return total
 
-    x_bytes = x.dtype.bitwidth // 8
     return total(total, x, types.intp, names, types.intp, types.intp, types.intp), code
 
 
@@ -257,9 +256,9 @@ def search(index, d2, hard, x, b, k, team, first, last):
                 index[row, i], d2[row, i] = names[o + i], found[o + i]
 
 
-def by_product(x, offsets, k, aligned):
+def by_product(x, offsets, k):
     """The k nearest, or None if too many distances are nearly equal."""
-    b = blocks(x, offsets, aligned)
+    b = blocks(x, offsets)
     index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
     hard = np.zeros(len(b.size), bool)
     share(search, len(b.size), index, d2, hard, x.reshape(-1), b, k)

@@ -145,12 +145,12 @@ def tasks_in_turn(
 
 
 @jit
-def pack(packed, b, b_row, b_col, n, panel):
-    """Copies the columns of a panel: (k, j) of panel p is at packed[(p K + k) · columns + j]."""
+def pack(packed, b, b_row, b_col, n, p):
+    """Copies the columns of panel p: its (k, j) is at packed[(p K + k) · panel + j]."""
     once()
     if n.K == 0:
         return
-    j, one = panel * n.panel, packed.dtype.type(1)
+    j, one = p * n.panel, packed.dtype.type(1)
     columns = min(n.panel, n.N - j)
     if columns < n.panel:  # what lies behind the last column
         fill(packed[j * n.K : (j + n.panel) * n.K], 0)

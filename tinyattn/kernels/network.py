@@ -11,7 +11,15 @@ Source: Batcher, Sorting networks and their applications (1968), the bitonic sor
 import numpy as np
 
 from tinyattn.kernels import jit, numba
-from tinyattn.kernels.simd import Vector, at, instruction, lanes_before, masked, width
+from tinyattn.kernels.simd import (
+    Vector,
+    at,
+    instruction,
+    lanes_before,
+    load_lanes,
+    store_lanes,
+    width,
+)
 from tinyattn.kernels.tiles import subroutine
 
 if numba is not None:
@@ -67,11 +75,14 @@ def sort_few(typing, found, names, o, n):
         def write(vectors):
             last = np.iinfo(np.int32).max
             columns = [
-                _loaded(builder, first, n, vectors, np.inf),
-                _loaded(builder, name, n, vectors, last, vector.lanes),
-            ]
+                [load_lanes(builder, place, lanes, rest)
+                 for place, lanes in _places(builder, pointer, n, vectors, vector.lanes)]
+                for pointer, rest in ((first, np.inf), (name, last))
+            ]  # fmt: skip
             for pointer, values in zip((first, name), _sorted(builder, columns), strict=True):
-                _store(builder, pointer, n, values)
+                places = _places(builder, pointer, n, vectors, vector.lanes)
+                for value, (place, lanes) in zip(values, places, strict=True):
+                    store_lanes(builder, value, place, lanes)
 
         _by_size(builder, n, vector.lanes, write)
 
@@ -89,30 +100,12 @@ def _by_size(builder, n, lanes, write):
 
 
 def _places(builder, pointer, n, vectors, lanes):
-    """For each vector: its place, how that is aligned, and which lanes are before n."""
-    number = pointer.type.pointee
-    kind = ir.VectorType(number, lanes)
-    size = 8 if isinstance(number, ir.DoubleType) else 4
+    """Where each vector is in memory, and which of its lanes are before n."""
+    kind = ir.VectorType(pointer.type.pointee, lanes)
     for v in range(vectors):
         i = n.type(v * lanes)
         place = builder.bitcast(builder.gep(pointer, [i]), kind.as_pointer())
-        yield kind, place, ir.IntType(32)(size), lanes_before(builder, kind, i, n)
-
-
-def _loaded(builder, pointer, n, vectors, rest, lanes=None):
-    """n numbers as vectors, with `rest` behind the last."""
-    lanes = lanes or Vector.lanes_of(pointer.type.pointee)
-    return [
-        masked(builder, "load", kind, kind, [place, align, inside, kind([rest] * lanes)])
-        for kind, place, align, inside in _places(builder, pointer, n, vectors, lanes)
-    ]
-
-
-def _store(builder, pointer, n, values):
-    lanes = values[0].type.count
-    places = _places(builder, pointer, n, len(values), lanes)
-    for value, (kind, place, align, inside) in zip(values, places, strict=True):
-        masked(builder, "store", ir.VoidType(), kind, [value, place, align, inside])
+        yield place, lanes_before(builder, kind, i, n)
 
 
 def _sorted(builder, columns):

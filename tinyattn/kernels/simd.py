@@ -239,12 +239,31 @@ def lanes_left(builder, kind, i, end):
     return builder.select(builder.icmp_signed("<", left, all_of_them), left, all_of_them)
 
 
-def masked(builder, name, result, kind, args):
-    """LLVM's load or store of a vector, which leaves lanes out; their memory is not touched."""
-    number = short(kind.element)
+def load_lanes(builder, place, lanes, rest):
+    """The vector at a place in memory, in these lanes; in the others `rest`, a vector or a number.
+    Their memory is not touched.
+    """
+    kind = place.type.pointee
+    rest = rest if isinstance(rest, ir.Value) else kind([rest] * kind.count)
+    return _masked(builder, "load", kind, [place, _size(kind), lanes, rest])
+
+
+def store_lanes(builder, v, place, lanes):
+    """Put these lanes of a vector into memory."""
+    _masked(builder, "store", ir.VoidType(), [v, place, _size(v.type), lanes])
+
+
+def _masked(builder, name, result, args):
+    kind = args[-1].type if name == "load" else args[0].type
+    suffix = f"v{kind.count}{short(kind.element)}"
     function = ir.FunctionType(result, [x.type for x in args])
-    name = f"llvm.masked.{name}.v{kind.count}{number}.p0v{kind.count}{number}"
+    name = f"llvm.masked.{name}.{suffix}.p0{suffix}"
     return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args)
+
+
+def _size(kind):
+    """The bytes of one number of a vector, which a place in memory is a multiple of."""
+    return ir.IntType(32)(8 if isinstance(kind.element, ir.DoubleType) else 4)
 
 
 def short(number):
@@ -261,12 +280,11 @@ def load_until(typing, x, i, end, rest):
 
     def code(context, builder, signature, args):
         x, i, end, rest = args
-        kind, align = _llvm(vector), ir.IntType(32)(vector.dtype.bitwidth // 8)
+        kind = _llvm(vector)
         n = lanes_left(builder, kind, i, end)
-        pointer = spread(builder, at(context, builder, signature.args[0], x, i, n))
+        place = spread(builder, at(context, builder, signature.args[0], x, i, n))
         rest = broadcasted(builder, rest, kind)
-        return masked(builder, "load", kind, kind,
-                       [pointer, align, lanes_before(builder, kind, i, end), rest])  # fmt: skip
+        return load_lanes(builder, place, lanes_before(builder, kind, i, end), rest)
 
     return vector(x, types.intp, types.intp, x.dtype), code
 
@@ -277,11 +295,9 @@ def store_until(typing, x, i, end, v):
 
     def code(context, builder, signature, args):
         x, i, end, v = args
-        kind, align = v.type, ir.IntType(32)(signature.args[3].dtype.bitwidth // 8)
-        n = lanes_left(builder, kind, i, end)
-        pointer = spread(builder, at(context, builder, signature.args[0], x, i, n))
-        masked(builder, "store", ir.VoidType(), kind,
-                [v, pointer, align, lanes_before(builder, kind, i, end)])  # fmt: skip
+        n = lanes_left(builder, v.type, i, end)
+        place = spread(builder, at(context, builder, signature.args[0], x, i, n))
+        store_lanes(builder, v, place, lanes_before(builder, v.type, i, end))
         return context.get_dummy_value()
 
     return types.void(x, types.intp, types.intp, v), code
