@@ -163,6 +163,31 @@ def test_product(dtype, rows, vectors, n, turned, add):
     np.testing.assert_allclose(found, c, rtol=0, atol=40 * PRECISION[dtype])
 
 
+@jit
+def run_strips(out, c, d, d_row, a, a_row, a_col, b, rows, columns, n, add):
+    tiles.strips(out, a, 0, a_row, a_col, rows, n)
+    tiles.product_of_strips(c, 0, columns + 3, d, 0, d_row, out, b, 0, rows, columns, n, add)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(DTYPES), st.integers(0, 20), st.integers(0, tiles.TILES[0][0]),
+       st.sampled_from([0, 1, 5, 16, 35]), st.booleans(),
+       st.sampled_from(["c", "row", ""]))  # fmt: skip
+def test_product_of_strips(dtype, rows, vectors, n, turned, onto):
+    W = simd.BYTES // np.dtype(dtype).itemsize
+    columns, panel = vectors * W, tiles.TILES[0][0] * W
+    a, b, c = (normal(*s, dtype=dtype) for s in ((rows, n), (n, panel), (rows, columns + 3)))
+    memory, steps = (a.T.copy(), (1, rows)) if turned else (a, (n, 1))
+    found, row = c.copy(), normal(columns, dtype=dtype)
+    d, d_row = (row, 0) if onto == "row" else (found.reshape(-1), columns + 3)
+    strips = np.full(tiles.size_of_strips(rows, n, W), np.nan, dtype)
+    run_strips(strips, found.reshape(-1), d, d_row, memory.reshape(-1), *steps, b.reshape(-1),
+               rows, columns, n, bool(onto))  # fmt: skip
+    before = {"c": c[:, :columns], "row": row, "": 0}[onto]
+    c[:, :columns] = before + a @ b[:, :columns]
+    np.testing.assert_allclose(found, c, rtol=0, atol=60 * PRECISION[dtype])
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(DTYPES), st.integers(0, 40), st.integers(0, 40))
 def test_transpose_and_copy(dtype, rows, columns):

@@ -4,10 +4,10 @@ NumPy's product has threads of its own, which go on spinning for a while after e
 the processors from the kernels that come next. Hence this one.
 
 `sums` is the formula. `matmul` first copies B into panels, upright strips as wide as a tile, with
-their rows one behind the other. Then slices of A are multiplied with slices of some panels: both
-stay in the second cache meanwhile, and each number that is read serves a whole tile. The threads
-share the copying too: `signals` holds the number of the next task, and then for each group of
-panels how many of them can be used.
+their rows one behind the other. Then slices of A are copied into strips, as high as a tile, and
+multiplied with slices of some panels: both stay in the second cache meanwhile, and each number that
+is read serves a whole tile. The threads share the copying too: `signals` holds the number of the
+next task, and then for each group of panels how many of them can be used.
 """
 
 from functools import lru_cache
@@ -18,15 +18,23 @@ import numpy as np
 from tinyattn.kernels import jit
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.signals import fetch_add, wait_for
-from tinyattn.kernels.simd import load_until, once, room, store_until, width
+from tinyattn.kernels.simd import once, room, width
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import number, share
-from tinyattn.kernels.tiles import TALL, TILES, copy, fill, product, transpose
+from tinyattn.kernels.tiles import (
+    TALL,
+    TILES,
+    copy,
+    fill,
+    product_of_strips,
+    size_of_strips,
+    strips,
+    transpose,
+)
 from tinyattn.memory import empty
 
-GROUP = 512  # at most so many columns of B and C are multiplied with a slice of A in turn
-UPRIGHT = 60, 384  # rows and columns of a slice of A, which stays in the second cache
-TURNED = 120, 128  # the same where the columns of A are in one piece, and slices must be copied
+GROUP = 2048  # at most so many columns of B and C are multiplied with a slice of A in turn
+SLICE = 192, 384  # rows and columns of a slice of A, at most; it stays in the second cache
 PIECES = 16  # about so many pieces of work for all threads
 LEAST = 8 * TALL  # rows of a piece, at least
 ALONE = 3e6  # multiplications below which a second thread costs more than it brings
@@ -65,7 +73,7 @@ def matmul(a, b, bias=None):
     a, *a_steps = _in_one_piece(a)
     b, *b_steps = _in_one_piece(b)
     bias = np.empty(0, a.dtype) if bias is None else row_of(bias)
-    n, groups, tasks, size = plan(M, N, K, width(a), a_steps[1] == 1)
+    n, groups, tasks, size = plan(M, N, K, width(a))
     signals, c = np.zeros(1 + groups, np.int64), empty((M, N), a.dtype)
     arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, np.empty(size, a.dtype), signals
     alone = M * N * K <= ALONE
@@ -74,24 +82,26 @@ def matmul(a, b, bias=None):
 
 
 @lru_cache(4096)
-def plan(M, N, K, W, upright):
+def plan(M, N, K, W):
     """(the numbers of the `Cut`, groups, tasks, numbers of the panels) of a product. A task is a
     panel to be packed, or, after those, a block of C.
     """
-    n = cut(M, N, K, W, upright)
+    n = cut(M, N, K, W)
     groups, panels = -(-N // n.group), -(-N // n.panel)
     size = panels * n.panel * K + 16  # 16 more: to begin with a line
     return tuple(n), groups, panels + groups * -(-M // n.step), size
 
 
-def cut(M, N, K, W, upright):
+def cut(M, N, K, W):
     """The `Cut` of a product: few groups, if the rows make enough tasks."""
     panel, pieces = TILES[0][0] * W, PIECES if M * N * K > ALONE else 1
     panels, bands = max(1, -(-N // panel)), max(1, min(pieces, M // LEAST))
     groups = max(-(-N // GROUP), min(panels, -(-pieces // bands)))
     bands = min(bands, -(-pieces // groups))
     group, step = -(-panels // groups) * panel, max(1, -(-M // (bands * TALL))) * TALL
-    return Cut(M, N, K, panel, group, step, *(UPRIGHT if upright else TURNED))
+    height, depth = SLICE
+    slices = -(-step // height)
+    return Cut(M, N, K, panel, group, step, -(-step // (slices * TALL)) * TALL, min(depth, K))
 
 
 def turned(x):
@@ -135,12 +145,13 @@ def tasks_in_turn(
         pack(packed, b, b_row, b_col, n, task)
         fetch_add(signals, 1 + task * n.panel // n.group, 1)
         task = fetch_add(signals, 0, 1)
-    columns_of_a, tile = room(n.height * n.depth, c), room(n.height * n.panel, c)
+    slice_of_a = room(size_of_strips(n.height, n.depth, width(c)), c)
+    tile = room(n.height * n.panel, c)
     while task < tasks:
         group, i0 = (task - panels) % groups, (task - panels) // groups * n.step
         i1, j0, j1 = min(i0 + n.step, n.M), group * n.group, min((group + 1) * n.group, n.N)
         wait_for(signals, 1 + group, (j1 - j0 + n.panel - 1) // n.panel)
-        block(c, a, a_row, a_col, packed, bias, columns_of_a, tile, n, i0, i1, j0, j1)
+        block(c, a, a_row, a_col, packed, bias, slice_of_a, tile, n, i0, i1, j0, j1)
         task = fetch_add(signals, 0, 1)
 
 
@@ -161,32 +172,25 @@ def pack(packed, b, b_row, b_col, n, p):
 
 
 @jit
-def block(c, a, a_row, a_col, packed, bias, columns_of_a, tile, n, i0, i1, j0, j1):
+def block(c, a, a_row, a_col, packed, bias, slice_of_a, tile, n, i0, i1, j0, j1):
     """Rows i0 … i1, columns j0 … j1 of C."""
     once()
     one, W, N = c.dtype.type(1), width(c), n.N
-    for k0 in range(0, max(n.K, 1), n.depth):
-        depth, add = min(n.depth, n.K - k0), k0 > 0
+    for k0 in range(0, max(n.K, 1), max(n.depth, 1)):
+        depth, add = min(n.depth, n.K - k0), k0 > 0 or bias.size > 0
         for i in range(i0, i1, n.height):
             rows = min(n.height, i1 - i)
-            source, at_a, row, col = a, i * a_row + k0, a_row, 1
-            if a_col != 1:  # its columns are in one piece: bring parts of them together
-                copy(columns_of_a, 0, rows, a, i + k0 * a_col, a_col, depth, rows, one)
-                source, at_a, row, col = columns_of_a, 0, 1, rows
+            strips(slice_of_a, a, i * a_row + k0 * a_col, a_row, a_col, rows, depth)
             for j in range(j0, j1, n.panel):
-                columns, at = min(n.panel, j1 - j), i * N + j
+                columns, at, at_b = min(n.panel, j1 - j), i * N + j, j * n.K + k0 * n.panel
                 wide = (columns + W - 1) // W * W
-                out, at_out, out_row = c, at, N
-                if wide > columns:  # whole vectors do not fit C: a tile of its own comes first
-                    out, at_out, out_row = tile, 0, n.panel
+                onto, at_onto, row = (c, at, N) if k0 > 0 else (bias, j, 0)
+                if wide == columns:
+                    product_of_strips(c, at, N, onto, at_onto, row, slice_of_a, packed, at_b, rows,
+                                      wide, depth, add)  # fmt: skip
+                else:  # whole vectors do not fit C: a tile of its own comes first
                     if add:
-                        copy(tile, 0, n.panel, c, at, N, rows, columns, one)
-                product(out, at_out, out_row, source, at_a, row, col, packed,
-                        j * n.K + k0 * n.panel, n.panel, rows, wide, depth, add)  # fmt: skip
-                if wide > columns:
+                        copy(tile, 0, n.panel, onto, at_onto, row, rows, columns, one)
+                    product_of_strips(tile, 0, n.panel, tile, 0, n.panel, slice_of_a, packed, at_b,
+                                      rows, wide, depth, add)  # fmt: skip
                     copy(c, at, N, tile, 0, n.panel, rows, columns, one)
-    if bias.size:
-        for i in range(i0, i1):
-            for j in range(j0, j1, W):
-                value = load_until(c, i * N + j, i * N + j1, 0) + load_until(bias, j, j1, 0)
-                store_until(c, i * N + j, i * N + j1, value)
