@@ -18,18 +18,19 @@ MANY = 2**13  # numbers from which a kernel sums rows faster than NumPy
 
 def dot(a, b, bias=None):
     """A B of plain arrays [M, K] and [K, N], plus bias [N] in each row."""
-    kernel = _kernel(a, b, bias)
-    if kernel is not None:
-        return kernel(a, b, bias)
+    if a.shape[0] * b.size >= LITTLE:
+        kernel = _kernel(a, b, bias)
+        if kernel is not None:
+            return kernel(a, b, bias)
     y = a.dot(b)
     return y if bias is None else y + bias
 
 
 def _kernel(a, b, bias):
-    """What makes this product faster than NumPy, or None."""
+    """What makes this product of LITTLE or more faster than NumPy, or None."""
     work = a.shape[0] * b.size
     same = a.dtype == b.dtype and a.dtype in (np.float32, np.float64)
-    if work < LITTLE or not same or a.shape[1] != b.shape[0] or not have_numba():
+    if not same or a.shape[1] != b.shape[0] or not have_numba():
         return None
     if bias is not None and (bias.dtype != a.dtype or bias.shape != b.shape[1:]):
         return None
