@@ -37,6 +37,7 @@ GROUP = 2048  # at most so many columns of B and C are multiplied with a slice o
 SLICE = 192, 384  # rows and columns of a slice of A, at most; it stays in the second cache
 PIECES = 16  # about so many pieces of work for all threads
 LEAST = 8 * TALL  # rows of a piece, at least
+FEW = 128  # up to so many rows A is copied into panels instead, where B is much larger
 ALONE = 3e6  # multiplications below which a second thread costs more than it brings
 
 
@@ -68,8 +69,9 @@ def sums(a, b):
 def matmul(a, b, bias=None):
     """A B, plus bias_j in each row; a [M, K], b [K, N], each with rows or columns in one piece."""
     (M, K), N = a.shape, b.shape[1]
-    if not a.flags.c_contiguous and b.flags.c_contiguous and N > 2 * M and bias is None:
-        return turned(matmul(b.T, a.T))  # the smaller matrix is cheaper to copy into panels
+    upright = a.flags.c_contiguous or not b.flags.c_contiguous
+    if M <= FEW and 2 * M < N < K and not upright and bias is None:
+        return turned(matmul(b.T, a.T))  # panels of B would be copied for few rows
     a, *a_steps = _in_one_piece(a)
     b, *b_steps = _in_one_piece(b)
     bias = np.empty(0, a.dtype) if bias is None else row_of(bias)
