@@ -19,18 +19,10 @@ from tinyattn.kernels import jit
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.signals import fetch_add, wait_for
 from tinyattn.kernels.simd import once, room, width
+from tinyattn.kernels.strips import product_of_strips, size_of_strips, strips, whole_strips
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import number, share
-from tinyattn.kernels.tiles import (
-    TALL,
-    TILES,
-    copy,
-    fill,
-    product_of_strips,
-    size_of_strips,
-    strips,
-    transpose,
-)
+from tinyattn.kernels.tiles import TALL, TILES, copy, fill, transpose
 from tinyattn.memory import empty
 
 GROUP = 2048  # at most so many columns of B and C are multiplied with a slice of A in turn
@@ -183,16 +175,19 @@ def block(c, a, a_row, a_col, packed, bias, slice_of_a, tile, n, i0, i1, j0, j1)
         for i in range(i0, i1, n.height):
             rows = min(n.height, i1 - i)
             strips(slice_of_a, a, i * a_row + k0 * a_col, a_row, a_col, rows, depth)
+            high = whole_strips(rows)
             for j in range(j0, j1, n.panel):
-                columns, at, at_b = min(n.panel, j1 - j), i * N + j, j * n.K + k0 * n.panel
+                columns, at = min(n.panel, j1 - j), i * N + j
                 wide = (columns + W - 1) // W * W
-                onto, at_onto, row = (c, at, N) if k0 > 0 else (bias, j, 0)
-                if wide == columns:
-                    product_of_strips(c, at, N, onto, at_onto, row, slice_of_a, packed, at_b, rows,
-                                      wide, depth, add)  # fmt: skip
-                else:  # whole vectors do not fit C: a tile of its own comes first
+                out, at_out, out_row = c, at, N
+                onto, at_onto, onto_row = (c, at, N) if k0 > 0 else (bias, j, 0)
+                ragged = high > rows or wide > columns
+                if ragged:  # whole strips or vectors do not fit C: a tile of its own comes first
+                    out, at_out, out_row = tile, 0, n.panel
                     if add:
-                        copy(tile, 0, n.panel, onto, at_onto, row, rows, columns, one)
-                    product_of_strips(tile, 0, n.panel, tile, 0, n.panel, slice_of_a, packed, at_b,
-                                      rows, wide, depth, add)  # fmt: skip
+                        copy(tile, 0, n.panel, onto, at_onto, onto_row, rows, columns, one)
+                    onto, at_onto, onto_row = out, at_out, out_row
+                product_of_strips(out, at_out, out_row, onto, at_onto, onto_row, slice_of_a, packed,
+                                  j * n.K + k0 * n.panel, high, wide, depth, add)  # fmt: skip
+                if ragged:
                     copy(c, at, N, tile, 0, n.panel, rows, columns, one)

@@ -18,7 +18,7 @@ rows: element (i, k) of a is a[a0 + i · a_row + k · a_col]. So one product ser
 
 import numpy as np
 
-from tinyattn.kernels import jit, numba
+from tinyattn.kernels import numba
 from tinyattn.kernels.simd import (
     REGISTERS,
     Vector,
@@ -27,10 +27,7 @@ from tinyattn.kernels.simd import (
     called,
     fetch,
     instruction,
-    lanes_before,
-    load_lanes,
     spread,
-    width,
 )
 
 if numba is not None:
@@ -45,7 +42,6 @@ TILES = ((4, 6), (2, 8), (1, 8)) if REGISTERS == 32 else ((2, 6), (1, 6))
 TALL = TILES[0][1]  # rows of the widest tile
 LAST = 4, 2, 1  # heights of the tiles for the rows that are left
 AHEAD = 8  # a row is asked for so many rows before it is copied
-SOON = 4  # a row of a panel is asked for so many rows before it is multiplied with
 
 
 def loop(builder, start, stop, step):
@@ -116,21 +112,25 @@ def product(typing, c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, colum
 def _product_code(builder, c, c_row, a, a_row, a_col, b, b_row, rows, columns, n, add):
     def tile(h, vectors, c_ij, i, j, b_j):
         a_i = builder.gep(a, [builder.mul(i, a_row)])
-        _tile(builder, h, vectors, c_ij, c_row, a_i, a_row, a_col, b_j, b_row, n, add)
+        tile_of_sums(builder, h, vectors, c_ij, c_row, a_i, a_row, a_col, b_j, b_row, n, add)
 
-    _tiles(builder, TILES, tile, c, c_row, b, rows, columns)
+    kinds = [(vectors, (height, *LAST)) for vectors, height in TILES]
+    in_tiles(builder, kinds, tile, c, c_row, b, rows, columns)
 
 
-def _tiles(builder, kinds, tile, c, c_row, b, rows, columns):
-    """All tiles of a product: the widest that fit, then narrower ones; the same for the rows."""
+def in_tiles(builder, kinds, tile, c, c_row, b, rows, columns):
+    """tile(height, vectors, place of c[i, j], i, j, place of b[0, j]) for all tiles of C.
+
+    kinds: (vectors, heights), the widest first, and their heights from the highest to the lowest.
+    """
     lanes = Vector.lanes_of(c.type.pointee)
     j0 = INTEGER(0)
-    for vectors, height in kinds:
+    for vectors, heights in kinds:
         wide = vectors * lanes
         stop = builder.add(builder.sub(columns, INTEGER(wide)), INTEGER(1))
         with loop(builder, j0, stop, wide) as (j, _):
             i0 = INTEGER(0)
-            for h in (height, *LAST):
+            for h in heights:
                 end = builder.add(builder.sub(rows, INTEGER(h)), INTEGER(1))
                 with loop(builder, i0, end, h) as (i, _):
                     c_ij = builder.gep(c, [builder.add(builder.mul(i, c_row), j)])
@@ -139,7 +139,7 @@ def _tiles(builder, kinds, tile, c, c_row, b, rows, columns):
         j0 = builder.sub(columns, builder.urem(builder.sub(columns, j0), INTEGER(wide)))
 
 
-def _tile(
+def tile_of_sums(
     builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add, onto=None, ahead=0
 ):  # fmt: skip
     """c[i, j] = Σ_k a[i, k] b[k, j] for `rows` rows of `vectors` vectors, all in registers.
@@ -193,189 +193,6 @@ def _tile(
         with instead:
             for x, p in zip(result, c_ij, strict=True):
                 builder.store(x, p, align=align)
-
-
-# ---------------------------------------------------------------- product of strips and a panel
-
-# Where the same rows of A meet many columns, they are first copied into strips of TALL rows, in
-# the order in which a tile reads them: a[0, k], a[1, k], …, a[5, k], a[0, k + 1], … Then all
-# places are constants in the code of a tile, and neither rows nor lines of memory are skipped.
-
-
-def _strips(out, x, x0, x_row, x_col, rows, columns):
-    i, k = np.arange(rows)[:, None], np.arange(columns)
-    out[i // TALL * TALL * columns + k * TALL + i % TALL] = x[x0 + i * x_row + k * x_col]
-
-
-@instruction(_strips)
-def strips(typing, out, x, x0, x_row, x_col, rows, columns):
-    """Copies x[i, k], i < rows, k < columns, into strips of TALL rows.
-
-    x[i, k] is x[x0 + i · x_row + k · x_col]; x_row or x_col is 1. It comes to place
-    k · TALL + i mod TALL of strip ⌊i / TALL⌋, which begins at ⌊i / TALL⌋ · TALL · columns of
-    `out`. What lies behind the last row in the last strip is anything. `out` needs room for
-    `size_of_strips(rows, columns, out)` numbers.
-    """
-
-    def code(context, builder, signature, args):
-        out, x, x0, x_row, x_col, rows, columns = args
-        kinds = signature.args
-        size = _strip_room(builder, rows, columns, Vector(kinds[0].dtype).lanes)
-        out = at(context, builder, kinds[0], out, INTEGER(0), size)
-        x = at(context, builder, kinds[1], x, x0, extent_of(builder, rows, x_row, columns, x_col))
-        arguments = [out, x, x_row, x_col, rows, columns]
-        subroutine(builder, f"strips_{signature.args[0].dtype}", arguments, _strips_code)
-        return context.get_dummy_value()
-
-    size = types.intp
-    return types.void(out, x, size, size, size, size, size), code
-
-
-@jit
-def size_of_strips(rows, columns, lanes):
-    """Numbers that `strips` needs: for whole strips, and for the end of its last vectors."""
-    return (rows + TALL - 1) // TALL * TALL * columns + TALL * lanes
-
-
-def _strip_room(builder, rows, columns, lanes):
-    tall = INTEGER(TALL)
-    whole = builder.mul(builder.udiv(builder.add(rows, INTEGER(TALL - 1)), tall), tall)
-    return builder.add(builder.mul(whole, columns), INTEGER(TALL * lanes))
-
-
-def _strips_code(builder, out, x, x_row, x_col, rows, columns):
-    upright = builder.icmp_signed("==", x_col, INTEGER(1))
-    with builder.if_else(upright) as (by_rows, by_columns):
-        with by_rows:
-            _strips_of_rows(builder, out, x, x_row, rows, columns)
-        with by_columns:
-            _strips_of_columns(builder, out, x, x_col, rows, columns)
-
-
-def _strips_of_rows(builder, out, x, x_row, rows, columns):
-    """A vector of each of TALL rows at a time; their lanes are shuffled together."""
-    number = x.type.pointee
-    lanes, align = Vector.lanes_of(number), 4 if isinstance(number, ir.FloatType) else 8
-    whole = builder.sub(columns, builder.urem(columns, INTEGER(lanes)))
-    last = builder.sub(rows, INTEGER(1))
-    with loop(builder, INTEGER(0), rows, TALL) as (i, _):
-        starts = []
-        for r in range(TALL):  # behind the last row comes the last row again
-            row = builder.add(i, INTEGER(r))
-            row = builder.select(builder.icmp_signed("<", row, last), row, last)
-            starts.append(builder.gep(x, [builder.mul(row, x_row)]))
-        strip = builder.gep(out, [builder.mul(i, columns)])
-
-        def put(k, v, strip=strip):
-            for m, u in enumerate(_shuffled_together(builder, v)):
-                place = builder.gep(strip, [builder.mul(k, INTEGER(TALL))])
-                builder.store(u, spread(builder, place, m * lanes), align=align)
-
-        with loop(builder, INTEGER(0), whole, lanes) as (k, _):
-            places = [spread(builder, builder.gep(row, [k])) for row in starts]
-            put(k, [builder.load(p, align=align) for p in places])
-        with builder.if_then(builder.icmp_signed("<", whole, columns)):
-            places = [spread(builder, builder.gep(row, [whole])) for row in starts]
-            inside = lanes_before(builder, places[0].type.pointee, whole, columns)
-            put(whole, [load_lanes(builder, p, inside, 0.0) for p in places])
-
-
-def _shuffled_together(builder, v):
-    """v[0][0], v[1][0], …, v[5][0], v[0][1], … as vectors again.
-
-    First two and two: pairs a[0] b[0] a[1] b[1] …; then each third pair is of the same two.
-    """
-    n, half = v[0].type.count, v[0].type.count // 2
-
-    def shuffled(a, b, order):
-        return builder.shuffle_vector(a, b, ir.VectorType(ir.IntType(32), n)(order))
-
-    found = []
-    for side in (0, half):
-        order = [side + i // 2 + i % 2 * n for i in range(n)]
-        pairs = [shuffled(v[i], v[i + 1], order) for i in range(0, TALL, 2)]
-        for m in range(TALL // 2):
-            # number q of this vector is one of pair (m half + q // 2), of the two that this is of
-            places = [divmod(m * half + q // 2, TALL // 2) for q in range(n)]
-            u = pairs[0]
-            for own in range(1, TALL // 2):
-                order = [
-                    n + 2 * pair + q % 2 if of == own else 2 * pair + q % 2 if own == 1 else q
-                    for q, (pair, of) in enumerate(places)
-                ]
-                u = shuffled(u, pairs[own], order)
-            found.append(u)
-    return found
-
-
-def _strips_of_columns(builder, out, x, x_col, rows, columns):
-    """Column by column: TALL numbers at a time, then those of the rows that are left."""
-    number = x.type.pointee
-    align = 4 if isinstance(number, ir.FloatType) else 8
-    several = ir.VectorType(number, TALL).as_pointer()
-    whole = builder.sub(rows, builder.urem(rows, INTEGER(TALL)))
-    with loop(builder, INTEGER(0), columns, 1) as (k, _):
-        column = builder.gep(x, [builder.mul(k, x_col)])
-        first = builder.gep(out, [builder.mul(k, INTEGER(TALL))])
-        later = builder.gep(column, [builder.mul(x_col, INTEGER(AHEAD))])
-        with loop(builder, INTEGER(0), whole, TALL) as (i, _):
-            fetch(builder, builder.gep(later, [i]))
-            v = builder.load(builder.bitcast(builder.gep(column, [i]), several), align=align)
-            place = builder.gep(first, [builder.mul(i, columns)])
-            builder.store(v, builder.bitcast(place, several), align=align)
-        with loop(builder, whole, rows, 1) as (i, _):
-            place = builder.add(builder.mul(whole, columns), builder.sub(i, whole))
-            number = builder.load(builder.gep(column, [i]))
-            builder.store(number, builder.gep(first, [place]))
-
-
-def _product_of_strips(c, c0, c_row, d, d0, d_row, a, b, b0, rows, columns, n, add):
-    i, k, j = np.arange(rows)[:, None], np.arange(n), np.arange(columns)
-    a_ik = a[i // TALL * TALL * n + k * TALL + i % TALL]
-    found = a_ik @ b[b0 + k[:, None] * TILES[0][0] * width(c) + j]
-    c[c0 + i * c_row + j] = (d[d0 + i * d_row + j] if add else 0) + found
-
-
-@instruction(_product_of_strips)
-def product_of_strips(typing, c, c0, c_row, d, d0, d_row, a, b, b0, rows, columns, n, add):
-    """c[i, j] = Σ_k a[i, k] b[k, j] for i < rows, j < columns, k < n; with `add`, d[i, j] + that.
-
-    a is in `strips`, b[k, j] is b[b0 + k · panel + j] with a panel as wide as the widest tile.
-    d[i, j] is d[d0 + i · d_row + j]: C itself, or with d_row = 0 a number for each column.
-    `columns` is a multiple of `width(c)`, at most a panel; rows and n are any.
-    """
-    vector = Vector(c.dtype)
-
-    def code(context, builder, signature, args):
-        c, c0, c_row, d, d0, d_row, a, b, b0, rows, columns, n, add = args
-        kinds, one = signature.args, INTEGER(1)
-        c = at(context, builder, kinds[0], c, c0, extent_of(builder, rows, c_row, columns, one))
-        extent = extent_of(builder, rows, d_row, columns, one)
-        extent = builder.select(add, extent, INTEGER(0))
-        d = at(context, builder, kinds[3], d, builder.select(add, d0, INTEGER(0)), extent)
-        a = at(context, builder, kinds[6], a, INTEGER(0), builder.mul(rows, n))
-        panel = INTEGER(TILES[0][0] * vector.lanes)
-        b = at(context, builder, kinds[7], b, b0, extent_of(builder, n, panel, columns, one))
-        arguments = [c, c_row, d, d_row, a, b, rows, columns, n, add]
-        subroutine(builder, f"product_of_strips_{vector.dtype}", arguments, _product_of_strips_code)
-        return context.get_dummy_value()
-
-    size = types.intp
-    kinds = c, size, size, d, size, size, a, b, size, size, size, size, types.boolean
-    return types.void(*kinds), code
-
-
-def _product_of_strips_code(builder, c, c_row, d, d_row, a, b, rows, columns, n, add):
-    panel, tall = INTEGER(TILES[0][0] * Vector.lanes_of(c.type.pointee)), INTEGER(TALL)
-
-    def tile(h, vectors, c_ij, i, j, b_j):
-        inside = builder.urem(i, tall)
-        strip = builder.gep(a, [builder.mul(builder.sub(i, inside), n)])
-        onto = _element(builder, d, i, d_row, j), d_row
-        _tile(builder, h, vectors, c_ij, c_row, builder.gep(strip, [inside]), INTEGER(1), tall,
-              b_j, panel, n, add, onto, SOON)  # fmt: skip
-
-    _tiles(builder, [(vectors, TALL) for vectors, _ in TILES], tile, c, c_row, b, rows, columns)
 
 
 # ---------------------------------------------------------------- fill, transpose, copy
