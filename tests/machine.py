@@ -7,7 +7,7 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
-from tinyattn.kernels import threads
+from tinyattn.kernels import numba, threads
 
 
 @contextlib.contextmanager
@@ -33,6 +33,11 @@ def same_bits_on_any_threads(run):
     with kernels_on(2), ThreadPoolExecutor(4) as pool:
         found += pool.map(bits, range(8))
     assert all(other == found[0] for other in found)
+
+
+def from_python(helper):
+    """A kernel that is compiled for other kernels only, so that Python may call it."""
+    return helper if numba is None else numba.njit(lambda *arguments: helper(*arguments))
 
 
 def fresh_python(code, **environment):

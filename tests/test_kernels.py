@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 numba = pytest.importorskip("numba")
 
-from tests.machine import fresh_python, same_bits_on_any_threads  # noqa: E402
+from tests.machine import fresh_python, from_python, same_bits_on_any_threads  # noqa: E402
 from tinyattn.kernels import dots, jit, simd, strips, tiles  # noqa: E402
 from tinyattn.kernels import matmul as kernel  # noqa: E402
 from tinyattn.kernels.simd import (  # noqa: E402
@@ -163,6 +163,9 @@ def test_product(dtype, rows, vectors, n, turned, add):
     np.testing.assert_allclose(found, c, rtol=0, atol=40 * PRECISION[dtype])
 
 
+whole_strips, size_of_strips = map(from_python, (strips.whole_strips, strips.size_of_strips))
+
+
 @jit
 def run_strips(out, c, d, d_row, a, a_row, a_col, b, rows, high, columns, n, add):
     strips.strips(out, a, 0, a_row, a_col, rows, n)
@@ -174,13 +177,13 @@ def run_strips(out, c, d, d_row, a, a_row, a_col, b, rows, high, columns, n, add
        st.sampled_from([0, 1, 5, 16, 35]), st.booleans(),
        st.sampled_from(["c", "row", ""]))  # fmt: skip
 def test_product_of_strips(dtype, rows, vectors, n, turned, onto):
-    W, high = simd.BYTES // np.dtype(dtype).itemsize, strips.whole_strips(rows)
+    W, high = simd.BYTES // np.dtype(dtype).itemsize, whole_strips(rows)
     columns, panel = vectors * W, tiles.TILES[0][0] * W
     a, b, c = (normal(*s, dtype=dtype) for s in ((rows, n), (n, panel), (high, columns + 3)))
     memory, steps = (a.T.copy(), (1, rows)) if turned else (a, (n, 1))
     found, row = c.copy(), normal(columns, dtype=dtype)
     d, d_row = (row, 0) if onto == "row" else (found.reshape(-1), columns + 3)
-    room = np.full(strips.size_of_strips(rows, n, W), np.nan, dtype)
+    room = np.full(size_of_strips(rows, n, W), np.nan, dtype)
     run_strips(room, found.reshape(-1), d, d_row, memory.reshape(-1), *steps, b.reshape(-1),
                rows, high, columns, n, bool(onto))  # fmt: skip
     a = np.concatenate([a, *[a[-1:]] * (high - rows)])  # the last row again

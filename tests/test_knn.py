@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinyattn as ta
-from tests.machine import same_bits_on_any_threads
+from tests.machine import from_python, same_bits_on_any_threads
 from tinyattn.graph import knn, knn_graph, radius_graph
+from tinyattn.kernels import knn as kernel
 from tinyattn.kernels import nearest, network
-from tinyattn.kernels.knn import LEAF, Part, first_limits, forest, select_in_vectors
+from tinyattn.kernels.knn import LEAF, Part, forest
 
 RUNGS = ("sums", "matmul", "kernel")
 
@@ -200,6 +201,10 @@ def test_wrong_input():
 
 # ---------------------------------------------------------------- the list of the best
 
+cut, sort, spare_of = (from_python(f) for f in (nearest.cut, nearest.sort, nearest.spare_of))
+first_limits = from_python(kernel.first_limits)
+select_in_vectors = from_python(kernel.select_in_vectors)
+
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=300), st.integers(1, 20), st.booleans())
 @settings(max_examples=60, deadline=None)
@@ -209,11 +214,11 @@ def test_cut_keeps_the_best(values, k, shuffled):
     names = np.r_[np.random.default_rng(n).permutation(n) if shuffled else np.arange(n), [0] * 32]
     names = names.astype(np.int32)
     best = sorted(zip(found[:n].tolist(), names[:n].tolist(), strict=True))[:k]
-    m, limit = nearest.cut(found, names, 0, n, k, np.float32(np.inf))
+    m, limit = cut(found, names, 0, n, k, np.float32(np.inf))
     if n >= k:
-        assert m <= k + nearest.spare_of(k)
+        assert m <= k + spare_of(k)
         assert limit >= best[-1][0]
-    nearest.sort(found, names, 0, m)
+    sort(found, names, 0, m)
     assert list(zip(found[:m].tolist(), names[:m].tolist(), strict=True))[:k] == best
 
 
@@ -238,7 +243,7 @@ def test_lists_are_sorted_in_place(dtype):
             found[3 : 3 + n], names[3 : 3 + n] = values, rng.permutation(n)
             order = np.r_[:3, 3 + np.lexsort((names[3 : 3 + n], found[3 : 3 + n])), 3 + n : n + 6]
             expected = found[order], names[order]
-            nearest.sort(found, names, 3, n)
+            sort(found, names, 3, n)
             np.testing.assert_array_equal(found, expected[0])
             np.testing.assert_array_equal(names, expected[1])
 

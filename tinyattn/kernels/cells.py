@@ -11,7 +11,7 @@ for the LSTM. All arrays are rows of memory.
 
 import numpy as np
 
-from tinyattn.kernels import jit
+from tinyattn.kernels import helper, jit
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.recurrent import sigmoid, tanh, tiny_square
 from tinyattn.kernels.recurrent_sums import GATES, LSTM
@@ -23,19 +23,19 @@ ALONE = 40_000  # numbers of p below which a second thread costs more than it br
 GRU_KEEPS, LSTM_KEEPS = 3, 5  # numbers a unit keeps for the backward pass
 
 
-@jit
+@helper
 def part(x, k, H, u):
     """The vector of units u … of the k-th block of H numbers; zeros behind its end."""
     return load_until(x, k * H + u, (k + 1) * H, 0)
 
 
-@jit
+@helper
 def gate(p, q, k, H, u):
     """p + q for the units u … of the k-th block."""
     return part(p, k, H, u) + part(q, k, H, u)
 
 
-@jit
+@helper
 def put(x, k, H, u, v):
     """The units u … of the k-th block of H numbers = v"""
     store_until(x, k * H + u, (k + 1) * H, v)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import jit
+from tinyattn.kernels import helper, jit
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.simd import (
     broadcast,
@@ -108,7 +108,7 @@ TERMS = 128  # terms at a time: 128 rows of 64 numbers fit the nearest cache
 PARTS = 8  # the gradient of w is added up in so many parts of the batch, then the parts
 
 
-@jit
+@helper
 def frame_of(x, n):
     """Room for a picture with its padding: zeros, and a vector more than needed at the end.
 
@@ -120,13 +120,13 @@ def frame_of(x, n):
     return frame
 
 
-@jit
+@helper
 def line(n):
     """Length of the last axis of a frame."""
     return (n.wide + n.stride[1] - 1) // n.stride[1]
 
 
-@jit
+@helper
 def framed(frame, x, b, n, into):
     """Picture b of x into its frame, or what is in the frame back into x."""
     once()
@@ -158,7 +158,7 @@ def framed(frame, x, b, n, into):
                             x[far + i * step] = frame[near + i]
 
 
-@jit
+@helper
 def in_two(frame, even, odd, x, at, count, into):
     """x[at], x[at + 2], … to or from frame[even], frame[even + 1], …, the others likewise."""
     W, end = width(x), at + count
@@ -177,7 +177,7 @@ def in_two(frame, even, odd, x, at, count, into):
             store_until(x, far + W, end, interleave_high(first, second))
 
 
-@jit
+@helper
 def terms_of(n):
     """Where in the frame the window of the first position sees each term of a group."""
     size, taps, places = line(n), n.KH * n.KW, np.empty(n.C // n.groups * n.KH * n.KW, np.int64)
@@ -189,7 +189,7 @@ def terms_of(n):
     return places
 
 
-@jit
+@helper
 def pieces_of(pieces, n, W, p0, count):
     """Cut positions p0 … p0 + count where a row of positions or a vector ends.
 
@@ -205,7 +205,7 @@ def pieces_of(pieces, n, W, p0, count):
     return found
 
 
-@jit
+@helper
 def windows(block, row, frame, terms, c0, pieces, n_pieces):
     """block[k, p] = what term k sees at position p; rows of the block are `row` long.
 
@@ -217,7 +217,7 @@ def windows(block, row, frame, terms, c0, pieces, n_pieces):
             store(block, k * row + pieces[i, 0], load(frame, c0 + terms[k] + pieces[i, 2]))
 
 
-@jit
+@helper
 def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
     """frame += block, each number where `windows` took it from."""
     once()

@@ -28,6 +28,7 @@ from tinyattn.kernels.nearest import (
     cut,
     enter,
     exact,
+    exact_helper,
     keep,
     keep_above,
     lowest_bit,
@@ -127,7 +128,7 @@ def forest(x, offsets):
 SMALL = 2048  # so few points are sooner sorted than handed to other threads
 
 
-@exact
+@exact_helper
 def select(key, rows, n, middle):
     """Reorder until no key before the middle is above one behind it (Hoare's FIND, 1961)."""
     once()
@@ -153,7 +154,7 @@ def select(key, rows, n, middle):
             return
 
 
-@exact
+@exact_helper
 def middle_of(p, q, r):
     """The middle one of three numbers."""
     return max(min(p, q), min(max(p, q), r))
@@ -169,7 +170,7 @@ class Part(NamedTuple):
 PASSES = 48  # half of the keys are left after two passes or so: enough for 16 million
 
 
-@exact
+@exact_helper
 def select_in_vectors(order, first, part, other, n, middle):
     """The same for the n keys of a part; their rows go to order[first], order[first + 1], …
 
@@ -199,14 +200,14 @@ def select_in_vectors(order, first, part, other, n, middle):
     copy_rows(order, first, part.rows, n)
 
 
-@exact
+@exact_helper
 def copy_rows(order, first, rows, n):
     """order[first : first + n] = rows[:n]"""
     for i in range(n):
         order[first + i] = rows[i]
 
 
-@exact
+@exact_helper
 def longest(x, order, first, last):
     """The feature in which the rows of x from order[first] on differ most, as some of them tell."""
     side, most, step = 0, x.dtype.type(-1), (last - first + LEAF - 1) // LEAF
@@ -285,7 +286,7 @@ def enclose(f, first, last):
                 f.high[o + node, d] = max(f.high[o + 2 * node + 1, d], f.high[o + 2 * node + 2, d])
 
 
-@exact
+@exact_helper
 def gap(f, a, b):
     """The squared distance of the boxes of two nodes. Rounded like d², so never above one."""
     total = f.low.dtype.type(0)
@@ -296,7 +297,7 @@ def gap(f, a, b):
     return total
 
 
-@exact
+@exact_helper
 def who_reaches(f, l, node, limit):
     """The points of leaf l whose distance from the box of a node is within their limit, as bits."""
     D, bits = f.low.shape[1], np.uint64(0)
@@ -311,7 +312,7 @@ def who_reaches(f, l, node, limit):
     return bits
 
 
-@exact
+@exact_helper
 def distances(f, l, q, other, t):
     """d² of point q of leaf l from the points t, t + 1, … of another leaf, as a vector."""
     D = f.low.shape[1]
@@ -322,7 +323,7 @@ def distances(f, l, q, other, t):
     return total
 
 
-@exact
+@exact_helper
 def look(found, names, o, n, f, l, q, other, limit):
     """Append the points of the leaf `other` within the limit of point q of leaf l; the new n."""
     for t in range(0, f.size[other], width(found)):
@@ -331,7 +332,7 @@ def look(found, names, o, n, f, l, q, other, limit):
     return n
 
 
-@exact
+@exact_helper
 def first_limits(limit, best, f, l, k):
     """For each point of leaf l, a limit that k points of it keep; inf if that is not known."""
     size = f.size[l]
@@ -344,7 +345,7 @@ def first_limits(limit, best, f, l, k):
         limit[q] = -1  # no points, nothing within reach
 
 
-@exact
+@exact_helper
 def worst_of(limit, size):
     """The highest limit."""
     worst = limit[0]

@@ -22,6 +22,7 @@ from tinyattn.kernels.nearest import (
     close,
     enter,
     exact,
+    exact_helper,
     keep,
     limit_of,
     reach,
@@ -126,7 +127,7 @@ def fill(b, x, offsets, team, first, last):
         b.margin[c] = 4 * (D + 8) * (info.eps * longest + info.eps * info.tiny)
 
 
-@exact
+@exact_helper
 def sift(found, names, o, n, k, limit, margin):
     """Keep what is within the margin of the k-th; returns (how many, the limit)."""
     once()
@@ -177,7 +178,7 @@ def add_squares(typing, total, x, i, names, m, f, D):
     return total(total, x, types.intp, names, types.intp, types.intp, types.intp), code
 
 
-@exact
+@exact_helper
 def recheck(found, names, o, n, x, i, D):
     """The exact distances of the candidates. There is room for a vector more of names."""
     once()
@@ -191,14 +192,14 @@ def recheck(found, names, o, n, x, i, D):
         store(found, m, total)
 
 
-@exact
+@exact_helper
 def rough(b, tile, l, q, other, t):
     """About d²/2 of point q of block l from those of another block, from t on as a vector."""
     own, theirs = b.half[l * BLOCK + q], load(b.half, other * BLOCK + t)
     return maximum(theirs + own - load(tile, q * BLOCK + t), broadcast(tile, tile.dtype.type(0)))
 
 
-@exact
+@exact_helper
 def first_limits(limit, best, b, tile, l, k):
     """For each point of block l, a limit that k points of it keep; inf if that is not known."""
     for t in range(0, b.size[l], width(tile)):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import jit
+from tinyattn.kernels import helper, jit
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.signals import fetch_add, wait_for
 from tinyattn.kernels.simd import once, room, width
@@ -149,7 +149,7 @@ def tasks_in_turn(
         task = fetch_add(signals, 0, 1)
 
 
-@jit
+@helper
 def pack(packed, b, b_row, b_col, n, p):
     """Copies the columns of panel p: its (k, j) is at packed[(p K + k) · panel + j]."""
     once()
@@ -165,7 +165,7 @@ def pack(packed, b, b_row, b_col, n, p):
         transpose(packed, j * n.K, n.panel, b, j * b_col, b_col, columns, n.K, one)
 
 
-@jit
+@helper
 def block(c, a, a_row, a_col, packed, bias, slice_of_a, tile, n, i0, i1, j0, j1):
     """Rows i0 … i1, columns j0 … j1 of C."""
     once()

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from tinyattn.kernels import jit, numba
+from tinyattn.kernels import helper, jit, numba
 from tinyattn.kernels.network import fits, sort_few
 from tinyattn.kernels.simd import (
     at,
@@ -36,7 +36,8 @@ if numba is not None:
     from numba import types
     from numba.core import cgutils
 
-exact = partial(jit, fastmath=False)  # never a·b + c in one step: all versions round alike
+# never a·b + c in one step: all versions round alike
+exact, exact_helper = partial(jit, fastmath=False), partial(helper, fastmath=False)
 
 
 def _within_meaning(v, limit):
@@ -142,14 +143,14 @@ def _kept(comparison, found, names, o, v, own, i, limit):
 BEST = 16  # places of a list that is kept in order, at most
 
 
-@exact
+@exact_helper
 def lists_of(k):
     """How many lists of how many places hold k: (number, places of each)."""
     number = max((k + BEST - 1) // BEST, 1)
     return number, (k + number - 1) // number
 
 
-@exact
+@exact_helper
 def clear(best, k):
     """Empty lists for the k nearest of several points; each place is a vector, a lane a point.
 
@@ -160,7 +161,7 @@ def clear(best, k):
         store(best, i, broadcast(best, best.dtype.type(np.inf)))
 
 
-@exact
+@exact_helper
 def enter(best, k, j, v):
     """Put candidate j of each of the points where it belongs, at the distances v.
 
@@ -175,7 +176,7 @@ def enter(best, k, j, v):
         v = maximum(here, v)
 
 
-@exact
+@exact_helper
 def reach(best, k):
     """A limit for each point that k candidates keep, since all lists together hold so many; inf if
     one of them is not full.
@@ -188,13 +189,13 @@ def reach(best, k):
     return limit
 
 
-@exact
+@exact_helper
 def close(found, o, n):
     """Fill the room behind the end of the list, so that whole vectors can be read."""
     store(found, o + n, broadcast(found, found.dtype.type(np.inf)))
 
 
-@exact
+@exact_helper
 def count(found, o, n, limit):
     """How many of the list are within the limit."""
     total = 0
@@ -203,7 +204,7 @@ def count(found, o, n, limit):
     return total
 
 
-@exact
+@exact_helper
 def limit_of(found, o, n, k, limit):
     """A number that at least k of the n ≥ k keep, and not many more.
 
@@ -233,13 +234,13 @@ def limit_of(found, o, n, k, limit):
     return high
 
 
-@exact
+@exact_helper
 def spare_of(k):
     """So many more than k are left in a list without looking closer."""
     return k // 4 + 2
 
 
-@exact
+@exact_helper
 def shell_sort(found, names, o, n):
     """By distance, ties by name: entries move in steps that get smaller and smaller (Shell)."""
     once()
@@ -258,7 +259,7 @@ def shell_sort(found, names, o, n):
         gap //= 3
 
 
-@exact
+@exact_helper
 def sort(found, names, o, n):
     """The same, without a branch where the list fits into registers."""
     once()
@@ -268,7 +269,7 @@ def sort(found, names, o, n):
         shell_sort(found, names, o, n)
 
 
-@exact
+@exact_helper
 def cut(found, names, o, n, k, limit):
     """Keep the k best of the list and a few more at most; returns (their number, the limit)."""
     once()

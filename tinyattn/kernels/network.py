@@ -10,7 +10,7 @@ Source: Batcher, Sorting networks and their applications (1968), the bitonic sor
 
 import numpy as np
 
-from tinyattn.kernels import jit, numba
+from tinyattn.kernels import helper, numba
 from tinyattn.kernels.simd import (
     Vector,
     at,
@@ -29,7 +29,7 @@ if numba is not None:
 VECTORS = 8  # so many are sorted at most; with their names they fill 16 registers
 
 
-@jit
+@helper
 def fits(found, n):
     """Can n entries be sorted here?"""
     return n <= VECTORS * width(found)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import jit, threads
+from tinyattn.kernels import helper, jit, threads
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.recurrent_sums import GATES, GRU, KEPT, LSTM, RELU, TANH, parts_of
 from tinyattn.kernels.simd import (
@@ -51,14 +51,14 @@ class Sizes(NamedTuple):
     reverse: bool
 
 
-@jit
+@helper
 def sigmoid(x):
     """1 / (1 + e⁻ˣ) of a vector; below -80 the exponential would overflow."""
     bounded = maximum(broadcast(x, -80), x)
     return broadcast(x, 1) / (exp(broadcast(x, 0) - bounded) + broadcast(x, 1))
 
 
-@jit
+@helper
 def tanh(x, tiny):
     """2 σ(2x) - 1 of a vector; its Taylor series where x² < tiny, where that would cancel."""
     square = x * x
@@ -70,13 +70,13 @@ def tanh(x, tiny):
     return above(square, tiny, far + far - broadcast(x, 1), series)
 
 
-@jit
+@helper
 def tiny_square(like):
     """Below it the four terms of the series above are exact to the last bit or two."""
     return broadcast(like, 0.09 if like.itemsize == 4 else 1e-4)
 
 
-@jit
+@helper
 def tile_of(W, columns, j):
     """The width of the tile that starts at column j: four vectors, fewer at the end."""
     return min(4 * W, columns - j)
@@ -115,7 +115,7 @@ def packed_back(w, gates, rows, columns, P, L):
     return out
 
 
-@jit
+@helper
 def strip_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
     """`product` with a packed strip of n rows, BLOCK of them after the other."""
     once()
@@ -137,7 +137,7 @@ def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, t
                      edge(n.B, 4, i, parts), edge(n.B, 4, i + 1, parts))  # fmt: skip
 
 
-@jit
+@helper
 def forward_part(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, start, stop):
     """Sequences start … stop through all their steps.
 
@@ -175,7 +175,7 @@ def forward_part(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, sta
                 store_until(last_c, b * n.H + u, (b + 1) * n.H, load(c, r * P + u))
 
 
-@jit
+@helper
 def input_products(gates, x, ih, n, t0, steps, start, R):
     """gates[t, r, gate] = W_ih x_t, for some steps of R sequences."""
     once()
@@ -195,7 +195,7 @@ def input_products(gates, x, ih, n, t0, steps, start, R):
                                 n.T * n.D, 1, ih, part, wide, R, wide, terms, k > 0)  # fmt: skip
 
 
-@jit
+@helper
 def state_products(gates, at, h, hh, n, R):
     """gates[r, gate] += W_hh h, for one step of R sequences; the last gate of a GRU apart."""
     once()
@@ -208,7 +208,7 @@ def state_products(gates, at, h, hh, n, R):
                           hh, (gate * n.P + j) * n.H, wide, R, n.H, not apart)  # fmt: skip
 
 
-@jit
+@helper
 def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
     """`next_state` in vectors, for sequence r of this part; `place` is b · T + t."""
     once()
@@ -273,7 +273,7 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, te
                       edge(n.B, 4, i, parts), edge(n.B, 4, i + 1, parts))  # fmt: skip
 
 
-@jit
+@helper
 def backward_part(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, start, stop):
     """The steps backwards; dh0 and dc0 hold the gradients of the last state when called.
 
@@ -320,7 +320,7 @@ def backward_part(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, star
                 store_until(dc0, b * n.H + u, (b + 1) * n.H, load(dc, r * P + u))
 
 
-@jit
+@helper
 def input_gradients(dx, dgates, ih, n, t0, steps, start, R):
     """dx_t = dp W_ih, for some steps of R sequences."""
     once()
@@ -334,7 +334,7 @@ def input_gradients(dx, dgates, ih, n, t0, steps, start, R):
                         ih, j * GP + k * wide, wide, steps, wide, terms, k > 0)  # fmt: skip
 
 
-@jit
+@helper
 def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
     """`next_state_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
     once()
@@ -386,7 +386,7 @@ def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, s
         weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, first, last)
 
 
-@jit
+@helper
 def weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
     """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; rows start … stop of both.
 
@@ -424,7 +424,7 @@ def weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
                     store(db, j, load(db, j) + load(dgates, i * row + j))
 
 
-@jit
+@helper
 def state_gradients(dw_hh, own, first, high, strips, n, i, rows, k):
     """Rows i … i + rows of dW_hh += own^T h, for the k steps whose h is in the strips."""
     once()
@@ -435,7 +435,7 @@ def state_gradients(dw_hh, own, first, high, strips, n, i, rows, k):
                 rows, wide, k, True)  # fmt: skip
 
 
-@jit
+@helper
 def add_up(db, i, own, high, k):
     """db[i + j] += Σ_k own[k, j]"""
     once()

@@ -22,20 +22,20 @@ import math
 
 import numpy as np
 
-from tinyattn.kernels import jit
+from tinyattn.kernels import helper, jit
 
 TANH, RELU, GRU, LSTM = range(4)  # kinds of cells
 GATES = 1, 1, 3, 4
 KEPT = 1, 1, 4, 6  # numbers a unit keeps of each step for the backward pass
 
 
-@jit
+@helper
 def logistic(x):
     """σ(x) = 1 / (1 + e⁻ˣ)"""
     return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
 
 
-@jit
+@helper
 def next_state(kind, p, q, h, c, kept):
     """Change h and c [H] to the next state; p and q [G·H] hold what input and state say.
 
@@ -62,7 +62,7 @@ def next_state(kind, p, q, h, c, kept):
             h[u] = o * kept[4, u]
 
 
-@jit
+@helper
 def next_state_backward(kind, kept, before, dh, dc, dp, dq):
     """From dh and dc after a step: dp and dq, and dh and dc before it, apart from the way by q."""
     H = len(dh)

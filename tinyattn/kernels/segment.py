@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tinyattn.kernels import jit
+from tinyattn.kernels import helper, jit
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.rowwise import over
 from tinyattn.kernels.simd import (
@@ -174,7 +174,7 @@ def reduce_backward(g, y, saved, values, kind):
 # ---------------------------------------------------------------- softmax
 
 
-@jit
+@helper
 def longest(starts, start, stop):
     """The number of rows of the longest of the segments start … stop."""
     most = 0
@@ -183,7 +183,7 @@ def longest(starts, start, stop):
     return most
 
 
-@jit
+@helper
 def next_rows(x, order, starts, C, s, stop):
     """Let the rows of segment s come closer while another one is worked on."""
     if s < stop:

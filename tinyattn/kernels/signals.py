@@ -14,7 +14,7 @@ for a short time.
 
 import platform
 
-from tinyattn.kernels import jit, numba
+from tinyattn.kernels import helper, numba
 from tinyattn.kernels.simd import at, instruction
 
 if numba is not None:
@@ -91,7 +91,7 @@ def yield_processor(typing):
     return types.void(), code
 
 
-@jit
+@helper
 def wait_for(x, i, value):
     """Return when x[i] is the value."""
     while atomic_load(x, i) != value:

@@ -12,7 +12,7 @@ the slice stands that row again, and what comes of it is nobody's.
 
 import numpy as np
 
-from tinyattn.kernels import jit, numba
+from tinyattn.kernels import helper, numba
 from tinyattn.kernels.simd import (
     Vector,
     at,
@@ -43,13 +43,13 @@ if numba is not None:
 SOON = 4  # a row of a panel is asked for so many rows before it is multiplied with
 
 
-@jit
+@helper
 def whole_strips(rows):
     """`rows`, up to a multiple of TALL."""
     return (rows + TALL - 1) // TALL * TALL
 
 
-@jit
+@helper
 def size_of_strips(rows, columns, lanes):
     """Numbers that `strips` needs room for: the strips, and the end of the last vectors."""
     return whole_strips(rows) * columns + TALL * lanes

@@ -21,7 +21,7 @@ own (8 numbers, 64 bytes): two processors cannot write to one line at the same t
 
 import numpy as np
 
-from tinyattn.kernels import jit, numba
+from tinyattn.kernels import helper, jit, numba
 from tinyattn.kernels.signals import (
     atomic_load,
     atomic_store,
@@ -146,7 +146,7 @@ def lead(team, piece, given, start, stop):
     wait_for(team, INSIDE, 0)
 
 
-@jit
+@helper
 def work(team):
     """Do pieces until none is left."""
     n, count, start = team[STOP] - team[START], team[COUNT], team[START]
@@ -159,7 +159,7 @@ def work(team):
         i = fetch_add(team, NEXT, 1)
 
 
-@jit
+@helper
 def edge(n, unit, i, parts):
     """Where part i of n items begins; parts are multiples of a unit, so that no tile is cut."""
     return min(n, unit * (i * ((n + unit - 1) // unit) // parts))

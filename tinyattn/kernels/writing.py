@@ -175,7 +175,7 @@ def attended(q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, tea
     return y
 
 
-@jit
+@helper
 def attend(
     y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, team, start, stop
 ):  # fmt: skip
