@@ -207,10 +207,11 @@ def test_transpose_and_copy(dtype, rows, columns):
 # ---------------------------------------------------------------- matrix product
 
 sizes = st.sampled_from([0, 1, 2, 3, 5, 15, 16, 17, 63, 64, 65, 100, 257])
+terms = sizes | st.sampled_from([kernel.DEEP + 1, 2 * kernel.DEEP + 1])  # more than one slice
 
 
 @settings(max_examples=80, deadline=None)
-@given(sizes, sizes, sizes, st.sampled_from(DTYPES), st.booleans(), st.booleans(), st.booleans())
+@given(sizes, sizes, terms, st.sampled_from(DTYPES), st.booleans(), st.booleans(), st.booleans())
 def test_matmul_is_the_sum(M, N, K, dtype, a_turned, b_turned, with_bias):
     a, b, bias = normal(M, K, dtype=dtype), normal(K, N, dtype=dtype), normal(N, dtype=dtype)
     expected = kernel.sums(a, b) + (bias if with_bias else 0)

@@ -3,11 +3,11 @@
 NumPy's product has threads of its own, which go on spinning for a while after each call and keep
 the processors from the kernels that come next. Hence this one.
 
-`sums` is the formula. `matmul` first copies B into panels, upright strips as wide as a tile, with
-their rows one behind the other. Then slices of A are copied into strips, as high as a tile, and
-multiplied with slices of some panels: both stay in the second cache meanwhile, and each number that
-is read serves a whole tile. The threads share the copying too: `signals` holds the number of the
-next task, and then for each group of panels how many of them can be used.
+`sums` is the formula. `matmul` first copies B into panels, as wide as a tile, with their rows one
+behind the other. Then slices of A are copied into strips, as high as a tile, and multiplied with
+slices of some panels: a panel stays in the second cache until all strips have met it, and each
+number that is read serves a whole tile. The threads share the copying too: `signals` holds the
+number of the next task, and then for each group of panels how many of them can be used.
 """
 
 from functools import lru_cache
@@ -26,9 +26,10 @@ from tinyattn.kernels.tiles import TALL, TILES, copy, fill, transpose
 from tinyattn.memory import empty
 
 GROUP = 2048  # at most so many columns of B and C are multiplied with a slice of A in turn
-SLICE = 192, 384  # rows and columns of a slice of A, at most; it stays in the second cache
+HIGH, DEEP = 192, 1024  # rows and columns of a slice of A, at most
+SLICE = 147_456  # numbers of a slice, at most
 PIECES = 16  # about so many pieces of work for all threads
-LEAST = 8 * TALL  # rows of a piece, at least
+LEAST = 16 * TALL  # rows of a piece, at least: a panel, once it is here, shall meet many strips
 FEW = 128  # up to so many rows A is copied into panels instead, where B is much larger
 ALONE = 3e6  # multiplications below which a second thread costs more than it brings
 
@@ -93,9 +94,14 @@ def cut(M, N, K, W):
     groups = max(-(-N // GROUP), min(panels, -(-pieces // bands)))
     bands = min(bands, -(-pieces // groups))
     group, step = -(-panels // groups) * panel, max(1, -(-M // (bands * TALL))) * TALL
-    height, depth = SLICE
-    slices = -(-step // height)
-    return Cut(M, N, K, panel, group, step, -(-step // (slices * TALL)) * TALL, min(depth, K))
+    return Cut(M, N, K, panel, group, step, *slice_of(step, K))
+
+
+def slice_of(rows, K):
+    """(height, depth) of the slices of some rows of A, all about alike."""
+    depth = -(-K // max(1, -(-K // DEEP)))
+    height = min(HIGH, SLICE // max(depth, 1) // TALL * TALL)
+    return -(-rows // (-(-rows // height) * TALL)) * TALL, depth
 
 
 def turned(x):
