@@ -45,7 +45,7 @@ from tinyattn.kernels.simd import (
 from tinyattn.kernels.simd import total as lanes_total
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
-from tinyattn.kernels.tiles import copy, fill, product, transpose
+from tinyattn.kernels.tiles import ask, copy, fill, product, transpose
 
 # ---------------------------------------------------------------- 1. the sums, as they are written
 
@@ -224,6 +224,15 @@ def forward(
         n, t0 = task // t_blocks, (t_blocks - 1 - task % t_blocks) * LANES  # longest first
         rows = min(LANES, T - t0)
         wide = (rows + W - 1) // W * W  # lanes in use
+        if task + 1 < stop:  # rows of the next task, while this one is computed
+            then = (task + 1) // t_blocks
+            t = (t_blocks - 1 - (task + 1) % t_blocks) * LANES
+            ask(q, starts[0, then] + t * q_row, q_row, min(LANES, T - t), D)
+            if then > n:
+                ask(k, starts[1, then], k_row, min(KEYS, S), D)
+                ask(v, starts[2, then], v_row, min(KEYS, S), E)
+        y_at = y_starts[0, n] + t0 * y_rows[0]
+        ask(y, y_at, y_rows[0], rows, E)  # to be written to
         if rows < LANES:
             fill(query, 0)
         at = starts[0, n] + t0 * q_row
@@ -236,6 +245,9 @@ def forward(
             s0, lane = s1, max(s1 - t0, 0) if causal else 0  # the queries before see nothing
             keys = min(HALF if causal and s0 >= t0 else KEYS, S - s0)
             s1 += keys
+            if k_row > D:
+                ask(k, starts[1, n] + s1 * k_row, k_row, min(KEYS, end - s1), D)
+                ask(v, starts[2, n] + s1 * v_row, v_row, min(KEYS, end - s1), E)
             at = starts[4, n] + t0 * mask_row + s0 * columns[1]
             diagonal = causal and s0 + keys - 1 > t0
             which = visible(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
@@ -285,7 +297,7 @@ def forward(
                 store(acc, i, load(acc, i) * weights)
         copy(highest, n * T + t0, 0, top, 0, 0, 1, rows, one)
         copy(norm, n * T + t0, 0, total, 0, 0, 1, rows, one)
-        transpose(y, y_starts[0, n] + t0 * y_rows[0], y_rows[0], acc, 0, LANES, E, rows, one)
+        transpose(y, y_at, y_rows[0], acc, 0, LANES, E, rows, one)
 
 
 @jit
