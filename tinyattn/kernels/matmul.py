@@ -29,7 +29,7 @@ GROUP = 2048  # at most so many columns of B and C are multiplied with a slice o
 HIGH, DEEP = 192, 1024  # rows and columns of a slice of A, at most
 SLICE = 147_456  # numbers of a slice, at most
 PIECES = 16  # about so many pieces of work for all threads
-LEAST = 16 * TALL  # rows of a piece, at least: a panel, once it is here, shall meet many strips
+LEAST = 8 * TALL  # rows of a piece, at least
 FEW = 128  # up to so many rows A is copied into panels instead, where B is much larger
 ALONE = 3e6  # multiplications below which a second thread costs more than it brings
 
