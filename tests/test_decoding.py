@@ -175,6 +175,31 @@ def test_every_layer_writes_what_it_sees_at_once(options, compiled):
     assert len(compiled) == (T if options in ({}, {"bias": False}) else 0)
 
 
+class Doubled(nn.Linear):
+    """A map of one's own, as LoRA would be."""
+
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: gpt(24, 3), lambda: llama(24, 4, 2)], ids=["GPT", "Llama"]
+)
+def test_parts_of_ones_own_are_used(make):
+    """The fast ways know the parts of a layer; others must be called."""
+    ids = np.random.default_rng(0).integers(V, size=(2, T))
+    for name in ("linear1", "linear2", "out_proj", "down_proj", "q_proj", "gate_proj"):
+        model = random_weights(make())
+        for part in list(model.modules()):
+            if hasattr(part, name):
+                own = Doubled(*getattr(part, name).weight.shape[::-1], bias=False, rng=1)
+                setattr(part, name, own)
+        with ta.no_grad():
+            whole = model(ids).data
+        found, _ = token_by_token(model, ids)
+        np.testing.assert_allclose(found, whole, rtol=0, atol=2e-5 * np.abs(whole).max())
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_pairs_of_rotary_positions_are_those_of_the_block(dtype):
     """The fast ways turn features in halves; a block with other pairs must not take them."""

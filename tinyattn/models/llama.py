@@ -26,7 +26,7 @@ class LlamaBlock(nn.Module):
         self.post_attention_layernorm = nn.RMSNorm(d_model, eps)
 
     def forward(self, x, cache=None):
-        if decoding.one_token(x, cache) and type(self.self_attn.rotary) is nn.RotaryPositions:
+        if decoding.one_token(x, cache) and decoding.usual_block(self):
             # the same, faster
             return decoding.llama_block(self, x, cache)
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)

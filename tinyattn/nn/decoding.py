@@ -13,7 +13,12 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor
+from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.cache import KeyValueCache
+from tinyattn.nn.grouped import GroupedQueryAttention, SwiGLU
+from tinyattn.nn.layers import Linear
+from tinyattn.nn.norms import LayerNorm, RMSNorm
+from tinyattn.nn.positions import RotaryPositions
 from tinyattn.ops.elementwise import plain
 from tinyattn.ops.fused import have_numba
 from tinyattn.ops.matmul import FEW, dot
@@ -25,6 +30,30 @@ def one_token(x, cache):
         type(cache) is KeyValueCache and x.ndim == 3 and x.shape[1] == 1
         and isinstance(x, Tensor) and not x.requires_grad
     )  # fmt: skip
+
+
+def usual_layer(layer):
+    """Whether all parts of a layer are those it was made of: others compute something else."""
+    heads = layer.self_attn
+    return (
+        type(heads) is MultiheadAttention
+        and type(layer.norm1) is type(layer.norm2) is LayerNorm
+        and type(heads.out_proj) is type(layer.linear1) is type(layer.linear2) is Linear
+    )
+
+
+def usual_block(block):
+    """The same for a `LlamaBlock`."""
+    heads, mlp = block.self_attn, block.mlp
+    return (
+        type(heads) is GroupedQueryAttention
+        and type(heads.rotary) is RotaryPositions
+        and type(mlp) is SwiGLU
+        and type(block.input_layernorm) is type(block.post_attention_layernorm) is RMSNorm
+        and type(heads.q_proj) is type(heads.k_proj) is type(heads.v_proj) is Linear
+        and type(heads.o_proj) is type(mlp.gate_proj) is type(mlp.up_proj) is Linear
+        and type(mlp.down_proj) is Linear
+    )
 
 
 def encoder_layer(layer, x, cache):

@@ -85,7 +85,8 @@ class TransformerEncoderLayer(_Layer):
 
     def forward(self, x, mask=None, causal=False, cache=None):
         """cache: an `nn.KeyValueCache`, for a layer that writes; x is then what is new."""
-        if mask is None and decoding.one_token(x, cache) and not self._drops():
+        writes = mask is None and decoding.one_token(x, cache)
+        if writes and not self._drops() and decoding.usual_layer(self):
             return decoding.encoder_layer(self, x, cache)
         x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, cache)
         return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
