@@ -43,9 +43,10 @@ from tinyattn.kernels.simd import (
     width,
 )  # fmt: skip
 from tinyattn.kernels.simd import total as lanes_total
+from tinyattn.kernels.streams import look_ahead_at_rows
 from tinyattn.kernels.team import together
 from tinyattn.kernels.threads import share
-from tinyattn.kernels.tiles import ask, copy, fill, product, transpose
+from tinyattn.kernels.tiles import copy, fill, product, transpose
 
 # ---------------------------------------------------------------- 1. the sums, as they are written
 
@@ -220,19 +221,20 @@ def forward(
     query, acc, tile = room(D * LANES, like), room(E * LANES, like), room(KEYS * LANES, like)
     top, total, seen = room(LANES, like), room(LANES, like), room(LANES, np.uint64(0))
     W, t_blocks = width(like), (T + LANES - 1) // LANES
+    apart = k_row > D  # other heads lie between the rows of one, as in the result of a projection
     for task in range(start, stop):
-        n, t0 = task // t_blocks, (t_blocks - 1 - task % t_blocks) * LANES  # longest first
+        n, t0 = head_and_query(task, t_blocks)
         rows = min(LANES, T - t0)
         wide = (rows + W - 1) // W * W  # lanes in use
-        if task + 1 < stop:  # rows of the next task, while this one is computed
-            then = (task + 1) // t_blocks
-            t = (t_blocks - 1 - (task + 1) % t_blocks) * LANES
-            ask(q, starts[0, then] + t * q_row, q_row, min(LANES, T - t), D)
+        if apart and task + 1 < stop:  # rows of the next task, while this one is computed
+            then, t = head_and_query(task + 1, t_blocks)
+            look_ahead_at_rows(q, starts[0, then] + t * q_row, q_row, min(LANES, T - t), D)
             if then > n:
-                ask(k, starts[1, then], k_row, min(KEYS, S), D)
-                ask(v, starts[2, then], v_row, min(KEYS, S), E)
+                look_ahead_at_rows(k, starts[1, then], k_row, min(KEYS, S), D)
+                look_ahead_at_rows(v, starts[2, then], v_row, min(KEYS, S), E)
         y_at = y_starts[0, n] + t0 * y_rows[0]
-        ask(y, y_at, y_rows[0], rows, E)  # to be written to
+        if apart:
+            look_ahead_at_rows(y, y_at, y_rows[0], rows, E)  # to be written to
         if rows < LANES:
             fill(query, 0)
         at = starts[0, n] + t0 * q_row
@@ -245,9 +247,9 @@ def forward(
             s0, lane = s1, max(s1 - t0, 0) if causal else 0  # the queries before see nothing
             keys = min(HALF if causal and s0 >= t0 else KEYS, S - s0)
             s1 += keys
-            if k_row > D:
-                ask(k, starts[1, n] + s1 * k_row, k_row, min(KEYS, end - s1), D)
-                ask(v, starts[2, n] + s1 * v_row, v_row, min(KEYS, end - s1), E)
+            if apart:
+                look_ahead_at_rows(k, starts[1, n] + s1 * k_row, k_row, min(KEYS, end - s1), D)
+                look_ahead_at_rows(v, starts[2, n] + s1 * v_row, v_row, min(KEYS, end - s1), E)
             at = starts[4, n] + t0 * mask_row + s0 * columns[1]
             diagonal = causal and s0 + keys - 1 > t0
             which = visible(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
@@ -408,6 +410,12 @@ def backward(
         m = part * starts.shape[1] + n
         copy(dk, own[0, m], own_rows[0], dkeys, 0, D_wide, S, D, one)
         copy(dv, own[1, m], own_rows[1], dvalues, 0, E_wide, S, E, one)
+
+
+@helper
+def head_and_query(task, t_blocks):
+    """Which matrix a task of `forward` is of, and its first query; the longest come first."""
+    return task // t_blocks, (t_blocks - 1 - task % t_blocks) * LANES
 
 
 @helper

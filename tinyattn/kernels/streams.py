@@ -5,8 +5,8 @@ written from front to back, and is so large that it is gone from the cache befor
 that costs a third of all traffic. A store past the cache writes whole lines and reads none.
 """
 
-from tinyattn.kernels import numba
-from tinyattn.kernels.simd import at, fetch, instruction, spread, width
+from tinyattn.kernels import helper, numba
+from tinyattn.kernels.simd import at, fetch, instruction, once, spread, width
 from tinyattn.memory import LARGEST, LINE
 
 if numba is not None:
@@ -57,3 +57,15 @@ def look_ahead(typing, x, i):
         return context.get_dummy_value()
 
     return types.void(x, types.intp), code
+
+
+@helper
+def look_ahead_at_rows(x, x0, x_row, rows, columns):
+    """The same for x[x0 + i · x_row + j], i < rows, j < columns.
+
+    A processor sees by itself what is read next if that lies close by, but not rows far apart.
+    """
+    once()
+    for i in range(rows):
+        for j in range(0, columns, LINE // x.itemsize):
+            look_ahead(x, x0 + i * x_row + j)

@@ -195,33 +195,7 @@ def tile_of_sums(
                 builder.store(x, p, align=align)
 
 
-# ---------------------------------------------------------------- ask, fill, transpose, copy
-
-
-@instruction(lambda x, x0, x_row, rows, columns: None)
-def ask(typing, x, x0, x_row, rows, columns):
-    """Have x[x0 + i · x_row + j], i < rows, j < columns, brought into the second cache.
-
-    A processor sees by itself what is read next if that lies close by, but not rows far apart.
-    """
-
-    def code(context, builder, signature, args):
-        x, x0, *sizes = args
-        data = context.make_array(signature.args[0])(context, builder, x).data
-        arguments = [builder.gep(data, [x0]), *sizes]
-        subroutine(builder, f"ask_{signature.args[0].dtype}", arguments, _asked)
-        return context.get_dummy_value()
-
-    size = types.intp
-    return types.void(x, size, size, size, size), code
-
-
-def _asked(builder, x, x_row, rows, columns):
-    line = 64 // (4 if isinstance(x.type.pointee, ir.FloatType) else 8)
-    with loop(builder, INTEGER(0), rows, 1) as (i, _):
-        row = builder.gep(x, [builder.mul(i, x_row)])
-        with loop(builder, INTEGER(0), columns, line) as (j, _):
-            fetch(builder, builder.gep(row, [j]), 2)
+# ---------------------------------------------------------------- fill, transpose, copy
 
 
 @instruction(lambda out, number: out.fill(number))
