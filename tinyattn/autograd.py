@@ -185,6 +185,11 @@ def no_grad():
     return recording(False)
 
 
+def silent():
+    """Whether nothing is recorded in this thread at the moment."""
+    return get_ident() in _silent
+
+
 class Operation:
     """What the engine knows of a primitive: its name, and how gradients pass through it.
 

@@ -1,4 +1,4 @@
-"""Work on one row after another: softmax, cross-entropy, normalisation; ReLU, GELU and AdamW.
+"""Work on one row after another: softmax, cross-entropy, normalisation; ReLU, GELU, sums, AdamW.
 
 As array algebra each of these is five to fifteen passes over memory, every one with an array of
 its own. Here a row of C numbers (the last axis) is read once into the nearest cache, and all steps
@@ -380,6 +380,23 @@ def gelu_backward(g, x, tanh):
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     over(kernel, x.size, 4 * x.size, dx.reshape(-1), row_of(g), row_of(x), True, tanh)
     return dx
+
+
+# ---------------------------------------------------------------- sums
+
+
+@jit
+def add_numbers(y, x, team, start, stop):
+    """y ← y + x"""
+    if together(team, start, stop):
+        return
+    for i in range(start, stop, width(y)):
+        store_until(y, i, stop, load_until(y, i, stop, 0) + load_until(x, i, stop, 0))
+
+
+def add(y, x):
+    """y ← y + x for arrays of one shape and dtype, both in one piece."""
+    over(add_numbers, y.size, y.size, y.reshape(-1), row_of(x))
 
 
 # ---------------------------------------------------------------- AdamW

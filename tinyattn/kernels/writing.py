@@ -16,7 +16,7 @@ import numpy as np
 from tinyattn.kernels import helper, jit
 from tinyattn.kernels.dots import ALONE, COLUMNS, dots, few_rows
 from tinyattn.kernels.layout import row_of
-from tinyattn.kernels.rowwise import gelu_numbers, norm_rows, softmax_rows
+from tinyattn.kernels.rowwise import add_numbers, gelu_numbers, norm_rows, softmax_rows
 from tinyattn.kernels.simd import (
     broadcast,
     exp,
@@ -70,12 +70,12 @@ def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, 
     y = attended(qkv, qkv[D:], qkv[2 * D :], 3 * D, 3 * D, keys, values, lengths, places, H, H,
                  D // H, team)  # fmt: skip
     y = mapped(y, w_out, b_out, B, team)
-    add(y, x)
+    add_numbers(y, x, team[:0], first(), y.size)
     z = normed(y, norm2, shift2, B, not no(), eps[1])
     z = mapped(z, w1, b1, B, team)
     gelu_numbers(z, z, z, no(), no(), team[:0], first(), z.size)
     map_to(out, z, w2, b2, B, team)
-    add(out, y)
+    add_numbers(out, y, team[:0], first(), y.size)
 
 
 @jit
@@ -95,13 +95,13 @@ def llama_block_steps(
     turn(k, cos, sin, B, d)
     y = attended(q, k, v, H * d, G * d, keys, values, lengths, places, H, G, d, team)
     y = mapped(y, w_o, b_o, B, team)
-    add(y, x)
+    add_numbers(y, x, team[:0], first(), y.size)
     z = normed(y, norm2, nothing, B, no(), eps[1])
     gate = mapped(z, w_gate, b_gate, B, team)
     z = mapped(z, w_up, b_up, B, team)
     open_gates(z, gate)
     map_to(out, z, w_down, b_down, B, team)
-    add(out, y)
+    add_numbers(out, y, team[:0], first(), y.size)
 
 
 # ---------------------------------------------------------------- parts of a layer
@@ -131,13 +131,6 @@ def map_to(y, x, weight, bias, B, team):
     helpers = team if weight.size * B > ALONE else team[:0]
     items = (y.size // B + COLUMNS - 1) // COLUMNS
     few_rows(y, x, weight, bias, B, y.size // B, x.size // B, helpers, first(), items)
-
-
-@helper
-def add(y, x):
-    """y ← y + x"""
-    for i in range(0, y.size, width(y)):
-        store_until(y, i, y.size, load_until(y, i, y.size, 0) + load_until(x, i, y.size, 0))
 
 
 @helper

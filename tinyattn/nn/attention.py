@@ -72,13 +72,13 @@ class MultiheadAttention(Module):
         self._check(q, k, v)
         if self._is_self_attention(q, k, v, need_weights, impl, cache):
             scores = (*q.shape[:-2], self.num_heads, q.shape[-2], q.shape[-2])
-            mask = self._with_heads(mask, scores, "mask")
-            bias = self._with_heads(bias, scores, "bias")
+            mask = self.with_heads(mask, scores, "mask")
+            bias = self.with_heads(bias, scores, "bias")
             x = F.linear(q, self.in_proj_weight, self.in_proj_bias)  # [B, T, 3·embed_dim]
             return self.out_proj(F.self_attention(x, self.num_heads, mask, bias, causal)), None
         q, k, v, past, causal = self._heads(q, k, v, cache, causal)  # [B, H, T or S, d]
         scores = (*q.shape[:-1], k.shape[-2])
-        mask, bias = self._with_heads(mask, scores, "mask"), self._with_heads(bias, scores, "bias")
+        mask, bias = self.with_heads(mask, scores, "mask"), self.with_heads(bias, scores, "bias")
         if past is not None:
             mask = past if mask is None else mask & past
         drop = self.dropout > 0 and self.training
@@ -159,7 +159,7 @@ class MultiheadAttention(Module):
                     f"all three, without B; got q {q.shape}, k {k.shape}, v {v.shape}"
                 )
 
-    def _with_heads(self, x, scores, name):
+    def with_heads(self, x, scores, name):
         """A mask or bias with the axis of the heads put in where it has none."""
         if x is None:
             return None

@@ -13,15 +13,15 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor
-from tinyattn.nn.attention import MultiheadAttention
+from tinyattn.nn import plain
 from tinyattn.nn.cache import KeyValueCache
 from tinyattn.nn.grouped import GroupedQueryAttention, SwiGLU
 from tinyattn.nn.layers import Linear
-from tinyattn.nn.norms import LayerNorm, RMSNorm
+from tinyattn.nn.norms import RMSNorm
+from tinyattn.nn.plain import linear
 from tinyattn.nn.positions import RotaryPositions
-from tinyattn.ops.elementwise import plain
 from tinyattn.ops.fused import have_numba
-from tinyattn.ops.matmul import FEW, dot
+from tinyattn.ops.matmul import FEW
 
 
 def one_token(x, cache):
@@ -30,16 +30,6 @@ def one_token(x, cache):
         type(cache) is KeyValueCache and x.ndim == 3 and x.shape[1] == 1
         and isinstance(x, Tensor) and not x.requires_grad
     )  # fmt: skip
-
-
-def usual_layer(layer):
-    """Whether all parts of a layer are those it was made of: others compute something else."""
-    heads = layer.self_attn
-    return (
-        type(heads) is MultiheadAttention
-        and type(layer.norm1) is type(layer.norm2) is LayerNorm
-        and type(heads.out_proj) is type(layer.linear1) is type(layer.linear2) is Linear
-    )
 
 
 def usual_block(block):
@@ -57,22 +47,17 @@ def usual_block(block):
 
 
 def encoder_layer(layer, x, cache):
-    """`nn.TransformerEncoderLayer` without dropout;   x [B, 1, D]."""
-    x, heads = x.data[:, 0], layer.self_attn  # [B, D]
+    """`nn.TransformerEncoderLayer` of its usual parts;   x [B, 1, D]."""
+    x, H = x.data[:, 0], layer.self_attn.num_heads  # [B, D]
     if layer.norm_first and layer.activation is F.gelu and few(x, cache):
         y = compiled_encoder_layer(layer, x, cache)
         if y is not None:
             return Tensor(y[:, None])
-    z = layer_norm(x, layer.norm1) if layer.norm_first else x
-    qkv = linear(z, heads.in_proj_weight, heads.in_proj_bias)
-    q, k, v = np.swapaxes(qkv.reshape(len(x), 3, heads.num_heads, -1), 0, 1)  # [B, H, d] each
-    y = linear(attend(q, k, v, cache), heads.out_proj.weight, heads.out_proj.bias)
-    x = x + y if layer.norm_first else layer_norm(x + y, layer.norm1)
-    z = layer_norm(x, layer.norm2) if layer.norm_first else x
-    z = activated(layer.activation, linear(z, layer.linear1.weight, layer.linear1.bias))
-    y = linear(z, layer.linear2.weight, layer.linear2.bias)
-    x = x + y if layer.norm_first else layer_norm(x + y, layer.norm2)
-    return Tensor(x[:, None])
+
+    def seen(qkv):
+        return attend(*np.swapaxes(qkv.reshape(len(x), 3, H, -1), 0, 1), cache)  # [B, H, d] each
+
+    return Tensor(plain.encoder_layer(layer, x, seen)[:, None])
 
 
 def llama_block(block, x, cache):
@@ -134,31 +119,6 @@ def attend(q, k, v, cache):
     np.exp(a, a)
     a /= np.add.reduce(a, -1, keepdims=True)
     return (a @ v).reshape(B, H * d)
-
-
-def activated(f, x):
-    """f(x); the kernel of GELU needs no size to pay here, as its composition has many steps."""
-    if f is F.gelu and x.dtype in (np.float32, np.float64) and have_numba():
-        from tinyattn.kernels.rowwise import gelu
-
-        return gelu(x, False)
-    return plain(f(Tensor(x)))
-
-
-def linear(x, weight, bias):
-    """x Wᵀ + b"""
-    return dot(x, weight.data.T, None if bias is None else bias.data)
-
-
-def layer_norm(x, norm):
-    """(x - mean) / √(var + ε) · weight + bias;   x [B, D]."""
-    n = x.shape[-1]
-    x = x - np.add.reduce(x, -1, keepdims=True) / n
-    x /= np.sqrt(np.add.reduce(x * x, -1, keepdims=True) / n + norm.eps)
-    x *= norm.weight.data
-    if norm.bias is not None:
-        x += norm.bias.data
-    return x
 
 
 def rms_norm(x, norm):

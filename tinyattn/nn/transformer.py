@@ -12,7 +12,7 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.nn import decoding
+from tinyattn.nn import decoding, plain
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.layers import Dropout, Linear
@@ -61,10 +61,6 @@ class _Layer(Module):
         for i in parts:
             setattr(self, f"dropout{i}", Dropout(dropout, of_dropout))
 
-    def _drops(self):
-        """Whether anything is dropped now."""
-        return self.training and self.dropout.p > 0
-
     def _attend(self, x, mask, causal, cache):
         return self.self_attn(x, x, x, mask, causal, need_weights=False, cache=cache)[0]
 
@@ -85,9 +81,11 @@ class TransformerEncoderLayer(_Layer):
 
     def forward(self, x, mask=None, causal=False, cache=None):
         """cache: an `nn.KeyValueCache`, for a layer that writes; x is then what is new."""
-        writes = mask is None and decoding.one_token(x, cache)
-        if writes and not self._drops() and decoding.usual_layer(self):
-            return decoding.encoder_layer(self, x, cache)
+        if type(self) is TransformerEncoderLayer and plain.usual_layer(self):
+            if mask is None and decoding.one_token(x, cache):
+                return decoding.encoder_layer(self, x, cache)
+            if cache is None and plain.reads(self, x):
+                return plain.read(self, x, mask, causal)
         x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, cache)
         return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
 

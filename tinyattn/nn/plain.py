@@ -1,0 +1,116 @@
+"""A layer on plain arrays, for a model that only reads: nobody wants a gradient.
+
+Between two products of some milliseconds Python's own code has left the caches, and every tensor,
+module and check costs ten times what it costs in a loop of nothing else. None of them is needed
+when nothing is recorded. So a layer of its usual parts comes here, and calls its operations one
+after the other. The formulas are those of `nn.transformer`, line by line; tests hold both to the
+same bits (of GELU of a few numbers, to rounding). x is [N, D]: N tokens, D features.
+"""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn.autograd import Tensor, silent
+from tinyattn.nn.attention import MultiheadAttention
+from tinyattn.nn.layers import Dropout, Linear
+from tinyattn.nn.norms import LayerNorm
+from tinyattn.ops import fused
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.matmul import dot
+
+MANY = 2**16  # numbers from which all threads add faster than NumPy
+
+
+def usual_layer(layer):
+    """Whether all parts of a layer are those it was made of, and none of them drops anything now.
+
+    Others compute something else: they must be called.
+    """
+    heads, drops = layer.self_attn, (layer.dropout, layer.dropout1, layer.dropout2)
+    return (
+        type(heads) is MultiheadAttention
+        and type(layer.norm1) is type(layer.norm2) is LayerNorm
+        and type(heads.out_proj) is type(layer.linear1) is type(layer.linear2) is Linear
+        and all([type(d) is Dropout and not (d.training and d.p > 0) for d in drops])
+        and not (heads.training and heads.dropout > 0)
+    )
+
+
+def reads(layer, x):
+    """Whether x [B, T, D] is only read, and fits a usual layer; the layer itself refuses others."""
+    heads = layer.self_attn
+    if not (silent() and isinstance(x, Tensor) and x.ndim == 3 and x.shape[-1] == heads.embed_dim):
+        return False
+    if heads.in_proj_weight is None or x.dtype not in (np.float32, np.float64):
+        return False
+    return all([p.dtype == x.dtype for p in layer.parameters()])
+
+
+def read(layer, x, mask, causal):
+    """`nn.TransformerEncoderLayer` for all tokens at once;   x [B, T, D]."""
+    (B, T, D), heads = x.shape, layer.self_attn
+    mask = heads.with_heads(mask, (B, heads.num_heads, T, T), "mask")
+
+    def attend(qkv):
+        qkv = Tensor(qkv.reshape(B, T, 3 * D))
+        return F.self_attention(qkv, heads.num_heads, mask, None, causal).data.reshape(B * T, D)
+
+    return Tensor(encoder_layer(layer, x.data.reshape(B * T, D), attend).reshape(B, T, D))
+
+
+def encoder_layer(layer, x, attend):
+    """`nn.TransformerEncoderLayer` without dropout.
+
+    attend: queries, keys and values of all heads [N, 3 D] -> what they see [N, D].
+    """
+    heads = layer.self_attn
+    z = layer_norm(x, layer.norm1) if layer.norm_first else x
+    z = attend(linear(z, heads.in_proj_weight, heads.in_proj_bias))
+    x = add(linear(z, heads.out_proj.weight, heads.out_proj.bias), x)
+    x = x if layer.norm_first else layer_norm(x, layer.norm1)
+    z = layer_norm(x, layer.norm2) if layer.norm_first else x
+    z = activated(layer.activation, linear(z, layer.linear1.weight, layer.linear1.bias))
+    x = add(linear(z, layer.linear2.weight, layer.linear2.bias), x)
+    return x if layer.norm_first else layer_norm(x, layer.norm2)
+
+
+def linear(x, weight, bias):
+    """x Wᵀ + b"""
+    return dot(x, weight.data.T, None if bias is None else bias.data)
+
+
+def add(y, x):
+    """y + x, in the place of y."""
+    if y.dtype == x.dtype and fused.worth(y, MANY):
+        from tinyattn.kernels import rowwise
+
+        rowwise.add(y, x)
+        return y
+    y += x
+    return y
+
+
+def activated(f, x):
+    """f(x); the kernel of GELU needs no size to pay here, as its composition has many steps."""
+    if f is F.gelu and x.dtype in (np.float32, np.float64) and fused.have_numba():
+        from tinyattn.kernels.rowwise import gelu
+
+        return gelu(x, False)
+    return plain(f(Tensor(x)))
+
+
+def layer_norm(x, norm):
+    """(x - mean) / √(var + ε) · weight + bias"""
+    n, parts = x.shape[-1], (norm.weight, norm.bias)
+    weight, bias = (None if p is None else p.data for p in parts)
+    if fused.worth(x):
+        from tinyattn.kernels import rowwise
+
+        return rowwise.norm(x, weight, bias, norm.eps, True)[0]
+    x = x - np.add.reduce(x, -1, keepdims=True) / n
+    x /= np.sqrt(np.add.reduce(x * x, -1, keepdims=True) / n + norm.eps)
+    if weight is not None:
+        x *= weight
+    if bias is not None:
+        x += bias
+    return x
