@@ -129,54 +129,48 @@ def strip_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
 
 @jit
 def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, team, start, stop):
-    """Parts start … stop of the batch through all their steps."""
+    """Parts start … stop of the batch, each through all its steps.
+
+    gates [STEPS, R, BLOCKS, P] holds p + q of some steps of the R sequences of a part, b0 the
+    first. The GRU has p_r + q_r, p_z + q_z, p_n and q_n.
+    """
     if together(team, start, stop):
         return
-    for i in range(start, stop):
-        forward_part(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n,
-                     edge(n.B, 4, i, parts), edge(n.B, 4, i + 1, parts))  # fmt: skip
+    W, P, row = width(x), n.P, BLOCKS[n.kind] * n.P
+    for part in range(start, stop):
+        b0 = edge(n.B, 4, part, parts)
+        R, longest = edge(n.B, 4, part + 1, parts) - b0, 0
+        gates, h, c = room(STEPS * R * row, x), room(R * P, x), room(R * P, x)
+        fill(c, x.dtype.type(0))
+        for r in range(R):
+            b = b0 + r
+            longest = max(longest, lengths[b])
+            for u in range(0, P, W):
+                store(h, r * P + u, load_until(last_h, b * n.H + u, (b + 1) * n.H, 0))
+                if n.kind == LSTM:
+                    store(c, r * P + u, load_until(last_c, b * n.H + u, (b + 1) * n.H, 0))
+        for done in range(0, longest, STEPS):
+            steps = min(STEPS, longest - done)
+            t0 = longest - done - steps if n.reverse else done
+            input_products(gates, x, ih, n, t0, steps, b0, R)
+            for i in range(steps):
+                t = t0 + (steps - 1 - i if n.reverse else i)
+                at = (t - t0) * R * row
+                state_products(gates, at, h, hh, n, R)
+                for r in range(R):
+                    if t < lengths[b0 + r]:
+                        place = (b0 + r) * n.T + t
+                        next_vectors(y, h, c, prev, kept, gates, at + r * row, bias, n, r, place)
+        for r in range(R):
+            b = b0 + r
+            for u in range(0, P, W):
+                store_until(last_h, b * n.H + u, (b + 1) * n.H, load(h, r * P + u))
+                if n.kind == LSTM:
+                    store_until(last_c, b * n.H + u, (b + 1) * n.H, load(c, r * P + u))
 
 
 @helper
-def forward_part(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, start, stop):
-    """Sequences start … stop through all their steps.
-
-    gates [STEPS, R, BLOCKS, P] holds p + q of some steps. The GRU has p_r + q_r, p_z + q_z, p_n
-    and q_n.
-    """
-    W, R, P, row = width(x), stop - start, n.P, BLOCKS[n.kind] * n.P
-    gates, h, c = room(STEPS * R * row, x), room(R * P, x), room(R * P, x)
-    fill(c, x.dtype.type(0))
-    longest = 0
-    for r in range(R):
-        b = start + r
-        longest = max(longest, lengths[b])
-        for u in range(0, P, W):
-            store(h, r * P + u, load_until(last_h, b * n.H + u, (b + 1) * n.H, 0))
-            if n.kind == LSTM:
-                store(c, r * P + u, load_until(last_c, b * n.H + u, (b + 1) * n.H, 0))
-    for done in range(0, longest, STEPS):
-        steps = min(STEPS, longest - done)
-        t0 = longest - done - steps if n.reverse else done
-        input_products(gates, x, ih, n, t0, steps, start, R)
-        for i in range(steps):
-            t = t0 + (steps - 1 - i if n.reverse else i)
-            at = (t - t0) * R * row
-            state_products(gates, at, h, hh, n, R)
-            for r in range(R):
-                if t < lengths[start + r]:
-                    place = (start + r) * n.T + t
-                    next_vectors(y, h, c, prev, kept, gates, at + r * row, bias, n, r, place)
-    for r in range(R):
-        b = start + r
-        for u in range(0, P, W):
-            store_until(last_h, b * n.H + u, (b + 1) * n.H, load(h, r * P + u))
-            if n.kind == LSTM:
-                store_until(last_c, b * n.H + u, (b + 1) * n.H, load(c, r * P + u))
-
-
-@helper
-def input_products(gates, x, ih, n, t0, steps, start, R):
+def input_products(gates, x, ih, n, t0, steps, b0, R):
     """gates[t, r, gate] = W_ih x_t, for some steps of R sequences."""
     once()
     W, row = width(x), BLOCKS[n.kind] * n.P
@@ -187,11 +181,11 @@ def input_products(gates, x, ih, n, t0, steps, start, R):
                 terms, part = min(BLOCK, n.D - k), strip + k * wide
                 if steps >= R:  # the rows of a product are the steps of one sequence
                     for r in range(R):
-                        product(gates, at + r * row, R * row, x, ((start + r) * n.T + t0) * n.D + k,
+                        product(gates, at + r * row, R * row, x, ((b0 + r) * n.T + t0) * n.D + k,
                                 n.D, 1, ih, part, wide, steps, wide, terms, k > 0)  # fmt: skip
                 else:  # or one step of all sequences
                     for i in range(steps):
-                        product(gates, at + i * R * row, row, x, (start * n.T + t0 + i) * n.D + k,
+                        product(gates, at + i * R * row, row, x, (b0 * n.T + t0 + i) * n.D + k,
                                 n.T * n.D, 1, ih, part, wide, R, wide, terms, k > 0)  # fmt: skip
 
 
@@ -265,63 +259,57 @@ def row_of_gradients(n, W):
 
 @jit
 def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, team, start, stop):
-    """Parts start … stop of the batch back through all their steps."""
+    """Parts start … stop of the batch, each back through all its steps.
+
+    dh0 and dc0 hold the gradients of the last state when called. dgates [B, T, BLOCKS · P + W] is
+    what arrives at p and q; dh at the state before is dgates W_hh. The rows of one step stand
+    together in `now`, where the product finds them near; a sequence that is over has zeros there.
+    """
     if together(team, start, stop):
         return
-    for i in range(start, stop):
-        backward_part(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n,
-                      edge(n.B, 4, i, parts), edge(n.B, 4, i + 1, parts))  # fmt: skip
+    W, P, row = width(gy), n.P, row_of_gradients(n, width(gy))
+    GP, last = GATES[n.kind] * P, (2 if n.kind == GRU else GATES[n.kind]) * P
+    for part in range(start, stop):
+        b0 = edge(n.B, 4, part, parts)
+        R, longest = edge(n.B, 4, part + 1, parts) - b0, 0
+        dh, dc, now = room(R * P, gy), room(R * P, gy), room(R * row, gy)
+        fill(now, gy.dtype.type(0))
+        for r in range(R):
+            b = b0 + r
+            longest = max(longest, lengths[b])
+            for u in range(0, P, W):
+                store(dh, r * P + u, load_until(dh0, b * n.H + u, (b + 1) * n.H, 0))
+                if n.kind == LSTM:
+                    store(dc, r * P + u, load_until(dc0, b * n.H + u, (b + 1) * n.H, 0))
+        for done in range(0, longest, STEPS):
+            steps = min(STEPS, longest - done)
+            t0 = done if n.reverse else longest - done - steps
+            for i in range(steps):
+                t = t0 + (i if n.reverse else steps - 1 - i)
+                for r in range(R):
+                    if t < lengths[b0 + r]:
+                        place = (b0 + r) * n.T + t
+                        vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place)
+                    else:
+                        fill(now[r * row : (r + 1) * row], gy.dtype.type(0))
+                for j in range(0, P, 4 * W):
+                    wide = tile_of(W, P, j)
+                    strip_product(dh, j, P, now, first(), row, hh, j * GP, wide, R, last, not no())
+                    if n.kind == GRU:
+                        strip_product(dh, j, P, now, 3 * P, row,
+                                      hh, j * GP + last * wide, wide, R, P, not no())  # fmt: skip
+            if dx.size:
+                input_gradients(dx, dgates, ih, n, t0, steps, b0, R)
+        for r in range(R):
+            b = b0 + r
+            for u in range(0, P, W):
+                store_until(dh0, b * n.H + u, (b + 1) * n.H, load(dh, r * P + u))
+                if n.kind == LSTM:
+                    store_until(dc0, b * n.H + u, (b + 1) * n.H, load(dc, r * P + u))
 
 
 @helper
-def backward_part(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, start, stop):
-    """The steps backwards; dh0 and dc0 hold the gradients of the last state when called.
-
-    dgates [B, T, BLOCKS · P + W] is what arrives at p and q; dh at the state before is dgates W_hh.
-    The rows of one step stand together in `now`, where the product finds them near; a sequence
-    that is over has zeros there.
-    """
-    W, R, P, row = width(gy), stop - start, n.P, row_of_gradients(n, width(gy))
-    GP = GATES[n.kind] * P
-    dh, dc, now = room(R * P, gy), room(R * P, gy), room(R * row, gy)
-    fill(now, gy.dtype.type(0))
-    longest = 0
-    for r in range(R):
-        b = start + r
-        longest = max(longest, lengths[b])
-        for u in range(0, P, W):
-            store(dh, r * P + u, load_until(dh0, b * n.H + u, (b + 1) * n.H, 0))
-            if n.kind == LSTM:
-                store(dc, r * P + u, load_until(dc0, b * n.H + u, (b + 1) * n.H, 0))
-    for done in range(0, longest, STEPS):
-        steps = min(STEPS, longest - done)
-        t0 = done if n.reverse else longest - done - steps
-        for i in range(steps):
-            t = t0 + (i if n.reverse else steps - 1 - i)
-            for r in range(R):
-                if t < lengths[start + r]:
-                    place = (start + r) * n.T + t
-                    vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place)
-                else:
-                    fill(now[r * row : (r + 1) * row], gy.dtype.type(0))
-            for j in range(0, P, 4 * W):
-                wide, last = tile_of(W, P, j), 2 * P if n.kind == GRU else GP
-                strip_product(dh, j, P, now, first(), row, hh, j * GP, wide, R, last, not no())
-                if n.kind == GRU:
-                    strip_product(dh, j, P, now, 3 * P, row,
-                                  hh, j * GP + 2 * P * wide, wide, R, P, not no())  # fmt: skip
-        if dx.size:
-            input_gradients(dx, dgates, ih, n, t0, steps, start, R)
-    for r in range(R):
-        b = start + r
-        for u in range(0, P, W):
-            store_until(dh0, b * n.H + u, (b + 1) * n.H, load(dh, r * P + u))
-            if n.kind == LSTM:
-                store_until(dc0, b * n.H + u, (b + 1) * n.H, load(dc, r * P + u))
-
-
-@helper
-def input_gradients(dx, dgates, ih, n, t0, steps, start, R):
+def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
     """dx_t = dp W_ih, for some steps of R sequences."""
     once()
     W, row, GP = width(dx), row_of_gradients(n, width(dx)), GATES[n.kind] * n.P
@@ -329,7 +317,7 @@ def input_gradients(dx, dgates, ih, n, t0, steps, start, R):
         wide = tile_of(W, n.L, j)
         for k in range(0, GP, BLOCK):
             for r in range(R):
-                place, terms = (start + r) * n.T + t0, min(BLOCK, GP - k)
+                place, terms = (b0 + r) * n.T + t0, min(BLOCK, GP - k)
                 product(dx, place * n.L + j, n.L, dgates, place * row + k, row, 1,
                         ih, j * GP + k * wide, wide, steps, wide, terms, k > 0)  # fmt: skip
 
@@ -377,26 +365,18 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
 
 @jit
 def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, stop):
-    """Parts start … stop of the rows of dW_ih and dW_hh."""
-    if together(team, start, stop):
-        return
-    W, rows = width(x), GATES[n.kind] * n.P
-    for i in range(start, stop):
-        first, last = edge(rows, W, i, parts), edge(rows, W, i + 1, parts)
-        weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, first, last)
-
-
-@helper
-def weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
-    """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; rows start … stop of both.
+    """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; parts start … stop of the rows.
 
     BLOCK terms of the sums at a time: x and h of so many steps are cut into strips, then 4 · W
     columns of dgates after the other are copied together and multiplied with all strips.
     """
-    W, P, N = width(x), n.P, n.B * n.T
+    if together(team, start, stop):
+        return
+    W, P, N, rows = width(x), n.P, n.B * n.T, GATES[n.kind] * n.P
     row, one = row_of_gradients(n, W), x.dtype.type(1)
     strips, own = room(BLOCK * (n.L + P), x), room(BLOCK * 4 * W, x)
-    cut = max(start, min(stop, 2 * P)) if n.kind == GRU else stop  # from here dq stands apart
+    low, high = edge(rows, W, start, parts), edge(rows, W, stop, parts)
+    cut = max(low, min(high, 2 * P)) if n.kind == GRU else high  # from here dq stands apart
     for k0 in range(0, N, BLOCK):
         k = min(BLOCK, N - k0)
         for j in range(0, n.L, 4 * W):
@@ -405,22 +385,22 @@ def weight_gradients_part(dw_ih, dw_hh, db, dgates, x, prev, n, start, stop):
         for j in range(0, P, 4 * W):
             wide = tile_of(W, P, j)
             copy(strips, BLOCK * (n.L + j), wide, prev, k0 * P + j, P, k, wide, one)
-        for i in range(start, stop, 4 * W):
-            high = min(4 * W, stop - i)
-            copy(own, 0, high, dgates, k0 * row + i, row, k, high, one)
+        for i in range(low, high, 4 * W):
+            some = min(4 * W, high - i)
+            copy(own, 0, some, dgates, k0 * row + i, row, k, some, one)
             for j in range(0, n.L, 4 * W):
                 wide = tile_of(W, n.L, j)
-                product(dw_ih, i * n.L + j, n.L, own, 0, 1, high, strips, BLOCK * j, wide,
-                        high, wide, k, True)  # fmt: skip
-            add_up(db, i, own, high, k)
-            dq = min(high, max(cut - i, 0))
-            state_gradients(dw_hh, own, first(), high, strips, n, i, dq, k)
-            if dq < high:
-                copy(own, 0, high, dgates, k0 * row + P + i, row, k, high, one)
-                state_gradients(dw_hh, own, dq, high, strips, n, i + dq, high - dq, k)
+                product(dw_ih, i * n.L + j, n.L, own, 0, 1, some, strips, BLOCK * j, wide,
+                        some, wide, k, True)  # fmt: skip
+            add_up(db, i, own, some, k)
+            dq = min(some, max(cut - i, 0))
+            state_gradients(dw_hh, own, first(), some, strips, n, i, dq, k)
+            if dq < some:
+                copy(own, 0, some, dgates, k0 * row + P + i, row, k, some, one)
+                state_gradients(dw_hh, own, dq, some, strips, n, i + dq, some - dq, k)
         if n.kind == GRU:
             for i in range(k0, k0 + k):
-                for j in range(cut + P, stop + P, W):
+                for j in range(cut + P, high + P, W):
                     store(db, j, load(db, j) + load(dgates, i * row + j))
 
 

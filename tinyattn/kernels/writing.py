@@ -64,18 +64,23 @@ def in_memory(keys, values, lengths):
 def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, team):
     """x ← x + Attention(norm x),  out = x + W₂ gelu(W₁ norm x + b₁) + b₂;   x [B, D]."""
     norm1, shift1, w_in, b_in, w_out, b_out, norm2, shift2, w1, b1, w2, b2 = weights
-    B, D = lengths.size, x.size // lengths.size
-    z = normed(x, norm1, shift1, B, not no(), eps[0])
-    qkv = mapped(z, w_in, b_in, B, team)  # [B, 3 D]
-    y = attended(qkv, qkv[D:], qkv[2 * D :], 3 * D, 3 * D, keys, values, lengths, places, H, H,
-                 D // H, team)  # fmt: skip
-    y = mapped(y, w_out, b_out, B, team)
-    add_numbers(y, x, team[:0], first(), y.size)
-    z = normed(y, norm2, shift2, B, not no(), eps[1])
-    z = mapped(z, w1, b1, B, team)
-    gelu_numbers(z, z, z, no(), no(), team[:0], first(), z.size)
-    map_to(out, z, w2, b2, B, team)
-    add_numbers(out, y, team[:0], first(), y.size)
+    B, n = lengths.size, x.size
+    D = n // B
+    qkv, seen, hidden = room(3 * n, x), room(n, x), room(w1.size // D * B, x)
+    y, z = room(n, x), room(n, x)
+
+    normed(z, x, norm1, shift1, B, not no(), eps[0])
+    mapped(qkv, z, w_in, b_in, B, team)  # [B, 3 D]
+    attend(seen, qkv, qkv[D:], qkv[2 * D :], 3 * D, 3 * D, keys, values, lengths, places, H, H,
+           D // H, if_worth(team, 2 * n * places), first(), B * H)  # fmt: skip
+    mapped(y, seen, w_out, b_out, B, team)
+    add_numbers(y, x, team[:0], first(), n)
+
+    normed(z, y, norm2, shift2, B, not no(), eps[1])
+    mapped(hidden, z, w1, b1, B, team)
+    gelu_numbers(hidden, hidden, hidden, no(), no(), team[:0], first(), hidden.size)
+    mapped(out, hidden, w2, b2, B, team)
+    add_numbers(out, y, team[:0], first(), n)
 
 
 @jit
@@ -85,52 +90,55 @@ def llama_block_steps(
     """x ← x + Attention(norm x),  out = x + W_down (silu(W_gate z) ⊙ W_up z) with z = norm x."""
     norm1, w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o = weights[:9]
     norm2, w_gate, b_gate, w_up, b_up, w_down, b_down = weights[9:]
-    B, nothing = lengths.size, x[:0]
-    d = x.size // B // H
-    z = normed(x, norm1, nothing, B, no(), eps[0])
-    q = mapped(z, w_q, b_q, B, team)
-    k = mapped(z, w_k, b_k, B, team)
-    v = mapped(z, w_v, b_v, B, team)
+    B, n, nothing = lengths.size, x.size, x[:0]
+    D = n // B
+    d, wide = w_q.size // D // H, w_up.size // D
+    q, k, v = room(B * H * d, x), room(B * G * d, x), room(B * G * d, x)
+    seen, gate, hidden = room(B * H * d, x), room(B * wide, x), room(B * wide, x)
+    y, z = room(n, x), room(n, x)
+
+    normed(z, x, norm1, nothing, B, no(), eps[0])
+    mapped(q, z, w_q, b_q, B, team)
+    mapped(k, z, w_k, b_k, B, team)
+    mapped(v, z, w_v, b_v, B, team)
     turn(q, cos, sin, B, d)
     turn(k, cos, sin, B, d)
-    y = attended(q, k, v, H * d, G * d, keys, values, lengths, places, H, G, d, team)
-    y = mapped(y, w_o, b_o, B, team)
-    add_numbers(y, x, team[:0], first(), y.size)
-    z = normed(y, norm2, nothing, B, no(), eps[1])
-    gate = mapped(z, w_gate, b_gate, B, team)
-    z = mapped(z, w_up, b_up, B, team)
-    open_gates(z, gate)
-    map_to(out, z, w_down, b_down, B, team)
-    add_numbers(out, y, team[:0], first(), y.size)
+    attend(seen, q, k, v, H * d, G * d, keys, values, lengths, places, H, G, d,
+           if_worth(team, 2 * q.size * places), first(), B * G)  # fmt: skip
+    mapped(y, seen, w_o, b_o, B, team)
+    add_numbers(y, x, team[:0], first(), n)
+
+    normed(z, y, norm2, nothing, B, no(), eps[1])
+    mapped(gate, z, w_gate, b_gate, B, team)
+    mapped(hidden, z, w_up, b_up, B, team)
+    open_gates(hidden, gate)
+    mapped(out, hidden, w_down, b_down, B, team)
+    add_numbers(out, y, team[:0], first(), n)
 
 
 # ---------------------------------------------------------------- parts of a layer
 
 
 @helper
-def normed(x, weight, bias, B, centred, eps):
+def if_worth(team, multiplications):
+    """The team if there is so much to do, else nobody."""
+    return team if multiplications > ALONE else team[:0]
+
+
+@helper
+def normed(y, x, weight, bias, B, centred, eps):
     """Layer norm (centred) or RMS norm of each row."""
-    y, means, scales = room(x.size, x), room(B, x), room(B, x)
-    nobody = np.empty(0, np.int64)
+    means, scales, nobody = room(B, x), room(B, x), np.empty(0, np.int64)
     norm_rows(y, means, scales, x, weight, bias, x.size // B, centred, eps, nobody, first(), B)
-    return y
 
 
 @helper
-def mapped(x, weight, bias, B, team):
-    """x Wᵀ + b"""
-    y = room(weight.size // (x.size // B) * B, x)
-    map_to(y, x, weight, bias, B, team)
-    return y
-
-
-@helper
-def map_to(y, x, weight, bias, B, team):
+def mapped(y, x, weight, bias, B, team):
     """y = x Wᵀ + b"""
     once()
-    helpers = team if weight.size * B > ALONE else team[:0]
     items = (y.size // B + COLUMNS - 1) // COLUMNS
-    few_rows(y, x, weight, bias, B, y.size // B, x.size // B, helpers, first(), items)
+    few_rows(y, x, weight, bias, B, y.size // B, x.size // B, if_worth(team, weight.size * B),
+             first(), items)  # fmt: skip
 
 
 @helper
@@ -157,23 +165,12 @@ def turn(x, cos, sin, B, d):
 
 
 @helper
-def attended(q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, team):
-    """Σ_s a_s v_s over all tokens so far and the new one: [B, H d]."""
-    B = lengths.size
-    y = room(B * H * d, q)
-    helpers = team if 2 * y.size * places > ALONE else team[:0]
-    attend(
-        y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, helpers, first(), B * G
-    )
-    return y
-
-
-@helper
 def attend(
     y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, team, start, stop
 ):  # fmt: skip
-    """The same for text b and head g of the keys and values; item b G + g is one such pair.
+    """y = Σ_s a_s v_s over all tokens so far and the new one, [B, H d].
 
+    Item b G + g is text b and head g of the keys and values.
     Head h of text b has its query at q[b q_row + h d], and g its new key at k[b kv_row + g d].
     """
     once()
