@@ -153,15 +153,18 @@ def test_gradients_are_recorded_when_wanted(read):
     assert all(p.grad is not None for p in part.parameters())
 
 
-def test_mixed_precision_is_left_to_the_operations(read):
-    part, x = layer(), tokens(2, 7)
-    part.linear1.weight.data = part.linear1.weight.data.astype(np.float64)
+@pytest.mark.parametrize("name", ["linear1.weight", "linear2.bias", "norm1.weight", "norm2.bias"])
+@pytest.mark.parametrize("T", [7, 200])
+def test_mixed_precision_is_that_of_the_operations(name, T, read):
+    part, x = layer(norm_first="norm" in name), tokens(2, T)
+    p = dict(part.named_parameters())[name]
+    p.data = p.data.astype(np.float64)
     expected = part(x).data
     with ta.no_grad():
         found = part(x).data
-    assert read == []
+    assert read == [part]
     assert found.dtype == expected.dtype
-    assert np.array_equal(found, expected)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("what", ["width", "mask"])

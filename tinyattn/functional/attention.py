@@ -57,8 +57,7 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
             f"self_attention: x has {wide} features, which cannot be divided among queries, keys "
             f"and values of {num_heads} heads"
         )
-    sizes = np.broadcast_to(np.empty((), x.dtype), (*lead, num_heads, T, d))
-    compiled = x.dtype in (np.float32, np.float64) and _kernel_is_faster(sizes, sizes, sizes)
+    compiled = x.dtype in (np.float32, np.float64) and _kernel_pays((*lead, num_heads), T, T)
     if d and compiled and (bias is None or bias.dtype == x.dtype) and fused.have_numba():
         mask = None if mask is None else plain(_bool_mask(mask))
         for name, a in (("mask", mask), ("bias", bias)):
@@ -119,11 +118,14 @@ def _choose(impl, q, k, v):
 
 
 def _kernel_is_faster(q, k, v):
-    """Measured: from 16 queries (it takes 64 at once) and 16,000 scores in all."""
     lead = q.shape[:-2]
     if not lead == k.shape[:-2] == v.shape[:-2]:
         lead = np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
-    T, S = q.shape[-2], k.shape[-2]
+    return _kernel_pays(lead, q.shape[-2], k.shape[-2])
+
+
+def _kernel_pays(lead, T, S):
+    """Measured: from 16 queries (it takes 64 at once) and 16,000 scores in all."""
     return T >= 16 and math.prod(lead) * T * S >= 2**14
 
 

@@ -10,7 +10,7 @@ same bits (of GELU of a few numbers, to rounding). x is [N, D]: N tokens, D feat
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.autograd import Tensor, silent
+from tinyattn.autograd import Tensor, silent, taken_over
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.norms import LayerNorm
@@ -39,11 +39,10 @@ def usual_layer(layer):
 def reads(layer, x):
     """Whether x [B, T, D] is only read, and fits a usual layer; the layer itself refuses others."""
     heads = layer.self_attn
-    if not (silent() and isinstance(x, Tensor) and x.ndim == 3 and x.shape[-1] == heads.embed_dim):
-        return False
-    if heads.in_proj_weight is None or x.dtype not in (np.float32, np.float64):
-        return False
-    return all([p.dtype == x.dtype for p in layer.parameters()])
+    return (
+        silent() and isinstance(x, Tensor) and x.dtype in (np.float32, np.float64) and x.ndim == 3
+        and x.shape[-1] == heads.embed_dim and heads.in_proj_weight is not None
+    )  # fmt: skip
 
 
 def read(layer, x, mask, causal):
@@ -52,10 +51,10 @@ def read(layer, x, mask, causal):
     mask = heads.with_heads(mask, (B, heads.num_heads, T, T), "mask")
 
     def attend(qkv):
-        qkv = Tensor(qkv.reshape(B, T, 3 * D))
+        qkv = taken_over(qkv.reshape(B, T, 3 * D))
         return F.self_attention(qkv, heads.num_heads, mask, None, causal).data.reshape(B * T, D)
 
-    return Tensor(encoder_layer(layer, x.data.reshape(B * T, D), attend).reshape(B, T, D))
+    return taken_over(encoder_layer(layer, x.data.reshape(B * T, D), attend).reshape(B, T, D))
 
 
 def encoder_layer(layer, x, attend):
@@ -80,8 +79,10 @@ def linear(x, weight, bias):
 
 
 def add(y, x):
-    """y + x, in the place of y."""
-    if y.dtype == x.dtype and fused.worth(y, MANY):
+    """y + x, in the place of y if it fits there."""
+    if y.dtype != x.dtype:
+        return y + x
+    if fused.worth(y, MANY):
         from tinyattn.kernels import rowwise
 
         rowwise.add(y, x)
@@ -103,14 +104,11 @@ def layer_norm(x, norm):
     """(x - mean) / √(var + ε) · weight + bias"""
     n, parts = x.shape[-1], (norm.weight, norm.bias)
     weight, bias = (None if p is None else p.data for p in parts)
-    if fused.worth(x):
+    if fused.worth(x) and all([p is None or p.dtype == x.dtype for p in parts]):
         from tinyattn.kernels import rowwise
 
         return rowwise.norm(x, weight, bias, norm.eps, True)[0]
     x = x - np.add.reduce(x, -1, keepdims=True) / n
     x /= np.sqrt(np.add.reduce(x * x, -1, keepdims=True) / n + norm.eps)
-    if weight is not None:
-        x *= weight
-    if bias is not None:
-        x += bias
-    return x
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
