@@ -67,11 +67,13 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
 - **Generation, one sentence of MiniLM.** All weights are read for one token. Tiles of dot products
   read each of them once for up to 24 rows, where they lie, and a token goes through a layer in one
   compiled call, without Python between the operations: from 0.7-0.95 to 1.1-1.4.
-- **Thirty-two sentences of MiniLM.** Seven eighths of it are products, at 0.85 to 0.9 of MKL's
-  speed, and attention is 1.7 times as fast as PyTorch's. GELU, sums and norms take 7%, at 0.6 of
-  PyTorch's speed: NumPy adds on one thread, and around each operation stands Python. A whole layer
-  in one compiled call, each thread taking some texts through it, was a tenth faster in a loop over
-  one layer, and no faster in the model, whose weights come from far memory each time.
+- **Thirty-two sentences of MiniLM.** Five sixths of it are products, whose tiles run as fast in the
+  model as they do alone. Beside them stand the copies of the weights, 7% of a product: half of that
+  is waiting for far memory, which PyTorch's six layers read as well. Attention is about twice as
+  fast as PyTorch's; GELU, norms and sums take a tenth. Plain arrays in place of tensors, and sums
+  on all threads, gained 6%. Tried without gain: a layer in one compiled call, with a thread for
+  each operation or for each text; the next weights asked for during a product (1%); pieces of
+  twice the rows (a product gains up to 4%, the model nothing).
 - **AdamW** goes through each parameter once, in a call of 5 µs. One call for all of them needs a
   table of addresses, which takes longer to make than the calls it saves.
 - **EdgeConv.** Nearly all of the time is gathering rows and maxima, there and back; in vectors
@@ -84,7 +86,9 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
 - **First kernel.** Numba reads its own registries first, and SciPy where that is installed.
 - **Compiling anew** is Numba's work on two long functions. Fewer kinds of tiles, a lower level of
   optimization, no vectorizing of loops: each left it as it was. Helpers without the code that
-  unpacks Python's objects saved a fifth where a kernel has many of them, as kNN does.
+  unpacks Python's objects saved a fifth where a kernel has many of them, as kNN does; a function
+  that only calls another costs all of that one's code again, and without them the LSTM takes a
+  fifth less.
 - **Engine against PyTorch.** Adding and tanh stay a few percent below twice its speed. Fewer
   questions for each input on the way back gained nothing; a quarter of the time is NumPy's own.
 - **Engine against HIPS autograd.** Checks of shape, dtype and later writing cost a tenth and stay.
