@@ -200,6 +200,27 @@ def test_parts_of_ones_own_are_used(make):
         np.testing.assert_allclose(found, whole, rtol=0, atol=2e-5 * np.abs(whole).max())
 
 
+@pytest.mark.parametrize(
+    "make", [lambda: gpt(24, 3), lambda: llama(24, 4, 2)], ids=["GPT", "Llama"]
+)
+def test_a_part_that_is_watched_is_called(make):
+    """Whoever puts a function in the place of a part's forward wants to see each call of it."""
+    seen, ids = [], np.random.default_rng(0).integers(V, size=(2, T))
+
+    def watch(part):
+        inner = part.forward
+        part.forward = lambda *a, **options: seen.append(part) or inner(*a, **options)
+
+    for name in ("linear1", "norm1", "self_attn", "down_proj", "input_layernorm"):
+        model = random_weights(make())
+        parts = [getattr(m, name) for m in model.modules() if hasattr(m, name)]
+        for part in parts:
+            watch(part)
+        seen.clear()
+        token_by_token(model, ids)
+        assert seen == parts * T
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_pairs_of_rotary_positions_are_those_of_the_block(dtype):
     """The fast ways turn features in halves; a block with other pairs must not take them."""

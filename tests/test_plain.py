@@ -115,6 +115,27 @@ def test_parts_of_ones_own_are_used(name, read):
     assert read == []
 
 
+@pytest.mark.parametrize(
+    "name", ["self_attn", "linear1", "norm2", "dropout1", "self_attn.out_proj"]
+)
+def test_a_part_that_is_watched_is_called(name, read):
+    part, x, seen = layer(), tokens(2, 7), []
+    watched = part
+    for step in name.split("."):
+        watched = getattr(watched, step)
+    inner = watched.forward
+    watched.forward = lambda *a, **options: seen.append(a) or inner(*a, **options)
+    with ta.no_grad():
+        part(x)
+    assert len(seen) == 1
+    assert read == []
+
+
+def test_a_summary_sees_all_parts():
+    rows = layer().summary(tokens(2, 7)).rows
+    assert [label for label, shape, _ in rows if not shape] == []
+
+
 def test_a_layer_of_ones_own_is_used(read):
     part, x = OwnLayer(D, H, 40, 0.0, rng=0), tokens(2, 7)
     expected = part(x).data

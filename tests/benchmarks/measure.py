@@ -1,9 +1,9 @@
 """Timing of several programs that do the same work, interleaved in one run.
 
-A round runs every program once, so that a machine that slows down slows all of them; the next one
-goes through them from the last to the first. The figure is the ratio of two times of the same
-round; its median and its quartiles over the rounds are printed. Absolute times belong to one
-machine on one day: they stand beside the ratio only to tell microseconds from seconds.
+A round runs every program once, so that a machine that slows down slows all of them; each round
+begins with another one. The figure is the ratio of two times of the same round; its median and its
+quartiles over the rounds are printed. Absolute times belong to one machine on one day: they stand
+beside the ratio only to tell microseconds from seconds.
 
 A script prints a Markdown table; `python -m tests.benchmarks` runs all scripts, each in a process
 of its own, and keeps what they print in RESULTS.md.
@@ -37,8 +37,9 @@ def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None
         patience -= wait_until_alone(patience)
         if i - warm_up == rounds_if_slow:
             slow = slow_peers({name: min(seconds) for name, seconds in times.items()})
-        # the first of a round finds processors that have rested: every second round turns round
-        for name, run in list(programs.items())[:: -1 if i % 2 else 1]:
+        in_turn = list(programs.items())
+        first = i % len(in_turn)  # who begins finds processors that have rested
+        for name, run in in_turn[first:] + in_turn[:first]:
             if name in slow:
                 continue
             if at_least:

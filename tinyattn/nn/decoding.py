@@ -18,7 +18,7 @@ from tinyattn.nn.cache import KeyValueCache
 from tinyattn.nn.grouped import GroupedQueryAttention, SwiGLU
 from tinyattn.nn.layers import Linear
 from tinyattn.nn.norms import RMSNorm
-from tinyattn.nn.plain import linear
+from tinyattn.nn.plain import linear, usual
 from tinyattn.nn.positions import RotaryPositions
 from tinyattn.ops.fused import have_numba
 from tinyattn.ops.matmul import FEW
@@ -33,16 +33,17 @@ def one_token(x, cache):
 
 
 def usual_block(block):
-    """The same for a `LlamaBlock`."""
+    """Whether all parts of a `LlamaBlock` are those it was made of; others must be called."""
     heads, mlp = block.self_attn, block.mlp
+    norms = block.input_layernorm, block.post_attention_layernorm
     return (
-        type(heads) is GroupedQueryAttention
-        and type(heads.rotary) is RotaryPositions
-        and type(mlp) is SwiGLU
-        and type(block.input_layernorm) is type(block.post_attention_layernorm) is RMSNorm
-        and type(heads.q_proj) is type(heads.k_proj) is type(heads.v_proj) is Linear
-        and type(heads.o_proj) is type(mlp.gate_proj) is type(mlp.up_proj) is Linear
-        and type(mlp.down_proj) is Linear
+        usual(heads, GroupedQueryAttention)
+        and usual(heads.rotary, RotaryPositions)
+        and usual(mlp, SwiGLU)
+        and all([usual(norm, RMSNorm) for norm in norms])
+        and all([usual(m, Linear) for m in (heads.q_proj, heads.k_proj, heads.v_proj)])
+        and all([usual(m, Linear) for m in (heads.o_proj, mlp.gate_proj, mlp.up_proj)])
+        and usual(mlp.down_proj, Linear)
     )
 
 

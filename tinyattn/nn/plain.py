@@ -21,6 +21,11 @@ from tinyattn.ops.matmul import dot
 MANY = 2**16  # numbers from which all threads add faster than NumPy
 
 
+def usual(part, kind):
+    """Whether a part of a layer is of this kind, and nobody watches or has replaced its forward."""
+    return type(part) is kind and "forward" not in vars(part)
+
+
 def usual_layer(layer):
     """Whether all parts of a layer are those it was made of, and none of them drops anything now.
 
@@ -28,11 +33,11 @@ def usual_layer(layer):
     """
     heads, drops = layer.self_attn, (layer.dropout, layer.dropout1, layer.dropout2)
     return (
-        type(heads) is MultiheadAttention
-        and type(layer.norm1) is type(layer.norm2) is LayerNorm
-        and type(heads.out_proj) is type(layer.linear1) is type(layer.linear2) is Linear
-        and all([type(d) is Dropout and not (d.training and d.p > 0) for d in drops])
+        usual(heads, MultiheadAttention)
         and not (heads.training and heads.dropout > 0)
+        and all([usual(norm, LayerNorm) for norm in (layer.norm1, layer.norm2)])
+        and all([usual(m, Linear) for m in (heads.out_proj, layer.linear1, layer.linear2)])
+        and all([usual(d, Dropout) and not (d.training and d.p > 0) for d in drops])
     )
 
 
@@ -97,7 +102,7 @@ def activated(f, x):
         from tinyattn.kernels.rowwise import gelu
 
         return gelu(x, False)
-    return plain(f(Tensor(x)))
+    return plain(f(taken_over(x)))
 
 
 def layer_norm(x, norm):
