@@ -221,6 +221,23 @@ def test_a_part_that_is_watched_is_called(make):
         assert seen == parts * T
 
 
+class Tripled(nn.Module):
+    """A network of one's own in the place of a SwiGLU."""
+
+    def forward(self, x):
+        return 3 * x
+
+
+def test_a_network_of_ones_own_is_used():
+    model, ids = random_weights(llama(24, 4, 2)), np.random.default_rng(0).integers(V, size=(2, T))
+    for block in model.layers:
+        block.mlp = Tripled()
+    with ta.no_grad():
+        whole = model(ids).data
+    found, _ = token_by_token(model, ids)
+    np.testing.assert_allclose(found, whole, rtol=0, atol=2e-5 * np.abs(whole).max())
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_pairs_of_rotary_positions_are_those_of_the_block(dtype):
     """The fast ways turn features in halves; a block with other pairs must not take them."""

@@ -136,6 +136,24 @@ def test_a_summary_sees_all_parts():
     assert [label for label, shape, _ in rows if not shape] == []
 
 
+class Mean(nn.Module):
+    """In the place of attention: everybody sees the mean."""
+
+    def forward(self, q, k, v, mask=None, causal=False, need_weights=True, cache=None):
+        return v.mean(axis=1, keepdims=True) + 0 * q, None
+
+
+def test_an_attention_of_ones_own_is_used(read):
+    part, x = layer(), tokens(2, 7)
+    usual = part(x).data
+    part.self_attn = Mean()
+    expected = part(x).data
+    assert not np.allclose(expected, usual)
+    with ta.no_grad():
+        assert np.array_equal(part(x).data, expected)
+    assert read == []
+
+
 def test_a_layer_of_ones_own_is_used(read):
     part, x = OwnLayer(D, H, 40, 0.0, rng=0), tokens(2, 7)
     expected = part(x).data

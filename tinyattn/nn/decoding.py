@@ -32,19 +32,20 @@ def one_token(x, cache):
     )  # fmt: skip
 
 
+KINDS = [GroupedQueryAttention, RotaryPositions, SwiGLU, *[RMSNorm] * 2, *[Linear] * 7]
+
+
 def usual_block(block):
-    """Whether all parts of a `LlamaBlock` are those it was made of; others must be called."""
+    """Whether all parts of a `LlamaBlock` are those it was made of."""
     heads, mlp = block.self_attn, block.mlp
+    if type(heads) is not GroupedQueryAttention or type(mlp) is not SwiGLU:
+        return False  # they need not have these parts
     norms = block.input_layernorm, block.post_attention_layernorm
-    return (
-        usual(heads, GroupedQueryAttention)
-        and usual(heads.rotary, RotaryPositions)
-        and usual(mlp, SwiGLU)
-        and all([usual(norm, RMSNorm) for norm in norms])
-        and all([usual(m, Linear) for m in (heads.q_proj, heads.k_proj, heads.v_proj)])
-        and all([usual(m, Linear) for m in (heads.o_proj, mlp.gate_proj, mlp.up_proj)])
-        and usual(mlp.down_proj, Linear)
-    )
+    maps = (
+        heads.q_proj, heads.k_proj, heads.v_proj, heads.o_proj,
+        mlp.gate_proj, mlp.up_proj, mlp.down_proj,
+    )  # fmt: skip
+    return usual((heads, heads.rotary, mlp, *norms, *maps), KINDS)
 
 
 def encoder_layer(layer, x, cache):

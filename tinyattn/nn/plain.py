@@ -21,24 +21,32 @@ from tinyattn.ops.matmul import dot
 MANY = 2**16  # numbers from which all threads add faster than NumPy
 
 
-def usual(part, kind):
-    """Whether a part of a layer is of this kind, and nobody watches or has replaced its forward."""
-    return type(part) is kind and "forward" not in vars(part)
+def usual(parts, kinds):
+    """Whether parts of a layer are of these kinds, and nobody watches or replaced their forward.
+
+    Others compute something else, or are looked at: they must be called.
+    """
+    if [*map(type, parts)] != kinds:
+        return False
+    for part in parts:  # asked for each token of a text: every tenth of a microsecond counts
+        if "forward" in part.__dict__:
+            return False
+    return True
+
+
+KINDS = [MultiheadAttention, *[Linear] * 3, *[LayerNorm] * 2, *[Dropout] * 3]
 
 
 def usual_layer(layer):
-    """Whether all parts of a layer are those it was made of, and none of them drops anything now.
-
-    Others compute something else: they must be called.
-    """
-    heads, drops = layer.self_attn, (layer.dropout, layer.dropout1, layer.dropout2)
-    return (
-        usual(heads, MultiheadAttention)
-        and not (heads.training and heads.dropout > 0)
-        and all([usual(norm, LayerNorm) for norm in (layer.norm1, layer.norm2)])
-        and all([usual(m, Linear) for m in (heads.out_proj, layer.linear1, layer.linear2)])
-        and all([usual(d, Dropout) and not (d.training and d.p > 0) for d in drops])
-    )
+    """Whether all parts are those the layer was made of, and none of them drops anything now."""
+    heads, d, d1, d2 = layer.self_attn, layer.dropout, layer.dropout1, layer.dropout2
+    if type(heads) is not MultiheadAttention:
+        return False  # it need not have these parts
+    maps, norms = (heads.out_proj, layer.linear1, layer.linear2), (layer.norm1, layer.norm2)
+    return usual((heads, *maps, *norms, d, d1, d2), KINDS) and not (
+        (heads.dropout and heads.training) or (d.p and d.training)
+        or (d1.p and d1.training) or (d2.p and d2.training)
+    )  # fmt: skip
 
 
 def reads(layer, x):
