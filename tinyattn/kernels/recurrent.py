@@ -124,6 +124,28 @@ def strip_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
                 rows, wide, min(BLOCK, n - k), add or k > 0)  # fmt: skip
 
 
+@helper
+def states_in(h, c, all_h, all_c, n, b0, R):
+    """h [R, P] and, of an LSTM, c [R, P]: rows b0 … b0 + R of all_h, all_c [B, H], then zeros."""
+    for r in range(R):
+        at, end = (b0 + r) * n.H, (b0 + r + 1) * n.H
+        for u in range(0, n.P, width(h)):
+            store(h, r * n.P + u, load_until(all_h, at + u, end, 0))
+            if n.kind == LSTM:
+                store(c, r * n.P + u, load_until(all_c, at + u, end, 0))
+
+
+@helper
+def states_out(all_h, all_c, h, c, n, b0, R):
+    """The way back."""
+    for r in range(R):
+        at, end = (b0 + r) * n.H, (b0 + r + 1) * n.H
+        for u in range(0, n.P, width(h)):
+            store_until(all_h, at + u, end, load(h, r * n.P + u))
+            if n.kind == LSTM:
+                store_until(all_c, at + u, end, load(c, r * n.P + u))
+
+
 # ---------------------------------------------------------------- forward
 
 
@@ -136,19 +158,15 @@ def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, t
     """
     if together(team, start, stop):
         return
-    W, P, row = width(x), n.P, BLOCKS[n.kind] * n.P
+    P, row = n.P, BLOCKS[n.kind] * n.P
     for part in range(start, stop):
         b0 = edge(n.B, 4, part, parts)
         R, longest = edge(n.B, 4, part + 1, parts) - b0, 0
         gates, h, c = room(STEPS * R * row, x), room(R * P, x), room(R * P, x)
         fill(c, x.dtype.type(0))
-        for r in range(R):
-            b = b0 + r
+        for b in range(b0, b0 + R):
             longest = max(longest, lengths[b])
-            for u in range(0, P, W):
-                store(h, r * P + u, load_until(last_h, b * n.H + u, (b + 1) * n.H, 0))
-                if n.kind == LSTM:
-                    store(c, r * P + u, load_until(last_c, b * n.H + u, (b + 1) * n.H, 0))
+        states_in(h, c, last_h, last_c, n, b0, R)
         for done in range(0, longest, STEPS):
             steps = min(STEPS, longest - done)
             t0 = longest - done - steps if n.reverse else done
@@ -161,12 +179,7 @@ def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, t
                     if t < lengths[b0 + r]:
                         place = (b0 + r) * n.T + t
                         next_vectors(y, h, c, prev, kept, gates, at + r * row, bias, n, r, place)
-        for r in range(R):
-            b = b0 + r
-            for u in range(0, P, W):
-                store_until(last_h, b * n.H + u, (b + 1) * n.H, load(h, r * P + u))
-                if n.kind == LSTM:
-                    store_until(last_c, b * n.H + u, (b + 1) * n.H, load(c, r * P + u))
+        states_out(last_h, last_c, h, c, n, b0, R)
 
 
 @helper
@@ -274,13 +287,9 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, te
         R, longest = edge(n.B, 4, part + 1, parts) - b0, 0
         dh, dc, now = room(R * P, gy), room(R * P, gy), room(R * row, gy)
         fill(now, gy.dtype.type(0))
-        for r in range(R):
-            b = b0 + r
+        for b in range(b0, b0 + R):
             longest = max(longest, lengths[b])
-            for u in range(0, P, W):
-                store(dh, r * P + u, load_until(dh0, b * n.H + u, (b + 1) * n.H, 0))
-                if n.kind == LSTM:
-                    store(dc, r * P + u, load_until(dc0, b * n.H + u, (b + 1) * n.H, 0))
+        states_in(dh, dc, dh0, dc0, n, b0, R)
         for done in range(0, longest, STEPS):
             steps = min(STEPS, longest - done)
             t0 = done if n.reverse else longest - done - steps
@@ -300,12 +309,7 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, te
                                       hh, j * GP + last * wide, wide, R, P, not no())  # fmt: skip
             if dx.size:
                 input_gradients(dx, dgates, ih, n, t0, steps, b0, R)
-        for r in range(R):
-            b = b0 + r
-            for u in range(0, P, W):
-                store_until(dh0, b * n.H + u, (b + 1) * n.H, load(dh, r * P + u))
-                if n.kind == LSTM:
-                    store_until(dc0, b * n.H + u, (b + 1) * n.H, load(dc, r * P + u))
+        states_out(dh0, dc0, dh, dc, n, b0, R)
 
 
 @helper

@@ -1,4 +1,4 @@
-"""A layer on plain arrays, for a model that only reads: nobody wants a gradient.
+"""A layer on plain arrays, for a model that reads or writes: nobody wants a gradient.
 
 Between two products of some milliseconds Python's own code has left the caches, and every tensor,
 module and check costs ten times what it costs in a loop of nothing else. None of them is needed
@@ -59,7 +59,7 @@ def reads(layer, x):
 
 
 def read(layer, x, mask, causal):
-    """`nn.TransformerEncoderLayer` for all tokens at once;   x [B, T, D]."""
+    """`nn.TransformerEncoderLayer` for all tokens at once;   x [B, T, D], mask as there."""
     (B, T, D), heads = x.shape, layer.self_attn
     mask = heads.with_heads(mask, (B, heads.num_heads, T, T), "mask")
 
@@ -71,7 +71,7 @@ def read(layer, x, mask, causal):
 
 
 def encoder_layer(layer, x, attend):
-    """`nn.TransformerEncoderLayer` without dropout.
+    """`nn.TransformerEncoderLayer` without dropout;   x [N, D], and so is the result.
 
     attend: queries, keys and values of all heads [N, 3 D] -> what they see [N, D].
     """
