@@ -152,9 +152,39 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(dtype):
             for part in (own, block):
                 with pytest.raises(ValueError, match=str(wide)):
                     part(wrong, cache=nn.KeyValueCache())
+            with pytest.raises(ValueError, match=str(wide)):
+                own(wrong, cache=cache)  # what was found in the layer before fits no longer
     assert (cache.lengths == 3).all()
     assert (cache.shortest, cache.longest) == (3, 3)
     assert np.array_equal(cache.k, known)
+
+
+@needs_numba
+@pytest.mark.parametrize("make", [lambda: layer(), lambda: llama(24, 3, 1, bias=True).layers[0]],
+                         ids=["encoder layer", "Llama block"])  # fmt: skip
+def test_weights_that_change_between_two_tokens_count_from_then_on(make, compiled):
+    """What was found in a layer is kept, but not the numbers."""
+    part, x = make(), np.random.default_rng(0).standard_normal((2, 4, 24)).astype(np.float32)
+
+    def write(cache, t):
+        with ta.no_grad():
+            return part(ta.tensor(x[:, t : t + 1]), cache=cache).data
+
+    def copy_of(cache):
+        """The same tokens, but one less, in a cache that knows nothing of the layer."""
+        twin = nn.KeyValueCache()
+        twin.append(cache.k[:, :, : cache.longest], cache.v[:, :, : cache.longest])
+        return twin.keep(cache.lengths - 1)
+
+    for p in part.parameters():
+        first, kept = p.data, nn.KeyValueCache()
+        write(kept, 0)
+        p.data = first + np.float32(0.5)  # another array
+        assert np.array_equal(write(kept, 1), write(copy_of(kept), 1))
+        p[...] = p.data + 0.5  # in place, as an optimizer does
+        assert np.array_equal(write(kept, 2), write(copy_of(kept), 2))
+        p.data = first
+    assert len(compiled) == 5 * len(list(part.parameters()))
 
 
 def layer(**options):

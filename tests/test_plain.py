@@ -1,9 +1,12 @@
 """A layer that only reads, on plain arrays, against the same layer operation by operation."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import tinyattn as ta
+import tinyattn.functional as F
 from tests.machine import same_bits_on_any_threads
 from tinyattn import nn
 from tinyattn.nn import plain
@@ -169,6 +172,24 @@ def test_a_norm_without_weights(read):
     with ta.no_grad():
         assert np.array_equal(part(x).data, expected)
     assert read == [part]
+
+
+@pytest.mark.parametrize("norm", [F.layer_norm, F.rms_norm])
+@pytest.mark.parametrize("shape", [(1, 3), (5, 3), (2, 3, 40), (70, 90)])  # the last for the kernel
+def test_a_norm_alone_gives_the_same_bits(norm, shape):
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(1, 2, shape)
+    axes = [shape[-1:]] if norm is F.rms_norm else [shape[-1:], shape[-2:]]
+    for dtype, of_weight in product((np.float32, np.float64, np.int64), (np.float32, np.float64)):
+        x = ta.tensor(numbers.astype(dtype))
+        for last in axes:
+            weight = ta.tensor(rng.normal(size=last).astype(of_weight))
+            expected = norm(x, last, weight, eps=1e-5), norm(x, last, eps=1e-5)
+            with ta.no_grad():
+                found = norm(x, last, weight, eps=1e-5), norm(x, last, eps=1e-5)
+            for y, z in zip(found, expected, strict=True):
+                assert y.dtype == z.dtype
+                assert np.array_equal(y.data, z.data)
 
 
 @pytest.mark.parametrize("where", ["dropout", "dropout1", "dropout2", "self_attn"])

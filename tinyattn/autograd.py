@@ -358,9 +358,10 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
         nodes = [t for t in nodes if t in needed and t not in targets]
     grads, owned, forget = {root: seed}, set(), not (create_graph or keep)
     wanted = Tensor if create_graph else ndarray
+    pop, get, add = grads.pop, grads.get, np.add  # looked up once: this loop is the hot path
     with recording(create_graph):
         for t in nodes:
-            g = grads.pop(t)
+            g = pop(t)
             op, parents, arrays, kwargs = t._node
             y = t._data
             if create_graph:
@@ -370,9 +371,10 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
             if joint is not None:  # one rule for all: its answers stand in place of the rules
                 rules = joint(g, y, *arrays, **(kwargs or {}))
                 guards.one_for_each(op.name, rules, [a in needed for a in parents])
-            for a, rule in zip(parents, rules):  # noqa: B905 - trailing options have no rule
+            for i, a in enumerate(parents):
                 if a not in needed:
                     continue
+                rule = rules[i]
                 if joint is not None:
                     d = rule
                 elif kwargs is not None:
@@ -386,11 +388,11 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                     d = guards.fit(d, x, op.name)
                     if isinstance(d, Tensor) != create_graph:
                         d = Tensor(d) if create_graph else d._data
-                total = grads.get(a)
+                total = get(a)
                 if total is None:
                     grads[a] = d  # perhaps shared with another tensor: never written to
                 elif a in owned:
-                    np.add(total, d, total)
+                    add(total, d, total)
                 else:
                     total = total + d
                     if type(total) is ndarray:
@@ -406,6 +408,7 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
 def reachable(root):
     """All results below root, youngest first, and the set of all tensors that need a gradient."""
     nodes, needed = ([] if root._node is None else [root]), {root}
+    append, need = nodes.append, needed.add
     for t in nodes:  # grows while we walk
         op, parents, _, _ = t._node
         time = t._time
@@ -419,9 +422,9 @@ def reachable(root):
             if a._written[0] > time:
                 raise RuntimeError(guards.written(op.name))
             if a.requires_grad and a not in needed:
-                needed.add(a)
+                need(a)
                 if a._node is not None:
-                    nodes.append(a)
+                    append(a)
     nodes.sort(key=_time, reverse=True)
     return nodes, needed
 

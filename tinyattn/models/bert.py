@@ -59,7 +59,7 @@ class BERT(nn.Module):
             raise ValueError(
                 f"BERT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
             )
-        types = np.zeros_like(ids) if types is None else types
+        types = np.zeros((1, 1), np.int64) if types is None else types  # one row serves all
         return self.dropout(self.norm(self.positions(self.embedding(ids) + self.types(types))))
 
     def pooled(self, hidden):

@@ -132,7 +132,7 @@ def draw(step, state, start, stop, max_len, temperature, top_k, top_p, rng):
             logits, state = _called(step, tokens, state)
             tokens = sample(logits, temperature, top_k, top_p, rng)
             out[:, t] = tokens
-            length = np.where((length == max_len) & np.isin(tokens, ends), t, length)
+            length[(length == max_len) & (tokens[:, None] == ends).any(axis=1)] = t
             t += 1
     return out[:, :t], length
 

@@ -8,6 +8,7 @@ numbers. For a few texts the most common layers are one compiled function each, 
 """
 
 import math
+from operator import is_
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from tinyattn.nn.plain import linear, usual
 from tinyattn.nn.positions import RotaryPositions
 from tinyattn.ops.fused import have_numba
 from tinyattn.ops.matmul import FEW
+from tinyattn.ops.rowwise import norm_of_arrays
 
 
 def one_token(x, cache):
@@ -126,10 +128,8 @@ def attend(q, k, v, cache):
 
 def rms_norm(x, norm):
     """x / √(mean(x²) + ε) · weight;   x [B, D]."""
-    eps = np.finfo(x.dtype).eps if norm.eps is None else norm.eps
-    y = x / np.sqrt(np.vecdot(x, x) / x.dtype.type(x.shape[-1]) + x.dtype.type(eps))[:, None]
-    y *= norm.weight.data
-    return y
+    eps = float(np.finfo(x.dtype).eps) if norm.eps is None else norm.eps
+    return norm_of_arrays(x, None if norm.weight is None else norm.weight.data, None, eps, False)
 
 
 # ---------------------------------------------------------------- as one compiled function
@@ -152,17 +152,20 @@ def compiled_encoder_layer(layer, x, cache):
     """The same as `encoder_layer`, y [B, D]; None if the weights do not fit x."""
     from tinyattn.kernels import writing
 
-    heads, hidden, D = layer.self_attn, layer.linear1.weight.shape[0], x.shape[1]
-    weights = _rows(
-        *_norm(layer.norm1, D), (heads.in_proj_weight, (3 * D, D)), (heads.in_proj_bias, (3 * D,)),
-        *_map(heads.out_proj, D, D), *_norm(layer.norm2, D), *_map(layer.linear1, D, hidden),
-        *_map(layer.linear2, hidden, D),
-    )  # fmt: skip
+    heads, norm1, norm2 = layer.self_attn, layer.norm1, layer.norm2
+    one, two, out, H = layer.linear1, layer.linear2, heads.out_proj, heads.num_heads
+    D, hidden = x.shape[1], one.weight.shape[0]
+    weights = _rows(cache, (
+        norm1.weight, norm1.bias, heads.in_proj_weight, heads.in_proj_bias, out.weight, out.bias,
+        norm2.weight, norm2.bias, one.weight, one.bias, two.weight, two.bias,
+    ), (
+        (D,), (D,), (3 * D, D), (3 * D,), (D, D), (D,),
+        (D,), (D,), (hidden, D), (hidden,), (D, hidden), (D,),
+    ))  # fmt: skip
     if weights is None:
         return None
-    H = heads.num_heads
     kept = cache.make_room((len(x), H, 1, D // H), x.dtype)
-    return writing.encoder_layer(x, kept, H, _eps(layer.norm1, layer.norm2), weights)
+    return writing.encoder_layer(x, kept, H, _eps(norm1, norm2), weights)
 
 
 def compiled_llama_block(block, x, cache):
@@ -171,14 +174,17 @@ def compiled_llama_block(block, x, cache):
 
     attention, mlp, D = block.self_attn, block.mlp, x.shape[1]
     norm1, norm2 = block.input_layernorm, block.post_attention_layernorm
+    q, k, v, o = attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj
+    gate, up, down = mlp.gate_proj, mlp.up_proj, mlp.down_proj
     H, G, d = attention.num_heads, attention.num_kv_heads, attention.d
-    hidden = mlp.up_proj.weight.shape[0]
-    weights = _rows(
-        (norm1.weight, (D,)), *_map(attention.q_proj, D, H * d), *_map(attention.k_proj, D, G * d),
-        *_map(attention.v_proj, D, G * d), *_map(attention.o_proj, H * d, D), (norm2.weight, (D,)),
-        *_map(mlp.gate_proj, D, hidden), *_map(mlp.up_proj, D, hidden),
-        *_map(mlp.down_proj, hidden, D),
-    )  # fmt: skip
+    hidden, Hd, Gd = up.weight.shape[0], H * d, G * d
+    weights = _rows(cache, (
+        norm1.weight, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias, o.weight, o.bias,
+        norm2.weight, gate.weight, gate.bias, up.weight, up.bias, down.weight, down.bias,
+    ), (
+        (D,), (Hd, D), (Hd,), (Gd, D), (Gd,), (Gd, D), (Gd,), (D, Hd), (D,),
+        (D,), (hidden, D), (hidden,), (hidden, D), (hidden,), (D, hidden), (D,),
+    ))  # fmt: skip
     if weights is None:
         return None
     turns = attention.rotary.turns(cache.positions(1)[..., 0], x.dtype)  # [d/2] or [B, d/2] each
@@ -186,29 +192,31 @@ def compiled_llama_block(block, x, cache):
     return writing.llama_block(x, kept, H, G, *turns, _eps(norm1, norm2), weights)
 
 
-def _map(linear, features, out):
-    """The parameters of a linear map, each with the shape that it must have."""
-    return (linear.weight, (out, features)), (linear.bias, (out,))
-
-
-def _norm(norm, D):
-    return (norm.weight, (D,)), (norm.bias, (D,))
-
-
 NOTHING = np.empty(0, np.float32)
 
 
-def _rows(*parameters):
-    """The memory of each parameter as one row, empty for None; None if a kernel cannot use one."""
-    rows = []
-    for parameter, shape in parameters:
-        array = NOTHING if parameter is None else parameter.data
-        if parameter is not None and (array.dtype != np.float32 or array.shape != shape):
-            return None
-        if not (array.flags.c_contiguous and array.flags.writeable):  # Numba wants a copy otherwise
-            return None
-        rows.append(array.reshape(-1))
-    return tuple(rows)
+def _rows(cache, parameters, shapes):
+    """The memory of each parameter as one row, empty for None; None if a kernel cannot use one.
+
+    They are looked at once for a text: the cache of a layer keeps what was found, as long as the
+    parameters hold the same arrays and must have the same shapes.
+    """
+    arrays = [NOTHING if p is None else p.data for p in parameters]
+    before, fitting, found = cache.weights
+    if shapes != fitting or not all(map(is_, before, arrays)):
+        usable = all(map(_usable, arrays, shapes))
+        found = tuple([a.reshape(-1) for a in arrays]) if usable else None
+        cache.weights = arrays, shapes, found
+    return found
+
+
+def _usable(array, shape):
+    """Whether it is float32, of this shape, and lies in memory as Numba wants it without a copy."""
+    flags = array.flags
+    return array is NOTHING or (
+        array.dtype == np.float32 and array.shape == shape
+        and flags.c_contiguous and flags.writeable
+    )  # fmt: skip
 
 
 def _eps(*norms):

@@ -17,6 +17,7 @@ from tinyattn.nn.norms import LayerNorm
 from tinyattn.ops import fused
 from tinyattn.ops.elementwise import plain
 from tinyattn.ops.matmul import dot
+from tinyattn.ops.rowwise import norm_of_arrays
 
 MANY = 2**16  # numbers from which all threads add faster than NumPy
 
@@ -115,13 +116,5 @@ def activated(f, x):
 
 def layer_norm(x, norm):
     """(x - mean) / √(var + ε) · weight + bias"""
-    n, parts = x.shape[-1], (norm.weight, norm.bias)
-    weight, bias = (None if p is None else p.data for p in parts)
-    if fused.worth(x) and all([p is None or p.dtype == x.dtype for p in parts]):
-        from tinyattn.kernels import rowwise
-
-        return rowwise.norm(x, weight, bias, norm.eps, True)[0]
-    x = x - np.add.reduce(x, -1, keepdims=True) / n
-    x /= np.sqrt(np.add.reduce(x * x, -1, keepdims=True) / n + norm.eps)
-    x = x if weight is None else x * weight
-    return x if bias is None else x + bias
+    weight, bias = (None if p is None else p.data for p in (norm.weight, norm.bias))
+    return norm_of_arrays(x, weight, bias, norm.eps, True)
