@@ -9,7 +9,8 @@ from tinyattn.ops.elementwise import plain
 
 
 def _last_axes(name, x, normalized_shape):
-    shape = tuple(np.atleast_1d(normalized_shape).tolist())
+    one = isinstance(normalized_shape, int | np.integer)
+    shape = (int(normalized_shape),) if one else tuple(normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
         raise ValueError(
             f"{name}: expected the last axes of x to be {shape}, but x has shape {x.shape}"
