@@ -68,17 +68,19 @@ def product(a, b, bias=None):
     y = empty((M, N), a.dtype)
     bias = np.empty(0, a.dtype) if bias is None else row_of(bias)
     arrays = y.reshape(-1), row_of(a), row_of(b.T), bias
-    share(few_rows, -(-N // COLUMNS), *arrays, M, N, K, alone=M * N * K <= ALONE)
+    items = -(-N // COLUMNS)
+    share(few_rows, items, *arrays, M, N, K, items, alone=M * N * K <= ALONE)
     return y
 
 
 @jit
-def few_rows(y, x, w, bias, M, N, K, team, start, stop):
-    """y = x Wᵀ + b, or + 0 without a bias; an item of work is a tile's columns of y."""
+def few_rows(y, x, w, bias, M, N, K, items, team, start, stop):
+    """y = x Wᵀ + b, or + 0 without a bias; the tiles of y are shared out among so many items."""
     once()
     if together(team, start, stop):
         return
-    j0, j1 = start * COLUMNS, min(stop * COLUMNS, N)
+    tiles = (N + COLUMNS - 1) // COLUMNS
+    j0, j1 = start * tiles // items * COLUMNS, min(stop * tiles // items * COLUMNS, N)
     dots(y, j0, N, x, 0, K, w, j0 * K, K, M, j1 - j0, K)
     if bias.size:
         for i in range(M):

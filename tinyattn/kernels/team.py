@@ -10,7 +10,8 @@ With a team, `together` cuts start … stop into pieces and calls this same kern
 after the other, with the same arguments but nobody for a team. Meanwhile the helpers do so too.
 They are threads in `serve`, who watch the team, take pieces as long as there are any, and go back
 to sleep only when nothing has come for about a millisecond: to wake a thread takes longer than
-many a kernel.
+many a kernel. One half of the threads begins with the first piece, the other with the last: then
+who comes back to the same numbers, such as weights, finds most of them in the cache of its own.
 
 A kernel of several steps lends the team on to the kernels that it calls, one after the other; see
 `threads.lend`. For those that have little to do it passes team[:0], which is nobody.
@@ -43,12 +44,13 @@ LOOKS, ASIDE = 16_000, 16  # looks before a helper sleeps, and how often it step
 
 STATE = 0  # CLOSED, OPEN while helpers may join, OVER when they shall end
 INSIDE = 8  # how many of them have
-NEXT = 16  # the piece that comes next
-COUNT, START, STOP = 24, 25, 26  # pieces, and the items that they are made of
-PIECE, GIVEN = 27, 28  # where the code for a piece is, and the kernel's arguments
-FAILED = 29  # 1 if a piece ended with an error
-PLACES = 30  # helpers that may join: those before this number
-HELPERS = 32  # and behind it, for each helper: ASLEEP, CALLED or SERVING
+TAKEN = 16  # pieces that somebody has begun
+FRONT, BACK = 24, 32  # how many of them from the first one on, and from the last one back
+COUNT, START, STOP = 40, 41, 42  # pieces, and the items that they are made of
+PIECE, GIVEN = 43, 44  # where the code for a piece is, and the kernel's arguments
+FAILED = 45  # 1 if a piece ended with an error
+PLACES = 46  # helpers that may join: those before this number
+HELPERS = 48  # and behind it, for each helper: ASLEEP, CALLED or SERVING
 
 CLOSED, OPEN, OVER = 0, 1, 2
 ASLEEP, CALLED, SERVING = 0, 1, 2
@@ -139,24 +141,26 @@ def lead(team, piece, given, start, stop):
     """Open the team, work along, and return when all pieces are done and all helpers gone."""
     team[PIECE], team[GIVEN], team[START], team[STOP] = piece, given, start, stop
     team[COUNT] = min(stop - start, PIECES * (team[PLACES] + 1))
-    atomic_store(team, NEXT, 0)
+    atomic_store(team, TAKEN, 0)
+    atomic_store(team, FRONT, 0)
+    atomic_store(team, BACK, 0)
     atomic_store(team, STATE, OPEN)
-    work(team)
+    work(team, FRONT)
     atomic_store(team, STATE, CLOSED)  # who joins from now on sees this and leaves
     wait_for(team, INSIDE, 0)
 
 
 @helper
-def work(team):
-    """Do pieces until none is left."""
+def work(team, end):
+    """Do pieces until none is left; `end` is FRONT or BACK."""
     n, count, start = team[STOP] - team[START], team[COUNT], team[START]
-    i = fetch_add(team, NEXT, 1)
-    while i < count:
+    while fetch_add(team, TAKEN, 1) < count:
+        i = fetch_add(team, end, 1)
+        i = i if end == FRONT else count - 1 - i
         low, high = start + i * n // count, start + (i + 1) * n // count
         status = call(team[PIECE], team[GIVEN], low, high)
         if status != 0 and status != NOTHING:
             team[FAILED] = 1
-        i = fetch_add(team, NEXT, 1)
 
 
 @helper
@@ -175,11 +179,11 @@ def serve(team, me):
     quiet, state = 0, CLOSED
     while quiet < LOOKS and state != OVER:
         state = atomic_load(team, STATE)
-        if state == OPEN and me < team[PLACES] and atomic_load(team, NEXT) < team[COUNT]:
+        if state == OPEN and me < team[PLACES] and atomic_load(team, TAKEN) < team[COUNT]:
             fetch_add(team, INSIDE, 1)
             # still open? Then what is to be done stays as it is until we leave
             if atomic_load(team, STATE) == OPEN:
-                work(team)
+                work(team, BACK if me % 2 == 0 else FRONT)
             fetch_add(team, INSIDE, -1)
             quiet = 0
         else:

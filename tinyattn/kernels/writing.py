@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from tinyattn.kernels import helper, jit
-from tinyattn.kernels.dots import ALONE, COLUMNS, dots, few_rows
+from tinyattn.kernels.dots import COLUMNS, dots, few_rows
 from tinyattn.kernels.layout import row_of
 from tinyattn.kernels.rowwise import add_numbers, gelu_numbers, norm_rows, softmax_rows
 from tinyattn.kernels.simd import (
@@ -31,6 +31,9 @@ from tinyattn.kernels.simd import (
 from tinyattn.kernels.team import first, no, together
 from tinyattn.kernels.threads import lend
 from tinyattn.memory import empty
+
+LEAST = 24_000  # multiplications of a piece of work, at least
+ALONE = 40_000  # below so many a second thread costs more than it brings
 
 
 def encoder_layer(x, cache, H, eps, weights):
@@ -136,9 +139,9 @@ def normed(y, x, weight, bias, B, centred, eps):
 def mapped(y, x, weight, bias, B, team):
     """y = x Wᵀ + b"""
     once()
-    items = (y.size // B + COLUMNS - 1) // COLUMNS
-    few_rows(y, x, weight, bias, B, y.size // B, x.size // B, if_worth(team, weight.size * B),
-             first(), items)  # fmt: skip
+    N, work = y.size // B, weight.size * B
+    items = max(1, min(work // LEAST, (N + COLUMNS - 1) // COLUMNS))
+    few_rows(y, x, weight, bias, B, N, x.size // B, items, if_worth(team, work), first(), items)
 
 
 @helper
