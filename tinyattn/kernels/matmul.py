@@ -6,8 +6,11 @@ the processors from the kernels that come next. Hence this one.
 `sums` is the formula. `matmul` first copies B into panels, as wide as a tile, with their rows one
 behind the other. Then slices of A are copied into strips, as high as a tile, and multiplied with
 slices of some panels: a panel stays in the second cache until all strips have met it, and each
-number that is read serves a whole tile. The threads share the copying too: `signals` holds the
-number of the next task, and then for each group of panels how many of them can be used.
+number that is read serves a whole tile.
+
+Where B is wide, each thread begins with a group of panels of its own, which it copies and
+multiplies with all rows of A: what another thread has just written takes long to read. When its
+group is done it helps with the next one. `signals` says what is left to do in each group.
 """
 
 from functools import lru_cache
@@ -26,12 +29,17 @@ from tinyattn.kernels.tiles import TALL, TILES, copy, fill, transpose
 from tinyattn.memory import empty
 
 GROUP = 2048  # at most so many columns of B and C are multiplied with a slice of A in turn
+WIDE = 512  # columns of a group, at least, for a thread to have one of its own
 HIGH, DEEP = 192, 1024  # rows and columns of a slice of A, at most
 SLICE = 147_456  # numbers of a slice, at most
 PIECES = 16  # about so many pieces of work for all threads
 LEAST = 8 * TALL  # rows of a piece, at least
 FEW = 128  # up to so many rows A is copied into panels instead, where B is much larger
 ALONE = 3e6  # multiplications below which a second thread costs more than it brings
+
+# counters of a group, each in a line of memory of its own
+PANEL, READY, BAND = 0, 8, 16  # the next panel to copy, panels that can be used, the next rows
+COUNTERS = 24
 
 
 class Cut(NamedTuple):
@@ -68,31 +76,32 @@ def matmul(a, b, bias=None):
     a, *a_steps = _in_one_piece(a)
     b, *b_steps = _in_one_piece(b)
     bias = np.empty(0, a.dtype) if bias is None else row_of(bias)
-    n, groups, tasks, size = plan(M, N, K, width(a))
-    signals, c = np.zeros(1 + groups, np.int64), empty((M, N), a.dtype)
+    threads = 1 if M * N * K <= ALONE else number()
+    n, groups, size = plan(M, N, K, width(a), threads)
+    signals, c = np.zeros(COUNTERS * groups, np.int64), empty((M, N), a.dtype)
     arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, np.empty(size, a.dtype), signals
-    alone = M * N * K <= ALONE
-    share(tasks_in_turn, min(number(), tasks), *arrays, n, tasks, alone=alone)
+    share(tasks_in_turn, threads, *arrays, n, threads)
     return c
 
 
 @lru_cache(4096)
-def plan(M, N, K, W):
-    """(the numbers of the `Cut`, groups, tasks, numbers of the panels) of a product. A task is a
-    panel to be packed, or, after those, a block of C.
+def plan(M, N, K, W, threads):
+    """(the numbers of the `Cut`, groups, numbers of the panels) of a product."""
+    n = cut(M, N, K, W, threads)
+    size = -(-N // n.panel) * n.panel * K + 16  # 16 more: to begin with a line
+    return tuple(n), -(-N // n.group), size
+
+
+def cut(M, N, K, W, threads):
+    """The `Cut` of a product: a group for each thread, more if the rows make too few tasks.
+
+    All threads share a group where it would be narrow: each copies A for itself, and the copy
+    must serve many columns.
     """
-    n = cut(M, N, K, W)
-    groups, panels = -(-N // n.group), -(-N // n.panel)
-    size = panels * n.panel * K + 16  # 16 more: to begin with a line
-    return tuple(n), groups, panels + groups * -(-M // n.step), size
-
-
-def cut(M, N, K, W):
-    """The `Cut` of a product: few groups, if the rows make enough tasks."""
-    panel, pieces = TILES[0][0] * W, PIECES if M * N * K > ALONE else 1
+    panel, pieces = TILES[0][0] * W, PIECES if threads > 1 else 1
     panels, bands = max(1, -(-N // panel)), max(1, min(pieces, M // LEAST))
-    groups = max(-(-N // GROUP), min(panels, -(-pieces // bands)))
-    bands = min(bands, -(-pieces // groups))
+    groups = max(-(-N // GROUP), min(N // WIDE, threads), min(panels, -(-pieces // bands)))
+    bands = min(bands, -(-pieces * threads // groups))
     group, step = -(-panels // groups) * panel, max(1, -(-M // (bands * TALL))) * TALL
     return Cut(M, N, K, panel, group, step, *slice_of(step, K))
 
@@ -129,30 +138,33 @@ def turn(out, x, rows, columns):
 
 @jit
 def tasks_in_turn(
-    c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, tasks, team, start, stop
+    c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, threads, team, start, stop
 ):
-    """What one thread does: first panels are packed, then `step` rows of a group multiplied.
+    """What one thread does: in each group first panels are packed, then `step` rows multiplied.
 
     An item is a thread; which tasks it does shows only here.
     """
     if together(team, start, stop):
         return
-    n, groups = Cut(*n), signals.size - 1
-    panels = (n.N + n.panel - 1) // n.panel
+    n, groups = Cut(*n), signals.size // COUNTERS
     packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
-    task = fetch_add(signals, 0, 1)
-    while task < panels:
-        pack(packed, b, b_row, b_col, n, task)
-        fetch_add(signals, 1 + task * n.panel // n.group, 1)
-        task = fetch_add(signals, 0, 1)
     slice_of_a = room(size_of_strips(n.height, n.depth, width(c)), c)
     tile = room(n.height * n.panel, c)
-    while task < tasks:
-        group, i0 = (task - panels) % groups, (task - panels) // groups * n.step
-        i1, j0, j1 = min(i0 + n.step, n.M), group * n.group, min((group + 1) * n.group, n.N)
-        wait_for(signals, 1 + group, (j1 - j0 + n.panel - 1) // n.panel)
-        block(c, a, a_row, a_col, packed, bias, slice_of_a, tile, n, i0, i1, j0, j1)
-        task = fetch_add(signals, 0, 1)
+    for later in range(groups):
+        group = (start * groups // threads + later) % groups
+        j0, j1, at = group * n.group, min((group + 1) * n.group, n.N), group * COUNTERS
+        first, panels = j0 // n.panel, (j1 - j0 + n.panel - 1) // n.panel
+        p = fetch_add(signals, at + PANEL, 1)
+        while p < panels:
+            pack(packed, b, b_row, b_col, n, first + p)
+            fetch_add(signals, at + READY, 1)
+            p = fetch_add(signals, at + PANEL, 1)
+        i0 = fetch_add(signals, at + BAND, n.step)
+        while i0 < n.M:
+            wait_for(signals, at + READY, panels)
+            i1 = min(i0 + n.step, n.M)
+            block(c, a, a_row, a_col, packed, bias, slice_of_a, tile, n, i0, i1, j0, j1)
+            i0 = fetch_add(signals, at + BAND, n.step)
 
 
 @helper
