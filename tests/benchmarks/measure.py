@@ -23,11 +23,12 @@ def use_threads(n):
         os.environ[name] = str(n)
 
 
-def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None):
+def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None, rest=0.05):
     """Run {name: function} in turn; {name: [seconds of each round]}.
 
-    at_least: repeat a program within a round until so many seconds are filled, and run it once
-    before without looking at the clock: the threads of the program before may still be spinning.
+    at_least: repeat a program within a round until so many seconds are filled. Before that, rest
+    for some seconds and run it once without looking at the clock: the threads of the program before
+    may still be spinning, those of OpenBLAS for a tenth of a second, and who came next would pay.
     rounds_if_slow: a slow peer takes part in the warm-up and in the first so many rounds only, so
     its list is shorter; `slow_peers` says by the least time of each program so far who is slow.
     """
@@ -43,6 +44,7 @@ def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None
             if name in slow:
                 continue
             if at_least:
+                time.sleep(rest)
                 run()
             start = time.perf_counter()
             for _ in range(repeats[name]):

@@ -38,7 +38,7 @@ def as_torch(x):
     return torch.from_numpy(x) if x.flags.c_contiguous else torch.from_numpy(x.T).T
 
 
-def main(rounds=21):
+def main(rounds=15):
     peak = product_peak(2)
     print(HEADER)
     for N, D, E in LAYERS:
@@ -52,7 +52,7 @@ def main(rounds=21):
                 "PyTorch": lambda s=s, t=t: torch.mm(s, t),
                 "NumPy": lambda a=a, b=b: a @ b,
             }
-            times = interleave(programs, rounds, 3, at_least=0.02)
+            times = interleave(programs, rounds, 3, at_least=0.02, rest=0.2)
             work = f"{name}, X [{N}, {D}], W [{E}, {D}]"
             print(row(work, times, goal=1.0, flop=2 * N * D * E, peak=peak), flush=True)
     print(foot(rounds, np, torch, ta, peak=peak))
