@@ -150,7 +150,7 @@ def tasks_in_turn(
     packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
     slice_of_a = room(size_of_strips(n.height, n.depth, width(c)), c)
     tile = room(n.height * n.panel, c)
-    for later in range(groups):
+    for later in range(groups):  # each thread begins with another one
         group = (start * groups // threads + later) % groups
         j0, j1, at = group * n.group, min((group + 1) * n.group, n.N), group * COUNTERS
         first, panels = j0 // n.panel, (j1 - j0 + n.panel - 1) // n.panel

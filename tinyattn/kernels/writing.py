@@ -33,7 +33,7 @@ from tinyattn.kernels.threads import lend
 from tinyattn.memory import empty
 
 LEAST = 24_000  # multiplications of a piece of work, at least
-ALONE = 40_000  # below so many a second thread costs more than it brings
+ALONE = 40_000  # below so many a second thread costs more; few, as the team is already here
 
 
 def encoder_layer(x, cache, H, eps, weights):
