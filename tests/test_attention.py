@@ -259,7 +259,7 @@ def test_self_attention_is_attention_of_the_three_parts(kind, lead):
     g = rng.standard_normal((*lead, T, H * d))
     whole = [Tensor(x, requires_grad=True), bias if bias is None else Tensor(bias, None, True)]
     y = F.self_attention(whole[0], H, mask, whole[1], kind in ("causal", "all"))
-    assert y._node[0].name == "self_attention"
+    assert y._operation.name == "self_attention"
     y.backward(g)
     found = [y.data, *[t.grad for t in whole if t is not None]]
     parts = [Tensor(x, requires_grad=True), bias if bias is None else Tensor(bias, None, True)]

@@ -37,12 +37,12 @@ def test_rows_stand_under_each_other():
     assert repr(ta.tensor([[1.0], [-2.0]])) == "tensor([[ 1.],\n        [-2.]])"
 
 
-def test_a_forgotten_graph_has_no_operation_to_name():
+def test_a_result_names_its_operation_after_backward_too():
     x = ta.tensor(3.0, requires_grad=True)
     y = x * x
     y.backward()
-    assert repr(y) == "tensor(9.)"
-    assert "Tensor" in y._repr_html_()
+    assert repr(y) == "tensor(9., op=multiply)"
+    assert "op multiply" in y._repr_html_()
 
 
 def test_print_options_of_numpy_are_followed():

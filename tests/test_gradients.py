@@ -103,10 +103,10 @@ def operations_in(tensors):
     found, seen, todo = set(), set(), list(tensors)
     while todo:
         t = todo.pop()
-        if isinstance(t, Tensor) and t._node is not None and t not in seen:
+        if isinstance(t, Tensor) and t._operation is not None and t not in seen:
             seen.add(t)
-            found.add(t._node[0])
-            todo += t._node[1]
+            found.add(t._operation)
+            todo += t._inputs
     return found
 
 

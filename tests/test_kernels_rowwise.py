@@ -124,9 +124,9 @@ def test_large_inputs_take_kernels_and_differentiate_twice():
         operations, todo = set(), [y]
         while todo:
             t = todo.pop()
-            if t._node is not None:
-                operations.add(t._node[0].name)
-                todo += [a for a in t._node[1] if a is not None]
+            if t._operation is not None:
+                operations.add(t._operation.name)
+                todo += [a for a in t._inputs if a is not None]
         assert operations & FUSED, name
         x.grad = None
         (y * y).sum().backward(create_graph=True)

@@ -41,8 +41,11 @@ class Tensor:
     data           the plain NumPy array
     grad           dL/d(data) after `L.backward()`; None before. Only on tensors made by hand
     requires_grad  whether gradients are wanted; results inherit it from their inputs
-    _node          None for a tensor made by hand, else (operation, inputs as Tensors or None,
-                   inputs as arrays, keyword arguments)
+    _operation     the operation that made it; None for a tensor made by hand
+    _inputs        its inputs as Tensors, None in place of any other; () for a tensor made by
+                   hand, and None for a result whose graph was forgotten
+    _call          (its inputs as plain values, its keyword arguments or None); None if there
+                   were only one or two Tensors, for those have their values in `data`
     _time          when it was made; every input is older than its output
     _written       [when its values were last written to], one list for all tensors that share
                    the same memory; NEVER for a result that nobody wrote to or made a view of
@@ -55,7 +58,8 @@ class Tensor:
     graphs.
     """
 
-    __slots__ = ("__weakref__", "_data", "_node", "_time", "_written", "grad", "requires_grad")
+    __slots__ = ("__weakref__", "_call", "_data", "_inputs", "_operation", "_time", "_written",
+                 "grad", "requires_grad")  # fmt: skip
 
     def __init__(self, data, dtype=None, requires_grad=False):
         if isinstance(data, Tensor):
@@ -63,7 +67,8 @@ class Tensor:
         self._data = guards.array_of(data, dtype)
         if requires_grad:
             guards.differentiable(self._data.dtype)
-        self._node, self._time, self._written, self.grad = None, 0, [0], None
+        self._operation, self._inputs, self._call = None, (), None
+        self._time, self._written, self.grad = 0, [0], None
         self.requires_grad = bool(requires_grad)
 
     @property
@@ -112,7 +117,7 @@ class Tensor:
 
     def detach(self):
         """The same values (shared memory) as a tensor that remembers nothing."""
-        return _result(self._data, False, None, 0, self._shared())
+        return _result(self._data, self._shared())
 
     def numpy(self):
         """The plain array, not a copy. What is computed from it has no gradient."""
@@ -150,17 +155,18 @@ def tensor(data, dtype=None, requires_grad=False):
 
 def taken_over(y):
     """A tensor around the array y itself, which nobody else will write to; it has no gradient."""
-    return _result(y, False, None, 0, NEVER)
+    return _result(y, NEVER)
 
 
-def _result(y, requires_grad, node, time, written):
+def _result(y, written):
+    """A tensor without a gradient around the array y."""
     t = _new(Tensor)  # past __init__ and its checks
     t._data = y
-    t.grad = None
-    t.requires_grad = requires_grad
-    t._node = node
-    t._time = time
+    t._operation = t._call = t.grad = None
+    t._inputs = ()
+    t._time = 0
     t._written = written
+    t.requires_grad = False
     return t
 
 
@@ -246,8 +252,8 @@ def primitive(f):
             bound = signature(f).bind(*inputs, **kwargs)  # only inputs by position have rules
             bound.apply_defaults()
             inputs, kwargs = bound.args, bound.kwargs
-        arrays = tuple([a._data if isinstance(a, Tensor) else a for a in inputs])
-        return record(op, f(*arrays, **kwargs), inputs, arrays, kwargs)
+        values = tuple([a._data if isinstance(a, Tensor) else a for a in inputs])
+        return record(op, f(*values, **kwargs), inputs, values, kwargs)
 
     # The same for one and for two operands, without loops: most operations are these. What is not
     # a fresh array of float32 takes the long way.
@@ -261,31 +267,33 @@ def primitive(f):
         x = a._data
         y = f(x)
         if type(y) is not ndarray or y.dtype is not FLOAT32 or y.base is not None or y is x:
-            return record(op, y, (a,), (x,), {})
+            return record(op, y, (a,), (x,))
         if a.requires_grad and (not _silent or get_ident() not in _silent):
-            t = _new(Tensor)  # _result, written out: this is the hot path
+            t = _new(Tensor)  # as in `record`, written out: this is the hot path
             t._data = y
-            t.grad = None
-            t.requires_grad = True
-            t._node = (op, (a,), (x,), None)
+            t._operation = op
+            t._inputs = (a,)
+            t._call = t.grad = None
             t._time = _clock()
             t._written = NEVER
+            t.requires_grad = True
             return t
-        return _result(y, False, None, 0, NEVER)
+        return _result(y, NEVER)
 
     @wraps(f)
     def apply_two(a=None, b=None, **by_name):
         if by_name:
             return apply(*(() if a is None else (a,)), **by_name)
+        call = None
         if isinstance(a, Tensor):
             x, wanted = a._data, a.requires_grad
         else:
-            x, wanted, a = a, False, None
+            x, wanted, call, a = a, False, True, None
         if isinstance(b, Tensor):
             z = b._data
             wanted = wanted or b.requires_grad
         else:
-            z, b = b, None
+            z, call, b = b, True, None
         y = f(x, z)
         if (
             type(y) is not ndarray
@@ -294,17 +302,19 @@ def primitive(f):
             or y is x
             or y is z
         ):
-            return record(op, y, (a, b), (x, z), {})
+            return record(op, y, (a, b), (x, z))
         if wanted and (not _silent or get_ident() not in _silent):
             t = _new(Tensor)
             t._data = y
+            t._operation = op
+            t._inputs = (a, b)
+            t._call = call and ((x, z), None)
             t.grad = None
-            t.requires_grad = True
-            t._node = (op, (a, b), (x, z), None)
             t._time = _clock()
             t._written = NEVER
+            t.requires_grad = True
             return t
-        return _result(y, False, None, 0, NEVER)
+        return _result(y, NEVER)
 
     plain = all(p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
     out = {1: apply_one, 2: apply_two}.get(len(parameters) if plain else 0, apply)
@@ -312,22 +322,27 @@ def primitive(f):
     return out
 
 
-def record(op, y, inputs, arrays, kwargs):
-    """Wrap the output y of an operation; remember how it was made if a gradient is wanted."""
+def record(op, y, inputs, values, named=None):
+    """Wrap the output y of an operation; remember how it was made if a gradient is wanted.
+
+    values: the inputs, with plain arrays in place of Tensors; named: the keyword arguments.
+    """
     if type(y) is not ndarray or y.dtype is not FLOAT32:
-        y = guards.settle(op.name, y, arrays)
-    parents, wanted, written = [], False, NEVER
+        y = guards.settle(op.name, y, values)
+    tensors, wanted, written = [], False, NEVER
     for a in inputs:
         if not isinstance(a, Tensor):
-            parents.append(None)
+            tensors.append(None)
             continue
-        parents.append(a)
+        tensors.append(a)
         wanted = wanted or a.requires_grad
         if (y is a._data or y.base is not None) and _owner(y) is _owner(a._data):
             written = a._shared()  # a view: a write to the one is a write to the other
-    if not wanted or get_ident() in _silent or y.dtype.kind != "f":
-        return _result(y, False, None, 0, written)
-    return _result(y, True, (op, tuple(parents), arrays, kwargs or None), _clock(), written)
+    t = _result(y, written)
+    if wanted and get_ident() not in _silent and y.dtype.kind == "f":
+        t._operation, t._inputs, t._call = op, tuple(tensors), (values, named or None)
+        t._time, t.requires_grad = _clock(), True
+    return t
 
 
 def _owner(array):
@@ -339,7 +354,7 @@ def _owner(array):
 # ---------------------------------------------------------------- 3. the chain rule, backwards
 
 _time = attrgetter("_time")
-_FREED = (None, (), (), None)  # in place of a memory that was used up
+NOT_NEEDED = object()  # in place of a gradient that nobody asked for
 
 
 def sweep(root, seed, create_graph=False, keep=False, targets=None):
@@ -352,43 +367,52 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
     With create_graph the rules get Tensors instead of arrays; being NumPy code they run just the
     same, and are recorded. Otherwise the graph is forgotten on the way, unless `keep`.
     """
-    nodes, needed = reachable(root)
+    nodes, grads = reachable(root)
     if targets is not None:
-        needed = _leading_to(targets, nodes)
-        nodes = [t for t in nodes if t in needed and t not in targets]
-    grads, owned, forget = {root: seed}, set(), not (create_graph or keep)
+        grads = _leading_to(targets, nodes, grads)
+        nodes = [t for t in nodes if t in grads and t not in targets]
+    grads[root] = seed
+    owned, forget = set(), not (create_graph or keep)
     wanted = Tensor if create_graph else ndarray
     pop, get, add = grads.pop, grads.get, np.add  # looked up once: this loop is the hot path
     with recording(create_graph):
         for t in nodes:
-            g = pop(t)
-            op, parents, arrays, kwargs = t._node
-            y = t._data
-            if create_graph:
-                y = t
-                arrays = [x if a is None else a for a, x in zip(parents, arrays, strict=True)]
-            rules, joint = op.rules, op.joint
-            if joint is not None:  # one rule for all: its answers stand in place of the rules
-                rules = joint(g, y, *arrays, **(kwargs or {}))
-                guards.one_for_each(op.name, rules, [a in needed for a in parents])
-            for i, a in enumerate(parents):
-                if a not in needed:
+            g, y = pop(t), t._data
+            op, inputs, call = t._operation, t._inputs, t._call
+            rules, joint, n = op.rules, op.joint, 0  # n: how many values a rule gets, 0 for any
+            if call is None and joint is None and not create_graph:
+                n, first, second = len(inputs), inputs[0]._data, inputs[-1]._data
+            else:
+                values, named = call or ([a._data for a in inputs], None)
+                if create_graph:
+                    y = t
+                    values = [x if a is None else a for a, x in zip(inputs, values, strict=True)]
+                if joint is not None:  # one rule for all: its answers stand in place of the rules
+                    rules = joint(g, y, *values, **(named or {}))
+                    guards.one_for_each(op.name, rules, [a in grads for a in inputs])
+                elif len(values) == 2 and named is None:
+                    n, (first, second) = 2, values
+            i = -1
+            for a in inputs:
+                i += 1  # enumerate would cost more here, and unpacking one or two values there
+                total = get(a, NOT_NEEDED)
+                if total is NOT_NEEDED:
                     continue
-                rule = rules[i]
-                if joint is not None:
-                    d = rule
-                elif kwargs is not None:
-                    d = rule(g, y, *arrays, **kwargs)
-                elif len(arrays) == 2:
-                    d = rule(g, y, arrays[0], arrays[1])  # unpacking would cost more
+                if n == 2:
+                    d = rules[i](g, y, first, second)
+                elif n == 1:
+                    d = rules[0](g, y, first)
+                elif joint is not None:
+                    d = rules[i]
+                elif named is not None:
+                    d = rules[i](g, y, *values, **named)
                 else:
-                    d = rule(g, y, *arrays)
+                    d = rules[i](g, y, *values)
                 x = a._data
                 if type(d) is not wanted or d.shape != x.shape or d.dtype is not x.dtype:
                     d = guards.fit(d, x, op.name)
                     if isinstance(d, Tensor) != create_graph:
                         d = Tensor(d) if create_graph else d._data
-                total = get(a)
                 if total is None:
                     grads[a] = d  # perhaps shared with another tensor: never written to
                 elif a in owned:
@@ -401,40 +425,39 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                         total = np.asarray(total)  # NumPy made a scalar of two 0-d arrays
                     grads[a] = total
             if forget:
-                t._node = _FREED
+                t._inputs = t._call = None
     return grads
 
 
 def reachable(root):
-    """All results below root, youngest first, and the set of all tensors that need a gradient."""
-    nodes, needed = ([] if root._node is None else [root]), {root}
-    append, need = nodes.append, needed.add
+    """All results below root, youngest first, and {x: None} for all x that need a gradient."""
+    nodes, needed = ([] if root._operation is None else [root]), {root: None}
+    append = nodes.append
     for t in nodes:  # grows while we walk
-        op, parents, _, _ = t._node
-        time = t._time
-        if op is None:
+        time, inputs = t._time, t._inputs
+        if inputs is None:
             raise RuntimeError(guards.FREED)
         if t._written[0] > time:
-            raise RuntimeError(guards.written(op.name))
-        for a in parents:
+            raise RuntimeError(guards.written(t._operation.name))
+        for a in inputs:
             if a is None:
                 continue
             if a._written[0] > time:
-                raise RuntimeError(guards.written(op.name))
+                raise RuntimeError(guards.written(t._operation.name))
             if a.requires_grad and a not in needed:
-                need(a)
-                if a._node is not None:
+                needed[a] = None
+                if a._operation is not None:
                     append(a)
     nodes.sort(key=_time, reverse=True)
     return nodes, needed
 
 
-def _leading_to(targets, nodes):
-    """The tensors through which the targets reach the result, the targets included."""
-    on_the_way = set(targets)
+def _leading_to(targets, nodes, needed):
+    """Of all x that need a gradient, those that the targets reach, and the targets."""
+    on_the_way = {x: None for x in targets if x in needed}
     for t in reversed(nodes):  # oldest first
-        if any(a in on_the_way for a in t._node[1]):
-            on_the_way.add(t)
+        if any(a in on_the_way for a in t._inputs):
+            on_the_way[t] = None
     return on_the_way
 
 

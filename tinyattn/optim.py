@@ -33,7 +33,7 @@ class Optimizer:
                     f"{type(self).__name__}: expected Tensors as parameters, got "
                     f"{type(p).__name__}; pass model.parameters()"
                 )
-            if p._node is not None:
+            if p._operation is not None:
                 raise ValueError(
                     f"{type(self).__name__}: a tensor of shape {p.shape} was computed from others "
                     f"and never gets a gradient; pass the ones made by hand"

@@ -108,7 +108,7 @@ def _trace(f, argnum, args, kwargs):
     y = y if isinstance(y, Tensor) else Tensor(y)
     below = reachable(y)[1] if y.requires_grad else set()
     nested = not _active.isdisjoint(below)
-    again = recorded and (nested or (as_tensor and any(t._node is None for t in below)))
+    again = recorded and (nested or (as_tensor and any(t._operation is None for t in below)))
     return y, xs, as_tensor or again, again
 
 

@@ -98,10 +98,6 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
   unpacks Python's objects saved a fifth where a kernel has many of them, as kNN does; a function
   that only calls another costs all of that one's code again, and without them the LSTM takes a
   fifth less.
-- **Engine against PyTorch.** Adding and tanh stay a few percent below twice its speed. What is
-  looked up once for all steps on the way back gained 3 to 5%. Going back with a heap in place of a
-  first look at the whole graph, and operations that take no inputs by name: 1% each, not kept. A
-  quarter of the time is NumPy's own.
 - **Engine against HIPS autograd.** Checks of shape, dtype and later writing cost a tenth and stay.
   For tanh the four calls of NumPy, one forward and three in the rule, already take more than a
   fifth of HIPS's time: without compiled code five times is out of reach.

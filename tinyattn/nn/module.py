@@ -56,7 +56,7 @@ class Module:
 
     def __setattr__(self, name, value):
         _refuse_container(self, name, value)
-        if type(value) is Tensor and value.requires_grad and value._node is None:
+        if type(value) is Tensor and value.requires_grad and value._operation is None:
             raise TypeError(
                 f"{type(self).__name__}.{name} is a tensor that requires a gradient, but it would "
                 f"not be trained or saved: make it an nn.Parameter (or .detach() it)"

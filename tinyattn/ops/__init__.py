@@ -51,7 +51,7 @@ def _in_place(operation):
 
     def method(self, other):
         y = operation(self, other)
-        if not self.requires_grad or self._node is not None:
+        if not self.requires_grad or self._operation is not None:
             return y
         if y.requires_grad:
             raise TypeError(
@@ -71,17 +71,18 @@ def _length(self):
 
 
 def _deepcopy(self, memo):
-    if self._node is not None:
+    if self._operation is not None:
         raise RuntimeError("deepcopy: this tensor was computed from others; .detach() it first")
     twin = object.__new__(type(self))
-    twin._data, twin._node, twin._time, twin._written = self._data.copy(), None, 0, [0]
+    twin._data, twin._time, twin._written = self._data.copy(), 0, [0]
+    twin._operation, twin._inputs, twin._call = None, (), None
     twin.grad, twin.requires_grad = None, self.requires_grad
     memo[id(self)] = twin
     return twin
 
 
 def _getstate(self):
-    if self._node is not None:
+    if self._operation is not None:
         raise RuntimeError("pickle: this tensor was computed from others; .detach() it first")
     return object.__getstate__(self)
 

@@ -19,15 +19,13 @@ def to_repr(self):
 def _properties(self):
     parts = [f"shape={self.shape}"] if self.size == 0 and self.ndim > 1 else []
     parts += [f"dtype={self.dtype}"] if self.dtype != np.float32 else []
-    if self._node is not None:  # computed; without a name if backward forgot the graph
-        return [*parts, f"op={_operation(self)}"] if _operation(self) else parts
+    if self._operation is not None:
+        return [*parts, f"op={_name(self._operation)}"]
     return [*parts, "requires_grad=True"] if self.requires_grad else parts
 
 
-def _operation(self):
-    """The name of the operation that made this tensor; None if made by hand or forgotten."""
-    operation = self._node and self._node[0]
-    return operation and operation.name.lstrip("_")
+def _name(operation):
+    return operation.name.lstrip("_")
 
 
 def to_format(self, spec):
@@ -46,9 +44,9 @@ def to_format(self, spec):
 def to_html(self):
     """A line with shape, dtype and operation, above coloured cells with the first values."""
     facts = [f"<b>{type(self).__name__}</b>", str(list(self.shape)), str(self.dtype)]
-    if _operation(self):
-        facts.append("op " + _operation(self).replace("<", "&lt;"))  # of a lambda
-    elif self.requires_grad and self._node is None:
+    if self._operation is not None:
+        facts.append("op " + _name(self._operation).replace("<", "&lt;"))  # of a lambda
+    elif self.requires_grad:
         facts.append("requires grad")
     if self.grad is not None:
         gradient = self.grad if isinstance(self.grad, np.ndarray) else self.grad.data

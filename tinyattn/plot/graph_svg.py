@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyattn.autograd import _FREED
 from tinyattn.ops.elementwise import plain
 from tinyattn.plot.graph_layout import layout
 from tinyattn.plot.house import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
@@ -67,7 +66,7 @@ def graph(tensor, names=None, *, values=True):
     Draw before `backward()`, which forgets the graph, or keep it with
     `backward(create_graph=True)`: then the gradients are shown too.
     """
-    if not hasattr(tensor, "_node"):
+    if not hasattr(tensor, "_operation"):
         raise TypeError(f"graph: expected a Tensor, got {type(tensor).__name__}")
     if hasattr(names, "named_parameters"):
         names = dict(names.named_parameters())
@@ -111,11 +110,11 @@ def _nodes(root, named, values):
         return number[id(x)]
 
     for t in results:
-        op, parents, arrays, kwargs = t._node
-        name, sources = op.name.lstrip("_"), []
-        for parent, array in zip(parents, arrays, strict=True):
+        arrays, kwargs = t._call or ([a._data for a in t._inputs], None)
+        name, sources = t._operation.name.lstrip("_"), []
+        for parent, array in zip(t._inputs, arrays, strict=True):
             if parent is not None:
-                sources.append(number[id(parent)] if parent._node is not None else leaf(parent))
+                sources.append(number[id(parent)] if parent._operation else leaf(parent))
             elif _is_input(name, array):
                 lines = _describe(np.asarray(array), None, values)
                 sources.append(add("constant", lines, _tip("constant", np.asarray(array))))
@@ -137,16 +136,16 @@ def _results(root):
     """All computed tensors that lead to root, oldest first."""
     found, seen = [root], {id(root)}
     for t in found:  # grows while we walk
-        if t._node is _FREED:
+        if t._inputs is None:
             raise RuntimeError(
                 "graph: this graph was already used and forgotten by backward(). Draw it before "
                 "backward(), or keep it with backward(create_graph=True)"
             )
-        for parent in t._node[1] if t._node is not None else ():
+        for parent in t._inputs:
             if parent is not None and id(parent) not in seen:
                 seen.add(id(parent))
                 found.append(parent)
-    return sorted([t for t in found if t._node is not None], key=lambda t: t._time)
+    return sorted([t for t in found if t._operation is not None], key=lambda t: t._time)
 
 
 def _is_input(name, array):
