@@ -291,6 +291,26 @@ def test_operation_called_by_keywords():
     np.testing.assert_allclose(c.grad, x.data + 1)
 
 
+@pytest.mark.parametrize(("y", "t"), [("y", "t"), ("z", "x"), ("call", "wanted")])
+def test_a_call_with_wrong_inputs_names_the_ones_of_the_function(y, t):
+    """Whatever they are called, and though the engine has variables of these names too."""
+    space = {}
+    exec(f"def scale({y}, {t}): return {y} * {t}\ndef twice({y}): return 2 * {y}", space)
+    scale, twice = primitive(space["scale"]), primitive(space["twice"])
+    scale.defvjp(lambda g, out, a, b: g * b, lambda g, out, a, b: g * a)
+    twice.defvjp(lambda g, out, a: 2 * g)
+    a, b = leaf(3), leaf(3)
+    np.sum(scale(**{t: b, y: twice(**{y: a})})).backward()
+    np.testing.assert_array_equal(a.grad, 2 * b.data)
+    np.testing.assert_array_equal(b.grad, 2 * a.data)
+    with pytest.raises(TypeError, match=f"twice.* missing 1 required .*'{y}'"):
+        twice()
+    with pytest.raises(TypeError, match=f"scale.* missing 1 required .*'{t}'"):
+        scale(a)
+    with pytest.raises(TypeError, match="scale.* unexpected keyword argument 'c'"):
+        scale(a, c=b)
+
+
 def test_every_input_must_get_its_gradient():
     def total(*xs):
         return sum(xs)

@@ -259,9 +259,7 @@ def primitive(f):
     # a fresh array of float32 takes the long way.
 
     @wraps(f)
-    def apply_one(a=None, **by_name):
-        if by_name:
-            return apply(**by_name)
+    def apply_one(a):
         if not isinstance(a, Tensor):
             a = Tensor(a)
         x = a._data
@@ -281,9 +279,7 @@ def primitive(f):
         return _result(y, NEVER)
 
     @wraps(f)
-    def apply_two(a=None, b=None, **by_name):
-        if by_name:
-            return apply(*(() if a is None else (a,)), **by_name)
+    def apply_two(a, b):
         call = None
         if isinstance(a, Tensor):
             x, wanted = a._data, a.requires_grad
@@ -318,6 +314,10 @@ def primitive(f):
 
     plain = all(p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
     out = {1: apply_one, 2: apply_two}.get(len(parameters) if plain else 0, apply)
+    if out is not apply:  # its parameters get the names of those of f, so they can be named too
+        names = [p.name for p in parameters]
+        code = out.__code__
+        out.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
     out.operation, out.defvjp, out.defvjp_joint = op, op.defvjp, op.defvjp_joint
     return out
 

@@ -85,9 +85,11 @@ def array_of(data, dtype=None):
             f"Tensor: expected numbers or booleans, got {array.dtype} from a "
             f"{type(data).__name__}; all rows of a list must have the same length"
         )
+    if dtype is not None or hasattr(data, "dtype"):
+        return array
     while isinstance(data, list | tuple) and data:
         data = data[0]
-    if dtype is None and not hasattr(data, "dtype") and array.dtype.kind in "fiu":
+    if not hasattr(data, "dtype") and array.dtype.kind in "fiu":
         array = array.astype(DEFAULT_DTYPE)
     return array
 

@@ -25,7 +25,7 @@ def matmul(a, b):
 
     A vector on the left is a row, on the right a column; its axis is gone from the result.
     """
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.ndim == b.ndim == 2:
+    if type(a) is type(b) is np.ndarray and a.ndim == 2 == b.ndim:
         return dot_of(a, b)  # the same product; np.matmul takes twice as long to start
     return np.matmul(a, b)
 

@@ -18,16 +18,18 @@ MANY = 2**13  # numbers from which a kernel sums rows faster than NumPy
 
 def dot(a, b, bias=None):
     """A B of plain arrays [M, K] and [K, N], plus bias [N] in each row."""
-    work = a.shape[0] * b.size
-    kernel = _kernel(work, a, b, bias) if work >= LITTLE else None
-    if kernel is not None:
-        return kernel(a, b, bias)
+    if a.size * b.size >= LITTLE:  # more than there are multiplications
+        kernel = _kernel(a.shape[0] * b.size, a, b, bias)
+        if kernel is not None:
+            return kernel(a, b, bias)
     y = a.dot(b)
     return y if bias is None else y + bias
 
 
 def _kernel(work, a, b, bias):
     """What makes this product of so many multiplications faster than NumPy, or None."""
+    if work < LITTLE:
+        return None
     same = a.dtype == b.dtype and a.dtype in (np.float32, np.float64)
     if not same or a.shape[1] != b.shape[0] or not have_numba():
         return None
