@@ -362,7 +362,14 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
 
     Every result is younger than its inputs, so going through the graph from the youngest to the
     oldest meets each tensor after everything that was computed from it: when its turn comes,
-    its gradient is complete. No recursion, so a chain may be as long as memory allows.
+    its gradient is complete. No recursion, so a chain may be as long as memory allows. In short:
+
+        for t in nodes:                                        # youngest first
+            g = grads.pop(t)                                   # dL/dt
+            for a, rule in zip(t.inputs, t.operation.rules):
+                grads[a] += rule(g, t.data, *t.inputs)         # the chain rule
+
+    The rest is for speed, for checks, and for rules that answer for all inputs at once.
 
     With create_graph the rules get Tensors instead of arrays; being NumPy code they run just the
     same, and are recorded. Otherwise the graph is forgotten on the way, unless `keep`.
@@ -379,7 +386,7 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
         for t in nodes:
             g, y = pop(t), t._data
             op, inputs, call = t._operation, t._inputs, t._call
-            rules, joint, n = op.rules, op.joint, 0  # n: how many values a rule gets, 0 for any
+            rules, joint, n = op.rules, op.joint, 0  # n: 1 or 2 inputs, or 0 for the long way
             if call is None and joint is None and not create_graph:
                 n, first, second = len(inputs), inputs[0]._data, inputs[-1]._data
             else:
@@ -394,7 +401,7 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                     n, (first, second) = 2, values
             i = -1
             for a in inputs:
-                i += 1  # enumerate would cost more here, and unpacking one or two values there
+                i += 1  # enumerate would cost more, and so would unpacking one or two values below
                 total = get(a, NOT_NEEDED)
                 if total is NOT_NEEDED:
                     continue
