@@ -405,6 +405,11 @@ case(np.linalg.inv, WELL)
 case(np.linalg.inv, WELL + unit(2, 3, 3))
 case(np.linalg.det, WELL, order=3)
 case(np.linalg.det, WELL + unit(2, 3, 3))
+case(np.linalg.slogdet, WELL, f=lambda x: np.linalg.slogdet(x)[1], note="log |det|")
+case(np.linalg.slogdet, -WELL + unit(2, 3, 3), f=lambda x: np.linalg.slogdet(x).logabsdet,
+     note="of several, det < 0")  # fmt: skip
+for x in (WELL, WELL + unit(2, 3, 3), positive(1, 1)):
+    case(np.linalg.cholesky, x, f=lambda x: np.linalg.cholesky(x @ x.mT))
 case(np.linalg.solve, WELL, normal(3))
 case(np.linalg.solve, WELL, normal(3, 2))
 
@@ -412,6 +417,13 @@ case(np.linalg.solve, WELL, normal(3, 2))
 
 for f in (np.radians, np.deg2rad, np.degrees, np.rad2deg, np.conjugate, np.real, np.real_if_close):
     case(f, normal(2, 3))
+for axis in (None, 0, -1, (0, 2)):
+    for keepdims in (False, True):
+        case(np.median, apart(3, 2, 4), axis=axis, keepdims=keepdims)
+        case(np.quantile, apart(3, 2, 4), q=0.3, axis=axis, keepdims=keepdims)
+case(np.median, apart(3, 5), axis=1, note="of an odd number")
+for q in (0, 75, 100):
+    case(np.percentile, apart(3, 5), q=q, axis=0)
 case(np.logaddexp2, normal(2, 3), normal(3) + 0.1)
 case(np.fmod, apart(2, 3), above_one(3))
 case(np.copysign, apart(2, 3), f=lambda x: np.copysign(x, [1.0, -1, 2]), note="signs of an array")

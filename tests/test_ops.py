@@ -468,3 +468,26 @@ def test_conventions_of_torch():
     both(np.sign, torch.sign, zeros)
     both(lambda x: x % 1.5, lambda x: x % 1.5, ties)
     both(lambda x: np.where(x > 0, x, 0.0), lambda x: torch.where(x > 0, x, 0.0), zeros)
+
+
+def test_quantiles_of_nan_and_of_what_has_none():
+    x = Tensor([[1.0, np.nan, 2], [3, 4, 5]], requires_grad=True)
+    np.testing.assert_array_equal(np.median(x, axis=1).data, [np.nan, 4])
+    np.median(x[1]).backward()
+    np.testing.assert_array_equal(x.grad, [[0, 0, 0], [0, 1, 0]])
+    with pytest.raises(ValueError, match=r"np.quantile .* in \[0, 1\].*q=\[0.1, 0.9\]"):
+        np.quantile(x, [0.1, 0.9])
+    with pytest.raises(ValueError, match=r"np.percentile .* in \[0, 100\].*q=101"):
+        np.percentile(x, 101)
+    with pytest.raises(ValueError, match=r"no numbers, shape \(0, 3\)"):
+        np.median(x[:0])
+
+
+def test_log_determinant_where_the_determinant_underflows():
+    x = Tensor(1e-3 * np.eye(200), requires_grad=True)
+    sign, y = np.linalg.slogdet(x)
+    y.backward()
+    assert sign.item() == 1
+    assert not sign.requires_grad
+    np.testing.assert_allclose(y.item(), 200 * np.log(1e-3), rtol=1e-10)
+    np.testing.assert_allclose(x.grad, 1e3 * np.eye(200), rtol=1e-10)

@@ -128,6 +128,43 @@ def nanmin(a, axis=None, *, keepdims=False):
     return where(np.isnan(np.nanmin(plain(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
+@implements(np.quantile)
+def quantile(a, q, axis=None, *, keepdims=False):
+    """The number that a share q of all numbers lies below: y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎ of the
+    sorted ones, with i + w = q (n - 1). q is a number in [0, 1]; nan if any of them is nan."""
+    if np.ndim(q) or not 0 <= q <= 1:
+        raise ValueError(f"np.quantile of Tensors: q is one number in [0, 1] (one call each), {q=}")
+    x = a if isinstance(a, Tensor) else Tensor(a)
+    if x.size == 0:
+        raise ValueError(f"np.quantile of Tensors: no numbers, shape {x.shape}")
+    axes = reduce.axes_of(x, axis)
+    kept = [n for i, n in enumerate(x.shape) if i not in axes]
+    rows = np.moveaxis(x, axes, range(-len(axes), 0)) if axes else x
+    rows = np.sort(np.reshape(rows, (*kept, -1)), axis=-1)  # nan comes last
+    i, w = divmod(q * (rows.shape[-1] - 1), 1)
+    y = rows[..., int(i)]
+    if w > 0:
+        y = (1 - w) * y + w * rows[..., int(i) + 1]
+    y = np.where(np.isnan(plain(rows)[..., -1]), np.nan, y)
+    return np.expand_dims(y, axes) if keepdims else y
+
+
+@implements(np.percentile)
+def percentile(a, q, axis=None, *, keepdims=False):
+    """The quantile of q / 100."""
+    if np.ndim(q) or not 0 <= q <= 100:
+        raise ValueError(
+            f"np.percentile of Tensors: q is one number in [0, 100] (one call each), {q=}"
+        )
+    return quantile(a, q / 100, axis, keepdims=keepdims)
+
+
+@implements(np.median)
+def median(a, axis=None, *, keepdims=False):
+    """The number in the middle, or the mean of the two in the middle."""
+    return quantile(a, 0.5, axis, keepdims=keepdims)
+
+
 @implements(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """∫ y dx by straight lines between the points."""

@@ -351,6 +351,43 @@ def det(x):
 det.defvjp(lambda g, y, x: np.expand_dims(g * y, (-1, -2)) * _t(np.linalg.inv(x)))
 
 
+@primitive
+def log_abs_det(x):
+    """y = log |det X| of an invertible matrix;   X̄ = ȳ X⁻ᵀ."""
+    return np.linalg.slogdet(x)[1]
+
+
+log_abs_det.defvjp(lambda g, y, x: np.expand_dims(g, (-1, -2)) * _t(np.linalg.inv(x)))
+
+
+@implements(np.linalg.slogdet)
+def slogdet(x):
+    """The sign of det X (without gradient) and log |det X|, which neither over- nor underflows."""
+    sign_and_log = np.linalg.slogdet(plain(x))
+    return type(sign_and_log)(Tensor(sign_and_log[0]), log_abs_det(x))
+
+
+@implements(np.linalg.cholesky)
+@primitive
+def cholesky(x):
+    """The lower triangular L with L Lᵀ = X, for a symmetric positive definite X.
+
+    X̄ = ½ (S + Sᵀ) with S = L⁻ᵀ Φ(Lᵀ L̄) L⁻¹, where Φ keeps the lower triangle and half of the
+    diagonal (I. Murray, arXiv:1602.07527). Of X only the lower triangle is read, as by NumPy.
+    """
+    return np.linalg.cholesky(x)
+
+
+def _cholesky_rule(g, y, x):
+    half = np.tril(np.ones(x.shape[-2:], x.dtype)) - np.eye(x.shape[-1], dtype=x.dtype) / 2
+    inverse = np.linalg.inv(y)
+    s = _t(inverse) @ (half * (_t(y) @ g)) @ inverse
+    return (s + _t(s)) / 2
+
+
+cholesky.defvjp(_cholesky_rule)
+
+
 @implements(np.linalg.solve)
 def solve(a, b):
     """The x with A x = b (through A⁻¹, which is enough for homework sizes)."""
