@@ -1,7 +1,10 @@
 """Silent bugs that engines are known for, rebuilt: each must end in an error or in the truth."""
 
 import copy
+import functools
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -309,6 +312,75 @@ def test_a_call_with_wrong_inputs_names_the_ones_of_the_function(y, t):
         scale(a)
     with pytest.raises(TypeError, match="scale.* unexpected keyword argument 'c'"):
         scale(a, c=b)
+
+
+def test_rules_that_cannot_be_called_are_refused_at_once():
+    @primitive
+    def scale(x, c):
+        return x * c
+
+    @primitive
+    def power(x, n=2.0, *, sign=1.0):
+        return sign * x**n
+
+    for wrong, message in [
+        (5, "expected a function or None, got 5"),
+        (lambda g, y: g, r"called as rule\(g, y, x, c\), but <lambda> takes \(g, y\)"),
+        (lambda g, y, x, c, d: g, r"<lambda> takes \(g, y, x, c, d\)"),
+    ]:
+        with pytest.raises(TypeError, match=rf"scale.defvjp: .*{message}"):
+            scale.defvjp(None, wrong)
+        with pytest.raises(TypeError, match=rf"scale.defvjp: .*{message}"):
+            scale.defvjp_joint(wrong)
+    with pytest.raises(TypeError, match=r"power.defvjp: .* rule\(g, y, x, n=2.0, sign=1.0\)"):
+        power.defvjp(lambda g, y: g)
+    for right in (
+        lambda g, y, x, n=2.0, sign=1.0: g, lambda g, y, x, n=2.0, *, sign=1.0: g,
+        lambda g, y, *args, **named: g, lambda g, y, x, n: g, np.add,
+    ):  # fmt: skip
+        power.defvjp(right)
+    with pytest.raises(TypeError, match="primitive: expected a function with a name, got a part"):
+        primitive(functools.partial(np.sum, axis=0))
+
+
+def test_the_last_rule_given_counts():
+    twice = primitive(lambda x: 2 * x)
+    x = leaf(3)
+    twice.defvjp_joint(lambda g, y, x: [2 * g])
+    twice.defvjp(lambda g, y, x: 7 * g)
+    np.sum(twice(x)).backward()
+    np.testing.assert_array_equal(x.grad, [7, 7, 7])
+    twice.defvjp_joint(lambda g, y, x: [2 * g])
+    np.sum(twice(x)).backward()
+    np.testing.assert_array_equal(x.grad, [9, 9, 9])
+    twice.defvjp_joint(lambda g, y, x: [g, g])
+    with pytest.raises(ValueError, match="returned 2 gradients for 1 inputs"):
+        np.sum(twice(x)).backward()
+
+
+def test_a_gradient_given_as_tensor_gets_the_dtype_of_the_result():
+    x = leaf(2, dtype=np.float32)
+    x.backward(Tensor(np.array([1, 2])))
+    assert x.grad.dtype == np.float32
+    with pytest.raises(TypeError, match="expected a real gradient, got complex128"):
+        x.backward(Tensor(np.array([1j, 2])))
+
+
+def test_a_pickled_tensor_is_used_in_another_process(tmp_path):
+    """Times are counted in each process; those of the first mean nothing in the second."""
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(1000):
+        x.data = x.data + 1.0
+    (tmp_path / "x.pkl").write_bytes(pickle.dumps(x))
+    program = (
+        "import pickle, sys, numpy as np; x = pickle.load(open(sys.argv[1], 'rb'));"
+        "np.sum(x * x).backward(); print(x.grad.tolist())"
+    )
+    command = [sys.executable, "-c", program, tmp_path / "x.pkl"]
+    assert subprocess.check_output(command, text=True).strip() == "[2002.0, 2004.0]"
+    result = pickle.loads(pickle.dumps(Tensor([1.0, 2.0]) * 2))
+    result[...] = 5
+    np.testing.assert_array_equal(result.data, [5, 5])
 
 
 def test_every_input_must_get_its_gradient():

@@ -255,7 +255,7 @@ def test_function_keeps_its_name_and_failures_pass_through():
 
     with pytest.raises(KeyError, match="inside"):
         grad(broken)(X)
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError, match="argnum"):
         grad(quadratic, 3)(X)
     assert (Tensor(X, requires_grad=True) * 1).requires_grad  # recording goes on
 
@@ -277,3 +277,27 @@ def test_same_as_backward():
     x = ta.tensor(X, requires_grad=True)
     quadratic(x).backward()
     np.testing.assert_allclose(x.grad, grad(quadratic)(X), **EXACT)
+
+
+@pytest.mark.parametrize("argnum", [1, -2, [0], (0, 0), (0, -1), "x", 0.0])
+def test_argnum_that_names_no_argument_or_one_twice(argnum):
+    with pytest.raises(ValueError, match="argnum"):
+        grad(np.sum, argnum=argnum)(np.ones(2))
+
+
+def test_argument_given_by_name_has_no_number():
+    with pytest.raises(ValueError, match="it is 0, with 0 given by position"):
+        grad(np.sum)(a=np.ones(2))
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_second_derivative_of_a_product_with_a_plain_matrix(left):
+    rng = np.random.default_rng(0)
+    A, x = rng.normal(size=(2, 3, 3))
+
+    def f(x, A):
+        return np.sum(np.tanh(A @ x if left else x @ A))
+
+    np.testing.assert_allclose(
+        hessian(lambda x: f(x, A))(x), hessian(lambda x: f(x, Tensor(A)))(x), rtol=1e-12
+    )

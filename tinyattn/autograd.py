@@ -16,6 +16,8 @@ Read the file from top to bottom:
 
 Letters: y is the output of an operation and g = dL/dy the gradient that arrives at it; a rule
 returns g · dy/dx, the gradient with respect to the input x, in the shape of x.
+
+`guards` holds the checks and their words, and `fit`, which sums a gradient over broadcast axes.
 """
 
 from contextlib import contextmanager
@@ -31,6 +33,11 @@ from tinyattn import guards
 
 ndarray, FLOAT32 = np.ndarray, np.dtype(np.float32)
 
+_new = object.__new__
+_clock = count(1).__next__
+NEVER = (0,)  # a time before all others, which nobody can write to
+_silent = set()  # the threads (their numbers) that record nothing at the moment
+
 
 # ---------------------------------------------------------------- 1. an array with a memory
 
@@ -40,13 +47,13 @@ class Tensor:
 
     data           the plain NumPy array
     grad           dL/d(data) after `L.backward()`; None before. Only on tensors made by hand
-    requires_grad  whether gradients are wanted; results inherit it from their inputs
+    requires_grad  whether gradients are wanted; results inherit it, except under no_grad()
     _operation     the operation that made it; None for a tensor made by hand
     _inputs        its inputs as Tensors, None in place of any other; () for a tensor made by
                    hand, and None for a result whose graph was forgotten
-    _call          (its inputs as plain values, its keyword arguments or None); None if there
-                   were only one or two Tensors, for those have their values in `data`
-    _time          when it was made; every input is older than its output
+    _call          what its rule is called with: (inputs as plain values, keyword arguments or
+                   None). A shortcut is None: one or two Tensors, whose values are their `data`
+    _time          when it was made, 0 if by hand; every input is older than its output
     _written       [when its values were last written to], one list for all tensors that share
                    the same memory; NEVER for a result that nobody wrote to or made a view of
 
@@ -55,7 +62,7 @@ class Tensor:
     Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is noted, so that
     `backward` can refuse values that are younger than the result computed from them. Writing into
     the bare array (`x.data[0] = v`, `x.numpy()[0] = v`) cannot be seen: do it only between two
-    graphs.
+    graphs. `x.data = array` takes the array over: write to it through x alone from then on.
     """
 
     __slots__ = ("__weakref__", "_call", "_data", "_inputs", "_operation", "_time", "_written",
@@ -107,9 +114,9 @@ class Tensor:
         elif isinstance(g, Tensor):
             g = g._data
         found = sweep(self, g, create_graph)
-        while found:
+        while found:  # and not for x in found: what `held_elsewhere` counts must be all
             x, g_x = found.popitem()
-            if create_graph or guards.shared(g_x):
+            if create_graph or guards.held_elsewhere(g_x):
                 g_x = g_x.copy()  # it may be the gradient of another tensor too
             x.grad = g_x if x.grad is None else x.grad + g_x
             if isinstance(x.grad, np.generic):  # NumPy made a scalar of two 0-d arrays
@@ -154,7 +161,7 @@ def tensor(data, dtype=None, requires_grad=False):
 
 
 def taken_over(y):
-    """A tensor around the array y itself, which nobody else will write to; it has no gradient."""
+    """A tensor around the array y itself, without gradient: for kernels, which made y for it."""
     return _result(y, NEVER)
 
 
@@ -173,22 +180,23 @@ def _result(y, written):
 # ---------------------------------------------------------------- 2. operations
 
 
-NEVER = (0,)
-_silent = set()  # the threads that record nothing at the moment
-_clock = count(1).__next__
-_new = object.__new__
-
-
 @contextmanager
 def recording(on):
     """Record or not inside the block, in this thread; what was before comes back at its end."""
     thread = get_ident()
     before = thread not in _silent
     try:
-        (_silent.discard if on else _silent.add)(thread)
+        _record(thread, on)
         yield
     finally:
-        (_silent.discard if before else _silent.add)(thread)
+        _record(thread, before)
+
+
+def _record(thread, on):
+    if on:
+        _silent.discard(thread)
+    else:
+        _silent.add(thread)
 
 
 def no_grad():
@@ -204,122 +212,34 @@ def silent():
 class Operation:
     """What the engine knows of a primitive: its name, and how gradients pass through it.
 
-    rules   one function per input: (g, y, *inputs) -> gradient of that input
-    joint   or one function for all: (g, y, *inputs) -> gradients of all inputs
+    rules       one function per input: (g, y, *inputs) -> gradient of that input
+    joint       or one function for all: (g, y, *inputs) -> gradients of all inputs
+    parameters  what the function takes, as inspect.Parameter; None if its rules are not checked
     """
 
-    __slots__ = ("joint", "name", "rules")
+    __slots__ = ("joint", "name", "parameters", "rules")
 
-    def __init__(self, name, n_inputs=0):
-        self.name, self.joint = name, None
-        self.rules = tuple(guards.missing_rule(name, i) for i in range(n_inputs))
+    def __init__(self, name, parameters=None):
+        self.name, self.parameters, self.joint, self.rules = name, parameters, None, ()
+        if any(p.kind is p.VAR_POSITIONAL for p in parameters or ()):  # f(*xs): one rule for all
+            self.joint = guards.missing_rule(name)
+        else:
+            self.rules = tuple([guards.missing_rule(name, i) for i in range(len(parameters or ()))])
 
     def defvjp(self, *rules):
         """Set the rules (vjp: vector-Jacobian product), in the order of the inputs."""
         if len(rules) > len(self.rules):
             raise guards.too_many_rules(self.name, len(rules), len(self.rules))
+        for rule in rules:
+            guards.callable_as_rule(self, rule)
         rest = self.rules[len(rules) :]
         given = (r or guards.missing_rule(self.name, i) for i, r in enumerate(rules))
-        self.rules = (*given, *rest)
+        self.rules, self.joint = (*given, *rest), None
 
     def defvjp_joint(self, rule):
         """Set one rule that returns a sequence with the gradients of all inputs."""
+        guards.callable_as_rule(self, rule)
         self.joint = rule
-
-
-def primitive(f):
-    """Make a NumPy function differentiable. Its rules are added with `.defvjp`.
-
-        @primitive
-        def scale(x, c):
-            return x * c
-        scale.defvjp(lambda g, y, x, c: g * c,      # dL/dx
-                     lambda g, y, x, c: g * x)      # dL/dc, or None if c never has a gradient
-
-    f sees plain arrays and returns one array. A rule gets the gradient g of the output, the
-    output y, and the arguments of the call; it returns an array in the shape of its input
-    (if NumPy broadcast the input, the engine sums that up again) and must not change what it
-    gets. Written with NumPy functions, a rule can itself be differentiated.
-    """
-    parameters = signature(f).parameters.values()
-    op = Operation(f.__name__.strip("_"), len(parameters))
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):  # f(*xs): one rule for all of them
-        op.rules, op.joint = (), guards.missing_rule(op.name, 0)
-
-    @wraps(f)
-    def apply(*inputs, **kwargs):
-        if kwargs and any(isinstance(v, Tensor) for v in kwargs.values()):
-            bound = signature(f).bind(*inputs, **kwargs)  # only inputs by position have rules
-            bound.apply_defaults()
-            inputs, kwargs = bound.args, bound.kwargs
-        values = tuple([a._data if isinstance(a, Tensor) else a for a in inputs])
-        return record(op, f(*values, **kwargs), inputs, values, kwargs)
-
-    # The same for one and for two operands, without loops: most operations are these. What is not
-    # a fresh array of float32 takes the long way.
-
-    @wraps(f)
-    def apply_one(a):
-        if not isinstance(a, Tensor):
-            a = Tensor(a)
-        x = a._data
-        y = f(x)
-        if type(y) is not ndarray or y.dtype is not FLOAT32 or y.base is not None or y is x:
-            return record(op, y, (a,), (x,))
-        if a.requires_grad and (not _silent or get_ident() not in _silent):
-            t = _new(Tensor)  # as in `record`, written out: this is the hot path
-            t._data = y
-            t._operation = op
-            t._inputs = (a,)
-            t._call = t.grad = None
-            t._time = _clock()
-            t._written = NEVER
-            t.requires_grad = True
-            return t
-        return _result(y, NEVER)
-
-    @wraps(f)
-    def apply_two(a, b):
-        call = None
-        if isinstance(a, Tensor):
-            x, wanted = a._data, a.requires_grad
-        else:
-            x, wanted, call, a = a, False, True, None
-        if isinstance(b, Tensor):
-            z = b._data
-            wanted = wanted or b.requires_grad
-        else:
-            z, call, b = b, True, None
-        y = f(x, z)
-        if (
-            type(y) is not ndarray
-            or y.dtype is not FLOAT32
-            or y.base is not None
-            or y is x
-            or y is z
-        ):
-            return record(op, y, (a, b), (x, z))
-        if wanted and (not _silent or get_ident() not in _silent):
-            t = _new(Tensor)
-            t._data = y
-            t._operation = op
-            t._inputs = (a, b)
-            t._call = call and ((x, z), None)
-            t.grad = None
-            t._time = _clock()
-            t._written = NEVER
-            t.requires_grad = True
-            return t
-        return _result(y, NEVER)
-
-    plain = all(p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
-    out = {1: apply_one, 2: apply_two}.get(len(parameters) if plain else 0, apply)
-    if out is not apply:  # its parameters get the names of those of f, so they can be named too
-        names = [p.name for p in parameters]
-        code = out.__code__
-        out.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
-    out.operation, out.defvjp, out.defvjp_joint = op, op.defvjp, op.defvjp_joint
-    return out
 
 
 def record(op, y, inputs, values, named=None):
@@ -351,6 +271,104 @@ def _owner(array):
     return array
 
 
+def primitive(f):
+    """Make a NumPy function differentiable. Its rules are added with `.defvjp`.
+
+        @primitive
+        def scale(x, c):
+            return x * c
+        scale.defvjp(lambda g, y, x, c: g * c,      # dL/dx
+                     lambda g, y, x, c: g * x)      # dL/dc, or None if c never has a gradient
+
+    f sees plain arrays and returns one array. A rule gets the gradient g of the output, the
+    output y, and the arguments of the call; it returns an array in the shape of its input
+    (if NumPy broadcast the input, the engine sums that up again) and must not change what it
+    gets. Written with NumPy functions, a rule can itself be differentiated.
+
+    Tensors are seen among the inputs that f takes by position; for a list of them take *xs.
+    """
+    parameters = tuple(signature(f).parameters.values())
+    op = Operation(guards.name_of(f), parameters)
+
+    @wraps(f)
+    def apply(*inputs, **kwargs):
+        if kwargs and any(isinstance(v, Tensor) for v in kwargs.values()):
+            bound = signature(f).bind(*inputs, **kwargs)  # only inputs by position have rules
+            bound.apply_defaults()
+            inputs, kwargs = bound.args, bound.kwargs
+            guards.no_tensor_by_name(op.name, kwargs, Tensor)
+        values = tuple([a._data if isinstance(a, Tensor) else a for a in inputs])
+        return record(op, f(*values, **kwargs), inputs, values, kwargs)
+
+    # The same as `apply` and `record` for one and for two operands, without loops: most operations
+    # are these. The rest takes the long way: dtypes that may have to be put right, and views.
+
+    @wraps(f)
+    def apply_one(a):
+        if not isinstance(a, Tensor):
+            a = Tensor(a)
+        x = a._data
+        y = f(x)
+        if type(y) is not ndarray or y.dtype is not FLOAT32 or y.base is not None or y is x:
+            return record(op, y, (a,), (x,))
+        if a.requires_grad and (not _silent or get_ident() not in _silent):
+            t = _new(Tensor)
+            t._data = y
+            t._operation = op
+            t._inputs = (a,)
+            t._call = t.grad = None
+            t._time = _clock()
+            t._written = NEVER
+            t.requires_grad = True
+            return t
+        return _result(y, NEVER)
+
+    @wraps(f)
+    def apply_two(a, b):
+        mixed = False  # with a plain operand
+        if isinstance(a, Tensor):
+            x1, wanted = a._data, a.requires_grad
+        else:
+            x1, a, wanted, mixed = a, None, False, True
+        if isinstance(b, Tensor):
+            x2 = b._data
+            wanted = wanted or b.requires_grad
+        else:
+            x2, b, mixed = b, None, True
+        y = f(x1, x2)
+        if (
+            type(y) is not ndarray
+            or y.dtype is not FLOAT32
+            or y.base is not None
+            or y is x1
+            or y is x2
+        ):
+            return record(op, y, (a, b), (x1, x2))
+        if wanted and (not _silent or get_ident() not in _silent):
+            t = _new(Tensor)
+            t._data = y
+            t._operation = op
+            t._inputs = (a, b)
+            t._call = ((x1, x2), None) if mixed else None
+            t.grad = None
+            t._time = _clock()
+            t._written = NEVER
+            t.requires_grad = True
+            return t
+        return _result(y, NEVER)
+
+    simple = all([p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters])
+    out = apply
+    if simple and len(parameters) in (1, 2):
+        out = apply_one if len(parameters) == 1 else apply_two
+        # Call a and b in the compiled function what f calls its parameters: then f(x=...) works and
+        # Python's own errors name x. Only names change, the code finds its variables by position.
+        names, code = [p.name for p in parameters], out.__code__
+        out.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
+    out.operation, out.defvjp, out.defvjp_joint = op, op.defvjp, op.defvjp_joint
+    return out
+
+
 # ---------------------------------------------------------------- 3. the chain rule, backwards
 
 _time = attrgetter("_time")
@@ -364,31 +382,36 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
     oldest meets each tensor after everything that was computed from it: when its turn comes,
     its gradient is complete. No recursion, so a chain may be as long as memory allows. In short:
 
-        for t in nodes:                                        # youngest first
+        grads = {root: seed}
+        for t in results:                                      # youngest first
             g = grads.pop(t)                                   # dL/dt
-            for a, rule in zip(t.inputs, t.operation.rules):
-                grads[a] += rule(g, t.data, *t.inputs)         # the chain rule
+            for x, rule in zip(t.inputs, t.operation.rules):
+                grads[x] += rule(g, t.data, *values of t.inputs)
+        return grads                                           # left: those made by hand
 
     The rest is for speed, for checks, and for rules that answer for all inputs at once.
 
     With create_graph the rules get Tensors instead of arrays; being NumPy code they run just the
-    same, and are recorded. Otherwise the graph is forgotten on the way, unless `keep`.
+    same, and are recorded. Otherwise the graph is forgotten on the way, unless `keep`: then another
+    sweep can follow (a Jacobian takes one for each row). At the targets the sweep ends; what does
+    not lead to them is neither computed nor forgotten.
     """
     nodes, grads = reachable(root)
     if targets is not None:
         grads = _leading_to(targets, nodes, grads)
         nodes = [t for t in nodes if t in grads and t not in targets]
+    # grads[x]: None as long as nothing arrived, then the sum of what did; no x that nobody needs
     grads[root] = seed
     owned, forget = set(), not (create_graph or keep)
-    wanted = Tensor if create_graph else ndarray
+    kind = Tensor if create_graph else ndarray
     pop, get, add = grads.pop, grads.get, np.add  # looked up once: this loop is the hot path
     with recording(create_graph):
         for t in nodes:
             g, y = pop(t), t._data
             op, inputs, call = t._operation, t._inputs, t._call
-            rules, joint, n = op.rules, op.joint, 0  # n: 1 or 2 inputs, or 0 for the long way
+            rules, joint, n = op.rules, op.joint, 0  # n: 1 or 2 values, or 0 for the long way
             if call is None and joint is None and not create_graph:
-                n, first, second = len(inputs), inputs[0]._data, inputs[-1]._data
+                n, first, second = len(inputs), inputs[0]._data, inputs[-1]._data  # or first twice
             else:
                 values, named = call or ([a._data for a in inputs], None)
                 if create_graph:
@@ -401,11 +424,11 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                     n, (first, second) = 2, values
             i = -1
             for a in inputs:
-                i += 1  # enumerate would cost more, and so would unpacking one or two values below
+                i += 1  # enumerate would cost more
                 total = get(a, NOT_NEEDED)
                 if total is NOT_NEEDED:
                     continue
-                if n == 2:
+                if n == 2:  # unpacking one or two values would cost more
                     d = rules[i](g, y, first, second)
                 elif n == 1:
                     d = rules[0](g, y, first)
@@ -416,8 +439,8 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                 else:
                     d = rules[i](g, y, *values)
                 x = a._data
-                if type(d) is not wanted or d.shape != x.shape or d.dtype is not x.dtype:
-                    d = guards.fit(d, x, op.name)
+                if type(d) is not kind or d.shape != x.shape or d.dtype is not x.dtype:
+                    d = guards.fit(d, x, op.name)  # the sum over axes that NumPy broadcast
                     if isinstance(d, Tensor) != create_graph:
                         d = Tensor(d) if create_graph else d._data
                 if total is None:
@@ -433,6 +456,8 @@ def sweep(root, seed, create_graph=False, keep=False, targets=None):
                     grads[a] = total
             if forget:
                 t._inputs = t._call = None
+    if targets is not None:  # one target may have been reached through another one only
+        grads = {x: g for x, g in grads.items() if g is not None}
     return grads
 
 
@@ -460,7 +485,7 @@ def reachable(root):
 
 
 def _leading_to(targets, nodes, needed):
-    """Of all x that need a gradient, those that the targets reach, and the targets."""
+    """{x: None} for all x on a way from the root down to a target, the targets included."""
     on_the_way = {x: None for x in targets if x in needed}
     for t in reversed(nodes):  # oldest first
         if any(a in on_the_way for a in t._inputs):

@@ -19,8 +19,8 @@ NO_GRAPH = (
     "(.data, .numpy(), .detach())?"
 )
 FREED = (
-    "backward: this graph was already used and forgotten by an earlier backward(). Compute the "
-    "result again, or add the losses up and call backward() once"
+    "backward: this graph was already used and forgotten by an earlier backward(), be it one that "
+    "failed on its way. Compute the result again, or add the losses up and call backward() once"
 )
 
 
@@ -32,16 +32,58 @@ def written(name):
     )
 
 
-def missing_rule(name, i):
-    """A rule that says that there is none."""
+def missing_rule(name, i=None):
+    """A rule that says that there is none, for input i or for all inputs of f(*xs)."""
+    which, add = ("", "defvjp_joint") if i is None else (f" for its input {i}", "defvjp")
 
     def missing(*_, **__):
         raise TypeError(
-            f"backward: {name} has no derivative rule for its input {i}: add one with "
-            f"{name}.defvjp(...), or .detach() that input if no gradient is wanted"
+            f"backward: {name} has no derivative rule{which}: add one with {name}.{add}(...), "
+            f"or .detach() that input if no gradient is wanted"
         )
 
     return missing
+
+
+def name_of(f):
+    """The name of a function that is to become an operation."""
+    if not hasattr(f, "__name__"):
+        raise TypeError(
+            f"primitive: expected a function with a name, got a {type(f).__name__}; write it with "
+            f"def"
+        )
+    return f.__name__.strip("_")
+
+
+def no_tensor_by_name(name, named, Tensor):
+    """Raise if an argument that is given by name only is a Tensor: nobody would watch it."""
+    for parameter, value in named.items():
+        if isinstance(value, Tensor):
+            raise TypeError(
+                f"{name}: {parameter} is a Tensor, but what the function takes by name only has "
+                f"no derivative rule: let it take {parameter} by position too, or pass "
+                f"{parameter}.numpy()"
+            )
+
+
+def callable_as_rule(op, rule):
+    """Raise unless the rule of an operation is a function of g, y and what the operation takes."""
+    if rule is None:
+        return
+    if not callable(rule):
+        raise TypeError(f"{op.name}.defvjp: expected a function or None, got {rule!r}")
+    code = getattr(rule, "__code__", None)
+    if op.parameters is None or code is None or code.co_flags & 12:  # it takes *args or **kwargs
+        return
+    least = 2 + len([p for p in op.parameters if p.default is p.empty])  # 2: g and y
+    takes = code.co_argcount + code.co_kwonlyargcount - hasattr(rule, "__self__")
+    optional = len(rule.__defaults__ or ()) + len(rule.__kwdefaults__ or ())
+    if takes < least or takes - optional > 2 + len(op.parameters):
+        call = ", ".join(["g", "y", *[str(p) for p in op.parameters]])
+        raise TypeError(
+            f"{op.name}.defvjp: a rule is called as rule({call}), but {rule.__name__} takes "
+            f"({', '.join(code.co_varnames[: code.co_argcount])})"
+        )
 
 
 def too_many_rules(name, given, n_inputs):
@@ -59,7 +101,7 @@ def one_for_each(name, gradients, needed):
             f"backward: the rule of {name} returned a {type(gradients).__name__}, expected a list "
             f"with the gradients of all inputs"
         )
-    if any(needed[len(gradients) :]):
+    if any(needed[len(gradients) :]) or len(gradients) > len(needed):
         raise ValueError(
             f"backward: the rule of {name} returned {len(gradients)} gradients for "
             f"{len(needed)} inputs"
@@ -149,11 +191,11 @@ def fit(d, a, name):
     return d.astype(a.dtype)
 
 
-# Only there do the counts in `shared` mean what they say: later versions borrow references.
+# Only there do the counts in `held_elsewhere` mean what they say: later versions borrow references.
 COUNTED = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
 
 
-def shared(g):
+def held_elsewhere(g):
     """Whether anybody but the caller, who holds it once, may hold the memory of the gradient g."""
     owner = g.base
     if not COUNTED or not g.flags.c_contiguous:
@@ -175,9 +217,10 @@ def seed(root, gradient):
         return np.ones(root.shape, root.dtype)
     if not hasattr(gradient, "requires_grad"):
         gradient = np.asarray(gradient)
-        if gradient.dtype.kind not in "fiub":
-            raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
-        gradient = gradient.astype(root.dtype, copy=False)
+    if gradient.dtype.kind not in "fiub":
+        raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
+    if gradient.dtype != root.dtype:
+        gradient = gradient.astype(root.dtype)
     if gradient.shape != root.shape:
         raise ValueError(
             f"backward: gradient has shape {gradient.shape}, but the tensor has {root.shape}"

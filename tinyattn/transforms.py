@@ -86,9 +86,10 @@ def _trace(f, argnum, args, kwargs):
     Tensors were passed and f depends on tensors that require a gradient, as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
+    chosen = _chosen(argnum, len(args))
     recorded = _stand_in(Tensor(0.0, requires_grad=True)).requires_grad  # False inside no_grad()
     with recording(True):
-        for i in argnum if isinstance(argnum, tuple) else (argnum,):
+        for i in chosen:
             x = args[i]
             as_tensor |= isinstance(x, Tensor)
             outside = x if isinstance(x, Tensor) and x.requires_grad else None
@@ -110,6 +111,20 @@ def _trace(f, argnum, args, kwargs):
     nested = not _active.isdisjoint(below)
     again = recorded and (nested or (as_tensor and any(t._operation is None for t in below)))
     return y, xs, as_tensor or again, again
+
+
+def _chosen(argnum, n):
+    """The numbers of the arguments to differentiate by, counted from 0, of n given by position."""
+    numbers = argnum if isinstance(argnum, tuple) else (argnum,)
+    if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
+        raise ValueError(
+            f"grad, jacobian: argnum is the number of an argument given by position, counted from "
+            f"0, or a tuple of such numbers; it is {argnum!r}, with {n} given by position"
+        )
+    chosen = [i % n for i in numbers]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"grad, jacobian: argnum={argnum!r} names an argument twice")
+    return chosen
 
 
 def _pull(y, seed, xs, again, keep=False):

@@ -41,7 +41,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("    p.grad = None", "    pass", "Gradients add up"),
     ("np.exp(-((x / width) ** 2))", "np.exp(-(x**2 / width))", "The width is squared too"),
     ("    p.grad = None", "    p.grad = 0 * p.grad", "zeros say"),
-    ("g, y, x, width: g * y * -2", "g, y, x: g * y * -2", "given g, y, x and width"),
+    (f"    lambda g, y, x, width: {BELL_WIDTH},\n", "", "so it needs two rules"),
     (BELL_X, "g * y * 2 * x / width**2", "the sign is wrong"),
     (BELL_WIDTH, "g * y * 2 * x**2 / width**2", "a factor width too many"),
 ]

@@ -81,10 +81,27 @@ def _deepcopy(self, memo):
     return twin
 
 
+def _copy(self):
+    if self._operation is not None:
+        raise RuntimeError("copy: this tensor was computed from others; .detach() it first")
+    twin = object.__new__(type(self))
+    for name, value in object.__getstate__(self)[1].items():
+        setattr(twin, name, value)
+    twin._written = self._shared()  # the same memory
+    return twin
+
+
 def _getstate(self):
     if self._operation is not None:
         raise RuntimeError("pickle: this tensor was computed from others; .detach() it first")
     return object.__getstate__(self)
+
+
+def _setstate(self, state):
+    for part in state:
+        for name, value in (part or {}).items():
+            setattr(self, name, value)
+    self._time, self._written = 0, [0]  # the times were those of another process
 
 
 METHODS = {
@@ -115,6 +132,7 @@ METHODS = {
     "__bool__": lambda self: bool(self._data), "__float__": lambda self: float(self._data),
     "__int__": lambda self: int(self._data), "__index__": lambda self: self._data.__index__(),
     "__deepcopy__": _deepcopy, "__getstate__": _getstate,
+    "__copy__": _copy, "__setstate__": _setstate,
     # NumPy's methods
     "sum": reduce.sum, "mean": reduce.mean, "max": reduce.max, "min": reduce.min,
     "prod": reduce.prod, "var": reduce.var, "std": reduce.std, "cumsum": reduce.cumsum,
