@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -49,6 +51,35 @@ def test_each_help_has_an_example(command, capsys):
         cli.main([command, "--help"])
     assert caught.value.code == 0
     assert f"example:\n  tinyattn {command}" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to a group of processes")
+def test_a_build_that_is_stopped_says_so_and_nothing_else(tmp_path):
+    root = course_project.make(tmp_path / "project")
+    lecture = project.lectures(root)[0]
+    before = lecture.notebook.read_bytes() if lecture.notebook.exists() else None
+    source = lecture.source.read_text(encoding="utf-8")
+    sleeps = "import time\nopen('started', 'w').close()\ntime.sleep(60)"
+    cell = f"\n```{{code-cell}} ipython3\n{sleeps}\n```\n"
+    lecture.source.write_text(source + cell, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tinyattn.cli", "build", lecture.number],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(root.rglob("started")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)  # what Ctrl-C does
+    printed, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert printed.rstrip().endswith("stopped")
+    assert "Traceback" not in printed
+    after = lecture.notebook.read_bytes() if lecture.notebook.exists() else None
+    assert after == before
 
 
 def test_help_names_every_command(capsys):

@@ -1,10 +1,12 @@
 """From the text of a lecture to its notebook: read, execute, clean, compare."""
 
+import atexit
 import base64
 import io
 import os
 import re
 import struct
+from threading import Thread
 
 import numpy as np
 
@@ -80,7 +82,7 @@ def execute_notebook(notebook, document, *, on_slide=None):
         # one BLAS thread: the same figures on every machine, and no idle threads that spin
         # between products as small as those of a lecture
         environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONHASHSEED": "0"}
-        client.execute(env=environment)
+        _stoppable(client, environment)
     except nbclient.exceptions.CellExecutionError as error:
         title = here.title if here else ""
         raise CourseError(
@@ -88,6 +90,33 @@ def execute_notebook(notebook, document, *, on_slide=None):
             + plain_text(str(error)).strip()
         ) from None
     clean(notebook)
+
+
+def _stoppable(client, environment):
+    """Execute in a second thread, so that Ctrl-C ends this one: nbclient would only end the kernel,
+    and go on to complain about that."""
+    failures = []
+
+    def run():
+        try:
+            client.execute(env=environment)
+        except BaseException as error:  # it belongs into the thread that waits
+            failures.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.2)
+    except KeyboardInterrupt:
+        process = getattr(getattr(client.km, "provisioner", None), "process", None)
+        if process is not None:
+            process.kill()
+            thread.join(5)  # until it has noticed
+        atexit.unregister(client._cleanup_kernel)  # there is no kernel left to clean up
+        raise
+    if failures:
+        raise failures[0]
 
 
 def clean(notebook):

@@ -94,11 +94,19 @@ def _numba():
     import llvmlite.binding as llvm
 
     yield "compiler", f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} for {_cpu(llvm)}"
-    chosen = os.environ.get("TINYATTN_THREADS") or "one for each processor"
-    yield "kernels", f"run on Python's threads: {chosen} (TINYATTN_THREADS changes it)"
+    yield "kernels", _threads()
     yield "layers", f"Numba's own, not used by the kernels: {', '.join(_layers())}"
     compiled = _compiled()
     yield "compiled", ", ".join(compiled) or "no kernel yet; each is at its first use"
+
+
+def _threads():
+    try:
+        from tinyattn.kernels import threads
+    except ValueError as error:
+        return f"cannot run: {error}"
+    chosen = threads.wanted() or "one for each processor"
+    return f"run on Python's threads: {chosen} (TINYATTN_THREADS changes it)"
 
 
 def _cpu(llvm):

@@ -9,6 +9,7 @@ from tinyattn.course.project import CourseError
 from tinyattn.course.text import assemble, tags_of
 
 BEGIN = re.compile(r"^(\s*)# BEGIN SOLUTION(?:: *(.*\S))? *$")
+TASK = re.compile(r"^## (?:Task )?(\d+)[.:]")
 LINE_LENGTH = 100  # as in pyproject.toml
 END = re.compile(r"^\s*# END SOLUTION *$")
 # run in a process of its own: cells as JSON come in, the outcome as one line of JSON goes out
@@ -22,19 +23,20 @@ print("\\n" + json.dumps(run_here(json.load(sys.stdin))))
 def student_version(notebook, document):
     """The notebook without its solutions: each is replaced by a NotImplementedError.
 
-    Its message is the text behind `# BEGIN SOLUTION:`. Cells tagged `solution` are left out.
+    Its message is the number of the task, from the heading above, and the text behind
+    `# BEGIN SOLUTION:`. Cells tagged `solution` are left out.
     """
     kept = []
-    for cell in notebook.cells:
+    for task, cell in _by_task(notebook):
         if "solution" in tags_of(cell):
             continue
         if cell.cell_type == "code":
-            cell.source = without_solution(cell.source, document)
+            cell.source = without_solution(cell.source, document, task)
         kept.append(cell)
     return assemble(document.number, kept)
 
 
-def without_solution(source, document):
+def without_solution(source, document, task=None):
     """The source of a cell with each solution replaced by a stub of the same indentation."""
     lines, indent, opened = [], None, ""
     for line in source.split("\n"):
@@ -43,7 +45,7 @@ def without_solution(source, document):
             (indent, message), opened = begin.groups(), line
             if not message:
                 raise CourseError(_marker(document, line, "say what to write after the colon"))
-            lines += [f"{indent}# your code here", *_stub(indent, message)]
+            lines += [f"{indent}# your code here", *_stub(indent, _numbered(task, message))]
         elif END.match(line) and indent is not None:
             indent = None
         elif "SOLUTION" in line:
@@ -72,8 +74,25 @@ def solution_lines(notebook):
 
 def messages(notebook):
     """What the stubs of the student's version say, in order."""
-    matches = [BEGIN.match(line) for cell in notebook.cells for line in cell.source.split("\n")]
-    return [match[2] for match in matches if match]
+    return [
+        _numbered(task, match[2])
+        for task, cell in _by_task(notebook)
+        for line in cell.source.split("\n")
+        if (match := BEGIN.match(line))
+    ]
+
+
+def _by_task(notebook):
+    """Each cell with the number of the task that its heading announced; None before the first."""
+    task = None
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and (heading := TASK.match(cell.source)):
+            task = heading[1]
+        yield task, cell
+
+
+def _numbered(task, message):
+    return f"task {task}: {message}" if task else message
 
 
 def run(notebook, folder, timeout=300):

@@ -38,7 +38,18 @@ def available():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_threads = int(os.environ.get("TINYATTN_THREADS", 0)) or available()
+def wanted():
+    """How many threads the environment asks for; 0 for one on each processor."""
+    value = os.environ.get("TINYATTN_THREADS") or "0"
+    if not value.isdecimal():
+        raise ValueError(
+            f"TINYATTN_THREADS in the environment: expected a whole number of threads, 0 for one "
+            f"on each processor, it is {value!r}"
+        )
+    return int(value)
+
+
+_threads = wanted() or available()
 
 
 def set_threads(n):
