@@ -1,5 +1,6 @@
 """From the text of a lecture to its notebook: read, execute, clean, compare."""
 
+import asyncio
 import atexit
 import base64
 import io
@@ -99,7 +100,7 @@ def _stoppable(client, environment):
 
     def run():
         try:
-            client.execute(env=environment)
+            asyncio.run(client.async_execute(env=environment))
         except BaseException as error:  # it belongs into the thread that waits
             failures.append(error)
 
