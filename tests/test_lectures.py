@@ -143,3 +143,13 @@ def test_no_solution_is_left(document):
 @each_homework
 def test_homework_is_handed_out_unexecuted(document):
     assert all(c["outputs"] == [] and c["execution_count"] is None for c in code_cells(document))
+
+
+def test_the_network_of_lecture_00_passes_its_mark():
+    """97% of the held-out digits, by hand and with the library, as its notebook printed."""
+    lecture = next(d for d in LECTURES if d.number == "00")
+    printed = [shown_text(o) for cell in code_cells(lecture) for o in cell["outputs"]]
+    line = next(p for p in printed if "held-out digits read right" in p)
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", line)]
+    assert len(shares) == 2
+    assert min(shares) >= 97

@@ -169,7 +169,9 @@ def _add_claims(commands):
         "claims",
         claims,
         "print the ledger: what the slides claim and what came out",
-        "Print every claim of the course with its verdict and the figure that decided it.",
+        "Print every claim of the course with its verdict and the figure that decided it. A claim "
+        "names its slide: N are J. Ngadiuba's slides, K and KB J. Kieseler's (KB: the backup), "
+        "H and S handwritten notes and notes on sets.",
         "tinyattn claims --lecture 04",
     )
     command.add_argument("--lecture", metavar="NN", help="only the claims of this lecture")

@@ -112,7 +112,11 @@ def bars(values, errors=None, *, title=None, xlabel="", ylabel="", horizontal=Fa
         shown = draw(at, mean, 0.65, color=colors, capsize=6, ecolor=INK, **error_bar)
         if numbers:
             ax.bar_label(
-                shown, [f"{m:z.{digits}f}".replace("-", "−") for m in mean], padding=4, fontsize=13
+                shown,
+                [f"{m:z.{digits}f}".replace("-", "−") for m in mean],
+                padding=4,
+                fontsize=13,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # lines pass below
             )
             ax.margins(**{"x" if horizontal else "y": 0.12})
         (ax.set_yticks if horizontal else ax.set_xticks)(at, names)
