@@ -100,7 +100,9 @@ def _stoppable(client, environment):
 
     def run():
         try:
-            asyncio.run(client.async_execute(env=environment))
+            # the loop that ZeroMQ needs; on Windows it is not the usual one
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(client.async_execute(env=environment))
         except BaseException as error:  # it belongs into the thread that waits
             failures.append(error)
 
