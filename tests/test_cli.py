@@ -70,11 +70,15 @@ def test_a_build_that_is_stopped_says_so_and_nothing_else(tmp_path):
         encoding="utf-8",
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not list(root.rglob("started")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)  # what Ctrl-C does
-    printed, _ = process.communicate(timeout=30)
+    with process:
+        deadline = time.monotonic() + 120
+        while not list(root.rglob("started")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)  # what Ctrl-C does
+        try:
+            printed, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert printed.rstrip().endswith("stopped")
     assert "Traceback" not in printed

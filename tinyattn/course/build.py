@@ -96,13 +96,17 @@ def execute_notebook(notebook, document, *, on_slide=None):
 def _stoppable(client, environment):
     """Execute in a second thread, so that Ctrl-C ends this one: nbclient would only end the kernel,
     and go on to complain about that."""
-    failures = []
+    running, failures = [], []
+
+    async def execute():
+        running.append((asyncio.get_running_loop(), asyncio.current_task()))
+        await client.async_execute(env=environment)
 
     def run():
         try:
             # the loop that ZeroMQ needs; on Windows it is not the usual one
             with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-                runner.run(client.async_execute(env=environment))
+                runner.run(execute())
         except BaseException as error:  # it belongs into the thread that waits
             failures.append(error)
 
@@ -112,10 +116,10 @@ def _stoppable(client, environment):
         while thread.is_alive():
             thread.join(0.2)
     except KeyboardInterrupt:
-        process = getattr(getattr(client.km, "provisioner", None), "process", None)
-        if process is not None:
-            process.kill()
-            thread.join(5)  # until it has noticed
+        client.shutdown_kernel = "immediate"  # it may be busy, and need not finish
+        for loop, task in running:
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join(20)
         atexit.unregister(client._cleanup_kernel)  # there is no kernel left to clean up
         raise
     if failures:
