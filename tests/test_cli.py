@@ -62,8 +62,13 @@ def test_a_build_that_is_stopped_says_so_and_nothing_else(tmp_path):
     sleeps = "import time\nopen('started', 'w').close()\ntime.sleep(60)"
     cell = f"\n```{{code-cell}} ipython3\n{sleeps}\n```\n"
     lecture.source.write_text(source + cell, encoding="utf-8")
+    program = (
+        "import signal, sys; from tinyattn import cli;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"  # it may have been ignored here
+        "sys.exit(cli.main(sys.argv[1:]))"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "tinyattn.cli", "build", lecture.number],
+        [sys.executable, "-c", program, "build", lecture.number],
         cwd=root,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
