@@ -7,7 +7,8 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
-from tinyattn.kernels import numba, threads
+from tinyattn.kernels import numba
+from tinyattn.kernels.machine import thread_pool as threads
 
 
 @contextlib.contextmanager

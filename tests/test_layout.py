@@ -3,11 +3,12 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "tinyattn"
+from tests import ROOT
+
+PACKAGE = ROOT / "tinyattn"
 
 # every file and folder of the package stands on one floor
 FLOORS = {

@@ -3,9 +3,9 @@
 import contextlib
 import io
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests import ROOT
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -6,9 +6,16 @@ from tinyattn.io import load, save
 from tinyattn.random import seed
 from tinyattn.transforms import grad, hessian, jacobian, value_and_grad
 
+
+def set_threads(n):
+    """Run kernels on n threads from now on; returns the number before."""
+    from tinyattn.kernels.machine import thread_pool  # imports Numba
+
+    return thread_pool.set_threads(n)
+
+
 __version__ = "0.1.0"
 __all__ = [
     "Tensor", "grad", "hessian", "jacobian", "load", "no_grad", "primitive", "save", "seed",
-    "tensor",
-    "value_and_grad",
+    "set_threads", "tensor", "value_and_grad",
 ]  # fmt: skip

@@ -224,7 +224,7 @@ class Adam(Optimizer):
                     known[key] = [p.dtype.type(x) for x in self.numbers(state["t"], group)]
                 jobs.append((theta, p.data, g, state["m"], state["v"], known[key]))
                 new.append((p, theta))
-        from tinyattn.kernels import rowwise as kernel
+        from tinyattn.kernels.fast import rowwise as kernel
 
         kernel.adam(jobs)
         for p, theta in new:

@@ -16,7 +16,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import tinyattn as ta  # noqa: E402
-from tinyattn.kernels.matmul import matmul  # noqa: E402
+from tinyattn.kernels.fast.matmul import matmul  # noqa: E402
 
 torch.set_num_threads(2)
 LAYERS = [  # N, in, out

@@ -102,7 +102,7 @@ def _numba():
 
 def _threads():
     try:
-        from tinyattn.kernels import threads
+        from tinyattn.kernels.machine import thread_pool as threads
     except ValueError as error:
         return f"cannot run: {error}"
     chosen = threads.wanted() or "one for each processor"

@@ -47,7 +47,7 @@ def _knn(name, x, k, batch, impl, besides=0):
     if _arrays(impl, x):
         index, d2 = _knn_arrays(x, offsets, k)
     else:
-        from tinyattn.kernels import knn as kernel
+        from tinyattn.kernels.fast import knn as kernel
 
         index, d2 = (kernel.knn_sums if impl == "sums" else kernel.knn)(x, offsets, k)
     if order is None:
@@ -97,7 +97,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     if _arrays(impl, x):
         src, dst = _radius_arrays(x, offsets, r2)
     else:
-        from tinyattn.kernels import radius as kernel
+        from tinyattn.kernels.fast import radius as kernel
 
         src, dst = (kernel.radius_sums if impl == "sums" else kernel.radius)(x, offsets, r2)
     if not loop:

@@ -46,5 +46,5 @@ def helper(f, **options):
 
 
 _checksum = 0
-for _source in sorted(Path(__file__).parent.glob("*.py")):
+for _source in sorted(Path(__file__).parent.rglob("*.py")):
     _checksum = zlib.crc32(_source.read_bytes(), _checksum)

@@ -1,515 +1,168 @@
-"""A recurrent cell over whole sequences: RNN, GRU, LSTM, forward and backward, in vectors.
+"""A recurrent cell over whole sequences as sums: RNN, GRU, LSTM, forward and backward.
 
-The formulas, and the same functions as plain loops, are in recurrent_sums.py. Here each thread
-takes a part of the batch through all steps. The products are made by register tiles (tiles.py),
-the rest in vectors while the numbers are still in the nearest cache.
+    p_t = W_ih x_t + b_ih        what the input says, gate by gate
+    q_t = W_hh h_{t-1} + b_hh    what the state before says
+    RNN    h = tanh(p + q), or max(p + q, 0)
+    GRU    r, z = σ(p + q),  n = tanh(p + r q),  h = (1 - z) n + z h_{t-1}
+    LSTM   i, f, o = σ(p + q),  g = tanh(p + q),  c = f c_{t-1} + i g,  h = o tanh c
 
-Arguments, result and letters are those of recurrent_sums.py.
+The formulas as loops over single numbers, and the chain rule through them: loops to read, not to be
+fast. The fast ones, with the same arguments and the same results, are in recurrent.py.
+
+x is [B, T, D], h0 and c0 [B, H] (c0 counts for the LSTM only), W_ih [G·H, D], W_hh [G·H, H], the
+biases [G·H], all of one dtype and contiguous; sequence b has lengths[b] steps. With `reverse` a
+sequence is read from its end to its beginning. The result is one row of memory with y [B, T, H],
+the last h [B, H] and, for the LSTM, the last c [B, H] behind each other.
+
+In the code b runs over sequences, t over steps, d over features, k and u over units, j over units
+of all gates. A gradient dL/dx is called dx; g is the gradient of the result.
 """
 
-from typing import NamedTuple
+import math
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit, threads
-from tinyattn.kernels.layout import row_of
-from tinyattn.kernels.recurrent_sums import GATES, GRU, KEPT, LSTM, RELU, TANH, parts_of
-from tinyattn.kernels.simd import (
-    above,
-    broadcast,
-    exp,
-    fma,
-    load,
-    load_until,
-    maximum,
-    once,
-    room,
-    store,
-    store_until,
-    width,
-)
-from tinyattn.kernels.team import edge, first, no, together
-from tinyattn.kernels.threads import share
-from tinyattn.kernels.tiles import copy, fill, product, transpose
+from tinyattn.kernels import helper, jit
 
-STEPS = 6  # steps whose x goes through W_ih at once: long products, results still in the cache
-ROWS = 32  # most sequences that go through the steps together
-BLOCK = 128  # terms of a sum that a product adds up at once: a strip of so many rows fits the cache
-BLOCKS = 1, 1, 4, 4  # G, and one block more for the GRU, whose r needs q_n apart from p_n
-
-
-class Sizes(NamedTuple):
-    """P is H and L is D, rounded up to whole vectors; the numbers in between are zeros."""
-
-    kind: int
-    B: int
-    T: int
-    D: int
-    H: int
-    P: int
-    L: int
-    reverse: bool
+TANH, RELU, GRU, LSTM = range(4)  # kinds of cells
+GATES = 1, 1, 3, 4
+KEPT = 1, 1, 4, 6  # numbers a unit keeps of each step for the backward pass
 
 
 @helper
-def sigmoid(x):
-    """1 / (1 + e⁻ˣ) of a vector; below -80 the exponential would overflow."""
-    bounded = maximum(broadcast(x, -80), x)
-    return broadcast(x, 1) / (exp(broadcast(x, 0) - bounded) + broadcast(x, 1))
+def logistic(x):
+    """σ(x) = 1 / (1 + e⁻ˣ)"""
+    return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
 
 
 @helper
-def tanh(x, tiny):
-    """2 σ(2x) - 1 of a vector; its Taylor series where x² < tiny, where that would cancel."""
-    square = x * x
-    series = fma(broadcast(x, 62 / 2835), square, broadcast(x, -17 / 315))
-    series = fma(series, square, broadcast(x, 2 / 15))
-    series = fma(series, square, broadcast(x, -1 / 3))
-    series = fma(series * square, x, x)
-    far = sigmoid(x + x)
-    return above(square, tiny, far + far - broadcast(x, 1), series)
+def next_state(kind, p, q, h, c, kept):
+    """Change h and c [H] to the next state; p and q [G·H] hold what input and state say.
 
-
-@helper
-def tiny_square(like):
-    """Below it the four terms of the series above are exact to the last bit or two."""
-    return broadcast(like, 0.09 if like.itemsize == 4 else 1e-4)
-
-
-@helper
-def tile_of(W, columns, j):
-    """The width of the tile that starts at column j: four vectors, fewer at the end."""
-    return min(4 * W, columns - j)
-
-
-@jit
-def packed(w, gates, rows, columns, P):
-    """W^T [columns, gates · P], cut into upright strips as wide as a tile, one behind the other.
-
-    So a tile reads its numbers one after the other, and never two that fight for one place in
-    the cache. Strip j of a gate starts at (gate · P + j) · columns.
+    kept [KEPT, H] holds what the chain rule wants to know of this step.
     """
-    W = width(w)
-    out = room(gates * P * columns, w)
-    fill(out, w.dtype.type(0))
-    for gate in range(gates):
-        for j in range(0, P, 4 * W):
-            wide, first = tile_of(W, P, j), (gate * rows + j) * columns
-            transpose(out, (gate * P + j) * columns, wide, w, first, columns,
-                      min(wide, rows - j), columns, w.dtype.type(1))  # fmt: skip
-    return out
-
-
-@jit
-def packed_back(w, gates, rows, columns, P, L):
-    """W [gates · P, L] in the same form: strip j starts at j · gates · P."""
-    W = width(w)
-    out = room(gates * P * L, w)
-    fill(out, w.dtype.type(0))
-    for gate in range(gates):
-        for j in range(0, L, 4 * W):
-            wide = tile_of(W, L, j)
-            first = j * gates * P + gate * P * wide
-            copy(out, first, wide, w, gate * rows * columns + j, columns,
-                 rows, min(wide, columns - j), w.dtype.type(1))  # fmt: skip
-    return out
-
-
-@helper
-def strip_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
-    """`product` with a packed strip of n rows, BLOCK of them after the other."""
-    once()
-    for k in range(0, n, BLOCK):
-        product(c, c0, c_row, a, a0 + k, a_row, 1, b, b0 + k * wide, wide,
-                rows, wide, min(BLOCK, n - k), add or k > 0)  # fmt: skip
-
-
-@helper
-def states_in(h, c, all_h, all_c, n, b0, R):
-    """h [R, P] and, of an LSTM, c [R, P]: rows b0 … b0 + R of all_h, all_c [B, H], then zeros."""
-    for r in range(R):
-        at, end = (b0 + r) * n.H, (b0 + r + 1) * n.H
-        for u in range(0, n.P, width(h)):
-            store(h, r * n.P + u, load_until(all_h, at + u, end, 0))
-            if n.kind == LSTM:
-                store(c, r * n.P + u, load_until(all_c, at + u, end, 0))
-
-
-@helper
-def states_out(all_h, all_c, h, c, n, b0, R):
-    """The way back."""
-    for r in range(R):
-        at, end = (b0 + r) * n.H, (b0 + r + 1) * n.H
-        for u in range(0, n.P, width(h)):
-            store_until(all_h, at + u, end, load(h, r * n.P + u))
-            if n.kind == LSTM:
-                store_until(all_c, at + u, end, load(c, r * n.P + u))
-
-
-# ---------------------------------------------------------------- forward
-
-
-@jit
-def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, team, start, stop):
-    """Parts start … stop of the batch, each through all its steps.
-
-    gates [STEPS, R, BLOCKS, P] holds p + q of some steps of the R sequences of a part, b0 the
-    first. The GRU has p_r + q_r, p_z + q_z, p_n and q_n.
-    """
-    if together(team, start, stop):
-        return
-    P, row = n.P, BLOCKS[n.kind] * n.P
-    for part in range(start, stop):
-        b0 = edge(n.B, 4, part, parts)
-        R, longest = edge(n.B, 4, part + 1, parts) - b0, 0
-        gates, h, c = room(STEPS * R * row, x), room(R * P, x), room(R * P, x)
-        fill(c, x.dtype.type(0))
-        for b in range(b0, b0 + R):
-            longest = max(longest, lengths[b])
-        states_in(h, c, last_h, last_c, n, b0, R)
-        for done in range(0, longest, STEPS):
-            steps = min(STEPS, longest - done)
-            t0 = longest - done - steps if n.reverse else done
-            input_products(gates, x, ih, n, t0, steps, b0, R)
-            for i in range(steps):
-                t = t0 + (steps - 1 - i if n.reverse else i)
-                at = (t - t0) * R * row
-                state_products(gates, at, h, hh, n, R)
-                for r in range(R):
-                    if t < lengths[b0 + r]:
-                        place = (b0 + r) * n.T + t
-                        next_vectors(y, h, c, prev, kept, gates, at + r * row, bias, n, r, place)
-        states_out(last_h, last_c, h, c, n, b0, R)
-
-
-@helper
-def input_products(gates, x, ih, n, t0, steps, b0, R):
-    """gates[t, r, gate] = W_ih x_t, for some steps of R sequences."""
-    once()
-    W, row = width(x), BLOCKS[n.kind] * n.P
-    for gate in range(GATES[n.kind]):
-        for j in range(0, n.P, 4 * W):
-            wide, strip, at = tile_of(W, n.P, j), (gate * n.P + j) * n.D, gate * n.P + j
-            for k in range(0, n.D, BLOCK):
-                terms, part = min(BLOCK, n.D - k), strip + k * wide
-                if steps >= R:  # the rows of a product are the steps of one sequence
-                    for r in range(R):
-                        product(gates, at + r * row, R * row, x, ((b0 + r) * n.T + t0) * n.D + k,
-                                n.D, 1, ih, part, wide, steps, wide, terms, k > 0)  # fmt: skip
-                else:  # or one step of all sequences
-                    for i in range(steps):
-                        product(gates, at + i * R * row, row, x, (b0 * n.T + t0 + i) * n.D + k,
-                                n.T * n.D, 1, ih, part, wide, R, wide, terms, k > 0)  # fmt: skip
-
-
-@helper
-def state_products(gates, at, h, hh, n, R):
-    """gates[r, gate] += W_hh h, for one step of R sequences; the last gate of a GRU apart."""
-    once()
-    W, row = width(h), BLOCKS[n.kind] * n.P
-    for gate in range(GATES[n.kind]):
-        apart = n.kind == GRU and gate == 2
-        for j in range(0, n.P, 4 * W):
-            wide = tile_of(W, n.P, j)
-            strip_product(gates, at + (gate + apart) * n.P + j, row, h, first(), n.P,
-                          hh, (gate * n.P + j) * n.H, wide, R, n.H, not apart)  # fmt: skip
-
-
-@helper
-def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
-    """`next_state` in vectors, for sequence r of this part; `place` is b · T + t."""
-    once()
-    W, P, tiny = width(y), n.P, tiny_square(y)
-    keep = place * KEPT[n.kind] * P
-    for u in range(0, P, W):
-        s = r * P + u
-        before = load(h, s)
-        store(prev, place * P + u, before)
-        first = load(gates, at + u) + load(bias, u)
-        if n.kind == TANH:
-            now = tanh(first, tiny)
-            store(kept, keep + u, now)
-        elif n.kind == RELU:
-            now = maximum(broadcast(y, 0), first)
-            store(kept, keep + u, now)
-        elif n.kind == GRU:
-            r_u, z = sigmoid(first), sigmoid(load(gates, at + P + u) + load(bias, P + u))
-            q = load(gates, at + 3 * P + u) + load(bias, 3 * P + u)
-            new = tanh(fma(r_u, q, load(gates, at + 2 * P + u) + load(bias, 2 * P + u)), tiny)
-            now = fma(z, before - new, new)
-            store(kept, keep + u, r_u)
-            store(kept, keep + P + u, z)
-            store(kept, keep + 2 * P + u, new)
-            store(kept, keep + 3 * P + u, q)
+    H = len(h)
+    for u in range(H):
+        if kind == TANH:
+            h[u] = kept[0, u] = math.tanh(p[u] + q[u])
+        elif kind == RELU:
+            h[u] = kept[0, u] = max(p[u] + q[u], 0)
+        elif kind == GRU:
+            r, z = logistic(p[u] + q[u]), logistic(p[H + u] + q[H + u])
+            n = math.tanh(p[2 * H + u] + r * q[2 * H + u])
+            kept[0, u], kept[1, u], kept[2, u], kept[3, u] = r, z, n, q[2 * H + u]
+            h[u] = n + z * (h[u] - n)
         else:
-            i, f = sigmoid(first), sigmoid(load(gates, at + P + u) + load(bias, P + u))
-            g = tanh(load(gates, at + 2 * P + u) + load(bias, 2 * P + u), tiny)
-            o = sigmoid(load(gates, at + 3 * P + u) + load(bias, 3 * P + u))
-            cell = load(c, s)
-            store(kept, keep + u, i)
-            store(kept, keep + P + u, f)
-            store(kept, keep + 2 * P + u, g)
-            store(kept, keep + 3 * P + u, o)
-            store(kept, keep + 5 * P + u, cell)
-            cell = fma(f, cell, i * g)
-            tanh_c = tanh(cell, tiny)
-            store(kept, keep + 4 * P + u, tanh_c)
-            store(c, s, cell)
-            now = o * tanh_c
-        store(h, s, now)
-        store_until(y, place * n.H + u, (place + 1) * n.H, now)
-
-
-# ---------------------------------------------------------------- backward
-
-
-@jit
-def row_of_gradients(n, W):
-    """Numbers from step to step in dgates: one vector more, or every step of a column would be
-    at a multiple of some power of two, and fight with the others for one place in the cache."""
-    return BLOCKS[n.kind] * n.P + W
-
-
-@jit
-def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, team, start, stop):
-    """Parts start … stop of the batch, each back through all its steps.
-
-    dh0 and dc0 hold the gradients of the last state when called. dgates [B, T, BLOCKS · P + W] is
-    what arrives at p and q; dh at the state before is dgates W_hh. The rows of one step stand
-    together in `now`, where the product finds them near; a sequence that is over has zeros there.
-    """
-    if together(team, start, stop):
-        return
-    W, P, row = width(gy), n.P, row_of_gradients(n, width(gy))
-    GP, last = GATES[n.kind] * P, (2 if n.kind == GRU else GATES[n.kind]) * P
-    for part in range(start, stop):
-        b0 = edge(n.B, 4, part, parts)
-        R, longest = edge(n.B, 4, part + 1, parts) - b0, 0
-        dh, dc, now = room(R * P, gy), room(R * P, gy), room(R * row, gy)
-        fill(now, gy.dtype.type(0))
-        for b in range(b0, b0 + R):
-            longest = max(longest, lengths[b])
-        states_in(dh, dc, dh0, dc0, n, b0, R)
-        for done in range(0, longest, STEPS):
-            steps = min(STEPS, longest - done)
-            t0 = done if n.reverse else longest - done - steps
-            for i in range(steps):
-                t = t0 + (i if n.reverse else steps - 1 - i)
-                for r in range(R):
-                    if t < lengths[b0 + r]:
-                        place = (b0 + r) * n.T + t
-                        vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place)
-                    else:
-                        fill(now[r * row : (r + 1) * row], gy.dtype.type(0))
-                for j in range(0, P, 4 * W):
-                    wide = tile_of(W, P, j)
-                    strip_product(dh, j, P, now, first(), row, hh, j * GP, wide, R, last, not no())
-                    if n.kind == GRU:
-                        strip_product(dh, j, P, now, 3 * P, row,
-                                      hh, j * GP + last * wide, wide, R, P, not no())  # fmt: skip
-            if dx.size:
-                input_gradients(dx, dgates, ih, n, t0, steps, b0, R)
-        states_out(dh0, dc0, dh, dc, n, b0, R)
+            i, f = logistic(p[u] + q[u]), logistic(p[H + u] + q[H + u])
+            g, o = math.tanh(p[2 * H + u] + q[2 * H + u]), logistic(p[3 * H + u] + q[3 * H + u])
+            kept[0, u], kept[1, u], kept[2, u], kept[3, u] = i, f, g, o
+            kept[5, u] = c[u]
+            c[u] = f * c[u] + i * g
+            kept[4, u] = math.tanh(c[u])
+            h[u] = o * kept[4, u]
 
 
 @helper
-def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
-    """dx_t = dp W_ih, for some steps of R sequences."""
-    once()
-    W, row, GP = width(dx), row_of_gradients(n, width(dx)), GATES[n.kind] * n.P
-    for j in range(0, n.L, 4 * W):
-        wide = tile_of(W, n.L, j)
-        for k in range(0, GP, BLOCK):
-            for r in range(R):
-                place, terms = (b0 + r) * n.T + t0, min(BLOCK, GP - k)
-                product(dx, place * n.L + j, n.L, dgates, place * row + k, row, 1,
-                        ih, j * GP + k * wide, wide, steps, wide, terms, k > 0)  # fmt: skip
-
-
-@helper
-def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
-    """`next_state_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
-    once()
-    W, P, H = width(gy), n.P, n.H
-    row = row_of_gradients(n, W)
-    keep, to, at, one = place * KEPT[n.kind] * P, place * row, r * row, broadcast(gy, 1)
-    for u in range(0, P, W):
-        s = r * P + u
-        d = load(dh, s) + load_until(gy, place * H + u, (place + 1) * H, 0)
-        a = load(kept, keep + u)
-        if n.kind == TANH:
-            store(now, at + u, d * (one - a * a))
-            store(dh, s, broadcast(gy, 0))
-        elif n.kind == RELU:
-            store(now, at + u, above(a, broadcast(gy, 0), d, broadcast(gy, 0)))
-            store(dh, s, broadcast(gy, 0))
-        elif n.kind == GRU:
-            z, new = load(kept, keep + P + u), load(kept, keep + 2 * P + u)
-            q = load(kept, keep + 3 * P + u)
-            dn = d * (one - z) * (one - new * new)
-            store(now, at + u, dn * q * a * (one - a))
-            before = load(prev, place * P + u)
-            store(now, at + P + u, d * (before - new) * z * (one - z))
-            store(now, at + 2 * P + u, dn)
-            store(now, at + 3 * P + u, dn * a)
-            store(dh, s, d * z)
+def next_state_backward(kind, kept, before, dh, dc, dp, dq):
+    """From dh and dc after a step: dp and dq, and dh and dc before it, apart from the way by q."""
+    H = len(dh)
+    for u in range(H):
+        if kind == TANH:
+            dp[u] = dq[u] = dh[u] * (1 - kept[0, u] * kept[0, u])
+            dh[u] = 0
+        elif kind == RELU:
+            dp[u] = dq[u] = dh[u] if kept[0, u] > 0 else 0
+            dh[u] = 0
+        elif kind == GRU:
+            r, z, n, q_n = kept[0, u], kept[1, u], kept[2, u], kept[3, u]
+            dn = dh[u] * (1 - z) * (1 - n * n)
+            dp[2 * H + u], dq[2 * H + u] = dn, dn * r
+            dp[u] = dq[u] = dn * q_n * r * (1 - r)
+            dp[H + u] = dq[H + u] = dh[u] * (before[u] - n) * z * (1 - z)
+            dh[u] *= z
         else:
-            f, g = load(kept, keep + P + u), load(kept, keep + 2 * P + u)
-            o, tanh_c = load(kept, keep + 3 * P + u), load(kept, keep + 4 * P + u)
-            dcell = fma(d * o, one - tanh_c * tanh_c, load(dc, s))
-            store(now, at + u, dcell * g * a * (one - a))
-            store(now, at + P + u, dcell * load(kept, keep + 5 * P + u) * f * (one - f))
-            store(now, at + 2 * P + u, dcell * a * (one - g * g))
-            store(now, at + 3 * P + u, d * tanh_c * o * (one - o))
-            store(dc, s, dcell * f)
-            store(dh, s, broadcast(gy, 0))
-    for u in range(0, BLOCKS[n.kind] * P, W):
-        store(dgates, to + u, load(now, at + u))
+            i, f, g, o, tanh_c = kept[0, u], kept[1, u], kept[2, u], kept[3, u], kept[4, u]
+            d = dc[u] + dh[u] * o * (1 - tanh_c * tanh_c)
+            dp[u] = dq[u] = d * g * i * (1 - i)
+            dp[H + u] = dq[H + u] = d * kept[5, u] * f * (1 - f)
+            dp[2 * H + u] = dq[2 * H + u] = d * i * (1 - g * g)
+            dp[3 * H + u] = dq[3 * H + u] = dh[u] * tanh_c * o * (1 - o)
+            dh[u], dc[u] = 0, d * f
 
 
 @jit
-def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, stop):
-    """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; parts start … stop of the rows.
-
-    BLOCK terms of the sums at a time: x and h of so many steps are cut into strips, then 4 · W
-    columns of dgates after the other are copied together and multiplied with all strips.
-    """
-    if together(team, start, stop):
-        return
-    W, P, N, rows = width(x), n.P, n.B * n.T, GATES[n.kind] * n.P
-    row, one = row_of_gradients(n, W), x.dtype.type(1)
-    strips, own = room(BLOCK * (n.L + P), x), room(BLOCK * 4 * W, x)
-    low, high = edge(rows, W, start, parts), edge(rows, W, stop, parts)
-    cut = max(low, min(high, 2 * P)) if n.kind == GRU else high  # from here dq stands apart
-    for k0 in range(0, N, BLOCK):
-        k = min(BLOCK, N - k0)
-        for j in range(0, n.L, 4 * W):
-            wide = tile_of(W, n.L, j)
-            copy(strips, BLOCK * j, wide, x, k0 * n.L + j, n.L, k, wide, one)
-        for j in range(0, P, 4 * W):
-            wide = tile_of(W, P, j)
-            copy(strips, BLOCK * (n.L + j), wide, prev, k0 * P + j, P, k, wide, one)
-        for i in range(low, high, 4 * W):
-            some = min(4 * W, high - i)
-            copy(own, 0, some, dgates, k0 * row + i, row, k, some, one)
-            for j in range(0, n.L, 4 * W):
-                wide = tile_of(W, n.L, j)
-                product(dw_ih, i * n.L + j, n.L, own, 0, 1, some, strips, BLOCK * j, wide,
-                        some, wide, k, True)  # fmt: skip
-            add_up(db, i, own, some, k)
-            dq = min(some, max(cut - i, 0))
-            state_gradients(dw_hh, own, first(), some, strips, n, i, dq, k)
-            if dq < some:
-                copy(own, 0, some, dgates, k0 * row + P + i, row, k, some, one)
-                state_gradients(dw_hh, own, dq, some, strips, n, i + dq, some - dq, k)
-        if n.kind == GRU:
-            for i in range(k0, k0 + k):
-                for j in range(cut + P, high + P, W):
-                    store(db, j, load(db, j) + load(dgates, i * row + j))
+def sums_forward(kind, y, last_h, last_c, prev, kept, x, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """All states y; last_h and last_c hold the first state when called, the last one afterwards."""
+    J, D = w_ih.shape
+    H = w_hh.shape[1]
+    p, q = np.empty(J, x.dtype), np.empty(J, x.dtype)
+    for b in range(len(x)):
+        h, c = last_h[b], last_c[b]
+        for step in range(lengths[b]):
+            t = lengths[b] - 1 - step if reverse else step
+            for u in range(H):
+                prev[b, t, u] = h[u]
+            for j in range(J):
+                p[j], q[j] = b_ih[j], b_hh[j]
+                for d in range(D):
+                    p[j] += w_ih[j, d] * x[b, t, d]
+                for k in range(H):
+                    q[j] += w_hh[j, k] * h[k]
+            next_state(kind, p, q, h, c, kept[b, t])
+            for u in range(H):
+                y[b, t, u] = h[u]
 
 
-@helper
-def state_gradients(dw_hh, own, first, high, strips, n, i, rows, k):
-    """Rows i … i + rows of dW_hh += own^T h, for the k steps whose h is in the strips."""
-    once()
-    W, P = width(own), n.P
-    for j in range(0, P, 4 * W):
-        wide = tile_of(W, P, j)
-        product(dw_hh, i * P + j, P, own, first, 1, high, strips, BLOCK * (n.L + j), wide,
-                rows, wide, k, True)  # fmt: skip
+@jit
+def sums_backward(
+    kind, gy, dh, dc, dx, dw_ih, dw_hh, db_ih, db_hh, prev, kept, x, w_ih, w_hh, lengths, reverse
+):
+    """The steps backwards; dh and dc hold the gradients of the last state, then of the first."""
+    J, D = w_ih.shape
+    H = w_hh.shape[1]
+    dp, dq = np.empty(J, x.dtype), np.empty(J, x.dtype)
+    for b in range(len(x)):
+        for step in range(lengths[b]):
+            t = step if reverse else lengths[b] - 1 - step
+            for u in range(H):
+                dh[b, u] += gy[b, t, u]
+            next_state_backward(kind, kept[b, t], prev[b, t], dh[b], dc[b], dp, dq)
+            for j in range(J):
+                db_ih[j] += dp[j]
+                db_hh[j] += dq[j]
+                for d in range(D):
+                    dw_ih[j, d] += dp[j] * x[b, t, d]
+                    dx[b, t, d] += dp[j] * w_ih[j, d]
+                for k in range(H):
+                    dw_hh[j, k] += dq[j] * prev[b, t, k]
+                    dh[b, k] += dq[j] * w_hh[j, k]
 
 
-@helper
-def add_up(db, i, own, high, k):
-    """db[i + j] += Σ_k own[k, j]"""
-    once()
-    W = width(own)
-    for j in range(0, high, W):
-        total = load(db, i + j)
-        for m in range(k):
-            total = total + load(own, m * high + j)
-        store(db, i + j, total)
+def parts_of(row, x, H, states):
+    """The views y, h, c (or nothing in its place) of a result in one row of memory."""
+    B, T, _ = x.shape
+    y, h = row[: B * T * H].reshape(B, T, H), row[B * T * H : B * (T + 1) * H].reshape(B, H)
+    return y, h, row[B * (T + 1) * H :].reshape(B, H if states > 1 else 0)
 
 
-# ---------------------------------------------------------------- all parts of a batch
-
-
-def whole(n, W):
-    """n rounded up to whole vectors of W numbers."""
-    return -(-n // W) * W
-
-
-def sizes_of(kind, x, w_hh, reverse):
-    """The `Sizes` of a call."""
-    (B, T, D), H, W = x.shape, w_hh.shape[1], width(x)
-    return Sizes(kind, B, T, D, H, whole(H, W), whole(D, W), bool(reverse))
-
-
-def over_batch(kernel, n, *arguments):
-    """`share` the parts of the batch, at least one for each thread."""
-    parts = min(-(-n.B // 4), max(threads.number(), -(-n.B // ROWS)))
-    share(kernel, parts, *arguments, n, parts, alone=is_small(n))
-
-
-def is_small(n):
-    """Whether a second thread costs more than it brings."""
-    return n.B * n.T * n.H * (n.D + n.H) < 2**20
-
-
-def padded(x, shape):
-    """x with zeros behind the end of each axis."""
-    if x.shape == shape:
-        return x
-    out = np.zeros(shape, x.dtype)
-    out[tuple(slice(m) for m in x.shape)] = x
-    return out
-
-
-def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+def sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     """The result in one row of memory, and what the backward pass wants."""
-    n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
-    full = lengths.size == 0 or lengths.min() == n.T
-    empty = np.empty if full else np.zeros  # behind the end of a sequence nothing is written
-    row = empty(n.B * (n.T + states) * n.H, x.dtype)
-    y, h, c = parts_of(row, x, n.H, states)
+    (B, T, _), H, states = x.shape, w_hh.shape[1], 1 + (kind == LSTM)
+    row = np.zeros(B * (T + states) * H, x.dtype)
+    y, h, c = parts_of(row, x, H, states)
     h[:] = h0
     c[:] = c0[:, : c.shape[1]]
-    bias = np.zeros((BLOCKS[kind], n.P), x.dtype)
-    bias[:G, : n.H] = b_ih.reshape(G, n.H)
-    bias[[0, 1, 3] if kind == GRU else slice(G), : n.H] += b_hh.reshape(G, n.H)
-    ih = packed(row_of(w_ih), G, n.H, n.D, n.P)
-    hh = packed(row_of(w_hh), G, n.H, n.H, n.P)
-    prev = empty(n.B * n.T * n.P, x.dtype)
-    kept = np.empty(n.B * n.T * KEPT[kind] * n.P, x.dtype)
-    outputs = row_of(y), row_of(h), row_of(c)
-    over_batch(forward, n, *outputs, prev, kept, row_of(x), ih, hh, row_of(bias), lengths)
+    prev, kept = np.zeros((B, T, H), x.dtype), np.zeros((B, T, KEPT[kind], H), x.dtype)
+    sums_forward(kind, y, h, c, prev, kept, x, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
     return row, (prev, kept)
 
 
-def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
-    """dx (None if not wanted), dh0, dc0, dW_ih, dW_hh, db_ih, db_hh"""
-    n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
-    P, H, D = n.P, n.H, n.D
-    prev, kept = saved
-    gy, dh, dc = parts_of(row_of(g), x, H, states)
-    dh, dc = dh.copy(), dc.copy()
-    full = lengths.size == 0 or lengths.min() == n.T
-    empty = np.empty if full else np.zeros
-    dx = empty((n.B, n.T, n.L) if wanted_x else 0, x.dtype)
-    dgates = empty(n.B * n.T * row_of_gradients(n, width(x)), x.dtype)
-    ih = packed_back(row_of(w_ih), G, H, D, P, n.L)
-    hh = packed_back(row_of(w_hh), G, H, H, P, P)
-    over_batch(backward, n, dx.reshape(-1), row_of(dh), row_of(dc), dgates, row_of(gy), kept, prev,
-               ih, hh, lengths)  # fmt: skip
-    dw_ih, dw_hh = np.zeros((G, P, n.L), x.dtype), np.zeros((G, P, P), x.dtype)
-    db = np.zeros((BLOCKS[kind], P), x.dtype)
-    arrays = dw_ih.reshape(-1), dw_hh.reshape(-1), db.reshape(-1), dgates
-    wide_x = row_of(padded(x, (n.B, n.T, n.L)))
-    parts = threads.number()
-    share(weight_gradients, parts, *arrays, wide_x, prev, n, parts, alone=is_small(n))
-    db_hh = db[[0, 1, 3]] if kind == GRU else db
-    return (
-        dx[..., :D] if wanted_x else None, dh, dc,
-        dw_ih[:, :H, :D].reshape(-1, D), dw_hh[:, :H, :H].reshape(-1, H),
-        db[:G, :H].reshape(-1), db_hh[:, :H].reshape(-1),
-    )  # fmt: skip
+def sums_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
+    """dx, dh0, dc0, dW_ih, dW_hh, db_ih, db_hh"""
+    H, states = w_hh.shape[1], 1 + (kind == LSTM)
+    gy, dh, dc = (a.copy() for a in parts_of(g, x, H, states))
+    dx, dw_ih, dw_hh = np.zeros_like(x), np.zeros_like(w_ih), np.zeros_like(w_hh)
+    db_ih, db_hh = np.zeros((2, len(w_ih)), x.dtype)
+    sums_backward(kind, gy, dh, dc, dx, dw_ih, dw_hh, db_ih, db_hh, *saved, x, w_ih, w_hh,
+                  lengths, reverse)  # fmt: skip
+    return dx, dh, dc, dw_ih, dw_hh, db_ih, db_hh

@@ -150,7 +150,7 @@ def _fits(cache):
 
 def compiled_encoder_layer(layer, x, cache):
     """The same as `encoder_layer`, y [B, D]; None if the weights do not fit x."""
-    from tinyattn.kernels import writing
+    from tinyattn.kernels.fast import decode as writing
 
     heads, norm1, norm2 = layer.self_attn, layer.norm1, layer.norm2
     one, two, out, H = layer.linear1, layer.linear2, heads.out_proj, heads.num_heads
@@ -170,7 +170,7 @@ def compiled_encoder_layer(layer, x, cache):
 
 def compiled_llama_block(block, x, cache):
     """The same as `llama_block`, y [B, D]; None if the weights do not fit x."""
-    from tinyattn.kernels import writing
+    from tinyattn.kernels.fast import decode as writing
 
     attention, mlp, D = block.self_attn, block.mlp, x.shape[1]
     norm1, norm2 = block.input_layernorm, block.post_attention_layernorm

@@ -97,7 +97,7 @@ def add(y, x):
     if y.dtype != x.dtype:
         return y + x
     if fused.worth(y, MANY):
-        from tinyattn.kernels import rowwise
+        from tinyattn.kernels.fast import rowwise
 
         rowwise.add(y, x)
         return y
@@ -108,7 +108,7 @@ def add(y, x):
 def activated(f, x):
     """f(x); the kernel of GELU needs no size to pay here, as its composition has many steps."""
     if f is F.gelu and x.dtype in (np.float32, np.float64) and fused.have_numba():
-        from tinyattn.kernels.rowwise import gelu
+        from tinyattn.kernels.fast.rowwise import gelu
 
         return gelu(x, False)
     return plain(f(taken_over(x)))

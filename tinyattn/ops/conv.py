@@ -76,7 +76,7 @@ def convolution_by_windows(x, w, bias, stride, before, after, dilation, groups, 
 @in_place_of(convolution_by_windows)
 def convolution(x, w, bias, stride, before, after, dilation, groups, x_wanted):
     """The same by a compiled kernel. x_wanted: whether x wants a gradient (a picture does not)."""
-    from tinyattn.kernels import conv as kernel
+    from tinyattn.kernels.fast import conv as kernel
 
     n = kernel.shape_of(*_two_axes(x, w, stride, before, after, dilation), groups)
     y = kernel.convolution(x, w, bias, n)
@@ -85,7 +85,7 @@ def convolution(x, w, bias, stride, before, after, dilation, groups, x_wanted):
 
 @convolution.defvjp
 def _convolution_rule(g, y, n, x, w, bias, stride, before, after, dilation, groups, x_wanted):
-    from tinyattn.kernels import conv as kernel
+    from tinyattn.kernels.fast import conv as kernel
 
     dx, dw, db = kernel.convolution_backward(g, x.reshape(n.B, n.C, n.H, n.W), w, n, x_wanted)
     return [None if dx is None else dx.reshape(x.shape), dw.reshape(w.shape), db]

@@ -41,7 +41,7 @@ def positions_of(lengths, kernel, stride, before, after, dilation):
 @in_place_of(convolution_by_windows)
 def convolution_sums(x, w, bias, stride, before, after, dilation, groups, x_wanted):
     """y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i), as loops."""
-    from tinyattn.kernels import conv_sums as kernel
+    from tinyattn.kernels import conv as kernel
 
     I, positions = table_and_places(x.shape[2:], w.shape[2:], stride, before, after, dilation)
     dtype = np.result_type(x, w) if bias is None else np.result_type(x, w, bias)
@@ -53,7 +53,7 @@ def convolution_sums(x, w, bias, stride, before, after, dilation, groups, x_want
 
 @convolution_sums.defvjp
 def _convolution_sums_rule(g, y, I, x, w, bias, stride, before, after, dilation, groups, x_wanted):
-    from tinyattn.kernels import conv_sums as kernel
+    from tinyattn.kernels import conv as kernel
 
     x1, w1 = one_axis(x), one_axis(w)
     dx, dw, db = np.zeros(x1.shape, x.dtype), np.zeros(w1.shape, w.dtype), np.zeros(len(w), g.dtype)

@@ -71,14 +71,14 @@ def worth(x, enough=ENOUGH):
 @fused(instead='impl="matmul"')
 def attention(q, k, v, bias, mask, causal, scale):
     """y_t = Σ_s a_ts v_s with a = softmax(scale q·k + bias), block by block. [..., T, E]"""
-    from tinyattn.kernels import attention as kernel
+    from tinyattn.kernels.fast import attention as kernel
 
     return kernel.attention(q, k, v, bias, mask, causal, scale)
 
 
 @attention.defvjp
 def _attention_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
-    from tinyattn.kernels import attention as kernel
+    from tinyattn.kernels.fast import attention as kernel
 
     return kernel.attention_backward(g, y, saved, q, k, v, bias, mask, causal, scale, wanted[3])
 
@@ -86,14 +86,14 @@ def _attention_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
 @fused(instead='impl="matmul"')
 def attention_sums(q, k, v, bias, mask, causal, scale):
     """The same as index sums in loops."""
-    from tinyattn.kernels import attention as kernel
+    from tinyattn.kernels.fast import attention as kernel
 
     return kernel.attention_sums(q, k, v, bias, mask, causal, scale)
 
 
 @attention_sums.defvjp
 def _attention_sums_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
-    from tinyattn.kernels import attention as kernel
+    from tinyattn.kernels.fast import attention as kernel
 
     return kernel.attention_sums_backward(g, y, saved, q, k, v, bias, mask, causal, scale)
 
@@ -105,7 +105,7 @@ def self_attention(x, bias, mask, causal, heads):
     y [..., T, H·d] is the heads side by side. The same as `attention` on views of x, but the
     gradients of the three arrive in one array, as the projection in front of it wants to have them.
     """
-    from tinyattn.kernels import attention as kernel
+    from tinyattn.kernels.fast import attention as kernel
 
     q, k, v = _heads(x, heads)
     y, saved = kernel.attention(q, k, v, bias, mask, causal, q.shape[-1] ** -0.5)
@@ -114,7 +114,7 @@ def self_attention(x, bias, mask, causal, heads):
 
 @self_attention.defvjp
 def _self_attention_rule(g, _, saved, wanted, x, bias, mask, causal, heads):
-    from tinyattn.kernels import attention as kernel
+    from tinyattn.kernels.fast import attention as kernel
 
     y, saved = saved
     dx = np.empty(x.shape, x.dtype)

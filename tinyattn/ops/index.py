@@ -62,7 +62,7 @@ def _taken(x, index):
         return x[index]
     if index.size * math.prod(x.shape[1:]) < SEVERAL or not worth(x, 0):
         return x[index]
-    from tinyattn.kernels import rows as kernel
+    from tinyattn.kernels.fast import gather_scatter as kernel
 
     ids = _row_numbers(index, len(x))
     y = empty((*index.shape, *x.shape[1:]), x.dtype)
@@ -113,7 +113,7 @@ def _add_rows(y, ids, rows):
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
         return
     if y.dtype == rows.dtype and worth(rows):
-        from tinyattn.kernels import rows as kernel
+        from tinyattn.kernels.fast import gather_scatter as kernel
 
         kernel.add_rows(y, rows, ids)
         return

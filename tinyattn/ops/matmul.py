@@ -37,11 +37,11 @@ def _kernel(work, a, b, bias):
         return None
     few = a.shape[0] <= FEW and a.shape[1] >= LONG
     if few and b.flags.f_contiguous and b.flags.writeable:  # Numba wants a copy otherwise
-        from tinyattn.kernels import dots
+        from tinyattn.kernels.fast import matvec as dots
 
         return dots.product
     if a.shape[0] > 1 and work >= ENOUGH:
-        from tinyattn.kernels import matmul
+        from tinyattn.kernels.fast import matmul
 
         return matmul.matmul
     return None
@@ -64,7 +64,7 @@ def sum_rows(g):
     """Σ_n g_n of a plain array [N, out]."""
     if not (g.flags.c_contiguous and worth(g, MANY)):
         return np.add.reduce(g, 0)
-    from tinyattn.kernels import rows as kernel
+    from tinyattn.kernels.fast import gather_scatter as kernel
 
     return kernel.sum_rows(g)
 

@@ -77,7 +77,7 @@ def _contiguous(*arrays):
 
 @fused(instead='impl="matmul"')
 def _mean_max(w, h, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     w, h = _contiguous(w, h)
     return kernel.mean_max(w, h, index), kernel.hearers(index, len(h))
@@ -85,14 +85,14 @@ def _mean_max(w, h, index):
 
 @fused(instead='impl="matmul"')
 def _mean_max_sums(w, h, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     w, h = _contiguous(w, h)
     return kernel.mean_max_sums(w, h, index), kernel.hearers(index, len(h))
 
 
 def _mean_max_rule(g, y, heard, wanted, w, h, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     g, w, h = _contiguous(g, w, h)
     return (*kernel.mean_max_backward(g, y, w, h, index, heard, wanted[0]), None)
@@ -104,7 +104,7 @@ _mean_max_sums.defvjp(_mean_max_rule)
 
 @fused(instead='impl="matmul"')
 def _neighbour_max(h, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     (h,) = _contiguous(h)
     y, tied = kernel.maximum(h, index)
@@ -113,7 +113,7 @@ def _neighbour_max(h, index):
 
 @_neighbour_max.defvjp
 def _neighbour_max_rule(g, y, saved, wanted, h, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     g, h = _contiguous(g, h)
     return kernel.maximum_backward(g, y, saved[0], h, index, saved[1]), None
@@ -121,7 +121,7 @@ def _neighbour_max_rule(g, y, saved, wanted, h, index):
 
 @fused(instead='impl="matmul"')
 def _squared_distances(x, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     (x,) = _contiguous(x)
     return kernel.squared_distances(x, index), kernel.hearers(index, len(x))
@@ -129,7 +129,7 @@ def _squared_distances(x, index):
 
 @_squared_distances.defvjp
 def _squared_distances_rule(g, y, heard, wanted, x, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     g, x = _contiguous(g, x)
     return kernel.squared_distances_backward(g, x, index, heard), None
@@ -137,7 +137,7 @@ def _squared_distances_rule(g, y, heard, wanted, x, index):
 
 @fused(instead='impl="matmul"')
 def _pair_sums(p, q, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     p, q = _contiguous(p, q)
     return kernel.pair_sums(p, q, index), kernel.hearers(index, len(q))
@@ -145,7 +145,7 @@ def _pair_sums(p, q, index):
 
 @_pair_sums.defvjp
 def _pair_sums_rule(g, y, heard, wanted, p, q, index):
-    from tinyattn.kernels import neighbours as kernel
+    from tinyattn.kernels.fast import neighbours as kernel
 
     (g,) = _contiguous(g)
     return (*kernel.pair_sums_backward(g, heard), None)

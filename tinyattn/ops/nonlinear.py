@@ -14,7 +14,7 @@ TWO_OVER_ROOT_PI = float(2 / np.sqrt(np.pi))
 def relu(x):
     """y = max(x, 0);   x̄ = ȳ where x > 0, else 0 (also at x = 0)."""
     if _by_kernel(x):
-        from tinyattn.kernels.rowwise import relu
+        from tinyattn.kernels.fast.rowwise import relu
 
         return relu(x)
     return np.maximum(x, 0)
@@ -27,7 +27,7 @@ def _where_positive(g, y):
     of the time. So the bits of g are kept or struck out by a mask of 1...1 or 0...0.
     """
     if type(g) is np.ndarray and g.dtype == y.dtype and _by_kernel(g) and _by_kernel(y):
-        from tinyattn.kernels.rowwise import relu_backward
+        from tinyattn.kernels.fast.rowwise import relu_backward
 
         return relu_backward(g, y)
     if type(g) is not np.ndarray or g.dtype not in (np.float32, np.float64):

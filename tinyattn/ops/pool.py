@@ -32,14 +32,14 @@ def _pooled(x, outside, summary, kernel, stride, padding, dilation):
 @in_place_of(mean_by_windows)
 def mean_sums(x, kernel, stride, padding, dilation):
     """y_jα = 1/K Σ_i x_αI(j,i), as loops."""
-    from tinyattn.kernels import conv_sums as loops
+    from tinyattn.kernels import conv as loops
 
     return _over_table(loops.mean, x, kernel, stride, padding, dilation)
 
 
 @mean_sums.defvjp
 def _mean_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels import conv_sums as loops
+    from tinyattn.kernels import conv as loops
 
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
     loops.mean_backward(dx, one_axis(g), I)
@@ -49,14 +49,14 @@ def _mean_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
 @in_place_of(largest_by_windows)
 def largest_sums(x, kernel, stride, padding, dilation):
     """y_jα = max_i x_αI(j,i), as loops."""
-    from tinyattn.kernels import conv_sums as loops
+    from tinyattn.kernels import conv as loops
 
     return _over_table(loops.largest, x, kernel, stride, padding, dilation)
 
 
 @largest_sums.defvjp
 def _largest_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels import conv_sums as loops
+    from tinyattn.kernels import conv as loops
 
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
     loops.largest_backward(dx, one_axis(g), one_axis(y), one_axis(x), I)
@@ -77,7 +77,7 @@ def _over_table(loop, x, kernel, stride, padding, dilation):
 @in_place_of(largest_by_windows)
 def largest(x, kernel, stride, padding, dilation):
     """y_jα = max_i x_αI(j,i), compiled."""
-    from tinyattn.kernels import pool
+    from tinyattn.kernels.fast import pool
 
     n, y, shape = _windows(x, kernel, stride, padding, dilation)
     place = np.empty(y.shape, np.int64)
@@ -87,7 +87,7 @@ def largest(x, kernel, stride, padding, dilation):
 
 @largest.defvjp
 def _largest_rule(g, y, saved, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels import pool
+    from tinyattn.kernels.fast import pool
 
     n, place = saved
     x1 = _planes(x)
@@ -99,7 +99,7 @@ def _largest_rule(g, y, saved, x, kernel, stride, padding, dilation):
 @in_place_of(mean_by_windows)
 def mean(x, kernel, stride, padding, dilation):
     """y_jα = 1/K Σ_i x_αI(j,i), compiled."""
-    from tinyattn.kernels import pool
+    from tinyattn.kernels.fast import pool
 
     n, y, shape = _windows(x, kernel, stride, padding, dilation)
     pool.over_channels(pool.mean, y, _planes(x), n=n)
@@ -108,7 +108,7 @@ def mean(x, kernel, stride, padding, dilation):
 
 @mean.defvjp
 def _mean_rule(g, y, n, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels import pool
+    from tinyattn.kernels.fast import pool
 
     dx = np.zeros((x.shape[0] * x.shape[1], *_two(x.shape[2:], 1)), x.dtype)
     pool.over_channels(pool.mean_backward, dx, _planes(g), n=n)
@@ -117,7 +117,7 @@ def _mean_rule(g, y, n, x, kernel, stride, padding, dilation):
 
 def _windows(x, kernel, stride, padding, dilation):
     """What the kernels call n, room for y [B · C, rows, columns], and the shape y is to have."""
-    from tinyattn.kernels import pool
+    from tinyattn.kernels.fast import pool
 
     positions = positions_of(x.shape[2:], kernel, stride, padding, padding, dilation)
     y = np.empty((x.shape[0] * x.shape[1], *_two(positions, 1)), x.dtype)

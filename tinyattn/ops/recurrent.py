@@ -19,14 +19,14 @@ def gated(p, q, before, kind, step):
 
     The result is h [B, H], for the LSTM h and c [2, B, H]. step: the formula as array algebra.
     """
-    from tinyattn.kernels import cells as kernel
+    from tinyattn.kernels.fast import recurrent_cells as kernel
 
     return kernel.gated(kind, p, q, before)
 
 
 @gated.defvjp
 def _gated_rule(g, y, saved, p, q, before, kind, step):
-    from tinyattn.kernels import cells as kernel
+    from tinyattn.kernels.fast import recurrent_cells as kernel
 
     return (*kernel.gated_backward(kind, g, saved, q, before), None, None)
 
@@ -37,14 +37,14 @@ def _gated_rule(g, y, saved, p, q, before, kind, step):
 @fused(instead='impl="matmul"')
 def recurrent(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
     """All states y and the last state of a cell, behind each other in one row of memory."""
-    from tinyattn.kernels import recurrent as kernel
+    from tinyattn.kernels.fast import recurrent as kernel
 
     return kernel.sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
 
 
 @recurrent.defvjp
 def _recurrent_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    from tinyattn.kernels import recurrent as kernel
+    from tinyattn.kernels.fast import recurrent as kernel
 
     return kernel.sequence_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
 
@@ -52,14 +52,14 @@ def _recurrent_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind
 @fused(instead='impl="matmul"')
 def recurrent_sums(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
     """The same as index sums in loops."""
-    from tinyattn.kernels import recurrent_sums as loops
+    from tinyattn.kernels import recurrent as loops
 
     return loops.sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
 
 
 @recurrent_sums.defvjp
 def _sums_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    from tinyattn.kernels import recurrent_sums as loops
+    from tinyattn.kernels import recurrent as loops
 
     return loops.sums_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
 

@@ -84,28 +84,28 @@ def log_softmax(x, axis=-1):
 
 @in_place_of(nonlinear.softmax)
 def _softmax(x):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return kernel.softmax(x, False), None
 
 
 @_softmax.defvjp
 def _softmax_rule(g, y, saved, x):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return [kernel.softmax_backward(g, y, False)]
 
 
 @in_place_of(nonlinear.log_softmax)
 def _log_softmax(x):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return kernel.softmax(x, True), None
 
 
 @_log_softmax.defvjp
 def _log_softmax_rule(g, y, saved, x):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return [kernel.softmax_backward(g, y, True)]
 
@@ -126,14 +126,14 @@ def nll_composition(x, ids):
 
 @in_place_of(nll_composition)
 def _cross_entropy(x, ids):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return kernel.cross_entropy(x, ids)
 
 
 @_cross_entropy.defvjp
 def _cross_entropy_rule(g, y, saved, x, ids):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return [kernel.cross_entropy_backward(g, saved, x), None]
 
@@ -154,7 +154,7 @@ def norm(x, weight, bias, eps, centred, axes=(-1,)):
 def norm_of_arrays(x, weight, bias, eps, centred, axes=(-1,)):
     """The same for plain arrays of floats: nothing is recorded."""
     if _norm_pays(x, weight, bias, axes):
-        from tinyattn.kernels import rowwise as kernel
+        from tinyattn.kernels.fast import rowwise as kernel
 
         return kernel.norm(x, weight, bias, eps, centred)[0]
     return norm_composition(x, weight, bias, eps, centred, axes, _mean)
@@ -181,14 +181,14 @@ def norm_composition(x, weight, bias, eps, centred, axes=(-1,), mean=np.mean):
 
 @in_place_of(norm_composition)
 def _norm(x, weight, bias, eps, centred):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return kernel.norm(x, weight, bias, eps, centred)
 
 
 @_norm.defvjp
 def _norm_rule(g, y, saved, x, weight, bias, eps, centred):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return [*kernel.norm_backward(g, saved, x, centred), None, None]
 
@@ -221,7 +221,7 @@ def batch_norm_composition(x, weight, bias, mean, var, eps, own):
 def statistics(x):
     """Mean and variance of each feature of the array x [N, C]."""
     if pays(x):
-        from tinyattn.kernels import columns as kernel
+        from tinyattn.kernels.fast import batch_norm as kernel
 
         return kernel.statistics(x)
     return x.mean(axis=0), x.var(axis=0)
@@ -229,14 +229,14 @@ def statistics(x):
 
 @in_place_of(batch_norm_composition)
 def _batch_norm(x, weight, bias, mean, var, eps, own):
-    from tinyattn.kernels import columns as kernel
+    from tinyattn.kernels.fast import batch_norm as kernel
 
     return kernel.batch_norm(x, weight, bias, mean, var, eps)
 
 
 @_batch_norm.defvjp
 def _batch_norm_rule(g, y, saved, x, weight, bias, mean, var, eps, own):
-    from tinyattn.kernels import columns as kernel
+    from tinyattn.kernels.fast import batch_norm as kernel
 
     return [*kernel.batch_norm_backward(g, saved, x, own), None, None, None, None]
 
@@ -261,13 +261,13 @@ def gelu_composition(x, tanh):
 
 @in_place_of(gelu_composition)
 def _gelu(x, tanh):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return kernel.gelu(x, tanh), None
 
 
 @_gelu.defvjp
 def _gelu_rule(g, y, saved, x, tanh):
-    from tinyattn.kernels import rowwise as kernel
+    from tinyattn.kernels.fast import rowwise as kernel
 
     return [kernel.gelu_backward(g, x, tanh), None]

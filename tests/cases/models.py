@@ -1,0 +1,41 @@
+"""The cases of `tests/cases/ops.py` for positions, parts of language models, and models."""
+
+from functools import partial
+
+import numpy as np
+
+from tests.cases.layers import NOTHING_TO_CHECK, layer
+from tests.cases.ops import CASES, normal
+from tinyattn import nn
+from tinyattn.models import BERT, GPT, Classifier, Llama, MaskedWords, Seq2Seq
+
+__all__ = ["CASES"]
+
+X = normal(2, 3, 4)
+IDS, KEEP = np.array([[1, 0, 2], [2, 2, 0]]), np.array([[1, 1, 1], [1, 1, 0]], bool)
+
+layer(nn.LearnedPositions, X, make=nn.LearnedPositions(5, 4, rng=0))
+layer(nn.LearnedPositions, X, make=nn.LearnedPositions(5, 4, rng=0), positions=np.array([0, 4, 4]))
+layer(nn.AppendedPositions, X, make=nn.AppendedPositions(2))
+for rotary in (nn.RotaryPositions, nn.InterleavedRotaryPositions):
+    layer(rotary, X, make=rotary(4))
+    layer(rotary, normal(2, 2, 3, 4), make=rotary(4), positions=np.array([[0, 1, 2], [7, 8, 9]]))
+layer(nn.SwiGLU, X, make=nn.SwiGLU(4, 3, rng=0))
+layer(nn.GroupedQueryAttention, X, make=nn.GroupedQueryAttention(4, 2, 1, rng=0))
+layer(nn.GroupedQueryAttention, X[:, :1], make=nn.GroupedQueryAttention(4, 2, rng=0))
+layer(nn.GroupedQueryAttention, X, make=nn.GroupedQueryAttention(4, 2, 1, rng=0),
+      mask=np.array([[[1, 0, 1]], [[1, 1, 1]]], bool))  # fmt: skip
+
+# whole models: gradients of their parameters, first order, in random directions
+bert = partial(BERT, 3, 4, 2, 1, max_len=3, dim_feedforward=3)
+for model, inputs in (
+    (GPT(3, 4, 2, 1, 3, rng=0), (IDS,)),
+    (Llama(3, 4, 2, 1, 1, 3, rng=0), (IDS,)),
+    (bert(rng=0), (IDS, IDS % 2, KEEP)),
+    (MaskedWords(bert(rng=1), rng=0), (IDS, None, KEEP)),
+    (Classifier(bert(rng=2), 2, dropout=0.0, rng=0), (IDS, None, KEEP)),
+    (Seq2Seq(3, 4, 2, 1, 3, dropout=0.0, rng=0), (IDS, np.array([[1, 2], [0, 1]]))),
+):
+    layer(type(model), *inputs, make=model, order=1)
+
+NOTHING_TO_CHECK |= {nn.KeyValueCache, nn.MemoryCache}  # plain arrays

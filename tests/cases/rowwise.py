@@ -1,0 +1,47 @@
+"""Gradient cases of the row-wise kernels, which small inputs would not reach by themselves."""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tests.cases.ops import case, normal
+from tinyattn.ops import fused, rowwise
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.matmul import linear
+
+IDS = np.array([2, 0, 4, 2])
+
+for shape in ((3, 5), (2, 1, 17), (4, 1)):
+    case(rowwise._softmax, normal(*shape))
+    case(rowwise._log_softmax, normal(*shape))
+case(rowwise._cross_entropy, normal(4, 5), IDS)
+for note, centred in (("centred", True), ("not centred", False)):
+
+    def norm(x, weight=None, bias=None, centred=centred):
+        return rowwise._norm(x, weight, bias, 1e-5, centred)
+
+    case(rowwise._norm, normal(4, 5), normal(5), normal(5), f=norm, note=note)
+    case(rowwise._norm, normal(2, 2, 17), normal(17), f=norm, note=f"{note}, no bias")
+    case(rowwise._norm, normal(2, 7), f=norm, note=f"{note}, alone")
+for note, own in (("in training", True), ("in evaluation", False)):
+
+    def batch_norm(x, weight=None, bias=None, own=own):
+        statistics = rowwise.statistics(plain(x)) if own else (np.zeros(5), np.full(5, 2.0))
+        return rowwise._batch_norm(x, weight, bias, *statistics, 1e-5, own)
+
+    case(rowwise._batch_norm, normal(4, 5), normal(5), normal(5), f=batch_norm, note=note)
+    case(rowwise._batch_norm, normal(7, 5), normal(5), f=batch_norm, note=f"{note}, no bias")
+    case(rowwise._batch_norm, normal(3, 5), f=batch_norm, note=f"{note}, alone")
+for tanh in (False, True):
+    case(rowwise._gelu, normal(3, 7), tanh)
+
+case(linear, normal(4, 3), normal(5, 3), normal(5))
+
+SEEN = np.array([[True, False, True], [True, True, False], [False, False, False]])
+case(F.self_attention, normal(2, 3, 12), 2)
+case(F.self_attention, normal(3, 12), 2, SEEN, normal(2, 3, 3), True, note="mask, bias, causal")
+for note, bias in (("alone", ()), ("bias", (normal(1, 3, 3),))):
+
+    def heads(x, bias=None):
+        return fused.self_attention(x, bias, SEEN, True, 2)
+
+    case(fused.self_attention, normal(2, 3, 12), *bias, f=heads, note=note, order=1)

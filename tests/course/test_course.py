@@ -1,0 +1,521 @@
+"""The machinery of the course on a project made for the test."""
+
+import copy
+import io
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from tests import ROOT
+from tests.course import browser
+from tests.course import small_project as course_project
+from tinyattn import course
+from tinyattn.course import build, claims, deck, homework, lint, make, project, text, tidy
+from tinyattn.course.project import LEDGER, CourseError
+
+REPOSITORY = ROOT
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.delenv("TINYATTN_FULL", raising=False)
+
+
+@pytest.fixture
+def root(tmp_path):
+    return course_project.make(tmp_path)
+
+
+@pytest.fixture
+def lecture(root):
+    return project.find(root, "04")
+
+
+@pytest.fixture
+def hw(root):
+    return project.find(root, "hw04")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A project whose lecture was executed once by a real kernel."""
+    pytest.importorskip("ipykernel")
+    root = course_project.make(tmp_path_factory.mktemp("built"))
+    shutil.copytree(REPOSITORY / "lectures" / "_deck", root / "lectures" / "_deck")
+    document = project.find(root, "04")
+    build.build_notebook(document)
+    return document
+
+
+# --- the ledger
+
+
+def ledger_of(root):
+    return claims.read_ledger(root / LEDGER)
+
+
+def test_a_claim_that_agrees_is_a_badge(root):
+    claim = course.claim("C001", holds=True, evidence="total 2", root=root)
+    assert repr(claim) == "✓ C001 holds: One and one are two.\n    total 2"
+    assert "✓ holds" in claim._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("holds", "verdict"),
+    [
+        (True, "holds"),
+        (np.True_, "holds"),
+        (False, "refuted as worded"),
+        ("partly", "holds partly"),
+    ],
+)
+def test_verdicts(tmp_path, holds, verdict):
+    root = course_project.make(tmp_path, verdict=verdict)
+    assert course.claim("C001", holds=holds, root=root).verdict == verdict
+
+
+def test_a_badge_escapes_what_it_shows(tmp_path):
+    root = course_project.make(tmp_path, claim="a < b & c")
+    shown = course.claim("C001", True, "x<1", root=root)._repr_html_()
+    assert "a &lt; b &amp; c" in shown
+    assert "x&lt;1" in shown
+
+
+@pytest.mark.parametrize("holds", [1, None, "yes", np.ones(3, bool)])
+def test_a_verdict_that_is_none(root, holds):
+    with pytest.raises(TypeError, match=r"C001: holds must be True, False or \"partly\""):
+        course.claim("C001", holds=holds, root=root)
+
+
+def test_a_claim_that_disagrees_says_both_sides(root):
+    with pytest.raises(course.ClaimError) as caught:
+        course.claim("C001", holds=False, evidence="total 3", root=root)
+    message = str(caught.value)
+    assert "ledger:   holds (total 2)" in message
+    assert "this run: refuted as worded (total 3)" in message
+    assert "TINYATTN_FULL=1 tinyattn run 04" in message
+
+
+def test_a_quick_run_that_cannot_decide_shows_the_ledgers_verdict(root, monkeypatch):
+    shown = course.claim("C001", False, "total 3", quick_decides=False, root=root)
+    assert shown.verdict == claims.HOLDS
+    assert shown.note.endswith("this short one alone would say 'refuted as worded'")
+    assert shown.note in shown._repr_html_().replace("&#x27;", "'")
+    shown = course.claim("C001", True, "total 2", quick_decides=False, root=root)
+    assert shown.note.endswith("this short one alone would say the same")
+    monkeypatch.setenv("TINYATTN_FULL", "1")  # the full run does decide
+    assert course.claim("C001", False, quick_decides=False, root=root).verdict == claims.REFUTED
+
+
+def test_an_unknown_claim_names_the_ledger(root):
+    with pytest.raises(course.ClaimError, match=r"C999 is not in lectures/claims\.toml"):
+        course.claim("C999", holds=True, root=root)
+
+
+def test_a_claim_never_run_in_full(tmp_path):
+    root = course_project.make(tmp_path, verdict=claims.NOT_RUN, evidence="")
+    for decides in (True, False):
+        with pytest.raises(course.ClaimError, match="no verdict yet"):
+            course.claim("C001", holds=True, quick_decides=decides, root=root)
+
+
+def test_a_full_run_writes_its_entry_and_keeps_the_others(root, monkeypatch):
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    ledger = ledger_of(root)
+    other = course_project.ENTRY | {
+        "claim": 'Odd: "quotes", \\back, ünï, \n line, \x7f',
+        "slides": [],
+    }
+    claims.write_ledger(root / LEDGER, {"C900": other, **ledger, "C002": other})
+    claim = course.claim("C001", holds="partly", evidence="new", root=root)
+    assert claim.note == "the ledger said 'holds' before"
+    after = ledger_of(root)
+    assert list(after) == ["C900", "C001", "C002"]
+    assert after["C900"] == after["C002"] == other
+    assert (after["C001"]["verdict"], after["C001"]["evidence"]) == ("holds partly", "new")
+    monkeypatch.delenv("TINYATTN_FULL")
+    assert course.claim("C001", holds="partly", root=root).verdict == "holds partly"
+
+
+def test_a_write_that_fails_leaves_the_ledger_whole(root, monkeypatch):
+    before = (root / LEDGER).read_text(encoding="utf-8")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(project.os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        claims.write_ledger(root / LEDGER, {})
+    assert (root / LEDGER).read_text(encoding="utf-8") == before
+    assert [path.name for path in (root / "lectures").glob(".claims*")] == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"verdict": "maybe"}, "the verdict 'maybe', not one of"),
+        ({"extra": "1"}, "exactly the fields"),
+    ],
+)
+def test_a_damaged_ledger(tmp_path, entry, message):
+    root = course_project.make(tmp_path)
+    lines = [f'{key} = "{value}"' for key, value in entry.items()]
+    source = (root / LEDGER).read_text(encoding="utf-8")
+    if "verdict" in entry:
+        source = source.replace('verdict = "holds"\n', "")
+    (root / LEDGER).write_text(source + "\n".join(lines), encoding="utf-8")
+    with pytest.raises(course.ClaimError, match=message):
+        ledger_of(root)
+
+
+def test_away_from_the_project_a_claim_is_shown_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        project, "__file__", str(tmp_path / "site" / "tinyattn" / "course" / "x.py")
+    )
+    claim = course.claim("C001", holds=True, evidence="seen")
+    assert "no ledger here" in repr(claim)
+
+
+def test_full_reads_the_environment(monkeypatch):
+    assert not course.full()
+    monkeypatch.setenv("TINYATTN_FULL", "0")
+    assert not course.full()
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    assert course.full()
+
+
+def test_seeds_are_five_in_a_full_run_and_say_how_many(monkeypatch):
+    assert list(course.seeds()) == [0]
+    assert list(course.seeds(quick=2)) == [0, 1]
+    assert f"{course.seeds(quick=1)}, {course.seeds(quick=2)}" == "1 seed, 2 seeds"
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    assert list(course.seeds(quick=1)) == [0, 1, 2, 3, 4]
+    assert str(course.seeds(quick=1)) == "5 seeds"
+
+
+# --- progress
+
+
+def test_progress_leaves_one_line(capsys):
+    assert list(course.progress([1, 2, 3], "training")) == [1, 2, 3]
+    assert list(course.progress(iter("ab"), "reading")) == ["a", "b"]
+    for _ in course.progress(range(5), "stopping"):
+        break
+    assert capsys.readouterr().out == "training: 3 of 3\nreading: 2\nstopping: 0 of 5\n"
+
+
+# --- the project
+
+
+def test_find_root_looks_upwards(root):
+    deep = root / "lectures" / "homework"
+    assert project.find_root(deep) == root
+
+
+def test_find_root_without_lectures_says_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        project, "__file__", str(tmp_path / "site" / "tinyattn" / "course" / "x.py")
+    )
+    with pytest.raises(CourseError, match=r"checkout of tinyattn(.|\n)*pip install -e"):
+        project.find_root(tmp_path)
+
+
+@pytest.mark.parametrize("number", ["4", "04", "04_counting"])
+def test_find_a_lecture(root, number):
+    assert project.find(root, number).name == "04_counting"
+
+
+def test_a_lecture_that_is_not_there(root):
+    with pytest.raises(
+        project.NoSuchLecture, match=r"no lecture '99'; there are\n    04    counting"
+    ):
+        project.find(root, "99")
+
+
+# --- reading a text
+
+
+def test_cells_and_slides(lecture):
+    cells = text.read_source(lecture).cells
+    slides = text.slides(cells)
+    assert [cell.id for cell in cells] == [f"04-{i:03d}" for i in range(len(cells))]
+    assert [slide.ids for slide in slides] == [[], ["N12"], ["K15", "N13"], []]
+    assert [slide.level for slide in slides] == [1, 2, 2, 2]
+    assert [slide.title for slide in slides][:2] == ["How much is one and one?", "It is two"]
+    assert cells[3].source == "> *Speaker notes.* Ask the room first."
+
+
+def test_two_readings_are_equal(lecture):
+    assert build.to_json(text.read_source(lecture)) == build.to_json(text.read_source(lecture))
+
+
+def test_a_tag_that_means_nothing(tmp_path):
+    source = course_project.LECTURE.replace("hide-code", "hidecode")
+    root = course_project.make(tmp_path, lecture=source)
+    with pytest.raises(CourseError, match=r"04_counting\.md: the cell .* has the tag 'hidecode'"):
+        text.read_source(project.find(root, "04"))
+
+
+# --- notebooks
+
+
+def outputs(document):
+    cells = json.loads(document.notebook.read_text(encoding="utf-8"))["cells"]
+    return [cell["outputs"] for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_a_built_notebook_has_stable_outputs(built):
+    first = built.notebook.read_text(encoding="utf-8")
+    printed, claimed = outputs(built)
+    assert printed[0]["text"] == ["counted\n"]
+    assert claimed[0]["data"]["text/plain"] == ["counting: 3 of 3"]
+    assert "✓ C001 holds" in "".join(claimed[1]["data"]["text/plain"])
+    build.build_notebook(built)
+    assert built.notebook.read_text(encoding="utf-8") == first
+
+
+def test_a_figure_takes_fewer_bytes():
+    image = pytest.importorskip("PIL.Image")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+
+    def png(pixels):
+        file = io.BytesIO()
+        image.fromarray(pixels).save(file, "png")
+        return file.getvalue()
+
+    figure, file = pyplot.figure(), io.BytesIO()
+    figure.add_subplot().plot([0, 2, 1])
+    figure.savefig(file, format="png")
+    pyplot.close(figure)
+    few, plot = build.fewer_bytes(file.getvalue()), file.getvalue()
+    assert len(few) < 0.5 * len(plot)
+    before, after = (np.asarray(image.open(io.BytesIO(x)).convert("RGB"), int) for x in (plot, few))
+    assert np.abs(after - before).mean() < 0.2
+    assert build.fewer_bytes(few) == few
+    photograph = np.random.default_rng(0).integers(0, 256, (60, 60, 3), np.uint8)
+    same = np.asarray(image.open(io.BytesIO(build.fewer_bytes(png(photograph)))))
+    np.testing.assert_array_equal(same, photograph)  # too many colours
+    glass = np.full((8, 8, 4), 100, np.uint8)
+    assert build.fewer_bytes(png(glass)) == png(glass)  # one looks through it
+
+
+def test_a_notebook_that_agrees(built):
+    assert build.differences(built) == []
+
+
+def test_a_failing_cell_names_slide_and_error(tmp_path):
+    source = course_project.LECTURE.replace("total = 1 + 1", "total = 1 / 0")
+    document = project.find(course_project.make(tmp_path, lecture=source), "04")
+    with pytest.raises(
+        CourseError, match=r"slide 'It is two': a cell failed(.|\n)*ZeroDivisionError"
+    ):
+        build.build_notebook(document)
+    assert not document.notebook.exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "slide"),
+    [
+        ("total = 1 + 1", "total = 2", "It is two"),
+        ("Much longer", "Shorter", "It is two"),
+        ("hide-code", "hide-output", "It is two"),
+        ("- two", "- three", "What you saw"),
+    ],
+)
+def test_a_notebook_that_differs_names_the_slide(lecture, old, new, slide):
+    project.write_text(lecture.notebook, build.to_json(text.read_source(lecture)))
+    assert build.differences(lecture) == []
+    lecture.source.write_text(course_project.LECTURE.replace(old, new), encoding="utf-8")
+    (line,) = build.differences(lecture)
+    assert f"notebooks/04_counting.ipynb: slide '{slide}'" in line
+    assert line.endswith("run: tinyattn build 04")
+
+
+def test_a_notebook_that_is_missing_or_short(lecture):
+    assert "not built yet: tinyattn build 04" in build.differences(lecture)[0]
+    notebook = text.read_source(lecture)
+    notebook.cells.pop()
+    project.write_text(lecture.notebook, build.to_json(notebook))
+    assert "slide 'What you saw', cell 8 is missing" in build.differences(lecture)[0]
+
+
+def test_check_returns_the_exit_code(root, capsys):
+    documents = project.lectures(root) + project.homework(root)
+    assert make.check(documents) == 1
+    for document in documents:
+        project.write_text(document.notebook, build.to_json(build.unexecuted(document)))
+    assert make.check(documents) == 0
+    assert "2 notebooks agree" in capsys.readouterr().out
+
+
+# --- homework
+
+
+def test_the_students_version_has_stubs(hw):
+    student = build.unexecuted(hw)
+    assert student.cells[1].source.split("\n") == [
+        "def double(x):",
+        "    # your code here",
+        '    raise NotImplementedError("add x to itself")',
+    ]
+    assert len(student.cells) == 3
+    shown = build.to_json(student)
+    solution = homework.solution_lines(text.read_source(hw))
+    assert solution == {"answer = x + x", "return answer", "Multiplying by two does it as well."}
+    assert not any(line in shown for line in solution)
+
+
+def test_a_long_stub_keeps_the_house_style(hw):
+    marked = "    # BEGIN SOLUTION: {}\n    pass\n    # END SOLUTION"
+    short, long = (
+        homework.without_solution(marked.format(n * "m"), hw).split("\n") for n in (67, 68)
+    )
+    assert [len(line) for line in short] == [len("    # your code here"), 100]
+    assert long[1:] == ["    raise NotImplementedError(", f'        "{68 * "m"}"', "    )"]
+
+
+def test_solutions_pass_and_stubs_fail_helpfully(hw, tmp_path):
+    assert homework.run(text.read_source(hw), tmp_path) is None
+    failed = homework.run(build.unexecuted(hw), tmp_path)
+    assert (failed["type"], failed["message"]) == ("NotImplementedError", "add x to itself")
+    assert "-->   3     raise NotImplementedError" in failed["report"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (": add x to itself", "", "say what to write"),
+        ("    # END SOLUTION\n", "", "there is no # END SOLUTION"),
+        ("    # BEGIN SOLUTION: add x to itself\n", "", "must alternate"),
+        ("    answer = x + x\n", "    # BEGIN SOLUTION: again\n", "must alternate"),
+    ],
+)
+def test_marks_that_do_not_pair(tmp_path, old, new, message):
+    source = course_project.HOMEWORK.replace(old, new)
+    document = project.find(course_project.make(tmp_path, homework=source), "hw04")
+    with pytest.raises(CourseError, match=message):
+        build.unexecuted(document)
+
+
+# --- the deck
+
+
+@pytest.fixture(scope="module")
+def page(built):
+    return deck.build_deck(built).read_text(encoding="utf-8")
+
+
+def body(page):
+    return page[page.index("<body>") : page.rindex("<script>")]
+
+
+def test_the_deck_needs_no_network(page):
+    html = re.sub(r"data:[\w/+;-]+,[\w+/=]*", "", page)
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", html)
+    assert not re.search(r"url\((?!\))|@import", html[: html.index("<body>")])
+    assert html.count("<script") == html.count("</script>") == 1
+
+
+def test_the_deck_has_the_slides(page):
+    shown = body(page)
+    assert shown.count("<section") == 4
+    assert 'data-ids="K15 N13"' in shown
+    assert "$$1 + 1 = 2$$" in shown
+    assert "✓ holds" in shown
+    assert "counting: 3 of 3" not in shown  # of interest while it runs only
+
+
+def test_the_tags_say_what_the_deck_shows(page):
+    shown = body(page)
+    assert "total" not in shown.split("And the slide claims it")[0]
+    assert "counted" in shown
+    assert "Much longer text" not in shown
+    assert re.search(r'<aside class="notes[^>]*>\s*<blockquote>\s*<p>Ask the room first', shown)
+
+
+def test_accents_of_formulas_stand_on_their_letters():
+    bar = '<span class="bar">{}</span>'.format
+    tall = '<span class="bar tall">{}</span>'.format
+    spread = "x\N{COMBINING MACRON} = \u0233 b\N{COMBINING MACRON}"
+    assert deck.accents(spread) == f"{bar('x')} = {bar('y')} {tall('b')}"
+    assert deck.accents("m\N{COMBINING CIRCUMFLEX ACCENT}") == '<span class="hat">m</span>'
+    assert deck.accents("Schrödinger à Å <b>x</b>") == "Schrödinger à Å <b>x</b>"
+
+
+def test_a_deck_of_an_old_notebook_is_refused(built):
+    other = copy.copy(built)
+    source = other.source.read_text(encoding="utf-8")
+    try:
+        other.source.write_text(source.replace("- two", "- three"), encoding="utf-8")
+        with pytest.raises(CourseError, match="older than its text; run: tinyattn build 04"):
+            deck.build_deck(other)
+    finally:
+        other.source.write_text(source, encoding="utf-8")
+
+
+@browser.needed
+def test_in_a_browser_formulas_are_set_and_pages_fit(built, page, tmp_path):
+    long = page.replace("<p>A question", "<p>" + "A long text. " * 400 + "A question")
+    for html, problems in ((page, ""), (long, "How much is one and one?")):
+        path = tmp_path / "deck.html"
+        path.write_text(html, encoding="utf-8")
+        shown = browser.show(path, tmp_path)
+        assert 'data-ready="yes"' in shown
+        assert f'data-problems="{problems}"' in shown
+        assert shown.count('class="katex-display"') == 1
+
+
+# --- lint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("A question to begin with.", "word " * 61, "has 61 words, at most 60"),
+        ("one and one?", "one and one", "does not open with the question"),
+        ("## What you saw", "## The end", "ends with 'The end'"),
+        ('["K15", "N13"]', '["K15", "N12"]', "N12 stands already in lectures/04_counting.md"),
+        ('["notes"]', '["notes", "N14"]', "N14 tags a cell that is no heading"),
+        ("total = 1 + 1", "%timeit 1", "is not plain Python"),
+        ("total = 1 + 1", 'course.claim("C002", True)', "C002: a cell has one claim, and it is"),
+        ("    pass\n", "    pass\n" + "1\n" * 34, "37 lines of code in the deck"),
+    ],
+)
+def test_lint_finds(tmp_path, old, new, message):
+    assert old in course_project.LECTURE
+    source = course_project.LECTURE.replace(old, new)
+    root = course_project.make(tmp_path, lecture=source)
+    found = lint.problems(project.lectures(root))
+    assert any(message in problem for problem in found), found
+
+
+def test_lint_has_nothing_to_say(root):
+    assert lint.problems(project.lectures(root)) == []
+
+
+def test_formulas_and_hidden_text_are_not_words(lecture):
+    slides = text.slides(text.read_source(lecture).cells)
+    assert [lint.slide_words(slide) for slide in slides] == [5, 0, 0, 1]
+
+
+def test_ledger_against_lectures():
+    ledger = {"C001": {"lecture": "04"}, "C002": {"lecture": "04"}, "C003": {"lecture": "05"}}
+    found = list(lint.disagreements(ledger, {"04": ["C001", "C001", "C009"]}))
+    assert len(found) == 3
+    assert "C001 belongs to lecture 04" in found[0]
+    assert "C002" in found[1]
+    assert "C009, which is not in" in found[2]
+
+
+def test_tidy_formats_code_cells_only(tmp_path):
+    source = course_project.LECTURE.replace("total = 1 + 1", "total=1+1").replace("- two", "- x=1")
+    document = project.find(course_project.make(tmp_path, lecture=source), "04")
+    assert tidy.tidy(document) == 1
+    assert document.source.read_text(encoding="utf-8") == source.replace(
+        "total=1+1", "total = 1 + 1"
+    )
+    assert tidy.tidy(document) == 0

@@ -1,0 +1,154 @@
+"""The lectures as they are committed: text, notebook, slides and claims belong together."""
+
+import json
+import re
+
+import pytest
+
+from tests import ROOT
+from tests.course import browser
+from tinyattn.course import build, claims, deck, homework, lint, project, text
+
+LECTURES = project.lectures(ROOT)
+HOMEWORK = project.homework(ROOT)
+# folders of the machine that built a notebook have no place in it
+MACHINE_PATH = re.compile(r"(?<![\w.:/])/(work|home|tmp|root|Users|opt|usr|var)/|[A-Z]:\\\\")
+ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")  # of an object in memory: another in each run
+
+each_lecture = pytest.mark.parametrize("document", LECTURES, ids=lambda d: d.name)
+each_homework = pytest.mark.parametrize("document", HOMEWORK, ids=lambda d: d.name)
+
+
+def cells_of(document):
+    return json.loads(document.notebook.read_text(encoding="utf-8"))["cells"]
+
+
+def code_cells(document):
+    return [cell for cell in cells_of(document) if cell["cell_type"] == "code"]
+
+
+def shown_text(output):
+    """What of an output a reader sees as text; pictures left out."""
+    texts = [output.get("text", ""), output.get("traceback", "")]
+    data = output.get("data", {})
+    texts += [data[kind] for kind in data if not kind.startswith("image/")]
+    return "\n".join("".join(piece) for piece in texts)
+
+
+def test_every_lecture_has_homework():
+    assert [f"hw{d.number}" for d in LECTURES] == [d.number for d in HOMEWORK]
+    assert [d.slug for d in LECTURES] == [d.slug for d in HOMEWORK]
+
+
+@pytest.mark.parametrize("document", LECTURES + HOMEWORK, ids=lambda d: d.name)
+def test_the_notebook_is_the_one_of_the_text(document):
+    changed = build.differences(document)
+    assert not changed, "\n".join(changed)
+
+
+@each_lecture
+def test_the_notebook_was_run_from_top_to_bottom(document):
+    run = [c for c in code_cells(document) if "slow" not in text.tags_of(c)]
+    assert [cell["execution_count"] for cell in run] == list(range(1, len(run) + 1))
+    errors = [o for cell in run for o in cell["outputs"] if o["output_type"] == "error"]
+    assert not errors
+
+
+@each_lecture
+def test_the_outputs_are_of_no_machine(document):
+    for cell in code_cells(document):
+        for output in cell["outputs"]:
+            shown = shown_text(output)
+            for pattern in (MACHINE_PATH, ADDRESS):
+                assert not pattern.search(shown), (
+                    f"{document.number}, cell {cell['id']}: "
+                    f"'{pattern.search(shown)[0]}' in the output"
+                )
+            assert output.get("name") != "stderr", f"cell {cell['id']} warns: {shown}"
+
+
+@browser.needed
+@each_lecture
+def test_every_page_of_the_deck_fits(document, tmp_path):
+    path = tmp_path / "deck.html"
+    path.write_text(deck.render(text.read_notebook(document), document), encoding="utf-8")
+    shown = browser.show(path, tmp_path)
+    assert 'data-ready="yes"' in shown, "the scripts of the deck did not come to their end"
+    problems = re.search('data-problems="([^"]*)"', shown)[1]
+    assert not problems, f"too much on the page, or a formula is wrong: {problems}"
+
+
+def test_slides_are_short_and_mirrored_once():
+    found = lint.problems(LECTURES)
+    assert not found, "\n".join(found)
+
+
+def test_ledger_and_lectures_agree():
+    ledger = claims.read_ledger(ROOT / project.LEDGER)
+    tried = {d.number: lint.claims_in(text.read_source(d).cells) for d in LECTURES}
+    found = list(lint.disagreements(ledger, tried))
+    assert not found, "\n".join(found)
+
+
+def test_the_ledger_mirrors_slides_that_exist():
+    ledger = claims.read_ledger(ROOT / project.LEDGER)
+    slides = {i for d in LECTURES for s in text.slides(text.read_source(d).cells) for i in s.ids}
+    for number, entry in ledger.items():
+        assert re.fullmatch(r"C\d{3}", number)
+        assert all(text.SLIDE_ID.fullmatch(slide) for slide in entry["slides"])
+        if entry["lecture"] in {d.number for d in LECTURES}:
+            assert slides.intersection(entry["slides"]), f"{number}: no slide of it is there"
+
+
+@each_lecture
+def test_the_notebook_shows_the_verdicts_of_the_ledger(document):
+    ledger = claims.read_ledger(ROOT / project.LEDGER)
+    badge = re.compile(r"^\S (C\d{3}) (holds partly|holds|refuted as worded|not run)", re.MULTILINE)
+    shown = [
+        found
+        for cell in code_cells(document)
+        for output in cell["outputs"]
+        for found in badge.findall("".join(output.get("data", {}).get("text/plain", "")))
+    ]
+    expected = [(n, e["verdict"]) for n, e in ledger.items() if e["lecture"] == document.number]
+    assert sorted(shown) == sorted(expected)
+
+
+# --- homework
+
+
+@each_homework
+def test_the_solutions_pass(document):
+    failed = homework.run(text.read_source(document), document.notebook.parent)
+    assert failed is None, failed["report"]
+
+
+@each_homework
+def test_an_untouched_stub_says_what_to_write(document):
+    failed = homework.run(build.unexecuted(document), document.notebook.parent)
+    assert failed is not None, "the student's version passes without any work"
+    assert failed["type"] == "NotImplementedError", failed["report"]
+    assert failed["message"] in homework.messages(text.read_source(document))
+
+
+@each_homework
+def test_no_solution_is_left(document):
+    solution = homework.solution_lines(text.read_source(document))
+    assert solution, "there is no solution in the source"
+    lines = "\n".join("".join(cell["source"]) for cell in cells_of(document)).split("\n")
+    assert solution.isdisjoint(line.strip() for line in lines)
+
+
+@each_homework
+def test_homework_is_handed_out_unexecuted(document):
+    assert all(c["outputs"] == [] and c["execution_count"] is None for c in code_cells(document))
+
+
+def test_the_network_of_lecture_00_passes_its_mark():
+    """97% of the held-out digits, by hand and with the library, as its notebook printed."""
+    lecture = next(d for d in LECTURES if d.number == "00")
+    printed = [shown_text(o) for cell in code_cells(lecture) for o in cell["outputs"]]
+    line = next(p for p in printed if "held-out digits read right" in p)
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", line)]
+    assert len(shares) == 2
+    assert min(shares) >= 97

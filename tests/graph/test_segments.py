@@ -1,0 +1,176 @@
+"""The compiled reductions over segments against array algebra and plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+
+from tests.machine import same_bits_on_any_threads
+from tinyattn import Tensor, graph, memory
+from tinyattn.kernels.fast import gather_scatter as rows
+from tinyattn.kernels.fast import segment as kernel
+from tinyattn.kernels.machine import prefetch as streams
+from tinyattn.ops.index import scatter_add
+
+KINDS = {"max": 0, "min": 1, "prod": 2}
+NAMES = [*KINDS, "softmax"]
+SHAPES = [(), (1,), (3,), (2, 9), (17,), (40,)]
+TOLERANCE = {np.float64: 1e-12, np.float32: 1e-5}
+
+
+def run(name, values, ids, n, impl):
+    """The result, and the gradient of values."""
+    x = Tensor(values, requires_grad=True)
+    y = getattr(graph, f"segment_{name}")(x, ids, n, impl=impl)
+    y.backward(np.random.default_rng(1).normal(size=y.shape).astype(values.dtype))
+    return y.data, x.grad
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(st.integers(0, 60), st.integers(1, 20), st.sampled_from(SHAPES), st.booleans(),
+       st.sampled_from(list(TOLERANCE)), st.integers(0, 99))  # fmt: skip
+@settings(max_examples=30, deadline=None)
+def test_kernel_is_array_algebra(name, E, n, shape, in_order, dtype, seed):
+    r = np.random.default_rng(seed)
+    values = r.integers(-2, 3, (E, *shape)).astype(dtype)  # many ties and zeros
+    ids = r.integers(0, n, E)
+    ids = np.sort(ids) if in_order else ids
+    found, expected = (run(name, values, ids, n, impl) for impl in ("kernel", "matmul"))
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == dtype
+        scale = max(1, np.abs(b).max(initial=0))
+        np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kernel_is_the_loops(name):
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(30, 5)), r.integers(0, 9, 30)
+    y = np.empty((10, 5))
+    kernel.segment_loops(y, values, ids, KINDS[name])
+    np.testing.assert_allclose(run(name, values, ids, 10, "kernel")[0], y, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_on_any_number_of_threads(name):
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(9000, 20)).astype(np.float32), r.integers(0, 500, 9000)
+    same_bits_on_any_threads(lambda: run(name, values, ids, 500, "kernel"))
+
+
+# ---------------------------------------------------------------- rows: sums, and taking
+
+
+ROWS = [(0, 3, 4), (1, 1, 1), (7, 3, 5), (400, 9, 16), (60, 50, 37), (900, 70, 8), (9, 4, 203)]
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("shape", ROWS, ids=str)  # E, n, C
+def test_adding_and_taking_rows_are_the_loops(shape, dtype):
+    E, n, C = shape
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(E, C)).astype(dtype), r.integers(0, n, E)
+    expected = np.zeros((n, C), dtype)
+    rows.add_rows_sums(expected, values, ids)
+    y, back = np.zeros((n, C), dtype), np.full((E, C), 7, dtype)
+    rows.add_rows(y, values, ids)
+    np.testing.assert_array_equal(y, expected)  # the same sums in the same order
+    rows.take_rows(back, y, ids)
+    np.testing.assert_array_equal(back, y[ids])
+    everything = np.zeros((1, C), dtype)
+    rows.add_rows_sums(everything, values, np.zeros(E, int))
+    np.testing.assert_array_equal(rows.sum_rows(values), everything[0])
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+def test_rows_past_the_cache(monkeypatch, dtype):
+    monkeypatch.setattr(streams, "LARGEST", 1000)
+    monkeypatch.setattr(memory, "LARGEST", 1000)
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(600, 48)).astype(dtype), r.integers(0, 40, 600)
+    y = memory.empty((600, 48), values.dtype)
+    assert streams.passes(y, 48) and not streams.passes(y[:1], 48)
+    assert not streams.passes(y, 44) and not streams.passes(y.reshape(-1)[1:], 48)
+    rows.take_rows(y, values, ids)
+    np.testing.assert_array_equal(y, values[ids])
+    found, expected = (run("softmax", values, ids, 40, impl) for impl in ("kernel", "matmul"))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE[dtype])
+    same_bits_on_any_threads(lambda: run("softmax", values, ids, 40, "kernel"))
+
+
+def test_rows_have_the_same_bits_on_any_number_of_threads():
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(9000, 40)).astype(np.float32), r.integers(0, 500, 9000)
+
+    def run():
+        y, back = np.zeros((500, 40), np.float32), np.empty((9000, 40), np.float32)
+        rows.add_rows(y, values, ids)
+        rows.take_rows(back, y, ids)
+        return [y, back, rows.sum_rows(values)]
+
+    same_bits_on_any_threads(run)
+
+
+def test_many_rows_by_their_numbers():
+    """Numbers from the end, of few bits, in tables; and numbers of rows that there are not."""
+    x = Tensor(np.random.default_rng(0).normal(size=(300, 64)), requires_grad=True)
+    for ids in (np.arange(-300, 3000) % 300 - 300, np.arange(4000, dtype=np.uint8),
+                np.arange(2400).reshape(40, 60) % 300):  # fmt: skip
+        y = x[ids]
+        np.testing.assert_array_equal(y.data, x.data[ids])
+        x.grad = None
+        y.backward(y.data)
+        times = np.bincount(ids.reshape(-1).astype(int) % 300, minlength=300)
+        np.testing.assert_allclose(x.grad, x.data * times[:, None], rtol=1e-12)
+    for wrong in (300, -301):
+        ids = np.zeros(3000, int)
+        ids[7] = wrong
+        for rows_of in (x, x.data):
+            with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis 0"):
+                rows_of[ids]
+        with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis 0"):
+            scatter_add(x.data[np.zeros(3000, int)], ids, x.shape)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_sums_and_means_are_the_loops(name):
+    r = np.random.default_rng(0)
+    values, ids = r.normal(size=(3000, 50)), r.integers(0, 90, 3000)
+    expected = np.zeros((95, 50))
+    rows.add_rows_sums(expected, values, ids)
+    if name == "mean":
+        expected /= np.maximum(np.bincount(ids, minlength=95), 1)[:, None]
+    y = getattr(graph, f"segment_{name}")(values, ids, 95).numpy()
+    np.testing.assert_allclose(y, expected, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- what comes in
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("impl", ["matmul", "kernel"])
+def test_nan_is_not_lost(name, impl):
+    values, ids = np.array([[1.0], [np.nan], [3.0], [2.0]]), np.array([0, 0, 0, 1])
+    y = getattr(graph, f"segment_{name}")(values, ids, 2, impl=impl).numpy()
+    assert np.isnan(y[0, 0]) and y[1, 0] == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_strided_and_read_only_values(name):
+    values, ids = np.random.default_rng(0).normal(size=(6, 8))[::2, ::3], np.array([1, 0, 1])
+    values.flags.writeable = False
+    found, expected = (run(name, values, ids, 3, impl) for impl in ("kernel", "matmul"))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+def test_large_inputs_take_the_kernel_by_themselves():
+    x = Tensor(np.ones((100, 64), np.float32), requires_grad=True)
+    y = graph.segment_max(x, np.repeat(np.arange(10), 10), 10)
+    with pytest.raises(NotImplementedError, match='use impl="matmul"'):
+        y.backward(np.ones(y.shape, np.float32), create_graph=True)
+    with pytest.raises(ValueError, match='segment_max: impl is "auto", "matmul" or "kernel"'):
+        graph.segment_max(x, np.zeros(100, int), 1, impl="fast")

@@ -1,0 +1,493 @@
+"""Values: every operation gives what NumPy (and PyTorch) gives, in every form of call."""
+
+import inspect
+import math
+import operator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tests.cases.ops import CASES, GETITEM
+from tinyattn import Tensor
+from tinyattn.autograd import NUMPY
+from tinyattn.check import gradcheck
+from tinyattn.ops.elementwise import WITHOUT_GRADIENT
+
+rng = np.random.default_rng(0)
+X, Y = rng.uniform(0.1, 0.9, (2, 3)), rng.uniform(0.1, 0.9, (2, 3))
+SQUARE, CUBE = rng.normal(size=(3, 3)), rng.normal(size=(2, 3, 4))
+
+
+def plain(y):
+    if isinstance(y, tuple | list):
+        return [plain(v) for v in y]
+    return y.data if isinstance(y, Tensor) else y
+
+
+def same(ours, numpy, rtol=1e-12):
+    """Equal in structure, shape, dtype and value, up to a few roundings."""
+    if isinstance(numpy, tuple | list):
+        assert len(ours) == len(numpy)
+        for a, b in zip(ours, numpy, strict=True):
+            same(a, b, rtol)
+        return
+    ours, numpy = np.asarray(plain(ours)), np.asarray(numpy)
+    assert ours.shape == numpy.shape
+    assert ours.dtype == numpy.dtype
+    np.testing.assert_allclose(ours, numpy, rtol=rtol, atol=rtol)
+
+
+# ---------------------------------------------------------------- all functions with a rule
+
+NUMPY_CASES = [what for what in CASES if what in NUMPY]
+
+
+@pytest.mark.parametrize("what", NUMPY_CASES, ids=lambda f: f"{f.__module__}.{f.__name__}")
+def test_value_is_that_of_numpy(what):
+    """The cases of the gradient checks, once on Tensors and once on plain arrays."""
+    for c in CASES[what]:
+        expected = c.f(*c.inputs)
+        ours = c.f(*[Tensor(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+                     for x in c.inputs])  # fmt: skip
+        try:
+            same(ours, expected)
+        except AssertionError as error:
+            raise AssertionError(f"{what.__name__}, {c.note}: {error}") from None
+
+
+@pytest.mark.parametrize("note", GETITEM)
+def test_indexing(note):
+    x, index = GETITEM[note]
+    same(Tensor(x)[index], x[index])
+    with_tensors = index
+    if isinstance(index, tuple):
+        with_tensors = tuple(Tensor(i) if isinstance(i, np.ndarray) else i for i in index)
+    elif isinstance(index, np.ndarray):
+        with_tensors = Tensor(index)
+    same(Tensor(x)[with_tensors], x[index])
+
+
+def test_indexing_errors_are_those_of_numpy():
+    for index in (5, (0, 0, 0), "a", 1.0, np.array([9]), np.array([True] * 5)):
+        with pytest.raises((IndexError, TypeError)):
+            Tensor(X)[index]
+
+
+def test_iteration_and_length():
+    assert len(Tensor(X)) == 2
+    same(list(Tensor(X)), list(X))
+    first, second = Tensor(X)
+    same([first, second], [X[0], X[1]])
+    with pytest.raises(TypeError, match="without axes"):
+        len(Tensor(1.0))
+    with pytest.raises(TypeError):
+        iter(Tensor(1.0)).__next__()
+    assert Tensor(2) in [Tensor(2)]  # compared by ==
+
+
+# ---------------------------------------------------------------- forms of call
+
+FORMS = [
+    lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.sum(axis=1, keepdims=True),
+    lambda x: x.sum((0, 1)), lambda x: x.sum(axis=-1), lambda x: x.mean(0), lambda x: x.mean(),
+    lambda x: x.mean(axis=(0, 1), keepdims=True), lambda x: x.max(), lambda x: x.max(1),
+    lambda x: x.max(axis=0, keepdims=True), lambda x: x.min(-1), lambda x: x.prod(0),
+    lambda x: x.var(), lambda x: x.var(axis=0, ddof=1), lambda x: x.std(axis=1, keepdims=True),
+    lambda x: x.cumsum(), lambda x: x.cumsum(1), lambda x: x.cumprod(axis=0), lambda x: x.trace(),
+    lambda x: x.dot(SQUARE), lambda x: x.reshape(3, 2), lambda x: x.reshape((3, 2)),
+    lambda x: x.reshape([6]), lambda x: x.reshape(-1), lambda x: x.reshape(2, -1, 1),
+    lambda x: x.ravel(), lambda x: x.flatten(), lambda x: x.transpose(),
+    lambda x: x.transpose(1, 0), lambda x: x.transpose((1, 0)), lambda x: x.transpose([1, 0]),
+    lambda x: x.transpose(-1, 0),
+    lambda x: x.T, lambda x: x.mT, lambda x: x.swapaxes(0, 1), lambda x: x[None].squeeze(),
+    lambda x: x[None].squeeze(0), lambda x: x[None].squeeze(axis=0), lambda x: x.repeat(2),
+    lambda x: x.repeat(2, 1), lambda x: x.repeat(2, axis=0), lambda x: x.astype(np.float32),
+    lambda x: x.astype("float32"), lambda x: x.astype(int), lambda x: x.astype(bool),
+    lambda x: x.copy(), lambda x: x.diagonal(), lambda x: x.diagonal(1), lambda x: x.take([0, 2]),
+    lambda x: x.take([0, 2], 1), lambda x: x.take([1], axis=0), lambda x: x.clip(0.2, 0.8),
+    lambda x: x.clip(0.2), lambda x: x.clip(None, 0.8), lambda x: x.clip(min=0.2),
+    lambda x: x.clip(max=0.8), lambda x: np.clip(x, 0.2, 0.8), lambda x: x.argsort(),
+    lambda x: x.argsort(0), lambda x: x.argmax(), lambda x: x.argmax(1), lambda x: x.argmin(axis=0),
+    lambda x: (x > 0.5).all(), lambda x: (x > 0.5).any(axis=0), lambda x: x.round(),
+    lambda x: x.round(1), lambda x: x.shape, lambda x: x.ndim, lambda x: x.size, lambda x: x.dtype,
+    lambda x: x.tolist(), lambda x: x.sum().item(), lambda x: np.shape(x), lambda x: np.ndim(x),
+    lambda x: np.size(x), lambda x: abs(x), lambda x: -x, lambda x: +x, lambda x: np.sum(x, 0),
+    lambda x: np.sum(x, axis=(0, -1)), lambda x: np.mean(x, 1), lambda x: np.max(x, 0),
+    lambda x: np.max(x, axis=1, keepdims=True), lambda x: np.var(x, ddof=1), lambda x: np.std(x, 0),
+    lambda x: np.reshape(x, 6), lambda x: np.reshape(x, shape=(3, 2)),
+    lambda x: np.transpose(x, axes=(1, 0)), lambda x: np.transpose(x, [1, 0]),
+    lambda x: np.expand_dims(x, axis=(0, 2)), lambda x: np.concatenate((x, x), 1),
+    lambda x: np.concatenate([x, X], axis=-1), lambda x: np.stack((x, X), 1),
+    lambda x: np.stack([x, x], axis=-1), lambda x: np.split(x, 3, 1), lambda x: np.split(x, [1], 1),
+    lambda x: np.array_split(x, 2, axis=-1), lambda x: np.where(x > 0.5, x, 0.0),
+    lambda x: np.where(x > 0.5), lambda x: np.where(X > 0.5, 1.0, x), lambda x: np.nonzero(x > 0.5),
+    lambda x: np.argwhere(x > 0.5), lambda x: np.flatnonzero(x > 0.5), lambda x: np.argsort(x, 0),
+    lambda x: np.argsort(x, axis=None), lambda x: np.sort(x, 0),
+    lambda x: np.sort(x, kind="stable"),
+    lambda x: np.argmax(x, axis=1, keepdims=True), lambda x: np.floor(x), lambda x: np.rint(x),
+    lambda x: np.round(x, 1), lambda x: np.sign(x), lambda x: np.isnan(x), lambda x: np.isfinite(x),
+    lambda x: np.isclose(x, X), lambda x: np.allclose(x, X), lambda x: np.array_equal(x, X),
+    lambda x: np.zeros_like(x), lambda x: np.ones_like(x, dtype=np.float32),
+    lambda x: np.full_like(x, 3), lambda x: np.empty_like(x).shape, lambda x: np.result_type(x),
+    lambda x: np.logical_not(x > 0.5), lambda x: np.logical_and(x > 0.2, x < 0.8),
+    lambda x: (x > 0.2) & (x < 0.8), lambda x: (x > 0.2) | (X < 0.8), lambda x: ~(x > 0.5),
+    lambda x: (x > 0.2) ^ (x < 0.8), lambda x: np.any(x > 0.5), lambda x: np.count_nonzero(x > 0.5),
+    lambda x: np.unique(np.round(x)), lambda x: np.searchsorted([0.0, 0.5], x),
+    lambda x: np.digitize(x, [0.0, 0.5]), lambda x: np.histogram(x, 3)[0],
+    lambda x: np.isin(x, X[0]), lambda x: np.broadcast_to(x, (4, 2, 3)),
+    lambda x: np.squeeze(x[None], axis=0), lambda x: np.moveaxis(x, 0, 1),
+    lambda x: np.take(x, 1, axis=1), lambda x: np.take(x, np.array([[0, 1]])),
+    lambda x: np.take_along_axis(x, np.argsort(x, 1), 1), lambda x: np.pad(x, 1),
+    lambda x: np.pad(x, ((0, 1), (2, 0)), constant_values=3), lambda x: np.tile(x, (2, 1)),
+    lambda x: np.linalg.norm(x), lambda x: np.linalg.norm(x, axis=1), lambda x: np.dot(x, x.T),
+    lambda x: np.linalg.norm(x, 1, 1), lambda x: np.linalg.norm(x, ord=np.inf, axis=0),
+    lambda x: np.tensordot(x, X, 2), lambda x: np.einsum("ij,ij", x, X), lambda x: np.outer(x, x),
+    lambda x: np.einsum("ij->", x, optimize=True), lambda x: np.average(x, 0, [1.0, 2.0]),
+    lambda x: np.average(x, weights=X), lambda x: np.average(x, axis=1), lambda x: np.ptp(x, 0),
+    lambda x: np.trace(x, 1), lambda x: np.floor_divide(x, 0.2), lambda x: np.mod(x, 0.2),
+    lambda x: np.heaviside(x - 0.5, 0.5), lambda x: np.signbit(x), lambda x: np.abs(x),
+    lambda x: np.pow(x, 2), lambda x: np.acos(x), lambda x: np.concat([x, x]),
+    lambda x: np.permute_dims(x, (1, 0)), lambda x: np.true_divide(x, 2),
+    lambda x: np.astype(x, int),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", FORMS, ids=lambda f: f"line {f.__code__.co_firstlineno}")
+def test_form_of_call(f):
+    ours, numpy = f(Tensor(X, requires_grad=True)), f(X)
+    same(ours, numpy) if not isinstance(numpy, np.dtype) else ours == numpy
+
+
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow,
+             operator.mod, operator.floordiv]  # fmt: skip
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+
+
+@pytest.mark.parametrize("op", OPERATORS + COMPARISONS, ids=lambda op: op.__name__)
+def test_operator_with_all_kinds_of_partners(op):
+    t = Tensor(X, requires_grad=True)
+    partners = [2, 2.5, True, np.float64(0.5), np.int64(3), Y, Y[0], X.tolist(), X[0].tolist(),
+                np.arange(1, 4), Y.astype(np.float32), np.array(2.0), X]  # fmt: skip
+    for other in partners:
+        array = np.asarray(other) if isinstance(other, list) else other
+        same(op(t, other), op(X, array))
+        same(op(other, t), op(array, X))
+        if not isinstance(other, bool | int | float | list):
+            same(op(t, Tensor(other)), op(X, array))
+    for ours in (op(t, 2), op(2, t), op(Y, t), op(X.tolist(), t)):
+        assert type(ours) is Tensor
+        assert ours.requires_grad == (op in OPERATORS[:-1])
+
+
+def test_matmul_operator_with_all_kinds_of_partners():
+    t = Tensor(SQUARE, requires_grad=True)
+    for other in (
+        SQUARE,
+        SQUARE[0],
+        SQUARE.tolist(),
+        CUBE,
+        Tensor(SQUARE),
+    ):
+        same(t @ other, SQUARE @ np.asarray(plain(other)))
+    for other in (SQUARE, SQUARE[0], SQUARE.tolist(), CUBE.swapaxes(1, 2), Tensor(SQUARE)):
+        same(other @ t, np.asarray(plain(other)) @ SQUARE)
+    for left, right in ((t, 2), (2, t), (t, X), (t, Tensor(1.0))):
+        with pytest.raises(ValueError, match="matmul|shapes|dimension"):
+            left @ right
+
+
+def test_operators_that_do_not_exist():
+    t = Tensor(X, requires_grad=True)
+    for call in (lambda: t + "a", lambda: None * t, lambda: divmod(t, 2),
+                 lambda: t + {}, lambda: {} - t, lambda: t << 1):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_a_list_of_numbers_beside_a_float32_tensor():
+    t = Tensor(np.float32(X))
+    for y in (t + X[0].tolist(), X[0].tolist() * t, t @ SQUARE.tolist(), [1, 2, 3] - t):
+        assert y.dtype == np.float32
+
+
+# ---------------------------------------------------------------- every function of NumPy
+
+MODULES = [np, np.linalg, np.fft, np.lib.stride_tricks]
+FUNCTIONS = {f for m in MODULES for f in vars(m).values()
+             if isinstance(f, np.ufunc) or hasattr(f, "_implementation")}  # fmt: skip
+
+
+def test_every_numpy_function_has_a_rule_or_refuses_by_name():
+    assert len(FUNCTIONS) > 300
+    t = Tensor(X, requires_grad=True)
+    for f in FUNCTIONS - set(NUMPY):
+        with pytest.raises(TypeError, match=f"{f.__name__} has no derivative rule for Tensors"):
+            if isinstance(f, np.ufunc):
+                f(*[t] * f.nin)
+            else:
+                t.__array_function__(f, (Tensor,), (t,), {})
+
+
+DIFFERENTIABLE = """
+    absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt conjugate copysign cos
+    cosh deg2rad degrees divide exp exp2 expm1 fabs float_power fmax fmin fmod hypot log log10
+    log1p log2 logaddexp logaddexp2 matmul matvec maximum minimum multiply negative positive power
+    rad2deg radians reciprocal remainder sign sin sinh sqrt square subtract tan tanh vecdot vecmat
+""".split()
+REFUSED = """
+    bitwise_count divmod frexp gcd isnat lcm ldexp modf nextafter spacing
+""".split()
+
+
+def test_which_ufuncs_have_a_derivative():
+    """A new ufunc of NumPy has to be put into one of the three groups."""
+    ufuncs = {f.__name__: f for f in vars(np).values() if isinstance(f, np.ufunc)}
+    for name in DIFFERENTIABLE:
+        assert ufuncs[name] in NUMPY
+        assert ufuncs[name] not in WITHOUT_GRADIENT
+    for name in REFUSED:
+        assert ufuncs[name] not in NUMPY
+    rest = set(ufuncs) - set(DIFFERENTIABLE) - set(REFUSED)
+    assert {n for n in rest if ufuncs[n] not in WITHOUT_GRADIENT} == set()
+
+
+def test_positional_arguments_mean_what_they_mean_in_numpy():
+    for function, ours in NUMPY.items():
+        if function in WITHOUT_GRADIENT or isinstance(function, np.ufunc):
+            continue
+        try:
+            theirs = inspect.signature(function).parameters.values()
+        except ValueError:  # written in C
+            continue
+        positional = [[p.name for p in ps if p.kind <= p.POSITIONAL_OR_KEYWORD]
+                      for ps in (theirs, inspect.signature(ours).parameters.values())]  # fmt: skip
+        operands = {("x2", "b"), ("x", "a"), ("y", "b")}
+        for i, (theirs, our) in enumerate(zip(*positional, strict=False)):
+            assert i == 0 or theirs == our or (theirs, our) in operands, function.__name__
+
+
+# ---------------------------------------------------------------- einsum
+
+
+@st.composite
+def einsums(draw):
+    """(subscripts, arrays): any letters, repeated ones, dots, implicit output, lengths of 1."""
+    lengths = {c: draw(st.integers(1, 3)) for c in "ijkl"}
+    dots = draw(st.lists(st.integers(1, 2), max_size=2))
+    inputs, arrays = [], []
+    for n in range(draw(st.integers(1, 3))):
+        letters = draw(st.text("ijkl", max_size=3))
+        shape = [lengths[c] for c in letters]
+        if n and draw(st.booleans()):  # one of the axes of length 1, to be broadcast
+            unique = [i for i, c in enumerate(letters) if letters.count(c) == 1]
+            if unique:
+                shape[draw(st.sampled_from(unique))] = 1
+        if dots and draw(st.booleans()):
+            at = draw(st.integers(0, len(letters)))
+            own = dots[draw(st.integers(0, len(dots))) :]
+            letters, shape = letters[:at] + "..." + letters[at:], shape[:at] + own + shape[at:]
+        inputs.append(letters)
+        arrays.append(np.random.default_rng(len(shape) + n).normal(size=shape))
+    subscripts = ",".join(inputs)
+    if draw(st.booleans()):
+        known = sorted(set(subscripts) - set(",."))
+        output = "".join(draw(st.permutations(known))[: draw(st.integers(0, len(known)))])
+        subscripts += "->" + ("..." if "..." in subscripts else "") + output
+    return subscripts, arrays
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(einsums())
+def test_einsum_of_any_subscripts(case):
+    subscripts, arrays = case
+    try:
+        expected = np.einsum(subscripts, *arrays)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"einsum|operands|shape"):
+            np.einsum(subscripts, *[Tensor(a) for a in arrays])
+        return
+    same(np.einsum(subscripts, *[Tensor(a) for a in arrays]), expected)
+    if sum(a.size for a in arrays) <= 30:
+        gradcheck(lambda *xs: np.einsum(subscripts, *xs), *arrays).expect()
+
+
+def test_einsum_says_what_is_wrong():
+    t = Tensor(X)
+    for subscripts, operands, message in (
+        ("ij,jk->ik", (t,), "names 2 operands, but 1"),
+        ("ijk->i", (t,), "does not fit an operand of 2 axes"),
+        ("i->i", (t,), "does not fit an operand of 2 axes"),
+        ("ij->k", (t,), "not understood"),
+        ("ij->ii", (t,), "repeated"),
+        ("ij,ij->ij", (t, t.T), "index i has lengths 2 and 3"),
+        ("ii->i", (t,), "index i has lengths 2 and 3"),
+        ("i!->i", (t,), "not understood"),
+        ("i.j->i", (t,), "does not fit"),
+        ("ij->ji->ij", (t,), "not understood"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            np.einsum(subscripts, *operands)
+
+
+def test_einsum_of_other_numbers():
+    same(np.einsum("ij,j->i", Tensor(np.arange(6).reshape(2, 3)), np.arange(3)), np.array([5, 14]))
+    y = np.einsum("ii->i", Tensor([[1.0, np.inf], [np.nan, 2.0]]))
+    assert np.array_equal(y.data, [1, 2])
+
+
+# ---------------------------------------------------------------- indexing by anything
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.data())
+def test_any_index(data):
+    x = np.random.default_rng(0).normal(size=data.draw(hnp.array_shapes(max_dims=3, max_side=3)))
+    index = data.draw(
+        hnp.basic_indices(x.shape, allow_newaxis=True)
+        | hnp.integer_array_indices(x.shape)
+        | hnp.arrays(bool, x.shape)
+        | hnp.arrays(bool, x.shape[:1])
+    )
+    same(Tensor(x)[index], x[index])
+    gradcheck(lambda x: x[index], x, order=2).expect()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data())
+def test_any_broadcasting(data):
+    shapes = data.draw(
+        hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3)
+    ).input_shapes
+    a, b = (np.random.default_rng(i).uniform(0.5, 2, size=s) for i, s in enumerate(shapes))
+    f = data.draw(st.sampled_from([operator.mul, operator.truediv, operator.pow, np.logaddexp]))
+    same(f(Tensor(a), Tensor(b)), f(a, b))
+    gradcheck(f, a, b, order=2).expect()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data())
+def test_any_axes(data):
+    shape = data.draw(hnp.array_shapes(max_dims=3, max_side=3))
+    axis = data.draw(
+        st.none() | hnp.valid_tuple_axes(len(shape)) | st.integers(-len(shape), len(shape) - 1)
+    )
+    keepdims = data.draw(st.booleans())
+    f = data.draw(st.sampled_from([np.sum, np.mean, np.prod, np.max, np.min, np.var]))
+    x = np.random.default_rng(0).permutation(math.prod(shape)).reshape(shape) / 4 + 0.1
+    same(f(Tensor(x), axis=axis, keepdims=keepdims), f(x, axis=axis, keepdims=keepdims))
+    gradcheck(lambda x: f(x, axis=axis, keepdims=keepdims), x, order=2).expect()
+
+
+def test_wrong_axes_are_refused():
+    for f in (np.sum, np.mean, np.max, np.prod, np.var, np.cumsum, np.flip, np.sort):
+        with pytest.raises(ValueError, match="axis 2 is out of bounds"):
+            f(Tensor(X), axis=2)
+    with pytest.raises(ValueError, match="axis"):
+        np.sum(Tensor(X), axis=(0, 0))
+    for f in (np.max, np.min):
+        with pytest.raises(ValueError, match="zero-size"):
+            f(Tensor(np.zeros(0)))
+
+
+# ---------------------------------------------------------------- against PyTorch
+
+TORCH = [
+    ("exp", np.exp), ("log", np.log), ("log1p", np.log1p), ("expm1", np.expm1), ("sqrt", np.sqrt),
+    ("rsqrt", lambda x: 1 / np.sqrt(x)), ("sin", np.sin), ("cos", np.cos), ("tan", np.tan),
+    ("asin", np.arcsin), ("acos", np.arccos), ("atan", np.arctan), ("sinh", np.sinh),
+    ("cosh", np.cosh), ("tanh", np.tanh), ("asinh", np.arcsinh), ("atanh", np.arctanh),
+    ("abs", np.abs), ("square", np.square), ("reciprocal", np.reciprocal), ("sinc", np.sinc),
+    ("exp2", np.exp2), ("log2", np.log2), ("log10", np.log10), ("deg2rad", np.deg2rad),
+    ("sum", np.sum), ("mean", np.mean), ("prod", np.prod), ("amax", np.max), ("amin", np.min),
+    ("flatten", np.ravel), ("trace", lambda x: np.trace(x)), ("tril", np.tril), ("triu", np.triu),
+    ("diag", np.diag), ("det", lambda x: np.linalg.det(x)), ("inverse", np.linalg.inv),
+    ("fliplr", np.fliplr), ("rot90", np.rot90), ("diff", np.diff), ("nansum", np.nansum),
+    ("cov", np.cov),
+]  # fmt: skip
+TORCH_TWO = [
+    ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide),
+    ("pow", np.power), ("maximum", np.maximum), ("minimum", np.minimum), ("atan2", np.arctan2),
+    ("hypot", np.hypot), ("logaddexp", np.logaddexp), ("matmul", np.matmul), ("kron", np.kron),
+    ("fmax", np.fmax), ("fmin", np.fmin), ("remainder", np.remainder), ("fmod", np.fmod),
+    ("logaddexp2", np.logaddexp2), ("copysign", np.copysign), ("inner", np.inner),
+    ("cross", np.cross), ("float_power", np.float_power), ("linalg.solve", np.linalg.solve),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n, _ in TORCH])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_operand_against_torch(name, dtype):
+    torch = pytest.importorskip("torch")
+    from tests.parity import both
+
+    x = rng.uniform(0.1, 0.9, (3, 3)).astype(dtype) + 2 * np.eye(3, dtype=dtype) * (
+        name in ("det", "inverse")
+    )
+    both(
+        dict(TORCH)[name],
+        operator.attrgetter(name)(torch),
+        x,
+        tolerance=1e-4 if dtype == np.float32 else None,
+    )
+
+
+@pytest.mark.parametrize("name", [n for n, _ in TORCH_TWO])
+def test_two_operands_against_torch(name):
+    torch = pytest.importorskip("torch")
+    from tests.parity import both
+
+    a, b = rng.uniform(0.5, 2, (2, 3, 3))
+    if name == "cross":
+        theirs = lambda a, b: torch.linalg.cross(a, b)
+    else:
+        theirs = operator.attrgetter(name)(torch)
+    both(dict(TORCH_TWO)[name], theirs, a, b)
+
+
+def test_conventions_of_torch():
+    """Ties, kinks and zeros: where PyTorch has a convention, ours is the same."""
+    torch = pytest.importorskip("torch")
+    from tests.parity import both
+
+    zeros, ties = np.array([0.0, -1.0, 2.0, 0.0]), np.array([1.0, 3.0, 3.0, 2.0])
+    both(np.abs, torch.abs, zeros)
+    both(np.max, torch.amax, ties)
+    both(np.min, torch.amin, -ties)
+    both(np.maximum, torch.maximum, ties, ties[::-1].copy())
+    both(np.minimum, torch.minimum, ties, ties[::-1].copy())
+    both(np.prod, torch.prod, zeros)
+    both(np.cumprod, lambda x: torch.cumprod(x, 0), zeros)
+    both(lambda x: x**2, lambda x: x**2, zeros)
+    both(lambda x: x**0, lambda x: x**0, zeros)
+    both(np.sinc, torch.sinc, zeros)
+    both(lambda x: np.clip(x, -1, 2), lambda x: torch.clamp(x, -1, 2), zeros)
+    both(np.linalg.norm, torch.linalg.norm, np.zeros(3))
+    both(np.sign, torch.sign, zeros)
+    both(lambda x: x % 1.5, lambda x: x % 1.5, ties)
+    both(lambda x: np.where(x > 0, x, 0.0), lambda x: torch.where(x > 0, x, 0.0), zeros)
+
+
+def test_quantiles_of_nan_and_of_what_has_none():
+    x = Tensor([[1.0, np.nan, 2], [3, 4, 5]], requires_grad=True)
+    np.testing.assert_array_equal(np.median(x, axis=1).data, [np.nan, 4])
+    np.median(x[1]).backward()
+    np.testing.assert_array_equal(x.grad, [[0, 0, 0], [0, 1, 0]])
+    with pytest.raises(ValueError, match=r"np.quantile .* in \[0, 1\].*q=\[0.1, 0.9\]"):
+        np.quantile(x, [0.1, 0.9])
+    with pytest.raises(ValueError, match=r"np.percentile .* in \[0, 100\].*q=101"):
+        np.percentile(x, 101)
+    with pytest.raises(ValueError, match=r"no numbers, shape \(0, 3\)"):
+        np.median(x[:0])
+
+
+def test_log_determinant_where_the_determinant_underflows():
+    x = Tensor(1e-3 * np.eye(200), requires_grad=True)
+    sign, y = np.linalg.slogdet(x)
+    y.backward()
+    assert sign.item() == 1
+    assert not sign.requires_grad
+    np.testing.assert_allclose(y.item(), 200 * np.log(1e-3), rtol=1e-10)
+    np.testing.assert_allclose(x.grad, 1e3 * np.eye(200), rtol=1e-10)

@@ -1,0 +1,380 @@
+"""Convolution over one or two axes, forward and backward.
+
+    y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - padding)
+
+Two versions with the same arguments and the same results:
+
+1. `sums`: the formula in loops, and the chain rule through it.
+2. `convolution`: as products of matrices. Below each of 64 positions i stand the numbers of x that
+   its window sees, one row for each (c, k) = one term of the sum; that block stays in the nearest
+   cache and is multiplied with w [channels out, terms] by register tiles (tiles.py).
+
+All arrays are contiguous: x [B, C, H, W], w [O, C / groups, KH, KW], y [B, O, rows, columns]; one
+axis is two of which the first has length 1. In the code b runs over the batch, o over channels
+out, c over channels in, p over positions, k over terms. dx is dL/dx, g is dL/dy.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.kernels import helper, jit
+from tinyattn.kernels.machine.fork_join import no, together
+from tinyattn.kernels.machine.layout import row_of
+from tinyattn.kernels.machine.simd import (
+    broadcast,
+    every_second,
+    interleave_high,
+    interleave_low,
+    load,
+    load_until,
+    once,
+    room,
+    store,
+    store_until,
+    total,
+    width,
+)
+from tinyattn.kernels.machine.thread_pool import share
+from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
+from tinyattn.memory import empty
+
+
+class Shape(NamedTuple):
+    """Sizes of a convolution. `top` and `left` are the padding before, P positions in all."""
+
+    B: int
+    C: int
+    H: int
+    W: int
+    O: int  # channels out
+    KH: int
+    KW: int
+    rows: int  # of positions
+    columns: int
+    stride: tuple
+    dilation: tuple
+    top: int
+    left: int
+    high: int  # H and W with padding
+    wide: int
+    groups: int
+
+
+# ---------------------------------------------------------------- 1. the sums, as they are written
+
+
+@jit
+def sums(y, x, w, bias, n):
+    """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - padding)"""
+    C, O = n.C // n.groups, n.O // n.groups
+    for b in range(n.B):
+        for o in range(n.O):
+            for i in range(n.rows):
+                for j in range(n.columns):
+                    y[b, o, i, j] = bias[o]
+                    for c in range(C):
+                        for k in range(n.KH):
+                            for m in range(n.KW):
+                                u = i * n.stride[0] + k * n.dilation[0] - n.top
+                                v = j * n.stride[1] + m * n.dilation[1] - n.left
+                                if 0 <= u < n.H and 0 <= v < n.W:
+                                    y[b, o, i, j] += w[o, c, k, m] * x[b, o // O * C + c, u, v]
+
+
+@jit
+def sums_backward(dx, dw, db, g, x, w, n):
+    """Each g goes to all that its y was made of."""
+    C, O = n.C // n.groups, n.O // n.groups
+    for b in range(n.B):
+        for o in range(n.O):
+            for i in range(n.rows):
+                for j in range(n.columns):
+                    db[o] += g[b, o, i, j]
+                    for c in range(C):
+                        for k in range(n.KH):
+                            for m in range(n.KW):
+                                u = i * n.stride[0] + k * n.dilation[0] - n.top
+                                v = j * n.stride[1] + m * n.dilation[1] - n.left
+                                if 0 <= u < n.H and 0 <= v < n.W:
+                                    dw[o, c, k, m] += g[b, o, i, j] * x[b, o // O * C + c, u, v]
+                                    dx[b, o // O * C + c, u, v] += g[b, o, i, j] * w[o, c, k, m]
+
+
+# ---------------------------------------------------------------- 2. blocks of windows
+
+PANEL = 64  # positions at a time
+TERMS = 128  # terms at a time: 128 rows of 64 numbers fit the nearest cache
+PARTS = 8  # the gradient of w is added up in so many parts of the batch, then the parts
+
+
+@helper
+def frame_of(x, n):
+    """Room for a picture with its padding: zeros, and a vector more than needed at the end.
+
+    Element (c, u, v) is at [c, u, v % stride, v // stride]: what neighbouring windows see are
+    neighbours in the frame, also where windows are a stride apart.
+    """
+    frame = room(n.C * n.high * n.stride[1] * line(n) + width(x), x)
+    fill(frame, x.dtype.type(0))
+    return frame
+
+
+@helper
+def line(n):
+    """Length of the last axis of a frame."""
+    return (n.wide + n.stride[1] - 1) // n.stride[1]
+
+
+@helper
+def framed(frame, x, b, n, into):
+    """Picture b of x into its frame, or what is in the frame back into x."""
+    once()
+    step, size, one = n.stride[1], line(n), x.dtype.type(1)
+    for c in range(n.C):
+        at, place = (b * n.C + c) * n.H * n.W, (c * n.high + n.top) * step * size
+        if step == 1 and into:
+            copy(frame, place + n.left, size, x, at, n.W, n.H, n.W, one)
+        elif step == 1:
+            copy(x, at, n.W, frame, place + n.left, size, n.H, n.W, one)
+        elif step == 2:
+            for u in range(n.H):
+                near = place + u * 2 * size
+                even = near + n.left % 2 * size + n.left // 2  # where x[0], x[2], … are
+                odd = near + (n.left + 1) % 2 * size + (n.left + 1) // 2
+                in_two(frame, even, odd, x, at + u * n.W, n.W, into)
+        else:
+            for phase in range(step):
+                first = (phase - n.left) % step  # the first v of x in this phase
+                count = (n.W - first + step - 1) // step
+                to = place + phase * size + (first + n.left) // step
+                for u in range(n.H):
+                    near, far = to + u * step * size, at + u * n.W + first
+                    if into:
+                        for i in range(count):
+                            frame[near + i] = x[far + i * step]
+                    else:
+                        for i in range(count):
+                            x[far + i * step] = frame[near + i]
+
+
+@helper
+def in_two(frame, even, odd, x, at, count, into):
+    """x[at], x[at + 2], … to or from frame[even], frame[even + 1], …, the others likewise."""
+    W, end = width(x), at + count
+    evens, odds = even + (count + 1) // 2, odd + count // 2
+    for i in range(0, (count + 1) // 2, W):
+        far = at + 2 * i
+        if into:
+            first, second = load_until(x, far, end, 0), load_until(x, far + W, end, 0)
+            store_until(frame, even + i, evens, every_second(first, second))
+            first, second = load_until(x, far + 1, end, 0), load_until(x, far + 1 + W, end, 0)
+            store_until(frame, odd + i, odds, every_second(first, second))
+        else:
+            first = load_until(frame, even + i, evens, 0)
+            second = load_until(frame, odd + i, odds, 0)
+            store_until(x, far, end, interleave_low(first, second))
+            store_until(x, far + W, end, interleave_high(first, second))
+
+
+@helper
+def terms_of(n):
+    """Where in the frame the window of the first position sees each term of a group."""
+    size, taps, places = line(n), n.KH * n.KW, np.empty(n.C // n.groups * n.KH * n.KW, np.int64)
+    for k in range(len(places)):
+        c, tap = k // taps, k % taps
+        u, v = tap // n.KW * n.dilation[0], tap % n.KW * n.dilation[1]
+        row = (c * n.high + u) * n.stride[1] + v % n.stride[1]
+        places[k] = row * size + v // n.stride[1]
+    return places
+
+
+@helper
+def pieces_of(pieces, n, W, p0, count):
+    """Cut positions p0 … p0 + count where a row of positions or a vector ends.
+
+    pieces[i] = place in the block, its end, place in the frame. Returns how many there are.
+    """
+    found, done, size = 0, 0, line(n)
+    while done < count:
+        i, j = (p0 + done) // n.columns, (p0 + done) % n.columns
+        m = min(n.columns - j, count - done, W)
+        pieces[found, 0], pieces[found, 1] = done, done + m
+        pieces[found, 2] = i * n.stride[0] * n.stride[1] * size + j
+        found, done = found + 1, done + m
+    return found
+
+
+@helper
+def windows(block, row, frame, terms, c0, pieces, n_pieces):
+    """block[k, p] = what term k sees at position p; rows of the block are `row` long.
+
+    Whole vectors are stored: a piece spills over into places that are written after it.
+    """
+    once()
+    for k in range(len(terms)):
+        for i in range(n_pieces):
+            store(block, k * row + pieces[i, 0], load(frame, c0 + terms[k] + pieces[i, 2]))
+
+
+@helper
+def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
+    """frame += block, each number where `windows` took it from."""
+    once()
+    W = width(frame)
+    for k in range(len(terms)):
+        for i in range(n_pieces):
+            at, end, place = k * row + pieces[i, 0], k * row + pieces[i, 1], c0 + terms[k]
+            place += pieces[i, 2]
+            if end - at == W:
+                store(frame, place, load(block, at) + load(frame, place))
+            else:
+                new = load_until(block, at, end, 0) + load(frame, place)
+                store_until(frame, place, place + end - at, new)
+
+
+@jit
+def forward(y, x, w, bias, n, team, start, stop):
+    """Tasks start … stop; a task is PANEL positions of one picture."""
+    if together(team, start, stop):
+        return
+    W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
+    panels, C, O = (P + PANEL - 1) // PANEL, n.C // n.groups, n.O // n.groups
+    K = C * n.KH * n.KW
+    frame, block, tile = frame_of(x, n), room(TERMS * PANEL + W, x), room(O * PANEL, x)
+    places, pieces, picture = terms_of(n), np.empty((PANEL, 3), np.int64), -1
+    channel = n.high * n.stride[1] * line(n)
+    for task in range(start, stop):
+        b, p0 = task // panels, task % panels * PANEL
+        if b != picture:
+            framed(frame, x, b, n, not no())
+            picture = b
+        count = min(PANEL, P - p0)
+        n_pieces = pieces_of(pieces, n, W, p0, count)
+        whole = (count + W - 1) // W * W
+        for group in range(n.groups):
+            at = (b * n.O + group * O) * P + p0
+            out, first, row = (y, at, P) if whole == count else (tile, 0, PANEL)
+            for o in range(O):
+                start_value = broadcast(x, bias[group * O + o])
+                for u in range(0, whole, W):
+                    store(out, first + o * row + u, start_value)
+            for k0 in range(0, K, TERMS):
+                terms = min(TERMS, K - k0)
+                windows(block, PANEL, frame, places[k0 : k0 + terms], group * C * channel,
+                        pieces, n_pieces)  # fmt: skip
+                product(out, first, row, w, group * O * K + k0, K, 1, block, 0, PANEL,
+                        O, whole, terms, True)  # fmt: skip
+            if whole != count:
+                copy(y, at, P, tile, 0, PANEL, O, count, one)
+
+
+@jit
+def backward_x(dx, g, w_back, n, team, start, stop):
+    """dx of pictures start … stop: w^T [terms, O] times g, each number added where it belongs."""
+    if together(team, start, stop):
+        return
+    W, P, one = width(g), n.rows * n.columns, g.dtype.type(1)
+    C, O = n.C // n.groups, n.O // n.groups
+    K = C * n.KH * n.KW
+    frame, block, strip = frame_of(g, n), room(TERMS * PANEL + W, g), room(O * PANEL, g)
+    places, pieces = terms_of(n), np.empty((PANEL, 3), np.int64)
+    channel = n.high * n.stride[1] * line(n)
+    fill(strip, g.dtype.type(0))
+    for b in range(start, stop):
+        fill(frame, g.dtype.type(0))
+        for group in range(n.groups):
+            for p0 in range(0, P, PANEL):
+                count = min(PANEL, P - p0)
+                whole = (count + W - 1) // W * W
+                n_pieces = pieces_of(pieces, n, W, p0, count)
+                copy(strip, 0, PANEL, g, (b * n.O + group * O) * P + p0, P, O, count, one)
+                for k0 in range(0, K, TERMS):
+                    terms = min(TERMS, K - k0)
+                    product(block, 0, PANEL, w_back, (group * K + k0) * O, O, 1, strip, 0, PANEL,
+                            terms, whole, O, False)  # fmt: skip
+                    windows_backward(frame, block, PANEL, places[k0 : k0 + terms],
+                                     group * C * channel, pieces, n_pieces)  # fmt: skip
+        framed(frame, dx, b, n, no())
+
+
+@jit
+def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
+    """Parts start … stop of the batch: dw[part, group, k, o] = Σ_p windows[k, p] g[o, p]."""
+    if together(team, start, stop):
+        return
+    W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
+    C, O = n.C // n.groups, n.O // n.groups
+    K = C * n.KH * n.KW
+    frame, block, turned = frame_of(x, n), room(TERMS * PANEL + W, x), room(PANEL * wide, x)
+    places, pieces = terms_of(n), np.empty((PANEL, 3), np.int64)
+    channel = n.high * n.stride[1] * line(n)
+    fill(turned, x.dtype.type(0))
+    for part in range(start, stop):
+        for b in range(part * n.B // parts, (part + 1) * n.B // parts):
+            framed(frame, x, b, n, not no())
+            for o in range(n.O):
+                at, sums = (b * n.O + o) * P, broadcast(x, 0)
+                for u in range(0, P, W):
+                    sums = sums + load_until(g, at + u, at + P, 0)
+                db[part * n.O + o] += total(sums)
+            for group in range(n.groups):
+                for p0 in range(0, P, PANEL):
+                    count = min(PANEL, P - p0)
+                    n_pieces = pieces_of(pieces, n, W, p0, count)
+                    at = (b * n.O + group * O) * P + p0
+                    transpose(turned, 0, wide, g, at, P, O, count, one)
+                    for k0 in range(0, K, TERMS):
+                        terms = min(TERMS, K - k0)
+                        windows(block, PANEL, frame, places[k0 : k0 + terms], group * C * channel,
+                        pieces, n_pieces)  # fmt: skip
+                        product(dw, ((part * n.groups + group) * K + k0) * wide, wide,
+                                block, 0, PANEL, 1, turned, 0, wide,
+                                terms, wide, count, True)  # fmt: skip
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def shape_of(x, w, stride, dilation, before, after, groups):
+    """The `Shape` of a convolution."""
+    B, C, H, W = x.shape
+    high, wide = H + before[0] + after[0], W + before[1] + after[1]
+    rows, columns = ((length - d * (k - 1) - 1) // s + 1 for length, d, k, s in
+                     zip((high, wide), dilation, w.shape[2:], stride, strict=True))  # fmt: skip
+    return Shape(B, C, H, W, w.shape[0], *w.shape[2:], rows, columns, stride, dilation, *before,
+                 high, wide, groups)  # fmt: skip
+
+
+def terms_in(n):
+    """How many terms the sum for one y has."""
+    return n.C // n.groups * n.KH * n.KW
+
+
+def convolution(x, w, bias, n):
+    """y [B, O, rows, columns]"""
+    y = empty((n.B, n.O, n.rows, n.columns), x.dtype)
+    bias = np.zeros(n.O, x.dtype) if bias is None else row_of(bias)
+    arrays = row_of(y), row_of(x), row_of(w), bias
+    tasks, alone = n.B * -(-n.rows * n.columns // PANEL), y.size * terms_in(n) < 1e6
+    share(forward, tasks, *arrays, n, alone=alone)
+    return y
+
+
+def convolution_backward(g, x, w, n, x_wanted):
+    """dx (None if not wanted), dw, dbias"""
+    taps = terms_in(n)
+    alone = g.size * taps < 1e6
+    g_row, dx = row_of(g), None
+    if x_wanted:
+        dx = empty(x.shape, x.dtype)
+        back = w.reshape(n.groups, n.O // n.groups, taps).transpose(0, 2, 1)
+        arrays = row_of(dx), g_row, row_of(back)
+        share(backward_x, n.B, *arrays, n, alone=alone)
+    O = n.O // n.groups
+    parts, wide = min(n.B, PARTS), -(-O // width(x)) * width(x)
+    dw, db = np.zeros((parts, n.groups, taps, wide), x.dtype), np.zeros((parts, n.O), x.dtype)
+    arrays = row_of(dw), row_of(db), g_row, row_of(x), n, parts, wide
+    share(backward_w, parts, *arrays, alone=alone)
+    dw = dw.sum(axis=0)[..., :O].transpose(0, 2, 1).reshape(w.shape)
+    return dx, dw, db.sum(axis=0)

@@ -1,0 +1,105 @@
+"""Taking rows by their numbers, and the reverse: adding rows up where the numbers say, or all.
+
+Arrays of rows are taken as one row of memory with C numbers a row.
+"""
+
+import numpy as np
+
+from tinyattn.kernels import jit
+from tinyattn.kernels.fast.rowwise import ALONE, over
+from tinyattn.kernels.machine import thread_pool as threads
+from tinyattn.kernels.machine.fork_join import edge, together
+from tinyattn.kernels.machine.layout import row_of
+from tinyattn.kernels.machine.prefetch import fence, passes, store_past
+from tinyattn.kernels.machine.simd import load, store, width
+from tinyattn.kernels.machine.thread_pool import share
+
+
+@jit
+def add_rows_sums(y, rows, ids):
+    """y[ids_e] += rows_e for all e as it is written: the reference, on arrays with two axes."""
+    for e in range(len(ids)):
+        for c in range(y.shape[1]):
+            y[ids[e], c] += rows[e, c]
+
+
+@jit
+def add_columns(y, rows, ids, C, parts, team, start, stop):
+    """y[ids_e] += rows_e in the columns of parts start … stop.
+
+    Each sum is made by one thread in the order of e. The rows are read once from front to back,
+    which memory likes best; what is written to at random is y, smaller as a rule.
+    """
+    if together(team, start, stop):
+        return
+    W = width(y)
+    low, high = edge(C, W, start, parts), edge(C, W, stop, parts)
+    whole = low + (high - low) // W * W
+    for e in range(len(ids)):
+        at, row = ids[e] * C, e * C
+        for i in range(low, whole, W):
+            store(y, at + i, load(y, at + i) + load(rows, row + i))
+        for i in range(whole, high):
+            y[at + i] += rows[row + i]
+
+
+@jit
+def take(y, rows, ids, C, past, team, start, stop):
+    """y_e = rows[ids_e] for e = start … stop."""
+    if together(team, start, stop):
+        return
+    W = width(y)
+    for e in range(start, stop):
+        at, row = e * C, ids[e] * C
+        for i in range(0, C // W * W, W):
+            if past:
+                store_past(y, at + i, load(rows, row + i))
+            else:
+                store(y, at + i, load(rows, row + i))
+        for i in range(C // W * W, C):
+            y[at + i] = rows[row + i]
+    if past:
+        fence()
+
+
+@jit
+def sum_columns(y, rows, n, C, parts, team, start, stop):
+    """y += Σ_e rows_e of n rows, one after the other, in the columns of parts start … stop."""
+    if together(team, start, stop):
+        return
+    W = width(y)
+    low, high = edge(C, W, start, parts), edge(C, W, stop, parts)
+    whole, fours = low + (high - low) // W * W, n // 4 * 4
+    for e in range(0, fours * C, 4 * C):  # four rows at a time: y is read and written less often
+        for i in range(low, whole, W):
+            two = load(y, i) + load(rows, e + i) + load(rows, e + C + i)
+            store(y, i, two + load(rows, e + 2 * C + i) + load(rows, e + 3 * C + i))
+    for e in range(fours * C, n * C, C):
+        for i in range(low, whole, W):
+            store(y, i, load(y, i) + load(rows, e + i))
+    for i in range(whole, high):
+        for e in range(0, n * C, C):
+            y[i] += rows[e + i]
+
+
+def sum_rows(rows):
+    """Σ_e rows_e of rows [n, C]."""
+    n, C = rows.shape
+    y = np.zeros(C, rows.dtype)
+    parts = max(1, min(threads.number(), C // width(y)))
+    share(sum_columns, parts, y, row_of(rows), n, C, parts, alone=rows.size < ALONE)
+    return y
+
+
+def add_rows(y, rows, ids):
+    """y[ids_e] += rows_e; y [n, ...] contiguous, rows [E, ...], ids [E] int64 from 0 to n - 1."""
+    C = rows.size // max(len(ids), 1)
+    parts = max(1, min(threads.number(), C // width(y)))
+    arrays = y.reshape(-1), row_of(rows), ids
+    share(add_columns, parts, *arrays, C, parts, alone=rows.size < ALONE)
+
+
+def take_rows(y, rows, ids):
+    """y_e = rows[ids_e]; arguments as above."""
+    C = y.size // max(len(ids), 1)
+    over(take, len(ids), y.size, y.reshape(-1), row_of(rows), ids, C, passes(y, C))

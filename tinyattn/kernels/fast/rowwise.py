@@ -1,0 +1,436 @@
+"""Work on one row after another: softmax, cross-entropy, normalisation; ReLU, GELU, sums, AdamW.
+
+As array algebra each of these is five to fifteen passes over memory, every one with an array of
+its own. Here a row of C numbers (the last axis) is read once into the nearest cache, and all steps
+are done on it there. The references in array algebra are `softmax`, `log_softmax` and `relu` in
+tinyattn/ops/nonlinear.py, `layer_norm` and `rms_norm` in tinyattn/functional/norms.py, `gelu` in
+tinyattn/functional/activations.py and `Adam.update` in tinyattn/optim.py; one test runs over both.
+
+All kernels take their arrays as one row of memory and work on the rows (or, for GELU and AdamW,
+the numbers) from start to stop.
+"""
+
+import math
+
+import numpy as np
+
+from tinyattn.kernels import jit
+from tinyattn.kernels.machine.fork_join import together
+from tinyattn.kernels.machine.layout import row_of
+from tinyattn.kernels.machine.simd import (
+    above,
+    broadcast,
+    exp,
+    fma,
+    highest,
+    load_until,
+    maximum,
+    maximum_or_nan,
+    sqrt,
+    store_until,
+    total,
+    width,
+)
+from tinyattn.kernels.machine.thread_pool import share
+from tinyattn.memory import empty
+
+ALONE = 40_000  # numbers below which a second thread costs more than it brings
+PARTS = 16  # sums over rows (gradients of weights) are made in so many parts, then added up
+
+
+def over(kernel, n, size, *arguments):
+    """`share` a kernel unless it is small; size: numbers in all."""
+    share(kernel, n, *arguments, alone=size < ALONE)
+
+
+# ---------------------------------------------------------------- softmax
+
+
+@jit
+def softmax_rows(y, x, C, log, team, start, stop):
+    """y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
+    if together(team, start, stop):
+        return
+    W, one = width(x), x.dtype.type(1)
+    for row in range(start, stop):
+        at, end = row * C, (row + 1) * C
+        tops = broadcast(x, -np.inf)
+        for i in range(at, end, W):
+            tops = maximum(load_until(x, i, end, -np.inf), tops)
+        top = highest(tops)
+        sums = broadcast(x, 0)
+        for i in range(at, end, W):
+            e = exp(load_until(x, i, end, -np.inf) - top)
+            sums = sums + e
+            if not log:
+                store_until(y, i, end, e)
+        if log:
+            shift = x.dtype.type(math.log(total(sums)))
+            for i in range(at, end, W):
+                store_until(y, i, end, load_until(x, i, end, 0) - top - shift)
+        else:
+            factor = one / total(sums)
+            for i in range(at, end, W):
+                store_until(y, i, end, load_until(y, i, end, 0) * factor)
+
+
+@jit
+def softmax_rows_backward(dx, g, y, C, log, team, start, stop):
+    """dx_i = y_i (g_i - Σ_j g_j y_j); of the logarithm: dx_i = g_i - exp(y_i) Σ_j g_j."""
+    if together(team, start, stop):
+        return
+    W = width(y)
+    for row in range(start, stop):
+        at, end = row * C, (row + 1) * C
+        sums = broadcast(y, 0)
+        for i in range(at, end, W):
+            g_i = load_until(g, i, end, 0)
+            sums = sums + g_i if log else fma(g_i, load_until(y, i, end, 0), sums)
+        mean = total(sums)
+        for i in range(at, end, W):
+            g_i, y_i = load_until(g, i, end, 0), load_until(y, i, end, 0)
+            store_until(dx, i, end, g_i - exp(y_i) * mean if log else y_i * (g_i - mean))
+
+
+def softmax(x, log):
+    """softmax (or its logarithm) along the last axis of x."""
+    y = empty(x.shape, x.dtype)
+    C = x.shape[-1]
+    over(softmax_rows, x.size // C, x.size, y.reshape(-1), row_of(x), C, log)
+    return y
+
+
+def softmax_backward(g, y, log):
+    """The gradient of `softmax`, from its result y."""
+    dx, C = empty(y.shape, y.dtype), y.shape[-1]
+    arrays = dx.reshape(-1), row_of(g), row_of(y)
+    over(softmax_rows_backward, y.size // C, y.size, *arrays, C, log)
+    return dx
+
+
+# ---------------------------------------------------------------- cross-entropy
+
+
+@jit
+def cross_entropy_rows(losses, tops, shifts, x, ids, C, team, start, stop):
+    """loss = ln Σ_j exp(x_j) - x_id, with top = max x and shift = ln Σ_j exp(x_j - top)."""
+    if together(team, start, stop):
+        return
+    W = width(x)
+    for row in range(start, stop):
+        at, end = row * C, (row + 1) * C
+        highest_yet = broadcast(x, -np.inf)
+        for i in range(at, end, W):
+            highest_yet = maximum(load_until(x, i, end, -np.inf), highest_yet)
+        top = highest(highest_yet)
+        sums = broadcast(x, 0)
+        for i in range(at, end, W):
+            sums = sums + exp(load_until(x, i, end, -np.inf) - top)
+        shift = x.dtype.type(math.log(total(sums)))
+        tops[row], shifts[row] = top, shift
+        losses[row] = shift - (x[at + ids[row]] - top)
+
+
+@jit
+def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, team, start, stop):
+    """dx_i = g (softmax(x)_i - [i = id])"""
+    if together(team, start, stop):
+        return
+    W = width(x)
+    for row in range(start, stop):
+        at, end = row * C, (row + 1) * C
+        for i in range(at, end, W):
+            e = exp(load_until(x, i, end, 0) - tops[row] - shifts[row])
+            store_until(dx, i, end, e * g[row])
+        dx[at + ids[row]] -= g[row]
+
+
+def cross_entropy(x, ids):
+    """-ln softmax(x)[id] for each row of x [N, C]; what the backward pass wants."""
+    N, C = x.shape
+    losses, tops, shifts = (np.empty(N, x.dtype) for _ in range(3))
+    ids = np.require(ids, np.int64, ["C", "W"])
+    over(cross_entropy_rows, N, x.size, losses, tops, shifts, row_of(x), ids, C)
+    return losses, (tops, shifts, ids)
+
+
+def cross_entropy_backward(g, saved, x):
+    """The gradient of x."""
+    tops, shifts, ids = saved
+    dx = empty(x.shape, x.dtype)
+    arrays = dx.reshape(-1), row_of(g), tops, shifts, row_of(x), ids
+    over(cross_entropy_rows_backward, len(x), x.size, *arrays, x.shape[1])
+    return dx
+
+
+# ---------------------------------------------------------------- layer norm, RMS norm
+
+
+@jit
+def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, stop):
+    """y = (x - mean) · scale · weight + bias with scale = 1/√(mean((x - mean)²) + ε).
+
+    Without `centred` the mean counts as 0, which is the RMS norm. An empty weight counts as 1, an
+    empty bias as 0.
+    """
+    if together(team, start, stop):
+        return
+    W, one, columns = width(x), x.dtype.type(1), x.dtype.type(C)
+    for row in range(start, stop):
+        at, end = row * C, (row + 1) * C
+        mean = x.dtype.type(0)
+        if centred:
+            sums = broadcast(x, 0)
+            for i in range(at, end, W):
+                sums = sums + load_until(x, i, end, 0)
+            mean = total(sums) / columns
+        sums = broadcast(x, 0)
+        for i in range(at, end, W):
+            z = load_until(x, i, end, mean) - mean
+            sums = fma(z, z, sums)
+        scale = one / x.dtype.type(math.sqrt(total(sums) / columns + eps))
+        for i in range(at, end, W):
+            z = (load_until(x, i, end, 0) - mean) * scale
+            if weight.size:
+                z = z * load_until(weight, i - at, C, 0)
+            if bias.size:
+                z = z + load_until(bias, i - at, C, 0)
+            store_until(y, i, end, z)
+        means[row], scales[row] = mean, scale
+
+
+@jit
+def norm_rows_backward(dx, dw, db, g, x, means, scales, weight, C, N, centred, team, start, stop):
+    """With z = (x - mean) · scale and gz = g · weight: dx = scale (gz - mean(gz) - z mean(gz z)).
+
+    One piece of work is one of the PARTS of the rows; dw = Σ g z and db = Σ g have a row for each.
+    """
+    if together(team, start, stop):
+        return
+    W, columns, parts = width(x), x.dtype.type(C), dw.size // max(C, 1)
+    for part in range(start, stop):
+        own, own_end = part * C, (part + 1) * C
+        for row in range(part * N // parts, (part + 1) * N // parts):
+            at, end = row * C, (row + 1) * C
+            mean, scale = means[row], scales[row]
+            straight, along = broadcast(x, 0), broadcast(x, 0)
+            for i in range(at, end, W):
+                g_i, j = load_until(g, i, end, 0), own + i - at
+                z = (load_until(x, i, end, mean) - mean) * scale
+                g_z = g_i * z
+                store_until(dw, j, own_end, load_until(dw, j, own_end, 0) + g_z)
+                store_until(db, j, own_end, load_until(db, j, own_end, 0) + g_i)
+                if weight.size:
+                    w = load_until(weight, i - at, C, 0)
+                    g_i, g_z = g_i * w, g_z * w
+                straight, along = straight + g_i, along + g_z
+            off = total(straight) / columns if centred else x.dtype.type(0)
+            slope = total(along) / columns
+            for i in range(at, end, W):
+                g_i = load_until(g, i, end, 0)
+                if weight.size:
+                    g_i = g_i * load_until(weight, i - at, C, 0)
+                z = (load_until(x, i, end, mean) - mean) * scale
+                store_until(dx, i, end, (g_i - off - z * slope) * scale)
+
+
+def norm(x, weight, bias, eps, centred):
+    """Layer norm (centred) or RMS norm over the last axis; what the backward pass wants."""
+    C = x.shape[-1]
+    N, nothing = x.size // C, np.empty(0, x.dtype)
+    y, means, scales = empty(x.shape, x.dtype), np.empty(N, x.dtype), np.empty(N, x.dtype)
+    weight = nothing if weight is None else row_of(weight)
+    bias = nothing if bias is None else row_of(bias)
+    arrays = y.reshape(-1), means, scales, row_of(x), weight, bias
+    over(norm_rows, N, x.size, *arrays, C, centred, x.dtype.type(eps))
+    return y, (means, scales, weight)
+
+
+def norm_backward(g, saved, x, centred):
+    """dx, dweight, dbias"""
+    means, scales, weight = saved
+    C = x.shape[-1]
+    N = x.size // C
+    parts = max(1, min(PARTS, N // 32))
+    dx = empty(x.shape, x.dtype)
+    dw, db = np.zeros((2, parts, C), x.dtype)
+    arrays = dx.reshape(-1), dw.reshape(-1), db.reshape(-1), row_of(g), row_of(x)
+    over(norm_rows_backward, parts, x.size, *arrays, means, scales, weight, C, N, centred)
+    return dx, dw.sum(axis=0), db.sum(axis=0)
+
+
+# ---------------------------------------------------------------- ReLU
+
+
+@jit
+def relu_numbers(y, x, team, start, stop):
+    """y = max(x, 0), and nan where x is nan."""
+    if together(team, start, stop):
+        return
+    for i in range(start, stop, width(x)):
+        v = load_until(x, i, stop, 0)
+        store_until(y, i, stop, maximum_or_nan(v, broadcast(x, 0)))
+
+
+@jit
+def relu_numbers_backward(dx, g, y, team, start, stop):
+    """dx = g where y > 0, else 0."""
+    if together(team, start, stop):
+        return
+    zero = broadcast(g, 0)
+    for i in range(start, stop, width(g)):
+        store_until(
+            dx, i, stop, above(load_until(y, i, stop, 0), zero, load_until(g, i, stop, 0), zero)
+        )
+
+
+def relu(x):
+    """max(x, 0)"""
+    y = empty(x.shape, x.dtype)
+    over(relu_numbers, x.size, x.size, y.reshape(-1), row_of(x))
+    return y
+
+
+def relu_backward(g, y):
+    """The gradient of `relu`, from its result y."""
+    dx = empty(y.shape, y.dtype)
+    over(relu_numbers_backward, y.size, y.size, dx.reshape(-1), row_of(g), row_of(y))
+    return dx
+
+
+# ---------------------------------------------------------------- GELU
+
+# erfc(z) = exp(-z²) t P(t) with t = 1 / (1 + z/2), for z ≥ 0; P fitted to 4e-8 (float32 only)
+ERFC = tuple(
+    np.float32(c)
+    for c in (
+        -0.05889132491004501, 0.28370461222526755, -0.4853890814650003, 0.275984145102177,
+        -0.02518167132542719, 0.20207145071958327, 0.2432606194320846, 0.2823535343238701,
+        0.28208767371591664,
+    )
+)  # fmt: skip
+ROOT_HALF, HALF = np.float32(math.sqrt(0.5)), np.float32(0.5)
+ONE, DENSITY = np.float32(1), np.float32(1 / math.sqrt(2 * math.pi))
+CUBIC, ROOT_8_OVER_PI = np.float32(0.044715), np.float32(math.sqrt(8 / math.pi))
+
+
+@jit
+def gelu_sums(out, g, x, backward, tanh, team, start, stop):
+    """y = x Φ(x), or backward dx = g (Φ(x) + x φ(x)); Φ is the normal distribution, φ its density.
+
+    tanh: Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π) (x + 0.044715 x³).
+    The formula as it is written: the reference, and what runs for float64.
+    """
+    if together(team, start, stop):
+        return
+    for i in range(start, stop):
+        v = x[i]
+        if tanh:
+            phi = 0.5 + 0.5 * math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v * v * v))
+            rise = phi * (1 - phi) * math.sqrt(8 / math.pi) * (1 + 3 * 0.044715 * v * v)
+        else:
+            phi = 0.5 * math.erfc(-v * math.sqrt(0.5))
+            rise = math.exp(-0.5 * v * v) / math.sqrt(2 * math.pi)
+        out[i] = g[i] * (phi + v * rise) if backward else v * phi
+
+
+@jit
+def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
+    """The same in vectors of float32."""
+    if together(team, start, stop):
+        return
+    W = width(x)
+    for i in range(start, stop, W):
+        v = load_until(x, i, stop, 0)
+        if tanh:
+            square = v * v
+            u = v * (square * CUBIC + ONE) * ROOT_8_OVER_PI
+            u = maximum(u, broadcast(v, -80))  # exp(80) is still a number
+            e = exp(broadcast(v, 0) - u)
+            phi = broadcast(v, 1) / (e + ONE)
+            slope = (square * (np.float32(3) * CUBIC) + ONE) * ROOT_8_OVER_PI
+            rise = phi * e * phi * slope  # e · phi is 1 - phi, without cancellation
+        else:
+            z = maximum(v, broadcast(v, 0) - v) * ROOT_HALF  # |x| / √2
+            t = broadcast(v, 1) / (z * HALF + ONE)
+            p = broadcast(v, ERFC[0])
+            for c in ERFC[1:]:
+                p = fma(p, t, broadcast(v, c))
+            e = exp(broadcast(v, 0) - z * z)
+            tail = p * t * e * HALF  # Φ(-|x|)
+            phi = above(v, broadcast(v, 0), broadcast(v, 1) - tail, tail)
+            rise = e * DENSITY
+        if backward:
+            store_until(out, i, stop, load_until(g, i, stop, 0) * fma(v, rise, phi))
+        else:
+            store_until(out, i, stop, v * phi)
+
+
+def gelu(x, tanh):
+    """x Φ(x)"""
+    y, row = empty(x.shape, x.dtype), row_of(x)
+    kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
+    over(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
+    return y
+
+
+def gelu_backward(g, x, tanh):
+    """The gradient of x."""
+    dx = empty(x.shape, x.dtype)
+    kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
+    over(kernel, x.size, 4 * x.size, dx.reshape(-1), row_of(g), row_of(x), True, tanh)
+    return dx
+
+
+# ---------------------------------------------------------------- sums
+
+
+@jit
+def add_numbers(y, x, team, start, stop):
+    """y ← y + x"""
+    if together(team, start, stop):
+        return
+    for i in range(start, stop, width(y)):
+        store_until(y, i, stop, load_until(y, i, stop, 0) + load_until(x, i, stop, 0))
+
+
+def add(y, x):
+    """y ← y + x for arrays of one shape and dtype, both in one piece."""
+    over(add_numbers, y.size, y.size, y.reshape(-1), row_of(x))
+
+
+# ---------------------------------------------------------------- AdamW
+
+
+@jit
+def adam_numbers(
+    out, theta, g, m, v, rate, beta1, beta2, eps, decay, correct, keep, team, start, stop,
+):  # fmt: skip
+    """m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  out = keep θ - rate · m / (√v / correct + ε).
+
+    g ← g + decay θ before; AdamW has keep = 1 - η λ and decay = 0, Adam keep = 1 and decay = λ.
+    """
+    if together(team, start, stop):
+        return
+    W, one = width(theta), theta.dtype.type(1)
+    for i in range(start, stop, W):
+        x, slope = load_until(theta, i, stop, 0), load_until(g, i, stop, 0)
+        slope = slope + x * decay
+        first, second = load_until(m, i, stop, 0), load_until(v, i, stop, 0)
+        first = first + (slope - first) * (one - beta1)
+        second = second * beta2 + slope * slope * (one - beta2)
+        store_until(m, i, stop, first)
+        store_until(v, i, stop, second)
+        step = first / (sqrt(second) / broadcast(x, correct) + eps)
+        store_until(out, i, stop, x * keep - step * rate)
+
+
+def adam(jobs):
+    """One step for all parameters, one after the other, each in pieces that all threads share.
+
+    A job is (out, theta, g, m, v, numbers), five contiguous arrays of one dtype and the numbers
+    of `adam_numbers` as NumPy numbers of that dtype.
+    """
+    for *arrays, numbers in jobs:
+        n = arrays[0].size
+        over(adam_numbers, n, n, *[x.reshape(-1) for x in arrays], *numbers)
