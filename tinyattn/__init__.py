@@ -4,15 +4,8 @@ from tinyattn import ops  # noqa: F401 - gives Tensor its operators
 from tinyattn.autograd import Tensor, no_grad, primitive, tensor
 from tinyattn.io import load, save
 from tinyattn.random import seed
+from tinyattn.threads import set_threads
 from tinyattn.transforms import grad, hessian, jacobian, value_and_grad
-
-
-def set_threads(n):
-    """Run kernels on n threads from now on; returns the number before."""
-    from tinyattn.kernels.machine import thread_pool  # imports Numba
-
-    return thread_pool.set_threads(n)
-
 
 __version__ = "0.1.0"
 __all__ = [

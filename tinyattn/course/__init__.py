@@ -1,4 +1,4 @@
-"""The machinery of the course. A lecture uses `claim`, `full`, `seeds` and `progress`.
+"""The machinery of the course. A lecture uses `claim`, `full`, `seeds`, `progress`, `trained`.
 
 The rest is imported by its module's name, since it needs more than NumPy: `course.build` makes
 notebooks, `course.deck` slides, `course.homework` the student's version of an exercise.
@@ -7,5 +7,6 @@ notebooks, `course.deck` slides, `course.homework` the student's version of an e
 from tinyattn.course.claims import Claim, ClaimError, claim, full, seeds
 from tinyattn.course.progress import progress
 from tinyattn.course.project import CourseError
+from tinyattn.course.weights import trained
 
-__all__ = ["Claim", "ClaimError", "CourseError", "claim", "full", "progress", "seeds"]
+__all__ = ["Claim", "ClaimError", "CourseError", "claim", "full", "progress", "seeds", "trained"]
