@@ -80,7 +80,7 @@ def _mean_max(w, h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     w, h = _contiguous(w, h)
-    return kernel.mean_max(w, h, index), kernel.hearers(index, len(h))
+    return kernel.mean_max(w, h, index), kernel.reverse_index(index, len(h))
 
 
 @fused(instead='impl="matmul"')
@@ -88,7 +88,7 @@ def _mean_max_sums(w, h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     w, h = _contiguous(w, h)
-    return kernel.mean_max_sums(w, h, index), kernel.hearers(index, len(h))
+    return kernel.mean_max_sums(w, h, index), kernel.reverse_index(index, len(h))
 
 
 def _mean_max_rule(g, y, heard, wanted, w, h, index):
@@ -108,7 +108,7 @@ def _neighbour_max(h, index):
 
     (h,) = _contiguous(h)
     y, tied = kernel.maximum(h, index)
-    return y, (tied, kernel.hearers(index, len(h)))
+    return y, (tied, kernel.reverse_index(index, len(h)))
 
 
 @_neighbour_max.defvjp
@@ -124,7 +124,7 @@ def _squared_distances(x, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     (x,) = _contiguous(x)
-    return kernel.squared_distances(x, index), kernel.hearers(index, len(x))
+    return kernel.squared_distances(x, index), kernel.reverse_index(index, len(x))
 
 
 @_squared_distances.defvjp
@@ -140,7 +140,7 @@ def _pair_sums(p, q, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     p, q = _contiguous(p, q)
-    return kernel.pair_sums(p, q, index), kernel.hearers(index, len(q))
+    return kernel.pair_sums(p, q, index), kernel.reverse_index(index, len(q))
 
 
 @_pair_sums.defvjp
