@@ -1,11 +1,13 @@
-"""Fast loops on plain arrays, compiled by Numba. No `Tensor` here.
+"""Loops on plain arrays, compiled by Numba. No `Tensor` here.
 
-Each file has the reference first, the formula as plain loops, and then the fast version of the
-same function. Numba is imported with the first kernel, not with tinyattn; without Numba the loops
-run as ordinary Python.
+The files of this folder are for reading: one operation each, its formula and its gradient as plain
+loops. `fast/` has the same operations on vectors and threads, made of what is in `machine/`. Numba
+is imported with the first kernel, not with tinyattn; without Numba the loops run as ordinary
+Python.
 """
 
 import zlib
+from functools import partial
 from pathlib import Path
 
 try:
@@ -44,6 +46,9 @@ def helper(f, **options):
     """
     return jit(f, no_cpython_wrapper=True, **options)
 
+
+# never a·b + c in one step: loops that add up the same numbers in the same order round alike
+exact, exact_helper = partial(jit, fastmath=False), partial(helper, fastmath=False)
 
 _checksum = 0
 for _source in sorted(Path(__file__).parent.rglob("*.py")):

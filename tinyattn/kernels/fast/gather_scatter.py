@@ -1,6 +1,7 @@
 """Taking rows by their numbers, and the reverse: adding rows up where the numbers say, or all.
 
-Arrays of rows are taken as one row of memory with C numbers a row.
+Arrays of rows are taken as one row of memory with C numbers a row. kernels/segment.py has the same
+as loops.
 """
 
 import numpy as np
@@ -13,14 +14,6 @@ from tinyattn.kernels.machine.layout import row_of
 from tinyattn.kernels.machine.prefetch import fence, passes, store_past
 from tinyattn.kernels.machine.simd import load, store, width
 from tinyattn.kernels.machine.thread_pool import share
-
-
-@jit
-def add_rows_sums(y, rows, ids):
-    """y[ids_e] += rows_e for all e as it is written: the reference, on arrays with two axes."""
-    for e in range(len(ids)):
-        for c in range(y.shape[1]):
-            y[ids[e], c] += rows[e, c]
 
 
 @jit

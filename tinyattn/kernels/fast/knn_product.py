@@ -15,14 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import numba
+from tinyattn.kernels import exact, exact_helper, numba
 from tinyattn.kernels.fast.nearest import (
     BEST,
     clear,
     close,
     enter,
-    exact,
-    exact_helper,
     keep,
     limit_of,
     reach,

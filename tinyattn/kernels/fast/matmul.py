@@ -3,10 +3,10 @@
 NumPy's product has threads of its own, which go on spinning for a while after each call and keep
 the processors from the kernels that come next. Hence this one.
 
-`sums` is the formula. `matmul` first copies B into panels, as wide as a tile, with their rows one
-behind the other. Then slices of A are copied into strips, as high as a tile, and multiplied with
-slices of some panels: a panel stays in the second cache until all strips have met it, and each
-number that is read serves a whole tile.
+kernels/matmul.py has the formula as loops. Here B is first copied into panels, as wide as a tile,
+with their rows one behind the other. Then slices of A are copied into strips, as high as a tile,
+and multiplied with slices of some panels: a panel stays in the second cache until all strips have
+met it, and each number that is read serves a whole tile.
 
 Where B is wide, each thread begins with a group of panels of its own, which it copies and
 multiplies with all rows of A: what another thread has just written takes long to read. When its
@@ -53,18 +53,6 @@ class Cut(NamedTuple):
     step: int  # rows of a task
     height: int  # rows and columns of a slice of A
     depth: int
-
-
-@jit
-def sums(a, b):
-    """c_ij = Σ_k a_ik b_kj"""
-    M, K = a.shape
-    c = np.zeros((M, b.shape[1]), a.dtype)
-    for i in range(M):
-        for k in range(K):
-            for j in range(b.shape[1]):
-                c[i, j] += a[i, k] * b[k, j]
-    return c
 
 
 def matmul(a, b, bias=None):

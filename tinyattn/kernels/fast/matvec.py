@@ -50,18 +50,6 @@ COLUMNS = 4  # of y in a tile: so many rows of W
 ALONE = 2.5e5  # multiplications below which a second thread costs more than it brings
 
 
-@jit
-def sums(x, w, bias):
-    """y_ij = Σ_k x_ik w_jk + b_j"""
-    y = np.zeros((len(x), len(w)), x.dtype)
-    for i in range(len(x)):
-        for j in range(len(w)):
-            for k in range(x.shape[1]):
-                y[i, j] += x[i, k] * w[j, k]
-            y[i, j] += bias[j]
-    return y
-
-
 def product(a, b, bias=None):
     """A B, plus bias_j in each row;   a [M, K], b [K, N] with its columns in one piece each."""
     (M, K), N = a.shape, b.shape[1]

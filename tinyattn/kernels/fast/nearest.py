@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit, numba
+from tinyattn.kernels import exact_helper, numba
 from tinyattn.kernels.machine.simd import (
     at,
     broadcast,
@@ -35,9 +35,6 @@ if numba is not None:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-
-# never a·b + c in one step: all versions round alike
-exact, exact_helper = partial(jit, fastmath=False), partial(helper, fastmath=False)
 
 
 def _within_meaning(v, limit):

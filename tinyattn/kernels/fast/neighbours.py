@@ -5,12 +5,12 @@
 
 The tensor of messages, N·K·F numbers, is never stored, in neither direction. In the backward pass
 each sender i gathers the gradients from those who heard it, listed by `hearers`: no two threads
-ever add to one place.
+ever add to one place. kernels/neighbours.py has the same as loops.
 """
 
 import numpy as np
 
-from tinyattn.kernels.fast.nearest import exact
+from tinyattn.kernels import exact
 from tinyattn.kernels.machine.fork_join import together
 from tinyattn.kernels.machine.layout import row_of
 from tinyattn.kernels.machine.simd import (
@@ -59,23 +59,8 @@ def hearers(index, senders):
 
 
 @exact
-def sums(y, w, h, index):
-    """y = [mean, max], as the formulas are written."""
-    N, K = index.shape
-    F = h.shape[1]
-    for n in range(N):
-        for f in range(F):
-            total, highest = h.dtype.type(0), w[n, 0] * h[index[n, 0], f]
-            for k in range(K):
-                v = w[n, k] * h[index[n, k], f]
-                total += v
-                highest = v if v > highest or v != v else highest
-            y[n, f], y[n, F + f] = total / K, highest
-
-
-@exact
 def forward(y, w, h, index, K, F, team, first, last):
-    """The same with the features innermost, side by side in vectors."""
+    """y = [mean, max]; the features are innermost, side by side in vectors."""
     if together(team, first, last):
         return
     for n in range(first, last):
@@ -131,13 +116,6 @@ def backward_messages(dh, shared, g, y, w, h, starts, edges, who, K, F, team, fi
                 own = same(h_i * weight, load_until(y, top + f, end, 0), own, zero)
                 d = d + (load_until(g, top - F + f, top, 0) * part + own) * weight
             store_until(dh, i * F + f, (i + 1) * F, d)
-
-
-def mean_max_sums(w, h, index):
-    """[mean, max] by `sums`. [N, 2F]"""
-    y = np.empty((len(index), 2 * h.shape[1]), h.dtype)
-    sums(y, w, h, index)
-    return y
 
 
 def mean_max(w, h, index):

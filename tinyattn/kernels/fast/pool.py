@@ -3,7 +3,7 @@
     largest   y_i = max_k x_(i · stride + k · dilation - padding)
     mean      y_i = 1/K Σ_k x_(i · stride + k · dilation - padding)
 
-The same loops over a table of neighbours are in conv_sums.py; here the places are counted instead,
+kernels/pool.py has the same as loops over a table of places. Here the places are counted instead,
 and every thread has channels of its own. The way back of the largest need not search again: the
 way there notes where it was.
 

@@ -1,10 +1,10 @@
 """A recurrent cell over whole sequences: RNN, GRU, LSTM, forward and backward, in vectors.
 
-The formulas, and the same functions as plain loops, are in recurrent_sums.py. Here each thread
+The formulas, and the same functions as plain loops, are in kernels/recurrent.py. Here each thread
 takes a part of the batch through all steps. The products are made by register tiles (tiles.py),
 the rest in vectors while the numbers are still in the nearest cache.
 
-Arguments, result and letters are those of recurrent_sums.py.
+Arguments, result and letters are those of kernels/recurrent.py.
 """
 
 from typing import NamedTuple
@@ -31,11 +31,12 @@ from tinyattn.kernels.machine.simd import (
 )
 from tinyattn.kernels.machine.thread_pool import share
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
-from tinyattn.kernels.recurrent import GATES, GRU, KEPT, LSTM, RELU, TANH, parts_of
+from tinyattn.kernels.recurrent import GATES, GRU, LSTM, RELU, TANH, parts_of
 
 STEPS = 6  # steps whose x goes through W_ih at once: long products, results still in the cache
 ROWS = 32  # most sequences that go through the steps together
 BLOCK = 128  # terms of a sum that a product adds up at once: a strip of so many rows fits the cache
+KEPT = 1, 1, 4, 6  # numbers that a unit keeps of each step for the backward pass
 BLOCKS = 1, 1, 4, 4  # G, and one block more for the GRU, whose r needs q_n apart from p_n
 
 
@@ -218,7 +219,7 @@ def state_products(gates, at, h, hh, n, R):
 
 @helper
 def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
-    """`next_state` in vectors, for sequence r of this part; `place` is b · T + t."""
+    """`step` in vectors, for sequence r of this part; `place` is b · T + t."""
     once()
     W, P, tiny = width(y), n.P, tiny_square(y)
     keep = place * KEPT[n.kind] * P
@@ -329,7 +330,7 @@ def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
 
 @helper
 def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
-    """`next_state_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
+    """`step_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
     once()
     W, P, H = width(gy), n.P, n.H
     row = row_of_gradients(n, W)

@@ -2,8 +2,8 @@
 
 As array algebra a step is some fifteen operations, each with an array and a place in the graph of
 its own. Here all of them are done on a vector of units before the next one is read. The formulas
-are in recurrent_sums.py, where `next_state` is the same as a plain loop; whole sequences are the
-work of recurrent.py.
+are in kernels/recurrent.py, where `step` is the same as a plain loop; whole sequences are the work
+of recurrent.py in this folder.
 
 p and q are [B, G·H]; `before` [B, H] is what the step carries on unit by unit: h for the GRU, c
 for the LSTM. All arrays are rows of memory.

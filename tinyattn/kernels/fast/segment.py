@@ -3,7 +3,8 @@
 The rows are put in the order of their segments first (by counting, one pass; nothing is moved).
 Then each segment is a run of rows that one thread works through: no two threads write to one
 place, and a segment is always worked through in the same order. Sums need no such order: they are
-in rows.py. All arrays of rows are taken as one row of memory with C numbers a row.
+in gather_scatter.py. All arrays of rows are taken as one row of memory with C numbers a row.
+kernels/segment.py has the same as loops.
 """
 
 import math
@@ -31,26 +32,6 @@ from tinyattn.memory import empty
 
 MAX, MIN, PROD = range(3)
 NEAR = 64  # at most so many rows of the next segment are asked for ahead
-
-
-@jit
-def segment_loops(y, values, ids, kind):
-    """y_n = □_{e: ids_e = n} values_e as it is written: the reference, on arrays with two axes."""
-    for n in range(y.shape[0]):
-        for c in range(y.shape[1]):
-            count, one = 0, 1.0 if kind == PROD else 0.0
-            for e in range(len(ids)):
-                if ids[e] == n:
-                    v = values[e, c]
-                    if kind == PROD:
-                        one *= v
-                    elif count == 0:
-                        one = v
-                    else:
-                        one = max(one, v) if kind == MAX else min(one, v)
-                    count += 1
-            y[n, c] = one
-
 
 # ---------------------------------------------------------------- the order of the rows
 
