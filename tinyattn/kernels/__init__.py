@@ -1,10 +1,11 @@
-"""Fast loops on plain arrays, compiled by Numba; no `Tensor` here.
+"""Loops on plain arrays, compiled by Numba. No `Tensor` here. README.md says what to read first.
 
-README.md says what to read first. The files of this folder are the formulas as plain loops, `fast/`
-has the same on vectors and threads, `machine/` what vectors and threads are made of. Numba is
-imported with the first kernel, not with tinyattn; without Numba all of it runs as plain Python.
+The files of this folder are for reading: one operation each, its formula and its gradient as plain
+loops. `fast/` has the same operations on vectors and threads, made of what is in `machine/`. Numba
+is imported with the first kernel, not with tinyattn; without Numba the loops run as ordinary
+Python.
 """
 
-from tinyattn.kernels.machine.compile import helper, jit, numba
+from tinyattn.kernels.machine.compile import helper, helper_no_fma, jit, jit_no_fma, numba
 
-__all__ = ["helper", "jit", "numba"]
+__all__ = ["helper", "helper_no_fma", "jit", "jit_no_fma", "numba"]

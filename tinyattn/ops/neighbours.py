@@ -85,21 +85,26 @@ def _mean_max(w, h, index):
 
 @fused(instead='impl="matmul"')
 def _mean_max_sums(w, h, index):
-    from tinyattn.kernels.fast import neighbours as kernel
+    from tinyattn.kernels import neighbours as loops
 
     w, h = _contiguous(w, h)
-    return kernel.mean_max_sums(w, h, index), kernel.reverse_index(index, len(h))
+    return loops.mean_max(w, h, index), None
 
 
+@_mean_max_sums.defvjp
+def _mean_max_sums_rule(g, y, saved, wanted, w, h, index):
+    from tinyattn.kernels import neighbours as loops
+
+    g, w, h = _contiguous(g, w, h)
+    return (*loops.mean_max_backward(g, y, w, h, index), None)
+
+
+@_mean_max.defvjp
 def _mean_max_rule(g, y, heard, wanted, w, h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     g, w, h = _contiguous(g, w, h)
     return (*kernel.mean_max_backward(g, y, w, h, index, heard, wanted[0]), None)
-
-
-_mean_max.defvjp(_mean_max_rule)
-_mean_max_sums.defvjp(_mean_max_rule)
 
 
 @fused(instead='impl="matmul"')

@@ -4,17 +4,15 @@
     a_ts     = exp(score_ts) / Σ_s' exp(score_ts')   the weights of a query sum to 1
     y_td     = Σ_s a_ts v_sd
 
-Two versions, with the same arguments and the same results:
+kernels/attention.py has these sums as loops, and `blockwise`, which is read before this file: one
+pass over the keys in blocks, with a running maximum and a running sum. Here the same is done for 64
+queries at a time, side by side in vectors. The weights of a block are used at once and forgotten,
+so the memory grows with T and S only; the backward pass computes them again.
 
-1. `attention_sums`: these sums as loops. It keeps all weights, N² numbers.
-2. `attention`: one pass over the keys in blocks, with a running maximum and a running sum. The
-   weights of a block are used at once and forgotten, so the memory grows with N only; the
-   backward pass computes them again.
-
-Both take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype and a bool
-mask that broadcast to [..., T, S] (or None), and return y [..., T, E] and what the backward
-function wants to have back. Where the mask is False, or s > t under `causal`, the score is -∞.
-A query that may see no key gives y = 0 and no gradient.
+The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype
+and a bool mask that broadcast to [..., T, S] (or None), and return y [..., T, E] and what the
+backward function wants to have back. Where the mask is False, or s > t under `causal`, the score is
+-∞. A query that may see no key gives y = 0 and no gradient.
 
 In the code n runs over all leading axes at once, t over queries, s over keys, d over features.
 A gradient dL/dx is called dx; g is dL/dy.
@@ -25,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.kernels.attention import leading_axes
 from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.machine.compile import helper, jit, noinline
 from tinyattn.kernels.machine.fork_join import fork_join
@@ -44,87 +43,6 @@ from tinyattn.kernels.machine.simd import (
 )
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
-
-# ---------------------------------------------------------------- 1. the sums, as they are written
-
-
-@jit
-def sums(q, k, v, bias, mask, causal, scale):
-    """y_td = Σ_s a_ts v_sd, and all weights a."""
-    N, T, D = q.shape
-    S, E = v.shape[1:]
-    y, a = np.zeros((N, T, E), q.dtype), np.zeros((N, T, S), q.dtype)
-    for n in range(N):
-        for t in range(T):
-            highest = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞, not nan
-            for s in range(S):
-                score = -math.inf
-                if mask[n, t, s] and (s <= t or not causal):
-                    score = bias[n, t, s]
-                    for d in range(D):
-                        score += scale * q[n, t, d] * k[n, s, d]
-                a[n, t, s] = score
-                if a[n, t, s] > highest:
-                    highest = a[n, t, s]
-            total = 0.0
-            for s in range(S):
-                a[n, t, s] = math.exp(a[n, t, s] - highest)  # ≤ 1: it cannot overflow
-                total += a[n, t, s]
-            for s in range(S):
-                a[n, t, s] = a[n, t, s] / total if total != 0 else 0.0
-                for d in range(E):
-                    y[n, t, d] += a[n, t, s] * v[n, s, d]
-    return y, a
-
-
-@jit
-def sums_backward(g, q, k, v, a, scale):
-    """The chain rule through the three formulas, from the last to the first.
-
-    y_t = Σ_s a_ts v_s             dv_s = Σ_t a_ts g_t,   da_ts = g_t · v_s
-    a = softmax(score)             dscore_ts = a_ts (da_ts - Σ_s' a_ts' da_ts')
-    score_ts = scale q_t·k_s + b   dq_t = scale Σ_s dscore_ts k_s,   dk_s = scale Σ_t dscore_ts q_t
-    """
-    N, T, D = q.shape
-    S, E = v.shape[1:]
-    dq, dk, dv, dscore = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros_like(a)
-    for n in range(N):
-        for t in range(T):
-            mean = 0.0  # Σ_s a_ts da_ts
-            for s in range(S):
-                da = 0.0
-                for d in range(E):
-                    da += g[n, t, d] * v[n, s, d]
-                    dv[n, s, d] += a[n, t, s] * g[n, t, d]
-                dscore[n, t, s] = da
-                mean += a[n, t, s] * da
-            for s in range(S):
-                dscore[n, t, s] = a[n, t, s] * (dscore[n, t, s] - mean)
-                for d in range(D):
-                    dq[n, t, d] += scale * dscore[n, t, s] * k[n, s, d]
-                    dk[n, s, d] += scale * dscore[n, t, s] * q[n, t, d]
-    return dq, dk, dv, dscore
-
-
-def attention_sums(q, k, v, bias, mask, causal, scale):
-    """`sums` for any leading axes."""
-    lead = leading_axes(q, k, v)
-    T, S = q.shape[-2], k.shape[-2]
-    full = np.broadcast_to(q.dtype.type(0) if bias is None else bias, (*lead, T, S))
-    allowed = np.broadcast_to(True if mask is None else mask, (*lead, T, S))
-    arrays = [flat(x, lead) for x in (q, k, v, full, allowed)]
-    y, a = sums(*arrays, causal, scale)
-    return y.reshape(*lead, *y.shape[1:]), a
-
-
-def attention_sums_backward(g, y, a, q, k, v, bias, mask, causal, scale, bias_wanted=True):
-    """dq, dk, dv and dbias, with all leading axes broadcast."""
-    lead = y.shape[:-2]
-    gradients = sums_backward(*[flat(x, lead) for x in (g, q, k, v)], a, scale)
-    return [d.reshape(*lead, *d.shape[1:]) for d in gradients]
-
-
-# ---------------------------------------------------------------- 2. block by block
 
 QUERIES = 64  # queries in a block: one in each lane, so that sums over keys need no hsum
 KEYS = 64  # keys in a block
@@ -501,21 +419,7 @@ def add_bias_gradient(db, at, row, column, ds, lane, rows, keys):
             db[at + t * row + s * column] += ds[s * QUERIES + lane + t]
 
 
-# ---------------------------------------------------------------- 3. shapes
-
-
-def leading_axes(q, k, v):
-    """All axes but the last two, broadcast against each other."""
-    axes = q.shape[:-2]
-    if axes == k.shape[:-2] == v.shape[:-2]:
-        return axes
-    return np.broadcast_shapes(axes, k.shape[:-2], v.shape[:-2])
-
-
-def flat(x, lead):
-    """x with all leading axes broadcast and as one: [N, rows, columns], contiguous."""
-    x = np.broadcast_to(x, (*lead, *x.shape[-2:]))
-    return np.require(x.reshape(math.prod(lead), *x.shape[-2:]), None, ["C", "W"])
+# ---------------------------------------------------------------- shapes
 
 
 EMPTY = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool)}

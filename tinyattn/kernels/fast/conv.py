@@ -2,13 +2,10 @@
 
     y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - padding)
 
-Two versions with the same arguments and the same results:
-
-1. `sums`: the formula in loops, and the chain rule through it.
-2. `convolution`: as products of matrices. For 64 positions i at a time the numbers of x in their
-   windows are copied into a block, one column for each position and one row for each (c, k), a term
-   of the sum; the block stays in the first cache and is multiplied with w [channels out, terms] in
-   tiles of registers (machine/tiles.py).
+kernels/conv.py has the formula as loops. Here it is a product of matrices. For 64 positions i at a
+time the numbers of x in their windows are copied into a block, one column for each position and one
+row for each (c, k), a term of the sum; the block stays in the first cache and is multiplied with
+w [channels out, terms] in tiles of registers (machine/tiles.py).
 
 All arrays are contiguous: x [B, C, H, W], w [O, C / groups, KH, KW], y [B, O, rows, columns]; one
 axis is two of which the first has length 1. In the code b runs over the batch, o over channels
@@ -64,47 +61,7 @@ class Shape(NamedTuple):
     groups: int
 
 
-# ---------------------------------------------------------------- 1. the sums, as they are written
-
-
-@jit
-def sums(y, x, w, bias, n):
-    """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - padding)"""
-    C, O = n.C // n.groups, n.O // n.groups
-    for b in range(n.B):
-        for o in range(n.O):
-            for i in range(n.rows):
-                for j in range(n.columns):
-                    y[b, o, i, j] = bias[o]
-                    for c in range(C):
-                        for k in range(n.KH):
-                            for m in range(n.KW):
-                                u = i * n.stride[0] + k * n.dilation[0] - n.top
-                                v = j * n.stride[1] + m * n.dilation[1] - n.left
-                                if 0 <= u < n.H and 0 <= v < n.W:
-                                    y[b, o, i, j] += w[o, c, k, m] * x[b, o // O * C + c, u, v]
-
-
-@jit
-def sums_backward(dx, dw, db, g, x, w, n):
-    """Each g goes to all that its y was made of."""
-    C, O = n.C // n.groups, n.O // n.groups
-    for b in range(n.B):
-        for o in range(n.O):
-            for i in range(n.rows):
-                for j in range(n.columns):
-                    db[o] += g[b, o, i, j]
-                    for c in range(C):
-                        for k in range(n.KH):
-                            for m in range(n.KW):
-                                u = i * n.stride[0] + k * n.dilation[0] - n.top
-                                v = j * n.stride[1] + m * n.dilation[1] - n.left
-                                if 0 <= u < n.H and 0 <= v < n.W:
-                                    dw[o, c, k, m] += g[b, o, i, j] * x[b, o // O * C + c, u, v]
-                                    dx[b, o // O * C + c, u, v] += g[b, o, i, j] * w[o, c, k, m]
-
-
-# ---------------------------------------------------------------- 2. blocks of windows
+# ---------------------------------------------------------------- blocks of windows
 
 POSITIONS = 64  # positions at a time
 TERMS = 128  # terms at a time: 128 rows of 64 numbers fit into the first cache

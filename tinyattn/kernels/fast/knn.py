@@ -2,19 +2,10 @@
 
     d²_ij = Σ_d (x_id - x_jd)²,     the k smallest of row i in ascending order, ties by index j
 
-Two versions, with the same arguments and the same results to the last bit:
-
-1. `knn_sums`: these sums as loops, and a list of the k best so far.
-2. `knn`: the points of a cloud are sorted into boxes of at most LEAF_SIZE neighbours, the leaves of
-   a k-d tree; all points of a leaf are searched for together, and leaves that are too far away are
-   skipped. With many features no box is too far away: then a matrix product finds the candidates.
-
-Both take x [N, D] whose rows are ordered by cloud, where cloud c is rows offsets[c] to
-offsets[c + 1], and return the rows of the neighbours [N, k] and d² [N, k]. A point is its own
-neighbour. All numbers must be finite, and each cloud has k points or more, or none.
-
-d² is summed up in the order of the features, and a·b + c is rounded twice, never once as in an FMA
-instruction (`jit_no_fma` in place of `jit`). So all versions round alike and have the same ties.
+kernels/knn.py has these sums as loops, with the same arguments and the same results to the last
+bit. Here the points of a cloud are sorted into boxes of at most LEAF_SIZE neighbours, the leaves of
+a k-d tree; all points of a leaf are searched for together, and leaves that are too far away are
+skipped. With many features no box is too far away: then a matrix product finds the candidates.
 """
 
 from typing import NamedTuple
@@ -44,40 +35,6 @@ from tinyattn.kernels.machine.load_store import alloc_aligned, load, load_partia
 from tinyattn.kernels.machine.simd import broadcast, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.memory import aligned
-
-# ---------------------------------------------------------------- 1. the sums, as they are written
-
-
-@jit_no_fma
-def sums(index, d2, x, offsets, k):
-    """Go through all j for each i, and insert j into the list of the best where it belongs."""
-    for c in range(len(offsets) - 1):
-        for i in range(offsets[c], offsets[c + 1]):
-            found = 0
-            for j in range(offsets[c], offsets[c + 1]):
-                distance = x.dtype.type(0)
-                for d in range(x.shape[1]):
-                    distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
-                if found < k:
-                    found += 1
-                elif not distance < d2[i, k - 1]:
-                    continue
-                p = found - 1  # j moves in front of all that are farther, but stays behind a tie
-                while p > 0 and distance < d2[i, p - 1]:
-                    index[i, p], d2[i, p] = index[i, p - 1], d2[i, p - 1]
-                    p -= 1
-                index[i, p], d2[i, p] = j, distance
-
-
-def knn_sums(x, offsets, k):
-    """`sums` with room for the answer."""
-    index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
-    if k > 0:
-        sums(index, d2, x, offsets, k)
-    return index, d2
-
-
-# ---------------------------------------------------------------- 2. leaf by leaf
 
 # up to so many features the boxes of a k-d tree rule out most leaves; in a large cloud, for more
 MAX_TREE_FEATURES, MAX_TREE_FEATURES_OF_LARGE_CLOUDS, LARGE_CLOUD = 6, 8, 10_000

@@ -3,10 +3,10 @@
 NumPy's product has threads of its own. They go on spinning for a while after each call, and so keep
 the processors busy when the next kernel begins. Hence this one.
 
-`sums` is the formula. `matmul` first packs B into column panels, as wide as a tile (see
-machine/packing.py). Then blocks of A are packed into row panels, as high as a tile, and multiplied
-with some of the panels of B: a panel stays in the second cache until all row panels have been
-multiplied with it, and each number that is read is used for a whole tile.
+kernels/matmul.py has the formula as loops. Here B is first packed into column panels, as wide as a
+tile (see machine/packing.py). Then blocks of A are packed into row panels, as high as a tile, and
+multiplied with some of the panels of B: a panel stays in the second cache until all row panels have
+been multiplied with it, and each number that is read is used for a whole tile.
 
 Where B is wide, each thread begins with a group of panels of its own, which it packs and multiplies
 with all rows of A, because what another thread has just written takes long to read. When its group
@@ -63,18 +63,6 @@ class Blocking(NamedTuple):
     step: int  # rows of a task
     height: int  # rows and columns of a block of A
     depth: int
-
-
-@jit
-def sums(a, b):
-    """c_ij = Σ_k a_ik b_kj"""
-    M, K = a.shape
-    c = np.zeros((M, b.shape[1]), a.dtype)
-    for i in range(M):
-        for k in range(K):
-            for j in range(b.shape[1]):
-                c[i, j] += a[i, k] * b[k, j]
-    return c
 
 
 def matmul(a, b, bias=None):

@@ -21,18 +21,6 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.memory import empty
 
 
-@jit
-def sums(x, w, bias):
-    """y_ij = Σ_k x_ik w_jk + b_j"""
-    y = np.zeros((len(x), len(w)), x.dtype)
-    for i in range(len(x)):
-        for j in range(len(w)):
-            for k in range(x.shape[1]):
-                y[i, j] += x[i, k] * w[j, k]
-            y[i, j] += bias[j]
-    return y
-
-
 def product(a, b, bias=None):
     """A B, plus bias_j in each row;   a [M, K], b [K, N] with contiguous columns."""
     (M, K), N = a.shape, b.shape[1]

@@ -2,8 +2,8 @@
 
 Inserting each candidate where it belongs needs a branch that the processor predicts wrong half of
 the time. Here every candidate within the limit of a list is appended to it, without a branch. The
-first limits are dist for many points at once, one in each lane, from a few candidates. When a list
-has grown long, a smaller limit is dist that still keeps k of its entries, and the others are
+first limits are found for many points at once, one in each lane, from a few candidates. When a list
+has grown long, a smaller limit is found that still keeps k of its entries, and the others are
 removed. Only the few that remain in the end are sorted, in registers if they fit.
 
 A list is dist[o : o + n] and ids[o : o + n]: squared distances, and the rows of x that they belong

@@ -5,7 +5,8 @@
 
 The messages, N·K·F numbers, are never stored, neither forward nor backward. In the backward pass
 each sender i gathers the gradients from the receivers n that it is a neighbour of, which
-`reverse_index` lists: no two threads add to one place.
+`reverse_index` lists: no two threads add to one place. kernels/neighbours.py has the
+same as loops.
 """
 
 import numpy as np
@@ -61,23 +62,8 @@ def reverse_index(index, senders):
 
 
 @jit_no_fma
-def sums(y, w, h, index):
-    """y = [mean, max], as the formulas are written."""
-    N, K = index.shape
-    F = h.shape[1]
-    for n in range(N):
-        for f in range(F):
-            total, highest = h.dtype.type(0), w[n, 0] * h[index[n, 0], f]
-            for k in range(K):
-                v = w[n, k] * h[index[n, k], f]
-                total += v
-                highest = v if v > highest or v != v else highest
-            y[n, f], y[n, F + f] = total / K, highest
-
-
-@jit_no_fma
 def forward(y, w, h, index, K, F, team, first, last):
-    """The same with the features innermost, side by side in vectors."""
+    """y = [mean, max]; the features are innermost, side by side in vectors."""
     if fork_join(team, first, last):
         return
     for n in range(first, last):
@@ -138,13 +124,6 @@ def backward_messages(dh, shared, g, y, w, h, starts, edges, receivers, K, F, te
                 own = select_equal(h_i * weight, load_partial(y, top + f, end, 0), own, zero)
                 d = d + (load_partial(g, top - F + f, top, 0) * part + own) * weight
             store_partial(dh, i * F + f, (i + 1) * F, d)
-
-
-def mean_max_sums(w, h, index):
-    """[mean, max] by `sums`. [N, 2F]"""
-    y = np.empty((len(index), 2 * h.shape[1]), h.dtype)
-    sums(y, w, h, index)
-    return y
 
 
 def mean_max(w, h, index):

@@ -3,7 +3,7 @@
     largest   y_i = max_k x_(i · stride + k · dilation - padding)
     mean      y_i = 1/K Σ_k x_(i · stride + k · dilation - padding)
 
-The same over a table of neighbours is in kernels/conv.py; here the places are computed, and each
+kernels/pool.py has the same as loops over a table of places. Here the places are computed, and each
 thread has channels of its own. The forward pass of the largest stores where it was, so that the
 backward pass need not search for it again.
 

@@ -2,10 +2,10 @@
 
     j is a neighbour of i  if  d²_ij = Σ_d (x_id - x_jd)² ≤ r²
 
-Two versions with the same results: `radius_sums` tries all pairs; `radius` walks the k-d tree of
-`knn.py` twice, once to count the neighbours of each point and once to write them down. Both take
-x [N, D] ordered by cloud (rows offsets[c] to offsets[c + 1]) and return j and i of all pairs,
-ordered by i, then by distance, ties by j. A point is its own neighbour.
+kernels/radius.py tries all pairs, with the same results. Here the k-d tree of knn.py is walked
+twice, once to count the neighbours of each point and once to write them down. x [N, D] is ordered
+by cloud (rows offsets[c] to offsets[c + 1]); the result is j and i of all pairs, ordered by i, then
+by distance, ties by j. A point is its own neighbour.
 """
 
 import numpy as np
@@ -17,46 +17,13 @@ from tinyattn.kernels.fast.knn import (
     mask_within_limit,
     scan_leaf,
 )
-from tinyattn.kernels.fast.nearest import shell_sort, sort
+from tinyattn.kernels.fast.nearest import sort
 from tinyattn.kernels.machine.compile import jit_no_fma
 from tinyattn.kernels.machine.compress import trailing_zeros
 from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.load_store import alloc_aligned
 from tinyattn.kernels.machine.simd import width
 from tinyattn.kernels.machine.thread_pool import parallel_for
-
-# ---------------------------------------------------------------- 1. the sums, as they are written
-
-
-@jit_no_fma
-def sums(number, j_of, d2, starts, x, offsets, r2):
-    """number_i = how many j have d²_ij ≤ r²; these j from starts_i on, if j_of has room."""
-    for c in range(len(offsets) - 1):
-        for i in range(offsets[c], offsets[c + 1]):
-            n = 0
-            for j in range(offsets[c], offsets[c + 1]):
-                distance = x.dtype.type(0)
-                for d in range(x.shape[1]):
-                    distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
-                if distance <= r2:
-                    if len(j_of) > 0:
-                        j_of[starts[i] + n], d2[starts[i] + n] = j, distance
-                    n += 1
-            if len(j_of) > 0:
-                shell_sort(d2, j_of, starts[i], n)
-            number[i] = n
-
-
-def radius_sums(x, offsets, r2):
-    """`sums`, to count and then to write."""
-
-    def run(number, *place):
-        sums(number, *place, x, offsets, r2)
-
-    return _count_then_write(x, run)
-
-
-# ---------------------------------------------------------------- 2. leaf by leaf
 
 
 @jit_no_fma
@@ -111,22 +78,14 @@ def radius(x, offsets, r2):
     if len(x) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     f = forest(x, offsets)
-    r2 = min(
-        r2, np.finfo(x.dtype).max
-    )  # below inf, the distance of the places behind the last point
+    r2 = min(r2, np.finfo(x.dtype).max)  # below inf, at which the places behind the last point are
 
-    def run(number, *place):
-        parallel_for(search, len(f.size), f, r2, number, *place)
-
-    return _count_then_write(x, run)
-
-
-def _count_then_write(x, run):
     number, starts = np.zeros(len(x), np.int64), np.zeros(len(x), np.int64)
-    run(number, np.zeros(0, np.int32), np.zeros(0, x.dtype), starts)
+    no_ids, no_distances = np.zeros(0, np.int32), np.zeros(0, x.dtype)
+    parallel_for(search, len(f.size), f, r2, number, no_ids, no_distances, starts)
     starts[1:] = np.cumsum(number)[:-1]
     total = int(number.sum())
     j_of, d2 = np.empty(total, np.int32), np.empty(total, x.dtype)
     if total:
-        run(number, j_of, d2, starts)
+        parallel_for(search, len(f.size), f, r2, number, j_of, d2, starts)
     return j_of.astype(np.int64), np.repeat(np.arange(len(x)), number)

@@ -38,11 +38,12 @@ from tinyattn.kernels.machine.simd import (
 )
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
-from tinyattn.kernels.recurrent import GATES, GRU, KEPT, LSTM, RELU, TANH, parts_of
+from tinyattn.kernels.recurrent import GATES, GRU, LSTM, RELU, TANH, parts_of
 
 BLOCK_STEPS = 6  # steps whose W_ih x is computed at once: long products, that stay in the cache
 MAX_PART_SEQUENCES = 32  # sequences that go through the steps together
 TERMS = 128  # terms of a sum that are added up at once: a panel of so many rows fits the cache
+KEPT = 1, 1, 4, 6  # numbers of a unit that are kept of each step for the backward pass
 BLOCKS = 1, 1, 4, 4  # G, and one block more for the GRU, whose r needs q_n apart from p_n
 
 
@@ -227,7 +228,7 @@ def state_products(gates, at, h, hh, n, R):
 
 @helper
 def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
-    """`next_state` in vectors, for sequence r of this part; `place` is b · T + t."""
+    """`step` in vectors, for sequence r of this part; `place` is b · T + t."""
     noinline()
     W, P, tiny = width(y), n.P, tiny_square(y)
     keep = place * KEPT[n.kind] * P
@@ -340,7 +341,7 @@ def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
 
 @helper
 def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
-    """`next_state_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
+    """`step_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
     noinline()
     W, P, H = width(gy), n.P, n.H
     row = row_of_gradients(n, W)

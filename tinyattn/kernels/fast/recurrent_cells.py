@@ -2,7 +2,7 @@
 
 As array algebra a step is some fifteen operations, and each makes an array and a node of the graph.
 Here all of them are done on one vector of units before the next vector is read. The formulas are in
-kernels/recurrent.py, where `next_state` is the same as a plain loop; recurrent.py beside this file
+kernels/recurrent.py, where `step` is the same as a plain loop; recurrent.py beside this file
 does whole sequences.
 
 p and q are [B, G·H]; `before` [B, H] is what the step carries on unit by unit: h for the GRU, c

@@ -4,6 +4,7 @@ First the rows are ordered by segment (a counting sort of their numbers; rows ar
 one thread does all rows of a segment: no two threads write to one place, and the rows of a segment
 are always taken in the same order. Sums need no such order; they are in gather_scatter.py. Arrays
 of rows have one axis, with C numbers a row.
+kernels/segment.py has the same as loops.
 """
 
 import math
@@ -33,26 +34,6 @@ from tinyattn.memory import empty
 
 MAX, MIN, PROD = range(3)
 MAX_PREFETCHED_ROWS = 64  # of the next segment
-
-
-@jit
-def segment_loops(y, values, ids, kind):
-    """y_n = □_{e: ids_e = n} values_e as it is written: the reference, on arrays with two axes."""
-    for n in range(y.shape[0]):
-        for c in range(y.shape[1]):
-            count, one = 0, 1.0 if kind == PROD else 0.0
-            for e in range(len(ids)):
-                if ids[e] == n:
-                    v = values[e, c]
-                    if kind == PROD:
-                        one *= v
-                    elif count == 0:
-                        one = v
-                    else:
-                        one = max(one, v) if kind == MAX else min(one, v)
-                    count += 1
-            y[n, c] = one
-
 
 # ---------------------------------------------------------------- the order of the rows
 
