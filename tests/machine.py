@@ -8,17 +8,17 @@ import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 from tinyattn.kernels import numba
-from tinyattn.kernels.machine import thread_pool as threads
+from tinyattn.kernels.machine import thread_pool
 
 
 @contextlib.contextmanager
 def kernels_on(n):
     """Kernels run on n threads meanwhile."""
-    before = threads.set_threads(n)
+    before = thread_pool.set_threads(n)
     try:
         yield
     finally:
-        threads.set_threads(before)
+        thread_pool.set_threads(before)
 
 
 def same_bits_on_any_threads(run):

@@ -11,6 +11,7 @@ from tests.machine import fresh_python, same_bits_on_any_threads
 from tinyattn import check
 from tinyattn.autograd import Tensor
 from tinyattn.functional import attention as F
+from tinyattn.kernels import attention as loops
 from tinyattn.kernels.fast import attention as kernel
 
 RUNGS = ("sums", "matmul", "kernel")
@@ -178,19 +179,62 @@ def test_rungs_agree_on_any_shapes(problem, dtype, orders, mask_order):
 
 
 def test_sums_are_the_formula():
-    """The reference against the formula in one line, and compiled against plain Python."""
-    q, k, v = (np.random.default_rng(i).standard_normal((1, n, 3)) for i, n in enumerate((4, 5, 5)))
-    e = np.exp(0.5 * np.einsum("ntd,nsd->nts", q, k))
-    expected = np.einsum("nts,nsd->ntd", e / e.sum(-1, keepdims=True), v)
-    args = (q, k, v, np.zeros((1, 4, 5)), np.ones((1, 4, 5), bool), False, 0.5)
-    plain = getattr(kernel.sums, "py_func", kernel.sums)
-    for sums in (kernel.sums, plain):
-        np.testing.assert_allclose(sums(*args)[0], expected, rtol=1e-14)
-    backward = kernel.sums_backward
-    plain_backward = getattr(backward, "py_func", backward)
-    args = (expected, q, k, v, kernel.sums(*args)[1], 0.5)
-    for d, reference in zip(backward(*args), plain_backward(*args), strict=True):
-        np.testing.assert_allclose(d, reference, rtol=1e-12, atol=1e-14)
+    """The loops against the formula in one line."""
+    q, k, v = (np.random.default_rng(i).standard_normal((n, 3)) for i, n in enumerate((4, 5, 5)))
+    e = np.exp(0.5 * np.einsum("td,sd->ts", q, k))
+    expected = np.einsum("ts,sd->td", e / e.sum(-1, keepdims=True), v)
+    y, a = loops.sums(q, k, v, np.zeros((4, 5)), np.ones((4, 5), bool), False, 0.5)
+    np.testing.assert_allclose(y, expected, rtol=1e-14)
+    np.testing.assert_allclose(a, e / e.sum(-1, keepdims=True), rtol=1e-14)
+
+
+# ---------------------------------------------------------------- block by block
+
+
+@pytest.mark.parametrize("block", [1, 3, 64, 1000])  # 3 and 64 divide hardly any S of the cases
+@pytest.mark.parametrize("case", [*CASES, *EMPTY])
+def test_blockwise_is_the_sums(case, block):
+    """Values and gradients, of one head after the other."""
+    *shapes, causal = {**CASES, **EMPTY}[case]
+    (q, k, v, bias), mask = random_inputs(shapes)
+    lead = loops.leading_axes(q, k, v)
+    heads = loops.matrices_of(lead, q, k, v, *loops.bias_and_mask(lead, q, k, bias, mask))
+    rng = np.random.default_rng(2)
+    for head in zip(*heads, strict=True):
+        inputs = *head, causal, 0.7
+        y, a = loops.sums(*inputs)
+        g = rng.standard_normal(y.shape)
+        expected = y, *loops.sums_backward(g, *head[:3], a, 0.7)
+        found, *saved = loops.blockwise(*inputs, block)
+        assert_close((found, *loops.blockwise_backward(g, found, *saved, *inputs)), expected, 1e-12)
+
+
+def test_blockwise_of_queries_that_see_nothing_and_of_scores_of_any_size():
+    """No key at all, none in the first blocks, a maximum that rises and falls, scores of 1000."""
+    rng = np.random.default_rng(0)
+    q, k, v, g = (rng.standard_normal((n, 4)) for n in (6, 10, 10, 6))
+    q[4:], mask = 100 * q[4:], np.ones((6, 10), bool)
+    mask[0], mask[1, :7], mask[2, 3:] = False, False, False
+    bias = np.where(np.arange(6)[:, None] == 3, 9.0 * np.arange(10), rng.standard_normal((6, 10)))
+    bias[2, :2] = -np.inf
+    inputs = q, k, v, bias, mask, False, 5.0
+    y, a = loops.sums(*inputs)
+    expected = y, *loops.sums_backward(g, q, k, v, a, 5.0)
+    assert np.abs(q @ k.T * 5).max() > 1000
+    assert (y[0] == 0).all() and np.isfinite(y).all()
+    for block in (1, 4, 10, 11):
+        found, *saved = loops.blockwise(*inputs, block)
+        found = found, *loops.blockwise_backward(g, found, *saved, *inputs)
+        assert_close(found, expected, 1e-12)
+        assert (found[1][0] == 0).all()
+
+
+def test_blockwise_does_not_hide_nan():
+    q, k, v = np.ones((3, 2)), np.ones((5, 2)), np.ones((5, 2))
+    q[1], mask = np.nan, np.ones((3, 5), bool)
+    mask[2] = False
+    y, *_ = loops.blockwise(q, k, v, np.zeros((3, 5)), mask, False, 1.0, 2)
+    np.testing.assert_array_equal(y, [[1, 1], [np.nan, np.nan], [0, 0]])
 
 
 # ---------------------------------------------------------------- gradients

@@ -10,7 +10,7 @@ import tinyattn.functional as F
 from tests.machine import same_bits_on_any_threads
 from tests.parity import both, torch
 from tinyattn import check
-from tinyattn.kernels.fast import pool as kernel
+from tinyattn.kernels.fast import thresholds
 
 TF = torch.nn.functional
 RUNGS = ("sums", "matmul", "kernel")
@@ -84,7 +84,7 @@ def test_what_is_no_number_stays_so(impl):
 def test_the_same_bits_on_every_number_of_threads(name, dtype):
     # from so many numbers on the work is shared; every second one: not contiguous
     x = normal(4, 9, 120, 62).astype(dtype)[..., ::2]
-    assert x.size * 9 > kernel.ENOUGH
+    assert x.size * 9 > thresholds.POOL
 
     def run():
         t = ta.tensor(x, requires_grad=True)

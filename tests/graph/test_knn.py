@@ -12,8 +12,8 @@ from tests.machine import from_python, same_bits_on_any_threads
 from tinyattn.graph import knn, knn_graph, radius_graph
 from tinyattn.kernels.fast import knn as kernel
 from tinyattn.kernels.fast import nearest
-from tinyattn.kernels.fast.knn import LEAF, Part, forest
-from tinyattn.kernels.machine import sorting_network as network
+from tinyattn.kernels.fast.knn import LEAF_SIZE, Keys, forest
+from tinyattn.kernels.machine import sorting_network
 
 RUNGS = ("sums", "matmul", "kernel")
 
@@ -202,9 +202,9 @@ def test_wrong_input():
 
 # ---------------------------------------------------------------- the list of the best
 
-cut, sort, spare_of = (from_python(f) for f in (nearest.cut, nearest.sort, nearest.spare_of))
-first_limits = from_python(kernel.first_limits)
-select_in_vectors = from_python(kernel.select_in_vectors)
+prune, sort, tolerance = (from_python(f) for f in (nearest.prune, nearest.sort, nearest.tolerance))
+initial_limits = from_python(kernel.initial_limits)
+quickselect_vectors = from_python(kernel.quickselect_vectors)
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=300), st.integers(1, 20), st.booleans())
@@ -215,9 +215,9 @@ def test_cut_keeps_the_best(values, k, shuffled):
     names = np.r_[np.random.default_rng(n).permutation(n) if shuffled else np.arange(n), [0] * 32]
     names = names.astype(np.int32)
     best = sorted(zip(found[:n].tolist(), names[:n].tolist(), strict=True))[:k]
-    m, limit = cut(found, names, 0, n, k, np.float32(np.inf))
+    m, limit = prune(found, names, 0, n, k, np.float32(np.inf))
     if n >= k:
-        assert m <= k + spare_of(k)
+        assert m <= k + tolerance(k)
         assert limit >= best[-1][0]
     sort(found, names, 0, m)
     assert list(zip(found[:m].tolist(), names[:m].tolist(), strict=True))[:k] == best
@@ -227,7 +227,7 @@ def test_cut_keeps_the_best(values, k, shuffled):
 def test_network_sorts_whatever_comes(n):
     """What sorts all rows of zeros and ones sorts all rows of numbers (Knuth: 0-1 principle)."""
     rows = np.arange(1 << n)[:, None] >> np.arange(n) & 1
-    for step in network.steps(n):
+    for step in sorting_network.steps(n):
         e = np.arange(n)
         partner = rows[:, e ^ step]
         rows = np.where(e < e ^ step, np.minimum(rows, partner), np.maximum(rows, partner))
@@ -255,14 +255,14 @@ def test_first_limits(dtype):
     x = np.random.default_rng(0).normal(size=(61, 3)).astype(dtype)
     f = forest(x, np.array([0, 61]))
     _, d2 = knn(x, 61, impl="sums")
-    best, limit = np.zeros(16 * (61 + 16), dtype), np.zeros(LEAF, dtype)
+    best, limit = np.zeros(16 * (61 + 16), dtype), np.zeros(LEAF_SIZE, dtype)
     for k in (1, 5, 16, 17, 40, 61):
-        first_limits(limit, best, f, 0, k)
+        initial_limits(limit, best, f, 0, k)
         if k <= 16:
             np.testing.assert_array_equal(limit[:61], d2[:, k - 1])
         assert ((d2 <= limit[:61, None]).sum(axis=1) >= k).all()
         assert np.isfinite(limit).all() or k == 61  # several lists, not filled evenly
-    first_limits(limit, best, f, 0, 62)
+    initial_limits(limit, best, f, 0, 62)
     assert (limit[:61] == np.inf).all()
 
 
@@ -281,10 +281,10 @@ def test_halves(n, kind, dtype, data):
     """The smaller keys before the middle, the others behind, and each row once."""
     key = KEYS[kind](np.random.default_rng(n), n).astype(dtype)
     middle = data.draw(st.integers(0, n - 1))
-    part, other = (Part(np.zeros(n + 32, dtype), np.zeros(n + 32, np.int32)) for _ in range(2))
+    part, other = (Keys(np.zeros(n + 32, dtype), np.zeros(n + 32, np.int32)) for _ in range(2))
     part.key[:n], part.rows[:n] = key, np.arange(n)
     order = np.full(n + 6, -7, np.int32)
-    select_in_vectors(order, 3, part, other, n, middle)
+    quickselect_vectors(order, 3, part, other, n, middle)
     assert (order[:3] == -7).all()
     assert (order[n + 3 :] == -7).all()
     order = order[3 : n + 3]

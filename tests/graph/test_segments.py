@@ -9,13 +9,12 @@ pytest.importorskip("numba")
 
 from tests.machine import same_bits_on_any_threads
 from tinyattn import Tensor, graph, memory
-from tinyattn.kernels.fast import gather_scatter as rows
-from tinyattn.kernels.fast import segment as kernel
-from tinyattn.kernels.machine import prefetch as streams
+from tinyattn.kernels import segment as loops
+from tinyattn.kernels.fast import gather_scatter
+from tinyattn.kernels.machine import prefetch
 from tinyattn.ops.index import scatter_add
 
-KINDS = {"max": 0, "min": 1, "prod": 2}
-NAMES = [*KINDS, "softmax"]
+NAMES = ["max", "min", "prod", "softmax"]
 SHAPES = [(), (1,), (3,), (2, 9), (17,), (40,)]
 TOLERANCE = {np.float64: 1e-12, np.float32: 1e-5}
 
@@ -44,15 +43,6 @@ def test_kernel_is_array_algebra(name, E, n, shape, in_order, dtype, seed):
         np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE[dtype] * scale)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_kernel_is_the_loops(name):
-    r = np.random.default_rng(0)
-    values, ids = r.normal(size=(30, 5)), r.integers(0, 9, 30)
-    y = np.empty((10, 5))
-    kernel.segment_loops(y, values, ids, KINDS[name])
-    np.testing.assert_allclose(run(name, values, ids, 10, "kernel")[0], y, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bits_on_any_number_of_threads(name):
     r = np.random.default_rng(0)
@@ -73,27 +63,29 @@ def test_adding_and_taking_rows_are_the_loops(shape, dtype):
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(E, C)).astype(dtype), r.integers(0, n, E)
     expected = np.zeros((n, C), dtype)
-    rows.add_rows_sums(expected, values, ids)
+    loops.sums(expected, values, ids)
     y, back = np.zeros((n, C), dtype), np.full((E, C), 7, dtype)
-    rows.add_rows(y, values, ids)
+    gather_scatter.add_rows(y, values, ids)
     np.testing.assert_array_equal(y, expected)  # the same sums in the same order
-    rows.take_rows(back, y, ids)
+    gather_scatter.take_rows(back, y, ids)
     np.testing.assert_array_equal(back, y[ids])
     everything = np.zeros((1, C), dtype)
-    rows.add_rows_sums(everything, values, np.zeros(E, int))
-    np.testing.assert_array_equal(rows.sum_rows(values), everything[0])
+    loops.sums(everything, values, np.zeros(E, int))
+    np.testing.assert_array_equal(gather_scatter.sum_rows(values), everything[0])
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 def test_rows_past_the_cache(monkeypatch, dtype):
-    monkeypatch.setattr(streams, "LARGEST", 1000)
+    monkeypatch.setattr(prefetch, "LARGEST", 1000)
     monkeypatch.setattr(memory, "LARGEST", 1000)
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(600, 48)).astype(dtype), r.integers(0, 40, 600)
     y = memory.empty((600, 48), values.dtype)
-    assert streams.passes(y, 48) and not streams.passes(y[:1], 48)
-    assert not streams.passes(y, 44) and not streams.passes(y.reshape(-1)[1:], 48)
-    rows.take_rows(y, values, ids)
+    assert prefetch.use_nontemporal(y, 48) and not prefetch.use_nontemporal(y[:1], 48)
+    assert not prefetch.use_nontemporal(y, 44) and not prefetch.use_nontemporal(
+        y.reshape(-1)[1:], 48
+    )
+    gather_scatter.take_rows(y, values, ids)
     np.testing.assert_array_equal(y, values[ids])
     found, expected = (run("softmax", values, ids, 40, impl) for impl in ("kernel", "matmul"))
     for a, b in zip(found, expected, strict=True):
@@ -107,9 +99,9 @@ def test_rows_have_the_same_bits_on_any_number_of_threads():
 
     def run():
         y, back = np.zeros((500, 40), np.float32), np.empty((9000, 40), np.float32)
-        rows.add_rows(y, values, ids)
-        rows.take_rows(back, y, ids)
-        return [y, back, rows.sum_rows(values)]
+        gather_scatter.add_rows(y, values, ids)
+        gather_scatter.take_rows(back, y, ids)
+        return [y, back, gather_scatter.sum_rows(values)]
 
     same_bits_on_any_threads(run)
 
@@ -140,7 +132,7 @@ def test_sums_and_means_are_the_loops(name):
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(3000, 50)), r.integers(0, 90, 3000)
     expected = np.zeros((95, 50))
-    rows.add_rows_sums(expected, values, ids)
+    loops.sums(expected, values, ids)
     if name == "mean":
         expected /= np.maximum(np.bincount(ids, minlength=95), 1)[:, None]
     y = getattr(graph, f"segment_{name}")(values, ids, 95).numpy()

@@ -9,34 +9,36 @@ numba = pytest.importorskip("numba")
 
 from tests.machine import fresh_python, from_python, same_bits_on_any_threads  # noqa: E402
 from tinyattn.kernels import jit  # noqa: E402
+from tinyattn.kernels import matmul as loops  # noqa: E402
 from tinyattn.kernels.fast import matmul as kernel  # noqa: E402
-from tinyattn.kernels.fast import matvec as dots  # noqa: E402
-from tinyattn.kernels.machine import packing as strips  # noqa: E402
-from tinyattn.kernels.machine import simd, tiles  # noqa: E402
+from tinyattn.kernels.fast import matvec  # noqa: E402
+from tinyattn.kernels.machine import packing, tiles  # noqa: E402
+from tinyattn.kernels.machine.llvm import VECTOR_BYTES  # noqa: E402
+from tinyattn.kernels.machine.load_store import (  # noqa: E402
+    load,
+    load_bitmask,
+    load_partial,
+    store,
+    store_partial,
+)
 from tinyattn.kernels.machine.simd import (  # noqa: E402
-    BYTES,
-    above,
-    bits,
     broadcast,
-    every_second,
+    concat_even,
     exp,
     fma,
-    highest,
+    hmax,
+    hmin,
+    hsum,
     interleave_high,
     interleave_low,
-    load,
-    load_until,
-    lowest,
     maximum,
     maximum_or_nan,
-    same,
-    select,
+    select_bit,
+    select_equal,
+    select_greater,
     sqrt,
-    store,
-    store_until,
-    total,
     width,
-)  # fmt: skip
+)
 from tinyattn.ops import matmul as ops  # noqa: E402
 
 DTYPES = [np.float32, np.float64]
@@ -61,22 +63,22 @@ def arithmetic(out, x, words):
     store(out, 3 * W, a / b)
     store(out, 4 * W, maximum(a, b))
     store(out, 5 * W, sqrt(a * a))
-    store(out, 6 * W, above(a, broadcast(a, 0), b, a))
-    store(out, 7 * W, select(words, 0, 5, a, b))
-    store(out, 8 * W, load_until(x, 0, W // 2, -1))
+    store(out, 6 * W, select_greater(a, broadcast(a, 0), b, a))
+    store(out, 7 * W, select_bit(words, 0, 5, a, b))
+    store(out, 8 * W, load_partial(x, 0, W // 2, -1))
     store(out, 9 * W, a)
-    store_until(out, 9 * W, 9 * W + 1, b)
-    return total(a), highest(a), lowest(a), W
+    store_partial(out, 9 * W, 9 * W + 1, b)
+    return hsum(a), hmax(a), hmin(a), W
 
 
 @jit
 def comparisons(out, x):
     W = width(x)
     a, b = load(x, 0), load(x, W)
-    store(out, 0, above(a, b, a, b + b))
-    store(out, W, same(a, b, a, b + b))
+    store(out, 0, select_greater(a, b, a, b + b))
+    store(out, W, select_equal(a, b, a, b + b))
     store(out, 2 * W, maximum_or_nan(a, b))
-    store(out, 3 * W, every_second(a, b))
+    store(out, 3 * W, concat_even(a, b))
     store(out, 4 * W, interleave_low(a, b))
     store(out, 5 * W, interleave_high(a, b))
     return W
@@ -85,7 +87,7 @@ def comparisons(out, x):
 @both_dtypes
 def test_comparisons_and_orders(dtype):
     x = normal(64, dtype=dtype)
-    W = BYTES // x.itemsize
+    W = VECTOR_BYTES // x.itemsize
     x[W] = x[0]
     x[1], x[W + 2], x[3], x[W + 3] = np.nan, np.nan, np.nan, np.nan
     out, (a, b) = np.zeros(6 * W, dtype), x[: 2 * W].reshape(2, W)
@@ -134,7 +136,7 @@ def test_exp(dtype, low, high, error):
 
 def test_bits():
     x = (normal(100) > 0).view(np.uint8)
-    word = jit(lambda x: bits(x, 7))(x)
+    word = jit(lambda x: load_bitmask(x, 7))(x)
     assert [word >> i & 1 for i in range(64)] == x[7:71].tolist()
 
 
@@ -156,7 +158,7 @@ def run_moves(turned, copied, x, rows, columns, factor):
 @given(st.sampled_from(DTYPES), st.integers(0, 20), st.integers(0, 9), st.integers(0, 20),
        st.booleans(), st.booleans())  # fmt: skip
 def test_product(dtype, rows, vectors, n, turned, add):
-    columns = vectors * (simd.BYTES // np.dtype(dtype).itemsize)
+    columns = vectors * (VECTOR_BYTES // np.dtype(dtype).itemsize)
     a, b, c = (normal(*s, dtype=dtype) for s in ((rows, n), (n, columns), (rows, columns + 3)))
     memory, steps = (a.T.copy(), (1, rows)) if turned else (a, (n, 1))
     found = c.copy()
@@ -166,28 +168,28 @@ def test_product(dtype, rows, vectors, n, turned, add):
     np.testing.assert_allclose(found, c, rtol=0, atol=40 * PRECISION[dtype])
 
 
-whole_strips, size_of_strips = map(from_python, (strips.whole_strips, strips.size_of_strips))
+round_up_to_tile, packed_size = map(from_python, (packing.round_up_to_tile, packing.packed_size))
 
 
 @jit
-def run_strips(out, c, d, d_row, a, a_row, a_col, b, rows, high, columns, n, add):
-    strips.strips(out, a, 0, a_row, a_col, rows, n)
-    strips.product_of_strips(c, 0, columns + 3, d, 0, d_row, out, b, 0, high, columns, n, add)
+def run_packed(out, c, d, d_row, a, a_row, a_col, b, rows, high, columns, n, add):
+    packing.pack(out, a, 0, a_row, a_col, rows, n)
+    packing.packed_product(c, 0, columns + 3, d, 0, d_row, out, b, 0, high, columns, n, add)
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(DTYPES), st.integers(0, 20), st.integers(0, tiles.TILES[0][0]),
        st.sampled_from([0, 1, 5, 16, 35]), st.booleans(),
        st.sampled_from(["c", "row", ""]))  # fmt: skip
-def test_product_of_strips(dtype, rows, vectors, n, turned, onto):
-    W, high = simd.BYTES // np.dtype(dtype).itemsize, whole_strips(rows)
+def test_packed_product(dtype, rows, vectors, n, turned, onto):
+    W, high = VECTOR_BYTES // np.dtype(dtype).itemsize, round_up_to_tile(rows)
     columns, panel = vectors * W, tiles.TILES[0][0] * W
     a, b, c = (normal(*s, dtype=dtype) for s in ((rows, n), (n, panel), (high, columns + 3)))
     memory, steps = (a.T.copy(), (1, rows)) if turned else (a, (n, 1))
     found, row = c.copy(), normal(columns, dtype=dtype)
     d, d_row = (row, 0) if onto == "row" else (found.reshape(-1), columns + 3)
-    room = np.full(size_of_strips(rows, n, W), np.nan, dtype)
-    run_strips(room, found.reshape(-1), d, d_row, memory.reshape(-1), *steps, b.reshape(-1),
+    packed = np.full(packed_size(rows, n, W), np.nan, dtype)
+    run_packed(packed, found.reshape(-1), d, d_row, memory.reshape(-1), *steps, b.reshape(-1),
                rows, high, columns, n, bool(onto))  # fmt: skip
     a = np.concatenate([a, *[a[-1:]] * (high - rows)])  # the last row again
     before = {"c": c[:, :columns], "row": row, "": 0}[onto]
@@ -210,14 +212,15 @@ def test_transpose_and_copy(dtype, rows, columns):
 # ---------------------------------------------------------------- matrix product
 
 sizes = st.sampled_from([0, 1, 2, 3, 5, 15, 16, 17, 63, 64, 65, 100, 257])
-terms = sizes | st.sampled_from([kernel.DEEP + 1, 2 * kernel.DEEP + 1])  # more than one slice
+more_than_a_block = [kernel.MAX_BLOCK_DEPTH + 1, 2 * kernel.MAX_BLOCK_DEPTH + 1]
+terms = sizes | st.sampled_from(more_than_a_block)
 
 
 @settings(max_examples=80, deadline=None)
 @given(sizes, sizes, terms, st.sampled_from(DTYPES), st.booleans(), st.booleans(), st.booleans())
 def test_matmul_is_the_sum(M, N, K, dtype, a_turned, b_turned, with_bias):
     a, b, bias = normal(M, K, dtype=dtype), normal(K, N, dtype=dtype), normal(N, dtype=dtype)
-    expected = kernel.sums(a, b) + (bias if with_bias else 0)
+    expected = loops.sums(a, b) + (bias if with_bias else 0)
     size = 1 + np.abs(a) @ np.abs(b)  # of all terms: roundings grow with it
     a = np.asfortranarray(a) if a_turned else a
     b = np.asfortranarray(b) if b_turned else b
@@ -239,40 +242,39 @@ def test_matmul_gives_the_same_bits_on_any_number_of_threads():
 
 @settings(max_examples=80, deadline=None)
 @given(sizes, sizes, sizes, st.sampled_from(DTYPES), st.booleans())
-def test_dots_are_the_sum(M, N, K, dtype, with_bias):
+def test_matvec_is_the_sum(M, N, K, dtype, with_bias):
     x, w = normal(M, K, dtype=dtype), normal(N, K, dtype=dtype, seed=1)
     bias = normal(N, dtype=dtype, seed=2) if with_bias else np.zeros(N, dtype)
-    found = dots.product(x, w.T, bias if with_bias else None)
+    found = matvec.product(x, w.T, bias if with_bias else None)
     expected = x.astype(np.float64) @ w.T + bias
     error = PRECISION[dtype] * 10 * np.sqrt(K + 1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=error)
-    np.testing.assert_allclose(dots.sums(x, w, bias), expected, rtol=0, atol=error)
     assert found.dtype == dtype
 
 
-def test_dots_of_odd_arrays():
+def test_matvec_of_odd_arrays():
     x, w = normal(20, 90)[::4, ::3], normal(60, 60)[::2, ::2]
-    np.testing.assert_allclose(dots.product(x, w.T), x @ w.T, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(matvec.product(x, w.T), x @ w.T, rtol=0, atol=1e-13)
     w = np.ascontiguousarray(w)
     w.flags.writeable = False
-    np.testing.assert_allclose(dots.product(x, w.T), x @ w.T, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(matvec.product(x, w.T), x @ w.T, rtol=0, atol=1e-13)
 
 
-def test_a_row_has_the_same_dots_among_few_or_many():
+def test_a_row_has_the_same_bits_among_few_or_many():
     x, w = normal(24, 300, dtype=np.float32), normal(201, 300, dtype=np.float32, seed=1)
-    together = dots.product(x, w.T)
+    all_rows = matvec.product(x, w.T)
     for i in range(24):
         for height in (1, 3, 7):
             rows = x[i : i + height]
-            assert np.array_equal(dots.product(rows, w.T), together[i : i + height])
-    same_bits_on_any_threads(lambda: [dots.product(x, w.T)])
+            assert np.array_equal(matvec.product(rows, w.T), all_rows[i : i + height])
+    same_bits_on_any_threads(lambda: [matvec.product(x, w.T)])
 
 
 @pytest.fixture
 def taken(monkeypatch):
     """Which kernels `ops.dot` calls."""
     calls = []
-    for module, name in ((kernel, "matmul"), (dots, "product")):
+    for module, name in ((kernel, "matmul"), (matvec, "product")):
         run = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, n=name, run=run: calls.append(n) or run(*a))
     return calls
@@ -313,9 +315,9 @@ PROGRAM = """
 import numpy as np
 from tinyattn.functional.attention import scaled_dot_product_attention
 from tinyattn.autograd import Tensor
-from tinyattn.kernels.fast import matvec as dots
-from tinyattn.kernels.machine import simd
-print(simd.BYTES)
+from tinyattn.kernels.fast import matvec
+from tinyattn.kernels.machine.llvm import VECTOR_BYTES
+print(VECTOR_BYTES)
 arrays = np.random.default_rng(0).standard_normal((3, 2, 70, 6)).astype(np.float32)
 found = []
 for impl in ("kernel", "matmul"):
@@ -325,12 +327,12 @@ for impl in ("kernel", "matmul"):
     found.append([y.data, *[x.grad for x in inputs]])
 for dtype in (np.float32, np.float64):
     x, w = (np.random.default_rng(1).standard_normal(s).astype(dtype) for s in ((7, 35), (6, 35)))
-    print(np.allclose(dots.product(x, w.T), x @ w.T, rtol=0, atol=2e-5))
+    print(np.allclose(matvec.product(x, w.T), x @ w.T, rtol=0, atol=2e-5))
 print(all(np.allclose(a, b, rtol=0, atol=2e-5) for a, b in zip(*found)))
 """
 
 
-@pytest.mark.skipif(simd.BYTES < 64, reason="needs a processor with AVX-512")
+@pytest.mark.skipif(VECTOR_BYTES < 64, reason="needs a processor with AVX-512")
 @pytest.mark.parametrize(("missing", "width"), [("avx512f", "32"), ("avx512f,-avx2,-fma", "16")])
 def test_narrower_vectors(missing, width, tmp_path):
     features = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2]
@@ -347,13 +349,14 @@ def test_narrower_vectors(missing, width, tmp_path):
 
 # ---------------------------------------------------------------- without Numba
 
-MEANING = """
+REFERENCES = """
 import sys
 sys.modules["numba"] = None
 import numpy as np
 from tinyattn.graph import knn
+from tinyattn.kernels import attention as loops
 from tinyattn.kernels.fast import attention
-from tinyattn.kernels.fast import matvec as dots
+from tinyattn.kernels.fast import matvec
 from tinyattn.kernels.fast import matmul
 from tinyattn.kernels.fast import rowwise
 rng = np.random.default_rng(0)
@@ -361,20 +364,20 @@ q, k, v, g = rng.standard_normal((4, 1, 2, 66, 3))
 mask, bias = rng.random((66, 66)) < 0.7, rng.standard_normal((2, 66, 66))
 rest = bias, mask, True, 0.5
 y, saved = attention.attention(q, k, v, *rest)
-z, a = attention.attention_sums(q, k, v, *rest)
+z, a = loops.attention_sums(q, k, v, *rest)
 found = y, *attention.attention_backward(g, y, saved, q, k, v, *rest)
-expected = z, *attention.attention_sums_backward(g, z, a, q, k, v, *rest)
+expected = z, *loops.attention_sums_backward(g, a, q, k, v, 0.5)
 print(all(np.allclose(f, e, rtol=0, atol=1e-12) for f, e in zip(found, expected)))
 a = rng.standard_normal((66, 17))
 print(np.allclose(matmul.matmul(a.T, a), a.T @ a, rtol=0, atol=1e-12))
 print(np.allclose(rowwise.softmax(a, False).sum(axis=1), 1))
-print(np.allclose(dots.product(a[:7], a.T), a[:7] @ a.T, rtol=0, atol=1e-12))
+print(np.allclose(matvec.product(a[:7], a.T), a[:7] @ a.T, rtol=0, atol=1e-12))
 for x, k in ((a, 20), (a, 5), (rng.standard_normal((100, 2)), 20), (a[:, :2], 5)):
     found = zip(knn(x, k, impl="kernel"), knn(x, k, impl="sums"))
     print(all(np.array_equal(f, e) for f, e in found))
 """
 
 
-def test_instructions_mean_what_they_say():
-    """Without Numba the same kernels run as Python, on what each instruction means in NumPy."""
-    assert fresh_python(MEANING, PYTHONWARNINGS="ignore") == ["True"] * 8
+def test_references_of_intrinsics_mean_the_same():
+    """Without Numba the same kernels run as Python, on the NumPy reference of each intrinsic."""
+    assert fresh_python(REFERENCES, PYTHONWARNINGS="ignore") == ["True"] * 8

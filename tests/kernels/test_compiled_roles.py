@@ -6,10 +6,10 @@ import pytest
 
 from tests import ROOT
 
-FOR_PYTHON, FOR_KERNELS = {"jit", "exact"}, {"helper", "exact_helper"}
+FOR_PYTHON, FOR_KERNELS = {"jit", "jit_no_fma"}, {"helper", "helper_no_fma"}
 # plain functions that are compiled inside of an instruction, and so do not run as Python
 COMPILED_INSIDE = {
-    ("tinyattn/kernels/machine/fork_join.py", "lead"),
+    ("tinyattn/kernels/machine/fork_join.py", "run_as_primary"),
     ("tinyattn/kernels/machine/packing.py", "code"),
 }
 PACKAGE = "tinyattn.kernels"
@@ -95,7 +95,7 @@ def test_every_other_kernel_is():
     "caller",
     [
         "def f(x):\n    return part(x)",
-        "share(part, 3)",
+        "parallel_for(part, 3)",
         "from tinyattn.kernels.a import part as p\ndef f(x):\n    return p(x)",
         "from tinyattn.kernels import a as b\nb.part(1)",
     ],

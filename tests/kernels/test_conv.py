@@ -53,35 +53,14 @@ CASES = {
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", CASES)
-def test_the_kernel_is_the_array_algebra(name, dtype):
+def test_all_rungs_agree(name, dtype):
     shape, weight, options = CASES[name]
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=s).astype(dtype) for s in (shape, weight))
     for bias in (None, rng.normal(size=len(w)).astype(dtype)):
-        found, expected = (everything(impl, x, w, bias, **options) for impl in RUNGS)
-        compare(found, expected)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_sums_are_the_kernel(name):
-    shape, weight, options = CASES[name]
-    if options.get("padding") == "same":
-        return
-    rng, two = np.random.default_rng(0), len(shape) == 4
-    x, w = (rng.normal(size=s if two else (*s[:2], 1, *s[2:])) for s in (shape, weight))
-    stride, padding, dilation = (
-        (v if isinstance(v, tuple) else (v, v)) if two else (usual, v)
-        for v, usual in ((options.get("stride", 1), 1), (options.get("padding", 0), 0),
-                         (options.get("dilation", 1), 1))
-    )  # fmt: skip
-    n = kernel.shape_of(x, w, stride, dilation, padding, padding, options.get("groups", 1))
-    bias = rng.normal(size=len(w))
-    y = kernel.convolution(x, w, bias, n)
-    g, by_sums = rng.normal(size=y.shape), np.empty_like(y)
-    kernel.sums(by_sums, x, w, bias, n)
-    gradients = [np.zeros_like(a) for a in (x, w, bias)]
-    kernel.sums_backward(*gradients, g, x, w, n)
-    compare([y, *kernel.convolution_backward(g, x, w, n, True)], [by_sums, *gradients])
+        expected = everything("matmul", x, w, bias, **options)
+        for impl in ("sums", "kernel"):
+            compare(everything(impl, x, w, bias, **options), expected)
 
 
 @settings(max_examples=40, deadline=None)
@@ -155,15 +134,18 @@ def test_the_kernel_without_numba_is_python():
         import sys
         sys.modules["numba"] = None
         import numpy as np
+        from tinyattn.kernels import conv as loops
         from tinyattn.kernels.fast import conv as kernel
+        from tinyattn.ops.conv_sums import one_axis, table_and_places
         rng = np.random.default_rng(0)
         x, w, b = (rng.normal(size=s) for s in ((2, 2, 4, 5), (3, 2, 2, 2), (3,)))
         n = kernel.shape_of(x, w, (2, 2), (1, 1), (1, 1), (1, 1), 1)
-        y, by_sums = kernel.convolution(x, w, b, n), np.empty((2, 3, n.rows, n.columns))
-        kernel.sums(by_sums, x, w, b, n)
-        np.testing.assert_allclose(y, by_sums, atol=1e-12)
-        gradients = [np.zeros_like(a) for a in (x, w, b)]
-        kernel.sums_backward(*gradients, y, x, w, n)
+        I, _ = table_and_places((4, 5), (2, 2), (2, 2), (1, 1), (1, 1), (1, 1))
+        y, by_sums = kernel.convolution(x, w, b, n), np.empty((2, 3, len(I)))
+        loops.sums(by_sums, one_axis(x), one_axis(w), b, I, 1)
+        np.testing.assert_allclose(one_axis(y), by_sums, atol=1e-12)
+        gradients = [np.zeros_like(a) for a in (one_axis(x), one_axis(w), b)]
+        loops.sums_backward(*gradients, by_sums, one_axis(x), one_axis(w), I, 1)
         for a, e in zip(kernel.convolution_backward(y, x, w, n, True), gradients):
-            np.testing.assert_allclose(a, e, atol=1e-12)
+            np.testing.assert_allclose(a.reshape(e.shape), e, atol=1e-12)
     """)

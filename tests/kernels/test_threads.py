@@ -10,8 +10,15 @@ import pytest
 
 from tests.machine import fresh_python, kernels_on
 from tinyattn.kernels import jit, numba
-from tinyattn.kernels.machine import thread_pool as threads
-from tinyattn.kernels.machine.fork_join import ASLEEP, CALLED, HELPERS, first, team_of, together
+from tinyattn.kernels.machine import thread_pool
+from tinyattn.kernels.machine.fork_join import (
+    SLEEPING,
+    WAKING,
+    WORKERS,
+    fork_join,
+    make_team,
+    runtime_zero,
+)
 
 needs_numba = pytest.mark.skipif(numba is None, reason="without Numba nothing is shared")
 
@@ -19,7 +26,7 @@ needs_numba = pytest.mark.skipif(numba is None, reason="without Numba nothing is
 @jit
 def square(done, y, x, number, pair, shape, team, start, stop):
     """y = number · x² + pair[1] + shape.left, and one more in done for each item."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     for i in range(start, stop):
         done[i] += 1
@@ -36,19 +43,19 @@ def shared(n, times=1):
     x = np.arange(2.0 * n).reshape(n, 2)[:, ::2]  # not contiguous
     done, y = np.zeros(n, np.int64), np.zeros(n)
     for _ in range(times):
-        threads.share(square, n, done, y, x, 3.0, (1, 2.5), Shape(0.5, True))
+        thread_pool.parallel_for(square, n, done, y, x, 3.0, (1, 2.5), Shape(0.5, True))
     assert np.array_equal(y, 3 * x[:, 0] ** 2 + 3)
     return done
 
 
-def test_share_does_everything_once():
+def test_parallel_for_does_everything_once():
     for helpers in (1, 2, 6):
         with kernels_on(1 + helpers):
             for n in (0, 1, 2, 3, 7, 100):
                 assert (shared(n) == 1).all()
 
 
-def test_share_from_several_threads_at_once():
+def test_parallel_for_from_several_threads_at_once():
     with kernels_on(3), ThreadPoolExecutor(4) as pool:
         for done in pool.map(shared, [1000] * 20, [50] * 20):
             assert (done == 50).all()
@@ -56,7 +63,7 @@ def test_share_from_several_threads_at_once():
 
 @jit
 def fails_at(place, team, start, stop):
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     if start <= place < stop:
         raise ZeroDivisionError
@@ -66,28 +73,29 @@ def fails_at(place, team, start, stop):
 def test_an_error_in_a_piece_of_work_arrives():
     for place in (0, 5, 7):
         with kernels_on(2), pytest.raises(RuntimeError, match="fails_at.*TINYATTN_THREADS=1"):
-            threads.share(fails_at, 8, place)
+            thread_pool.parallel_for(fails_at, 8, place)
         with kernels_on(1), pytest.raises(ZeroDivisionError):
-            threads.share(fails_at, 8, place)
+            thread_pool.parallel_for(fails_at, 8, place)
     with kernels_on(2):
         assert (shared(100) == 1).all()  # and is forgotten
 
 
 @jit
 def squares_in_turn(done, y, x, team):
-    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team, first(), y.size // 2)
+    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team, runtime_zero(), y.size // 2)
     square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team, y.size // 2, y.size)
-    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team[:0], first(), first() + 1)
+    zero = runtime_zero()
+    square(done, y, x, 3.0, (1, 2.5), Shape(0.5, True), team[:0], zero, zero + 1)
 
 
 @needs_numba
 def test_a_team_is_lent_to_several_kernels_in_turn():
     x = np.arange(200.0).reshape(100, 2)[:, ::2]
     for helpers in (0, 1, 3):
-        for alone in (False, True):
+        for serial in (False, True):
             done, y = np.zeros(100, np.int64), np.zeros(100)
             with kernels_on(1 + helpers):
-                threads.lend(squares_in_turn, done, y, x, alone=alone)
+                thread_pool.parallel_region(squares_in_turn, done, y, x, serial=serial)
             assert np.array_equal(y, 3 * x[:, 0] ** 2 + 3)
             assert done[0] == 2
             assert (done[1:] == 1).all()
@@ -95,9 +103,9 @@ def test_a_team_is_lent_to_several_kernels_in_turn():
 
 @jit
 def fails_first(done, place, n, team):
-    fails_at(place, team, first(), n)
+    fails_at(place, team, runtime_zero(), n)
     done[0] += 1
-    fails_at(-1, team, first(), n)
+    fails_at(-1, team, runtime_zero(), n)
 
 
 @needs_numba
@@ -105,8 +113,8 @@ def test_an_error_in_the_first_of_several_kernels_arrives():
     done = np.zeros(1)
     with kernels_on(2):
         with pytest.raises(RuntimeError, match="fails_first.*TINYATTN_THREADS=1"):
-            threads.lend(fails_first, done, 3, 8)
-        threads.lend(fails_first, done, -1, 8)
+            thread_pool.parallel_region(fails_first, done, 3, 8)
+        thread_pool.parallel_region(fails_first, done, -1, 8)
         assert (shared(100) == 1).all()
 
 
@@ -123,11 +131,11 @@ def test_a_constant_start_or_stop_is_refused():
         fails_at(-1, team, n, 8)
 
     for kernel in (begins_at_zero, ends_at_eight):
-        with pytest.raises(Exception, match=r"pass a variable, first\(\) for 0"):
-            threads.lend(kernel, 3)
+        with pytest.raises(Exception, match=r"pass a variable, runtime_zero\(\) for 0"):
+            thread_pool.parallel_region(kernel, 3)
 
 
-class Asleep(threads._Helper):
+class Asleep(thread_pool._Worker):
     """A helper that other programs keep from its processor: it never wakes."""
 
     def run(self):
@@ -136,12 +144,12 @@ class Asleep(threads._Helper):
 
 @needs_numba
 def test_a_helper_that_does_not_wake_holds_nobody_up(monkeypatch):
-    team = team_of(2)
-    monkeypatch.setattr(threads, "_team", team)
-    monkeypatch.setattr(threads, "_helpers", [Asleep(team, 0), Asleep(team, 1)])
+    team = make_team(2)
+    monkeypatch.setattr(thread_pool, "_team", team)
+    monkeypatch.setattr(thread_pool, "_workers", [Asleep(team, 0), Asleep(team, 1)])
     with kernels_on(3):
         assert (shared(50, times=3) == 3).all()
-    assert (team[HELPERS:] == CALLED).all()
+    assert (team[WORKERS:] == WAKING).all()
 
 
 @needs_numba
@@ -150,7 +158,9 @@ def test_helpers_that_have_nothing_to_do_fall_asleep_and_wake_again():
         for _ in range(3):
             assert (shared(100) == 1).all()
             for _ in range(1000):
-                if (threads._team[HELPERS : HELPERS + len(threads._helpers)] == ASLEEP).all():
+                if (
+                    thread_pool._team[WORKERS : WORKERS + len(thread_pool._workers)] == SLEEPING
+                ).all():
                     break
                 time.sleep(0.005)
             else:
@@ -162,8 +172,8 @@ def test_fork_after_a_kernel_ran():
     assert fresh_python("""
         import os, warnings, numpy as np
         from tinyattn.functional.attention import scaled_dot_product_attention
-        from tinyattn.kernels.machine import thread_pool as threads
-        threads.set_threads(2)
+        from tinyattn.kernels.machine import thread_pool
+        thread_pool.set_threads(2)
         warnings.simplefilter("ignore")  # newer Pythons warn of a fork with threads
         x = np.random.default_rng(0).standard_normal((4, 200, 8))
         run = lambda: scaled_dot_product_attention(x, x, x, impl="kernel").data

@@ -102,10 +102,10 @@ def _numba():
 
 def _threads():
     try:
-        from tinyattn.kernels.machine import thread_pool as threads
+        from tinyattn.kernels.machine import thread_pool
     except ValueError as error:
         return f"cannot run: {error}"
-    chosen = threads.wanted() or "one for each processor"
+    chosen = thread_pool.requested_threads() or "one for each processor"
     return f"run on Python's threads: {chosen} (TINYATTN_THREADS changes it)"
 
 

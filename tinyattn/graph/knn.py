@@ -47,9 +47,10 @@ def _knn(name, x, k, batch, impl, besides=0):
     if _arrays(impl, x):
         index, d2 = _knn_arrays(x, offsets, k)
     else:
+        from tinyattn.kernels import knn as loops
         from tinyattn.kernels.fast import knn as kernel
 
-        index, d2 = (kernel.knn_sums if impl == "sums" else kernel.knn)(x, offsets, k)
+        index, d2 = (loops.knn_sums if impl == "sums" else kernel.knn)(x, offsets, k)
     if order is None:
         return index, d2
     result = np.empty_like(index), np.empty_like(d2)
@@ -97,9 +98,10 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     if _arrays(impl, x):
         src, dst = _radius_arrays(x, offsets, r2)
     else:
+        from tinyattn.kernels import radius as loops
         from tinyattn.kernels.fast import radius as kernel
 
-        src, dst = (kernel.radius_sums if impl == "sums" else kernel.radius)(x, offsets, r2)
+        src, dst = (loops.radius_sums if impl == "sums" else kernel.radius)(x, offsets, r2)
     if not loop:
         src, dst = src[src != dst], dst[src != dst]
     if order is not None:

@@ -1,4 +1,4 @@
-"""A recurrent cell over whole sequences as sums: RNN, GRU, LSTM, forward and backward.
+"""A recurrent cell over whole sequences as loops: RNN, GRU, LSTM, forward and backward.
 
     p_t = W_ih x_t + b_ih        what the input says, gate by gate
     q_t = W_hh h_{t-1} + b_hh    what the state before says
@@ -6,16 +6,13 @@
     GRU    r, z = σ(p + q),  n = tanh(p + r q),  h = (1 - z) n + z h_{t-1}
     LSTM   i, f, o = σ(p + q),  g = tanh(p + q),  c = f c_{t-1} + i g,  h = o tanh c
 
-The formulas as loops over single numbers, and the chain rule through them: loops to read, not to be
-fast. The fast ones, with the same arguments and the same results, are in recurrent.py.
-
-x is [B, T, D], h0 and c0 [B, H] (c0 counts for the LSTM only), W_ih [G·H, D], W_hh [G·H, H], the
-biases [G·H], all of one dtype and contiguous; sequence b has lengths[b] steps. With `reverse` a
-sequence is read from its end to its beginning. The result is one row of memory with y [B, T, H],
-the last h [B, H] and, for the LSTM, the last c [B, H] behind each other.
+x is [B, T, D], h0 and c0 [B, H] (c0 counts for the LSTM only), W_ih [G·H, D], W_hh [G·H, H] and the
+biases [G·H], gate below gate; sequence b has lengths[b] steps. With `reverse` a sequence is read
+from its end to its beginning.
 
 In the code b runs over sequences, t over steps, d over features, k and u over units, j over units
-of all gates. A gradient dL/dx is called dx; g is the gradient of the result.
+of all gates. A gradient dL/dx is called dx; gy is the gradient of y. Arguments and results are
+those of fast/recurrent.py.
 """
 
 import math
@@ -25,108 +22,115 @@ import numpy as np
 from tinyattn.kernels import helper, jit
 
 TANH, RELU, GRU, LSTM = range(4)  # kinds of cells
-GATES = 1, 1, 3, 4
-KEPT = 1, 1, 4, 6  # numbers a unit keeps of each step for the backward pass
+GATES = 1, 1, 3, 4  # G of each kind
+
+# ---------------------------------------------------------------- one step of one sequence
 
 
 @helper
-def logistic(x):
-    """σ(x) = 1 / (1 + e⁻ˣ)"""
+def sigmoid(x):
+    """σ(x) = 1 / (1 + e⁻ˣ); the exponential is at most 1, so it cannot overflow."""
     return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
 
 
 @helper
-def next_state(kind, p, q, h, c, kept):
-    """Change h and c [H] to the next state; p and q [G·H] hold what input and state say.
+def step(kind, p, q, h, c):
+    """Change h and c [H] to the next state; p and q [G·H]."""
+    H = len(h)
+    for u in range(H):
+        if kind == TANH:
+            h[u] = math.tanh(p[u] + q[u])
+        elif kind == RELU:
+            h[u] = max(p[u] + q[u], 0)
+        elif kind == GRU:
+            r, z = sigmoid(p[u] + q[u]), sigmoid(p[H + u] + q[H + u])
+            n = math.tanh(p[2 * H + u] + r * q[2 * H + u])
+            h[u] = (1 - z) * n + z * h[u]
+        else:
+            i, f = sigmoid(p[u] + q[u]), sigmoid(p[H + u] + q[H + u])
+            g = math.tanh(p[2 * H + u] + q[2 * H + u])
+            o = sigmoid(p[3 * H + u] + q[3 * H + u])
+            c[u] = f * c[u] + i * g
+            h[u] = o * math.tanh(c[u])
 
-    kept [KEPT, H] holds what the chain rule wants to know of this step.
+
+@helper
+def step_backward(kind, p, q, h, c, dh, dc, dp, dq):
+    """The chain rule through `step`, whose gates are computed again; h and c: before the step.
+
+    dh and dc hold the gradients of the state behind the step, then those of the state before it,
+    apart from what reaches h through q. σ' = σ (1 - σ), tanh' = 1 - tanh².
     """
     H = len(h)
     for u in range(H):
         if kind == TANH:
-            h[u] = kept[0, u] = math.tanh(p[u] + q[u])
+            y = math.tanh(p[u] + q[u])
+            dp[u] = dq[u] = dh[u] * (1 - y * y)
+            dh[u] = 0
         elif kind == RELU:
-            h[u] = kept[0, u] = max(p[u] + q[u], 0)
+            dp[u] = dq[u] = dh[u] if p[u] + q[u] > 0 else 0
+            dh[u] = 0
         elif kind == GRU:
-            r, z = logistic(p[u] + q[u]), logistic(p[H + u] + q[H + u])
+            r, z = sigmoid(p[u] + q[u]), sigmoid(p[H + u] + q[H + u])
             n = math.tanh(p[2 * H + u] + r * q[2 * H + u])
-            kept[0, u], kept[1, u], kept[2, u], kept[3, u] = r, z, n, q[2 * H + u]
-            h[u] = n + z * (h[u] - n)
-        else:
-            i, f = logistic(p[u] + q[u]), logistic(p[H + u] + q[H + u])
-            g, o = math.tanh(p[2 * H + u] + q[2 * H + u]), logistic(p[3 * H + u] + q[3 * H + u])
-            kept[0, u], kept[1, u], kept[2, u], kept[3, u] = i, f, g, o
-            kept[5, u] = c[u]
-            c[u] = f * c[u] + i * g
-            kept[4, u] = math.tanh(c[u])
-            h[u] = o * kept[4, u]
-
-
-@helper
-def next_state_backward(kind, kept, before, dh, dc, dp, dq):
-    """From dh and dc after a step: dp and dq, and dh and dc before it, apart from the way by q."""
-    H = len(dh)
-    for u in range(H):
-        if kind == TANH:
-            dp[u] = dq[u] = dh[u] * (1 - kept[0, u] * kept[0, u])
-            dh[u] = 0
-        elif kind == RELU:
-            dp[u] = dq[u] = dh[u] if kept[0, u] > 0 else 0
-            dh[u] = 0
-        elif kind == GRU:
-            r, z, n, q_n = kept[0, u], kept[1, u], kept[2, u], kept[3, u]
             dn = dh[u] * (1 - z) * (1 - n * n)
             dp[2 * H + u], dq[2 * H + u] = dn, dn * r
-            dp[u] = dq[u] = dn * q_n * r * (1 - r)
-            dp[H + u] = dq[H + u] = dh[u] * (before[u] - n) * z * (1 - z)
+            dp[u] = dq[u] = dn * q[2 * H + u] * r * (1 - r)
+            dp[H + u] = dq[H + u] = dh[u] * (h[u] - n) * z * (1 - z)
             dh[u] *= z
         else:
-            i, f, g, o, tanh_c = kept[0, u], kept[1, u], kept[2, u], kept[3, u], kept[4, u]
-            d = dc[u] + dh[u] * o * (1 - tanh_c * tanh_c)
+            i, f = sigmoid(p[u] + q[u]), sigmoid(p[H + u] + q[H + u])
+            g = math.tanh(p[2 * H + u] + q[2 * H + u])
+            o = sigmoid(p[3 * H + u] + q[3 * H + u])
+            tanh_c = math.tanh(f * c[u] + i * g)
+            d = dc[u] + dh[u] * o * (1 - tanh_c * tanh_c)  # at c behind the step
             dp[u] = dq[u] = d * g * i * (1 - i)
-            dp[H + u] = dq[H + u] = d * kept[5, u] * f * (1 - f)
+            dp[H + u] = dq[H + u] = d * c[u] * f * (1 - f)
             dp[2 * H + u] = dq[2 * H + u] = d * i * (1 - g * g)
             dp[3 * H + u] = dq[3 * H + u] = dh[u] * tanh_c * o * (1 - o)
             dh[u], dc[u] = 0, d * f
 
 
+# ---------------------------------------------------------------- all steps of all sequences
+
+
 @jit
-def sums_forward(kind, y, last_h, last_c, prev, kept, x, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """All states y; last_h and last_c hold the first state when called, the last one afterwards."""
-    J, D = w_ih.shape
-    H = w_hh.shape[1]
-    p, q = np.empty(J, x.dtype), np.empty(J, x.dtype)
-    for b in range(len(x)):
-        h, c = last_h[b], last_c[b]
-        for step in range(lengths[b]):
-            t = lengths[b] - 1 - step if reverse else step
-            for u in range(H):
-                prev[b, t, u] = h[u]
+def forward(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """All states y, the last h and c, and for the backward pass p, q, h and c before each step."""
+    (B, T, D), (J, H) = x.shape, w_hh.shape
+    y, h, c = np.zeros((B, T, H), x.dtype), h0.copy(), c0.copy()
+    p, q = np.zeros((B, T, J), x.dtype), np.zeros((B, T, J), x.dtype)
+    all_h, all_c = np.zeros((B, T, H), x.dtype), np.zeros((B, T, c0.shape[1]), x.dtype)
+    for b in range(B):
+        for i in range(lengths[b]):
+            t = lengths[b] - 1 - i if reverse else i
+            all_h[b, t], all_c[b, t] = h[b], c[b]
             for j in range(J):
-                p[j], q[j] = b_ih[j], b_hh[j]
+                p[b, t, j], q[b, t, j] = b_ih[j], b_hh[j]
                 for d in range(D):
-                    p[j] += w_ih[j, d] * x[b, t, d]
+                    p[b, t, j] += w_ih[j, d] * x[b, t, d]
                 for k in range(H):
-                    q[j] += w_hh[j, k] * h[k]
-            next_state(kind, p, q, h, c, kept[b, t])
-            for u in range(H):
-                y[b, t, u] = h[u]
+                    q[b, t, j] += w_hh[j, k] * h[b, k]
+            step(kind, p[b, t], q[b, t], h[b], c[b])
+            y[b, t] = h[b]
+    return y, h, c, (p, q, all_h, all_c)
 
 
 @jit
-def sums_backward(
-    kind, gy, dh, dc, dx, dw_ih, dw_hh, db_ih, db_hh, prev, kept, x, w_ih, w_hh, lengths, reverse
-):
-    """The steps backwards; dh and dc hold the gradients of the last state, then of the first."""
-    J, D = w_ih.shape
-    H = w_hh.shape[1]
-    dp, dq = np.empty(J, x.dtype), np.empty(J, x.dtype)
-    for b in range(len(x)):
-        for step in range(lengths[b]):
-            t = step if reverse else lengths[b] - 1 - step
+def backward(kind, gy, gh, gc, saved, x, w_ih, w_hh, lengths, reverse):
+    """The steps in reverse order; gh and gc are the gradients of the last state."""
+    B, D, (J, H) = len(x), x.shape[2], w_hh.shape
+    p, q, all_h, all_c = saved
+    dx, dh, dc = np.zeros_like(x), gh.copy(), gc.copy()
+    dw_ih, dw_hh = np.zeros_like(w_ih), np.zeros_like(w_hh)
+    db_ih, db_hh = np.zeros(J, x.dtype), np.zeros(J, x.dtype)
+    dp, dq = np.zeros(J, x.dtype), np.zeros(J, x.dtype)
+    for b in range(B):
+        for i in range(lengths[b]):
+            t = i if reverse else lengths[b] - 1 - i
             for u in range(H):
                 dh[b, u] += gy[b, t, u]
-            next_state_backward(kind, kept[b, t], prev[b, t], dh[b], dc[b], dp, dq)
+            step_backward(kind, p[b, t], q[b, t], all_h[b, t], all_c[b, t], dh[b], dc[b], dp, dq)
             for j in range(J):
                 db_ih[j] += dp[j]
                 db_hh[j] += dq[j]
@@ -134,8 +138,27 @@ def sums_backward(
                     dw_ih[j, d] += dp[j] * x[b, t, d]
                     dx[b, t, d] += dp[j] * w_ih[j, d]
                 for k in range(H):
-                    dw_hh[j, k] += dq[j] * prev[b, t, k]
+                    dw_hh[j, k] += dq[j] * all_h[b, t, k]
                     dh[b, k] += dq[j] * w_hh[j, k]
+    return dx, dh, dc, dw_ih, dw_hh, db_ih, db_hh
+
+
+# ---------------------------------------------------------------- the result as one row of memory
+
+
+def sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """y, last h and, of an LSTM, last c, in one row of memory; and what the backward pass wants."""
+    c0 = c0[:, : w_hh.shape[1] if kind == LSTM else 0]
+    arrays = [np.require(a, None, ["C", "W"]) for a in (x, h0, c0, w_ih, w_hh, b_ih, b_hh)]
+    y, h, c, saved = forward(kind, *arrays, lengths, reverse)
+    return np.concatenate([y.reshape(-1), h.reshape(-1), c.reshape(-1)]), saved
+
+
+def sums_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
+    """dx, dh0, dc0, dW_ih, dW_hh, db_ih, db_hh; dx even if it is not wanted."""
+    arrays = [np.require(a, None, ["C", "W"]) for a in (x, w_ih, w_hh)]
+    parts = parts_of(np.require(g, None, ["C", "W"]), x, w_hh.shape[1], 1 + (kind == LSTM))
+    return backward(kind, *parts, saved, *arrays, lengths, reverse)
 
 
 def parts_of(row, x, H, states):
@@ -143,26 +166,3 @@ def parts_of(row, x, H, states):
     B, T, _ = x.shape
     y, h = row[: B * T * H].reshape(B, T, H), row[B * T * H : B * (T + 1) * H].reshape(B, H)
     return y, h, row[B * (T + 1) * H :].reshape(B, H if states > 1 else 0)
-
-
-def sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """The result in one row of memory, and what the backward pass wants."""
-    (B, T, _), H, states = x.shape, w_hh.shape[1], 1 + (kind == LSTM)
-    row = np.zeros(B * (T + states) * H, x.dtype)
-    y, h, c = parts_of(row, x, H, states)
-    h[:] = h0
-    c[:] = c0[:, : c.shape[1]]
-    prev, kept = np.zeros((B, T, H), x.dtype), np.zeros((B, T, KEPT[kind], H), x.dtype)
-    sums_forward(kind, y, h, c, prev, kept, x, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
-    return row, (prev, kept)
-
-
-def sums_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
-    """dx, dh0, dc0, dW_ih, dW_hh, db_ih, db_hh"""
-    H, states = w_hh.shape[1], 1 + (kind == LSTM)
-    gy, dh, dc = (a.copy() for a in parts_of(g, x, H, states))
-    dx, dw_ih, dw_hh = np.zeros_like(x), np.zeros_like(w_ih), np.zeros_like(w_hh)
-    db_ih, db_hh = np.zeros((2, len(w_ih)), x.dtype)
-    sums_backward(kind, gy, dh, dc, dx, dw_ih, dw_hh, db_ih, db_hh, *saved, x, w_ih, w_hh,
-                  lengths, reverse)  # fmt: skip
-    return dx, dh, dc, dw_ih, dw_hh, db_ih, db_hh

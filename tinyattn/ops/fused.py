@@ -86,16 +86,16 @@ def _attention_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
 @fused(instead='impl="matmul"')
 def attention_sums(q, k, v, bias, mask, causal, scale):
     """The same as index sums in loops."""
-    from tinyattn.kernels.fast import attention as kernel
+    from tinyattn.kernels import attention as loops
 
-    return kernel.attention_sums(q, k, v, bias, mask, causal, scale)
+    return loops.attention_sums(q, k, v, bias, mask, causal, scale)
 
 
 @attention_sums.defvjp
 def _attention_sums_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
-    from tinyattn.kernels.fast import attention as kernel
+    from tinyattn.kernels import attention as loops
 
-    return kernel.attention_sums_backward(g, y, saved, q, k, v, bias, mask, causal, scale)
+    return loops.attention_sums_backward(g, saved, q, k, v, scale)
 
 
 @fused(instead='impl="matmul"')

@@ -80,26 +80,31 @@ def _mean_max(w, h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     w, h = _contiguous(w, h)
-    return kernel.mean_max(w, h, index), kernel.hearers(index, len(h))
+    return kernel.mean_max(w, h, index), kernel.reverse_index(index, len(h))
 
 
 @fused(instead='impl="matmul"')
 def _mean_max_sums(w, h, index):
-    from tinyattn.kernels.fast import neighbours as kernel
+    from tinyattn.kernels import neighbours as loops
 
     w, h = _contiguous(w, h)
-    return kernel.mean_max_sums(w, h, index), kernel.hearers(index, len(h))
+    return loops.mean_max(w, h, index), None
 
 
+@_mean_max_sums.defvjp
+def _mean_max_sums_rule(g, y, saved, wanted, w, h, index):
+    from tinyattn.kernels import neighbours as loops
+
+    g, w, h = _contiguous(g, w, h)
+    return (*loops.mean_max_backward(g, y, w, h, index), None)
+
+
+@_mean_max.defvjp
 def _mean_max_rule(g, y, heard, wanted, w, h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     g, w, h = _contiguous(g, w, h)
     return (*kernel.mean_max_backward(g, y, w, h, index, heard, wanted[0]), None)
-
-
-_mean_max.defvjp(_mean_max_rule)
-_mean_max_sums.defvjp(_mean_max_rule)
 
 
 @fused(instead='impl="matmul"')
@@ -108,7 +113,7 @@ def _neighbour_max(h, index):
 
     (h,) = _contiguous(h)
     y, tied = kernel.maximum(h, index)
-    return y, (tied, kernel.hearers(index, len(h)))
+    return y, (tied, kernel.reverse_index(index, len(h)))
 
 
 @_neighbour_max.defvjp
@@ -124,7 +129,7 @@ def _squared_distances(x, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     (x,) = _contiguous(x)
-    return kernel.squared_distances(x, index), kernel.hearers(index, len(x))
+    return kernel.squared_distances(x, index), kernel.reverse_index(index, len(x))
 
 
 @_squared_distances.defvjp
@@ -140,7 +145,7 @@ def _pair_sums(p, q, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     p, q = _contiguous(p, q)
-    return kernel.pair_sums(p, q, index), kernel.hearers(index, len(q))
+    return kernel.pair_sums(p, q, index), kernel.reverse_index(index, len(q))
 
 
 @_pair_sums.defvjp

@@ -32,14 +32,14 @@ def _pooled(x, outside, summary, kernel, stride, padding, dilation):
 @in_place_of(mean_by_windows)
 def mean_sums(x, kernel, stride, padding, dilation):
     """y_jα = 1/K Σ_i x_αI(j,i), as loops."""
-    from tinyattn.kernels import conv as loops
+    from tinyattn.kernels import pool as loops
 
     return _over_table(loops.mean, x, kernel, stride, padding, dilation)
 
 
 @mean_sums.defvjp
 def _mean_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels import conv as loops
+    from tinyattn.kernels import pool as loops
 
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
     loops.mean_backward(dx, one_axis(g), I)
@@ -49,14 +49,14 @@ def _mean_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
 @in_place_of(largest_by_windows)
 def largest_sums(x, kernel, stride, padding, dilation):
     """y_jα = max_i x_αI(j,i), as loops."""
-    from tinyattn.kernels import conv as loops
+    from tinyattn.kernels import pool as loops
 
     return _over_table(loops.largest, x, kernel, stride, padding, dilation)
 
 
 @largest_sums.defvjp
 def _largest_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels import conv as loops
+    from tinyattn.kernels import pool as loops
 
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
     loops.largest_backward(dx, one_axis(g), one_axis(y), one_axis(x), I)

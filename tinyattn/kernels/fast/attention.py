@@ -4,17 +4,15 @@
     a_ts     = exp(score_ts) / Σ_s' exp(score_ts')   the weights of a query sum to 1
     y_td     = Σ_s a_ts v_sd
 
-Two versions, with the same arguments and the same results:
+kernels/attention.py has these sums as loops, and `blockwise`, which is read before this file: one
+pass over the keys in blocks, with a running maximum and a running sum. Here the same is done for 64
+queries at a time, side by side in vectors. The weights of a block are used at once and forgotten,
+so the memory grows with T and S only; the backward pass computes them again.
 
-1. `attention_sums`: these sums as loops. It keeps all weights, N² numbers.
-2. `attention`: one pass over the keys in blocks, with a running maximum and a running sum. The
-   weights of a block are used at once and forgotten, so the memory grows with N only; the
-   backward pass computes them again.
-
-Both take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype and a bool
-mask that broadcast to [..., T, S] (or None), and return y [..., T, E] and what the backward
-function wants to have back. Where the mask is False, or s > t under `causal`, the score is -∞.
-A query that may see no key gives y = 0 and no gradient.
+The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype
+and a bool mask that broadcast to [..., T, S] (or None), and return y [..., T, E] and what the
+backward function wants to have back. Where the mask is False, or s > t under `causal`, the score is
+-∞. A query that may see no key gives y = 0 and no gradient.
 
 In the code n runs over all leading axes at once, t over queries, s over keys, d over features.
 A gradient dL/dx is called dx; g is dL/dy.
@@ -25,132 +23,48 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit
-from tinyattn.kernels.machine.fork_join import together
-from tinyattn.kernels.machine.layout import like, matrices
-from tinyattn.kernels.machine.prefetch import look_ahead_at_rows
+from tinyattn.kernels.attention import leading_axes
+from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.machine.compile import helper, jit, noinline
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.layout import empty_like_heads, strided_matrices
+from tinyattn.kernels.machine.load_store import alloc_aligned, load, load_bitmask, store
+from tinyattn.kernels.machine.prefetch import prefetch_rows
 from tinyattn.kernels.machine.simd import (
-    above,
-    bits,
     broadcast,
     exp,
     fma,
-    load,
-    lowest,
+    hmin,
+    hsum,
     maximum,
-    once,
-    room,
-    select,
-    store,
+    select_bit,
+    select_greater,
     width,
-)  # fmt: skip
-from tinyattn.kernels.machine.simd import total as lanes_total
-from tinyattn.kernels.machine.thread_pool import share
+)
+from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
 
-# ---------------------------------------------------------------- 1. the sums, as they are written
-
-
-@jit
-def sums(q, k, v, bias, mask, causal, scale):
-    """y_td = Σ_s a_ts v_sd, and all weights a."""
-    N, T, D = q.shape
-    S, E = v.shape[1:]
-    y, a = np.zeros((N, T, E), q.dtype), np.zeros((N, T, S), q.dtype)
-    for n in range(N):
-        for t in range(T):
-            highest = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞, not nan
-            for s in range(S):
-                score = -math.inf
-                if mask[n, t, s] and (s <= t or not causal):
-                    score = bias[n, t, s]
-                    for d in range(D):
-                        score += scale * q[n, t, d] * k[n, s, d]
-                a[n, t, s] = score
-                if a[n, t, s] > highest:
-                    highest = a[n, t, s]
-            total = 0.0
-            for s in range(S):
-                a[n, t, s] = math.exp(a[n, t, s] - highest)  # ≤ 1: it cannot overflow
-                total += a[n, t, s]
-            for s in range(S):
-                a[n, t, s] = a[n, t, s] / total if total != 0 else 0.0
-                for d in range(E):
-                    y[n, t, d] += a[n, t, s] * v[n, s, d]
-    return y, a
-
-
-@jit
-def sums_backward(g, q, k, v, a, scale):
-    """The chain rule through the three formulas, from the last to the first.
-
-    y_t = Σ_s a_ts v_s             dv_s = Σ_t a_ts g_t,   da_ts = g_t · v_s
-    a = softmax(score)             dscore_ts = a_ts (da_ts - Σ_s' a_ts' da_ts')
-    score_ts = scale q_t·k_s + b   dq_t = scale Σ_s dscore_ts k_s,   dk_s = scale Σ_t dscore_ts q_t
-    """
-    N, T, D = q.shape
-    S, E = v.shape[1:]
-    dq, dk, dv, dscore = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros_like(a)
-    for n in range(N):
-        for t in range(T):
-            mean = 0.0  # Σ_s a_ts da_ts
-            for s in range(S):
-                da = 0.0
-                for d in range(E):
-                    da += g[n, t, d] * v[n, s, d]
-                    dv[n, s, d] += a[n, t, s] * g[n, t, d]
-                dscore[n, t, s] = da
-                mean += a[n, t, s] * da
-            for s in range(S):
-                dscore[n, t, s] = a[n, t, s] * (dscore[n, t, s] - mean)
-                for d in range(D):
-                    dq[n, t, d] += scale * dscore[n, t, s] * k[n, s, d]
-                    dk[n, s, d] += scale * dscore[n, t, s] * q[n, t, d]
-    return dq, dk, dv, dscore
-
-
-def attention_sums(q, k, v, bias, mask, causal, scale):
-    """`sums` for any leading axes."""
-    lead = leading_axes(q, k, v)
-    T, S = q.shape[-2], k.shape[-2]
-    full = np.broadcast_to(q.dtype.type(0) if bias is None else bias, (*lead, T, S))
-    allowed = np.broadcast_to(True if mask is None else mask, (*lead, T, S))
-    arrays = [flat(x, lead) for x in (q, k, v, full, allowed)]
-    y, a = sums(*arrays, causal, scale)
-    return y.reshape(*lead, *y.shape[1:]), a
-
-
-def attention_sums_backward(g, y, a, q, k, v, bias, mask, causal, scale, bias_wanted=True):
-    """dq, dk, dv and dbias, with all leading axes broadcast."""
-    lead = y.shape[:-2]
-    gradients = sums_backward(*[flat(x, lead) for x in (g, q, k, v)], a, scale)
-    return [d.reshape(*lead, *d.shape[1:]) for d in gradients]
-
-
-# ---------------------------------------------------------------- 2. block by block
-
-LANES = 64  # queries in a block: side by side in vectors, so that they never have to be added up
+QUERIES = 64  # queries in a block: one in each lane, so that sums over keys need no hsum
 KEYS = 64  # keys in a block
-HALF = 32  # keys in a block on the diagonal of causal attention
-PARTS = 8  # at least so many independent pieces of the backward pass, if there are enough queries
-ALONE = 1e6  # multiplications below which a second thread costs more than it brings
+DIAGONAL_KEYS = 32  # keys in a block on the diagonal of causal attention
+MIN_TASKS = 8  # of the backward pass: with few heads their queries are divided into parts
 
 
 class Inputs(NamedTuple):
-    """What every task reads: matrices in memory as they are, one behind the other or interleaved.
+    """What every task reads: the memory of the matrices, and how they lie in it.
 
-    Matrix n of q starts at q[starts[0, n]], and a row of it is rows[0] after the one before; the
-    same for k, v, bias and mask at 1 … 4.
+    Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row; k, v, bias and
+    mask have the numbers 1 … 4 in place of 0.
     """
 
-    q: np.ndarray  # [N, T, D] as one row of numbers; the others the same
+    q: np.ndarray  # [N, T, D] with one axis; the others too
     k: np.ndarray  # [N, S, D]
     v: np.ndarray  # [N, S, E]
     bias: np.ndarray  # [N, T, S]; of size 0 if there is none
     mask: np.ndarray  # [N, T, S], in bytes; the same
     starts: np.ndarray  # [5, N]
     rows: tuple
-    columns: tuple  # steps along the rows of bias and of mask
+    columns: tuple  # strides along the rows of bias and of mask
     sizes: tuple  # T, S, D, E
     causal: bool
     scale: float
@@ -162,12 +76,12 @@ def attention(q, k, v, bias, mask, causal, scale):
     lead = leading_axes(q, k, v)
     x = inputs(lead, q, k, v, bias, mask, causal, scale)
     (T, S, D, E), N = x.sizes, math.prod(lead)
-    y = like(q, (*lead, T, E))
+    y = empty_like_heads(q, (*lead, T, E))
     highest, norm = np.empty(N * T, q.dtype), np.empty(N * T, q.dtype)
-    out = matrices(lead, y)[:3]
+    out = strided_matrices(lead, y)[:3]
 
-    tasks, alone = N * -(-T // LANES), N * T * S * (D + E) < ALONE
-    share(forward, tasks, *out, highest, norm, *x, alone=alone)
+    tasks, serial = N * -(-T // QUERIES), N * T * S * (D + E) < thresholds.ATTENTION
+    parallel_for(forward, tasks, *out, highest, norm, *x, serial=serial)
     return y, (highest, norm, x)
 
 
@@ -181,21 +95,24 @@ def attention_backward(
     highest, norm, x = saved
     lead, (T, S, D, E) = y.shape[:-2], x.sizes
     N = math.prod(lead)
-    parts = max(1, min(-(-T // LANES), -(-PARTS // max(N, 1))))
-    dq, dk, dv = into or (like(q, (*lead, T, D)), None, None)
+    parts = max(1, min(-(-T // QUERIES), -(-MIN_TASKS // max(N, 1))))
+    dq, dk, dv = into or (empty_like_heads(q, (*lead, T, D)), None, None)
     if dk is None or parts > 1:
-        dk, dv = like(k, (*lead, S, D), parts), like(v, (*lead, S, E), parts)
+        dk, dv = (
+            empty_like_heads(k, (*lead, S, D), parts),
+            empty_like_heads(v, (*lead, S, E), parts),
+        )
     else:
         dk, dv = dk[None], dv[None]
     rows, columns = ((1, 1) + bias.shape)[-2:] if bias_wanted else (0, 0)
     every = rows > 1 and columns > 1 and S > 0 and mask is None and not causal  # each written once
     make = np.empty if every else np.zeros
     db = make((parts if rows == 1 else 1, *lead, rows, columns), y.dtype)
-    out = *matrices(lead, g, y, dq)[:-1], *matrices((parts, *lead), dk, dv)[:-1]
-    out = *out, *matrices((parts, *lead), db), highest, norm
+    out = *strided_matrices(lead, g, y, dq)[:-1], *strided_matrices((parts, *lead), dk, dv)[:-1]
+    out = *out, *strided_matrices((parts, *lead), db), highest, norm
 
-    alone = 2 * N * T * S * (D + E) < ALONE
-    share(backward, N * parts, *out, *x, parts, alone=alone)
+    serial = 2 * N * T * S * (D + E) < thresholds.ATTENTION
+    parallel_for(backward, N * parts, *out, *x, parts, serial=serial)
     dk, dv, db = (z[0] if len(z) == 1 else z.sum(axis=0) for z in (dk, dv, db))
     if into and parts > 1:
         into[1][...], into[2][...] = dk, dv
@@ -213,93 +130,97 @@ def forward(
     acc = Σ exp(score - top) v hold for the keys so far. When the maximum rises, what was summed
     up shrinks by exp(old - new).  (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao 2022)
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     T, S, D, E = sizes
     q_row, k_row, v_row, bias_row, mask_row = steps
     like, one = v, v.dtype.type(1)
-    query, acc, tile = room(D * LANES, like), room(E * LANES, like), room(KEYS * LANES, like)
-    top, total, seen = room(LANES, like), room(LANES, like), room(LANES, np.uint64(0))
-    W, t_blocks = width(like), (T + LANES - 1) // LANES
-    apart = k_row > D  # other heads lie between the rows of one, as in the result of a projection
+    query, acc = alloc_aligned(D * QUERIES, like), alloc_aligned(E * QUERIES, like)
+    tile = alloc_aligned(KEYS * QUERIES, like)
+    top, total = alloc_aligned(QUERIES, like), alloc_aligned(QUERIES, like)
+    seen = alloc_aligned(QUERIES, np.uint64(0))
+    W, t_blocks = width(like), (T + QUERIES - 1) // QUERIES
+    interleaved = k_row > D  # rows of other heads lie between those of one, as after a projection
     for task in range(start, stop):
-        n, t0 = head_and_query(task, t_blocks)
-        rows = min(LANES, T - t0)
+        n, t0 = task_to_block(task, t_blocks)
+        rows = min(QUERIES, T - t0)
         wide = (rows + W - 1) // W * W  # lanes in use
-        if apart and task + 1 < stop:  # rows of the next task, while this one is computed
-            then, t = head_and_query(task + 1, t_blocks)
-            look_ahead_at_rows(q, starts[0, then] + t * q_row, q_row, min(LANES, T - t), D)
+        if interleaved and task + 1 < stop:  # rows of the next task, while this one is computed
+            then, t = task_to_block(task + 1, t_blocks)
+            prefetch_rows(q, starts[0, then] + t * q_row, q_row, min(QUERIES, T - t), D)
             if then > n:
-                look_ahead_at_rows(k, starts[1, then], k_row, min(KEYS, S), D)
-                look_ahead_at_rows(v, starts[2, then], v_row, min(KEYS, S), E)
+                prefetch_rows(k, starts[1, then], k_row, min(KEYS, S), D)
+                prefetch_rows(v, starts[2, then], v_row, min(KEYS, S), E)
         y_at = y_starts[0, n] + t0 * y_rows[0]
-        if apart:
-            look_ahead_at_rows(y, y_at, y_rows[0], rows, E)  # to be written to
-        if rows < LANES:
+        if interleaved:
+            prefetch_rows(y, y_at, y_rows[0], rows, E)  # to be written to
+        if rows < QUERIES:
             fill(query, 0)
         at = starts[0, n] + t0 * q_row
-        transpose(query, 0, LANES, q, at, q_row, rows, D, scale)
+        transpose(query, 0, QUERIES, q, at, q_row, rows, D, scale)
         fill(total, 0)
         fill(top, least)  # finite, so that -∞ - top is -∞, not nan
         first = True
         s1, end = 0, min(S, t0 + rows) if causal else S
         while s1 < end:
-            s0, lane = s1, max(s1 - t0, 0) if causal else 0  # the queries before see nothing
-            keys = min(HALF if causal and s0 >= t0 else KEYS, S - s0)
+            s0, lane = s1, max(s1 - t0, 0) if causal else 0  # earlier queries see no key here
+            keys = min(DIAGONAL_KEYS if causal and s0 >= t0 else KEYS, S - s0)
             s1 += keys
-            if apart:
-                look_ahead_at_rows(k, starts[1, n] + s1 * k_row, k_row, min(KEYS, end - s1), D)
-                look_ahead_at_rows(v, starts[2, n] + s1 * v_row, v_row, min(KEYS, end - s1), E)
+            if interleaved:
+                prefetch_rows(k, starts[1, n] + s1 * k_row, k_row, min(KEYS, end - s1), D)
+                prefetch_rows(v, starts[2, n] + s1 * v_row, v_row, min(KEYS, end - s1), E)
             at = starts[4, n] + t0 * mask_row + s0 * columns[1]
             diagonal = causal and s0 + keys - 1 > t0
-            which = visible(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
-            if which == NOTHING:
+            which = visibility(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
+            if which == NONE_VISIBLE:
                 continue
             with_bias = bias.size > 0
             if with_bias:
                 at = starts[3, n] + t0 * bias_row + s0 * columns[0]
-                into_tile(tile, bias, at, bias_row, columns[0], rows, keys)
+                load_bias_tile(tile, bias, at, bias_row, columns[0], rows, keys)
             # tile[s, t] = scale q_t·k_s + bias_ts
             at = starts[1, n] + s0 * k_row
-            product(tile, lane, LANES, k, at, k_row, 1, query, lane, LANES, keys, wide - lane, D,
-                    with_bias)  # fmt: skip
-            if which == SOME:
-                hide(tile, seen, lane, wide, keys)
+            product(tile, lane, QUERIES, k, at, k_row, 1, query, lane, QUERIES, keys, wide - lane,
+                    D, with_bias)  # fmt: skip
+            if which == SOME_VISIBLE:
+                mask_tile(tile, seen, lane, wide, keys)
             if first and lane > 0:
                 fill(acc, 0)
                 first = False
             for j in range(lane, wide, W):
                 before = load(top, j)
                 now = before
-                for i in range(j, j + keys * LANES, LANES):
+                for i in range(j, j + keys * QUERIES, QUERIES):
                     now = maximum(load(tile, i), now)
                 shrink = exp(before - now)
                 weights = load(total, j) * shrink
-                for i in range(j, j + keys * LANES, LANES):
+                for i in range(j, j + keys * QUERIES, QUERIES):
                     weight = exp(load(tile, i) - now)
                     store(tile, i, weight)
                     weights = weights + weight
                 store(top, j, now)
                 store(total, j, weights)
-                if not first and lowest(shrink) < 1:
-                    for i in range(j, j + E * LANES, LANES):
+                if not first and hmin(shrink) < 1:
+                    for i in range(j, j + E * QUERIES, QUERIES):
                         store(acc, i, load(acc, i) * shrink)
             # acc[d, t] += Σ_s v[s, d] tile[s, t]
             at = starts[2, n] + s0 * v_row
-            product(acc, lane, LANES, v, at, 1, v_row, tile, lane, LANES, E, wide - lane, keys,
+            product(acc, lane, QUERIES, v, at, 1, v_row, tile, lane, QUERIES, E, wide - lane, keys,
                     not first)  # fmt: skip
             first = False
         if first:
             fill(acc, 0)
         for j in range(0, wide, W):
             weights = load(total, j)
-            weights = above(weights, broadcast(v, 0), broadcast(v, 1) / weights, broadcast(v, 0))
+            weights = select_greater(
+                weights, broadcast(v, 0), broadcast(v, 1) / weights, broadcast(v, 0)
+            )
             store(total, j, weights)
-            for i in range(j, j + E * LANES, LANES):
+            for i in range(j, j + E * QUERIES, QUERIES):
                 store(acc, i, load(acc, i) * weights)
         copy(highest, n * T + t0, 0, top, 0, 0, 1, rows, one)
         copy(norm, n * T + t0, 0, total, 0, 0, 1, rows, one)
-        transpose(y, y_at, y_rows[0], acc, 0, LANES, E, rows, one)
+        transpose(y, y_at, y_rows[0], acc, 0, QUERIES, E, rows, one)
 
 
 @jit
@@ -312,34 +233,37 @@ def backward(
     """One task: every parts-th block of queries of one head, added up in a dk and dv of its own.
 
     The weights come back as a_ts = exp(score_ts - highest_t) norm_t. The mean of da that the
-    softmax takes off needs no second pass: Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t.
+    rule of the softmax subtracts needs no second pass: Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t.
 
     Two kinds of products: with the queries t in the lanes (scores, da, dq), and with the features
     in the lanes (dk, dv), where q and g are read row by row.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     T, S, D, E = sizes
     q_row, k_row, v_row, bias_row, mask_row = steps
     g_row, y_row, dq_row = given_rows
     like, one, W = v, v.dtype.type(1), width(v)
     D_wide, E_wide = (D + W - 1) // W * W, (E + W - 1) // W * W
-    query, dquery, grad = room(D * LANES, like), room(D * LANES, like), room(E * LANES, like)
-    query_rows = room(D_wide * LANES, like)
-    grad_rows, y_rows = room(E_wide * LANES, like), room(E_wide * LANES, like)
-    a, ds, seen = room(KEYS * LANES, like), room(KEYS * LANES, like), room(LANES, np.uint64(0))
-    dkeys, dvalues = room(S * D_wide, like), room(S * E_wide, like)
-    top, factor, mean = room(LANES, like), room(LANES, like), room(LANES, like)
+    query, dquery = alloc_aligned(D * QUERIES, like), alloc_aligned(D * QUERIES, like)
+    grad = alloc_aligned(E * QUERIES, like)
+    query_rows = alloc_aligned(D_wide * QUERIES, like)
+    grad_rows, y_rows = alloc_aligned(E_wide * QUERIES, like), alloc_aligned(E_wide * QUERIES, like)
+    a, ds = alloc_aligned(KEYS * QUERIES, like), alloc_aligned(KEYS * QUERIES, like)
+    seen = alloc_aligned(QUERIES, np.uint64(0))
+    dkeys, dvalues = alloc_aligned(S * D_wide, like), alloc_aligned(S * E_wide, like)
+    top, factor = alloc_aligned(QUERIES, like), alloc_aligned(QUERIES, like)
+    mean = alloc_aligned(QUERIES, like)
     for rows_of in (query_rows, grad_rows, y_rows):
         fill(rows_of, 0)  # the columns that fill up the last vector stay 0
     for task in range(start, stop):
         n, part = task // parts, task % parts
         fill(dkeys, 0)
         fill(dvalues, 0)
-        for t0 in range(part * LANES, T, parts * LANES):
-            rows = min(LANES, T - t0)
+        for t0 in range(part * QUERIES, T, parts * QUERIES):
+            rows = min(QUERIES, T - t0)
             wide = (rows + W - 1) // W * W  # lanes in use
-            if rows < LANES:
+            if rows < QUERIES:
                 fill(query, 0)
                 fill(grad, 0)
                 fill(top, 0)
@@ -347,8 +271,8 @@ def backward(
                 fill(mean, 0)
             q0, g0 = starts[0, n] + t0 * q_row, given[0, n] + t0 * g_row
             y0, dq0 = given[1, n] + t0 * y_row, given[2, n] + t0 * dq_row
-            transpose(query, 0, LANES, q, q0, q_row, rows, D, scale)
-            transpose(grad, 0, LANES, g, g0, g_row, rows, E, one)
+            transpose(query, 0, QUERIES, q, q0, q_row, rows, D, scale)
+            transpose(grad, 0, QUERIES, g, g0, g_row, rows, E, one)
             copy(query_rows, 0, D_wide, q, q0, q_row, rows, D, scale)
             copy(grad_rows, 0, E_wide, g, g0, g_row, rows, E, one)
             copy(y_rows, 0, E_wide, y, y0, y_row, rows, E, one)
@@ -358,46 +282,48 @@ def backward(
                 sums = broadcast(v, 0)
                 for i in range(t * E_wide, (t + 1) * E_wide, W):
                     sums = fma(load(grad_rows, i), load(y_rows, i), sums)
-                mean[t] = lanes_total(sums)
+                mean[t] = hsum(sums)
             first = True
             s1, end = 0, min(S, t0 + rows) if causal else S
             while s1 < end:
-                s0, lane = s1, max(s1 - t0, 0) if causal else 0  # the queries before see nothing
-                keys = min(HALF if causal and s0 >= t0 else KEYS, S - s0)
+                s0, lane = s1, max(s1 - t0, 0) if causal else 0  # earlier queries see no key here
+                keys = min(DIAGONAL_KEYS if causal and s0 >= t0 else KEYS, S - s0)
                 s1 += keys
                 at = starts[4, n] + t0 * mask_row + s0 * columns[1]
                 diagonal = causal and s0 + keys - 1 > t0
-                which = visible(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
-                if which == NOTHING:
+                which = visibility(
+                    seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0
+                )
+                if which == NONE_VISIBLE:
                     continue
                 with_bias = bias.size > 0
                 if with_bias:
                     at = starts[3, n] + t0 * bias_row + s0 * columns[0]
-                    into_tile(a, bias, at, bias_row, columns[0], rows, keys)
+                    load_bias_tile(a, bias, at, bias_row, columns[0], rows, keys)
                 # a[s, t] = scale q_t·k_s + bias_ts,   da[s, t] = Σ_e v[s, e] g[t, e]
                 at, at_v, seeing = starts[1, n] + s0 * k_row, starts[2, n] + s0 * v_row, wide - lane
-                product(a, lane, LANES, k, at, k_row, 1, query, lane, LANES, keys, seeing, D,
+                product(a, lane, QUERIES, k, at, k_row, 1, query, lane, QUERIES, keys, seeing, D,
                         with_bias)  # fmt: skip
-                product(ds, lane, LANES, v, at_v, v_row, 1, grad, lane, LANES, keys, seeing, E,
+                product(ds, lane, QUERIES, v, at_v, v_row, 1, grad, lane, QUERIES, keys, seeing, E,
                         False)  # fmt: skip
-                if which == SOME:
-                    hide(a, seen, lane, wide, keys)
+                if which == SOME_VISIBLE:
+                    mask_tile(a, seen, lane, wide, keys)
                 for j in range(lane, wide, W):
                     tops, factors, means = load(top, j), load(factor, j), load(mean, j)
-                    for i in range(j, j + keys * LANES, LANES):
+                    for i in range(j, j + keys * QUERIES, QUERIES):
                         weight = exp(load(a, i) - tops) * factors
                         store(a, i, weight)
                         store(ds, i, weight * (load(ds, i) - means))
                 # dv[s, e] += Σ_t a[s, t] g[t, e],   dk[s, d] += Σ_t ds[s, t] scale q[t, d]
-                product(dvalues, s0 * E_wide, E_wide, a, lane, LANES, 1, grad_rows, lane * E_wide,
+                product(dvalues, s0 * E_wide, E_wide, a, lane, QUERIES, 1, grad_rows, lane * E_wide,
                         E_wide, keys, E_wide, rows - lane, True)  # fmt: skip
-                product(dkeys, s0 * D_wide, D_wide, ds, lane, LANES, 1, query_rows, lane * D_wide,
+                product(dkeys, s0 * D_wide, D_wide, ds, lane, QUERIES, 1, query_rows, lane * D_wide,
                         D_wide, keys, D_wide, rows - lane, True)  # fmt: skip
                 if first and lane > 0:
                     fill(dquery, 0)
                     first = False
                 # dq[d, t] += Σ_s k[s, d] ds[s, t]
-                product(dquery, lane, LANES, k, at, 1, k_row, ds, lane, LANES, D, seeing, keys,
+                product(dquery, lane, QUERIES, k, at, 1, k_row, ds, lane, QUERIES, D, seeing, keys,
                         not first)  # fmt: skip
                 first = False
                 if db.size:
@@ -406,122 +332,108 @@ def backward(
                     add_bias_gradient(db, at, db_rows[0], db_columns[0], ds, lane, rows, keys)
             if first:
                 fill(dquery, 0)
-            transpose(dq, dq0, dq_row, dquery, 0, LANES, D, rows, scale)
+            transpose(dq, dq0, dq_row, dquery, 0, QUERIES, D, rows, scale)
         m = part * starts.shape[1] + n
         copy(dk, own[0, m], own_rows[0], dkeys, 0, D_wide, S, D, one)
         copy(dv, own[1, m], own_rows[1], dvalues, 0, E_wide, S, E, one)
 
 
 @helper
-def head_and_query(task, t_blocks):
-    """Which matrix a task of `forward` is of, and its first query; the longest come first."""
-    return task // t_blocks, (t_blocks - 1 - task % t_blocks) * LANES
+def task_to_block(task, t_blocks):
+    """The matrix and the first query of a task of `forward`; the longest tasks come first."""
+    return task // t_blocks, (t_blocks - 1 - task % t_blocks) * QUERIES
 
 
 @helper
-def into_tile(tile, bias, at, row, column, rows, keys):
+def load_bias_tile(tile, bias, at, row, column, rows, keys):
     """tile[s, t] = bias[t, s], with zeros behind the last row."""
-    once()
-    if rows < LANES:
+    noinline()
+    if rows < QUERIES:
         fill(tile, 0)
     if column == 1 and row > 0:
-        transpose(tile, 0, LANES, bias, at, row, rows, keys, tile.dtype.type(1))
+        transpose(tile, 0, QUERIES, bias, at, row, rows, keys, tile.dtype.type(1))
         return
     for s in range(keys):
         for t in range(rows):
-            tile[s * LANES + t] = bias[at + t * row + s * column]
+            tile[s * QUERIES + t] = bias[at + t * row + s * column]
 
 
-# ---------------------------------------------------------------- who may see whom
+# ---------------------------------------------------------------- which keys a query may see
 
-NOTHING, SOME, ALL = 0, 1, 2
-NONE, FULL = np.uint64(0), np.uint64(2**64 - 1)
+NONE_VISIBLE, SOME_VISIBLE, ALL_VISIBLE = 0, 1, 2
+NO_BITS, ALL_BITS = np.uint64(0), np.uint64(2**64 - 1)
 
 
 @helper
-def visible(seen, mask, at, row, column, rows, keys, diagonal, first):
-    """NOTHING, SOME or ALL of a block may be seen; bit s of seen[t]: query t may see key s.
+def visibility(seen, mask, at, row, column, rows, keys, diagonal, first):
+    """NONE_, SOME_ or ALL_VISIBLE of a block; bit s of seen[t] says whether query t may see key s.
 
     first: the number of keys that come before the block's first query, counted from the block's
     first key; on the diagonal query t sees so many and t + 1 more.
     """
-    once()
+    noinline()
     if mask.size == 0 and not diagonal:
-        return ALL
-    present = FULL >> np.uint64(64 - keys)
-    some, every, own = NONE, present, present
-    seen[:] = FULL
+        return ALL_VISIBLE
+    present = ALL_BITS >> np.uint64(64 - keys)
+    some, every, own = NO_BITS, present, present
+    seen[:] = ALL_BITS
     for t in range(rows):
         if mask.size and (t == 0 or row > 0):  # else the same for all queries, as with padding
             if column == 1 and keys == KEYS:
-                own = bits(mask, at + t * row)
+                own = load_bitmask(mask, at + t * row)
             else:
-                own = NONE
+                own = NO_BITS
                 for s in range(keys):
                     if mask[at + t * row + s * column]:
                         own |= np.uint64(1) << np.uint64(s)
         word = own
         if diagonal:
             past = first + t + 1
-            word &= FULL >> np.uint64(64 - min(past, 64)) if past > 0 else NONE
+            word &= ALL_BITS >> np.uint64(64 - min(past, 64)) if past > 0 else NO_BITS
         seen[t] = word
         some |= word
         every &= word
-    return NOTHING if some == NONE else ALL if every == present else SOME
+    return NONE_VISIBLE if some == NO_BITS else ALL_VISIBLE if every == present else SOME_VISIBLE
 
 
 @helper
-def hide(tile, seen, lane, wide, keys):
+def mask_tile(tile, seen, lane, wide, keys):
     """tile[s, t] = -∞ where query t may not see key s."""
-    once()
+    noinline()
     hidden = broadcast(tile, -np.inf)
     for s in range(keys):
         for j in range(lane, wide, width(tile)):
-            i = s * LANES + j
-            store(tile, i, select(seen, j, s, load(tile, i), hidden))
+            i = s * QUERIES + j
+            store(tile, i, select_bit(seen, j, s, load(tile, i), hidden))
 
 
 @helper
 def add_bias_gradient(db, at, row, column, ds, lane, rows, keys):
-    """dbias_ts += dscore_ts; the gradients of all that one number of the bias stands for add up."""
-    once()
-    if row > 0 and column > 0:  # a number of its own for each t and s
-        transpose(db, at, row, ds, lane, LANES, keys, rows - lane, ds.dtype.type(1))
+    """dbias_ts += dscore_ts; where a number of the bias is broadcast, its gradients add up."""
+    noinline()
+    if row > 0 and column > 0:  # not broadcast: each number is for one t and s
+        transpose(db, at, row, ds, lane, QUERIES, keys, rows - lane, ds.dtype.type(1))
         return
     for t in range(rows - lane):
         for s in range(keys):
-            db[at + t * row + s * column] += ds[s * LANES + lane + t]
+            db[at + t * row + s * column] += ds[s * QUERIES + lane + t]
 
 
-# ---------------------------------------------------------------- 3. shapes
+# ---------------------------------------------------------------- shapes
 
 
-def leading_axes(q, k, v):
-    """All axes but the last two, broadcast against each other."""
-    axes = q.shape[:-2]
-    if axes == k.shape[:-2] == v.shape[:-2]:
-        return axes
-    return np.broadcast_shapes(axes, k.shape[:-2], v.shape[:-2])
-
-
-def flat(x, lead):
-    """x with all leading axes broadcast and as one: [N, rows, columns], contiguous."""
-    x = np.broadcast_to(x, (*lead, *x.shape[-2:]))
-    return np.require(x.reshape(math.prod(lead), *x.shape[-2:]), None, ["C", "W"])
-
-
-ABSENT = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool)}
+EMPTY = {np.dtype(d): np.empty((0, 0), d) for d in (np.float32, np.float64, bool)}
 
 
 def inputs(lead, q, k, v, bias, mask, causal, scale):
     """The `Inputs` of the fast version."""
     sizes = (q.shape[-2], *k.shape[-2:], v.shape[-1])
-    bias = ABSENT[q.dtype] if bias is None else bias
-    mask = ABSENT[np.dtype(bool)] if mask is None else mask
-    *memory, starts, rows, columns = matrices(lead, q, k, v, bias, mask.view(np.uint8))
+    bias = EMPTY[q.dtype] if bias is None else bias
+    mask = EMPTY[np.dtype(bool)] if mask is None else mask
+    *memory, starts, rows, columns = strided_matrices(lead, q, k, v, bias, mask.view(np.uint8))
     number = q.dtype.type
     return Inputs(*memory, starts, rows, columns[3:], sizes, bool(causal), number(scale),
-                  number(LOWEST[number]))  # fmt: skip
+                  number(LOWEST_FINITE[number]))  # fmt: skip
 
 
-LOWEST = {d: np.finfo(d).min for d in (np.float32, np.float64)}
+LOWEST_FINITE = {d: np.finfo(d).min for d in (np.float32, np.float64)}

@@ -2,12 +2,10 @@
 
     y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - padding)
 
-Two versions with the same arguments and the same results:
-
-1. `sums`: the formula in loops, and the chain rule through it.
-2. `convolution`: as products of matrices. Below each of 64 positions i stand the numbers of x that
-   its window sees, one row for each (c, k) = one term of the sum; that block stays in the nearest
-   cache and is multiplied with w [channels out, terms] by register tiles (tiles.py).
+kernels/conv.py has the formula as loops. Here it is a product of matrices. For 64 positions i at a
+time the numbers of x in their windows are copied into a block, one column for each position and one
+row for each (c, k), a term of the sum; the block stays in the first cache and is multiplied with
+w [channels out, terms] in tiles of registers (machine/tiles.py).
 
 All arrays are contiguous: x [B, C, H, W], w [O, C / groups, KH, KW], y [B, O, rows, columns]; one
 axis is two of which the first has length 1. In the code b runs over the batch, o over channels
@@ -18,24 +16,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit
-from tinyattn.kernels.machine.fork_join import no, together
-from tinyattn.kernels.machine.layout import row_of
+from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.machine.compile import helper, jit, noinline
+from tinyattn.kernels.machine.fork_join import fork_join, runtime_false, runtime_true
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import (
+    alloc_aligned,
+    load,
+    load_partial,
+    store,
+    store_partial,
+)
 from tinyattn.kernels.machine.simd import (
     broadcast,
-    every_second,
+    concat_even,
+    hsum,
     interleave_high,
     interleave_low,
-    load,
-    load_until,
-    once,
-    room,
-    store,
-    store_until,
-    total,
     width,
 )
-from tinyattn.kernels.machine.thread_pool import share
+from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
 from tinyattn.memory import empty
 
@@ -61,76 +61,36 @@ class Shape(NamedTuple):
     groups: int
 
 
-# ---------------------------------------------------------------- 1. the sums, as they are written
+# ---------------------------------------------------------------- blocks of windows
 
-
-@jit
-def sums(y, x, w, bias, n):
-    """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - padding)"""
-    C, O = n.C // n.groups, n.O // n.groups
-    for b in range(n.B):
-        for o in range(n.O):
-            for i in range(n.rows):
-                for j in range(n.columns):
-                    y[b, o, i, j] = bias[o]
-                    for c in range(C):
-                        for k in range(n.KH):
-                            for m in range(n.KW):
-                                u = i * n.stride[0] + k * n.dilation[0] - n.top
-                                v = j * n.stride[1] + m * n.dilation[1] - n.left
-                                if 0 <= u < n.H and 0 <= v < n.W:
-                                    y[b, o, i, j] += w[o, c, k, m] * x[b, o // O * C + c, u, v]
-
-
-@jit
-def sums_backward(dx, dw, db, g, x, w, n):
-    """Each g goes to all that its y was made of."""
-    C, O = n.C // n.groups, n.O // n.groups
-    for b in range(n.B):
-        for o in range(n.O):
-            for i in range(n.rows):
-                for j in range(n.columns):
-                    db[o] += g[b, o, i, j]
-                    for c in range(C):
-                        for k in range(n.KH):
-                            for m in range(n.KW):
-                                u = i * n.stride[0] + k * n.dilation[0] - n.top
-                                v = j * n.stride[1] + m * n.dilation[1] - n.left
-                                if 0 <= u < n.H and 0 <= v < n.W:
-                                    dw[o, c, k, m] += g[b, o, i, j] * x[b, o // O * C + c, u, v]
-                                    dx[b, o // O * C + c, u, v] += g[b, o, i, j] * w[o, c, k, m]
-
-
-# ---------------------------------------------------------------- 2. blocks of windows
-
-PANEL = 64  # positions at a time
-TERMS = 128  # terms at a time: 128 rows of 64 numbers fit the nearest cache
-PARTS = 8  # the gradient of w is added up in so many parts of the batch, then the parts
+POSITIONS = 64  # positions at a time
+TERMS = 128  # terms at a time: 128 rows of 64 numbers fit into the first cache
+BATCH_PARTS = 8  # the gradient of w is summed over so many parts of the batch, then over these
 
 
 @helper
-def frame_of(x, n):
-    """Room for a picture with its padding: zeros, and a vector more than needed at the end.
+def padded_frame(x, n):
+    """A picture with its padding, all zeros, and one vector more than needed at the end.
 
-    Element (c, u, v) is at [c, u, v % stride, v // stride]: what neighbouring windows see are
-    neighbours in the frame, also where windows are a stride apart.
+    Element (c, u, v) is at [c, u, v % stride, v // stride]. So what neighbouring windows see at the
+    same place lies side by side in the frame, for any stride.
     """
-    frame = room(n.C * n.high * n.stride[1] * line(n) + width(x), x)
+    frame = alloc_aligned(n.C * n.high * n.stride[1] * row_length(n) + width(x), x)
     fill(frame, x.dtype.type(0))
     return frame
 
 
 @helper
-def line(n):
+def row_length(n):
     """Length of the last axis of a frame."""
     return (n.wide + n.stride[1] - 1) // n.stride[1]
 
 
 @helper
-def framed(frame, x, b, n, into):
-    """Picture b of x into its frame, or what is in the frame back into x."""
-    once()
-    step, size, one = n.stride[1], line(n), x.dtype.type(1)
+def copy_frame(frame, x, b, n, into):
+    """Copy picture b of x into its frame, or the frame back into x."""
+    noinline()
+    step, size, one = n.stride[1], row_length(n), x.dtype.type(1)
     for c in range(n.C):
         at, place = (b * n.C + c) * n.H * n.W, (c * n.high + n.top) * step * size
         if step == 1 and into:
@@ -142,7 +102,7 @@ def framed(frame, x, b, n, into):
                 near = place + u * 2 * size
                 even = near + n.left % 2 * size + n.left // 2  # where x[0], x[2], … are
                 odd = near + (n.left + 1) % 2 * size + (n.left + 1) // 2
-                in_two(frame, even, odd, x, at + u * n.W, n.W, into)
+                copy_by_parity(frame, even, odd, x, at + u * n.W, n.W, into)
         else:
             for phase in range(step):
                 first = (phase - n.left) % step  # the first v of x in this phase
@@ -159,28 +119,32 @@ def framed(frame, x, b, n, into):
 
 
 @helper
-def in_two(frame, even, odd, x, at, count, into):
+def copy_by_parity(frame, even, odd, x, at, count, into):
     """x[at], x[at + 2], … to or from frame[even], frame[even + 1], …, the others likewise."""
     W, end = width(x), at + count
     evens, odds = even + (count + 1) // 2, odd + count // 2
     for i in range(0, (count + 1) // 2, W):
         far = at + 2 * i
         if into:
-            first, second = load_until(x, far, end, 0), load_until(x, far + W, end, 0)
-            store_until(frame, even + i, evens, every_second(first, second))
-            first, second = load_until(x, far + 1, end, 0), load_until(x, far + 1 + W, end, 0)
-            store_until(frame, odd + i, odds, every_second(first, second))
+            first, second = load_partial(x, far, end, 0), load_partial(x, far + W, end, 0)
+            store_partial(frame, even + i, evens, concat_even(first, second))
+            first, second = load_partial(x, far + 1, end, 0), load_partial(x, far + 1 + W, end, 0)
+            store_partial(frame, odd + i, odds, concat_even(first, second))
         else:
-            first = load_until(frame, even + i, evens, 0)
-            second = load_until(frame, odd + i, odds, 0)
-            store_until(x, far, end, interleave_low(first, second))
-            store_until(x, far + W, end, interleave_high(first, second))
+            first = load_partial(frame, even + i, evens, 0)
+            second = load_partial(frame, odd + i, odds, 0)
+            store_partial(x, far, end, interleave_low(first, second))
+            store_partial(x, far + W, end, interleave_high(first, second))
 
 
 @helper
-def terms_of(n):
-    """Where in the frame the window of the first position sees each term of a group."""
-    size, taps, places = line(n), n.KH * n.KW, np.empty(n.C // n.groups * n.KH * n.KW, np.int64)
+def term_offsets(n):
+    """For each term of a group, its place in the frame for the window of the first position."""
+    size, taps, places = (
+        row_length(n),
+        n.KH * n.KW,
+        np.empty(n.C // n.groups * n.KH * n.KW, np.int64),
+    )
     for k in range(len(places)):
         c, tap = k // taps, k % taps
         u, v = tap // n.KW * n.dilation[0], tap % n.KW * n.dilation[1]
@@ -190,12 +154,12 @@ def terms_of(n):
 
 
 @helper
-def pieces_of(pieces, n, W, p0, count):
-    """Cut positions p0 … p0 + count where a row of positions or a vector ends.
+def cut_positions(pieces, n, W, p0, count):
+    """Divide positions p0 … p0 + count into pieces, which end where a row or a vector ends.
 
     pieces[i] = place in the block, its end, place in the frame. Returns how many there are.
     """
-    found, done, size = 0, 0, line(n)
+    found, done, size = 0, 0, row_length(n)
     while done < count:
         i, j = (p0 + done) // n.columns, (p0 + done) % n.columns
         m = min(n.columns - j, count - done, W)
@@ -207,11 +171,11 @@ def pieces_of(pieces, n, W, p0, count):
 
 @helper
 def windows(block, row, frame, terms, c0, pieces, n_pieces):
-    """block[k, p] = what term k sees at position p; rows of the block are `row` long.
+    """block[k, p] = what term k is at position p; rows of the block have `row` numbers.
 
-    Whole vectors are stored: a piece spills over into places that are written after it.
+    Whole vectors are stored: the end of a piece is overwritten by the piece behind it.
     """
-    once()
+    noinline()
     for k in range(len(terms)):
         for i in range(n_pieces):
             store(block, k * row + pieces[i, 0], load(frame, c0 + terms[k] + pieces[i, 2]))
@@ -219,8 +183,8 @@ def windows(block, row, frame, terms, c0, pieces, n_pieces):
 
 @helper
 def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
-    """frame += block, each number where `windows` took it from."""
-    once()
+    """Add each number of the block to the place of the frame that `windows` took it from."""
+    noinline()
     W = width(frame)
     for k in range(len(terms)):
         for i in range(n_pieces):
@@ -229,107 +193,110 @@ def windows_backward(frame, block, row, terms, c0, pieces, n_pieces):
             if end - at == W:
                 store(frame, place, load(block, at) + load(frame, place))
             else:
-                new = load_until(block, at, end, 0) + load(frame, place)
-                store_until(frame, place, place + end - at, new)
+                new = load_partial(block, at, end, 0) + load(frame, place)
+                store_partial(frame, place, place + end - at, new)
 
 
 @jit
 def forward(y, x, w, bias, n, team, start, stop):
     """Tasks start … stop; a task is PANEL positions of one picture."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
-    panels, C, O = (P + PANEL - 1) // PANEL, n.C // n.groups, n.O // n.groups
+    panels, C, O = (P + POSITIONS - 1) // POSITIONS, n.C // n.groups, n.O // n.groups
     K = C * n.KH * n.KW
-    frame, block, tile = frame_of(x, n), room(TERMS * PANEL + W, x), room(O * PANEL, x)
-    places, pieces, picture = terms_of(n), np.empty((PANEL, 3), np.int64), -1
-    channel = n.high * n.stride[1] * line(n)
+    frame, block = padded_frame(x, n), alloc_aligned(TERMS * POSITIONS + W, x)
+    tile = alloc_aligned(O * POSITIONS, x)
+    places, pieces, picture = term_offsets(n), np.empty((POSITIONS, 3), np.int64), -1
+    channel = n.high * n.stride[1] * row_length(n)
     for task in range(start, stop):
-        b, p0 = task // panels, task % panels * PANEL
+        b, p0 = task // panels, task % panels * POSITIONS
         if b != picture:
-            framed(frame, x, b, n, not no())
+            copy_frame(frame, x, b, n, runtime_true())
             picture = b
-        count = min(PANEL, P - p0)
-        n_pieces = pieces_of(pieces, n, W, p0, count)
+        count = min(POSITIONS, P - p0)
+        n_pieces = cut_positions(pieces, n, W, p0, count)
         whole = (count + W - 1) // W * W
         for group in range(n.groups):
             at = (b * n.O + group * O) * P + p0
-            out, first, row = (y, at, P) if whole == count else (tile, 0, PANEL)
+            out, first, row = (y, at, P) if whole == count else (tile, 0, POSITIONS)
             for o in range(O):
                 start_value = broadcast(x, bias[group * O + o])
                 for u in range(0, whole, W):
                     store(out, first + o * row + u, start_value)
             for k0 in range(0, K, TERMS):
                 terms = min(TERMS, K - k0)
-                windows(block, PANEL, frame, places[k0 : k0 + terms], group * C * channel,
+                windows(block, POSITIONS, frame, places[k0 : k0 + terms], group * C * channel,
                         pieces, n_pieces)  # fmt: skip
-                product(out, first, row, w, group * O * K + k0, K, 1, block, 0, PANEL,
+                product(out, first, row, w, group * O * K + k0, K, 1, block, 0, POSITIONS,
                         O, whole, terms, True)  # fmt: skip
             if whole != count:
-                copy(y, at, P, tile, 0, PANEL, O, count, one)
+                copy(y, at, P, tile, 0, POSITIONS, O, count, one)
 
 
 @jit
 def backward_x(dx, g, w_back, n, team, start, stop):
-    """dx of pictures start … stop: w^T [terms, O] times g, each number added where it belongs."""
-    if together(team, start, stop):
+    """dx of pictures start … stop: w^T [terms, O] times g, added to the places of the windows."""
+    if fork_join(team, start, stop):
         return
     W, P, one = width(g), n.rows * n.columns, g.dtype.type(1)
     C, O = n.C // n.groups, n.O // n.groups
     K = C * n.KH * n.KW
-    frame, block, strip = frame_of(g, n), room(TERMS * PANEL + W, g), room(O * PANEL, g)
-    places, pieces = terms_of(n), np.empty((PANEL, 3), np.int64)
-    channel = n.high * n.stride[1] * line(n)
-    fill(strip, g.dtype.type(0))
+    frame, block = padded_frame(g, n), alloc_aligned(TERMS * POSITIONS + W, g)
+    g_block = alloc_aligned(O * POSITIONS, g)
+    places, pieces = term_offsets(n), np.empty((POSITIONS, 3), np.int64)
+    channel = n.high * n.stride[1] * row_length(n)
+    fill(g_block, g.dtype.type(0))
     for b in range(start, stop):
         fill(frame, g.dtype.type(0))
         for group in range(n.groups):
-            for p0 in range(0, P, PANEL):
-                count = min(PANEL, P - p0)
+            for p0 in range(0, P, POSITIONS):
+                count = min(POSITIONS, P - p0)
                 whole = (count + W - 1) // W * W
-                n_pieces = pieces_of(pieces, n, W, p0, count)
-                copy(strip, 0, PANEL, g, (b * n.O + group * O) * P + p0, P, O, count, one)
+                n_pieces = cut_positions(pieces, n, W, p0, count)
+                copy(g_block, 0, POSITIONS, g, (b * n.O + group * O) * P + p0, P, O, count, one)
                 for k0 in range(0, K, TERMS):
                     terms = min(TERMS, K - k0)
-                    product(block, 0, PANEL, w_back, (group * K + k0) * O, O, 1, strip, 0, PANEL,
-                            terms, whole, O, False)  # fmt: skip
-                    windows_backward(frame, block, PANEL, places[k0 : k0 + terms],
+                    product(block, 0, POSITIONS, w_back, (group * K + k0) * O, O, 1,
+                            g_block, 0, POSITIONS, terms, whole, O, False)  # fmt: skip
+                    windows_backward(frame, block, POSITIONS, places[k0 : k0 + terms],
                                      group * C * channel, pieces, n_pieces)  # fmt: skip
-        framed(frame, dx, b, n, no())
+        copy_frame(frame, dx, b, n, runtime_false())
 
 
 @jit
 def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
     """Parts start … stop of the batch: dw[part, group, k, o] = Σ_p windows[k, p] g[o, p]."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, P, one = width(x), n.rows * n.columns, x.dtype.type(1)
     C, O = n.C // n.groups, n.O // n.groups
     K = C * n.KH * n.KW
-    frame, block, turned = frame_of(x, n), room(TERMS * PANEL + W, x), room(PANEL * wide, x)
-    places, pieces = terms_of(n), np.empty((PANEL, 3), np.int64)
-    channel = n.high * n.stride[1] * line(n)
+    frame, block = padded_frame(x, n), alloc_aligned(TERMS * POSITIONS + W, x)
+    turned = alloc_aligned(POSITIONS * wide, x)
+    places, pieces = term_offsets(n), np.empty((POSITIONS, 3), np.int64)
+    channel = n.high * n.stride[1] * row_length(n)
     fill(turned, x.dtype.type(0))
     for part in range(start, stop):
         for b in range(part * n.B // parts, (part + 1) * n.B // parts):
-            framed(frame, x, b, n, not no())
+            copy_frame(frame, x, b, n, runtime_true())
             for o in range(n.O):
                 at, sums = (b * n.O + o) * P, broadcast(x, 0)
                 for u in range(0, P, W):
-                    sums = sums + load_until(g, at + u, at + P, 0)
-                db[part * n.O + o] += total(sums)
+                    sums = sums + load_partial(g, at + u, at + P, 0)
+                db[part * n.O + o] += hsum(sums)
             for group in range(n.groups):
-                for p0 in range(0, P, PANEL):
-                    count = min(PANEL, P - p0)
-                    n_pieces = pieces_of(pieces, n, W, p0, count)
+                for p0 in range(0, P, POSITIONS):
+                    count = min(POSITIONS, P - p0)
+                    n_pieces = cut_positions(pieces, n, W, p0, count)
                     at = (b * n.O + group * O) * P + p0
                     transpose(turned, 0, wide, g, at, P, O, count, one)
                     for k0 in range(0, K, TERMS):
                         terms = min(TERMS, K - k0)
-                        windows(block, PANEL, frame, places[k0 : k0 + terms], group * C * channel,
-                        pieces, n_pieces)  # fmt: skip
+                        windows(block, POSITIONS, frame, places[k0 : k0 + terms],
+                                group * C * channel, pieces, n_pieces)  # fmt: skip
                         product(dw, ((part * n.groups + group) * K + k0) * wide, wide,
-                                block, 0, PANEL, 1, turned, 0, wide,
+                                block, 0, POSITIONS, 1, turned, 0, wide,
                                 terms, wide, count, True)  # fmt: skip
 
 
@@ -354,27 +321,30 @@ def terms_in(n):
 def convolution(x, w, bias, n):
     """y [B, O, rows, columns]"""
     y = empty((n.B, n.O, n.rows, n.columns), x.dtype)
-    bias = np.zeros(n.O, x.dtype) if bias is None else row_of(bias)
-    arrays = row_of(y), row_of(x), row_of(w), bias
-    tasks, alone = n.B * -(-n.rows * n.columns // PANEL), y.size * terms_in(n) < 1e6
-    share(forward, tasks, *arrays, n, alone=alone)
+    bias = np.zeros(n.O, x.dtype) if bias is None else ravel(bias)
+    arrays = ravel(y), ravel(x), ravel(w), bias
+    tasks, serial = (
+        n.B * -(-n.rows * n.columns // POSITIONS),
+        y.size * terms_in(n) < thresholds.CONV,
+    )
+    parallel_for(forward, tasks, *arrays, n, serial=serial)
     return y
 
 
 def convolution_backward(g, x, w, n, x_wanted):
     """dx (None if not wanted), dw, dbias"""
     taps = terms_in(n)
-    alone = g.size * taps < 1e6
-    g_row, dx = row_of(g), None
+    serial = g.size * taps < thresholds.CONV
+    g_row, dx = ravel(g), None
     if x_wanted:
         dx = empty(x.shape, x.dtype)
         back = w.reshape(n.groups, n.O // n.groups, taps).transpose(0, 2, 1)
-        arrays = row_of(dx), g_row, row_of(back)
-        share(backward_x, n.B, *arrays, n, alone=alone)
+        arrays = ravel(dx), g_row, ravel(back)
+        parallel_for(backward_x, n.B, *arrays, n, serial=serial)
     O = n.O // n.groups
-    parts, wide = min(n.B, PARTS), -(-O // width(x)) * width(x)
+    parts, wide = min(n.B, BATCH_PARTS), -(-O // width(x)) * width(x)
     dw, db = np.zeros((parts, n.groups, taps, wide), x.dtype), np.zeros((parts, n.O), x.dtype)
-    arrays = row_of(dw), row_of(db), g_row, row_of(x), n, parts, wide
-    share(backward_w, parts, *arrays, alone=alone)
+    arrays = ravel(dw), ravel(db), g_row, ravel(x), n, parts, wide
+    parallel_for(backward_w, parts, *arrays, serial=serial)
     dw = dw.sum(axis=0)[..., :O].transpose(0, 2, 1).reshape(w.shape)
     return dx, dw, db.sum(axis=0)

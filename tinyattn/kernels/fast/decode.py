@@ -1,65 +1,68 @@
-"""One new token for each of a few texts through a layer of a transformer, in one compiled call.
+"""Decoding: one new token for each of a few texts through a transformer layer, in one compiled
+call.
 
 There is so little to compute for one token that Python between the operations would take as long as
-they do. So a layer is put together here from the kernels of the other files, and each of them that
-has enough to do gets the team. All weights are read once for a token: that is what takes the time.
+the operations. So a layer is put together here from the kernels of the other files, and each of
+them that has enough to do gets the team of threads. Most of the time goes into reading all weights
+once.
 
 B texts, D features, H heads with queries, G with keys and values, d features each. The keys and
-values of all tokens so far lie in memory as [B, G, places, d], lengths[b] of them in use; those of
-the new token are put behind them. The formulas stand in `nn.decoding`, line by line.
+values of all tokens so far are in memory as [B, G, places, d], lengths[b] of them in use; those of
+the new token are written behind them. The formulas stand in `nn.decoding`, line by line.
 """
 
 import math
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit
-from tinyattn.kernels.fast.matvec import COLUMNS, dots, few_rows
+from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.fast.matvec import few_rows
 from tinyattn.kernels.fast.rowwise import add_numbers, gelu_numbers, norm_rows, softmax_rows
-from tinyattn.kernels.machine.fork_join import first, no, together
-from tinyattn.kernels.machine.layout import row_of
-from tinyattn.kernels.machine.simd import (
-    broadcast,
-    exp,
-    fma,
-    load_until,
-    maximum,
-    once,
-    room,
-    store_until,
-    width,
-)
-from tinyattn.kernels.machine.thread_pool import lend
+from tinyattn.kernels.machine.compile import helper, jit, noinline
+from tinyattn.kernels.machine.dot_products import TILE_COLUMNS, dot_products
+from tinyattn.kernels.machine.fork_join import fork_join, runtime_false, runtime_true, runtime_zero
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import alloc_aligned, load_partial, store_partial
+from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
+from tinyattn.kernels.machine.thread_pool import parallel_region
 from tinyattn.memory import empty
 
-LEAST = 24_000  # multiplications of a piece of work, at least
-ALONE = 40_000  # below so many a second thread costs more; few, as the team is already here
+MIN_MULTIPLICATIONS_PER_CHUNK = 24_000
 
 
 def encoder_layer(x, cache, H, eps, weights):
     """The result of `encoder_layer_steps` for x [B, D]; cache is (keys, values, lengths before)."""
     out = empty(x.shape, x.dtype)
-    arrays = out.reshape(-1), row_of(x), *in_memory(*cache)
-    lend(encoder_layer_steps, *arrays, H, eps, weights, alone=little(x, cache, weights))
+    arrays = out.reshape(-1), ravel(x), *flat_cache(*cache)
+    parallel_region(
+        encoder_layer_steps,
+        *arrays,
+        H,
+        eps,
+        weights,
+        serial=too_small_for_threads(x, cache, weights),
+    )
     return out
 
 
 def llama_block(x, cache, H, G, cos, sin, eps, weights):
     """The result of `llama_block_steps` for x [B, D]."""
     out = empty(x.shape, x.dtype)
-    arrays = out.reshape(-1), row_of(x), *in_memory(*cache), H, G, row_of(cos), row_of(sin)
-    lend(llama_block_steps, *arrays, eps, weights, alone=little(x, cache, weights))
+    arrays = out.reshape(-1), ravel(x), *flat_cache(*cache), H, G, ravel(cos), ravel(sin)
+    parallel_region(
+        llama_block_steps, *arrays, eps, weights, serial=too_small_for_threads(x, cache, weights)
+    )
     return out
 
 
-def little(x, cache, weights):
+def too_small_for_threads(x, cache, weights):
     """Whether no part of a layer is worth a second thread."""
     places = cache[0].shape[2]
-    return max(len(x) * max([w.size for w in weights]), 2 * x.size * places) <= ALONE
+    return max(len(x) * max([w.size for w in weights]), 2 * x.size * places) <= thresholds.DECODE
 
 
-def in_memory(keys, values, lengths):
-    """(keys and values as rows of memory, lengths, places) of what a cache holds."""
+def flat_cache(keys, values, lengths):
+    """(keys and values with one axis, lengths, places) of a cache."""
     return keys.reshape(-1), values.reshape(-1), lengths, keys.shape[2]
 
 
@@ -69,21 +72,31 @@ def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, 
     norm1, shift1, w_in, b_in, w_out, b_out, norm2, shift2, w1, b1, w2, b2 = weights
     B, n = lengths.size, x.size
     D = n // B
-    qkv, seen, hidden = room(3 * n, x), room(n, x), room(w1.size // D * B, x)
-    y, z = room(n, x), room(n, x)
+    qkv, seen = alloc_aligned(3 * n, x), alloc_aligned(n, x)
+    hidden = alloc_aligned(w1.size // D * B, x)
+    y, z = alloc_aligned(n, x), alloc_aligned(n, x)
 
-    normed(z, x, norm1, shift1, B, not no(), eps[0])
-    mapped(qkv, z, w_in, b_in, B, team)  # [B, 3 D]
+    normalise(z, x, norm1, shift1, B, runtime_true(), eps[0])
+    linear(qkv, z, w_in, b_in, B, team)  # [B, 3 D]
     attend(seen, qkv, qkv[D:], qkv[2 * D :], 3 * D, 3 * D, keys, values, lengths, places, H, H,
-           D // H, if_worth(team, 2 * n * places), first(), B * H)  # fmt: skip
-    mapped(y, seen, w_out, b_out, B, team)
-    add_numbers(y, x, team[:0], first(), n)
+           D // H, team_if_worth_it(team, 2 * n * places), runtime_zero(), B * H)  # fmt: skip
+    linear(y, seen, w_out, b_out, B, team)
+    add_numbers(y, x, team[:0], runtime_zero(), n)
 
-    normed(z, y, norm2, shift2, B, not no(), eps[1])
-    mapped(hidden, z, w1, b1, B, team)
-    gelu_numbers(hidden, hidden, hidden, no(), no(), team[:0], first(), hidden.size)
-    mapped(out, hidden, w2, b2, B, team)
-    add_numbers(out, y, team[:0], first(), n)
+    normalise(z, y, norm2, shift2, B, runtime_true(), eps[1])
+    linear(hidden, z, w1, b1, B, team)
+    gelu_numbers(
+        hidden,
+        hidden,
+        hidden,
+        runtime_false(),
+        runtime_false(),
+        team[:0],
+        runtime_zero(),
+        hidden.size,
+    )
+    linear(out, hidden, w2, b2, B, team)
+    add_numbers(out, y, team[:0], runtime_zero(), n)
 
 
 @jit
@@ -96,67 +109,84 @@ def llama_block_steps(
     B, n, nothing = lengths.size, x.size, x[:0]
     D = n // B
     d, wide = w_q.size // D // H, w_up.size // D
-    q, k, v = room(B * H * d, x), room(B * G * d, x), room(B * G * d, x)
-    seen, gate, hidden = room(B * H * d, x), room(B * wide, x), room(B * wide, x)
-    y, z = room(n, x), room(n, x)
+    q, k, v = alloc_aligned(B * H * d, x), alloc_aligned(B * G * d, x), alloc_aligned(B * G * d, x)
+    seen, gate = alloc_aligned(B * H * d, x), alloc_aligned(B * wide, x)
+    hidden = alloc_aligned(B * wide, x)
+    y, z = alloc_aligned(n, x), alloc_aligned(n, x)
 
-    normed(z, x, norm1, nothing, B, no(), eps[0])
-    mapped(q, z, w_q, b_q, B, team)
-    mapped(k, z, w_k, b_k, B, team)
-    mapped(v, z, w_v, b_v, B, team)
-    turn(q, cos, sin, B, d)
-    turn(k, cos, sin, B, d)
+    normalise(z, x, norm1, nothing, B, runtime_false(), eps[0])
+    linear(q, z, w_q, b_q, B, team)
+    linear(k, z, w_k, b_k, B, team)
+    linear(v, z, w_v, b_v, B, team)
+    rotate(q, cos, sin, B, d)
+    rotate(k, cos, sin, B, d)
     attend(seen, q, k, v, H * d, G * d, keys, values, lengths, places, H, G, d,
-           if_worth(team, 2 * q.size * places), first(), B * G)  # fmt: skip
-    mapped(y, seen, w_o, b_o, B, team)
-    add_numbers(y, x, team[:0], first(), n)
+           team_if_worth_it(team, 2 * q.size * places), runtime_zero(), B * G)  # fmt: skip
+    linear(y, seen, w_o, b_o, B, team)
+    add_numbers(y, x, team[:0], runtime_zero(), n)
 
-    normed(z, y, norm2, nothing, B, no(), eps[1])
-    mapped(gate, z, w_gate, b_gate, B, team)
-    mapped(hidden, z, w_up, b_up, B, team)
-    open_gates(hidden, gate)
-    mapped(out, hidden, w_down, b_down, B, team)
-    add_numbers(out, y, team[:0], first(), n)
+    normalise(z, y, norm2, nothing, B, runtime_false(), eps[1])
+    linear(gate, z, w_gate, b_gate, B, team)
+    linear(hidden, z, w_up, b_up, B, team)
+    silu_gate(hidden, gate)
+    linear(out, hidden, w_down, b_down, B, team)
+    add_numbers(out, y, team[:0], runtime_zero(), n)
 
 
 # ---------------------------------------------------------------- parts of a layer
 
 
 @helper
-def if_worth(team, multiplications):
-    """The team if there is so much to do, else nobody."""
-    return team if multiplications > ALONE else team[:0]
+def team_if_worth_it(team, multiplications):
+    """The team if there is so much to do, else an empty team."""
+    return team if multiplications > thresholds.DECODE else team[:0]
 
 
 @helper
-def normed(y, x, weight, bias, B, centred, eps):
+def normalise(y, x, weight, bias, B, centred, eps):
     """Layer norm (centred) or RMS norm of each row."""
-    means, scales, nobody = room(B, x), room(B, x), np.empty(0, np.int64)
-    norm_rows(y, means, scales, x, weight, bias, x.size // B, centred, eps, nobody, first(), B)
+    means, scales, no_team = alloc_aligned(B, x), alloc_aligned(B, x), np.empty(0, np.int64)
+    norm_rows(
+        y, means, scales, x, weight, bias, x.size // B, centred, eps, no_team, runtime_zero(), B
+    )
 
 
 @helper
-def mapped(y, x, weight, bias, B, team):
+def linear(y, x, weight, bias, B, team):
     """y = x Wᵀ + b"""
-    once()
+    noinline()
     N, work = y.size // B, weight.size * B
-    items = max(1, min(work // LEAST, (N + COLUMNS - 1) // COLUMNS))
-    few_rows(y, x, weight, bias, B, N, x.size // B, items, if_worth(team, work), first(), items)
+    items = max(
+        1, min(work // MIN_MULTIPLICATIONS_PER_CHUNK, (N + TILE_COLUMNS - 1) // TILE_COLUMNS)
+    )
+    few_rows(
+        y,
+        x,
+        weight,
+        bias,
+        B,
+        N,
+        x.size // B,
+        items,
+        team_if_worth_it(team, work),
+        runtime_zero(),
+        items,
+    )
 
 
 @helper
-def open_gates(y, gate):
+def silu_gate(y, gate):
     """y ← silu(gate) · y with silu(x) = x / (1 + e⁻ˣ)"""
     one = y.dtype.type(1)
     for i in range(0, y.size, width(y)):
-        x = load_until(gate, i, y.size, 0)
+        x = load_partial(gate, i, y.size, 0)
         minus_x = maximum(x, broadcast(x, -80)) * -one  # exp(80) is still a number
-        store_until(y, i, y.size, load_until(y, i, y.size, 0) * x / (exp(minus_x) + one))
+        store_partial(y, i, y.size, load_partial(y, i, y.size, 0) * x / (exp(minus_x) + one))
 
 
 @helper
-def turn(x, cos, sin, B, d):
-    """`nn.RotaryPositions` for all heads of each row; cos, sin [d/2], or [B, d/2] in one piece."""
+def rotate(x, cos, sin, B, d):
+    """`nn.RotaryPositions` for all heads of each row; cos, sin [d/2], or [B, d/2] contiguous."""
     half, wide = d // 2, x.size // B
     for b in range(B):
         angle = b * half if cos.size > half else 0
@@ -176,8 +206,8 @@ def attend(
     Item b G + g is text b and head g of the keys and values.
     Head h of text b has its query at q[b q_row + h d], and g its new key at k[b kv_row + g d].
     """
-    once()
-    if together(team, start, stop):
+    noinline()
+    if fork_join(team, start, stop):
         return
     W, shared = width(y), H // G
     scale = y.dtype.type(1 / math.sqrt(d))
@@ -186,18 +216,18 @@ def attend(
         S, own, new = lengths[b] + 1, item * places * d, b * kv_row + g * d
         last = own + lengths[b] * d
         for j in range(0, d, W):
-            store_until(keys, last + j, last + d, load_until(k, new + j, new + d, 0))
-            store_until(values, last + j, last + d, load_until(v, new + j, new + d, 0))
-        a = room(shared * S, y)
-        dots(a, 0, S, q, b * q_row + g * shared * d, d, keys, own, d, shared, S, d)
+            store_partial(keys, last + j, last + d, load_partial(k, new + j, new + d, 0))
+            store_partial(values, last + j, last + d, load_partial(v, new + j, new + d, 0))
+        a = alloc_aligned(shared * S, y)
+        dot_products(a, 0, S, q, b * q_row + g * shared * d, d, keys, own, d, shared, S, d)
         for i in range(0, a.size, W):
-            store_until(a, i, a.size, load_until(a, i, a.size, 0) * scale)
-        softmax_rows(a, a, S, no(), team[:0], first(), shared)
+            store_partial(a, i, a.size, load_partial(a, i, a.size, 0) * scale)
+        softmax_rows(a, a, S, runtime_false(), team[:0], runtime_zero(), shared)
         for h in range(shared):
             at = (b * H + g * shared + h) * d
             for j in range(0, d, W):
                 sums = broadcast(y, 0)
                 for s in range(S):
-                    v_s = load_until(values, own + s * d + j, own + (s + 1) * d, 0)
+                    v_s = load_partial(values, own + s * d + j, own + (s + 1) * d, 0)
                     sums = fma(v_s, broadcast(y, a[h * S + s]), sums)
-                store_until(y, at + j, at + d, sums)
+                store_partial(y, at + j, at + d, sums)

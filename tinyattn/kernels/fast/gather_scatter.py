@@ -1,26 +1,20 @@
-"""Taking rows by their numbers, and the reverse: adding rows up where the numbers say, or all.
+"""Gather rows by their numbers, scatter rows by adding them up at their numbers, and sum all rows.
 
-Arrays of rows are taken as one row of memory with C numbers a row.
+Arrays of rows have one axis, with C numbers a row. kernels/segment.py has the same as loops.
 """
 
 import numpy as np
 
-from tinyattn.kernels import jit
-from tinyattn.kernels.fast.rowwise import ALONE, over
-from tinyattn.kernels.machine import thread_pool as threads
-from tinyattn.kernels.machine.fork_join import edge, together
-from tinyattn.kernels.machine.layout import row_of
-from tinyattn.kernels.machine.prefetch import fence, passes, store_past
-from tinyattn.kernels.machine.simd import load, store, width
-from tinyattn.kernels.machine.thread_pool import share
-
-
-@jit
-def add_rows_sums(y, rows, ids):
-    """y[ids_e] += rows_e for all e as it is written: the reference, on arrays with two axes."""
-    for e in range(len(ids)):
-        for c in range(y.shape[1]):
-            y[ids[e], c] += rows[e, c]
+from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.fast.rowwise import parallel_rows
+from tinyattn.kernels.machine import thread_pool
+from tinyattn.kernels.machine.compile import jit
+from tinyattn.kernels.machine.fork_join import chunk_start, fork_join
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import load, store
+from tinyattn.kernels.machine.prefetch import fence, store_nontemporal, use_nontemporal
+from tinyattn.kernels.machine.simd import width
+from tinyattn.kernels.machine.thread_pool import parallel_for
 
 
 @jit
@@ -28,12 +22,12 @@ def add_columns(y, rows, ids, C, parts, team, start, stop):
     """y[ids_e] += rows_e in the columns of parts start … stop.
 
     Each sum is made by one thread in the order of e. The rows are read once from front to back,
-    which memory likes best; what is written to at random is y, smaller as a rule.
+    which is fast; only y is accessed at random, and it is smaller as a rule.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W = width(y)
-    low, high = edge(C, W, start, parts), edge(C, W, stop, parts)
+    low, high = chunk_start(C, W, start, parts), chunk_start(C, W, stop, parts)
     whole = low + (high - low) // W * W
     for e in range(len(ids)):
         at, row = ids[e] * C, e * C
@@ -44,31 +38,31 @@ def add_columns(y, rows, ids, C, parts, team, start, stop):
 
 
 @jit
-def take(y, rows, ids, C, past, team, start, stop):
+def take(y, rows, ids, C, stream, team, start, stop):
     """y_e = rows[ids_e] for e = start … stop."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W = width(y)
     for e in range(start, stop):
         at, row = e * C, ids[e] * C
         for i in range(0, C // W * W, W):
-            if past:
-                store_past(y, at + i, load(rows, row + i))
+            if stream:
+                store_nontemporal(y, at + i, load(rows, row + i))
             else:
                 store(y, at + i, load(rows, row + i))
         for i in range(C // W * W, C):
             y[at + i] = rows[row + i]
-    if past:
+    if stream:
         fence()
 
 
 @jit
 def sum_columns(y, rows, n, C, parts, team, start, stop):
     """y += Σ_e rows_e of n rows, one after the other, in the columns of parts start … stop."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W = width(y)
-    low, high = edge(C, W, start, parts), edge(C, W, stop, parts)
+    low, high = chunk_start(C, W, start, parts), chunk_start(C, W, stop, parts)
     whole, fours = low + (high - low) // W * W, n // 4 * 4
     for e in range(0, fours * C, 4 * C):  # four rows at a time: y is read and written less often
         for i in range(low, whole, W):
@@ -86,20 +80,22 @@ def sum_rows(rows):
     """Σ_e rows_e of rows [n, C]."""
     n, C = rows.shape
     y = np.zeros(C, rows.dtype)
-    parts = max(1, min(threads.number(), C // width(y)))
-    share(sum_columns, parts, y, row_of(rows), n, C, parts, alone=rows.size < ALONE)
+    parts = max(1, min(thread_pool.num_threads(), C // width(y)))
+    parallel_for(
+        sum_columns, parts, y, ravel(rows), n, C, parts, serial=rows.size < thresholds.ROWWISE
+    )
     return y
 
 
 def add_rows(y, rows, ids):
     """y[ids_e] += rows_e; y [n, ...] contiguous, rows [E, ...], ids [E] int64 from 0 to n - 1."""
     C = rows.size // max(len(ids), 1)
-    parts = max(1, min(threads.number(), C // width(y)))
-    arrays = y.reshape(-1), row_of(rows), ids
-    share(add_columns, parts, *arrays, C, parts, alone=rows.size < ALONE)
+    parts = max(1, min(thread_pool.num_threads(), C // width(y)))
+    arrays = y.reshape(-1), ravel(rows), ids
+    parallel_for(add_columns, parts, *arrays, C, parts, serial=rows.size < thresholds.ROWWISE)
 
 
 def take_rows(y, rows, ids):
     """y_e = rows[ids_e]; arguments as above."""
     C = y.size // max(len(ids), 1)
-    over(take, len(ids), y.size, y.reshape(-1), row_of(rows), ids, C, passes(y, C))
+    parallel_rows(take, len(ids), y.size, y.reshape(-1), ravel(rows), ids, C, use_nontemporal(y, C))

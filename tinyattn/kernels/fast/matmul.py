@@ -1,16 +1,18 @@
 """The product of two matrices, C = A B, in the same threads as all other kernels.
 
-NumPy's product has threads of its own, which go on spinning for a while after each call and keep
-the processors from the kernels that come next. Hence this one.
+NumPy's product has threads of its own. They go on spinning for a while after each call, and so keep
+the processors busy when the next kernel begins. Hence this one.
 
-`sums` is the formula. `matmul` first copies B into panels, as wide as a tile, with their rows one
-behind the other. Then slices of A are copied into strips, as high as a tile, and multiplied with
-slices of some panels: a panel stays in the second cache until all strips have met it, and each
-number that is read serves a whole tile.
+kernels/matmul.py has the formula as loops. Here B is first packed into column panels, as wide as a
+tile (see machine/packing.py). Then blocks of A are packed into row panels, as high as a tile, and
+multiplied with some of the panels of B: a panel stays in the second cache until all row panels have
+been multiplied with it, and each number that is read is used for a whole tile.
 
-Where B is wide, each thread begins with a group of panels of its own, which it copies and
-multiplies with all rows of A: what another thread has just written takes long to read. When its
-group is done it helps with the next one. `signals` says what is left to do in each group.
+Where B is wide, each thread begins with a group of panels of its own, which it packs and multiplies
+with all rows of A, because what another thread has just written takes long to read. When its group
+is done it helps with the next one. `counters` says what is left to do in each group.
+
+Source: Goto and van de Geijn, Anatomy of high-performance matrix multiplication (2008).
 """
 
 from functools import lru_cache
@@ -18,110 +20,113 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit
+from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.machine.atomics import fetch_add, wait_for
-from tinyattn.kernels.machine.fork_join import together
-from tinyattn.kernels.machine.layout import row_of
-from tinyattn.kernels.machine.packing import product_of_strips, size_of_strips, strips, whole_strips
-from tinyattn.kernels.machine.simd import once, room, width
-from tinyattn.kernels.machine.thread_pool import number, share
-from tinyattn.kernels.machine.tiles import TALL, TILES, copy, fill, transpose
+from tinyattn.kernels.machine.compile import helper, jit, noinline
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import alloc_aligned
+from tinyattn.kernels.machine.packing import (
+    pack,
+    packed_product,
+    packed_size,
+    round_up_to_tile,
+)
+from tinyattn.kernels.machine.simd import width
+from tinyattn.kernels.machine.thread_pool import num_threads, parallel_for
+from tinyattn.kernels.machine.tiles import TILE_ROWS, TILES, copy, fill, transpose
 from tinyattn.memory import empty
 
-GROUP = 2048  # at most so many columns of B and C are multiplied with a slice of A in turn
-WIDE = 512  # columns of a group, at least, for a thread to have one of its own
-HIGH, DEEP = 192, 1024  # rows and columns of a slice of A, at most
-SLICE = 147_456  # numbers of a slice, at most
-PIECES = 16  # about so many pieces of work for all threads
-LEAST = 8 * TALL  # rows of a piece, at least
-FEW = 128  # up to so many rows A is copied into panels instead, where B is much larger
-ALONE = 3e6  # multiplications below which a second thread costs more than it brings
+MAX_GROUP_COLUMNS = 2048  # columns of B and C that are multiplied with a block of A
+MIN_GROUP_COLUMNS = 512  # a group of its own for each thread has so many columns, at least
+MAX_BLOCK_ROWS, MAX_BLOCK_DEPTH = 192, 1024  # rows and columns of a block of A
+MAX_BLOCK_SIZE = 147_456  # numbers of a block of A
+TARGET_TASKS = 16  # about so many tasks for all threads
+MIN_TASK_ROWS = 8 * TILE_ROWS  # rows of a task, at least
+FEW_ROWS = 128  # up to so many rows Bᵀ Aᵀ is computed instead, where B is much larger than A
 
-# counters of a group, each in a line of memory of its own
-PANEL, READY, BAND = 0, 8, 16  # the next panel to copy, panels that can be used, the next rows
+# counters of a group, each in a cache line of its own
+NEXT_PANEL = 0  # the next panel to pack
+PANELS_READY = 8  # how many panels are packed
+NEXT_ROWS = 16  # the next rows to multiply
 COUNTERS = 24
 
 
-class Cut(NamedTuple):
-    """How a product C [M, N] over K terms is cut into pieces."""
+class Blocking(NamedTuple):
+    """How a product C [M, N] over K terms is divided into tasks and blocks."""
 
     M: int
     N: int
     K: int
-    panel: int  # columns of C
+    panel: int  # columns of a panel
     group: int  # columns of a task
     step: int  # rows of a task
-    height: int  # rows and columns of a slice of A
+    height: int  # rows and columns of a block of A
     depth: int
 
 
-@jit
-def sums(a, b):
-    """c_ij = Σ_k a_ik b_kj"""
-    M, K = a.shape
-    c = np.zeros((M, b.shape[1]), a.dtype)
-    for i in range(M):
-        for k in range(K):
-            for j in range(b.shape[1]):
-                c[i, j] += a[i, k] * b[k, j]
-    return c
-
-
 def matmul(a, b, bias=None):
-    """A B, plus bias_j in each row; a [M, K], b [K, N], each with rows or columns in one piece."""
+    """A B, plus bias_j in each row; a [M, K], b [K, N], each with contiguous rows or columns."""
     (M, K), N = a.shape, b.shape[1]
     upright = a.flags.c_contiguous or not b.flags.c_contiguous
-    if M <= FEW and 2 * M < N < K and not upright and bias is None:
-        return turned(matmul(b.T, a.T))  # panels of B would be copied for few rows
-    a, *a_steps = _in_one_piece(a)
-    b, *b_steps = _in_one_piece(b)
-    bias = np.empty(0, a.dtype) if bias is None else row_of(bias)
-    threads = 1 if M * N * K <= ALONE else number()
+    if M <= FEW_ROWS and 2 * M < N < K and not upright and bias is None:
+        return transposed(matmul(b.T, a.T))  # packing B would take long for few rows
+    a, *a_steps = _contiguous(a)
+    b, *b_steps = _contiguous(b)
+    bias = np.empty(0, a.dtype) if bias is None else ravel(bias)
+    threads = 1 if M * N * K <= thresholds.MATMUL else num_threads()
     n, groups, size = plan(M, N, K, width(a), threads)
-    signals, c = np.zeros(COUNTERS * groups, np.int64), empty((M, N), a.dtype)
-    arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, np.empty(size, a.dtype), signals
-    share(tasks_in_turn, threads, *arrays, n, threads)
+    counters, c = np.zeros(COUNTERS * groups, np.int64), empty((M, N), a.dtype)
+    arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, np.empty(size, a.dtype), counters
+    parallel_for(run_tasks, threads, *arrays, n, threads)
     return c
 
 
 @lru_cache(4096)
 def plan(M, N, K, W, threads):
-    """(the numbers of the `Cut`, groups, numbers of the panels) of a product."""
-    n = cut(M, N, K, W, threads)
-    size = -(-N // n.panel) * n.panel * K + 16  # 16 more: to begin with a line
+    """(the `Blocking` as a tuple, groups, size of the packed panels) of a product."""
+    n = choose_blocking(M, N, K, W, threads)
+    size = -(-N // n.panel) * n.panel * K + 16  # 16 more, to begin with a cache line
     return tuple(n), -(-N // n.group), size
 
 
-def cut(M, N, K, W, threads):
-    """The `Cut` of a product: a group for each thread, more if the rows make too few tasks.
+def choose_blocking(M, N, K, W, threads):
+    """The `Blocking` of a product: a group for each thread, more if the rows make too few tasks.
 
-    All threads share a group where it would be narrow: each copies A for itself, and the copy
-    must serve many columns.
+    All threads share a group where groups would be narrow: each thread packs A for itself, and that
+    pays only for many columns.
     """
-    panel, pieces = TILES[0][0] * W, PIECES if threads > 1 else 1
-    panels, bands = max(1, -(-N // panel)), max(1, min(pieces, M // LEAST))
-    groups = max(-(-N // GROUP), min(N // WIDE, threads), min(panels, -(-pieces // bands)))
-    bands = min(bands, -(-pieces * threads // groups))
-    group, step = -(-panels // groups) * panel, max(1, -(-M // (bands * TALL))) * TALL
-    return Cut(M, N, K, panel, group, step, *slice_of(step, K))
+    panel, pieces = TILES[0][0] * W, TARGET_TASKS if threads > 1 else 1
+    panels, row_blocks = max(1, -(-N // panel)), max(1, min(pieces, M // MIN_TASK_ROWS))
+    groups = max(
+        -(-N // MAX_GROUP_COLUMNS),
+        min(N // MIN_GROUP_COLUMNS, threads),
+        min(panels, -(-pieces // row_blocks)),
+    )
+    row_blocks = min(row_blocks, -(-pieces * threads // groups))
+    group, step = (
+        -(-panels // groups) * panel,
+        max(1, -(-M // (row_blocks * TILE_ROWS))) * TILE_ROWS,
+    )
+    return Blocking(M, N, K, panel, group, step, *block_of_a(step, K))
 
 
-def slice_of(rows, K):
-    """(height, depth) of the slices of some rows of A, all about alike."""
-    depth = -(-K // max(1, -(-K // DEEP)))
-    height = min(HIGH, SLICE // max(depth, 1) // TALL * TALL)
-    return -(-rows // (-(-rows // height) * TALL)) * TALL, depth
+def block_of_a(rows, K):
+    """(height, depth) of the blocks of some rows of A, all of about the same size."""
+    depth = -(-K // max(1, -(-K // MAX_BLOCK_DEPTH)))
+    height = min(MAX_BLOCK_ROWS, MAX_BLOCK_SIZE // max(depth, 1) // TILE_ROWS * TILE_ROWS)
+    return -(-rows // (-(-rows // height) * TILE_ROWS)) * TILE_ROWS, depth
 
 
-def turned(x):
-    """x^T in one piece."""
+def transposed(x):
+    """x^T, contiguous."""
     out = np.empty(x.shape[::-1], x.dtype)
-    turn(out.reshape(-1), x.reshape(-1), *x.shape)
+    transpose_matrix(out.reshape(-1), x.reshape(-1), *x.shape)
     return out
 
 
-def _in_one_piece(x):
-    """(memory as one row, step from row to row, step from column to column); one of them is 1."""
+def _contiguous(x):
+    """(memory, stride from row to row, stride from column to column); one of them is 1."""
     if x.flags.writeable and x.flags.c_contiguous:
         return x.reshape(-1), x.shape[1], 1
     if x.flags.writeable and x.flags.f_contiguous:
@@ -131,51 +136,51 @@ def _in_one_piece(x):
 
 
 @jit
-def turn(out, x, rows, columns):
+def transpose_matrix(out, x, rows, columns):
     """out [columns, rows] = x^T"""
     transpose(out, 0, rows, x, 0, columns, rows, columns, x.dtype.type(1))
 
 
 @jit
-def tasks_in_turn(
-    c, a, a_row, a_col, b, b_row, b_col, bias, packed, signals, n, threads, team, start, stop
+def run_tasks(
+    c, a, a_row, a_col, b, b_row, b_col, bias, packed, counters, n, threads, team, start, stop
 ):
     """What one thread does: in each group first panels are packed, then `step` rows multiplied.
 
-    An item is a thread; which tasks it does shows only here.
+    An item is a thread; which tasks it does is decided here.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
-    n, groups = Cut(*n), signals.size // COUNTERS
+    n, groups = Blocking(*n), counters.size // COUNTERS
     packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
-    slice_of_a = room(size_of_strips(n.height, n.depth, width(c)), c)
-    tile = room(n.height * n.panel, c)
+    packed_a = alloc_aligned(packed_size(n.height, n.depth, width(c)), c)
+    tile = alloc_aligned(n.height * n.panel, c)
     for later in range(groups):  # each thread begins with another one
         group = (start * groups // threads + later) % groups
         j0, j1, at = group * n.group, min((group + 1) * n.group, n.N), group * COUNTERS
         first, panels = j0 // n.panel, (j1 - j0 + n.panel - 1) // n.panel
-        p = fetch_add(signals, at + PANEL, 1)
+        p = fetch_add(counters, at + NEXT_PANEL, 1)
         while p < panels:
-            pack(packed, b, b_row, b_col, n, first + p)
-            fetch_add(signals, at + READY, 1)
-            p = fetch_add(signals, at + PANEL, 1)
-        i0 = fetch_add(signals, at + BAND, n.step)
+            pack_panel(packed, b, b_row, b_col, n, first + p)
+            fetch_add(counters, at + PANELS_READY, 1)
+            p = fetch_add(counters, at + NEXT_PANEL, 1)
+        i0 = fetch_add(counters, at + NEXT_ROWS, n.step)
         while i0 < n.M:
-            wait_for(signals, at + READY, panels)
+            wait_for(counters, at + PANELS_READY, panels)
             i1 = min(i0 + n.step, n.M)
-            block(c, a, a_row, a_col, packed, bias, slice_of_a, tile, n, i0, i1, j0, j1)
-            i0 = fetch_add(signals, at + BAND, n.step)
+            multiply_block(c, a, a_row, a_col, packed, bias, packed_a, tile, n, i0, i1, j0, j1)
+            i0 = fetch_add(counters, at + NEXT_ROWS, n.step)
 
 
 @helper
-def pack(packed, b, b_row, b_col, n, p):
-    """Copies the columns of panel p: its (k, j) is at packed[(p K + k) · panel + j]."""
-    once()
+def pack_panel(packed, b, b_row, b_col, n, p):
+    """Copies the columns of panel p: its element (k, j) is at packed[(p K + k) · panel + j]."""
+    noinline()
     if n.K == 0:
         return
     j, one = p * n.panel, packed.dtype.type(1)
     columns = min(n.panel, n.N - j)
-    if columns < n.panel:  # what lies behind the last column
+    if columns < n.panel:  # zeros behind the last column
         fill(packed[j * n.K : (j + n.panel) * n.K], 0)
     if b_col == 1:
         copy(packed, j * n.K, n.panel, b, j, b_row, n.K, columns, one)
@@ -184,28 +189,28 @@ def pack(packed, b, b_row, b_col, n, p):
 
 
 @helper
-def block(c, a, a_row, a_col, packed, bias, slice_of_a, tile, n, i0, i1, j0, j1):
+def multiply_block(c, a, a_row, a_col, packed, bias, packed_a, tile, n, i0, i1, j0, j1):
     """Rows i0 … i1, columns j0 … j1 of C."""
-    once()
+    noinline()
     one, W, N = c.dtype.type(1), width(c), n.N
     for k0 in range(0, max(n.K, 1), max(n.depth, 1)):
         depth, add = min(n.depth, n.K - k0), k0 > 0 or bias.size > 0
         for i in range(i0, i1, n.height):
             rows = min(n.height, i1 - i)
-            strips(slice_of_a, a, i * a_row + k0 * a_col, a_row, a_col, rows, depth)
-            high = whole_strips(rows)
+            pack(packed_a, a, i * a_row + k0 * a_col, a_row, a_col, rows, depth)
+            high = round_up_to_tile(rows)
             for j in range(j0, j1, n.panel):
                 columns, at = min(n.panel, j1 - j), i * N + j
                 wide = (columns + W - 1) // W * W
                 out, at_out, out_row = c, at, N
                 onto, at_onto, onto_row = (c, at, N) if k0 > 0 else (bias, j, 0)
                 ragged = high > rows or wide > columns
-                if ragged:  # whole strips or vectors do not fit C: a tile of its own comes first
+                if ragged:  # whole panels or vectors do not fit into C: they go to a tile first
                     out, at_out, out_row = tile, 0, n.panel
                     if add:
                         copy(tile, 0, n.panel, onto, at_onto, onto_row, rows, columns, one)
                     onto, at_onto, onto_row = out, at_out, out_row
-                product_of_strips(out, at_out, out_row, onto, at_onto, onto_row, slice_of_a, packed,
+                packed_product(out, at_out, out_row, onto, at_onto, onto_row, packed_a, packed,
                                   j * n.K + k0 * n.panel, high, wide, depth, add)  # fmt: skip
                 if ragged:
                     copy(c, at, N, tile, 0, n.panel, rows, columns, one)

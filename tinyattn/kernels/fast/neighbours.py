@@ -1,36 +1,36 @@
-"""What a point hears from its K neighbours, when each has the same number of them.
+"""Messages from K neighbours to each point, when all points have the same number of them.
 
     y_nf  = 1/K Σ_k w_nk h_if   and   z_nf = max_k w_nk h_if,     i = index_nk
     d²_nk = Σ_s (x_ns - x_is)²
 
-The tensor of messages, N·K·F numbers, is never stored, in neither direction. In the backward pass
-each sender i gathers the gradients from those who heard it, listed by `hearers`: no two threads
-ever add to one place.
+The messages, N·K·F numbers, are never stored, neither forward nor backward. In the backward pass
+each sender i gathers the gradients from the receivers n that it is a neighbour of, which
+`reverse_index` lists: no two threads add to one place. kernels/neighbours.py has the
+same as loops.
 """
 
 import numpy as np
 
-from tinyattn.kernels.fast.nearest import exact
-from tinyattn.kernels.machine.fork_join import together
-from tinyattn.kernels.machine.layout import row_of
+from tinyattn.kernels.machine.compile import jit_no_fma
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import load_partial, store_partial
 from tinyattn.kernels.machine.simd import (
-    above,
     broadcast,
-    load_until,
+    hsum,
     maximum_or_nan,
-    same,
-    store_until,
-    total,
+    select_equal,
+    select_greater,
     width,
 )
-from tinyattn.kernels.machine.thread_pool import share
+from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.memory import empty
 
-# ---------------------------------------------------------------- who hears whom
+# ---------------------------------------------------------------- the receivers of each sender
 
 
-@exact
-def _hearers(starts, edges, who, index):
+@jit_no_fma
+def _reverse_index(starts, edges, receivers, index):
     N, K = index.shape
     for n in range(N):
         for k in range(K):
@@ -41,182 +41,170 @@ def _hearers(starts, edges, who, index):
     for n in range(N):
         for k in range(K):
             i = index[n, k]
-            edges[place[i]], who[place[i]] = n * K + k, n
+            edges[place[i]], receivers[place[i]] = n * K + k, n
             place[i] += 1
 
 
-def hearers(index, senders):
-    """Point i is heard through the edges n · K + k in edges[starts[i] : starts[i + 1]].
+def reverse_index(index, senders):
+    """(starts, edges, receivers): the edges from point i are numbers starts[i] … starts[i + 1] - 1.
 
-    who has the n of each of them.
+    edges has n · K + k of each of them, for index[n, k] = i, and receivers has n.
     """
-    starts, (edges, who) = np.zeros(senders + 1, np.int64), np.empty((2, index.size), np.int64)
-    _hearers(starts, edges, who, index)
-    return starts, edges, who
+    starts, (edges, receivers) = (
+        np.zeros(senders + 1, np.int64),
+        np.empty((2, index.size), np.int64),
+    )
+    _reverse_index(starts, edges, receivers, index)
+    return starts, edges, receivers
 
 
 # ---------------------------------------------------------------- mean and max
 
 
-@exact
-def sums(y, w, h, index):
-    """y = [mean, max], as the formulas are written."""
-    N, K = index.shape
-    F = h.shape[1]
-    for n in range(N):
-        for f in range(F):
-            total, highest = h.dtype.type(0), w[n, 0] * h[index[n, 0], f]
-            for k in range(K):
-                v = w[n, k] * h[index[n, k], f]
-                total += v
-                highest = v if v > highest or v != v else highest
-            y[n, f], y[n, F + f] = total / K, highest
-
-
-@exact
+@jit_no_fma
 def forward(y, w, h, index, K, F, team, first, last):
-    """The same with the features innermost, side by side in vectors."""
-    if together(team, first, last):
+    """y = [mean, max]; the features are innermost, side by side in vectors."""
+    if fork_join(team, first, last):
         return
     for n in range(first, last):
         for f in range(0, F, width(h)):
             total, highest = broadcast(h, 0), broadcast(h, -np.inf)
             for e in range(n * K, (n + 1) * K):
                 row = index[e] * F
-                v = load_until(h, row + f, row + F, 0) * w[e]
+                v = load_partial(h, row + f, row + F, 0) * w[e]
                 total, highest = total + v, maximum_or_nan(highest, v)
             i = 2 * n * F + f
-            store_until(y, i, (2 * n + 1) * F, total / broadcast(h, K))
-            store_until(y, i + F, (2 * n + 2) * F, highest)
+            store_partial(y, i, (2 * n + 1) * F, total / broadcast(h, K))
+            store_partial(y, i + F, (2 * n + 2) * F, highest)
 
 
-@exact
+@jit_no_fma
 def backward_weights(dw, shared, g, y, w, h, index, K, F, team, first, last):
     """dw_nk = Σ_f h_if (g_nf / K + shared_nf [w_nk h_if = z_nf]), shared_nf the gradient of the
-    maximum divided by the number of those that reach it."""
-    if together(team, first, last):
+    maximum divided by the number of those that are equal to it."""
+    if fork_join(team, first, last):
         return
     W, zero, one, part = width(h), broadcast(h, 0), broadcast(h, 1), broadcast(h, K)
     for n in range(first, last):
         at, mean, top, end = n * F, 2 * n * F, (2 * n + 1) * F, (2 * n + 2) * F
         for f in range(0, F, W):
-            highest, tied = load_until(y, top + f, end, 0), zero
+            highest, tied = load_partial(y, top + f, end, 0), zero
             for e in range(n * K, (n + 1) * K):
                 row = index[e] * F
-                v = load_until(h, row + f, row + F, 0) * w[e]
-                tied = tied + same(v, highest, one, zero)
-            store_until(shared, at + f, at + F, load_until(g, top + f, end, 0) / tied)
+                v = load_partial(h, row + f, row + F, 0) * w[e]
+                tied = tied + select_equal(v, highest, one, zero)
+            store_partial(shared, at + f, at + F, load_partial(g, top + f, end, 0) / tied)
         for e in range(n * K if dw.size else (n + 1) * K, (n + 1) * K):
             row, sums = index[e] * F, zero
             for f in range(0, F, W):
-                h_i, highest = load_until(h, row + f, row + F, 0), load_until(y, top + f, end, 0)
-                own = same(h_i * w[e], highest, load_until(shared, at + f, at + F, 0), zero)
-                sums = sums + h_i * (load_until(g, mean + f, top, 0) / part + own)
-            dw[e] = total(sums)
+                h_i, highest = (
+                    load_partial(h, row + f, row + F, 0),
+                    load_partial(y, top + f, end, 0),
+                )
+                own = select_equal(
+                    h_i * w[e], highest, load_partial(shared, at + f, at + F, 0), zero
+                )
+                sums = sums + h_i * (load_partial(g, mean + f, top, 0) / part + own)
+            dw[e] = hsum(sums)
 
 
-@exact
-def backward_messages(dh, shared, g, y, w, h, starts, edges, who, K, F, team, first, last):
-    """dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk that hear i."""
-    if together(team, first, last):
+@jit_no_fma
+def backward_messages(dh, shared, g, y, w, h, starts, edges, receivers, K, F, team, first, last):
+    """dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk from i."""
+    if fork_join(team, first, last):
         return
     part, zero = h.dtype.type(1) / h.dtype.type(K), broadcast(h, 0)
     for i in range(first, last):
         for f in range(0, F, width(h)):
-            h_i, d = load_until(h, i * F + f, (i + 1) * F, 0), zero
-            for heard in range(starts[i], starts[i + 1]):
-                n, weight = who[heard], w[edges[heard]]
+            h_i, d = load_partial(h, i * F + f, (i + 1) * F, 0), zero
+            for edge in range(starts[i], starts[i + 1]):
+                n, weight = receivers[edge], w[edges[edge]]
                 top, end = (2 * n + 1) * F, (2 * n + 2) * F
-                own = load_until(shared, n * F + f, (n + 1) * F, 0)
-                own = same(h_i * weight, load_until(y, top + f, end, 0), own, zero)
-                d = d + (load_until(g, top - F + f, top, 0) * part + own) * weight
-            store_until(dh, i * F + f, (i + 1) * F, d)
-
-
-def mean_max_sums(w, h, index):
-    """[mean, max] by `sums`. [N, 2F]"""
-    y = np.empty((len(index), 2 * h.shape[1]), h.dtype)
-    sums(y, w, h, index)
-    return y
+                own = load_partial(shared, n * F + f, (n + 1) * F, 0)
+                own = select_equal(h_i * weight, load_partial(y, top + f, end, 0), own, zero)
+                d = d + (load_partial(g, top - F + f, top, 0) * part + own) * weight
+            store_partial(dh, i * F + f, (i + 1) * F, d)
 
 
 def mean_max(w, h, index):
     """[mean, max] of w_nk h_i. [N, 2F]"""
     (N, K), F = index.shape, h.shape[1]
     y = np.empty((N, 2 * F), h.dtype)
-    share(forward, N, *map(row_of, (y, w, h, index)), K, F)
+    parallel_for(forward, N, *map(ravel, (y, w, h, index)), K, F)
     return y
 
 
-def mean_max_backward(g, y, w, h, index, heard, weights_wanted):
+def mean_max_backward(g, y, w, h, index, reverse, weights_wanted):
     """dw (None if not wanted) and dh."""
     (N, K), (M, F) = index.shape, h.shape
     shared, dh = np.empty(N * F, h.dtype), np.empty_like(h)
     dw = np.empty(w.shape if weights_wanted else (0, 0), h.dtype)
-    arrays = [row_of(x) for x in (g, y, w, h)]
-    share(backward_weights, N, dw.reshape(-1), shared, *arrays, index.reshape(-1), K, F)
-    share(backward_messages, M, dh.reshape(-1), shared, *arrays, *heard, K, F)
+    arrays = [ravel(x) for x in (g, y, w, h)]
+    parallel_for(backward_weights, N, dw.reshape(-1), shared, *arrays, index.reshape(-1), K, F)
+    parallel_for(backward_messages, M, dh.reshape(-1), shared, *arrays, *reverse, K, F)
     return dw if weights_wanted else None, dh
 
 
-# ---------------------------------------------------------------- the maximum alone
+# ---------------------------------------------------------------- max
 
 
-@exact
+@jit_no_fma
 def forward_max(y, tied, h, index, K, F, team, first, last):
-    """y_nf = max_k h_if, and how many of the k reach it."""
-    if together(team, first, last):
+    """y_nf = max_k h_if, and how many of the k are equal to it."""
+    if fork_join(team, first, last):
         return
     zero, one = broadcast(h, 0), broadcast(h, 1)
     for n in range(first, last):
         for f in range(0, F, width(h)):
             highest, number = broadcast(h, -np.inf), zero
             for i in index[n * K : (n + 1) * K]:
-                v = load_until(h, i * F + f, (i + 1) * F, 0)
-                number = same(v, highest, number + one, above(highest, v, number, one))
+                v = load_partial(h, i * F + f, (i + 1) * F, 0)
+                number = select_equal(
+                    v, highest, number + one, select_greater(highest, v, number, one)
+                )
                 highest = maximum_or_nan(highest, v)
-            store_until(y, n * F + f, (n + 1) * F, highest)
-            store_until(tied, n * F + f, (n + 1) * F, number)
+            store_partial(y, n * F + f, (n + 1) * F, highest)
+            store_partial(tied, n * F + f, (n + 1) * F, number)
 
 
-@exact
-def backward_max(dh, shared, y, h, starts, edges, who, F, team, first, last):
-    """dh_if = Σ shared_nf [h_if = y_nf] over the n that hear i."""
-    if together(team, first, last):
+@jit_no_fma
+def backward_max(dh, shared, y, h, starts, edges, receivers, F, team, first, last):
+    """dh_if = Σ shared_nf [h_if = y_nf] over the receivers n of i."""
+    if fork_join(team, first, last):
         return
     zero = broadcast(h, 0)
     for i in range(first, last):
         for f in range(0, F, width(h)):
-            h_i, d = load_until(h, i * F + f, (i + 1) * F, 0), zero
-            for n in who[starts[i] : starts[i + 1]]:
+            h_i, d = load_partial(h, i * F + f, (i + 1) * F, 0), zero
+            for n in receivers[starts[i] : starts[i + 1]]:
                 at, end = n * F + f, (n + 1) * F
-                own = load_until(shared, at, end, 0)
-                d = d + same(h_i, load_until(y, at, end, 0), own, zero)
-            store_until(dh, i * F + f, (i + 1) * F, d)
+                own = load_partial(shared, at, end, 0)
+                d = d + select_equal(h_i, load_partial(y, at, end, 0), own, zero)
+            store_partial(dh, i * F + f, (i + 1) * F, d)
 
 
 def maximum(h, index):
-    """max_k h_i [N, F], and how many reach it [N, F]."""
+    """max_k h_i [N, F], and how many are equal to it [N, F]."""
     (N, K), F = index.shape, h.shape[1]
     y, tied = np.empty((2, N, F), h.dtype)
-    share(forward_max, N, *map(row_of, (y, tied, h, index)), K, F)
+    parallel_for(forward_max, N, *map(ravel, (y, tied, h, index)), K, F)
     return y, tied
 
 
-def maximum_backward(g, y, tied, h, index, heard):
-    """dh; those who are tied share the gradient."""
+def maximum_backward(g, y, tied, h, index, reverse):
+    """dh; tied maxima share the gradient."""
     dh = np.empty_like(h)
-    share(backward_max, len(h), *map(row_of, (dh, g / tied, y, h)), *heard, h.shape[1])
+    parallel_for(backward_max, len(h), *map(ravel, (dh, g / tied, y, h)), *reverse, h.shape[1])
     return dh
 
 
 # ---------------------------------------------------------------- squared distances
 
 
-@exact
+@jit_no_fma
 def distances(d2, x, index, team, first, last):
     """d²_nk = Σ_s (x_ns - x_is)²."""
-    if together(team, first, last):
+    if fork_join(team, first, last):
         return
     for n in range(first, last):
         for k in range(index.shape[1]):
@@ -226,10 +214,10 @@ def distances(d2, x, index, team, first, last):
             d2[n, k] = total
 
 
-@exact
-def backward_distances(dx, g, x, index, starts, edges, who, team, first, last):
-    """dx_n = 2 Σ_k g_nk (x_n - x_i) and, for those who hear n, the same from the other end."""
-    if together(team, first, last):
+@jit_no_fma
+def backward_distances(dx, g, x, index, starts, edges, receivers, team, first, last):
+    """dx_n = 2 Σ_k g_nk (x_n - x_i) and, for the receivers of n, the same from the other end."""
+    if fork_join(team, first, last):
         return
     K = index.shape[1]
     for n in range(first, last):
@@ -238,9 +226,9 @@ def backward_distances(dx, g, x, index, starts, edges, who, team, first, last):
             i = index[n, k]
             for s in range(x.shape[1]):
                 dx[n, s] += 2 * g[n, k] * (x[n, s] - x[i, s])
-        for heard in range(starts[n], starts[n + 1]):
-            j = who[heard]
-            slope = 2 * g[j, edges[heard] - j * K]
+        for edge in range(starts[n], starts[n + 1]):
+            j = receivers[edge]
+            slope = 2 * g[j, edges[edge] - j * K]
             for s in range(x.shape[1]):
                 dx[n, s] += slope * (x[n, s] - x[j, s])
 
@@ -248,24 +236,24 @@ def backward_distances(dx, g, x, index, starts, edges, who, team, first, last):
 def squared_distances(x, index):
     """d²_nk of each point and its neighbours. [N, K]"""
     d2 = np.empty(index.shape, x.dtype)
-    share(distances, len(index), d2, x, index)
+    parallel_for(distances, len(index), d2, x, index)
     return d2
 
 
-def squared_distances_backward(g, x, index, heard):
+def squared_distances_backward(g, x, index, reverse):
     """dx."""
     dx = np.empty_like(x)
-    share(backward_distances, len(x), dx, g, x, index, *heard)
+    parallel_for(backward_distances, len(x), dx, g, x, index, *reverse)
     return dx
 
 
 # ---------------------------------------------------------------- sums for each edge
 
 
-@exact
+@jit_no_fma
 def pairs(y, p, q, index, team, first, last):
     """y_nk = p_n + q_i."""
-    if together(team, first, last):
+    if fork_join(team, first, last):
         return
     for n in range(first, last):
         for k in range(index.shape[1]):
@@ -274,10 +262,10 @@ def pairs(y, p, q, index, team, first, last):
                 row[f] = own[f] + other[f]
 
 
-@exact
-def backward_pairs(dp, dq, g, starts, edges, who, team, first, last):
-    """dp_n = Σ_k g_nk, and dq_n the sum over the edges that hear n."""
-    if together(team, first, last):
+@jit_no_fma
+def backward_pairs(dp, dq, g, starts, edges, receivers, team, first, last):
+    """dp_n = Σ_k g_nk, and dq_n the sum over the edges from n."""
+    if fork_join(team, first, last):
         return
     K = g.shape[1]
     for n in range(first, last):
@@ -289,9 +277,9 @@ def backward_pairs(dp, dq, g, starts, edges, who, team, first, last):
                 d[f] += row[f]
         d = dq[n]
         d[:] = 0
-        for heard in range(starts[n], starts[n + 1]):
-            j = who[heard]
-            row = g[j, edges[heard] - j * K]
+        for edge in range(starts[n], starts[n + 1]):
+            j = receivers[edge]
+            row = g[j, edges[edge] - j * K]
             for f in range(len(d)):
                 d[f] += row[f]
 
@@ -299,12 +287,12 @@ def backward_pairs(dp, dq, g, starts, edges, who, team, first, last):
 def pair_sums(p, q, index):
     """p_n + q_i for each point n and each of its neighbours. [N, K, F]"""
     y = empty((*index.shape, q.shape[1]), q.dtype)
-    share(pairs, len(index), y, p, q, index)
+    parallel_for(pairs, len(index), y, p, q, index)
     return y
 
 
-def pair_sums_backward(g, heard):
+def pair_sums_backward(g, reverse):
     """dp and dq; there are as many p as q."""
     dp, dq = np.empty((2, len(g), g.shape[2]), g.dtype)
-    share(backward_pairs, len(g), dp, dq, g, *heard)
+    parallel_for(backward_pairs, len(g), dp, dq, g, *reverse)
     return dp, dq

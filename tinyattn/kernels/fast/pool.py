@@ -3,9 +3,9 @@
     largest   y_i = max_k x_(i · stride + k · dilation - padding)
     mean      y_i = 1/K Σ_k x_(i · stride + k · dilation - padding)
 
-The same loops over a table of neighbours are in conv_sums.py; here the places are counted instead,
-and every thread has channels of its own. The way back of the largest need not search again: the
-way there notes where it was.
+kernels/pool.py has the same as loops over a table of places. Here the places are computed, and each
+thread has channels of its own. The forward pass of the largest stores where it was, so that the
+backward pass need not search for it again.
 
 All arrays are contiguous, with batch and channels as one axis: x [N, H, W], y [N, rows, columns];
 one axis is two of which the first has length 1. dx is dL/dx, g is dL/dy.
@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import jit
-from tinyattn.kernels.machine.fork_join import together
-from tinyattn.kernels.machine.thread_pool import share
+from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.machine.compile import jit
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.thread_pool import parallel_for
 
-TIED = -1  # in place of a place: several are the largest
-ENOUGH = 2**16  # numbers read from which a second thread is worth calling
+TIED = -1  # in place of the place: several numbers are the largest
 
 
 class Windows(NamedTuple):
@@ -36,10 +36,10 @@ class Windows(NamedTuple):
 def largest(y, place, x, n, team, start, stop):
     """y_i = max_k x_…, and its place u · W + v in x, for channels start … stop.
 
-    What is not a number is the largest. No branch depends on the numbers of x: whether the next
-    one is larger cannot be foretold, and a wrong guess takes longer than a comparison.
+    nan counts as the largest. No branch depends on the numbers of x: whether the next one is larger
+    cannot be predicted, and a wrong prediction takes longer than a comparison.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]
     for c in range(start, stop):
@@ -63,7 +63,7 @@ def largest(y, place, x, n, team, start, stop):
 @jit
 def largest_backward(dx, g, y, place, x, n, team, start, stop):
     """The largest of a window receives its g; several share it."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]
     for c in range(start, stop):
@@ -90,7 +90,7 @@ def largest_backward(dx, g, y, place, x, n, team, start, stop):
 @jit
 def mean(y, x, n, team, start, stop):
     """y_i = 1/K Σ_k x_…; places over the edge count as zeros."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     H, W = x.shape[1:]
     for c in range(start, stop):
@@ -110,7 +110,7 @@ def mean(y, x, n, team, start, stop):
 @jit
 def mean_backward(dx, g, n, team, start, stop):
     """Every x of a window receives its share of g."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     H, W = dx.shape[1:]
     for c in range(start, stop):
@@ -127,6 +127,6 @@ def mean_backward(dx, g, n, team, start, stop):
 
 
 def over_channels(kernel, *arrays, n):
-    """Run a kernel on all threads, each with channels of its own."""
-    alone = min(a.size for a in arrays) * n.kernel[0] * n.kernel[1] < ENOUGH
-    share(kernel, len(arrays[0]), *arrays, n, alone=alone)
+    """Run a kernel on all threads; its items are the channels."""
+    serial = min(a.size for a in arrays) * n.kernel[0] * n.kernel[1] < thresholds.POOL
+    parallel_for(kernel, len(arrays[0]), *arrays, n, serial=serial)

@@ -2,95 +2,74 @@
 
     j is a neighbour of i  if  d²_ij = Σ_d (x_id - x_jd)² ≤ r²
 
-Two versions with the same results: `radius_sums` tries all pairs; `radius` walks the k-d tree of
-`knn.py` twice, once to count the neighbours of each point and once to write them down. Both take
-x [N, D] ordered by cloud (rows offsets[c] to offsets[c + 1]) and return j and i of all pairs,
-ordered by i, then by distance, ties by j. A point is its own neighbour.
+kernels/radius.py tries all pairs, with the same results. Here the k-d tree of knn.py is walked
+twice, once to count the neighbours of each point and once to write them down. x [N, D] is ordered
+by cloud (rows offsets[c] to offsets[c + 1]); the result is j and i of all pairs, ordered by i, then
+by distance, ties by j. A point is its own neighbour.
 """
 
 import numpy as np
 
-from tinyattn.kernels.fast.knn import LEAF, forest, gap, look, who_reaches
-from tinyattn.kernels.fast.nearest import exact, lowest_bit, shell_sort, sort
-from tinyattn.kernels.machine.fork_join import together
-from tinyattn.kernels.machine.simd import room, width
-from tinyattn.kernels.machine.thread_pool import share
-
-# ---------------------------------------------------------------- 1. the sums, as they are written
-
-
-@exact
-def sums(number, j_of, d2, starts, x, offsets, r2):
-    """number_i = how many j have d²_ij ≤ r²; these j from starts_i on, if j_of has room."""
-    for c in range(len(offsets) - 1):
-        for i in range(offsets[c], offsets[c + 1]):
-            n = 0
-            for j in range(offsets[c], offsets[c + 1]):
-                distance = x.dtype.type(0)
-                for d in range(x.shape[1]):
-                    distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
-                if distance <= r2:
-                    if len(j_of) > 0:
-                        j_of[starts[i] + n], d2[starts[i] + n] = j, distance
-                    n += 1
-            if len(j_of) > 0:
-                shell_sort(d2, j_of, starts[i], n)
-            number[i] = n
+from tinyattn.kernels.fast.knn import (
+    LEAF_SIZE,
+    box_distance,
+    forest,
+    mask_within_limit,
+    scan_leaf,
+)
+from tinyattn.kernels.fast.nearest import sort
+from tinyattn.kernels.machine.compile import jit_no_fma
+from tinyattn.kernels.machine.compress import trailing_zeros
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.load_store import alloc_aligned
+from tinyattn.kernels.machine.simd import width
+from tinyattn.kernels.machine.thread_pool import parallel_for
 
 
-def radius_sums(x, offsets, r2):
-    """`sums`, to count and then to write."""
-
-    def run(number, *place):
-        sums(number, *place, x, offsets, r2)
-
-    return _count_then_write(x, run)
-
-
-# ---------------------------------------------------------------- 2. leaf by leaf
-
-
-@exact
+@jit_no_fma
 def search(f, r2, number, j_of, d2, starts, team, first, last):
     """One task: the points of one leaf against all leaves whose box is within the radius."""
-    if together(team, first, last):
+    if fork_join(team, first, last):
         return
     W = width(f.block)
-    limit, stack = room(LEAF, f.block), np.empty(130, np.int64)
-    found, names = room(LEAF + W, f.block), np.empty(LEAF + W, np.int32)
+    limit, stack = alloc_aligned(LEAF_SIZE, f.block), np.empty(130, np.int64)
+    dist, ids = alloc_aligned(LEAF_SIZE + W, f.block), np.empty(LEAF_SIZE + W, np.int32)
     for l in range(first, last):
         c, size = f.cloud[l], f.size[l]
         root, inner = f.node[c], (1 << f.levels[c]) - 1
         own = l - f.leaf[c] + inner
-        limit[:] = -1  # no points, nothing within reach
+        limit[:] = -1  # no point there: nothing is within the limit
         for q in range(size):
             limit[q] = r2
-            number[f.rows[l * LEAF + q]] = 0
+            number[f.rows[l * LEAF_SIZE + q]] = 0
         stack[0], top = 0, 1
         while top > 0:
             top -= 1
             node = stack[top]
-            if gap(f, root + own, root + node) > r2:
+            if box_distance(f, root + own, root + node) > r2:
                 continue
             if node < inner:
                 stack[top], stack[top + 1] = 2 * node + 1, 2 * node + 2
                 top += 2
                 continue
-            bits = who_reaches(f, l, root + node, limit)
+            bits = mask_within_limit(f, l, root + node, limit)
             other = f.leaf[c] + node - inner
             while bits != 0:
-                q = lowest_bit(bits)
+                q = trailing_zeros(bits)
                 bits &= bits - np.uint64(1)
-                row, none = f.rows[l * LEAF + q], np.int64(0)  # 0 alone is a type of its own
-                n = look(found, names, none, none, f, l, q, other, r2)
+                row, none = (
+                    f.rows[l * LEAF_SIZE + q],
+                    np.int64(0),
+                )  # for Numba the constant 0 would be another type
+                n = scan_leaf(dist, ids, none, none, f, l, q, other, r2)
                 if len(j_of) > 0:
                     o = starts[row] + number[row]
                     for i in range(n):
-                        j_of[o + i], d2[o + i] = names[i], found[i]
+                        j_of[o + i], d2[o + i] = ids[i], dist[i]
                 number[row] += n
         if len(j_of) > 0:
             for q in range(size):
-                row = f.rows[l * LEAF + q]
+                row = f.rows[l * LEAF_SIZE + q]
                 sort(d2, j_of, starts[row], number[row])
 
 
@@ -99,20 +78,14 @@ def radius(x, offsets, r2):
     if len(x) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     f = forest(x, offsets)
-    r2 = min(r2, np.finfo(x.dtype).max)  # the places behind the last point of a leaf are at inf
+    r2 = min(r2, np.finfo(x.dtype).max)  # below inf, at which the places behind the last point are
 
-    def run(number, *place):
-        share(search, len(f.size), f, r2, number, *place)
-
-    return _count_then_write(x, run)
-
-
-def _count_then_write(x, run):
     number, starts = np.zeros(len(x), np.int64), np.zeros(len(x), np.int64)
-    run(number, np.zeros(0, np.int32), np.zeros(0, x.dtype), starts)
+    no_ids, no_distances = np.zeros(0, np.int32), np.zeros(0, x.dtype)
+    parallel_for(search, len(f.size), f, r2, number, no_ids, no_distances, starts)
     starts[1:] = np.cumsum(number)[:-1]
     total = int(number.sum())
     j_of, d2 = np.empty(total, np.int32), np.empty(total, x.dtype)
     if total:
-        run(number, j_of, d2, starts)
+        parallel_for(search, len(f.size), f, r2, number, j_of, d2, starts)
     return j_of.astype(np.int64), np.repeat(np.arange(len(x)), number)

@@ -1,41 +1,49 @@
 """A recurrent cell over whole sequences: RNN, GRU, LSTM, forward and backward, in vectors.
 
-The formulas, and the same functions as plain loops, are in recurrent_sums.py. Here each thread
-takes a part of the batch through all steps. The products are made by register tiles (tiles.py),
-the rest in vectors while the numbers are still in the nearest cache.
+The formulas, and the same functions as plain loops, are in kernels/recurrent.py. Here each thread
+takes a part of the batch through all steps. The products are made in tiles of registers
+(machine/tiles.py), the rest in vectors while the numbers are still in the first cache.
 
-Arguments, result and letters are those of recurrent_sums.py.
+Arguments, result and letters are those of kernels/recurrent.py.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit
-from tinyattn.kernels.machine import thread_pool as threads
-from tinyattn.kernels.machine.fork_join import edge, first, no, together
-from tinyattn.kernels.machine.layout import row_of
+from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.machine import thread_pool
+from tinyattn.kernels.machine.compile import helper, jit, noinline
+from tinyattn.kernels.machine.fork_join import (
+    chunk_start,
+    fork_join,
+    runtime_true,
+    runtime_zero,
+)
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import (
+    alloc_aligned,
+    load,
+    load_partial,
+    store,
+    store_partial,
+)
 from tinyattn.kernels.machine.simd import (
-    above,
     broadcast,
     exp,
     fma,
-    load,
-    load_until,
     maximum,
-    once,
-    room,
-    store,
-    store_until,
+    select_greater,
     width,
 )
-from tinyattn.kernels.machine.thread_pool import share
+from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
-from tinyattn.kernels.recurrent import GATES, GRU, KEPT, LSTM, RELU, TANH, parts_of
+from tinyattn.kernels.recurrent import GATES, GRU, LSTM, RELU, TANH, parts_of
 
-STEPS = 6  # steps whose x goes through W_ih at once: long products, results still in the cache
-ROWS = 32  # most sequences that go through the steps together
-BLOCK = 128  # terms of a sum that a product adds up at once: a strip of so many rows fits the cache
+BLOCK_STEPS = 6  # steps whose W_ih x is computed at once: long products, that stay in the cache
+MAX_PART_SEQUENCES = 32  # sequences that go through the steps together
+TERMS = 128  # terms of a sum that are added up at once: a panel of so many rows fits the cache
+KEPT = 1, 1, 4, 6  # numbers of a unit that are kept of each step for the backward pass
 BLOCKS = 1, 1, 4, 4  # G, and one block more for the GRU, whose r needs q_n apart from p_n
 
 
@@ -68,48 +76,49 @@ def tanh(x, tiny):
     series = fma(series, square, broadcast(x, -1 / 3))
     series = fma(series * square, x, x)
     far = sigmoid(x + x)
-    return above(square, tiny, far + far - broadcast(x, 1), series)
+    return select_greater(square, tiny, far + far - broadcast(x, 1), series)
 
 
 @helper
 def tiny_square(like):
-    """Below it the four terms of the series above are exact to the last bit or two."""
+    """The square up to which the terms of the series above are exact to the last bit or two."""
     return broadcast(like, 0.09 if like.itemsize == 4 else 1e-4)
 
 
 @helper
-def tile_of(W, columns, j):
+def tile_width(W, columns, j):
     """The width of the tile that starts at column j: four vectors, fewer at the end."""
     return min(4 * W, columns - j)
 
 
 @jit
-def packed(w, gates, rows, columns, P):
-    """W^T [columns, gates · P], cut into upright strips as wide as a tile, one behind the other.
+def pack_transposed(w, gates, rows, columns, P):
+    """W^T [columns, gates · P], packed into column panels as wide as a tile, one behind the other.
 
-    So a tile reads its numbers one after the other, and never two that fight for one place in
-    the cache. Strip j of a gate starts at (gate · P + j) · columns.
+    So a tile reads its numbers one after the other. With rows of W^T it would skip through memory
+    in equal steps, and where these are a power of two, all rows fall into the same places of the
+    cache. Panel j of a gate starts at (gate · P + j) · columns.
     """
     W = width(w)
-    out = room(gates * P * columns, w)
+    out = alloc_aligned(gates * P * columns, w)
     fill(out, w.dtype.type(0))
     for gate in range(gates):
         for j in range(0, P, 4 * W):
-            wide, first = tile_of(W, P, j), (gate * rows + j) * columns
+            wide, first = tile_width(W, P, j), (gate * rows + j) * columns
             transpose(out, (gate * P + j) * columns, wide, w, first, columns,
                       min(wide, rows - j), columns, w.dtype.type(1))  # fmt: skip
     return out
 
 
 @jit
-def packed_back(w, gates, rows, columns, P, L):
-    """W [gates · P, L] in the same form: strip j starts at j · gates · P."""
+def pack_straight(w, gates, rows, columns, P, L):
+    """W [gates · P, L] in the same form: panel j starts at j · gates · P."""
     W = width(w)
-    out = room(gates * P * L, w)
+    out = alloc_aligned(gates * P * L, w)
     fill(out, w.dtype.type(0))
     for gate in range(gates):
         for j in range(0, L, 4 * W):
-            wide = tile_of(W, L, j)
+            wide = tile_width(W, L, j)
             first = j * gates * P + gate * P * wide
             copy(out, first, wide, w, gate * rows * columns + j, columns,
                  rows, min(wide, columns - j), w.dtype.type(1))  # fmt: skip
@@ -117,12 +126,12 @@ def packed_back(w, gates, rows, columns, P, L):
 
 
 @helper
-def strip_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
-    """`product` with a packed strip of n rows, BLOCK of them after the other."""
-    once()
-    for k in range(0, n, BLOCK):
+def packed_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
+    """`product` with a packed panel of n rows, TERMS of them at a time."""
+    noinline()
+    for k in range(0, n, TERMS):
         product(c, c0, c_row, a, a0 + k, a_row, 1, b, b0 + k * wide, wide,
-                rows, wide, min(BLOCK, n - k), add or k > 0)  # fmt: skip
+                rows, wide, min(TERMS, n - k), add or k > 0)  # fmt: skip
 
 
 @helper
@@ -131,20 +140,20 @@ def states_in(h, c, all_h, all_c, n, b0, R):
     for r in range(R):
         at, end = (b0 + r) * n.H, (b0 + r + 1) * n.H
         for u in range(0, n.P, width(h)):
-            store(h, r * n.P + u, load_until(all_h, at + u, end, 0))
+            store(h, r * n.P + u, load_partial(all_h, at + u, end, 0))
             if n.kind == LSTM:
-                store(c, r * n.P + u, load_until(all_c, at + u, end, 0))
+                store(c, r * n.P + u, load_partial(all_c, at + u, end, 0))
 
 
 @helper
 def states_out(all_h, all_c, h, c, n, b0, R):
-    """The way back."""
+    """Rows b0 … b0 + R of all_h, all_c = h, c."""
     for r in range(R):
         at, end = (b0 + r) * n.H, (b0 + r + 1) * n.H
         for u in range(0, n.P, width(h)):
-            store_until(all_h, at + u, end, load(h, r * n.P + u))
+            store_partial(all_h, at + u, end, load(h, r * n.P + u))
             if n.kind == LSTM:
-                store_until(all_c, at + u, end, load(c, r * n.P + u))
+                store_partial(all_c, at + u, end, load(c, r * n.P + u))
 
 
 # ---------------------------------------------------------------- forward
@@ -157,19 +166,20 @@ def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, t
     gates [STEPS, R, BLOCKS, P] holds p + q of some steps of the R sequences of a part, b0 the
     first. The GRU has p_r + q_r, p_z + q_z, p_n and q_n.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     P, row = n.P, BLOCKS[n.kind] * n.P
     for part in range(start, stop):
-        b0 = edge(n.B, 4, part, parts)
-        R, longest = edge(n.B, 4, part + 1, parts) - b0, 0
-        gates, h, c = room(STEPS * R * row, x), room(R * P, x), room(R * P, x)
+        b0 = chunk_start(n.B, 4, part, parts)
+        R, longest = chunk_start(n.B, 4, part + 1, parts) - b0, 0
+        gates, h = alloc_aligned(BLOCK_STEPS * R * row, x), alloc_aligned(R * P, x)
+        c = alloc_aligned(R * P, x)
         fill(c, x.dtype.type(0))
         for b in range(b0, b0 + R):
             longest = max(longest, lengths[b])
         states_in(h, c, last_h, last_c, n, b0, R)
-        for done in range(0, longest, STEPS):
-            steps = min(STEPS, longest - done)
+        for done in range(0, longest, BLOCK_STEPS):
+            steps = min(BLOCK_STEPS, longest - done)
             t0 = longest - done - steps if n.reverse else done
             input_products(gates, x, ih, n, t0, steps, b0, R)
             for i in range(steps):
@@ -186,13 +196,13 @@ def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, t
 @helper
 def input_products(gates, x, ih, n, t0, steps, b0, R):
     """gates[t, r, gate] = W_ih x_t, for some steps of R sequences."""
-    once()
+    noinline()
     W, row = width(x), BLOCKS[n.kind] * n.P
     for gate in range(GATES[n.kind]):
         for j in range(0, n.P, 4 * W):
-            wide, strip, at = tile_of(W, n.P, j), (gate * n.P + j) * n.D, gate * n.P + j
-            for k in range(0, n.D, BLOCK):
-                terms, part = min(BLOCK, n.D - k), strip + k * wide
+            wide, panel, at = tile_width(W, n.P, j), (gate * n.P + j) * n.D, gate * n.P + j
+            for k in range(0, n.D, TERMS):
+                terms, part = min(TERMS, n.D - k), panel + k * wide
                 if steps >= R:  # the rows of a product are the steps of one sequence
                     for r in range(R):
                         product(gates, at + r * row, R * row, x, ((b0 + r) * n.T + t0) * n.D + k,
@@ -206,20 +216,20 @@ def input_products(gates, x, ih, n, t0, steps, b0, R):
 @helper
 def state_products(gates, at, h, hh, n, R):
     """gates[r, gate] += W_hh h, for one step of R sequences; the last gate of a GRU apart."""
-    once()
+    noinline()
     W, row = width(h), BLOCKS[n.kind] * n.P
     for gate in range(GATES[n.kind]):
         apart = n.kind == GRU and gate == 2
         for j in range(0, n.P, 4 * W):
-            wide = tile_of(W, n.P, j)
-            strip_product(gates, at + (gate + apart) * n.P + j, row, h, first(), n.P,
+            wide = tile_width(W, n.P, j)
+            packed_product(gates, at + (gate + apart) * n.P + j, row, h, runtime_zero(), n.P,
                           hh, (gate * n.P + j) * n.H, wide, R, n.H, not apart)  # fmt: skip
 
 
 @helper
 def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
-    """`next_state` in vectors, for sequence r of this part; `place` is b · T + t."""
-    once()
+    """`step` in vectors, for sequence r of this part; `place` is b · T + t."""
+    noinline()
     W, P, tiny = width(y), n.P, tiny_square(y)
     keep = place * KEPT[n.kind] * P
     for u in range(0, P, W):
@@ -258,7 +268,7 @@ def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
             store(c, s, cell)
             now = o * tanh_c
         store(h, s, now)
-        store_until(y, place * n.H + u, (place + 1) * n.H, now)
+        store_partial(y, place * n.H + u, (place + 1) * n.H, now)
 
 
 # ---------------------------------------------------------------- backward
@@ -266,8 +276,8 @@ def next_vectors(y, h, c, prev, kept, gates, at, bias, n, r, place):
 
 @jit
 def row_of_gradients(n, W):
-    """Numbers from step to step in dgates: one vector more, or every step of a column would be
-    at a multiple of some power of two, and fight with the others for one place in the cache."""
+    """The stride from step to step in dgates. One vector more than needed, because steps that are a
+    power of two apart would fall into the same places of the cache."""
     return BLOCKS[n.kind] * n.P + W
 
 
@@ -276,23 +286,23 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, te
     """Parts start … stop of the batch, each back through all its steps.
 
     dh0 and dc0 hold the gradients of the last state when called. dgates [B, T, BLOCKS · P + W] is
-    what arrives at p and q; dh at the state before is dgates W_hh. The rows of one step stand
-    together in `now`, where the product finds them near; a sequence that is over has zeros there.
+    what arrives at p and q; dh at the state before is dgates W_hh. The rows of one step are also in
+    `now`, contiguous for the product; a sequence that is over has zeros there.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, P, row = width(gy), n.P, row_of_gradients(n, width(gy))
     GP, last = GATES[n.kind] * P, (2 if n.kind == GRU else GATES[n.kind]) * P
     for part in range(start, stop):
-        b0 = edge(n.B, 4, part, parts)
-        R, longest = edge(n.B, 4, part + 1, parts) - b0, 0
-        dh, dc, now = room(R * P, gy), room(R * P, gy), room(R * row, gy)
+        b0 = chunk_start(n.B, 4, part, parts)
+        R, longest = chunk_start(n.B, 4, part + 1, parts) - b0, 0
+        dh, dc, now = alloc_aligned(R * P, gy), alloc_aligned(R * P, gy), alloc_aligned(R * row, gy)
         fill(now, gy.dtype.type(0))
         for b in range(b0, b0 + R):
             longest = max(longest, lengths[b])
         states_in(dh, dc, dh0, dc0, n, b0, R)
-        for done in range(0, longest, STEPS):
-            steps = min(STEPS, longest - done)
+        for done in range(0, longest, BLOCK_STEPS):
+            steps = min(BLOCK_STEPS, longest - done)
             t0 = done if n.reverse else longest - done - steps
             for i in range(steps):
                 t = t0 + (i if n.reverse else steps - 1 - i)
@@ -303,11 +313,13 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, te
                     else:
                         fill(now[r * row : (r + 1) * row], gy.dtype.type(0))
                 for j in range(0, P, 4 * W):
-                    wide = tile_of(W, P, j)
-                    strip_product(dh, j, P, now, first(), row, hh, j * GP, wide, R, last, not no())
+                    wide = tile_width(W, P, j)
+                    packed_product(dh, j, P, now, runtime_zero(), row,
+                                   hh, j * GP, wide, R, last, runtime_true())  # fmt: skip
                     if n.kind == GRU:
-                        strip_product(dh, j, P, now, 3 * P, row,
-                                      hh, j * GP + last * wide, wide, R, P, not no())  # fmt: skip
+                        packed_product(dh, j, P, now, 3 * P, row,
+                                       hh, j * GP + last * wide, wide,
+                                       R, P, runtime_true())  # fmt: skip
             if dx.size:
                 input_gradients(dx, dgates, ih, n, t0, steps, b0, R)
         states_out(dh0, dc0, dh, dc, n, b0, R)
@@ -316,33 +328,33 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, te
 @helper
 def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
     """dx_t = dp W_ih, for some steps of R sequences."""
-    once()
+    noinline()
     W, row, GP = width(dx), row_of_gradients(n, width(dx)), GATES[n.kind] * n.P
     for j in range(0, n.L, 4 * W):
-        wide = tile_of(W, n.L, j)
-        for k in range(0, GP, BLOCK):
+        wide = tile_width(W, n.L, j)
+        for k in range(0, GP, TERMS):
             for r in range(R):
-                place, terms = (b0 + r) * n.T + t0, min(BLOCK, GP - k)
+                place, terms = (b0 + r) * n.T + t0, min(TERMS, GP - k)
                 product(dx, place * n.L + j, n.L, dgates, place * row + k, row, 1,
                         ih, j * GP + k * wide, wide, steps, wide, terms, k > 0)  # fmt: skip
 
 
 @helper
 def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
-    """`next_state_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
-    once()
+    """`step_backward` in vectors, for sequence r of this part; `place` is b · T + t."""
+    noinline()
     W, P, H = width(gy), n.P, n.H
     row = row_of_gradients(n, W)
     keep, to, at, one = place * KEPT[n.kind] * P, place * row, r * row, broadcast(gy, 1)
     for u in range(0, P, W):
         s = r * P + u
-        d = load(dh, s) + load_until(gy, place * H + u, (place + 1) * H, 0)
+        d = load(dh, s) + load_partial(gy, place * H + u, (place + 1) * H, 0)
         a = load(kept, keep + u)
         if n.kind == TANH:
             store(now, at + u, d * (one - a * a))
             store(dh, s, broadcast(gy, 0))
         elif n.kind == RELU:
-            store(now, at + u, above(a, broadcast(gy, 0), d, broadcast(gy, 0)))
+            store(now, at + u, select_greater(a, broadcast(gy, 0), d, broadcast(gy, 0)))
             store(dh, s, broadcast(gy, 0))
         elif n.kind == GRU:
             z, new = load(kept, keep + P + u), load(kept, keep + 2 * P + u)
@@ -372,37 +384,37 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
 def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, stop):
     """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; parts start … stop of the rows.
 
-    BLOCK terms of the sums at a time: x and h of so many steps are cut into strips, then 4 · W
-    columns of dgates after the other are copied together and multiplied with all strips.
+    TERMS terms of the sums at a time: x and h of so many steps are packed into panels, then 4 · W
+    columns of dgates at a time are copied together and multiplied with all panels.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, P, N, rows = width(x), n.P, n.B * n.T, GATES[n.kind] * n.P
     row, one = row_of_gradients(n, W), x.dtype.type(1)
-    strips, own = room(BLOCK * (n.L + P), x), room(BLOCK * 4 * W, x)
-    low, high = edge(rows, W, start, parts), edge(rows, W, stop, parts)
-    cut = max(low, min(high, 2 * P)) if n.kind == GRU else high  # from here dq stands apart
-    for k0 in range(0, N, BLOCK):
-        k = min(BLOCK, N - k0)
+    panels, own = alloc_aligned(TERMS * (n.L + P), x), alloc_aligned(TERMS * 4 * W, x)
+    low, high = chunk_start(rows, W, start, parts), chunk_start(rows, W, stop, parts)
+    cut = max(low, min(high, 2 * P)) if n.kind == GRU else high  # from here on dq differs from dp
+    for k0 in range(0, N, TERMS):
+        k = min(TERMS, N - k0)
         for j in range(0, n.L, 4 * W):
-            wide = tile_of(W, n.L, j)
-            copy(strips, BLOCK * j, wide, x, k0 * n.L + j, n.L, k, wide, one)
+            wide = tile_width(W, n.L, j)
+            copy(panels, TERMS * j, wide, x, k0 * n.L + j, n.L, k, wide, one)
         for j in range(0, P, 4 * W):
-            wide = tile_of(W, P, j)
-            copy(strips, BLOCK * (n.L + j), wide, prev, k0 * P + j, P, k, wide, one)
+            wide = tile_width(W, P, j)
+            copy(panels, TERMS * (n.L + j), wide, prev, k0 * P + j, P, k, wide, one)
         for i in range(low, high, 4 * W):
             some = min(4 * W, high - i)
             copy(own, 0, some, dgates, k0 * row + i, row, k, some, one)
             for j in range(0, n.L, 4 * W):
-                wide = tile_of(W, n.L, j)
-                product(dw_ih, i * n.L + j, n.L, own, 0, 1, some, strips, BLOCK * j, wide,
+                wide = tile_width(W, n.L, j)
+                product(dw_ih, i * n.L + j, n.L, own, 0, 1, some, panels, TERMS * j, wide,
                         some, wide, k, True)  # fmt: skip
             add_up(db, i, own, some, k)
             dq = min(some, max(cut - i, 0))
-            state_gradients(dw_hh, own, first(), some, strips, n, i, dq, k)
+            state_gradients(dw_hh, own, runtime_zero(), some, panels, n, i, dq, k)
             if dq < some:
                 copy(own, 0, some, dgates, k0 * row + P + i, row, k, some, one)
-                state_gradients(dw_hh, own, dq, some, strips, n, i + dq, some - dq, k)
+                state_gradients(dw_hh, own, dq, some, panels, n, i + dq, some - dq, k)
         if n.kind == GRU:
             for i in range(k0, k0 + k):
                 for j in range(cut + P, high + P, W):
@@ -410,20 +422,20 @@ def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, s
 
 
 @helper
-def state_gradients(dw_hh, own, first, high, strips, n, i, rows, k):
-    """Rows i … i + rows of dW_hh += own^T h, for the k steps whose h is in the strips."""
-    once()
+def state_gradients(dw_hh, own, first, high, panels, n, i, rows, k):
+    """Rows i … i + rows of dW_hh += own^T h, for the k steps whose h is in the panels."""
+    noinline()
     W, P = width(own), n.P
     for j in range(0, P, 4 * W):
-        wide = tile_of(W, P, j)
-        product(dw_hh, i * P + j, P, own, first, 1, high, strips, BLOCK * (n.L + j), wide,
+        wide = tile_width(W, P, j)
+        product(dw_hh, i * P + j, P, own, first, 1, high, panels, TERMS * (n.L + j), wide,
                 rows, wide, k, True)  # fmt: skip
 
 
 @helper
 def add_up(db, i, own, high, k):
     """db[i + j] += Σ_k own[k, j]"""
-    once()
+    noinline()
     W = width(own)
     for j in range(0, high, W):
         total = load(db, i + j)
@@ -435,7 +447,7 @@ def add_up(db, i, own, high, k):
 # ---------------------------------------------------------------- all parts of a batch
 
 
-def whole(n, W):
+def round_up(n, W):
     """n rounded up to whole vectors of W numbers."""
     return -(-n // W) * W
 
@@ -443,18 +455,18 @@ def whole(n, W):
 def sizes_of(kind, x, w_hh, reverse):
     """The `Sizes` of a call."""
     (B, T, D), H, W = x.shape, w_hh.shape[1], width(x)
-    return Sizes(kind, B, T, D, H, whole(H, W), whole(D, W), bool(reverse))
+    return Sizes(kind, B, T, D, H, round_up(H, W), round_up(D, W), bool(reverse))
 
 
 def over_batch(kernel, n, *arguments):
-    """`share` the parts of the batch, at least one for each thread."""
-    parts = min(-(-n.B // 4), max(threads.number(), -(-n.B // ROWS)))
-    share(kernel, parts, *arguments, n, parts, alone=is_small(n))
+    """`parallel_for` the parts of the batch, at least one for each thread."""
+    parts = min(-(-n.B // 4), max(thread_pool.num_threads(), -(-n.B // MAX_PART_SEQUENCES)))
+    parallel_for(kernel, parts, *arguments, n, parts, serial=is_small(n))
 
 
 def is_small(n):
     """Whether a second thread costs more than it brings."""
-    return n.B * n.T * n.H * (n.D + n.H) < 2**20
+    return n.B * n.T * n.H * (n.D + n.H) < thresholds.RECURRENT
 
 
 def padded(x, shape):
@@ -478,12 +490,12 @@ def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     bias = np.zeros((BLOCKS[kind], n.P), x.dtype)
     bias[:G, : n.H] = b_ih.reshape(G, n.H)
     bias[[0, 1, 3] if kind == GRU else slice(G), : n.H] += b_hh.reshape(G, n.H)
-    ih = packed(row_of(w_ih), G, n.H, n.D, n.P)
-    hh = packed(row_of(w_hh), G, n.H, n.H, n.P)
+    ih = pack_transposed(ravel(w_ih), G, n.H, n.D, n.P)
+    hh = pack_transposed(ravel(w_hh), G, n.H, n.H, n.P)
     prev = empty(n.B * n.T * n.P, x.dtype)
     kept = np.empty(n.B * n.T * KEPT[kind] * n.P, x.dtype)
-    outputs = row_of(y), row_of(h), row_of(c)
-    over_batch(forward, n, *outputs, prev, kept, row_of(x), ih, hh, row_of(bias), lengths)
+    outputs = ravel(y), ravel(h), ravel(c)
+    over_batch(forward, n, *outputs, prev, kept, ravel(x), ih, hh, ravel(bias), lengths)
     return row, (prev, kept)
 
 
@@ -492,22 +504,22 @@ def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse
     n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
     P, H, D = n.P, n.H, n.D
     prev, kept = saved
-    gy, dh, dc = parts_of(row_of(g), x, H, states)
+    gy, dh, dc = parts_of(ravel(g), x, H, states)
     dh, dc = dh.copy(), dc.copy()
     full = lengths.size == 0 or lengths.min() == n.T
     empty = np.empty if full else np.zeros
     dx = empty((n.B, n.T, n.L) if wanted_x else 0, x.dtype)
     dgates = empty(n.B * n.T * row_of_gradients(n, width(x)), x.dtype)
-    ih = packed_back(row_of(w_ih), G, H, D, P, n.L)
-    hh = packed_back(row_of(w_hh), G, H, H, P, P)
-    over_batch(backward, n, dx.reshape(-1), row_of(dh), row_of(dc), dgates, row_of(gy), kept, prev,
+    ih = pack_straight(ravel(w_ih), G, H, D, P, n.L)
+    hh = pack_straight(ravel(w_hh), G, H, H, P, P)
+    over_batch(backward, n, dx.reshape(-1), ravel(dh), ravel(dc), dgates, ravel(gy), kept, prev,
                ih, hh, lengths)  # fmt: skip
     dw_ih, dw_hh = np.zeros((G, P, n.L), x.dtype), np.zeros((G, P, P), x.dtype)
     db = np.zeros((BLOCKS[kind], P), x.dtype)
     arrays = dw_ih.reshape(-1), dw_hh.reshape(-1), db.reshape(-1), dgates
-    wide_x = row_of(padded(x, (n.B, n.T, n.L)))
-    parts = threads.number()
-    share(weight_gradients, parts, *arrays, wide_x, prev, n, parts, alone=is_small(n))
+    wide_x = ravel(padded(x, (n.B, n.T, n.L)))
+    parts = thread_pool.num_threads()
+    parallel_for(weight_gradients, parts, *arrays, wide_x, prev, n, parts, serial=is_small(n))
     db_hh = db[[0, 1, 3]] if kind == GRU else db
     return (
         dx[..., :D] if wanted_x else None, dh, dc,

@@ -1,44 +1,45 @@
-"""One step of a GRU or LSTM cell, behind its two products p and q, forward and backward.
+"""One step of a GRU or LSTM cell after its two products p and q, forward and backward.
 
-As array algebra a step is some fifteen operations, each with an array and a place in the graph of
-its own. Here all of them are done on a vector of units before the next one is read. The formulas
-are in recurrent_sums.py, where `next_state` is the same as a plain loop; whole sequences are the
-work of recurrent.py.
+As array algebra a step is some fifteen operations, and each makes an array and a node of the graph.
+Here all of them are done on one vector of units before the next vector is read. The formulas are in
+kernels/recurrent.py, where `step` is the same as a plain loop; recurrent.py beside this file
+does whole sequences.
 
 p and q are [B, G·H]; `before` [B, H] is what the step carries on unit by unit: h for the GRU, c
-for the LSTM. All arrays are rows of memory.
+for the LSTM. All arrays have one axis.
 """
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit
+from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.fast.recurrent import sigmoid, tanh, tiny_square
-from tinyattn.kernels.machine.fork_join import together
-from tinyattn.kernels.machine.layout import row_of
-from tinyattn.kernels.machine.simd import broadcast, fma, load_until, store_until, width
-from tinyattn.kernels.machine.thread_pool import share
+from tinyattn.kernels.machine.compile import helper, jit
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import load_partial, store_partial
+from tinyattn.kernels.machine.simd import broadcast, fma, width
+from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.recurrent import GATES, LSTM
 
-ALONE = 40_000  # numbers of p below which a second thread costs more than it brings
-GRU_KEEPS, LSTM_KEEPS = 3, 5  # numbers a unit keeps for the backward pass
+GRU_KEEPS, LSTM_KEEPS = 3, 5  # numbers of a unit that are kept for the backward pass
 
 
 @helper
 def part(x, k, H, u):
-    """The vector of units u … of the k-th block of H numbers; zeros behind its end."""
-    return load_until(x, k * H + u, (k + 1) * H, 0)
+    """The vector of the units from u on of the k-th block of H numbers; zeros behind its end."""
+    return load_partial(x, k * H + u, (k + 1) * H, 0)
 
 
 @helper
 def gate(p, q, k, H, u):
-    """p + q for the units u … of the k-th block."""
+    """p + q for the units from u on of the k-th block."""
     return part(p, k, H, u) + part(q, k, H, u)
 
 
 @helper
 def put(x, k, H, u, v):
-    """The units u … of the k-th block of H numbers = v"""
-    store_until(x, k * H + u, (k + 1) * H, v)
+    """The units from u on of the k-th block of H numbers = v."""
+    store_partial(x, k * H + u, (k + 1) * H, v)
 
 
 # ---------------------------------------------------------------- LSTM
@@ -47,7 +48,7 @@ def put(x, k, H, u, v):
 @jit
 def lstm_rows(y, kept, p, q, before, B, H, team, start, stop):
     """i, f, o = σ(p + q), g = tanh(p + q), c = f c + i g, h = o tanh c. y is h, then c."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, tiny = width(y), tiny_square(y)
     for b in range(start, stop):
@@ -71,7 +72,7 @@ def lstm_rows(y, kept, p, q, before, B, H, team, start, stop):
 @jit
 def lstm_rows_backward(dp, dbefore, gy, kept, before, B, H, team, start, stop):
     """d(p + q) and dc from the gradients of h and c."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, one = width(gy), broadcast(gy, 1)
     for b in range(start, stop):
@@ -94,7 +95,7 @@ def lstm_rows_backward(dp, dbefore, gy, kept, before, B, H, team, start, stop):
 @jit
 def gru_rows(y, kept, p, q, before, B, H, team, start, stop):
     """r, z = σ(p + q), n = tanh(p + r q), h = (1 - z) n + z h."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, tiny = width(y), tiny_square(y)
     for b in range(start, stop):
@@ -111,8 +112,10 @@ def gru_rows(y, kept, p, q, before, B, H, team, start, stop):
 
 @jit
 def gru_rows_backward(dp, dq, dbefore, gy, kept, q, before, H, team, start, stop):
-    """dp, dq, which differ by the r before q_n, and the part of dh that goes past the gates."""
-    if together(team, start, stop):
+    """dp, dq, which differ by the r before q_n, and the part of dh that does not pass through the
+    gates.
+    """
+    if fork_join(team, start, stop):
         return
     W, one = width(gy), broadcast(gy, 1)
     for b in range(start, stop):
@@ -141,8 +144,10 @@ def gated(kind, p, q, before):
     lstm = kind == LSTM
     y = np.empty((2, B, H) if lstm else (B, H), p.dtype)
     kept = np.empty(B * H * (LSTM_KEEPS if lstm else GRU_KEEPS), p.dtype)
-    arrays = y.reshape(-1), kept, row_of(p), row_of(q), row_of(before)
-    share(lstm_rows if lstm else gru_rows, B, *arrays, B, H, alone=p.size < ALONE)
+    arrays = y.reshape(-1), kept, ravel(p), ravel(q), ravel(before)
+    parallel_for(
+        lstm_rows if lstm else gru_rows, B, *arrays, B, H, serial=p.size < thresholds.RECURRENT_CELL
+    )
     return y, kept
 
 
@@ -150,11 +155,20 @@ def gated_backward(kind, g, kept, q, before):
     """dp, dq, dbefore"""
     (B, H), gates = before.shape, GATES[kind]
     dp, dbefore = np.empty((B, gates * H), q.dtype), np.empty((B, H), q.dtype)
-    rows, last = (dbefore.reshape(-1), row_of(g), kept), row_of(before)
+    rows, last = (dbefore.reshape(-1), ravel(g), kept), ravel(before)
     if kind == LSTM:
-        share(lstm_rows_backward, B, dp.reshape(-1), *rows, last, B, H, alone=dp.size < ALONE)
+        parallel_for(
+            lstm_rows_backward,
+            B,
+            dp.reshape(-1),
+            *rows,
+            last,
+            B,
+            H,
+            serial=dp.size < thresholds.RECURRENT_CELL,
+        )
         return dp, dp, dbefore
     dq = np.empty_like(dp)
-    share(gru_rows_backward, B, dp.reshape(-1), dq.reshape(-1), *rows, row_of(q), last, H,
-          alone=dp.size < ALONE)  # fmt: skip
+    parallel_for(gru_rows_backward, B, dp.reshape(-1), dq.reshape(-1), *rows, ravel(q), last, H,
+          serial=dp.size < thresholds.RECURRENT_CELL)  # fmt: skip
     return dp, dq, dbefore

@@ -1,46 +1,45 @@
 """Work on one row after another: softmax, cross-entropy, normalisation; ReLU, GELU, sums, AdamW.
 
-As array algebra each of these is five to fifteen passes over memory, every one with an array of
-its own. Here a row of C numbers (the last axis) is read once into the nearest cache, and all steps
-are done on it there. The references in array algebra are `softmax`, `log_softmax` and `relu` in
+As array algebra each of these is five to fifteen passes over memory, each of which makes a new
+array. Here a row of C numbers (the last axis) is read once into the first cache, and all steps are
+done on it there. The references in array algebra are `softmax`, `log_softmax` and `relu` in
 tinyattn/ops/nonlinear.py, `layer_norm` and `rms_norm` in tinyattn/functional/norms.py, `gelu` in
 tinyattn/functional/activations.py and `Adam.update` in tinyattn/optim.py; one test runs over both.
 
-All kernels take their arrays as one row of memory and work on the rows (or, for GELU and AdamW,
-the numbers) from start to stop.
+All kernels take arrays with one axis, and work on the rows (or, for GELU and AdamW, the numbers)
+from start to stop.
 """
 
 import math
 
 import numpy as np
 
-from tinyattn.kernels import jit
-from tinyattn.kernels.machine.fork_join import together
-from tinyattn.kernels.machine.layout import row_of
+from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.machine.compile import jit
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import load_partial, store_partial
 from tinyattn.kernels.machine.simd import (
-    above,
     broadcast,
     exp,
     fma,
-    highest,
-    load_until,
+    hmax,
+    hsum,
     maximum,
     maximum_or_nan,
+    select_greater,
     sqrt,
-    store_until,
-    total,
     width,
 )
-from tinyattn.kernels.machine.thread_pool import share
+from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.memory import empty
 
-ALONE = 40_000  # numbers below which a second thread costs more than it brings
-PARTS = 16  # sums over rows (gradients of weights) are made in so many parts, then added up
+REDUCTION_PARTS = 16  # sums over rows (gradients of weights) are made in so many parts first
 
 
-def over(kernel, n, size, *arguments):
-    """`share` a kernel unless it is small; size: numbers in all."""
-    share(kernel, n, *arguments, alone=size < ALONE)
+def parallel_rows(kernel, n, size, *arguments):
+    """`parallel_for` over n rows, on one thread if there are few numbers (size) in all."""
+    parallel_for(kernel, n, *arguments, serial=size < thresholds.ROWWISE)
 
 
 # ---------------------------------------------------------------- softmax
@@ -49,62 +48,62 @@ def over(kernel, n, size, *arguments):
 @jit
 def softmax_rows(y, x, C, log, team, start, stop):
     """y_i = exp(x_i - top) / Σ_j exp(x_j - top), or its logarithm x_i - top - ln Σ …"""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, one = width(x), x.dtype.type(1)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
         tops = broadcast(x, -np.inf)
         for i in range(at, end, W):
-            tops = maximum(load_until(x, i, end, -np.inf), tops)
-        top = highest(tops)
+            tops = maximum(load_partial(x, i, end, -np.inf), tops)
+        top = hmax(tops)
         sums = broadcast(x, 0)
         for i in range(at, end, W):
-            e = exp(load_until(x, i, end, -np.inf) - top)
+            e = exp(load_partial(x, i, end, -np.inf) - top)
             sums = sums + e
             if not log:
-                store_until(y, i, end, e)
+                store_partial(y, i, end, e)
         if log:
-            shift = x.dtype.type(math.log(total(sums)))
+            shift = x.dtype.type(math.log(hsum(sums)))
             for i in range(at, end, W):
-                store_until(y, i, end, load_until(x, i, end, 0) - top - shift)
+                store_partial(y, i, end, load_partial(x, i, end, 0) - top - shift)
         else:
-            factor = one / total(sums)
+            factor = one / hsum(sums)
             for i in range(at, end, W):
-                store_until(y, i, end, load_until(y, i, end, 0) * factor)
+                store_partial(y, i, end, load_partial(y, i, end, 0) * factor)
 
 
 @jit
 def softmax_rows_backward(dx, g, y, C, log, team, start, stop):
     """dx_i = y_i (g_i - Σ_j g_j y_j); of the logarithm: dx_i = g_i - exp(y_i) Σ_j g_j."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W = width(y)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
         sums = broadcast(y, 0)
         for i in range(at, end, W):
-            g_i = load_until(g, i, end, 0)
-            sums = sums + g_i if log else fma(g_i, load_until(y, i, end, 0), sums)
-        mean = total(sums)
+            g_i = load_partial(g, i, end, 0)
+            sums = sums + g_i if log else fma(g_i, load_partial(y, i, end, 0), sums)
+        mean = hsum(sums)
         for i in range(at, end, W):
-            g_i, y_i = load_until(g, i, end, 0), load_until(y, i, end, 0)
-            store_until(dx, i, end, g_i - exp(y_i) * mean if log else y_i * (g_i - mean))
+            g_i, y_i = load_partial(g, i, end, 0), load_partial(y, i, end, 0)
+            store_partial(dx, i, end, g_i - exp(y_i) * mean if log else y_i * (g_i - mean))
 
 
 def softmax(x, log):
     """softmax (or its logarithm) along the last axis of x."""
     y = empty(x.shape, x.dtype)
     C = x.shape[-1]
-    over(softmax_rows, x.size // C, x.size, y.reshape(-1), row_of(x), C, log)
+    parallel_rows(softmax_rows, x.size // C, x.size, y.reshape(-1), ravel(x), C, log)
     return y
 
 
 def softmax_backward(g, y, log):
     """The gradient of `softmax`, from its result y."""
     dx, C = empty(y.shape, y.dtype), y.shape[-1]
-    arrays = dx.reshape(-1), row_of(g), row_of(y)
-    over(softmax_rows_backward, y.size // C, y.size, *arrays, C, log)
+    arrays = dx.reshape(-1), ravel(g), ravel(y)
+    parallel_rows(softmax_rows_backward, y.size // C, y.size, *arrays, C, log)
     return dx
 
 
@@ -114,19 +113,19 @@ def softmax_backward(g, y, log):
 @jit
 def cross_entropy_rows(losses, tops, shifts, x, ids, C, team, start, stop):
     """loss = ln Σ_j exp(x_j) - x_id, with top = max x and shift = ln Σ_j exp(x_j - top)."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W = width(x)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
         highest_yet = broadcast(x, -np.inf)
         for i in range(at, end, W):
-            highest_yet = maximum(load_until(x, i, end, -np.inf), highest_yet)
-        top = highest(highest_yet)
+            highest_yet = maximum(load_partial(x, i, end, -np.inf), highest_yet)
+        top = hmax(highest_yet)
         sums = broadcast(x, 0)
         for i in range(at, end, W):
-            sums = sums + exp(load_until(x, i, end, -np.inf) - top)
-        shift = x.dtype.type(math.log(total(sums)))
+            sums = sums + exp(load_partial(x, i, end, -np.inf) - top)
+        shift = x.dtype.type(math.log(hsum(sums)))
         tops[row], shifts[row] = top, shift
         losses[row] = shift - (x[at + ids[row]] - top)
 
@@ -134,14 +133,14 @@ def cross_entropy_rows(losses, tops, shifts, x, ids, C, team, start, stop):
 @jit
 def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, team, start, stop):
     """dx_i = g (softmax(x)_i - [i = id])"""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W = width(x)
     for row in range(start, stop):
         at, end = row * C, (row + 1) * C
         for i in range(at, end, W):
-            e = exp(load_until(x, i, end, 0) - tops[row] - shifts[row])
-            store_until(dx, i, end, e * g[row])
+            e = exp(load_partial(x, i, end, 0) - tops[row] - shifts[row])
+            store_partial(dx, i, end, e * g[row])
         dx[at + ids[row]] -= g[row]
 
 
@@ -150,7 +149,7 @@ def cross_entropy(x, ids):
     N, C = x.shape
     losses, tops, shifts = (np.empty(N, x.dtype) for _ in range(3))
     ids = np.require(ids, np.int64, ["C", "W"])
-    over(cross_entropy_rows, N, x.size, losses, tops, shifts, row_of(x), ids, C)
+    parallel_rows(cross_entropy_rows, N, x.size, losses, tops, shifts, ravel(x), ids, C)
     return losses, (tops, shifts, ids)
 
 
@@ -158,8 +157,8 @@ def cross_entropy_backward(g, saved, x):
     """The gradient of x."""
     tops, shifts, ids = saved
     dx = empty(x.shape, x.dtype)
-    arrays = dx.reshape(-1), row_of(g), tops, shifts, row_of(x), ids
-    over(cross_entropy_rows_backward, len(x), x.size, *arrays, x.shape[1])
+    arrays = dx.reshape(-1), ravel(g), tops, shifts, ravel(x), ids
+    parallel_rows(cross_entropy_rows_backward, len(x), x.size, *arrays, x.shape[1])
     return dx
 
 
@@ -173,7 +172,7 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, s
     Without `centred` the mean counts as 0, which is the RMS norm. An empty weight counts as 1, an
     empty bias as 0.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, one, columns = width(x), x.dtype.type(1), x.dtype.type(C)
     for row in range(start, stop):
@@ -182,20 +181,20 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, s
         if centred:
             sums = broadcast(x, 0)
             for i in range(at, end, W):
-                sums = sums + load_until(x, i, end, 0)
-            mean = total(sums) / columns
+                sums = sums + load_partial(x, i, end, 0)
+            mean = hsum(sums) / columns
         sums = broadcast(x, 0)
         for i in range(at, end, W):
-            z = load_until(x, i, end, mean) - mean
+            z = load_partial(x, i, end, mean) - mean
             sums = fma(z, z, sums)
-        scale = one / x.dtype.type(math.sqrt(total(sums) / columns + eps))
+        scale = one / x.dtype.type(math.sqrt(hsum(sums) / columns + eps))
         for i in range(at, end, W):
-            z = (load_until(x, i, end, 0) - mean) * scale
+            z = (load_partial(x, i, end, 0) - mean) * scale
             if weight.size:
-                z = z * load_until(weight, i - at, C, 0)
+                z = z * load_partial(weight, i - at, C, 0)
             if bias.size:
-                z = z + load_until(bias, i - at, C, 0)
-            store_until(y, i, end, z)
+                z = z + load_partial(bias, i - at, C, 0)
+            store_partial(y, i, end, z)
         means[row], scales[row] = mean, scale
 
 
@@ -203,9 +202,9 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, s
 def norm_rows_backward(dx, dw, db, g, x, means, scales, weight, C, N, centred, team, start, stop):
     """With z = (x - mean) · scale and gz = g · weight: dx = scale (gz - mean(gz) - z mean(gz z)).
 
-    One piece of work is one of the PARTS of the rows; dw = Σ g z and db = Σ g have a row for each.
+    An item is one of the parts of the rows; dw = Σ g z and db = Σ g have a row for each.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, columns, parts = width(x), x.dtype.type(C), dw.size // max(C, 1)
     for part in range(start, stop):
@@ -215,23 +214,23 @@ def norm_rows_backward(dx, dw, db, g, x, means, scales, weight, C, N, centred, t
             mean, scale = means[row], scales[row]
             straight, along = broadcast(x, 0), broadcast(x, 0)
             for i in range(at, end, W):
-                g_i, j = load_until(g, i, end, 0), own + i - at
-                z = (load_until(x, i, end, mean) - mean) * scale
+                g_i, j = load_partial(g, i, end, 0), own + i - at
+                z = (load_partial(x, i, end, mean) - mean) * scale
                 g_z = g_i * z
-                store_until(dw, j, own_end, load_until(dw, j, own_end, 0) + g_z)
-                store_until(db, j, own_end, load_until(db, j, own_end, 0) + g_i)
+                store_partial(dw, j, own_end, load_partial(dw, j, own_end, 0) + g_z)
+                store_partial(db, j, own_end, load_partial(db, j, own_end, 0) + g_i)
                 if weight.size:
-                    w = load_until(weight, i - at, C, 0)
+                    w = load_partial(weight, i - at, C, 0)
                     g_i, g_z = g_i * w, g_z * w
                 straight, along = straight + g_i, along + g_z
-            off = total(straight) / columns if centred else x.dtype.type(0)
-            slope = total(along) / columns
+            off = hsum(straight) / columns if centred else x.dtype.type(0)
+            slope = hsum(along) / columns
             for i in range(at, end, W):
-                g_i = load_until(g, i, end, 0)
+                g_i = load_partial(g, i, end, 0)
                 if weight.size:
-                    g_i = g_i * load_until(weight, i - at, C, 0)
-                z = (load_until(x, i, end, mean) - mean) * scale
-                store_until(dx, i, end, (g_i - off - z * slope) * scale)
+                    g_i = g_i * load_partial(weight, i - at, C, 0)
+                z = (load_partial(x, i, end, mean) - mean) * scale
+                store_partial(dx, i, end, (g_i - off - z * slope) * scale)
 
 
 def norm(x, weight, bias, eps, centred):
@@ -239,10 +238,10 @@ def norm(x, weight, bias, eps, centred):
     C = x.shape[-1]
     N, nothing = x.size // C, np.empty(0, x.dtype)
     y, means, scales = empty(x.shape, x.dtype), np.empty(N, x.dtype), np.empty(N, x.dtype)
-    weight = nothing if weight is None else row_of(weight)
-    bias = nothing if bias is None else row_of(bias)
-    arrays = y.reshape(-1), means, scales, row_of(x), weight, bias
-    over(norm_rows, N, x.size, *arrays, C, centred, x.dtype.type(eps))
+    weight = nothing if weight is None else ravel(weight)
+    bias = nothing if bias is None else ravel(bias)
+    arrays = y.reshape(-1), means, scales, ravel(x), weight, bias
+    parallel_rows(norm_rows, N, x.size, *arrays, C, centred, x.dtype.type(eps))
     return y, (means, scales, weight)
 
 
@@ -251,11 +250,11 @@ def norm_backward(g, saved, x, centred):
     means, scales, weight = saved
     C = x.shape[-1]
     N = x.size // C
-    parts = max(1, min(PARTS, N // 32))
+    parts = max(1, min(REDUCTION_PARTS, N // 32))
     dx = empty(x.shape, x.dtype)
     dw, db = np.zeros((2, parts, C), x.dtype)
-    arrays = dx.reshape(-1), dw.reshape(-1), db.reshape(-1), row_of(g), row_of(x)
-    over(norm_rows_backward, parts, x.size, *arrays, means, scales, weight, C, N, centred)
+    arrays = dx.reshape(-1), dw.reshape(-1), db.reshape(-1), ravel(g), ravel(x)
+    parallel_rows(norm_rows_backward, parts, x.size, *arrays, means, scales, weight, C, N, centred)
     return dx, dw.sum(axis=0), db.sum(axis=0)
 
 
@@ -265,36 +264,39 @@ def norm_backward(g, saved, x, centred):
 @jit
 def relu_numbers(y, x, team, start, stop):
     """y = max(x, 0), and nan where x is nan."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     for i in range(start, stop, width(x)):
-        v = load_until(x, i, stop, 0)
-        store_until(y, i, stop, maximum_or_nan(v, broadcast(x, 0)))
+        v = load_partial(x, i, stop, 0)
+        store_partial(y, i, stop, maximum_or_nan(v, broadcast(x, 0)))
 
 
 @jit
 def relu_numbers_backward(dx, g, y, team, start, stop):
     """dx = g where y > 0, else 0."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     zero = broadcast(g, 0)
     for i in range(start, stop, width(g)):
-        store_until(
-            dx, i, stop, above(load_until(y, i, stop, 0), zero, load_until(g, i, stop, 0), zero)
+        store_partial(
+            dx,
+            i,
+            stop,
+            select_greater(load_partial(y, i, stop, 0), zero, load_partial(g, i, stop, 0), zero),
         )
 
 
 def relu(x):
     """max(x, 0)"""
     y = empty(x.shape, x.dtype)
-    over(relu_numbers, x.size, x.size, y.reshape(-1), row_of(x))
+    parallel_rows(relu_numbers, x.size, x.size, y.reshape(-1), ravel(x))
     return y
 
 
 def relu_backward(g, y):
     """The gradient of `relu`, from its result y."""
     dx = empty(y.shape, y.dtype)
-    over(relu_numbers_backward, y.size, y.size, dx.reshape(-1), row_of(g), row_of(y))
+    parallel_rows(relu_numbers_backward, y.size, y.size, dx.reshape(-1), ravel(g), ravel(y))
     return dx
 
 
@@ -321,7 +323,7 @@ def gelu_sums(out, g, x, backward, tanh, team, start, stop):
     tanh: Φ(x) = (1 + tanh(u/2)) / 2 = 1 / (1 + e⁻ᵘ) with u = √(8/π) (x + 0.044715 x³).
     The formula as it is written: the reference, and what runs for float64.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     for i in range(start, stop):
         v = x[i]
@@ -337,11 +339,11 @@ def gelu_sums(out, g, x, backward, tanh, team, start, stop):
 @jit
 def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
     """The same in vectors of float32."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W = width(x)
     for i in range(start, stop, W):
-        v = load_until(x, i, stop, 0)
+        v = load_partial(x, i, stop, 0)
         if tanh:
             square = v * v
             u = v * (square * CUBIC + ONE) * ROOT_8_OVER_PI
@@ -358,19 +360,19 @@ def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
                 p = fma(p, t, broadcast(v, c))
             e = exp(broadcast(v, 0) - z * z)
             tail = p * t * e * HALF  # Φ(-|x|)
-            phi = above(v, broadcast(v, 0), broadcast(v, 1) - tail, tail)
+            phi = select_greater(v, broadcast(v, 0), broadcast(v, 1) - tail, tail)
             rise = e * DENSITY
         if backward:
-            store_until(out, i, stop, load_until(g, i, stop, 0) * fma(v, rise, phi))
+            store_partial(out, i, stop, load_partial(g, i, stop, 0) * fma(v, rise, phi))
         else:
-            store_until(out, i, stop, v * phi)
+            store_partial(out, i, stop, v * phi)
 
 
 def gelu(x, tanh):
     """x Φ(x)"""
-    y, row = empty(x.shape, x.dtype), row_of(x)
+    y, row = empty(x.shape, x.dtype), ravel(x)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
-    over(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
+    parallel_rows(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
     return y
 
 
@@ -378,7 +380,7 @@ def gelu_backward(g, x, tanh):
     """The gradient of x."""
     dx = empty(x.shape, x.dtype)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
-    over(kernel, x.size, 4 * x.size, dx.reshape(-1), row_of(g), row_of(x), True, tanh)
+    parallel_rows(kernel, x.size, 4 * x.size, dx.reshape(-1), ravel(g), ravel(x), True, tanh)
     return dx
 
 
@@ -388,15 +390,15 @@ def gelu_backward(g, x, tanh):
 @jit
 def add_numbers(y, x, team, start, stop):
     """y ← y + x"""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     for i in range(start, stop, width(y)):
-        store_until(y, i, stop, load_until(y, i, stop, 0) + load_until(x, i, stop, 0))
+        store_partial(y, i, stop, load_partial(y, i, stop, 0) + load_partial(x, i, stop, 0))
 
 
 def add(y, x):
-    """y ← y + x for arrays of one shape and dtype, both in one piece."""
-    over(add_numbers, y.size, y.size, y.reshape(-1), row_of(x))
+    """y ← y + x for contiguous arrays of one shape and dtype."""
+    parallel_rows(add_numbers, y.size, y.size, y.reshape(-1), ravel(x))
 
 
 # ---------------------------------------------------------------- AdamW
@@ -410,27 +412,27 @@ def adam_numbers(
 
     g ← g + decay θ before; AdamW has keep = 1 - η λ and decay = 0, Adam keep = 1 and decay = λ.
     """
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, one = width(theta), theta.dtype.type(1)
     for i in range(start, stop, W):
-        x, slope = load_until(theta, i, stop, 0), load_until(g, i, stop, 0)
+        x, slope = load_partial(theta, i, stop, 0), load_partial(g, i, stop, 0)
         slope = slope + x * decay
-        first, second = load_until(m, i, stop, 0), load_until(v, i, stop, 0)
+        first, second = load_partial(m, i, stop, 0), load_partial(v, i, stop, 0)
         first = first + (slope - first) * (one - beta1)
         second = second * beta2 + slope * slope * (one - beta2)
-        store_until(m, i, stop, first)
-        store_until(v, i, stop, second)
+        store_partial(m, i, stop, first)
+        store_partial(v, i, stop, second)
         step = first / (sqrt(second) / broadcast(x, correct) + eps)
-        store_until(out, i, stop, x * keep - step * rate)
+        store_partial(out, i, stop, x * keep - step * rate)
 
 
 def adam(jobs):
-    """One step for all parameters, one after the other, each in pieces that all threads share.
+    """One step for all parameters, one after the other, each on all threads.
 
     A job is (out, theta, g, m, v, numbers), five contiguous arrays of one dtype and the numbers
     of `adam_numbers` as NumPy numbers of that dtype.
     """
     for *arrays, numbers in jobs:
         n = arrays[0].size
-        over(adam_numbers, n, n, *[x.reshape(-1) for x in arrays], *numbers)
+        parallel_rows(adam_numbers, n, n, *[x.reshape(-1) for x in arrays], *numbers)

@@ -1,63 +1,46 @@
-"""Segments: row e of `values` belongs to segment ids[e]; the rows of a segment become one.
+"""Segments: row e of `values` belongs to segment ids[e]; the rows of a segment are reduced to one.
 
-The rows are put in the order of their segments first (by counting, one pass; nothing is moved).
-Then each segment is a run of rows that one thread works through: no two threads write to one
-place, and a segment is always worked through in the same order. Sums need no such order: they are
-in rows.py. All arrays of rows are taken as one row of memory with C numbers a row.
+First the rows are ordered by segment (a counting sort of their numbers; rows are not moved). Then
+one thread does all rows of a segment: no two threads write to one place, and the rows of a segment
+are always taken in the same order. Sums need no such order; they are in gather_scatter.py. Arrays
+of rows have one axis, with C numbers a row.
+kernels/segment.py has the same as loops.
 """
 
 import math
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit
-from tinyattn.kernels.fast.rowwise import over
-from tinyattn.kernels.machine.fork_join import together
-from tinyattn.kernels.machine.layout import row_of
-from tinyattn.kernels.machine.prefetch import LINE, fence, look_ahead, passes, store_past
-from tinyattn.kernels.machine.simd import (
-    broadcast,
-    exp,
-    fma,
+from tinyattn.kernels.fast.rowwise import parallel_rows
+from tinyattn.kernels.machine.compile import helper, jit
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import (
+    alloc_aligned,
     load,
-    load_until,
-    maximum,
-    room,
+    load_partial,
     store,
-    store_until,
-    width,
+    store_partial,
 )
+from tinyattn.kernels.machine.prefetch import (
+    LINE,
+    fence,
+    prefetch,
+    store_nontemporal,
+    use_nontemporal,
+)
+from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
 from tinyattn.memory import empty
 
 MAX, MIN, PROD = range(3)
-NEAR = 64  # at most so many rows of the next segment are asked for ahead
-
-
-@jit
-def segment_loops(y, values, ids, kind):
-    """y_n = □_{e: ids_e = n} values_e as it is written: the reference, on arrays with two axes."""
-    for n in range(y.shape[0]):
-        for c in range(y.shape[1]):
-            count, one = 0, 1.0 if kind == PROD else 0.0
-            for e in range(len(ids)):
-                if ids[e] == n:
-                    v = values[e, c]
-                    if kind == PROD:
-                        one *= v
-                    elif count == 0:
-                        one = v
-                    else:
-                        one = max(one, v) if kind == MAX else min(one, v)
-                    count += 1
-            y[n, c] = one
-
+MAX_PREFETCHED_ROWS = 64  # of the next segment
 
 # ---------------------------------------------------------------- the order of the rows
 
 
 @jit
 def count_rows(ids, n):
-    """Segment s has the places starts[s] to starts[s + 1]; row order[place] stands there."""
+    """(order, starts): rows order[starts[s] : starts[s + 1]] belong to segment s."""
     starts, order = np.zeros(n + 1, np.int64), np.empty(len(ids), np.int64)
     for e in range(len(ids)):
         starts[ids[e] + 1] += 1
@@ -75,8 +58,8 @@ def count_rows(ids, n):
 
 @jit
 def reduce_rows(y, values, order, starts, C, kind, team, start, stop):
-    """y_s = □ of its rows, the rows one after the other: y_s stays in the nearest cache."""
-    if together(team, start, stop):
+    """y_s = □ of its rows, the rows one after the other: y_s stays in the first cache."""
+    if fork_join(team, start, stop):
         return
     for s in range(start, stop):
         first, last, at = starts[s], starts[s + 1], s * C
@@ -90,7 +73,7 @@ def reduce_rows(y, values, order, starts, C, kind, team, start, stop):
         for place in range(first + 1, last):
             row = order[place] * C
             if kind == MAX:
-                for c in range(C):  # a nan wins, as in NumPy
+                for c in range(C):  # nan counts as the largest, as in NumPy
                     v, top = values[row + c], y[at + c]
                     y[at + c] = v if v > top or v != v else top
             elif kind == MIN:
@@ -104,8 +87,8 @@ def reduce_rows(y, values, order, starts, C, kind, team, start, stop):
 
 @jit
 def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop):
-    """dx_e = g_s / t where values_e is the extreme y_s, t being how many rows reach it; else 0."""
-    if together(team, start, stop):
+    """dx_e = g_s / t where values_e is the extreme y_s, which t rows have; else 0."""
+    if fork_join(team, start, stop):
         return
     zero, one = g.dtype.type(0), g.dtype.type(1)
     ties = np.empty(C, g.dtype)
@@ -117,7 +100,7 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop)
             row = order[place] * C
             for c in range(C):
                 ties[c] += one if values[row + c] == y[at + c] else zero
-        for c in range(C):  # from here on what each of them gets
+        for c in range(C):  # from here on the share of each of them
             ties[c] = g[at + c] / (ties[c] if ties[c] > one else one)
         for place in range(first, last):
             row = order[place] * C
@@ -127,8 +110,8 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop)
 
 @jit
 def prod_rows_backward(dx, g, values, order, starts, C, team, start, stop):
-    """dx_e = g_s · product of the rows before e · product of those behind: right with zeros too."""
-    if together(team, start, stop):
+    """dx_e = g_s · product of the rows before e · product of those behind it; no division."""
+    if fork_join(team, start, stop):
         return
     product = np.empty(C, g.dtype)
     for s in range(start, stop):
@@ -154,7 +137,7 @@ def reduce(values, ids, n, kind):
     y = empty((n, *values.shape[1:]), values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
-    over(reduce_rows, n, values.size, y.reshape(-1), row_of(values), order, starts, C, kind)
+    parallel_rows(reduce_rows, n, values.size, y.reshape(-1), ravel(values), order, starts, C, kind)
     return y, (order, starts)
 
 
@@ -163,11 +146,11 @@ def reduce_backward(g, y, saved, values, kind):
     dx = empty(values.shape, values.dtype)
     (order, starts), C = saved, math.prod(values.shape[1:])
     where = order, starts, C
-    n, out, g = len(starts) - 1, dx.reshape(-1), row_of(g)
+    n, out, g = len(starts) - 1, dx.reshape(-1), ravel(g)
     if kind == PROD:
-        over(prod_rows_backward, n, dx.size, out, g, row_of(values), *where)
+        parallel_rows(prod_rows_backward, n, dx.size, out, g, ravel(values), *where)
     else:
-        over(extreme_rows_backward, n, dx.size, out, g, row_of(y), row_of(values), *where)
+        parallel_rows(extreme_rows_backward, n, dx.size, out, g, ravel(y), ravel(values), *where)
     return dx
 
 
@@ -175,7 +158,7 @@ def reduce_backward(g, y, saved, values, kind):
 
 
 @helper
-def longest(starts, start, stop):
+def longest_segment(starts, start, stop):
     """The number of rows of the longest of the segments start … stop."""
     most = 0
     for s in range(start, stop):
@@ -184,71 +167,71 @@ def longest(starts, start, stop):
 
 
 @helper
-def next_rows(x, order, starts, C, s, stop):
-    """Let the rows of segment s come closer while another one is worked on."""
+def prefetch_segment(x, order, starts, C, s, stop):
+    """Prefetch the rows of segment s while another one is worked on."""
     if s < stop:
-        for place in range(starts[s], min(starts[s + 1], starts[s] + NEAR)):
+        for place in range(starts[s], min(starts[s + 1], starts[s] + MAX_PREFETCHED_ROWS)):
             for c in range(0, C, LINE // x.itemsize):
-                look_ahead(x, order[place] * C + c)
+                prefetch(x, order[place] * C + c)
 
 
 @jit
-def softmax_segments(y, values, order, starts, C, past, team, start, stop):
+def softmax_segments(y, values, order, starts, C, stream, team, start, stop):
     """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, vectors of features at a time."""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W, one = width(values), broadcast(values, 1)
-    exps = room(longest(starts, start, stop) * W, values)
+    exps = alloc_aligned(longest_segment(starts, start, stop) * W, values)
     for s in range(start, stop):
         first, last = starts[s], starts[s + 1]
-        next_rows(values, order, starts, C, s + 1, stop)
+        prefetch_segment(values, order, starts, C, s + 1, stop)
         for i in range(0, C, W):
             top = broadcast(values, -np.inf)
             for place in range(first, last):
                 row = order[place] * C
-                top = maximum(load_until(values, row + i, row + C, 0), top)
+                top = maximum(load_partial(values, row + i, row + C, 0), top)
             total = broadcast(values, 0)
             for place in range(first, last):
                 row = order[place] * C
-                e = exp(load_until(values, row + i, row + C, 0) - top)
+                e = exp(load_partial(values, row + i, row + C, 0) - top)
                 total = total + e
                 store(exps, (place - first) * W, e)
             factor = one / total
             for place in range(first, last):
                 row, weight = order[place] * C, load(exps, (place - first) * W) * factor
-                if past:
-                    store_past(y, row + i, weight)
+                if stream:
+                    store_nontemporal(y, row + i, weight)
                 else:
-                    store_until(y, row + i, row + C, weight)
-    if past:
+                    store_partial(y, row + i, row + C, weight)
+    if stream:
         fence()
 
 
 @jit
-def softmax_segments_backward(dx, g, y, order, starts, C, past, team, start, stop):
+def softmax_segments_backward(dx, g, y, order, starts, C, stream, team, start, stop):
     """dx_e = y_e (g_e - Σ g_e' y_e')"""
-    if together(team, start, stop):
+    if fork_join(team, start, stop):
         return
     W = width(y)
     for s in range(start, stop):
         first, last = starts[s], starts[s + 1]
-        next_rows(g, order, starts, C, s + 1, stop)
-        next_rows(y, order, starts, C, s + 1, stop)
+        prefetch_segment(g, order, starts, C, s + 1, stop)
+        prefetch_segment(y, order, starts, C, s + 1, stop)
         for i in range(0, C, W):
             mean = broadcast(y, 0)
             for place in range(first, last):
                 row = order[place] * C
-                g_e = load_until(g, row + i, row + C, 0)
-                mean = fma(g_e, load_until(y, row + i, row + C, 0), mean)
+                g_e = load_partial(g, row + i, row + C, 0)
+                mean = fma(g_e, load_partial(y, row + i, row + C, 0), mean)
             for place in range(first, last):
                 row = order[place] * C
-                g_e = load_until(g, row + i, row + C, 0)
-                y_e = load_until(y, row + i, row + C, 0)
-                if past:
-                    store_past(dx, row + i, y_e * (g_e - mean))
+                g_e = load_partial(g, row + i, row + C, 0)
+                y_e = load_partial(y, row + i, row + C, 0)
+                if stream:
+                    store_nontemporal(dx, row + i, y_e * (g_e - mean))
                 else:
-                    store_until(dx, row + i, row + C, y_e * (g_e - mean))
-    if past:
+                    store_partial(dx, row + i, row + C, y_e * (g_e - mean))
+    if stream:
         fence()
 
 
@@ -257,8 +240,8 @@ def softmax(values, ids, n):
     y = empty(values.shape, values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
-    arrays = y.reshape(-1), row_of(values), order, starts, C, passes(y, C)
-    over(softmax_segments, n, 4 * y.size, *arrays)
+    arrays = y.reshape(-1), ravel(values), order, starts, C, use_nontemporal(y, C)
+    parallel_rows(softmax_segments, n, 4 * y.size, *arrays)
     return y, (order, starts)
 
 
@@ -266,6 +249,6 @@ def softmax_backward(g, y, saved):
     """The gradient of `softmax`, from its result y."""
     dx = empty(y.shape, y.dtype)
     (order, starts), C = saved, math.prod(y.shape[1:])
-    arrays = dx.reshape(-1), row_of(g), row_of(y), order, starts, C, passes(dx, C)
-    over(softmax_segments_backward, len(starts) - 1, y.size, *arrays)
+    arrays = dx.reshape(-1), ravel(g), ravel(y), order, starts, C, use_nontemporal(dx, C)
+    parallel_rows(softmax_segments_backward, len(starts) - 1, y.size, *arrays)
     return dx

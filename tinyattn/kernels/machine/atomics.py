@@ -1,21 +1,21 @@
-"""How threads agree, inside of kernels, on who does what and on what is ready.
+"""Atomic instructions: how threads agree, inside of kernels, on which thread does what.
 
-Between two pieces of work that Python hands out, a thread waits until the others let it run
-Python: one at a time. With these instructions it goes on without.
+In Python only one thread runs at a time, so a kernel that returned to Python to ask for its next
+piece of work would wait for the others. With these instructions it need not return.
 
 `fetch_add`, `atomic_load` and `atomic_store` work on one number of an array that several threads
-have in common. Each happens at once, and all threads find them in the same order ("sequentially
-consistent" in the words of the C standard): who loads a number sees all that was written before it
-was stored there.
+share. No thread ever sees one of them half done, and all threads see them in the same order (the C
+standard calls that sequentially consistent): a thread that loads a number also sees everything
+that was written before that number was stored.
 
-Who waits here does not sleep. So one may wait only for what another thread is already doing, and
-for a short time.
+Waiting means looking again and again (spinning), not sleeping. So wait only for something that
+another thread is already doing, and that takes a short time.
 """
 
 import platform
 
-from tinyattn.kernels import helper, numba
-from tinyattn.kernels.machine.simd import at, instruction
+from tinyattn.kernels.machine.compile import helper, intrinsic, numba
+from tinyattn.kernels.machine.llvm import element_pointer
 
 if numba is not None:
     from llvmlite import ir
@@ -26,46 +26,48 @@ HAS_YIELD = platform.system() in ("Linux", "Darwin")
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
-def _added(x, i, n):
+def _fetch_add_reference(x, i, n):
     x[i] += n
     return x[i] - n
 
 
-@instruction(_added)
+@intrinsic(_fetch_add_reference)
 def fetch_add(typing, x, i, n):
     """x[i] += n, for x of int64; returns the number before."""
 
     def code(context, builder, signature, args):
-        place = at(context, builder, x, *args[:2], 1)
+        place = element_pointer(context, builder, x, *args[:2], 1)
         return builder.atomic_rmw("add", place, args[2], "seq_cst")
 
     return types.int64(x, types.intp, types.int64), code
 
 
-@instruction(lambda x, i: x[i])
+@intrinsic(lambda x, i: x[i])
 def atomic_load(typing, x, i):
     """x[i], for x of int64."""
 
     def code(context, builder, signature, args):
-        return builder.load_atomic(at(context, builder, x, *args, 1), "seq_cst", 8)
+        return builder.load_atomic(element_pointer(context, builder, x, *args, 1), "seq_cst", 8)
 
     return types.int64(x, types.intp), code
 
 
-@instruction(lambda x, i, value: x.__setitem__(i, value))
+@intrinsic(lambda x, i, value: x.__setitem__(i, value))
 def atomic_store(typing, x, i, value):
     """x[i] = value, for x of int64."""
 
     def code(context, builder, signature, args):
-        builder.store_atomic(args[2], at(context, builder, x, *args[:2], 1), "seq_cst", 8)
+        builder.store_atomic(
+            args[2], element_pointer(context, builder, x, *args[:2], 1), "seq_cst", 8
+        )
         return context.get_dummy_value()
 
     return types.void(x, types.intp, types.int64), code
 
 
-@instruction(lambda: None)
+@intrinsic(lambda: None)
 def pause(typing):
-    """Nothing, for a moment: a thread on the same core goes faster meanwhile."""
+    """Wait for a moment; a second thread on the same processor core runs faster meanwhile."""
 
     def code(context, builder, signature, args):
         if IS_X86:
@@ -77,9 +79,9 @@ def pause(typing):
     return types.void(), code
 
 
-@instruction(lambda: None)
+@intrinsic(lambda: None)
 def yield_processor(typing):
-    """Let another thread that wants this very processor have it."""
+    """Let another thread run on this processor, if one is waiting for it."""
 
     def code(context, builder, signature, args):
         if HAS_YIELD:

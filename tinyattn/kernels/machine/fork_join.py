@@ -1,28 +1,27 @@
-"""All threads on one kernel, without Python between them: fork and join.
+"""Fork and join inside of kernels: a team of threads shares the items of a loop, without Python.
 
 A kernel that can be shared does the items start … stop of its work. These are its last arguments,
 behind the team, and it begins with
 
-    if together(team, start, stop):
-        return  # everything is done
+    if fork_join(team, start, stop):
+        return  # all items are done
 
-With a team, `together` cuts start … stop into pieces and calls this same kernel for one piece
-after the other, with the same arguments but nobody for a team. Meanwhile the helpers do so too.
-They are threads in `serve`, who watch the team, take pieces as long as there are any, and go back
-to sleep only when nothing has come for about a millisecond: to wake a thread takes longer than
-many a kernel. One half of the threads begins with the first piece, the other with the last: then
-who comes back to the same numbers, such as weights, finds most of them in the cache of its own.
+With a team, `fork_join` cuts start … stop into chunks and calls this same kernel for one chunk
+after the other, with the same arguments but without a team. Meanwhile the workers do so too. They
+are threads in `worker_loop`: they watch the team, take chunks as long as there are any, and sleep
+only when nothing has come for about a millisecond, because waking a thread takes longer than many
+kernels run. Half of the threads begin with the first chunk, the others with the last: a thread
+that comes back to the same numbers, such as weights, then finds most of them in its own cache.
 
-A kernel of several steps lends the team on to the kernels that it calls, one after the other; see
-`threads.lend`. For those that have little to do it passes team[:0], which is nobody.
+A kernel of several steps passes its team on to the kernels that it calls, one after the other; see
+`thread_pool.parallel_region`. To those that have little to do it passes team[:0], an empty team.
 
-A team is an array of int64. A number that several threads watch stands in a line of memory of its
-own (8 numbers, 64 bytes): two processors cannot write to one line at the same time.
+A team is an array of int64. A number that several threads watch has a cache line of its own (8
+numbers, 64 bytes): when two processors write to one line, it is copied to and fro between them.
 """
 
 import numpy as np
 
-from tinyattn.kernels import helper, jit, numba
 from tinyattn.kernels.machine.atomics import (
     atomic_load,
     atomic_store,
@@ -31,102 +30,118 @@ from tinyattn.kernels.machine.atomics import (
     wait_for,
     yield_processor,
 )
-from tinyattn.kernels.machine.simd import instruction
+from tinyattn.kernels.machine.compile import helper, intrinsic, jit, numba
 
 if numba is not None:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
 
-NOBODY = np.zeros(0, np.int64)
-PIECES = 4  # pieces of work for each thread: the faster thread takes more of them
-LOOKS, ASIDE = 16_000, 16  # looks before a helper sleeps, and how often it steps aside meanwhile
+NO_TEAM = np.zeros(0, np.int64)
+CHUNKS_PER_THREAD = 4  # several, so that the faster thread takes more of them
+SPINS_BEFORE_SLEEP = 16_000  # so often a worker looks for work before it sleeps
+SPINS_BEFORE_YIELD = 16  # and after so many looks it lets other threads have its processor
 
-STATE = 0  # CLOSED, OPEN while helpers may join, OVER when they shall end
-INSIDE = 8  # how many of them have
-TAKEN = 16  # pieces that somebody has begun
-FRONT, BACK = 24, 32  # how many of them from the first one on, and from the last one back
-COUNT, START, STOP = 40, 41, 42  # pieces, and the items that they are made of
-PIECE, GIVEN = 43, 44  # where the code for a piece is, and the kernel's arguments
-FAILED = 45  # 1 if a piece ended with an error
-PLACES = 46  # helpers that may join: those before this number
-HELPERS = 48  # and behind it, for each helper: ASLEEP, CALLED or SERVING
+# places in a team
+STATE = 0  # CLOSED, OPEN while workers may join, SHUTDOWN when they shall end
+ACTIVE = 8  # the number of workers that have joined
+CLAIMED = 16  # chunks that a thread has begun
+FRONT, BACK = 24, 32  # how many of them counted from the first chunk, and from the last
+CHUNKS, START, STOP = 40, 41, 42  # the number of chunks, and the items that they are made of
+FUNCTION, ARGUMENTS = 43, 44  # addresses: of the function for a chunk, of the kernel's arguments
+FAILED = 45  # 1 if a chunk ended with an error
+ADMITTED = 46  # workers 0 … ADMITTED - 1 may join
+WORKERS = 48  # from here on, for each worker: SLEEPING, WAKING or RUNNING
 
-CLOSED, OPEN, OVER = 0, 1, 2
-ASLEEP, CALLED, SERVING = 0, 1, 2
-
-
-def team_of(most):
-    """A team of at most so many helpers, all asleep."""
-    return np.zeros(HELPERS + most, np.int64)
+CLOSED, OPEN, SHUTDOWN = 0, 1, 2
+SLEEPING, WAKING, RUNNING = 0, 1, 2
 
 
-@instruction(lambda team, start, stop: False)
-def together(typing, team, start, stop):
-    """Whether start … stop have been done by the team; without one they are left to the caller."""
+def make_team(max_workers):
+    """A team of at most so many workers, all asleep."""
+    return np.zeros(WORKERS + max_workers, np.int64)
+
+
+@intrinsic(lambda team, start, stop: False)
+def fork_join(typing, team, start, stop):
+    """True if the team has done the items start … stop; False if the caller is to do them itself,
+    which is so without a team.
+    """
 
     def code(context, builder, signature, args):
         if any(isinstance(kind, types.Literal) for kind in context.fndesc.argtypes[-2:]):
             raise TypeError(
-                "together: a kernel is called with a constant for start or stop, and would be "
-                "compiled for just these items; its pieces begin and end elsewhere, so pass a "
-                "variable, first() for 0"
+                "fork_join: a kernel is called with a constant for start or stop, and would be "
+                "compiled for just these items; its chunks begin and end elsewhere, so pass a "
+                "variable, runtime_zero() for 0"
             )
         size = context.make_array(team)(context, builder, args[0]).nitems
         shared = builder.icmp_signed(">", size, size.type(0))
         with builder.if_then(shared):
             kernel, address = builder.function, ir.IntType(64)
-            given = kernel.args[BEFORE:-BEHIND]
-            place = cgutils.alloca_once(builder, ir.LiteralStructType([a.type for a in given]))
-            for i, argument in enumerate(given):
+            arguments = kernel.args[LEADING_ARGUMENTS:-TRAILING_ARGUMENTS]
+            place = cgutils.alloca_once(builder, ir.LiteralStructType([a.type for a in arguments]))
+            for i, argument in enumerate(arguments):
                 builder.store(argument, cgutils.gep_inbounds(builder, place, 0, i))
-            piece = _piece(builder.module, kernel, place.type)
-            numbers = [builder.ptrtoint(x, address) for x in (piece, place)]
+            function = _chunk_function(builder.module, kernel, place.type)
+            numbers = [builder.ptrtoint(x, address) for x in (function, place)]
             kind = types.void(team, *[types.intp] * 4)
-            context.compile_internal(builder, lead, kind, [args[0], *numbers, *args[1:]])
+            context.compile_internal(builder, run_as_primary, kind, [args[0], *numbers, *args[1:]])
         return shared
 
     return types.boolean(team, types.intp, types.intp), code
 
 
-@instruction(lambda: 0)
-def first(typing):
-    """The number of the first item, for kernels that call others: 0, but not as a constant."""
+@intrinsic(lambda: 0)
+def runtime_zero(typing):
+    """0, the number of the first item, for kernels that call others.
+
+    For the constant 0 Numba would compile the called kernel once more, as one that always gets 0.
+    """
     return types.intp(), lambda context, builder, signature, args: ir.IntType(64)(0)
 
 
-@instruction(lambda: False)
-def no(typing):
-    """False, but not as a constant: a kernel called with that would be compiled once more."""
+@intrinsic(lambda: False)
+def runtime_false(typing):
+    """False, and in the same way not a constant for Numba."""
     return types.boolean(), lambda context, builder, signature, args: ir.IntType(1)(0)
 
 
-# A compiled function has two arguments more in front, for its result and for an error. Behind
-# them an array is seven numbers and pointers; so the last three, team, start and stop, are nine.
-BEFORE, BEHIND = 2, 9
+@intrinsic(lambda: True)
+def runtime_true(typing):
+    """True, in the same way."""
+    return types.boolean(), lambda context, builder, signature, args: ir.IntType(1)(1)
 
 
-def _piece(module, kernel, kind):
-    """A function (given, start, stop) that calls the kernel for a piece; 0 or its error."""
+# Numba's calling convention: a compiled function has two more arguments in front, for its result
+# and for an error. An array is passed as seven numbers and pointers, so that the last three
+# arguments of a kernel, team, start and stop, are nine of the compiled function.
+LEADING_ARGUMENTS, TRAILING_ARGUMENTS = 2, 9
+
+
+def _chunk_function(module, kernel, kind):
+    """A function (arguments, start, stop) that calls the kernel for a chunk; returns its status."""
     number, byte = ir.IntType(64), ir.IntType(8)
     signature = ir.FunctionType(ir.IntType(32), [byte.as_pointer(), number, number])
-    f = ir.Function(module, signature, kernel.name + ".piece")
+    f = ir.Function(module, signature, kernel.name + ".chunk")
     f.linkage = "internal"
     builder = ir.IRBuilder(f.append_basic_block())
     place, start, stop = builder.bitcast(f.args[0], kind), *f.args[1:]
-    given = [
+    arguments = [
         builder.load(cgutils.gep_inbounds(builder, place, 0, i))
         for i in range(len(kind.pointee.elements))
     ]
-    outs = [cgutils.alloca_once(builder, a.type.pointee) for a in kernel.args[:BEFORE]]
-    nobody = [ir.Constant(a.type, None) for a in kernel.args[-BEHIND:-2]]  # zeros: no items
-    builder.ret(builder.call(kernel, [*outs, *given, *nobody, start, stop]))
+    outs = [cgutils.alloca_once(builder, a.type.pointee) for a in kernel.args[:LEADING_ARGUMENTS]]
+    no_team = [
+        ir.Constant(a.type, None) for a in kernel.args[-TRAILING_ARGUMENTS:-2]
+    ]  # zeros: an empty array
+    builder.ret(builder.call(kernel, [*outs, *arguments, *no_team, start, stop]))
     return f
 
 
-@instruction(None)  # without Numba nobody calls it
-def call(typing, piece, given, start, stop):
-    """The function at the address `piece`, of (given, start, stop)."""
+@intrinsic(None)  # it needs no reference: without Numba there is no team
+def _call_chunk(typing, function, arguments, start, stop):
+    """The status of the function at an address, called with (arguments, start, stop)."""
 
     def code(context, builder, signature, args):
         number, byte = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -134,61 +149,61 @@ def call(typing, piece, given, start, stop):
         f = builder.inttoptr(args[0], kind.as_pointer())
         return builder.call(f, [builder.inttoptr(args[1], byte), *args[2:]])
 
-    return types.int32(piece, given, start, stop), code
+    return types.int32(function, arguments, start, stop), code
 
 
-def lead(team, piece, given, start, stop):
-    """Open the team, work along, and return when all pieces are done and all helpers gone."""
-    team[PIECE], team[GIVEN], team[START], team[STOP] = piece, given, start, stop
-    team[COUNT] = min(stop - start, PIECES * (team[PLACES] + 1))
-    atomic_store(team, TAKEN, 0)
+def run_as_primary(team, function, arguments, start, stop):
+    """Open the team, work along, and return when all chunks are done and all workers have left."""
+    team[FUNCTION], team[ARGUMENTS], team[START], team[STOP] = function, arguments, start, stop
+    team[CHUNKS] = min(stop - start, CHUNKS_PER_THREAD * (team[ADMITTED] + 1))
+    atomic_store(team, CLAIMED, 0)
     atomic_store(team, FRONT, 0)
     atomic_store(team, BACK, 0)
     atomic_store(team, STATE, OPEN)
-    work(team, FRONT)
-    atomic_store(team, STATE, CLOSED)  # who joins from now on sees this and leaves
-    wait_for(team, INSIDE, 0)
+    run_chunks(team, FRONT)
+    atomic_store(team, STATE, CLOSED)  # a worker that joins from now on sees this and leaves
+    wait_for(team, ACTIVE, 0)
 
 
 @helper
-def work(team, end):
-    """Do pieces until none is left; `end` is FRONT or BACK."""
-    n, count, start = team[STOP] - team[START], team[COUNT], team[START]
-    while fetch_add(team, TAKEN, 1) < count:
+def run_chunks(team, end):
+    """Do chunks until none is left, from the first on or from the last back (end: FRONT, BACK)."""
+    n, count, start = team[STOP] - team[START], team[CHUNKS], team[START]
+    while fetch_add(team, CLAIMED, 1) < count:
         i = fetch_add(team, end, 1)
         i = i if end == FRONT else count - 1 - i
         low, high = start + i * n // count, start + (i + 1) * n // count
-        status = call(team[PIECE], team[GIVEN], low, high)
-        if status != 0 and status != NOTHING:
+        status = _call_chunk(team[FUNCTION], team[ARGUMENTS], low, high)
+        if status != 0 and status != RETURNED_NONE:
             team[FAILED] = 1
 
 
 @helper
-def edge(n, unit, i, parts):
-    """Where part i of n items begins; parts are multiples of a unit, so that no tile is cut."""
+def chunk_start(n, unit, i, parts):
+    """Where part i of n items begins; parts are multiples of a unit, so that no tile is divided."""
     return min(n, unit * (i * ((n + unit - 1) // unit) // parts))
 
 
-NOTHING = -2  # how Numba's functions say that they return None
+RETURNED_NONE = -2  # the status of a function of Numba that returns None
 
 
 @jit
-def serve(team, me):
-    """What helper number `me` does from when it wakes to when it sleeps again."""
-    atomic_store(team, HELPERS + me, SERVING)
-    quiet, state = 0, CLOSED
-    while quiet < LOOKS and state != OVER:
+def worker_loop(team, me):
+    """What worker number `me` does from when it wakes to when it sleeps again."""
+    atomic_store(team, WORKERS + me, RUNNING)
+    idle, state = 0, CLOSED
+    while idle < SPINS_BEFORE_SLEEP and state != SHUTDOWN:
         state = atomic_load(team, STATE)
-        if state == OPEN and me < team[PLACES] and atomic_load(team, TAKEN) < team[COUNT]:
-            fetch_add(team, INSIDE, 1)
-            # still open? Then what is to be done stays as it is until we leave
+        if state == OPEN and me < team[ADMITTED] and atomic_load(team, CLAIMED) < team[CHUNKS]:
+            fetch_add(team, ACTIVE, 1)
+            # if it is open now, the primary thread waits for us before it changes the work
             if atomic_load(team, STATE) == OPEN:
-                work(team, BACK if me % 2 == 0 else FRONT)
-            fetch_add(team, INSIDE, -1)
-            quiet = 0
+                run_chunks(team, BACK if me % 2 == 0 else FRONT)
+            fetch_add(team, ACTIVE, -1)
+            idle = 0
         else:
-            quiet += 1
+            idle += 1
             pause()
-            if quiet % ASIDE == 0:
+            if idle % SPINS_BEFORE_YIELD == 0:
                 yield_processor()
-    atomic_store(team, HELPERS + me, ASLEEP)
+    atomic_store(team, WORKERS + me, SLEEPING)

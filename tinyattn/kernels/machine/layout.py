@@ -1,7 +1,7 @@
-"""How arrays lie in memory, as kernels want to see them: as one row of numbers.
+"""Arrays as kernels take them: one-dimensional, with the strides as numbers beside them.
 
-A compiled function is compiled anew for every kind of array: other axes, other steps, read-only.
-So kernels take rows of memory and compute the places themselves.
+Numba compiles a function anew for every type of array: other numbers of axes, other kinds of
+strides, read-only. So kernels take one-dimensional arrays and compute the places themselves.
 """
 
 from functools import lru_cache
@@ -10,52 +10,54 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 
-def row_of(x):
-    """The numbers of x as one contiguous row that may be written to: no copy if x is so."""
+def ravel(x):
+    """x as a contiguous, writeable array with one axis; a copy only if x is not contiguous so."""
     if x.flags.c_contiguous and x.flags.writeable:
         return x.reshape(-1)
     return np.require(x, None, ["C", "W"]).reshape(-1)
 
 
-def matrices(lead, *xs):
-    """The memory of each x [..., rows, columns], where matrices start, steps of rows and columns.
+def strided_matrices(lead, *xs):
+    """The memory of each x [..., rows, columns], and starts and strides of its matrices.
 
-    The first three must have rows in one piece. Where that is not so, or the steps through memory
-    are not regular, x is copied. Steps are 0 along axes that are broadcast.
+    Returns one-dimensional arrays, then for all of them the places where their matrices start
+    [len(xs), matrices], the strides from row to row and from column to column; `lead` are the axes
+    to which all leading axes are broadcast (strides along those are 0). The first three x must have
+    contiguous rows. Where that is not so, or a stride is negative, x is copied.
     """
     plan = _plan(lead, tuple([(x.shape, x.strides, x.itemsize, x.flags.writeable) for x in xs]))
     memory = []
     for x, (extent, copied) in zip(xs, plan[0], strict=True):
         x = np.require(x, None, ["C", "W"]) if copied else x
-        memory.append(x.reshape(-1) if x.flags.c_contiguous else _behind(x, extent))
+        memory.append(x.reshape(-1) if x.flags.c_contiguous else _flat_view(x, extent))
     return *memory, *plan[1:]
 
 
 @lru_cache(256)
 def _plan(lead, layouts):
-    """What `matrices` does for these shapes and strides."""
-    todo, all_steps = [], []
+    """What `strided_matrices` does for these shapes and strides."""
+    todo, all_strides = [], []
     for i, (shape, strides, size, writeable) in enumerate(layouts):
-        in_one_piece = i > 2 or len(shape) < 2 or strides[-1] == size or shape[-1] <= 1
+        contiguous = i > 2 or len(shape) < 2 or strides[-1] == size or shape[-1] <= 1
         # read-only arrays are another type for Numba: it would compile all kernels once more
-        fits = in_one_piece and writeable and all(s >= 0 and s % size == 0 for s in strides)
+        fits = contiguous and writeable and all(s >= 0 and s % size == 0 for s in strides)
         if not fits:
             strides = np.empty(shape, f"V{size}").strides
         steps = [s // size if n > 1 else 0 for s, n in zip(strides, shape, strict=True)]
         last = sum([(n - 1) * s for n, s in zip(shape, steps, strict=True)])
         todo.append((0 if 0 in shape else last + 1, not fits))
-        all_steps.append((0,) * (len(lead) + 2 - len(shape)) + tuple(steps))
+        all_strides.append((0,) * (len(lead) + 2 - len(shape)) + tuple(steps))
     starts = []
-    for steps in all_steps:
+    for steps in all_strides:
         at = np.zeros(1, np.int64)
         for n, step in zip(lead, steps[:-2], strict=True):
             at = (at[:, None] + np.arange(n) * step).reshape(-1)
         starts.append(at)
-    return todo, np.stack(starts), *(tuple([s[i] for s in all_steps]) for i in (-2, -1))
+    return todo, np.stack(starts), *(tuple([s[i] for s in all_strides]) for i in (-2, -1))
 
 
-def _behind(x, extent):
-    """The memory of an array with gaps, from its first number to its last, as one row."""
+def _flat_view(x, extent):
+    """The memory of an array with gaps, from its first number to its last, with one axis."""
     whole = x.base
     if type(whole) is np.ndarray and whole.flags.c_contiguous and whole.dtype == x.dtype:
         start = (_address(x) - _address(whole)) // x.itemsize
@@ -67,11 +69,11 @@ def _address(x):
     return x.__array_interface__["data"][0]
 
 
-def like(x, shape, parts=None):
-    """Room for the result, with the heads inside of the tokens in memory if x has them so.
+def empty_like_heads(x, shape, parts=None):
+    """An empty array [..., T, D] in which heads are inside of tokens in memory if x has them so.
 
-    A projection gives [B, T, H·D], of which x [B, H, T, D] is a view; the next projection wants
-    to see the result in that form again.
+    A projection gives [B, T, H·D], of which x [B, H, T, D] is a view; the next projection needs the
+    result as [B, T, H·D] again. With `parts`, one array for each of so many parts, [parts, ...].
     """
     first = () if parts is None else (parts,)
     if x.ndim >= 3 and len(shape) >= 3 and x.shape[-3] > 1 and x.strides[-3] < x.strides[-2]:

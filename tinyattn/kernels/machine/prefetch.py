@@ -1,12 +1,13 @@
-"""Stores that go past the cache, and a look ahead: for arrays that no cache can hold.
+"""Nontemporal stores and prefetching, for arrays that are larger than the cache.
 
-An ordinary store first reads the line of memory that it changes a part of. For a result that is
-written from front to back, and is so large that it is gone from the cache before anyone reads it,
-that costs a third of all traffic. A store past the cache writes whole lines and reads none.
+An ordinary store first reads the cache line that it changes a part of. For a result that is written
+from front to back, and is too large to stay in the cache, that reading is a third of all traffic to
+memory. A nontemporal store goes past the cache: it writes whole lines and reads none.
 """
 
-from tinyattn.kernels import helper, numba
-from tinyattn.kernels.machine.simd import at, fetch, instruction, once, spread, width
+from tinyattn.kernels.machine.compile import helper, intrinsic, noinline, numba
+from tinyattn.kernels.machine.llvm import element_pointer, emit_prefetch, vector_pointer
+from tinyattn.kernels.machine.simd import width
 from tinyattn.memory import LARGEST, LINE
 
 if numba is not None:
@@ -14,22 +15,22 @@ if numba is not None:
     from numba import types
 
 
-def passes(x, C):
-    """Whether rows of C numbers of x may be stored past the cache: many, in whole vectors."""
+def use_nontemporal(x, C):
+    """Whether to store rows of C numbers of x past the cache: large, and rows are whole vectors."""
     return bool(x.nbytes > LARGEST and C % width(x) == 0 and x.ctypes.data % LINE == 0)
 
 
-@instruction(lambda x, i, v: x.__setitem__(slice(i, i + width(x)), v))
-def store_past(typing, x, i, v):
-    """x[i], x[i + 1], … = v past the cache; where x[i] is must be a multiple of a vector's size.
+@intrinsic(lambda x, i, v: x.__setitem__(slice(i, i + width(x)), v))
+def store_nontemporal(typing, x, i, v):
+    """x[i], x[i + 1], … = v past the cache; x[i] must be at a multiple of the size of a vector.
 
-    It may become visible later than what is stored after it: `fence` before others may look.
+    Other threads may see it later than what is stored after it: call `fence` before they look.
     """
 
     def code(context, builder, signature, args):
-        pointer = at(context, builder, x, *args[:2], v.lanes)
+        pointer = element_pointer(context, builder, x, *args[:2], v.lanes)
         size = v.lanes * x.dtype.bitwidth // 8
-        stored = builder.store(args[2], spread(builder, pointer), align=size)
+        stored = builder.store(args[2], vector_pointer(builder, pointer), align=size)
         one = builder.module.add_metadata([ir.IntType(32)(1)])
         stored.set_metadata("nontemporal", one)
         return context.get_dummy_value()
@@ -37,9 +38,9 @@ def store_past(typing, x, i, v):
     return types.void(x, types.intp, v), code
 
 
-@instruction(lambda: None)
+@intrinsic(lambda: None)
 def fence(typing):
-    """What was stored before is visible to all from here on."""
+    """From here on all threads see what was stored before."""
 
     def code(context, builder, signature, args):
         builder.fence("seq_cst")
@@ -48,24 +49,24 @@ def fence(typing):
     return types.void(), code
 
 
-@instruction(lambda x, i: None)
-def look_ahead(typing, x, i):
-    """Let the line of x[i] come into the second cache, without waiting for it."""
+@intrinsic(lambda x, i: None)
+def prefetch(typing, x, i):
+    """Let the cache line of x[i] be brought into the second cache, without waiting for it."""
 
     def code(context, builder, signature, args):
-        fetch(builder, at(context, builder, x, *args, 1), cache=2)
+        emit_prefetch(builder, element_pointer(context, builder, x, *args, 1), cache=2)
         return context.get_dummy_value()
 
     return types.void(x, types.intp), code
 
 
 @helper
-def look_ahead_at_rows(x, x0, x_row, rows, columns):
+def prefetch_rows(x, x0, x_row, rows, columns):
     """The same for x[x0 + i · x_row + j], i < rows, j < columns.
 
-    A processor sees by itself what is read next if that lies close by, but not rows far apart.
+    The processor itself prefetches what lies close behind, but not rows that are far apart.
     """
-    once()
+    noinline()
     for i in range(rows):
         for j in range(0, columns, LINE // x.itemsize):
-            look_ahead(x, x0 + i * x_row + j)
+            prefetch(x, x0 + i * x_row + j)

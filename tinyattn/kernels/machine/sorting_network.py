@@ -1,48 +1,49 @@
-"""Sorting without a branch: a few vectors are sorted where they are, in registers.
+"""A sorting network: a few vectors are sorted in registers, without a branch.
 
-A sort that asks and then jumps guesses wrong half of the time, and each wrong guess costs as much
-as twenty instructions. A sorting network compares the same places in the same order whatever is
-in them, so nothing is guessed, and one instruction compares as many pairs as a vector has lanes.
-With 16 lanes, 64 numbers take 21 steps.
+In an ordinary sort the processor predicts the outcome of each comparison, and half of the
+predictions are wrong; each wrong one costs as much as twenty instructions. A sorting network
+compares the same places in the same order whatever numbers are in them, so there is nothing to
+predict, and one instruction compares as many pairs as a vector has lanes. With 16 lanes, 64 numbers
+take 21 steps.
 
 Source: Batcher, Sorting networks and their applications (1968), the bitonic sorter.
 """
 
 import numpy as np
 
-from tinyattn.kernels import helper, numba
-from tinyattn.kernels.machine.simd import (
+from tinyattn.kernels.machine.compile import helper, intrinsic, numba
+from tinyattn.kernels.machine.llvm import (
     Vector,
-    at,
-    instruction,
-    lanes_before,
-    load_lanes,
-    store_lanes,
-    width,
+    call_subroutine,
+    element_pointer,
+    emit_masked_load,
+    emit_masked_store,
+    tail_mask,
 )
-from tinyattn.kernels.machine.tiles import subroutine
+from tinyattn.kernels.machine.simd import width
 
 if numba is not None:
     from llvmlite import ir
     from numba import types
 
-VECTORS = 8  # so many are sorted at most; with their names they fill 16 registers
+MAX_VECTORS = 8  # of distances; with those of their ids they fill 16 registers
 
 
 @helper
-def fits(found, n):
-    """Can n entries be sorted here?"""
-    return n <= VECTORS * width(found)
+def fits_in_registers(dist, n):
+    """Whether n entries can be sorted here."""
+    return n <= MAX_VECTORS * width(dist)
 
 
 def steps(n):
     """The steps that sort n = 2^m numbers. In the step s, place e is compared with place e XOR s;
     the smaller number goes to the lower place.
 
-    Blocks of 2, 4, 8, … are sorted one after the other. A block's halves are in order already: its
-    first step compares them, one of them from behind. Then the numbers of the lower half are below
-    those of the upper one, and each half rises and falls once; the following steps split such
-    sequences in the same way, until single numbers are left.
+    Blocks of 2, 4, 8, … are sorted one after the other. The halves of a block are sorted already;
+    its first step compares the first half with the second half in reverse order. After that all
+    numbers of the lower half are below those of the upper one, and each half rises and then falls
+    (it is bitonic). The following steps split such sequences in the same way, down to
+    single numbers.
     """
     size = 2
     while size <= n:
@@ -52,47 +53,49 @@ def steps(n):
         size *= 2
 
 
-def _sort_meaning(found, names, o, n):
-    order = np.lexsort((names[o : o + n], found[o : o + n])) + o
-    found[o : o + n], names[o : o + n] = found[order], names[order]
+def _sort_reference(dist, ids, o, n):
+    order = np.lexsort((ids[o : o + n], dist[o : o + n])) + o
+    dist[o : o + n], ids[o : o + n] = dist[order], ids[order]
 
 
-@instruction(_sort_meaning)
-def sort_few(typing, found, names, o, n):
-    """Sort found[o : o + n], ties by name, and names along; n ≤ VECTORS · width."""
-    vector = Vector(found.dtype)
-    if names.dtype != types.int32:
+@intrinsic(_sort_reference)
+def sort_in_registers(typing, dist, ids, o, n):
+    """Sort dist[o : o + n], ties by id, and ids in the same way; n ≤ MAX_VECTORS · width."""
+    vector = Vector(dist.dtype)
+    if ids.dtype != types.int32:
         return None
 
     def code(context, builder, signature, args):
-        found, names, o, n = args
-        first = at(context, builder, signature.args[0], found, o, n)
-        name = at(context, builder, signature.args[1], names, o, n)
-        subroutine(builder, f"sort_{vector.dtype}", [first, name, n], emit)
+        dist, ids, o, n = args
+        first = element_pointer(context, builder, signature.args[0], dist, o, n)
+        first_id = element_pointer(context, builder, signature.args[1], ids, o, n)
+        call_subroutine(builder, f"sort_{vector.dtype}", [first, first_id, n], emit)
         return context.get_dummy_value()
 
-    def emit(builder, first, name, n):
+    def emit(builder, first, first_id, n):
         def write(vectors):
             last = np.iinfo(np.int32).max
             columns = [
-                [load_lanes(builder, place, lanes, rest)
+                [emit_masked_load(builder, place, lanes, rest)
                  for place, lanes in _places(builder, pointer, n, vectors, vector.lanes)]
-                for pointer, rest in ((first, np.inf), (name, last))
+                for pointer, rest in ((first, np.inf), (first_id, last))
             ]  # fmt: skip
-            for pointer, values in zip((first, name), _sorted(builder, columns), strict=True):
+            for pointer, values in zip(
+                (first, first_id), _emit_network(builder, columns), strict=True
+            ):
                 places = _places(builder, pointer, n, vectors, vector.lanes)
                 for value, (place, lanes) in zip(values, places, strict=True):
-                    store_lanes(builder, value, place, lanes)
+                    emit_masked_store(builder, value, place, lanes)
 
-        _by_size(builder, n, vector.lanes, write)
+        _emit_by_size(builder, n, vector.lanes, write)
 
-    return types.void(found, names, types.intp, types.intp), code
+    return types.void(dist, ids, types.intp, types.intp), code
 
 
-def _by_size(builder, n, lanes, write):
-    """`write` code for 1, 2, 4, … vectors; what runs is the first that has room for n."""
+def _emit_by_size(builder, n, lanes, write):
+    """Code for 1, 2, 4, … vectors, by `write`; the first that holds n numbers is what runs."""
     vectors = 1
-    while vectors <= VECTORS:
+    while vectors <= MAX_VECTORS:
         with builder.if_then(builder.icmp_signed("<=", n, n.type(vectors * lanes))):
             write(vectors)
             builder.ret_void()
@@ -105,11 +108,11 @@ def _places(builder, pointer, n, vectors, lanes):
     for v in range(vectors):
         i = n.type(v * lanes)
         place = builder.bitcast(builder.gep(pointer, [i]), kind.as_pointer())
-        yield place, lanes_before(builder, kind, i, n)
+        yield place, tail_mask(builder, kind, i, n)
 
 
-def _sorted(builder, columns):
-    """Two columns of vectors, values and names, in the order of the values, ties by name."""
+def _emit_network(builder, columns):
+    """Two columns of vectors, distances and ids, in the order of the distances, ties by id."""
     lanes, vectors = columns[0][0].type.count, len(columns[0])
     columns = [list(column) for column in columns]
     for step in steps(lanes * vectors):
@@ -118,10 +121,10 @@ def _sorted(builder, columns):
             for v in range(vectors):
                 if v < v ^ far:
                     own = [column[v] for column in columns]
-                    other = [_crossed(builder, column[v ^ far], near) for column in columns]
-                    first = _before(builder, own, other)
+                    other = [_permute_xor(builder, column[v ^ far], near) for column in columns]
+                    first = _emit_less(builder, own, other)
                     for column, a, b in zip(columns, own, other, strict=True):
-                        # the upper ones stay in the order of their partners: still up and down
+                        # the upper ones keep the order of their partners: still bitonic
                         column[v] = builder.select(first, a, b)
                         column[v ^ far] = builder.select(first, b, a)
         else:
@@ -130,24 +133,24 @@ def _sorted(builder, columns):
             upper = bits([int(e & highest > 0) for e in range(lanes)])
             for v in range(vectors):
                 own = [column[v] for column in columns]
-                other = [_crossed(builder, x, near) for x in own]
-                first = _before(builder, own, other)
+                other = [_permute_xor(builder, x, near) for x in own]
+                first = _emit_less(builder, own, other)
                 for column, a, b in zip(columns, own, other, strict=True):
                     low, high = builder.select(first, a, b), builder.select(first, b, a)
                     column[v] = builder.select(upper, high, low)
     return columns
 
 
-def _crossed(builder, x, near):
-    """Lane l of x where lane l XOR `near` was."""
+def _permute_xor(builder, x, near):
+    """Lane l of the result is lane l XOR `near` of x."""
     if near == 0:
         return x
     lanes = ir.VectorType(ir.IntType(32), x.type.count)
     return builder.shuffle_vector(x, x, lanes([l ^ near for l in range(x.type.count)]))
 
 
-def _before(builder, own, other):
-    """The lanes where `own` comes first."""
+def _emit_less(builder, own, other):
+    """The lanes where `own` comes first: a smaller distance, or the same and a smaller id."""
     first = builder.fcmp_ordered("<", own[0], other[0])
     tied = builder.fcmp_ordered("==", own[0], other[0])
     earlier = builder.icmp_signed("<", own[1], other[1])

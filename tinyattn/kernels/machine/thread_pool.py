@@ -1,8 +1,8 @@
-"""The pool of threads that share the work of one kernel.
+"""The pool of worker threads that share the work of one kernel.
 
-A compiled kernel releases the interpreter, so ordinary threads run it side by side; how they agree
-on who does what stands in `team`. Numba's own parallel loops are not used: they abort when two
-threads call them at once, or hang after a fork.
+A compiled kernel releases the interpreter, so ordinary threads run it side by side; how they divide
+the work is in fork_join.py. Numba's own parallel loops are not used: they abort when two threads
+call them at once, or hang after a fork.
 """
 
 import atexit
@@ -12,33 +12,33 @@ import time
 from contextlib import suppress
 from threading import Lock, Thread
 
-from tinyattn.kernels import numba
+from tinyattn.kernels.machine.compile import numba
 from tinyattn.kernels.machine.fork_join import (
-    ASLEEP,
-    CALLED,
+    ADMITTED,
     FAILED,
-    HELPERS,
-    NOBODY,
-    OVER,
-    PLACES,
+    NO_TEAM,
+    SHUTDOWN,
+    SLEEPING,
     STATE,
-    serve,
-    team_of,
+    WAKING,
+    WORKERS,
+    make_team,
+    worker_loop,
 )
 from tinyattn.memory import keep
 
-MOST = 255  # helpers
+MAX_WORKERS = 255
 
-# the lock is held by the one who leads the team
-_lock, _helpers, _team = Lock(), [], team_of(MOST)
+# the lock is held by the thread that uses the team
+_lock, _workers, _team = Lock(), [], make_team(MAX_WORKERS)
 
 
-def available():
+def available_processors():
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def wanted():
+def requested_threads():
     """How many threads the environment asks for; 0 for one on each processor."""
     value = os.environ.get("TINYATTN_THREADS") or "0"
     if not value.isdecimal():
@@ -49,7 +49,7 @@ def wanted():
     return int(value)
 
 
-_threads = wanted() or available()
+_threads = requested_threads() or available_processors()
 
 
 def set_threads(n):
@@ -59,38 +59,38 @@ def set_threads(n):
     return before
 
 
-def number():
+def num_threads():
     """How many threads kernels run on."""
     return _threads
 
 
-def share(kernel, n, *arguments, alone=False):
-    """kernel(*arguments, team, 0, n): the items 0 … n on all threads; see `team.together`.
+def parallel_for(kernel, n, *arguments, serial=False):
+    """kernel(*arguments, team, 0, n): the items 0 … n on all threads; see `fork_join.fork_join`.
 
-    alone: there is so little to do that handing it out would take longer; one thread does it.
+    serial: there is so little to do that sharing it would take longer; one thread does it.
     Each of the n items must write to its own place only. Then the result does not depend on the
-    number of threads or on which of them did what. Called by several threads at once, it lets
-    the first have the helpers; the others work alone.
+    number of threads or on which of them did what. Called by several threads at once, the first
+    gets the workers; the others do their work by themselves.
     """
-    if alone or n <= 1:
-        return kernel(*arguments, NOBODY, 0, n)
-    return _led(kernel, arguments, (0, n))
+    if serial or n <= 1:
+        return kernel(*arguments, NO_TEAM, 0, n)
+    return _run_with_team(kernel, arguments, (0, n))
 
 
-def lend(kernel, *arguments, alone=False):
-    """kernel(*arguments, team): one that lends the team to the kernels it calls in turn."""
-    if alone:
-        return kernel(*arguments, NOBODY)
-    return _led(kernel, arguments, ())
+def parallel_region(kernel, *arguments, serial=False):
+    """kernel(*arguments, team): it passes the team on to the kernels that it calls in turn."""
+    if serial:
+        return kernel(*arguments, NO_TEAM)
+    return _run_with_team(kernel, arguments, ())
 
 
-def _led(kernel, arguments, items):
-    """The kernel with the team, or with nobody if there is none to be had."""
+def _run_with_team(kernel, arguments, items):
+    """The kernel with the team, or without one if there is none or another thread uses it."""
     if _threads == 1 or numba is None or not _lock.acquire(blocking=False):
-        return kernel(*arguments, NOBODY, *items)
+        return kernel(*arguments, NO_TEAM, *items)
     team = _team
     try:
-        _call_helpers(min(_threads - 1, MOST))
+        _wake_workers(min(_threads - 1, MAX_WORKERS))
         kernel(*arguments, team, *items)
     finally:
         failed, team[FAILED] = team[FAILED], 0
@@ -102,38 +102,39 @@ def _led(kernel, arguments, items):
         )
 
 
-def _call_helpers(n):
-    """Let n helpers join, and wake those that sleep."""
-    while len(_helpers) < n:
-        _helpers.append(_Helper(_team, len(_helpers)))
-    _team[PLACES] = n
-    states = _team[HELPERS : HELPERS + n].tolist()
-    if ASLEEP in states:
-        _apart(_helpers[:n])
-        for helper, state in zip(_helpers, states, strict=False):
-            if state == ASLEEP:
-                helper.wake()
+def _wake_workers(n):
+    """Let n workers join, and wake those that sleep."""
+    while len(_workers) < n:
+        _workers.append(_Worker(_team, len(_workers)))
+    _team[ADMITTED] = n
+    states = _team[WORKERS : WORKERS + n].tolist()
+    if SLEEPING in states:
+        _pin_workers(_workers[:n])
+        for worker, state in zip(_workers, states, strict=False):
+            if state == SLEEPING:
+                worker.wake()
 
 
-def _apart(helpers):
-    """Give each helper a processor of its own, other than the one we are on (Linux only).
+def _pin_workers(workers):
+    """Give each worker a processor of its own, not the one that this thread is on (Linux only).
 
-    Left to itself a virtual machine wakes a thread on the processor of the one who woke it: the
-    others sleep so deeply that they look taken. Then both share one, and nothing is gained.
+    By itself a virtual machine often wakes a thread on the processor of the thread that woke it,
+    because the other processors are in a deep sleep and look busy. Then both share one processor,
+    and nothing is gained.
     """
-    if _processor is None:
+    if _current_processor is None:
         return
-    here = _processor()
-    if helpers[-1].away_from != here:
+    here = _current_processor()
+    if workers[-1].away_from != here:
         others = sorted(os.sched_getaffinity(0) - {here})
-        for i, helper in enumerate(helpers):
-            helper.away_from = here
+        for i, worker in enumerate(workers):
+            worker.away_from = here
             if others:
                 with suppress(OSError):  # where that is not allowed, they stay where they are
-                    os.sched_setaffinity(helper.thread.native_id, {others[i % len(others)]})
+                    os.sched_setaffinity(worker.thread.native_id, {others[i % len(others)]})
 
 
-def _which_processor():
+def _find_sched_getcpu():
     if not hasattr(os, "sched_setaffinity"):
         return None
     try:
@@ -142,45 +143,45 @@ def _which_processor():
         return None
 
 
-_processor = _which_processor()
+_current_processor = _find_sched_getcpu()
 keep()
 
 
-class _Helper:
-    """A thread that sleeps until it is called to serve."""
+class _Worker:
+    """A thread that sleeps until it is woken to work for the team."""
 
     def __init__(self, team, me):
         self.team, self.me, self.away_from = team, me, -1
-        self.called = Lock()  # a closed lock, opened by the one who calls
-        self.called.acquire()
+        self.awake = Lock()  # locked while the worker sleeps; whoever wakes it releases the lock
+        self.awake.acquire()
         self.thread = Thread(target=self.run, name="tinyattn", daemon=True)
         self.thread.start()
 
     def wake(self):
-        self.team[HELPERS + self.me] = CALLED  # once is enough
-        self.called.release()
+        self.team[WORKERS + self.me] = WAKING  # so that it is not released twice
+        self.awake.release()
 
     def run(self):
         while True:
-            self.called.acquire()
-            serve(self.team, self.me)
+            self.awake.acquire()
+            worker_loop(self.team, self.me)
 
 
-def _send_home():
-    """Before Python ends, and with it the machine code that the helpers are in."""
+def _shut_down():
+    """Stop the workers before Python ends: the machine code that they run goes with it."""
     set_threads(1)
-    _team[STATE] = OVER
+    _team[STATE] = SHUTDOWN
     for _ in range(1000):  # no longer than a second
-        if (_team[HELPERS : HELPERS + len(_helpers)] == ASLEEP).all():
+        if (_team[WORKERS : WORKERS + len(_workers)] == SLEEPING).all():
             return
         time.sleep(0.001)
 
 
-def _forget():  # a forked child has no copies of its parent's threads: it makes its own
-    global _lock, _helpers, _team
-    _lock, _helpers, _team = Lock(), [], team_of(MOST)
+def _reset_after_fork():  # a forked child has no copies of its parent's threads: it makes its own
+    global _lock, _workers, _team
+    _lock, _workers, _team = Lock(), [], make_team(MAX_WORKERS)
 
 
-atexit.register(_send_home)
+atexit.register(_shut_down)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)

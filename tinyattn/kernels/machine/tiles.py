@@ -1,7 +1,7 @@
 """The two operations on blocks of a matrix that fast kernels are made of: product and transpose.
 
-A processor multiplies far more numbers in a second than it can read. What counts is therefore how
-often a number is used while it is in a register. `product` computes a tile of the result at a
+A processor multiplies far more numbers in a second than it can read from memory. So each number has
+to be used several times while it is in a register. `product` computes a tile of the result at a
 time, say 6 rows of 4 vectors: for each k it reads 4 vectors of B and 6 numbers of A, and makes 24
 multiply-adds of them. The 24 sums stay in registers until the tile is done.
 
@@ -12,78 +12,51 @@ multiply-adds of them. The 24 sums stay in registers until the tile is done.
              …        │                          │
         a[i + 5, k]   └──────────────────────────┘
 
-All matrices are given as one row of memory, the place of the first element and the steps between
-rows: element (i, k) of a is a[a0 + i · a_row + k · a_col]. So one product serves A and Aᵀ.
+A matrix is given as a one-dimensional array, the place of its first element and its strides:
+element (i, k) of a is a[a0 + i · a_row + k · a_col]. So one product serves A and Aᵀ.
 """
 
 import numpy as np
 
-from tinyattn.kernels import numba
-from tinyattn.kernels.machine.simd import (
-    REGISTERS,
+from tinyattn.kernels.machine.compile import intrinsic, numba
+from tinyattn.kernels.machine.llvm import (
+    VECTOR_REGISTERS,
     Vector,
-    at,
-    broadcasted,
-    called,
-    fetch,
-    instruction,
-    spread,
+    call_intrinsic,
+    call_subroutine,
+    element_pointer,
+    emit_broadcast,
+    emit_loop,
+    emit_prefetch,
+    extent_of,
+    size_of,
+    vector_pointer,
 )
 
 if numba is not None:
     from llvmlite import ir
     from numba import types
-    from numba.core import cgutils
 
-    INTEGER = ir.IntType(64)
+    INT64 = ir.IntType(64)
 
-# (vectors, rows) of a tile, the widest first: what is left of a row of tiles takes a narrower one
-TILES = ((4, 6), (2, 8), (1, 8)) if REGISTERS == 32 else ((2, 6), (1, 6))
-TALL = TILES[0][1]  # rows of the widest tile
-LAST = 4, 2, 1  # heights of the tiles for the rows that are left
-AHEAD = 8  # a row is asked for so many rows before it is copied
-
-
-def loop(builder, start, stop, step):
-    """for i in range(start, stop, step), for the body of a with statement; gives (i, count)."""
-    return cgutils.for_range_slice(builder, start, stop, INTEGER(step), inc=True)
-
-
-def subroutine(builder, name, arguments, emit):
-    """Call a function that `emit(its builder, *its arguments)` writes, once in a program."""
-    kinds = [x.type for x in arguments]
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(ir.VoidType(), kinds), f"tinyattn_{name}"
-    )
-    if function.is_declaration:
-        function.linkage = "linkonce_odr"
-        function.attributes.add("noinline")
-        inside = ir.IRBuilder(function.append_basic_block())
-        emit(inside, *function.args)
-        inside.ret_void()
-    builder.call(function, arguments)
-
-
-def extent_of(builder, rows, row, columns, column):
-    """Numbers from the first element of a matrix to its last; 0 if it has none."""
-    one, zero = INTEGER(1), INTEGER(0)
-    last = builder.mul(builder.sub(rows, one), row)
-    last = builder.add(last, builder.mul(builder.sub(columns, one), column))
-    none = builder.or_(*[builder.icmp_signed("<=", m, zero) for m in (rows, columns)])
-    return builder.select(none, zero, builder.add(last, one))
+# (vectors, rows) of a tile, the widest first; the last columns of C take a narrower one
+TILES = ((4, 6), (2, 8), (1, 8)) if VECTOR_REGISTERS == 32 else ((2, 6), (1, 6))
+TILE_ROWS = TILES[0][1]  # rows of the widest tile
+REMAINDER_ROWS = 4, 2, 1  # heights of the tiles for the last rows of C
+PREFETCH_ROWS = 8  # a row is prefetched so many rows before it is copied
 
 
 # ---------------------------------------------------------------- product
 
 
-def _product(c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add):
+def _product_reference(c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add):
     i, j, k = (np.arange(m) for m in (rows, columns, n))
     c_ij = c0 + i[:, None] * c_row + j
     found = a[a0 + i[:, None] * a_row + k * a_col] @ b[b0 + k[:, None] * b_row + j]
     c[c_ij] = (c[c_ij] if add else 0) + found
 
 
-@instruction(_product)
+@intrinsic(_product_reference)
 def product(typing, c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add):
     """c[i, j] = Σ_k a[i, k] b[k, j] for i < rows, j < columns, k < n; with `add`: c += that.
 
@@ -94,13 +67,17 @@ def product(typing, c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, colum
 
     def code(context, builder, signature, args):
         c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, columns, n, add = args
-        kinds, one = signature.args, INTEGER(1)
+        kinds, one = signature.args, INT64(1)
         extent = extent_of(builder, rows, c_row, columns, one)
-        c = at(context, builder, kinds[0], c, c0, extent)
-        a = at(context, builder, kinds[3], a, a0, extent_of(builder, rows, a_row, n, a_col))
-        b = at(context, builder, kinds[7], b, b0, extent_of(builder, n, b_row, columns, one))
+        c = element_pointer(context, builder, kinds[0], c, c0, extent)
+        a = element_pointer(
+            context, builder, kinds[3], a, a0, extent_of(builder, rows, a_row, n, a_col)
+        )
+        b = element_pointer(
+            context, builder, kinds[7], b, b0, extent_of(builder, n, b_row, columns, one)
+        )
         arguments = [c, c_row, a, a_row, a_col, b, b_row, rows, columns, n, add]
-        subroutine(builder, f"product_{vector.dtype}", arguments, _product_code)
+        call_subroutine(builder, f"product_{vector.dtype}", arguments, _emit_product)
         return context.get_dummy_value()
 
     size = types.intp
@@ -109,76 +86,81 @@ def product(typing, c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, colum
     return signature, code
 
 
-def _product_code(builder, c, c_row, a, a_row, a_col, b, b_row, rows, columns, n, add):
+def _emit_product(builder, c, c_row, a, a_row, a_col, b, b_row, rows, columns, n, add):
     def tile(h, vectors, c_ij, i, j, b_j):
         a_i = builder.gep(a, [builder.mul(i, a_row)])
-        tile_of_sums(builder, h, vectors, c_ij, c_row, a_i, a_row, a_col, b_j, b_row, n, add)
+        emit_tile(builder, h, vectors, c_ij, c_row, a_i, a_row, a_col, b_j, b_row, n, add)
 
-    kinds = [(vectors, (height, *LAST)) for vectors, height in TILES]
-    in_tiles(builder, kinds, tile, c, c_row, b, rows, columns)
+    kinds = [(vectors, (height, *REMAINDER_ROWS)) for vectors, height in TILES]
+    emit_tiles(builder, kinds, tile, c, c_row, b, rows, columns)
 
 
-def in_tiles(builder, kinds, tile, c, c_row, b, rows, columns):
+def emit_tiles(builder, kinds, tile, c, c_row, b, rows, columns):
     """tile(height, vectors, place of c[i, j], i, j, place of b[0, j]) for all tiles of C.
 
     kinds: (vectors, heights), the widest first, and their heights from the highest to the lowest.
     """
     lanes = Vector.lanes_of(c.type.pointee)
-    j0 = INTEGER(0)
+    j0 = INT64(0)
     for vectors, heights in kinds:
         wide = vectors * lanes
-        stop = builder.add(builder.sub(columns, INTEGER(wide)), INTEGER(1))
-        with loop(builder, j0, stop, wide) as (j, _):
-            i0 = INTEGER(0)
+        stop = builder.add(builder.sub(columns, INT64(wide)), INT64(1))
+        with emit_loop(builder, j0, stop, wide) as (j, _):
+            i0 = INT64(0)
             for h in heights:
-                end = builder.add(builder.sub(rows, INTEGER(h)), INTEGER(1))
-                with loop(builder, i0, end, h) as (i, _):
+                end = builder.add(builder.sub(rows, INT64(h)), INT64(1))
+                with emit_loop(builder, i0, end, h) as (i, _):
                     c_ij = builder.gep(c, [builder.add(builder.mul(i, c_row), j)])
                     tile(h, vectors, c_ij, i, j, builder.gep(b, [j]))
-                i0 = builder.sub(rows, builder.urem(builder.sub(rows, i0), INTEGER(h)))
-        j0 = builder.sub(columns, builder.urem(builder.sub(columns, j0), INTEGER(wide)))
+                i0 = builder.sub(rows, builder.urem(builder.sub(rows, i0), INT64(h)))
+        j0 = builder.sub(columns, builder.urem(builder.sub(columns, j0), INT64(wide)))
 
 
-def tile_of_sums(
+def emit_tile(
     builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add, onto=None, ahead=0
 ):  # fmt: skip
     """c[i, j] = Σ_k a[i, k] b[k, j] for `rows` rows of `vectors` vectors, all in registers.
 
     With `add`, c[i, j] = d[i, j] + that; onto = (place, step between rows) of d, or None for C.
-    C is asked for at the start and needed at the end: by then it has come. B is asked for `ahead`
-    rows before it is needed, if that is not 0.
+    C is prefetched at the start, because it is needed at the end. B is prefetched `ahead` rows
+    before it is needed, if that is not 0.
     """
     lanes = Vector.lanes_of(c.type.pointee)
     places = [(i, j) for i in range(rows) for j in range(vectors)]
-    c_rows = [builder.gep(c, [builder.mul(c_row, INTEGER(i))]) for i in range(rows)]
-    a_rows = [builder.gep(a, [builder.mul(a_row, INTEGER(i))]) for i in range(rows)]
-    c_ij = [spread(builder, c_rows[i], j * lanes) for i, j in places]
-    align = 4 if isinstance(c.type.pointee, ir.FloatType) else 8
+    c_rows = [builder.gep(c, [builder.mul(c_row, INT64(i))]) for i in range(rows)]
+    a_rows = [builder.gep(a, [builder.mul(a_row, INT64(i))]) for i in range(rows)]
+    c_ij = [vector_pointer(builder, c_rows[i], j * lanes) for i, j in places]
+    align = size_of(c.type.pointee)
     for p in c_ij:
-        fetch(builder, p)
+        emit_prefetch(builder, p)
     first = [ir.VectorType(c.type.pointee, lanes)(None) for _ in places]
     before = builder.block
     body, done = builder.append_basic_block("k"), builder.append_basic_block("k_done")
-    builder.cbranch(builder.icmp_signed(">", n, INTEGER(0)), body, done)
+    builder.cbranch(builder.icmp_signed(">", n, INT64(0)), body, done)
 
     builder.position_at_end(body)
-    k, a_k, b_k = (builder.phi(INTEGER) for _ in range(3))
+    k, a_k, b_k = (builder.phi(INT64) for _ in range(3))
     sums = [builder.phi(x.type) for x in first]
     b_row_k = builder.gep(b, [b_k])
     for j in range(vectors if ahead else 0):
-        later = builder.add(builder.mul(b_row, INTEGER(ahead)), INTEGER(j * lanes))
-        fetch(builder, builder.gep(b_row_k, [later]))
-    b_kj = [builder.load(spread(builder, b_row_k, j * lanes), align=align) for j in range(vectors)]
+        later = builder.add(builder.mul(b_row, INT64(ahead)), INT64(j * lanes))
+        emit_prefetch(builder, builder.gep(b_row_k, [later]))
+    b_kj = [
+        builder.load(vector_pointer(builder, b_row_k, j * lanes), align=align)
+        for j in range(vectors)
+    ]
     then = []
     for i in range(rows):
-        a_ik = broadcasted(builder, builder.load(builder.gep(a_rows[i], [a_k])), b_kj[0].type)
+        a_ik = emit_broadcast(builder, builder.load(builder.gep(a_rows[i], [a_k])), b_kj[0].type)
         for j in range(vectors):
-            then.append(called(builder, "llvm.fmuladd", a_ik, b_kj[j], sums[i * vectors + j]))
-    steps = [builder.add(k, INTEGER(1)), builder.add(a_k, a_col), builder.add(b_k, b_row)]
+            then.append(
+                call_intrinsic(builder, "llvm.fmuladd", a_ik, b_kj[j], sums[i * vectors + j])
+            )
+    steps = [builder.add(k, INT64(1)), builder.add(a_k, a_col), builder.add(b_k, b_row)]
     builder.cbranch(builder.icmp_signed("<", steps[0], n), body, done)
     builder.position_at_end(done)
     result = [builder.phi(x.type) for x in first]
-    starts = [INTEGER(0)] * 3 + first + first
+    starts = [INT64(0)] * 3 + first + first
     for phi, start, step in zip([k, a_k, b_k, *sums, *result], starts, [*steps, *then, *then],
                                 strict=True):  # fmt: skip
         phi.add_incoming(start, before)
@@ -186,9 +168,9 @@ def tile_of_sums(
     with builder.if_else(add) as (then, instead):
         with then:
             d, d_row = onto or (c, c_row)
-            d_rows = [builder.gep(d, [builder.mul(d_row, INTEGER(i))]) for i in range(rows)]
+            d_rows = [builder.gep(d, [builder.mul(d_row, INT64(i))]) for i in range(rows)]
             for (i, j), x, p in zip(places, result, c_ij, strict=True):
-                before = builder.load(spread(builder, d_rows[i], j * lanes), align=align)
+                before = builder.load(vector_pointer(builder, d_rows[i], j * lanes), align=align)
                 builder.store(builder.fadd(before, x), p, align=align)
         with instead:
             for x, p in zip(result, c_ij, strict=True):
@@ -198,75 +180,75 @@ def tile_of_sums(
 # ---------------------------------------------------------------- fill, transpose, copy
 
 
-@instruction(lambda out, number: out.fill(number))
+@intrinsic(lambda out, number: out.fill(number))
 def fill(typing, out, number):
     """out[i] = number for all i; much shorter to compile than out[:] = number."""
 
     def code(context, builder, signature, args):
         array = context.make_array(signature.args[0])(context, builder, args[0])
         arguments = [array.data, array.nitems, args[1]]
-        subroutine(builder, f"fill_{signature.args[0].dtype}", arguments, _filled)
+        call_subroutine(builder, f"fill_{signature.args[0].dtype}", arguments, _emit_fill)
         return context.get_dummy_value()
 
     return types.void(out, out.dtype), code
 
 
-def _filled(builder, out, n, number):
-    with loop(builder, INTEGER(0), n, 1) as (i, _):
+def _emit_fill(builder, out, n, number):
+    with emit_loop(builder, INT64(0), n, 1) as (i, _):
         builder.store(number, builder.gep(out, [i]))
 
 
-def _transpose(out, o0, o_row, x, x0, x_row, rows, columns, factor):
+def _transpose_reference(out, o0, o_row, x, x0, x_row, rows, columns, factor):
     i, j = np.arange(rows)[:, None], np.arange(columns)
     out[o0 + j * o_row + i] = factor * x[x0 + i * x_row + j]
 
 
-@instruction(_transpose)
+@intrinsic(_transpose_reference)
 def transpose(typing, out, o0, o_row, x, x0, x_row, rows, columns, factor):
     """out[j, i] = factor · x[i, j] for i < rows, j < columns.
 
     x[i, j] is x[x0 + i · x_row + j], out[j, i] is out[o0 + j · o_row + i].
     """
-    return _moved("transpose", out, x, _transposed_blocks, True)
+    return _move("transpose", out, x, _emit_transpose, True)
 
 
-def _copy(out, o0, o_row, x, x0, x_row, rows, columns, factor):
+def _copy_reference(out, o0, o_row, x, x0, x_row, rows, columns, factor):
     i, j = np.arange(rows)[:, None], np.arange(columns)
     out[o0 + i * o_row + j] = factor * x[x0 + i * x_row + j]
 
 
-@instruction(_copy)
+@intrinsic(_copy_reference)
 def copy(typing, out, o0, o_row, x, x0, x_row, rows, columns, factor):
     """out[i, j] = factor · x[i, j] for i < rows, j < columns, in the same notation."""
-    return _moved("copy", out, x, _copied_vectors, False)
+    return _move("copy", out, x, _emit_copy, False)
 
 
-def _moved(name, out, x, emit, turned):
+def _move(name, out, x, emit, turned):
     def code(context, builder, signature, args):
         out, o0, o_row, x, x0, x_row, rows, columns, factor = args
         kinds, size = signature.args, (columns, rows) if turned else (rows, columns)
-        extent = extent_of(builder, size[0], o_row, size[1], INTEGER(1))
-        out = at(context, builder, kinds[0], out, o0, extent)
-        extent = extent_of(builder, rows, x_row, columns, INTEGER(1))
-        x = at(context, builder, kinds[3], x, x0, extent)
+        extent = extent_of(builder, size[0], o_row, size[1], INT64(1))
+        out = element_pointer(context, builder, kinds[0], out, o0, extent)
+        extent = extent_of(builder, rows, x_row, columns, INT64(1))
+        x = element_pointer(context, builder, kinds[3], x, x0, extent)
         arguments = [out, o_row, x, x_row, rows, columns, factor]
-        subroutine(builder, f"{name}_{signature.args[0].dtype}", arguments, emit)
+        call_subroutine(builder, f"{name}_{signature.args[0].dtype}", arguments, emit)
         return context.get_dummy_value()
 
     size = types.intp
     return types.void(out, size, size, x, size, size, size, size, x.dtype), code
 
 
-def _transposed_blocks(builder, out, o_row, x, x_row, rows, columns, factor):
-    """Whole blocks of lanes × lanes in registers, then what is left of rows and of columns."""
-    lanes = INTEGER(Vector.lanes_of(x.type.pointee))
+def _emit_transpose(builder, out, o_row, x, x_row, rows, columns, factor):
+    """Whole blocks of lanes × lanes in registers, then the other columns and rows one by one."""
+    lanes = INT64(Vector.lanes_of(x.type.pointee))
     whole = [builder.sub(m, builder.urem(m, lanes)) for m in (rows, columns)]
-    with loop(builder, INTEGER(0), whole[0], lanes.constant) as (i, _):
-        with loop(builder, INTEGER(0), whole[1], lanes.constant) as (j, _):
-            _block(builder, _element(builder, out, j, o_row, i), o_row,
+    with emit_loop(builder, INT64(0), whole[0], lanes.constant) as (i, _):
+        with emit_loop(builder, INT64(0), whole[1], lanes.constant) as (j, _):
+            _emit_block(builder, _element(builder, out, j, o_row, i), o_row,
                    _element(builder, x, i, x_row, j), x_row, factor)  # fmt: skip
-    for i0, j0, i1 in ((INTEGER(0), whole[1], whole[0]), (whole[0], INTEGER(0), rows)):
-        with loop(builder, i0, i1, 1) as (i, _), loop(builder, j0, columns, 1) as (j, _):
+    for i0, j0, i1 in ((INT64(0), whole[1], whole[0]), (whole[0], INT64(0), rows)):
+        with emit_loop(builder, i0, i1, 1) as (i, _), emit_loop(builder, j0, columns, 1) as (j, _):
             number = builder.fmul(builder.load(_element(builder, x, i, x_row, j)), factor)
             builder.store(number, _element(builder, out, j, o_row, i))
 
@@ -275,47 +257,57 @@ def _element(builder, x, i, row, j):
     return builder.gep(x, [builder.add(builder.mul(i, row), j)])
 
 
-def _block(builder, out, o_row, x, x_row, factor):
+def _emit_block(builder, out, o_row, x, x_row, factor):
     """One block of lanes × lanes."""
     n = Vector.lanes_of(x.type.pointee)
-    align = 4 if isinstance(x.type.pointee, ir.FloatType) else 8
-    rows = [spread(builder, _element(builder, x, INTEGER(i), x_row, INTEGER(0))) for i in range(n)]
+    align = size_of(x.type.pointee)
+    rows = [
+        vector_pointer(builder, _element(builder, x, INT64(i), x_row, INT64(0))) for i in range(n)
+    ]
     v = [builder.load(p, align=align) for p in rows]
     for p in rows:
-        fetch(builder, builder.gep(builder.bitcast(p, x.type), [builder.mul(x_row, INTEGER(n))]))
-    factor = broadcasted(builder, factor, v[0].type)
+        emit_prefetch(
+            builder, builder.gep(builder.bitcast(p, x.type), [builder.mul(x_row, INT64(n))])
+        )
+    factor = emit_broadcast(builder, factor, v[0].type)
     v = [builder.fmul(u, factor) for u in v]
-    v = turned(builder, v)
+    v = transpose_in_registers(builder, v)
     for j in range(n):
-        p = spread(builder, _element(builder, out, INTEGER(j), o_row, INTEGER(0)))
+        p = vector_pointer(builder, _element(builder, out, INT64(j), o_row, INT64(0)))
         builder.store(v[j], p, align=align)
 
 
-def turned(builder, v):
+def transpose_in_registers(builder, v):
     """The columns of as many vectors as they have lanes.
 
-    A perfect shuffle of the rows, like one of cards, log2(lanes) times: in each round row i is
-    zipped with row i + lanes/2: their first halves become the new row 2i, their second halves the
-    new row 2i + 1. Element (i, j) wanders to (j, i).
+    In each of log2(lanes) rounds row i is interleaved with row i + lanes/2: their first halves
+    become the new row 2i, their second halves the new row 2i + 1. After the last round element
+    (i, j) is at (j, i).
     """
     n = len(v)
-    halves = [[i // 2 + i % 2 * n + half for i in range(n)] for half in (0, n // 2)]
-    zips = [ir.VectorType(ir.IntType(32), n)(order) for order in halves]
+    orders = [[i // 2 + i % 2 * n + half for i in range(n)] for half in (0, n // 2)]
+    zips = [ir.VectorType(ir.IntType(32), n)(order) for order in orders]
     for _ in range(n.bit_length() - 1):
         v = [builder.shuffle_vector(v[i], v[i + n // 2], z) for i in range(n // 2) for z in zips]
     return v
 
 
-def _copied_vectors(builder, out, o_row, x, x_row, rows, columns, factor):
+def _emit_copy(builder, out, o_row, x, x_row, rows, columns, factor):
     lanes = Vector.lanes_of(x.type.pointee)
-    align = 4 if isinstance(x.type.pointee, ir.FloatType) else 8
-    whole = builder.sub(columns, builder.urem(columns, INTEGER(lanes)))
-    with loop(builder, INTEGER(0), rows, 1) as (i, _):
-        with loop(builder, INTEGER(0), whole, lanes) as (j, _):
-            fetch(builder, _element(builder, x, builder.add(i, INTEGER(AHEAD)), x_row, j))
-            v = builder.load(spread(builder, _element(builder, x, i, x_row, j)), align=align)
-            v = builder.fmul(v, broadcasted(builder, factor, v.type))
-            builder.store(v, spread(builder, _element(builder, out, i, o_row, j)), align=align)
-        with loop(builder, whole, columns, 1) as (j, _):
+    align = size_of(x.type.pointee)
+    whole = builder.sub(columns, builder.urem(columns, INT64(lanes)))
+    with emit_loop(builder, INT64(0), rows, 1) as (i, _):
+        with emit_loop(builder, INT64(0), whole, lanes) as (j, _):
+            emit_prefetch(
+                builder, _element(builder, x, builder.add(i, INT64(PREFETCH_ROWS)), x_row, j)
+            )
+            v = builder.load(
+                vector_pointer(builder, _element(builder, x, i, x_row, j)), align=align
+            )
+            v = builder.fmul(v, emit_broadcast(builder, factor, v.type))
+            builder.store(
+                v, vector_pointer(builder, _element(builder, out, i, o_row, j)), align=align
+            )
+        with emit_loop(builder, whole, columns, 1) as (j, _):
             number = builder.fmul(builder.load(_element(builder, x, i, x_row, j)), factor)
             builder.store(number, _element(builder, out, i, o_row, j))

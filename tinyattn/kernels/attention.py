@@ -1,0 +1,203 @@
+"""Attention as loops: every query t takes a weighted mean of the values, y_t = Σ_s a_ts v_s.
+
+    score_ts = scale Σ_d q_td k_sd + bias_ts         how well key s answers query t
+    a_ts     = exp(score_ts) / Σ_s' exp(score_ts')   the weights of a query sum to 1
+    y_td     = Σ_s a_ts v_sd
+
+The same result in two ways, each with its gradient:
+
+1. `sums`: the three formulas, one after the other. It keeps all weights, T·S numbers.
+2. `blockwise`: one pass over the keys, a block of them at a time. It keeps the weights of one
+   block, and the backward pass computes each weight again when it needs it.
+
+fast/attention.py is the second one on vectors and threads: 64 queries side by side in place of one.
+
+These loops see one head of one sequence: q [T, D], k [S, D], v [S, E], bias and mask [T, S]. Where
+the mask is False, or s > t under `causal`, the score is -∞. A query that may see no key gives y = 0
+and no gradient. A gradient dL/dx is called dx; g is dL/dy.
+"""
+
+import math
+
+import numpy as np
+
+from tinyattn.kernels import helper, jit
+
+
+@helper
+def score(q, k, bias, mask, causal, scale, t, s):
+    """score_ts = scale q_t·k_s + bias_ts, or -∞ where query t may not see key s."""
+    if not mask[t, s] or (causal and s > t):
+        return -math.inf
+    total = bias[t, s]
+    for d in range(q.shape[1]):
+        total += scale * q[t, d] * k[s, d]
+    return total
+
+
+# ---------------------------------------------------------------- 1. the sums, as they are written
+
+
+@jit
+def sums(q, k, v, bias, mask, causal, scale):
+    """y_td = Σ_s a_ts v_sd, and all weights a."""
+    T, (S, E) = len(q), v.shape
+    y, a = np.zeros((T, E), q.dtype), np.zeros((T, S), q.dtype)
+    for t in range(T):
+        highest = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞, not nan
+        for s in range(S):
+            a[t, s] = score(q, k, bias, mask, causal, scale, t, s)
+            if a[t, s] > highest:
+                highest = a[t, s]
+        total = 0.0
+        for s in range(S):
+            a[t, s] = math.exp(a[t, s] - highest)  # at most 1: it cannot overflow
+            total += a[t, s]
+        for s in range(S):
+            a[t, s] = a[t, s] / total if total != 0 else 0.0
+            for d in range(E):
+                y[t, d] += a[t, s] * v[s, d]
+    return y, a
+
+
+@jit
+def sums_backward(g, q, k, v, a, scale):
+    """The chain rule through the three formulas, from the last to the first.
+
+    y_t = Σ_s a_ts v_s             dv_s = Σ_t a_ts g_t,   da_ts = g_t·v_s
+    a = softmax(score)             dscore_ts = a_ts (da_ts - Σ_s' a_ts' da_ts')
+    score_ts = scale q_t·k_s + b   dq_t = scale Σ_s dscore_ts k_s,   dk_s = scale Σ_t dscore_ts q_t
+    """
+    (T, D), (S, E) = q.shape, v.shape
+    dq, dk, dv, dscore = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros_like(a)
+    for t in range(T):
+        mean = 0.0  # Σ_s a_ts da_ts
+        for s in range(S):
+            da = 0.0
+            for d in range(E):
+                da += g[t, d] * v[s, d]
+                dv[s, d] += a[t, s] * g[t, d]
+            dscore[t, s] = da
+            mean += a[t, s] * da
+        for s in range(S):
+            dscore[t, s] = a[t, s] * (dscore[t, s] - mean)
+            for d in range(D):
+                dq[t, d] += scale * dscore[t, s] * k[s, d]
+                dk[s, d] += scale * dscore[t, s] * q[t, d]
+    return dq, dk, dv, dscore  # the bias is added to the score, so dscore is its gradient
+
+
+# ---------------------------------------------------------------- 2. block by block
+
+
+@jit
+def blockwise(q, k, v, bias, mask, causal, scale, block):
+    """y_td with `block` keys at a time, and what the backward pass wants: highest and total.
+
+    The softmax needs the highest score before it can sum up, but the keys are seen only once. So
+    the sums begin with the highest score so far:
+
+        total_t = Σ exp(score_ts - highest_t)    y_td = Σ exp(score_ts - highest_t) v_sd
+
+    When a block raises the maximum, both shrink by exp(old highest - new highest), and are what
+    they would have been with the new one from the start. The division by total_t comes at the end.
+    Source: Milakov and Gimelshein 2018 (online softmax); Dao et al. 2022 (FlashAttention).
+    """
+    T, (S, E) = len(q), v.shape
+    y, highest, total = np.zeros((T, E), q.dtype), np.zeros(T), np.zeros(T)
+    scores = np.zeros(block)
+    for t in range(T):
+        highest[t] = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞, not nan
+        for start in range(0, S, block):
+            stop, old = min(start + block, S), highest[t]
+            for s in range(start, stop):
+                scores[s - start] = score(q, k, bias, mask, causal, scale, t, s)
+                if scores[s - start] > highest[t]:
+                    highest[t] = scores[s - start]
+            shrink = math.exp(old - highest[t])
+            total[t] *= shrink
+            for d in range(E):
+                y[t, d] *= shrink
+            for s in range(start, stop):
+                weight = math.exp(scores[s - start] - highest[t])
+                total[t] += weight
+                for d in range(E):
+                    y[t, d] += weight * v[s, d]
+        for d in range(E):
+            y[t, d] = y[t, d] / total[t] if total[t] != 0 else 0.0
+    return y, highest, total
+
+
+@jit
+def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale):
+    """The chain rule of `sums_backward`, with each weight computed again from its score.
+
+    highest_t and total_t are known now, so a_ts = exp(score_ts - highest_t) / total_t needs no
+    other key, and no block. The mean of da needs no pass over the keys either:
+
+        Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t
+    """
+    (T, D), (S, E) = q.shape, v.shape
+    dq, dk, dv, dbias = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros_like(bias)
+    for t in range(T):
+        mean = 0.0
+        for d in range(E):
+            mean += g[t, d] * y[t, d]
+        for s in range(S if total[t] != 0 else 0):
+            a = score(q, k, bias, mask, causal, scale, t, s)
+            a = math.exp(a - highest[t]) / total[t]
+            da = 0.0
+            for d in range(E):
+                da += g[t, d] * v[s, d]
+                dv[s, d] += a * g[t, d]
+            dscore = dbias[t, s] = a * (da - mean)
+            for d in range(D):
+                dq[t, d] += scale * dscore * k[s, d]
+                dk[s, d] += scale * dscore * q[t, d]
+    return dq, dk, dv, dbias
+
+
+# ---------------------------------------------------------------- for all heads
+
+
+def attention_sums(q, k, v, bias, mask, causal, scale):
+    """`sums` for each head: y [..., T, E] and the weights [N, T, S] of all N heads."""
+    lead, T, (S, E) = leading_axes(q, k, v), q.shape[-2], v.shape[-2:]
+    arrays = matrices_of(lead, q, k, v, *bias_and_mask(lead, q, k, bias, mask))
+    N = math.prod(lead)
+    y, a = np.empty((N, T, E), q.dtype), np.empty((N, T, S), q.dtype)
+    for n in range(N):
+        y[n], a[n] = sums(*[x[n] for x in arrays], causal, scale)
+    return y.reshape(*lead, T, E), a
+
+
+def attention_sums_backward(g, a, q, k, v, scale):
+    """dq, dk, dv and dbias of all heads, with all leading axes broadcast."""
+    lead = g.shape[:-2]
+    arrays = g, q, k, v = matrices_of(lead, g, q, k, v)
+    out = [np.empty_like(x) for x in (q, k, v, a)]
+    for n in range(len(g)):
+        for d, found in zip(out, sums_backward(*[x[n] for x in arrays], a[n], scale), strict=True):
+            d[n] = found
+    return [d.reshape(*lead, *d.shape[1:]) for d in out]
+
+
+def leading_axes(q, k, v):
+    """All axes but the last two, broadcast against each other."""
+    axes = q.shape[:-2]
+    if axes == k.shape[:-2] == v.shape[:-2]:
+        return axes
+    return np.broadcast_shapes(axes, k.shape[:-2], v.shape[:-2])
+
+
+def bias_and_mask(lead, q, k, bias, mask):
+    """Both as arrays [*lead, T, S]; without a bias zeros, without a mask True."""
+    shape = *lead, q.shape[-2], k.shape[-2]
+    bias = np.broadcast_to(q.dtype.type(0) if bias is None else bias, shape)
+    return bias, np.broadcast_to(True if mask is None else mask, shape)
+
+
+def matrices_of(lead, *arrays):
+    """Each array with its leading axes broadcast and made one: [N, rows, columns], contiguous."""
+    arrays = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in arrays]
+    return [np.require(x.reshape(math.prod(lead), *x.shape[-2:]), None, ["C", "W"]) for x in arrays]

@@ -1,0 +1,54 @@
+"""The k nearest neighbours of every point as loops.
+
+    d²_ij = Σ_d (x_id - x_jd)²,     the k smallest of row i in ascending order, ties by index j
+
+x [N, D] holds the points of several clouds, one behind the other: cloud c is rows offsets[c] to
+offsets[c + 1]. Neighbours are of the same cloud; a point is its own neighbour. All numbers must be
+finite, and each cloud has k points or more, or none.
+
+Which points are nearest is a choice, not a number: it has no gradient. The distances have one, in
+neighbours.py.
+
+d² is summed up in the order of the features, and never as a·b + c in one step: so all versions
+round alike, and ties are the same ties. `jit_no_fma` in place of `jit` says so to the compiler.
+"""
+
+import numpy as np
+
+from tinyattn.kernels import helper_no_fma, jit_no_fma
+
+
+@helper_no_fma
+def squared_distance(x, i, j):
+    """d²_ij = Σ_d (x_id - x_jd)²"""
+    total = x.dtype.type(0)
+    for d in range(x.shape[1]):
+        total += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
+    return total
+
+
+@jit_no_fma
+def sums(index, d2, x, offsets, k):
+    """Go through all j for each i, and insert j into the list of the best where it belongs."""
+    for c in range(len(offsets) - 1):
+        for i in range(offsets[c], offsets[c + 1]):
+            found = 0
+            for j in range(offsets[c], offsets[c + 1]):
+                distance = squared_distance(x, i, j)
+                if found < k:
+                    found += 1
+                elif not distance < d2[i, k - 1]:
+                    continue
+                p = found - 1  # j moves up past all that are farther; a tie stays behind
+                while p > 0 and distance < d2[i, p - 1]:
+                    index[i, p], d2[i, p] = index[i, p - 1], d2[i, p - 1]
+                    p -= 1
+                index[i, p], d2[i, p] = j, distance
+
+
+def knn_sums(x, offsets, k):
+    """The rows of the neighbours [N, k], and their d² [N, k]."""
+    index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
+    if k > 0:
+        sums(index, d2, x, offsets, k)
+    return index, d2

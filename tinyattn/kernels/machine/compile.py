@@ -1,0 +1,85 @@
+"""How kernels are compiled: the options for Numba, the cache on disk, intrinsics.
+
+`jit` is for kernels that Python calls, `helper` for functions that only other kernels call. Both
+give the function back as it is where Numba is missing: then kernels run as ordinary Python.
+"""
+
+import zlib
+from functools import partial
+from pathlib import Path
+
+try:
+    import numba
+except ImportError:
+    numba = None
+
+if numba is not None:
+    from numba import types
+    from numba.extending import intrinsic as numba_intrinsic
+
+OPTIONS = {
+    "nogil": True,  # other Python threads run meanwhile
+    "error_model": "numpy",  # x / 0 is infinite, not an exception
+    "fastmath": {"contract"},  # a·b + c in one instruction (FMA); infinities and nan stay right
+    "no_cfunc_wrapper": True,  # nobody calls kernels from C
+}
+
+
+def jit(f, **options):
+    """Compile f with Numba, for Python to call: other Python threads run meanwhile.
+
+    The machine code is kept on disk. Its name there carries a checksum of all kernel sources,
+    because Numba looks only at the file of f itself and would miss a change in what f calls.
+    """
+    if numba is None:
+        return f
+    f.__qualname__ += f"_{_checksum:08x}"
+    options = {**OPTIONS, **options}
+    try:
+        return numba.njit(f, cache=True, **options)
+    except RuntimeError:  # no folder to write to: compile anew in each process
+        return numba.njit(f, **options)
+
+
+def helper(f, **options):
+    """`jit` for a function that only other kernels call; a call from Python would crash.
+
+    Without the code that unpacks Python's objects it is compiled in a fifth less time.
+    """
+    return jit(f, no_cpython_wrapper=True, **options)
+
+
+# with a·b and + c rounded one after the other: then all versions of a formula round alike
+jit_no_fma, helper_no_fma = partial(jit, fastmath=False), partial(helper, fastmath=False)
+
+
+def _checksum_of_sources():
+    checksum = 0
+    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        checksum = zlib.crc32(source.read_bytes(), checksum)
+    return checksum
+
+
+_checksum = _checksum_of_sources()
+
+
+def intrinsic(reference):
+    """A function for kernels: machine code that the decorated function emits, or its reference.
+
+    reference: what it computes, in NumPy; this is what runs where Numba is missing.
+    """
+    return lambda emit: reference if numba is None else numba_intrinsic(emit)
+
+
+@intrinsic(lambda: None)
+def noinline(typing):
+    """First statement of a function that is not to be inlined where others call it.
+
+    Short functions run faster when inlined, long ones only take longer to compile.
+    """
+
+    def code(context, builder, signature, args):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), code

@@ -1,0 +1,119 @@
+"""Comparisons of vectors whose result is a bit mask, and the compress store: some lanes, packed.
+
+A list that grows by those of 16 candidates that are near enough needs no branch: the chosen lanes
+are moved together in a register and stored at the end of the list, and the number of bits in the
+mask says how much longer it is now.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from tinyattn.kernels.machine.compile import intrinsic, numba
+from tinyattn.kernels.machine.llvm import element_pointer, emit_broadcast, type_suffix
+
+if numba is not None:
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+
+def _count_reference(v, limit):
+    return int(np.sum(v <= limit))
+
+
+@intrinsic(_count_reference)
+def count_less_equal(typing, v, limit):
+    """How many lanes of v are at most the limit."""
+
+    def code(context, builder, signature, args):
+        v, limit = args
+        mask = builder.fcmp_ordered("<=", v, emit_broadcast(builder, limit, v.type))
+        return _emit_popcount(builder, mask)
+
+    return types.int64(v, v.dtype), code
+
+
+def _emit_popcount(builder, mask):
+    """How many lanes of a mask are true."""
+    number = ir.IntType(mask.type.count)
+    kind = ir.FunctionType(number, [number])
+    name = f"llvm.ctpop.i{mask.type.count}"
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.zext(builder.call(function, [builder.bitcast(mask, number)]), ir.IntType(64))
+
+
+@intrinsic(lambda v, w: sum(1 << i for i in range(len(v)) if v[i] <= w[i]))
+def mask_less_equal(typing, v, w):
+    """The lanes where v ≤ w, as bits of an integer."""
+
+    def code(context, builder, signature, args):
+        mask = builder.fcmp_ordered("<=", *args)
+        bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+        return builder.zext(bits, ir.IntType(64))
+
+    return types.uint64(v, v), code
+
+
+@intrinsic(lambda bits: (int(bits) & -int(bits)).bit_length() - 1)
+def trailing_zeros(typing, bits):
+    """How many bits below the lowest 1 are 0: the number of that bit."""
+
+    def code(context, builder, signature, args):
+        return builder.cttz(args[0], ir.IntType(1)(1))
+
+    return types.int64(types.uint64), code
+
+
+def _compress_reference(dist, ids, o, v, source, i, limit, comparison=np.less_equal):
+    kept = np.flatnonzero(comparison(v, limit))
+    dist[o : o + len(kept)] = v[kept]
+    ids[o : o + len(kept)] = source[i + kept]
+    return len(kept)
+
+
+@intrinsic(_compress_reference)
+def compress_less_equal(typing, dist, ids, o, v, source, i, limit):
+    """Store the lanes of v that are ≤ limit at dist[o], dist[o + 1], …, without gaps; how many.
+
+    The ids of the lanes of v are source[i], source[i + 1], …; those of the stored lanes go to
+    ids[o], ids[o + 1], …. A whole vector is written, so what stood behind the list is overwritten.
+    """
+    return _emit_compress("<=", dist, ids, o, v, source, i, limit)
+
+
+@intrinsic(partial(_compress_reference, comparison=np.greater))
+def compress_greater(typing, dist, ids, o, v, source, i, limit):
+    """The same with the lanes that are > limit."""
+    return _emit_compress(">", dist, ids, o, v, source, i, limit)
+
+
+def _emit_compress(comparison, dist, ids, o, v, source, i, limit):
+    if ids.dtype != types.int32 or source.dtype != types.int32:
+        return None
+
+    def code(context, builder, signature, args):
+        dist, ids, o, v, source, i, limit = args
+        lanes = v.type.count
+        mask = builder.fcmp_ordered(comparison, v, emit_broadcast(builder, limit, v.type))
+        kinds = signature.args
+        to = element_pointer(context, builder, kinds[0], dist, o, lanes)
+        to_ids = element_pointer(context, builder, kinds[1], ids, o, lanes)
+        from_ids = element_pointer(context, builder, kinds[4], source, i, lanes)
+        integers = ir.VectorType(ir.IntType(32), lanes)
+        id_ = builder.load(builder.bitcast(from_ids, integers.as_pointer()), align=4)
+        # packed in a register and stored as a whole vector: a masked store takes far longer
+        for value, place in ((v, to), (id_, to_ids)):
+            kind = value.type
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(kind, [kind, mask.type, kind]),
+                f"llvm.experimental.vector.compress.v{lanes}{type_suffix(kind.element)}",
+            )
+            packed = builder.call(function, [value, mask, kind(ir.Undefined)])
+            place = builder.bitcast(place, kind.as_pointer())
+            builder.store(packed, place, align=4)
+        return _emit_popcount(builder, mask)
+
+    size = types.intp
+    return types.int64(dist, ids, size, v, source, size, v.dtype), code

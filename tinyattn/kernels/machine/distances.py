@@ -1,0 +1,55 @@
+"""Squared distances from one row of a matrix to other rows, gathered by their numbers."""
+
+from tinyattn.kernels.machine.compile import intrinsic, numba
+from tinyattn.kernels.machine.llvm import (
+    element_pointer,
+    emit_masked_load,
+    tail_mask,
+    vector_pointer,
+)
+from tinyattn.kernels.machine.tiles import transpose_in_registers
+
+if numba is not None:
+    from llvmlite import ir
+    from numba import types
+
+
+def _add_squares_reference(total, x, i, ids, m, f, D):
+    for g in range(f, min(f + len(total), D)):
+        gap = x[ids[m : m + len(total)] * D + g] - x[i * D + g]
+        total = total + gap * gap
+    return total
+
+
+@intrinsic(_add_squares_reference)
+def add_squares(typing, total, x, i, ids, m, f, D):
+    """total + Σ_g (x_jg - x_ig)², feature after feature from f on, as many as a vector has lanes.
+
+    Lane l stands for j = ids[m + l]. Rows are read as vectors of features, then transposed.
+    """
+
+    def code(context, builder, signature, args):
+        total, x, i, ids, m, f, D = args
+        kind, integer = total.type, ir.IntType(64)
+        lanes = tail_mask(builder, kind, f, D)
+
+        def row(number):
+            at_f = builder.add(builder.mul(number, D), f)
+            place = vector_pointer(
+                builder, element_pointer(context, builder, signature.args[1], x, at_f, 1)
+            )
+            return emit_masked_load(builder, place, lanes, 0)
+
+        own, squares = row(i), []
+        for l in range(kind.count):
+            place = builder.add(m, integer(l))
+            id_ = builder.load(element_pointer(context, builder, signature.args[3], ids, place, 1))
+            gap = builder.fsub(row(builder.sext(id_, integer)), own)
+            squares.append(builder.fmul(gap, gap))
+        for square in transpose_in_registers(
+            builder, squares
+        ):  # behind the last feature they are 0
+            total = builder.fadd(total, square)
+        return total
+
+    return total(total, x, types.intp, ids, types.intp, types.intp, types.intp), code

@@ -1,0 +1,36 @@
+"""The product of two matrices as loops.
+
+    c_ij = Σ_k a_ik b_kj
+
+The loop over j is the innermost one: rows of b and c are read and written from left to right, as
+they lie in memory. A gradient dL/dx is called dx; g is dL/dc.
+"""
+
+import numpy as np
+
+from tinyattn.kernels import jit
+
+
+@jit
+def sums(a, b):
+    """c_ij = Σ_k a_ik b_kj. a [I, K], b [K, J], c [I, J]"""
+    (I, K), J = a.shape, b.shape[1]
+    c = np.zeros((I, J), a.dtype)
+    for i in range(I):
+        for k in range(K):
+            for j in range(J):
+                c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
+@jit
+def sums_backward(g, a, b):
+    """da_ik = Σ_j g_ij b_kj,   db_kj = Σ_i a_ik g_ij:   each factor receives g times the other."""
+    (I, K), J = a.shape, b.shape[1]
+    da, db = np.zeros_like(a), np.zeros_like(b)
+    for i in range(I):
+        for k in range(K):
+            for j in range(J):
+                da[i, k] += g[i, j] * b[k, j]
+                db[k, j] += g[i, j] * a[i, k]
+    return da, db

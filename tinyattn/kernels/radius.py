@@ -1,0 +1,48 @@
+"""All pairs of points of a cloud that are not farther apart than a radius, as loops.
+
+    j is a neighbour of i  if  d²_ij = Σ_d (x_id - x_jd)² ≤ r²
+
+x [N, D] is ordered by cloud (rows offsets[c] to offsets[c + 1]). A point is its own neighbour.
+"""
+
+import numpy as np
+
+from tinyattn.kernels import jit_no_fma
+from tinyattn.kernels.knn import squared_distance
+
+
+@jit_no_fma
+def count(x, offsets, r2):
+    """How many pairs there are."""
+    n = 0
+    for c in range(len(offsets) - 1):
+        for i in range(offsets[c], offsets[c + 1]):
+            for j in range(offsets[c], offsets[c + 1]):
+                n += squared_distance(x, i, j) <= r2
+    return n
+
+
+@jit_no_fma
+def sums(j_of, i_of, d2, x, offsets, r2):
+    """The pairs (j, i), ordered by i, then by distance, ties by j."""
+    n = 0
+    for c in range(len(offsets) - 1):
+        for i in range(offsets[c], offsets[c + 1]):
+            first = n
+            for j in range(offsets[c], offsets[c + 1]):
+                distance = squared_distance(x, i, j)
+                if distance <= r2:
+                    p = n  # j moves up past all neighbours of i that are farther
+                    while p > first and distance < d2[p - 1]:
+                        j_of[p], d2[p] = j_of[p - 1], d2[p - 1]
+                        p -= 1
+                    j_of[p], d2[p], i_of[n] = j, distance, i
+                    n += 1
+
+
+def radius_sums(x, offsets, r2):
+    """The j and the i of all pairs."""
+    n = count(x, offsets, r2)
+    j_of, i_of, d2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, x.dtype)
+    sums(j_of, i_of, d2, x, offsets, r2)
+    return j_of, i_of

@@ -1,0 +1,125 @@
+"""Segments as loops: row e of `values` belongs to segment ids_e; the rows of a segment become one.
+
+    y_n = □_{e: ids_e = n} values_e                         □ = Σ, max, Π;   min = -max(-values)
+    a_e = exp(values_e) / Σ_{e': ids_e' = ids_e} exp(values_e')              softmax
+
+Messages that arrive at the points of a graph are such rows: e counts edges, n receivers, c
+features. values [E, C], ids [E] from 0 to N - 1, y [N, C], a [E, C]. An empty segment gives 0, for
+the product 1. A gradient dL/dvalues is called dx; g is the gradient of the result.
+"""
+
+import math
+
+import numpy as np
+
+from tinyattn.kernels import jit
+
+# ---------------------------------------------------------------- sum
+
+
+@jit
+def sums(y, values, ids):
+    """y_n += values_e for all e with ids_e = n; y holds 0 or what is to be added to."""
+    for e in range(len(ids)):
+        for c in range(y.shape[1]):
+            y[ids[e], c] += values[e, c]
+
+
+@jit
+def sums_backward(g, ids):
+    """dx_e = g_n with n = ids_e"""
+    dx = np.empty((len(ids), g.shape[1]), g.dtype)
+    for e in range(len(ids)):
+        for c in range(g.shape[1]):
+            dx[e, c] = g[ids[e], c]
+    return dx
+
+
+# ---------------------------------------------------------------- max
+
+
+@jit
+def largest(values, ids, N):
+    """y_n = max_e values_e"""
+    y, filled = np.full((N, values.shape[1]), -np.inf, values.dtype), np.zeros(N, np.bool_)
+    for e in range(len(ids)):
+        filled[ids[e]] = True
+        for c in range(y.shape[1]):
+            value = values[e, c]
+            if value > y[ids[e], c] or value != value:  # the second: not a number
+                y[ids[e], c] = value
+    for n in range(N):
+        if not filled[n]:
+            y[n] = 0
+    return y
+
+
+@jit
+def largest_backward(g, y, values, ids):
+    """dx_e = g_n / t if values_e is the largest y_n, which t rows reach; else 0."""
+    dx, tied = np.zeros_like(values), np.zeros_like(y)
+    for e in range(len(ids)):
+        for c in range(y.shape[1]):
+            tied[ids[e], c] += values[e, c] == y[ids[e], c]
+    for e in range(len(ids)):
+        for c in range(y.shape[1]):
+            if values[e, c] == y[ids[e], c]:
+                dx[e, c] = g[ids[e], c] / tied[ids[e], c]
+    return dx
+
+
+# ---------------------------------------------------------------- product
+
+
+@jit
+def product(values, ids, N):
+    """y_n = Π_e values_e"""
+    y = np.ones((N, values.shape[1]), values.dtype)
+    for e in range(len(ids)):
+        for c in range(y.shape[1]):
+            y[ids[e], c] *= values[e, c]
+    return y
+
+
+@jit
+def product_backward(g, values, ids):
+    """dx_e = g_n Π values_e' over all other rows e' of its segment; without a division by 0."""
+    dx = np.empty_like(values)
+    for e in range(len(ids)):
+        for c in range(g.shape[1]):
+            dx[e, c] = g[ids[e], c]
+            for other in range(len(ids)):
+                if other != e and ids[other] == ids[e]:
+                    dx[e, c] *= values[other, c]
+    return dx
+
+
+# ---------------------------------------------------------------- softmax
+
+
+@jit
+def softmax(values, ids, N):
+    """a_e = exp(values_e - top_n) / Σ_e' exp(values_e' - top_n); the largest, top_n, cancels."""
+    a, top = np.empty_like(values), largest(values, ids, N)
+    total = np.zeros_like(top)
+    for e in range(len(ids)):
+        for c in range(top.shape[1]):
+            a[e, c] = math.exp(values[e, c] - top[ids[e], c])  # at most 1: it cannot overflow
+            total[ids[e], c] += a[e, c]
+    for e in range(len(ids)):
+        for c in range(top.shape[1]):
+            a[e, c] /= total[ids[e], c]
+    return a
+
+
+@jit
+def softmax_backward(g, a, ids, N):
+    """dx_e = a_e (g_e - Σ_e' a_e' g_e')"""
+    dx, mean = np.empty_like(a), np.zeros((N, a.shape[1]), a.dtype)
+    for e in range(len(ids)):
+        for c in range(a.shape[1]):
+            mean[ids[e], c] += a[e, c] * g[e, c]
+    for e in range(len(ids)):
+        for c in range(a.shape[1]):
+            dx[e, c] = a[e, c] * (g[e, c] - mean[ids[e], c])
+    return dx
