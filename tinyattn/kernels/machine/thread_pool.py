@@ -8,9 +8,10 @@ threads call them at once, or hang after a fork.
 import atexit
 import ctypes
 import os
+import sys
 import time
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock, RLock, Thread
 
 from tinyattn.kernels import numba
 from tinyattn.kernels.machine.fork_join import (
@@ -21,6 +22,7 @@ from tinyattn.kernels.machine.fork_join import (
     NOBODY,
     OVER,
     PLACES,
+    SERVING,
     STATE,
     serve,
     team_of,
@@ -29,8 +31,9 @@ from tinyattn.memory import keep
 
 MOST = 255  # helpers
 
-# the lock is held by the one who leads the team
-_lock, _helpers, _team = Lock(), [], team_of(MOST)
+# The lock is held by the one who leads the team. It knows its thread, so that after an interrupt
+# right behind `acquire` the thread can see that it still has it.
+_lock, _helpers, _team = RLock(), [], team_of(MOST)
 
 
 def available():
@@ -86,10 +89,12 @@ def lend(kernel, *arguments, alone=False):
 
 def _led(kernel, arguments, items):
     """The kernel with the team, or with nobody if there is none to be had."""
-    if _threads == 1 or numba is None or not _lock.acquire(blocking=False):
+    if (_threads == 1 or numba is None or (_lock._is_owned() and _leads())
+            or not _lock.acquire(blocking=False)):  # fmt: skip
         return kernel(*arguments, NOBODY, *items)
     team = _team
     try:
+        team[FAILED] = 0  # an interrupt may have kept the last one from reading it
         _call_helpers(min(_threads - 1, MOST))
         kernel(*arguments, team, *items)
     finally:
@@ -102,6 +107,21 @@ def _led(kernel, arguments, items):
         )
 
 
+def _leads():
+    """Whether this thread, which has the lock, leads the team: a finalizer or signal came between.
+
+    If it does not, an interrupt kept it from giving the lock back, and it does so now.
+    """
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        if frame.f_code is _led.__code__:
+            return True
+        frame = frame.f_back
+    while _lock._is_owned():
+        _lock.release()
+    return False
+
+
 def _call_helpers(n):
     """Let n helpers join, and wake those that sleep."""
     while len(_helpers) < n:
@@ -110,8 +130,9 @@ def _call_helpers(n):
     states = _team[HELPERS : HELPERS + n].tolist()
     if ASLEEP in states:
         _apart(_helpers[:n])
+    if states.count(SERVING) < n:
         for helper, state in zip(_helpers, states, strict=False):
-            if state == ASLEEP:
+            if state != SERVING:
                 helper.wake()
 
 
@@ -127,10 +148,10 @@ def _apart(helpers):
     if helpers[-1].away_from != here:
         others = sorted(os.sched_getaffinity(0) - {here})
         for i, helper in enumerate(helpers):
-            helper.away_from = here
             if others:
                 with suppress(OSError):  # where that is not allowed, they stay where they are
                     os.sched_setaffinity(helper.thread.native_id, {others[i % len(others)]})
+            helper.away_from = here
 
 
 def _which_processor():
@@ -157,8 +178,10 @@ class _Helper:
         self.thread.start()
 
     def wake(self):
-        self.team[HELPERS + self.me] = CALLED  # once is enough
-        self.called.release()
+        self.team[HELPERS + self.me] = CALLED
+        if self.called.locked():  # once is enough; after an interrupt it may not have been opened
+            with suppress(RuntimeError):  # a finalizer that came between has opened it
+                self.called.release()
 
     def run(self):
         while True:
@@ -178,7 +201,7 @@ def _send_home():
 
 def _forget():  # a forked child has no copies of its parent's threads: it makes its own
     global _lock, _helpers, _team
-    _lock, _helpers, _team = Lock(), [], team_of(MOST)
+    _lock, _helpers, _team = RLock(), [], team_of(MOST)
 
 
 atexit.register(_send_home)
