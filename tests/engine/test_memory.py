@@ -58,7 +58,7 @@ def test_no_more_waits_than_may():
     places = [place(x) for x in held]
     while held:
         del held[0]
-    assert [place(m) for m in memory._spare] == places[3:]  # 5 blocks of 2,000 bytes
+    assert [place(m) for m in memory._spare.values()] == places[3:]  # 5 blocks of 2,000 bytes
 
 
 def test_tracemalloc_sees_every_array():
