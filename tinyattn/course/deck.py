@@ -40,6 +40,7 @@ def render(cells, document):
     highlight = nbconvert.filters.Highlight2HTML(pygments_lexer="python")
     environment.filters.update(
         svg_uri=_svg_uri,
+        is_drawing=_is_drawing,
         markdown2html=_markdown,
         highlight_code=lambda code: accents(highlight(code)),
         ansi2html=lambda text: accents(nbconvert.filters.ansi2html(text)),
@@ -146,6 +147,12 @@ def _accent_class(letter, accent):
 def _svg_uri(svg):
     # as a picture, not inline: the ids inside two drawings on one page would mix
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _is_drawing(svg):
+    """Whether it is one of the course's drawings: those have no ids, and build up in steps, which
+    works only inline."""
+    return bool(re.match(r'<svg [^>]*class="drawing"', svg))
 
 
 def _css(folder, name):

@@ -1,0 +1,106 @@
+"""Lecture 06: the transformer of 2017, its layers, and its masks."""
+
+from blocks import add_and_norm, into_attention, residual
+
+from tinyattn.plot import Drawing
+from tinyattn.plot.drawing_style import THINGS
+
+
+def transformer():
+    d = Drawing(
+        "transformer",
+        "Source tokens are embedded and pass through six encoder layers; the output of the last "
+        "is the memory. Target tokens, shifted right, pass through six decoder layers, whose "
+        "cross-attention takes its keys and values from the memory; a linear map and a softmax "
+        "give the next token.",
+    )
+    _embedding(d, "source", 136, "S")
+    with d.step(1), d.part("encoder"):
+        d.frame(164, 40, 746, 218, r"encoder  6 $\times$", corner="se", part="frame")
+        state = _self_attention(d, 136, 66, "self-", "attention")
+    with d.step(2), d.part("encoder"):
+        state = _feed_forward(d, state, 66, 92)
+    with d.step(3):
+        _embedding(d, "target", 400, "T")
+        with d.part("decoder"):
+            d.frame(164, 284, 1052, 520, r"decoder  6 $\times$", corner="ne", part="frame")
+            asking = _self_attention(d, 400, 482, "masked", "self-", "attention")
+    with d.step(4):
+        asked = _cross_attention(d, asking, state)
+    with d.step(5), d.part("decoder"):
+        out = _feed_forward(d, asked, 482, 88)
+    with d.step(6):
+        _output(d, out)
+    return d
+
+
+def _embedding(d, name, y, axis):
+    below = name == "target"  # the tokens come from below, the positions from above
+    with d.part(name):
+        side = 1 if below else -1
+        box = d.box("embedding", 50, y, 96, 60, "embed")
+        op = d.op(130, y, "+", part="position")
+        d.arrow((50, y + side * 58), (50, y + side * 30), part="tokens")
+        d.arrow((130, y - side * 48), (130, y - side * 14), part="position")
+        d.note(130, y - side * 62, "position", part="position")
+        d.arrow(box.e, op.w, thing="state")
+        d.sizes(50, y - side * 48, axis, "d")
+        d.text(2, y + side * 74, f"{name} tokens", anchor="start", part="tokens")
+        if below:
+            d.note(2, y + 98, "shifted right", anchor="start", part="tokens")
+
+
+def _self_attention(d, y, level, *words):
+    box = into_attention(d, 196, y, 184, 100, *words, part="self-attention")
+    d.arrow((144, y), (184, y), thing="state", head=False, part="self-attention")
+    op, norm = add_and_norm(d, box, "self-attention")
+    residual(d, 172, y, level, op, "self-attention/residual")
+    return norm
+
+
+def _feed_forward(d, before, level, width):
+    with d.part("feed-forward"):
+        box = d.box(
+            "linear", before.right + 30 + width / 2, before.y, width, 72, "feed-", "forward"
+        )
+        d.arrow(before.e, box.w, thing="state")
+    op, norm = add_and_norm(d, box, "feed-forward")
+    residual(d, before.right + 12, before.y, level, op, "feed-forward/residual")
+    return norm
+
+
+def _cross_attention(d, asking, memory):
+    y, x = asking.y, 622
+    with d.part("memory"):
+        d.arrow(memory.e, (786, memory.y), (786, 252), (x, 252), (x, 286), thing="memory",
+                kind="rail", head=False)  # fmt: skip
+        d.text(802, 176, "memory", weight=600, color=THINGS["memory"][1], anchor="start")
+        d.note(802, 200, "of the last layer", anchor="start")
+        d.sizes(802, 224, "S", "d", anchor="start")
+        d.note(802, 252, "to every decoder layer", anchor="start")
+    with d.part("decoder/cross-attention"):
+        query = d.box("linear", 532, y, 44, 28, "$W^Q$", size=18, part="query")
+        box = d.box("attention", x, y, 104, 98, "cross-", "attention")
+        d.arrow(asking.e, query.w, thing="state", part="query")
+        d.arrow(query.e, box.w, thing="query", part="query")
+        for role, letter, place in (("key", "K", x - 28), ("value", "V", x + 28)):
+            w = d.box("linear", place, 316, 44, 28, f"$W^{letter}$", size=18, part=role)
+            d.arrow((x, 286), (place, 286), w.n, thing="memory", width=2, part=role, bend=8)
+            d.arrow(w.s, (place, box.top), thing=role, part=role)
+    with d.part("decoder"):
+        op, norm = add_and_norm(d, box, "cross-attention")
+        residual(d, asking.right + 12, y, 482, op, "cross-attention/residual")
+    return norm
+
+
+def _output(d, state):
+    with d.part("output"):
+        linear, softmax = d.stack(
+            1106, 216, ("softmax", 48, ["softmax"], "softmax"),
+            ("linear", 48, ["linear"], "linear"), width=88, gap=34,
+        )[::-1]  # fmt: skip
+        d.arrow(state.e, (1106, state.y), linear.s, thing="state", part="linear")
+        d.arrow(linear.n, softmax.s, part="softmax")
+        d.arrow(softmax.n, (1106, 180), part="next token")
+        d.text(1150, 140, "next token", anchor="end", part="next token")
+        d.sizes(1150, 164, "T", "vocab", anchor="end", part="next token")
