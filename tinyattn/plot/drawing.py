@@ -86,9 +86,11 @@ class Drawing:
 
     # ------------------------------------------------------------ words
 
-    def text(self, x, y, label, size=TEXT, color=INK, anchor="middle", weight=400, part=None):
-        """One line of words and formulas with its middle at height y."""
-        self.shape("label", part, self._label(x, y, label, size, color, anchor, weight, part))
+    def text(self, x, y, label, size=TEXT, color=INK, anchor="middle", weight=400, part=None,
+             inside=None):  # fmt: skip
+        """One line of words and formulas with its middle at height y; inside: the box it is in."""
+        words = self._label(x, y, label, size, color, anchor, weight, part, box=inside)
+        self.shape("label", part, words)
 
     def note(self, x, y, label, anchor="middle", color=QUIET, part=None):
         """A small quiet remark."""
@@ -100,12 +102,17 @@ class Drawing:
         words = self._label(x, y, label, SMALLEST, QUIET, anchor, 400, part, mono=True)
         self.shape("label", part, words)
 
+    def badge(self, x, y, number, part=None, radius=15):
+        """A number in a dark circle."""
+        circle = f'<circle cx="{n(x)}" cy="{n(y)}" r="{n(radius)}" fill="{INK}"/>'
+        size = TEXT if radius > 12 else SMALLEST
+        digit = self._label(x, y, str(number), size, PAPER, "middle", 600, part)
+        self.shape("label", part, circle, digit)
+
     def heading(self, x, y, number, label, part=None):
-        """A number in a dark circle and what happens there."""
-        circle = f'<circle cx="{n(x + 15)}" cy="{n(y)}" r="15" fill="{INK}"/>'
-        digit = self._label(x + 15, y, str(number), TEXT, PAPER, "middle", 600, part)
-        words = self._label(x + 41, y, label, TEXT, INK, "start", 600, part)
-        self.shape("label", part, circle, digit, words)
+        """A number in a dark circle, and what happens there."""
+        self.badge(x + 15, y, number, part)
+        self.text(x + 41, y, label, anchor="start", weight=600, part=part)
 
     def _label(self, x, y, label, size, color, anchor, weight, part, *, mono=False, box=None):
         """The SVG of one line, measured and noted down for the checks."""
@@ -160,12 +167,13 @@ class Drawing:
         return box
 
     def op(self, x, y, sign, part=None, size=28):
-        """A circle in which paths meet: + adds, * multiplies; the sign is drawn."""
-        arm, turn = (0.19, 45) if sign == "*" else (0.24, 0)
+        """A circle in which paths meet: + adds, * multiplies, . is the dot product; drawn."""
+        arm, turn = {"*": (0.19, 45), "+": (0.24, 0), ".": (0, 0)}[sign]
         a = n(size * arm)
         out = f'<g transform="translate({n(x)} {n(y)}) rotate({turn})"><circle r="{n(size / 2)}" '
-        out += f'{paint(PAPER, SLATE, 1.8)}/><path d="M-{a} 0H{a}M0-{a}V{a}" '
-        out += f"{paint('none', INK, 2.2)}/></g>"
+        out += f"{paint(PAPER, SLATE, 1.8)}/>"
+        cross = f'<path d="M-{a} 0H{a}M0-{a}V{a}" {paint("none", INK, 2.2)}/></g>'
+        out += f'<circle r="3.2" fill="{INK}"/></g>' if sign == "." else cross
         box = Box(x, y, size, size)
         self._keep(box, "op", part, [out])
         return box
@@ -286,7 +294,10 @@ class Drawing:
         path = rounded([*points[:-1], toward(points[-1], points[-2], tip * 0.8)], bend)
         dash = ' stroke-dasharray="7 5"' if kind == "control" else ""
         tube = thing == "memory" and color is None
-        out = [f'<path d="{path}" {paint("none", over, width + 9)}/>'] if over else []
+        out = []
+        if over:  # not at its ends, where it may meet other lines
+            inner = [toward(*points[:2], 8), *points[1:-1], toward(*points[:-3:-1], 8)]
+            out.append(f'<path d="{rounded(inner, bend)}" {paint("none", over, width + 9)}/>')
         out += [f'<path d="{path}" {paint("none", edge, width + 2.6)}/>'] if tube else []
         out.append(f'<path d="{path}" {paint("none", line, width)}{dash}/>')
         if head:  # drawn, no marker: markers need ids, and those of two drawings on a page clash
@@ -301,6 +312,17 @@ class Drawing:
         (x1, y1), (x2, y2) = ends
         line = f'<path d="M{n(x1)} {n(y1)}L{n(x2)} {n(y2)}" {paint("none", EDGE, 2.4)}/>'
         self.shape("edge", part, line)
+
+    def curve(self, points, color=INK, width=2.4, part=None, *, dashed=False, fill="none"):
+        """A line through many points; with `fill`, the area that it encloses."""
+        points = list(points)
+        data = "M" + "L".join(f"{n(x)} {n(y)}" for x, y in points)
+        if fill == "none":
+            pairs = zip(points, points[1:], strict=False)
+            self.lines += [(a, b, self._named(part), "curve") for a, b in pairs]
+        dash = ' stroke-dasharray="8 6"' if dashed else ""
+        stroke = paint(fill, color if fill == "none" else "none", width)
+        self.shape("curve", part, f'<path d="{data}" {stroke}{dash}/>')
 
     # ------------------------------------------------------------ the file
 

@@ -70,16 +70,19 @@ def _lines_across_boxes(d):
     for a, b, name, _ in d.lines:
         points = ceil(hypot(b[0] - a[0], b[1] - a[1]) / 3) + 1
         for box, kind, part in d.boxes:
-            edge = (box.left + 4, box.top + 4, box.right - 4, box.bottom - 4)
-            if kind == "frame" or edge[0] > edge[2]:
-                continue
-            hits = sum(
-                edge[0] < a[0] + (b[0] - a[0]) * t / points < edge[2]
-                and edge[1] < a[1] + (b[1] - a[1]) * t / points < edge[3]
+            if kind != "frame" and any(
+                _within(box, kind, a[0] + (b[0] - a[0]) * t / points,
+                        a[1] + (b[1] - a[1]) * t / points)
                 for t in range(points + 1)
-            )
-            if hits:
+            ):  # fmt: skip
                 yield f"the line {name} from {_place(a)} to {_place(b)} crosses {kind} {part}"
+
+
+def _within(box, kind, x, y):
+    """Whether a point lies 4 px or more inside a box."""
+    if kind in ("op", "node", "picked"):
+        return hypot(x - box.x, y - box.y) < box.width / 2 - 4
+    return abs(x - box.x) < box.width / 2 - 4 and abs(y - box.y) < box.height / 2 - 4
 
 
 def _frame(d):

@@ -104,3 +104,40 @@ def _output(d, state):
         d.arrow(softmax.n, (1106, 180), part="next token")
         d.text(1150, 140, "next token", anchor="end", part="next token")
         d.sizes(1150, 164, "T", "vocab", anchor="end", part="next token")
+
+
+def shapes():
+    """Slide K22: what goes through the parts."""
+    d = Drawing(
+        "shapes",
+        "The encoder turns source ids into one vector for each piece, the memory. The decoder "
+        "turns the target ids so far into one vector for each place, looks at the memory on its "
+        "way, and a linear map makes scores for the next piece.",
+    )
+    xs = (200, 470, 860)
+    for name, y, axis in (("encoder", 130, "S"), ("decoder", 420, "T")):
+        with d.step(0 if name == "encoder" else 1), d.part(name):
+            words = "source ids" if axis == "S" else "target ids"
+            d.text(2, y - 14, words, anchor="start")
+            d.sizes(2, y + 16, "B", axis, anchor="start")
+            embed = d.box("embedding", xs[0], y, 130, 70, "embed,", "positions")
+            box = d.box("attention", xs[1], y, 200, 110, name, r"6 $\times$")
+            d.arrow((104, y), embed.w)
+            d.arrow(embed.e, box.w, thing="state", width=3)
+            d.sizes(316, y - 60, "B", axis, "d")
+            where = {"S": "[B, H, S, S]", "T": "[B, H, T, T]"}[axis]
+            d.note(xs[1], y + 84, f"weights {where}")
+    with d.step(2), d.part("memory"):
+        d.arrow((570, 130), (700, 130), (700, 275), (xs[1], 275), (xs[1], 365), thing="memory",
+                kind="rail")  # fmt: skip
+        d.text(716, 190, "memory", color=THINGS["memory"][1], anchor="start", weight=600)
+        d.sizes(716, 218, "B", "S", "d", anchor="start")
+        d.note(490, 318, "weights [B, H, T, S]", "start")
+    with d.step(3), d.part("output"):
+        linear = d.box("linear", xs[2], 420, 110, 64, "linear")
+        d.arrow((570, 420), linear.w, thing="state", width=3)
+        d.sizes(690, 396, "B", "T", "d")
+        d.arrow(linear.e, (980, 420))
+        d.text(992, 404, "what comes next?", anchor="start")
+        d.sizes(992, 434, "B", "T", "vocab", anchor="start")
+    return d
