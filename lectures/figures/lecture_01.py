@@ -212,5 +212,5 @@ def gru():
         d.text(606, 270, "$n_t$", 22, anchor="start")
         _equation(d, 370, 3, "fill up", r"$h_t = z_t \odot h_{t-1} + (1 - z_t) \odot n_t$")
     d.text(780, 480, r"$z, r = \sigma(W\,[h_{t-1}, x_t] + b)$", 18, anchor="start", part="gates")
-    d.note(780, 514, "z is the share of the old, as in nn.GRU", anchor="start", part="gates")
+    d.note(780, 514, "z: share of the old state, as in nn.GRU", anchor="start", part="gates")
     return d

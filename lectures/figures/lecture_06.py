@@ -3,7 +3,7 @@
 from blocks import add_and_norm, into_attention, residual
 
 from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_style import THINGS
+from tinyattn.plot.drawing_style import BIG, THINGS
 
 
 def transformer():
@@ -141,3 +141,39 @@ def shapes():
         d.text(992, 404, "what comes next?", anchor="start")
         d.sizes(992, 434, "B", "T", "vocab", anchor="start")
     return d
+
+
+def norm_places():
+    """Slide S14: the norm behind the sum, as in 2017, and in front of each part."""
+    d = Drawing(
+        "norm_places",
+        "In the block of 2017 the sum of state and sub-layer goes through a norm, so the state "
+        "itself is normalised twice. In newer blocks the norm stands in front of each sub-layer, "
+        "and the state runs through and is only added to.",
+    )
+    orders = (("behind the sum: 2017", ("attention", "+", "norm", "MLP", "+", "norm")),
+              ("in front of each part: newer models",
+               ("norm", "attention", "+", "norm", "MLP", "+")))  # fmt: skip
+    for k, (title, order) in enumerate(orders):
+        top = 284 * k
+        with d.step(k), d.part(("post-norm", "pre-norm")[k]):
+            d.frame(2, top + 2, 1150, top + 264, part="frame")
+            d.heading(20, top + 34, k + 1, title)
+            _block(d, top + 178, order)
+    return d
+
+
+def _block(d, y, order):
+    looks = {"attention": ("attention", 150), "MLP": ("linear", 120), "norm": ("norm", 84)}
+    items = [("+", 34, [], "add") if name == "+" else (*looks[name], [name], name)
+             for name in order]  # fmt: skip
+    boxes = d.row(140, y, *items, right=1020, height=72, thing="state")
+    d.text(40, y, "$x$", BIG, THINGS["state"][1])
+    d.arrow((62, y), boxes[0].w, thing="state")
+    d.arrow(boxes[-1].e, (1112, y), thing="state")
+    start = 101
+    for k, name in enumerate(order):
+        if name == "+":
+            residual(d, start, y, y - 84, boxes[k], "residual")
+            norm_follows = order[0] != "norm"  # a branch leaves behind it
+            start = boxes[k + norm_follows].right + 24

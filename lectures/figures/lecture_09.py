@@ -30,7 +30,7 @@ def messages():
                "end" if left else "start", part=f"x_{name}")  # fmt: skip
     with d.step(1):
         d.heading(650, 40, 1, "a message along each edge", "message")
-        d.text(691, 84, r"$m_{i \to j} = \phi\,(x_j,\ x_i,\ e_{ij})$", BIG, anchor="start",
+        d.text(691, 84, r"$m_{i \to j} = \Phi\,(x_j,\ x_i,\ e_{ij})$", BIG, anchor="start",
                part="message")  # fmt: skip
         for name, (x, y) in {"1": (122, 222), "2": (454, 222), "3": (122, 358)}.items():
             a, b = rims(nodes[name], nodes["j"], 4)
@@ -80,7 +80,7 @@ def gcn_gat():
         "and training cannot change them. On the right a GAT: a small learned function of both "
         "nodes gives a score, and the softmax over the neighbours makes the weights.",
     )
-    weights = {"gcn": (0.29, 0.35, 0.41, 0.25), "gat": (0.08, 0.62, 0.1, 0.2)}
+    weights = {"gcn": (0.29, 0.35, 0.22, 0.25), "gat": (0.08, 0.62, 0.1, 0.2)}
     for k, (name, title) in enumerate((("gcn", "GCN: the graph decides"),
                                        ("gat", "GAT: the features decide"))):  # fmt: skip
         left = 600 * k
@@ -89,8 +89,8 @@ def gcn_gat():
             d.heading(left + 20, 34, k + 1, title)
             _weighted_star(d, left + 219, 214, weights[name])
             if name == "gcn":
-                d.text(left + 276, 436, r"$c_{ij} = 1\,/\,\sqrt{d_i\, d_j}$", BIG)
-                d.note(left + 276, 484, "d: number of edges, the node itself included")
+                d.text(left + 276, 436, r"$c_{ij} = 1\,/\,\sqrt{\tilde d_i\, \tilde d_j}$", BIG)
+                d.note(left + 276, 484, r"$\tilde d$: number of neighbours, itself included")
                 d.note(left + 276, 514, "the same before and after training")
             else:
                 d.text(left + 276, 420, r"$e_{ij} = \mathrm{LeakyReLU}(a^T[z_i \,\Vert\, z_j])$",

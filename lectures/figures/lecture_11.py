@@ -73,9 +73,9 @@ def _gather(d, x):
         close = abs(node.x - x) + abs(node.y - 232)
         d.arrow(*rims(node, centre, 3), thing="value", width=max(1.6, 8 - close / 18))
     d.note(x, 398, "near counts more")
-    d.text(x, 436, r"$w_{ij} = \exp(-10\, |s_i - s_j|^2)$", 19)
+    d.text(x, 436, r"$a_{ij} = \exp(-c\, |s_i - s_j|^2)$", 19)
     d.text(x, 482, "mean and max", color=VALUE)
-    d.text(x, 510, r"of  $w_{ij}\, h_i$", color=VALUE)
+    d.text(x, 510, r"of  $a_{ij}\, h_i$", color=VALUE)
 
 
 def _join(d, x):

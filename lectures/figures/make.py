@@ -32,7 +32,7 @@ DRAWINGS = [
     lecture_03.index_sums,
     lecture_04.three_roles, lecture_04.one_head, lecture_04.multihead,
     lecture_05.two_views, lecture_05.deep_sets, lecture_05.set_transformer,
-    lecture_06.transformer, lecture_06.shapes,
+    lecture_06.transformer, lecture_06.shapes, lecture_06.norm_places,
     lecture_07.masks, lecture_07.gpt, lecture_07.bert, lecture_07.cache, lecture_07.pretraining,
     lecture_08.particle_transformer, lecture_08.class_attention, lecture_08.molecule_attention,
     lecture_08.astromer,

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests import ROOT
+from tests.course import browser
 from tinyattn import course
 from tinyattn.course import deck, project, text
 from tinyattn.plot.drawing_checks import problems
@@ -17,6 +18,7 @@ FOLDER = ROOT / "lectures" / "figures"
 
 
 def _drawings():
+    """What make.py draws; its folder is no package."""
     sys.path.insert(0, str(FOLDER))
     try:
         return importlib.import_module("make").DRAWINGS
@@ -59,13 +61,18 @@ def test_names_differ_and_no_file_is_left_over():
 def test_every_drawing_is_shown_by_a_lecture():
     source = "".join(d.source.read_text(encoding="utf-8") for d in project.lectures(ROOT))
     shown = set(re.findall(r'course\.drawing\("(\w+)"', source))
-    assert shown == {draw().name for draw in DRAWINGS}
+    there = [f"lecture_{d.number}" for d in project.lectures(ROOT)]
+    assert shown == {draw().name for draw in DRAWINGS if draw.__module__ in there}
+    others = {draw.__module__.removeprefix("lecture_") for draw in DRAWINGS} - {
+        d.number for d in project.lectures(ROOT)
+    }
+    assert others <= set(project.TO_COME)
 
 
 @pytest.mark.parametrize("document", project.lectures(ROOT), ids=lambda d: d.name)
 def test_what_a_lecture_shows_is_there(document):
     for cell in text.read_source(document).cells:
-        for call in re.findall(r"^course\.drawing\(.*\)$", cell["source"], re.MULTILINE):
+        for call in re.findall(r"^course\.(?:drawing|where)\(.*\)$", cell["source"], re.M):
             assert eval(call, {"course": course})._repr_svg_().startswith("<svg")
 
 
@@ -97,3 +104,37 @@ def test_a_deck_has_drawings_inline_so_that_their_steps_are_fragments():
     assert '<g class="step fragment" data-step="1">' in html
     other = page('<svg xmlns="http://www.w3.org/2000/svg" id="a"></svg>')
     assert 'src="data:image/svg+xml;base64,' in other and 'alt="a &amp; b"' in other
+
+
+def test_a_map_stands_beside_the_title_and_marks_its_parts():
+    svg = course.where("transformer", "memory", "decoder/cross-attention", root=ROOT)._repr_svg_()
+    html = page(svg)
+    assert html.index('<div class="map">') < html.index('<div class="body">')
+    assert html.count('class="drawing') == 1 and 'class="part lit arrow rail memory"' in html
+    with pytest.raises(ValueError, match="no part 'memories'"):
+        course.where("transformer", "memories", root=ROOT)
+
+
+def after_script(svg, code, folder):
+    """The title of a deck's page that shows this drawing, after code of JavaScript has set it."""
+    wait = "if (!document.documentElement.dataset.ready) return; clearInterval(waiting);"
+    script = f"<script>const waiting = setInterval(() => {{ {wait} {code} }}, 50)</script></body>"
+    path = folder / "deck.html"
+    path.write_text(page(svg).replace("</body>", script), encoding="utf-8")
+    return re.search("<title>([^<]*)</title>", browser.show(path, folder))[1]
+
+
+@browser.needed
+def test_the_steps_of_a_drawing_come_one_by_one(tmp_path):
+    svg = course.drawing("transformer", root=ROOT)._repr_svg_()
+    presses = "for (let k = 0; k < 4; k++) onkeydown({key: ' ', preventDefault() {}});"
+    count = "document.title = document.querySelectorAll('.step.hidden').length;"
+    assert after_script(svg, presses + count, tmp_path) == "2"  # of six
+
+
+@browser.needed
+def test_a_drawing_alone_has_the_whole_page_below_the_title(tmp_path):
+    svg = course.drawing("transformer", root=ROOT)._repr_svg_()
+    width = "document.querySelector('{}').getBoundingClientRect().width"
+    code = f"document.title = 1280 * {width.format('.drawing')} / {width.format('.page')};"
+    assert float(after_script(svg, code, tmp_path)) == pytest.approx(1152, abs=2)

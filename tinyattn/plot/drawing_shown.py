@@ -47,7 +47,10 @@ def _with_focus(svg, focus):
     if not focus:
         return svg
     return re.sub(
-        r'<g class="part [^"]*" data-part="([^"]*)"',
-        lambda g: g[0] if g[1] in lit else f'{g[0]} opacity="{PALE}"',
+        r'<g class="part ([^"]*)" data-part="([^"]*)"',
+        lambda g: (
+            f'<g class="part {"lit " if g[2] in lit else ""}{g[1]}" data-part="{g[2]}"'
+            + ("" if g[2] in lit else f' opacity="{PALE}"')
+        ),
         svg,
     )
