@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.cases.layers import NOTHING_TO_CHECK, layer
 from tests.cases.ops import CASES, normal
-from tinyattn import nn
+from tinyattn import models, nn
 from tinyattn.models import BERT, GPT, Classifier, Llama, MaskedWords, Seq2Seq
 
 __all__ = ["CASES"]
@@ -37,5 +37,13 @@ for model, inputs in (
     (Seq2Seq(3, 4, 2, 1, 3, dropout=0.0, rng=0), (IDS, np.array([[1, 2], [0, 1]]))),
 ):
     layer(type(model), *inputs, make=model, order=1)
+
+# particles of a jet: features, four-momenta in GeV, and which of them are particles
+THERE = np.array([[1, 1, 1], [1, 1, 0]], bool)
+P = 3 * normal(2, 3, 3)
+P = np.concatenate([np.sqrt(1 + np.sum(P**2, axis=-1, keepdims=True)), P], axis=-1)
+part = partial(models.ParticleTransformer, 4, 2, (4, 4), (3,), 2, 1, 1, dropout=0.0)
+for pairs in ((P,), (None,)):
+    layer(models.ParticleTransformer, X, *pairs, make=part(rng=0), order=1, mask=THERE)
 
 NOTHING_TO_CHECK |= {nn.KeyValueCache, nn.MemoryCache}  # plain arrays

@@ -6,7 +6,7 @@ from tinyattn.data.digits import digits
 from tinyattn.data.emoji import emoji
 from tinyattn.data.generated import moons, sine, spirals
 from tinyattn.data.grids import Grids, grids
-from tinyattn.data.jets import Jets, jet_features, jets
+from tinyattn.data.jets import Jets, four_momenta, hard_jets, jet_features, jets
 from tinyattn.data.networks import blocks, distractors, karate_club, les_miserables
 from tinyattn.data.overlaps import Overlaps, overlaps
 from tinyattn.data.shapes import Shapes, shapes
@@ -28,7 +28,9 @@ __all__ = [
     "distractors",
     "emoji",
     "english",
+    "four_momenta",
     "grids",
+    "hard_jets",
     "jet_features",
     "jets",
     "karate_club",
