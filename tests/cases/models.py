@@ -46,4 +46,11 @@ part = partial(models.ParticleTransformer, 4, 2, (4, 4), (3,), 2, 1, 1, dropout=
 for pairs in ((P,), (None,)):
     layer(models.ParticleTransformer, X, *pairs, make=part(rng=0), order=1, mask=THERE)
 
+# atoms of a molecule: features, distances, bonds
+molecule = partial(models.MoleculeAttentionTransformer, 4, 2, 4, 2, 1, rng=0)
+BONDS = np.array([[[0, 1, 0], [1, 0, 1], [0, 1, 0]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]]], bool)
+for g in ("softmax", "exp"):
+    layer(models.MoleculeAttentionTransformer, X, np.abs(normal(2, 3, 3)), BONDS, order=1,
+          make=molecule(g=g), mask=THERE)  # fmt: skip
+
 NOTHING_TO_CHECK |= {nn.KeyValueCache, nn.MemoryCache}  # plain arrays

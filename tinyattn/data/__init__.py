@@ -7,6 +7,7 @@ from tinyattn.data.emoji import emoji
 from tinyattn.data.generated import moons, sine, spirals
 from tinyattn.data.grids import Grids, grids
 from tinyattn.data.jets import Jets, four_momenta, hard_jets, jet_features, jets
+from tinyattn.data.molecules import Molecules, distances, molecules
 from tinyattn.data.networks import blocks, distractors, karate_club, les_miserables
 from tinyattn.data.overlaps import Overlaps, overlaps
 from tinyattn.data.shapes import Shapes, shapes
@@ -18,6 +19,7 @@ __all__ = [
     "Batches",
     "Grids",
     "Jets",
+    "Molecules",
     "Overlaps",
     "Shapes",
     "Tracks",
@@ -25,6 +27,7 @@ __all__ = [
     "batches",
     "blocks",
     "digits",
+    "distances",
     "distractors",
     "emoji",
     "english",
@@ -35,6 +38,7 @@ __all__ = [
     "jets",
     "karate_club",
     "les_miserables",
+    "molecules",
     "moons",
     "overlaps",
     "sentences",

@@ -6,6 +6,7 @@ from tinyattn.models.dgcnn import DGCNN, DGCNNSegmentation
 from tinyattn.models.gpt import GPT
 from tinyattn.models.gravnet import GravNetModel
 from tinyattn.models.llama import Llama
+from tinyattn.models.molecule_attention import MoleculeAttentionTransformer
 from tinyattn.models.particle_transformer import ParticleTransformer
 from tinyattn.models.particlenet import ParticleNet
 from tinyattn.models.seq2seq import Seq2Seq
@@ -21,6 +22,7 @@ __all__ = [
     "GravNetModel",
     "Llama",
     "MaskedWords",
+    "MoleculeAttentionTransformer",
     "ParticleNet",
     "ParticleTransformer",
     "Seq2Seq",
