@@ -53,4 +53,14 @@ for g in ("softmax", "exp"):
     layer(models.MoleculeAttentionTransformer, X, np.abs(normal(2, 3, 3)), BONDS, order=1,
           make=molecule(g=g), mask=THERE)  # fmt: skip
 
+# light curves: times in days, magnitudes, and which of them may be seen
+TIMES, SEEN = np.array([[0.0, 1.1, 5.2], [0.0, 2.3, 2.9]]), np.array([[1, 0, 1], [1, 1, 1]], bool)
+astromer = partial(models.Astromer, 4, 2, 1, 3, rng=0)
+for model, mask in (
+    (astromer(), {"keep": THERE, "visible": SEEN}),
+    (models.MaskedMagnitudes(astromer(), rng=1), {"keep": THERE, "visible": SEEN}),
+    (models.StarClassifier(astromer(), 2, 3, rng=1), {"keep": THERE}),
+):
+    layer(type(model), TIMES, normal(2, 3), make=model, order=1, **mask)
+
 NOTHING_TO_CHECK |= {nn.KeyValueCache, nn.MemoryCache}  # plain arrays

@@ -7,6 +7,7 @@ from tinyattn.data.emoji import emoji
 from tinyattn.data.generated import moons, sine, spirals
 from tinyattn.data.grids import Grids, grids
 from tinyattn.data.jets import Jets, four_momenta, hard_jets, jet_features, jets
+from tinyattn.data.light_curves import LightCurves, light_curves
 from tinyattn.data.molecules import Molecules, distances, molecules
 from tinyattn.data.networks import blocks, distractors, karate_club, les_miserables
 from tinyattn.data.overlaps import Overlaps, overlaps
@@ -19,6 +20,7 @@ __all__ = [
     "Batches",
     "Grids",
     "Jets",
+    "LightCurves",
     "Molecules",
     "Overlaps",
     "Shapes",
@@ -38,6 +40,7 @@ __all__ = [
     "jets",
     "karate_club",
     "les_miserables",
+    "light_curves",
     "molecules",
     "moons",
     "overlaps",

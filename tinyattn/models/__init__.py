@@ -1,5 +1,11 @@
 """Whole published architectures, one file each, put together from the layers."""
 
+from tinyattn.models.astromer import (
+    Astromer,
+    MaskedMagnitudes,
+    StarClassifier,
+    hide_magnitudes,
+)
 from tinyattn.models.bert import BERT, Classifier, MaskedWords, mask_tokens
 from tinyattn.models.captioner import Captioner, FixedCaptioner
 from tinyattn.models.dgcnn import DGCNN, DGCNNSegmentation
@@ -12,6 +18,7 @@ from tinyattn.models.particlenet import ParticleNet
 from tinyattn.models.seq2seq import Seq2Seq
 
 __all__ = [
+    "Astromer",
     "BERT",
     "Captioner",
     "Classifier",
@@ -21,10 +28,13 @@ __all__ = [
     "GPT",
     "GravNetModel",
     "Llama",
+    "MaskedMagnitudes",
     "MaskedWords",
     "MoleculeAttentionTransformer",
     "ParticleNet",
     "ParticleTransformer",
     "Seq2Seq",
+    "StarClassifier",
+    "hide_magnitudes",
     "mask_tokens",
 ]
