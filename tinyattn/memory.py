@@ -8,6 +8,7 @@ up to LARGEST. It cannot keep larger ones; arrays that size come from `empty`.
 
 import ctypes
 import math
+import os
 import sys
 from threading import RLock
 from tracemalloc import is_tracing
@@ -32,7 +33,17 @@ def keep():
     return bool(mallopt(MMAP_THRESHOLD, LARGEST)) and bool(mallopt(TRIM_THRESHOLD, KEPT))
 
 
-_lock, _spare = RLock(), []  # one thread may come twice: a collection may happen anywhere
+def fork_safe(lock):
+    """The lock, and no fork while another thread holds it: the child has no such thread."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
+    return lock
+
+
+_spare = []
+_lock = fork_safe(RLock())  # one thread may come twice: a collection may happen anywhere
 
 
 def empty(shape, dtype):
