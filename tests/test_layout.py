@@ -25,6 +25,7 @@ FLOORS = {
 SIBLINGS = {
     ("kernels", "memory"),
     ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
+    ("transforms", "guards"),
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
     ("models", "data"),
 }  # fmt: skip
