@@ -13,7 +13,7 @@ PACKAGE = ROOT / "tinyattn"
 # every file and folder of the package stands on one floor
 FLOORS = {
     "memory": 0, "kernels": 0,
-    "random": 1, "threads": 1, "guards": 1, "autograd": 1, "transforms": 1,
+    "random": 1, "threads": 1, "guards": 1, "autograd": 1, "transforms": 1, "types": 1,
     "ops": 2,
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
@@ -25,6 +25,7 @@ FLOORS = {
 SIBLINGS = {
     ("kernels", "memory"),
     ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
+    ("transforms", "guards"),
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
     ("models", "data"),
 }  # fmt: skip
@@ -173,3 +174,26 @@ def loaded_by(statement):
 )
 def test_importing_is_light(statement):
     assert loaded_by(statement).isdisjoint(HEAVY)
+
+
+SUBMODULES = ["check", "data", "functional", "graph", "metrics", "models", "nn", "optim", "plot",
+              "training"]  # fmt: skip
+
+
+def test_submodules_are_reached_after_one_import():
+    loaded = loaded_by(
+        "import tinyattn as ta; before = set(sys.modules); "
+        f"late = [n for n in {SUBMODULES} if 'tinyattn.' + n not in before]; "
+        f"assert set({SUBMODULES}) <= set(dir(ta)); "
+        f"assert all(getattr(ta, n).__name__ == 'tinyattn.' + n for n in {SUBMODULES}); "
+        "assert {'nn', 'graph', 'models', 'plot'} <= set(late), late; "
+        "ta.nn.Linear(2, 3); ta.optim.SGD"
+    )
+    assert "tinyattn" in loaded
+
+
+def test_a_name_that_is_nowhere_is_an_error():
+    import tinyattn as ta
+
+    with pytest.raises(AttributeError, match="module 'tinyattn' has no attribute 'nothing'"):
+        ta.nothing  # noqa: B018

@@ -1,6 +1,5 @@
 """What the engine checks and puts right by itself, and what it refuses and in which words."""
 
-import os
 import sys
 from inspect import signature
 
@@ -294,11 +293,3 @@ def leading_to(targets, results, needed):
         if any(x in on_the_way for x in t._inputs):
             on_the_way[t] = None
     return [t for t in results if t in on_the_way and t not in targets], on_the_way
-
-
-def release_after_fork(lock):
-    """Let a forked child find the lock free: no thread of the parent may hold it in that moment."""
-    if hasattr(os, "register_at_fork"):  # not on Windows
-        os.register_at_fork(
-            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
-        )

@@ -248,7 +248,7 @@ def test_jacobian_runs_the_rule_many_times():
     for impl in ("kernel", "matmul"):
         layer = nn.GRU(2, 2, impl=impl, rng=0).astype(np.float64)
         found.append(ta.jacobian(lambda x, layer=layer: layer(x)[0])(x))
-    np.testing.assert_allclose(*[np.asarray(f) for f in found], atol=1e-12)
+    np.testing.assert_allclose(*[f.numpy() for f in found], atol=1e-12)
 
 
 def test_only_wanted_gradients():

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tinyattn.ops import rowwise
+from tinyattn.autograd import Tensor
+from tinyattn.ops import nonlinear, rowwise
 from tinyattn.ops.elementwise import plain
-from tinyattn.ops.nonlinear import erf, relu, sigmoid, softplus
 from tinyattn.ops.rowwise import log_softmax, softmax
 from tinyattn.random import generator
 
@@ -12,6 +12,26 @@ __all__ = [
     "dropout", "elu", "erf", "gelu", "leaky_relu", "log_softmax", "logsumexp", "relu", "sigmoid",
     "silu", "softmax", "softplus", "tanh",
 ]  # fmt: skip
+
+
+def relu(x) -> Tensor:
+    """y = max(x, 0)."""
+    return nonlinear.relu(x)
+
+
+def sigmoid(x) -> Tensor:
+    """y = 1 / (1 + e⁻ˣ), without overflow."""
+    return nonlinear.sigmoid(x)
+
+
+def softplus(x) -> Tensor:
+    """y = ln(1 + eˣ), a smooth max(x, 0)."""
+    return nonlinear.softplus(x)
+
+
+def erf(x) -> Tensor:
+    """y = 2/√π ∫₀ˣ exp(-t²) dt, the error function."""
+    return nonlinear.erf(x)
 
 
 def leaky_relu(x, negative_slope=0.01):
