@@ -28,9 +28,9 @@ SIBLINGS = {
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
     ("models", "data"),
 }  # fmt: skip
-# who may use which package of others, NumPy apart
+# who may use which package of others, NumPy apart; a folder inside of a place has its own line
 PACKAGES = {
-    "kernels": {"numba", "llvmlite"},
+    "kernels/machine": {"numba", "llvmlite"},
     "plot": {"matplotlib", "PIL", "mpl_toolkits", "cycler", "IPython", "matplotlib_inline"},
     "progress": {"IPython"},
     "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite"},
@@ -62,6 +62,7 @@ def targets(imported, names):
 def broken_rules(source, module):
     """What the imports of one file break, as (line, rule)."""
     unit = module.split(".")[1]
+    packages = PACKAGES.get(unit, PACKAGES.get("/".join(module.split(".")[1:3]), ()))
     if unit not in FLOORS:
         return [(1, f"tinyattn/{unit} stands on no floor; the design's table has no such place")]
     found = []
@@ -75,7 +76,7 @@ def broken_rules(source, module):
             if not by_hand and top not in {
                 "numpy",
                 *sys.stdlib_module_names,
-                *PACKAGES.get(unit, ()),
+                *packages,
             }:
                 found.append((line, f"{unit} must not import {top}"))
             continue
@@ -112,6 +113,8 @@ def test_a_file_imports_from_below_only(path):
         ("from ..nn import X", "tinyattn.ops.a", "ops (floor 2) imports nn (floor 4)"),
         ("import matplotlib.pyplot as plt", "tinyattn.nn.linear", "nn must not import matplotlib"),
         ("import numba", "tinyattn.ops.index", "ops must not import numba"),
+        ("import llvmlite.ir", "tinyattn.kernels.fast.knn", "kernels must not import llvmlite"),
+        ("from numba import types", "tinyattn.kernels.knn", "kernels must not import numba"),
         ("from numpy import *", "tinyattn.ops.index", "a star import from numpy"),
         ("", "tinyattn.utils", "tinyattn/utils stands on no floor"),
     ],
@@ -127,6 +130,7 @@ def test_the_check_sees(source, module, rule):
         ("from tinyattn.ops import shape", "tinyattn.ops.index"),
         ("import tinyattn as ta", "tinyattn.course.claims"),
         ("import json, numpy as np", "tinyattn.io"),
+        ("from llvmlite import ir", "tinyattn.kernels.machine.llvm"),
     ],
 )
 def test_the_check_allows(source, module):
