@@ -13,7 +13,7 @@ PACKAGE = ROOT / "tinyattn"
 # every file and folder of the package stands on one floor
 FLOORS = {
     "memory": 0, "kernels": 0,
-    "random": 1, "guards": 1, "autograd": 1, "transforms": 1,
+    "random": 1, "threads": 1, "guards": 1, "autograd": 1, "transforms": 1,
     "ops": 2,
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
@@ -28,9 +28,9 @@ SIBLINGS = {
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
     ("models", "data"),
 }  # fmt: skip
-# who may use which package of others, NumPy apart
+# who may use which package of others, NumPy apart; a folder inside of a place has its own line
 PACKAGES = {
-    "kernels": {"numba", "llvmlite"},
+    "kernels/machine": {"numba", "llvmlite"},
     "plot": {"matplotlib", "PIL", "mpl_toolkits", "cycler", "IPython", "matplotlib_inline"},
     "progress": {"IPython"},
     "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite"},
@@ -39,9 +39,20 @@ PACKAGES = {
 HEAVY = ["numba", "llvmlite", "matplotlib", "IPython", "jupytext", "nbformat", "torch", "scipy"]
 
 
+def nodes_that_run(tree):
+    """All nodes of a syntax tree but those below `if TYPE_CHECKING:`, which only editors read."""
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            for other in child.orelse:
+                yield from nodes_that_run(other)
+        else:
+            yield from nodes_that_run(child)
+
+
 def imports(source, module):
     """(line, imported module, imported names) for each import; `module` resolves the dots."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_that_run(ast.parse(source)):
         if isinstance(node, ast.Import):
             for name in node.names:
                 yield node.lineno, name.name, []
@@ -62,6 +73,7 @@ def targets(imported, names):
 def broken_rules(source, module):
     """What the imports of one file break, as (line, rule)."""
     unit = module.split(".")[1]
+    packages = PACKAGES.get(unit, PACKAGES.get("/".join(module.split(".")[1:3]), ()))
     if unit not in FLOORS:
         return [(1, f"tinyattn/{unit} stands on no floor; the design's table has no such place")]
     found = []
@@ -75,7 +87,7 @@ def broken_rules(source, module):
             if not by_hand and top not in {
                 "numpy",
                 *sys.stdlib_module_names,
-                *PACKAGES.get(unit, ()),
+                *packages,
             }:
                 found.append((line, f"{unit} must not import {top}"))
             continue
@@ -112,7 +124,11 @@ def test_a_file_imports_from_below_only(path):
         ("from ..nn import X", "tinyattn.ops.a", "ops (floor 2) imports nn (floor 4)"),
         ("import matplotlib.pyplot as plt", "tinyattn.nn.linear", "nn must not import matplotlib"),
         ("import numba", "tinyattn.ops.index", "ops must not import numba"),
+        ("import llvmlite.ir", "tinyattn.kernels.fast.knn", "kernels must not import llvmlite"),
+        ("from numba import types", "tinyattn.kernels.knn", "kernels must not import numba"),
         ("from numpy import *", "tinyattn.ops.index", "a star import from numpy"),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    from tinyattn import nn", "tinyattn.ops.a",
+         "ops (floor 2) imports nn (floor 4)"),
         ("", "tinyattn.utils", "tinyattn/utils stands on no floor"),
     ],
 )  # fmt: skip
@@ -127,6 +143,8 @@ def test_the_check_sees(source, module, rule):
         ("from tinyattn.ops import shape", "tinyattn.ops.index"),
         ("import tinyattn as ta", "tinyattn.course.claims"),
         ("import json, numpy as np", "tinyattn.io"),
+        ("from llvmlite import ir", "tinyattn.kernels.machine.llvm"),
+        ("if TYPE_CHECKING:\n    from tinyattn.ops.methods import X", "tinyattn.autograd"),
     ],
 )
 def test_the_check_allows(source, module):
@@ -134,12 +152,39 @@ def test_the_check_allows(source, module):
 
 
 def test_the_package_itself_only_names():
-    """`tinyattn/__init__.py` and those of the floors' folders hold no star imports."""
+    """`tinyattn/__init__.py` imports, and says what is imported later; it computes nothing."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     allowed = (ast.Import, ast.ImportFrom, ast.Assign, ast.Expr)
-    assert all(isinstance(node, allowed) for node in tree.body), "__init__.py has logic"
+    functions = {"__getattr__", "__dir__", "set_threads"}  # they import what is not loaded at once
+    for node in tree.body:
+        only_names = isinstance(node, allowed) or getattr(node, "name", None) in functions
+        for_editors = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        assert only_names or for_editors, f"line {node.lineno}: __init__.py has logic"
     stars = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
     assert not stars
+
+
+def room_of(module):
+    """The part of kernels/ that a module belongs to: machine, fast, or the loops."""
+    parts = module.split(".")[2:]
+    return parts[0] if parts[:1] in (["machine"], ["fast"]) else "loops" if parts else "package"
+
+
+@pytest.mark.parametrize("path", [p for p in files() if "kernels" in p.parts], ids=lambda p: p.name)
+def test_loops_stand_alone_and_machine_knows_no_kernel(path):
+    """The loops use `jit` and each other; machine/ itself only; fast/ both."""
+    module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    module = module.removesuffix(".__init__")
+    allowed = {
+        "package": {"machine"}, "loops": {"package", "loops"}, "machine": {"machine"},
+        "fast": {"loops", "machine", "fast"},
+    }  # fmt: skip
+    for line, imported, names in imports(path.read_text(encoding="utf-8"), module):
+        if imported.startswith("tinyattn.kernels"):
+            inside = [f"{imported}.{name}" for name in names if name.islower()]
+            is_module = [(PACKAGE.parent / (x.replace(".", "/") + ".py")).exists() for x in inside]
+            for target in inside if any(is_module) else [imported]:
+                assert room_of(target) in allowed[room_of(module)], f"{path}:{line}: {target}"
 
 
 def loaded_by(statement):

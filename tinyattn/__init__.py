@@ -1,17 +1,32 @@
 """tinyattn: deep learning from scratch on NumPy, with the models of a course on attention."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tinyattn import ops  # noqa: F401 - gives Tensor its operators
 from tinyattn.autograd import Tensor, no_grad, primitive, tensor
 from tinyattn.io import load, save
 from tinyattn.random import seed
+from tinyattn.threads import set_threads
 from tinyattn.transforms import grad, hessian, jacobian, value_and_grad
 
+if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports what is asked for
+    from . import check, data, functional, graph, metrics, models, nn, optim, plot, training  # noqa: F401
 
-def set_threads(n):
-    """Run kernels on n threads from now on; returns the number before."""
-    from tinyattn.kernels.machine import thread_pool  # imports Numba
+_SUBMODULES = [
+    "check", "data", "functional", "graph", "metrics", "models", "nn", "optim", "plot", "training",
+]  # fmt: skip
 
-    return thread_pool.set_threads(n)
+
+def __getattr__(name):
+    """`ta.nn` after `import tinyattn as ta`: a submodule is imported when it is first used."""
+    if name in _SUBMODULES:
+        return import_module(f"tinyattn.{name}")
+    raise AttributeError(f"module 'tinyattn' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_SUBMODULES])
 
 
 __version__ = "0.1.0"

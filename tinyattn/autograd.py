@@ -9,15 +9,16 @@ An operation is a NumPy function, and its derivative rule stands right under it:
 
 Read the file from top to bottom:
 
-1. `Tensor`     an array that remembers which operation made it, from which inputs
-2. `primitive`  turns a NumPy function into an operation that remembers
-3. `sweep`      goes back through what was remembered and applies the rules (the chain rule)
-4. `implements` lets NumPy's own functions (np.tanh) run the operation when they meet a Tensor
+1. `Tensor`         an array that remembers which operation made it, from which inputs
+2. `primitive`      turns a NumPy function into an operation that remembers
+3. `backward_pass`  goes back through what was remembered and applies the rules (the chain rule)
+4. `implements`     lets NumPy's own functions (np.tanh) run the operation when they meet a Tensor
 
 Letters: y is the output of an operation and g = dL/dy the gradient that arrives at it; a rule
 returns g · dy/dx, the gradient with respect to the input x, in the shape of x.
 
-`guards` holds the checks and their words, and `fit`, which sums a gradient over broadcast axes.
+`guards` holds the checks and their messages. The operators and methods of Tensor (x + y, x.sum())
+are written in `ops/methods.py` and added to the class in `ops/__init__.py`.
 """
 
 from contextlib import contextmanager
@@ -25,35 +26,40 @@ from functools import wraps
 from inspect import signature
 from itertools import count
 from operator import attrgetter
-from threading import get_ident
+from threading import RLock, local
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tinyattn import guards
 
+if TYPE_CHECKING:  # editors find the methods here; when the program runs they are added later
+    from tinyattn.ops.methods import TensorMethods
+else:
+    TensorMethods = object
+
 ndarray, FLOAT32 = np.ndarray, np.dtype(np.float32)
 
 _new = object.__new__
 _clock = count(1).__next__
-NEVER = (0,)  # a time before all others, which nobody can write to
-_silent = set()  # the threads (their numbers) that record nothing at the moment
+NEVER = (0,)  # shared constant: never written to
 
 
 # ---------------------------------------------------------------- 1. an array with a memory
 
 
-class Tensor:
+class Tensor(TensorMethods):
     """An array, its gradient, and the operation that made it.
 
     data           the plain NumPy array
-    grad           dL/d(data) after `L.backward()`; None before. Only on tensors made by hand
+    grad           dL/d(data) after `L.backward()`; None before. Only on leaves
     requires_grad  whether gradients are wanted; results inherit it, except under no_grad()
-    _operation     the operation that made it; None for a tensor made by hand
-    _inputs        its inputs as Tensors, None in place of any other; () for a tensor made by
-                   hand, and None for a result whose graph was forgotten
-    _call          what its rule is called with: (inputs as plain values, keyword arguments or
-                   None). A shortcut is None: one or two Tensors, whose values are their `data`
-    _time          when it was made, 0 if by hand; every input is older than its output
+    _operation     the operation that made it; None for a leaf, a tensor made by hand
+    _inputs        the inputs of the operation as Tensors, None in place of any other; () for a
+                   leaf, and None for a result whose graph was freed
+    _values        the inputs as plain values, and ...
+    _options       ... the keyword arguments: what its rule is called with
+    _time          when it was made, 0 for a leaf; every input is older than its output
     _written       [when its values were last written to], one list for all tensors that share
                    the same memory; NEVER for a result that nobody wrote to or made a view of
 
@@ -65,8 +71,8 @@ class Tensor:
     graphs. `x.data = array` takes the array over: write to it through x alone from then on.
     """
 
-    __slots__ = ("__weakref__", "_call", "_data", "_inputs", "_operation", "_time", "_written",
-                 "grad", "requires_grad")  # fmt: skip
+    __slots__ = ("__weakref__", "_data", "_inputs", "_operation", "_options", "_time", "_values",
+                 "_written", "grad", "requires_grad")  # fmt: skip
 
     def __init__(self, data, dtype=None, requires_grad=False):
         if isinstance(data, Tensor):
@@ -74,12 +80,13 @@ class Tensor:
         self._data = guards.array_of(data, dtype)
         if requires_grad:
             guards.differentiable(self._data.dtype)
-        self._operation, self._inputs, self._call = None, (), None
+        self._operation, self._inputs, self._values, self._options = None, (), None, None
         self._time, self._written, self.grad = 0, [0], None
         self.requires_grad = bool(requires_grad)
 
     @property
-    def data(self):
+    def data(self) -> ndarray:
+        """The plain NumPy array. What is computed from it has no gradient."""
         return self._data
 
     @data.setter
@@ -90,17 +97,47 @@ class Tensor:
         self._data = value
         self._note_write()
 
-    def _note_write(self):
-        self._shared()[0] = _clock()
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self._data.shape
 
-    def _shared(self):
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._data.size
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the elements, such as float32."""
+        return self._data.dtype
+
+    @property
+    def T(self) -> "Tensor":
+        """The tensor with its axes in reverse order."""
+        return np.transpose(self)
+
+    @property
+    def mT(self) -> "Tensor":
+        """The tensor with its last two axes swapped: each matrix transposed."""
+        return np.swapaxes(self, -1, -2)
+
+    def _note_write(self):
+        self._shared_time()[0] = _clock()
+
+    def _shared_time(self):
         """The list `_written`, ready to be shared with a view."""
         if self._written is NEVER:
             self._written = [0]
         return self._written
 
-    def backward(self, gradient=None, create_graph=False):
-        """Set `.grad` of every tensor that this one was computed from and that was made by hand.
+    def backward(self, gradient=None, create_graph=False) -> None:
+        """Add dL/dx to `.grad` of every leaf x that this tensor L was computed from.
 
         gradient: dL/d(self), array of this shape; may be left out for a single number (then 1).
         create_graph: record the backward pass too, so that gradients can be differentiated.
@@ -108,42 +145,32 @@ class Tensor:
         """
         if not self.requires_grad:
             raise RuntimeError(guards.NO_GRAPH)
-        g = guards.seed(self, gradient)
-        if create_graph:
-            g = g if isinstance(g, Tensor) else Tensor(g)
-        elif isinstance(g, Tensor):
-            g = g._data
-        found = sweep(self, g, create_graph)
-        while found:  # and not for x in found: what `held_elsewhere` counts must be all
-            x, g_x = found.popitem()
-            if create_graph or guards.held_elsewhere(g_x):
-                g_x = g_x.copy()  # it may be the gradient of another tensor too
-            x.grad = g_x if x.grad is None else x.grad + g_x
-            if isinstance(x.grad, np.generic):  # NumPy made a scalar of two 0-d arrays
-                x.grad = np.asarray(x.grad)
+        g = guards.first_gradient(self, gradient, Tensor if create_graph else ndarray)
+        grads = backward_pass(self, g, create_graph)
+        with _accumulating:
+            while grads:  # not a for loop: `is_shared` counts every reference to the array
+                x, g = grads.popitem()
+                if create_graph or guards.is_shared(g):
+                    g = g.copy()  # it may be the gradient of another tensor too
+                x.grad = g if x.grad is None else guards.as_array(x.grad + g)
 
-    def detach(self):
+    def detach(self) -> "Tensor":
         """The same values (shared memory) as a tensor that remembers nothing."""
-        return _result(self._data, self._shared())
+        return from_numpy(self._data, self._shared_time())
 
-    def numpy(self):
+    def numpy(self) -> ndarray:
         """The plain array, not a copy. What is computed from it has no gradient."""
         return self._data
 
-    def item(self):
+    def item(self) -> float:
         """The only element, as a Python number."""
         return self._data.item()
 
     # NumPy hands its functions over to these two (NEP 13 and NEP 18)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        if method != "__call__":
-            raise TypeError(f"np.{ufunc.__name__}.{method} has no derivative rule for Tensors")
-        if kwargs:
-            raise TypeError(
-                f"np.{ufunc.__name__} on Tensors takes no {', '.join(kwargs)}=; writing into an "
-                f"array or leaving out elements would lose the gradient (use np.where)"
-            )
+        if method != "__call__" or kwargs:
+            raise guards.no_ufunc_option(ufunc, method, kwargs)
         return _implementation(ufunc)(*inputs)
 
     def __array_function__(self, func, types, args, kwargs):
@@ -155,58 +182,53 @@ class Tensor:
         return np.array(self._data, dtype=dtype, copy=copy)
 
 
-def tensor(data, dtype=None, requires_grad=False):
+def tensor(data, dtype=None, requires_grad=False) -> Tensor:
     """A new tensor with a copy of `data`: a number, a list, an array."""
     return Tensor(data, dtype, requires_grad)
 
 
-def taken_over(y):
-    """A tensor around the array y itself, without gradient: for kernels, which made y for it."""
-    return _result(y, NEVER)
-
-
-def _result(y, written):
-    """A tensor without a gradient around the array y."""
-    t = _new(Tensor)  # past __init__ and its checks
-    t._data = y
-    t._operation = t._call = t.grad = None
-    t._inputs = ()
-    t._time = 0
-    t._written = written
-    t.requires_grad = False
+def from_numpy(array, written=NEVER) -> Tensor:
+    """A tensor around the array itself, not a copy, without gradient."""
+    t = _new(Tensor)  # without __init__ and its checks
+    t._data, t._written = array, written
+    t._operation = t._values = t._options = t.grad = None
+    t._inputs, t._time, t.requires_grad = (), 0, False
     return t
+
+
+_accumulating = RLock()  # one thread at a time adds to `.grad`
+guards.release_after_fork(_accumulating)
 
 
 # ---------------------------------------------------------------- 2. operations
 
 
+class _Mode(local):
+    grad_enabled = True  # each thread starts so
+
+
+_mode = _Mode()
+
+
 @contextmanager
-def recording(on):
-    """Record or not inside the block, in this thread; what was before comes back at its end."""
-    thread = get_ident()
-    before = thread not in _silent
+def set_grad_enabled(enabled):
+    """Record operations or not inside the block, in this thread; afterwards as before."""
+    before = _mode.grad_enabled
     try:
-        _record(thread, on)
+        _mode.grad_enabled = enabled
         yield
     finally:
-        _record(thread, before)
-
-
-def _record(thread, on):
-    if on:
-        _silent.discard(thread)
-    else:
-        _silent.add(thread)
+        _mode.grad_enabled = before
 
 
 def no_grad():
     """`with no_grad():` nothing is recorded, in this thread and inside the block only."""
-    return recording(False)
+    return set_grad_enabled(False)
 
 
-def silent():
-    """Whether nothing is recorded in this thread at the moment."""
-    return get_ident() in _silent
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded in this thread at the moment."""
+    return _mode.grad_enabled
 
 
 class Operation:
@@ -220,55 +242,17 @@ class Operation:
     __slots__ = ("joint", "name", "parameters", "rules")
 
     def __init__(self, name, parameters=None):
-        self.name, self.parameters, self.joint, self.rules = name, parameters, None, ()
-        if any(p.kind is p.VAR_POSITIONAL for p in parameters or ()):  # f(*xs): one rule for all
-            self.joint = guards.missing_rule(name)
-        else:
-            self.rules = tuple([guards.missing_rule(name, i) for i in range(len(parameters or ()))])
+        self.name, self.parameters = name, parameters
+        self.rules, self.joint = guards.no_rules(name, parameters or ())
 
     def defvjp(self, *rules):
         """Set the rules (vjp: vector-Jacobian product), in the order of the inputs."""
-        if len(rules) > len(self.rules):
-            raise guards.too_many_rules(self.name, len(rules), len(self.rules))
-        for rule in rules:
-            guards.callable_as_rule(self, rule)
-        rest = self.rules[len(rules) :]
-        given = (r or guards.missing_rule(self.name, i) for i, r in enumerate(rules))
-        self.rules, self.joint = (*given, *rest), None
+        self.rules, self.joint = guards.checked_rules(self, rules), None
 
     def defvjp_joint(self, rule):
         """Set one rule that returns a sequence with the gradients of all inputs."""
         guards.callable_as_rule(self, rule)
         self.joint = rule
-
-
-def record(op, y, inputs, values, named=None):
-    """Wrap the output y of an operation; remember how it was made if a gradient is wanted.
-
-    values: the inputs, with plain arrays in place of Tensors; named: the keyword arguments.
-    """
-    if type(y) is not ndarray or y.dtype is not FLOAT32:
-        y = guards.settle(op.name, y, values)
-    tensors, wanted, written = [], False, NEVER
-    for a in inputs:
-        if not isinstance(a, Tensor):
-            tensors.append(None)
-            continue
-        tensors.append(a)
-        wanted = wanted or a.requires_grad
-        if (y is a._data or y.base is not None) and _owner(y) is _owner(a._data):
-            written = a._shared()  # a view: a write to the one is a write to the other
-    t = _result(y, written)
-    if wanted and get_ident() not in _silent and y.dtype.kind == "f":
-        t._operation, t._inputs, t._call = op, tuple(tensors), (values, named or None)
-        t._time, t.requires_grad = _clock(), True
-    return t
-
-
-def _owner(array):
-    while getattr(array, "base", None) is not None:
-        array = array.base
-    return array
 
 
 def primitive(f):
@@ -287,210 +271,121 @@ def primitive(f):
 
     Tensors are seen among the inputs that f takes by position; for a list of them take *xs.
     """
-    parameters = tuple(signature(f).parameters.values())
-    op = Operation(guards.name_of(f), parameters)
+    op = Operation(guards.name_of(f), tuple(signature(f).parameters.values()))
 
     @wraps(f)
-    def apply(*inputs, **kwargs):
-        if kwargs and any(isinstance(v, Tensor) for v in kwargs.values()):
-            bound = signature(f).bind(*inputs, **kwargs)  # only inputs by position have rules
-            bound.apply_defaults()
-            inputs, kwargs = bound.args, bound.kwargs
-            guards.no_tensor_by_name(op.name, kwargs, Tensor)
-        values = tuple([a._data if isinstance(a, Tensor) else a for a in inputs])
-        return record(op, f(*values, **kwargs), inputs, values, kwargs)
+    def apply(*inputs, **options):
+        if options:
+            inputs, options = guards.by_position(f, op.name, inputs, options, Tensor)
+        values = []
+        for x in inputs:
+            values.append(x._data if isinstance(x, Tensor) else x)
+        return record(op, f(*values, **options), inputs, values, options)
 
-    # The same as `apply` and `record` for one and for two operands, without loops: most operations
-    # are these. The rest takes the long way: dtypes that may have to be put right, and views.
+    apply.operation, apply.defvjp, apply.defvjp_joint = op, op.defvjp, op.defvjp_joint
+    return apply
 
-    @wraps(f)
-    def apply_one(a):
-        if not isinstance(a, Tensor):
-            a = Tensor(a)
-        x = a._data
-        y = f(x)
-        if type(y) is not ndarray or y.dtype is not FLOAT32 or y.base is not None or y is x:
-            return record(op, y, (a,), (x,))
-        if a.requires_grad and (not _silent or get_ident() not in _silent):
-            t = _new(Tensor)
-            t._data = y
-            t._operation = op
-            t._inputs = (a,)
-            t._call = t.grad = None
-            t._time = _clock()
-            t._written = NEVER
-            t.requires_grad = True
-            return t
-        return _result(y, NEVER)
 
-    @wraps(f)
-    def apply_two(a, b):
-        mixed = False  # with a plain operand
-        if isinstance(a, Tensor):
-            x1, wanted = a._data, a.requires_grad
+def record(op, y, inputs, values, options):
+    """Wrap the output y of an operation; remember how it was made if a gradient is wanted.
+
+    values: the inputs, with plain arrays in place of Tensors; options: the keyword arguments.
+    """
+    if type(y) is not ndarray or y.dtype is not FLOAT32:
+        y = guards.result_array(op.name, y, values)
+    tensors, wanted, written, base = [], False, NEVER, y.base
+    for x in inputs:
+        if isinstance(x, Tensor):
+            tensors.append(x)
+            if x.requires_grad:
+                wanted = True
+            if (base is not None or y is x._data) and guards.share_memory(y, x._data):
+                written = x._shared_time()  # y is a view: a write to the one is one to the other
         else:
-            x1, a, wanted, mixed = a, None, False, True
-        if isinstance(b, Tensor):
-            x2 = b._data
-            wanted = wanted or b.requires_grad
-        else:
-            x2, b, mixed = b, None, True
-        y = f(x1, x2)
-        if (
-            type(y) is not ndarray
-            or y.dtype is not FLOAT32
-            or y.base is not None
-            or y is x1
-            or y is x2
-        ):
-            return record(op, y, (a, b), (x1, x2))
-        if wanted and (not _silent or get_ident() not in _silent):
-            t = _new(Tensor)
-            t._data = y
-            t._operation = op
-            t._inputs = (a, b)
-            t._call = ((x1, x2), None) if mixed else None
-            t.grad = None
-            t._time = _clock()
-            t._written = NEVER
-            t.requires_grad = True
-            return t
-        return _result(y, NEVER)
-
-    simple = all([p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters])
-    out = apply
-    if simple and len(parameters) in (1, 2):
-        out = apply_one if len(parameters) == 1 else apply_two
-        # Call a and b in the compiled function what f calls its parameters: then f(x=...) works and
-        # Python's own errors name x. Only names change, the code finds its variables by position.
-        names, code = [p.name for p in parameters], out.__code__
-        out.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
-    out.operation, out.defvjp, out.defvjp_joint = op, op.defvjp, op.defvjp_joint
-    return out
+            tensors.append(None)
+    t = from_numpy(y, written)
+    if wanted and _mode.grad_enabled and (y.dtype is FLOAT32 or y.dtype.kind == "f"):
+        t._operation, t._inputs, t._values, t._options = op, tensors, values, options
+        t._time, t.requires_grad = _clock(), True
+    return t
 
 
 # ---------------------------------------------------------------- 3. the chain rule, backwards
 
-_time = attrgetter("_time")
-NOT_NEEDED = object()  # in place of a gradient that nobody asked for
 
-
-def sweep(root, seed, create_graph=False, keep=False, targets=None):
-    """dL/dx for every x made by hand (or for the `targets` only), as a dict {x: gradient}.
+def backward_pass(root, gradient, create_graph=False, retain_graph=False, targets=None):
+    """dL/dx for every leaf x below root (or for the `targets` only), as a dict {x: gradient}.
 
     Every result is younger than its inputs, so going through the graph from the youngest to the
     oldest meets each tensor after everything that was computed from it: when its turn comes,
-    its gradient is complete. No recursion, so a chain may be as long as memory allows. In short:
+    its gradient is complete. No recursion, so a chain may be as long as memory allows.
 
-        grads = {root: seed}
-        for t in results:                                      # youngest first
-            g = grads.pop(t)                                   # dL/dt
-            for x, rule in zip(t.inputs, t.operation.rules):
-                grads[x] += rule(g, t.data, *values of t.inputs)
-        return grads                                           # left: those made by hand
-
-    The rest is for speed, for checks, and for rules that answer for all inputs at once.
+        for t in results:                                     # youngest first
+            g = grads.pop(t)                                  # dL/dt
+            for x, rule in zip(t._inputs, t._operation.rules):
+                if x in grads:                                # its gradient is needed
+                    grads[x] += rule(g, t, *values of the inputs)
+        return grads                                          # left: those of the leaves
 
     With create_graph the rules get Tensors instead of arrays; being NumPy code they run just the
-    same, and are recorded. Otherwise the graph is forgotten on the way, unless `keep`: then another
-    sweep can follow (a Jacobian takes one for each row). At the targets the sweep ends; what does
-    not lead to them is neither computed nor forgotten.
+    same, and are recorded. Otherwise the graph is freed on the way, unless `retain_graph`: then
+    another backward pass can follow (a Jacobian takes one for each row). The pass ends at the
+    targets; what does not lead to them is neither computed nor freed.
     """
-    nodes, grads = reachable(root)
+    results, grads = collect_graph(root)
     if targets is not None:
-        grads = _leading_to(targets, nodes, grads)
-        nodes = [t for t in nodes if t in grads and t not in targets]
-    # grads[x]: None as long as nothing arrived, then the sum of what did; no x that nobody needs
-    grads[root] = seed
-    owned, forget = set(), not (create_graph or keep)
+        results, grads = guards.leading_to(targets, results, grads)
+    grads[root] = gradient  # of the others: None until the first term arrives
+    owned = set()  # tensors whose gradient is a sum made here: later terms are added in place
     kind = Tensor if create_graph else ndarray
-    pop, get, add = grads.pop, grads.get, np.add  # looked up once: this loop is the hot path
-    with recording(create_graph):
-        for t in nodes:
-            g, y = pop(t), t._data
-            op, inputs, call = t._operation, t._inputs, t._call
-            rules, joint, n = op.rules, op.joint, 0  # n: 1 or 2 values, or 0 for the long way
-            if call is None and joint is None and not create_graph:
-                n, first, second = len(inputs), inputs[0]._data, inputs[-1]._data  # or first twice
-            else:
-                values, named = call or ([a._data for a in inputs], None)
-                if create_graph:
-                    y = t
-                    values = [x if a is None else a for a, x in zip(inputs, values, strict=True)]
-                if joint is not None:  # one rule for all: its answers stand in place of the rules
-                    rules = joint(g, y, *values, **(named or {}))
-                    guards.one_for_each(op.name, rules, [a in grads for a in inputs])
-                elif len(values) == 2 and named is None:
-                    n, (first, second) = 2, values
-            i = -1
-            for a in inputs:
-                i += 1  # enumerate would cost more
-                total = get(a, NOT_NEEDED)
-                if total is NOT_NEEDED:
-                    continue
-                if n == 2:  # unpacking one or two values would cost more
-                    d = rules[i](g, y, first, second)
-                elif n == 1:
-                    d = rules[0](g, y, first)
-                elif joint is not None:
-                    d = rules[i]
-                elif named is not None:
-                    d = rules[i](g, y, *values, **named)
-                else:
-                    d = rules[i](g, y, *values)
-                x = a._data
-                if type(d) is not kind or d.shape != x.shape or d.dtype is not x.dtype:
-                    d = guards.fit(d, x, op.name)  # the sum over axes that NumPy broadcast
-                    if isinstance(d, Tensor) != create_graph:
-                        d = Tensor(d) if create_graph else d._data
-                if total is None:
-                    grads[a] = d  # perhaps shared with another tensor: never written to
-                elif a in owned:
-                    add(total, d, total)
-                else:
-                    total = total + d
-                    if type(total) is ndarray:
-                        owned.add(a)  # this sum is ours alone: later terms are added in place
-                    elif not create_graph:
-                        total = np.asarray(total)  # NumPy made a scalar of two 0-d arrays
-                    grads[a] = total
-            if forget:
-                t._inputs = t._call = None
+    with set_grad_enabled(create_graph):
+        for t in results:  # youngest first
+            g = grads.pop(t)  # dL/dt
+            op, inputs, y, values, options = t._operation, t._inputs, t._data, t._values, t._options
+            if create_graph:
+                y, values = t, [v if x is None else x for x, v in zip(inputs, values, strict=True)]
+            rules = op.rules
+            if op.joint is not None:
+                rules = guards.one_rule_each(op, inputs, grads, op.joint(g, y, *values, **options))
+            for x, rule in zip(inputs, rules):  # noqa: B905 - optional inputs have rules too
+                if x in grads:  # its gradient is needed
+                    g_x, v, total = rule(g, y, *values, **options), x._data, grads[x]
+                    if type(g_x) is not kind or g_x.shape != v.shape or g_x.dtype is not v.dtype:
+                        g_x = guards.unbroadcast(g_x, v, op.name, kind)
+                    if total is None:  # g_x may be shared with another tensor: never written to
+                        grads[x] = g_x
+                    elif x in owned:
+                        np.add(total, g_x, out=total)
+                    else:
+                        grads[x] = guards.as_array(total + g_x)
+                        if not create_graph:
+                            owned.add(x)
+            if not (create_graph or retain_graph):
+                t._inputs = t._values = t._options = None
     if targets is not None:  # one target may have been reached through another one only
         grads = {x: g for x, g in grads.items() if g is not None}
     return grads
 
 
-def reachable(root):
+def collect_graph(root):
     """All results below root, youngest first, and {x: None} for all x that need a gradient."""
-    nodes, needed = ([] if root._operation is None else [root]), {root: None}
-    append = nodes.append
-    for t in nodes:  # grows while we walk
-        time, inputs = t._time, t._inputs
-        if inputs is None:
+    results, needed = ([] if root._operation is None else [root]), {root: None}
+    for t in results:  # grows while we walk
+        if t._inputs is None:
             raise RuntimeError(guards.FREED)
-        if t._written[0] > time:
+        if t._written[0] > t._time:
             raise RuntimeError(guards.written(t._operation.name))
-        for a in inputs:
-            if a is None:
+        for x in t._inputs:
+            if x is None:
                 continue
-            if a._written[0] > time:
+            if x._written[0] > t._time:
                 raise RuntimeError(guards.written(t._operation.name))
-            if a.requires_grad and a not in needed:
-                needed[a] = None
-                if a._operation is not None:
-                    append(a)
-    nodes.sort(key=_time, reverse=True)
-    return nodes, needed
-
-
-def _leading_to(targets, nodes, needed):
-    """{x: None} for all x on a way from the root down to a target, the targets included."""
-    on_the_way = {x: None for x in targets if x in needed}
-    for t in reversed(nodes):  # oldest first
-        if any(a in on_the_way for a in t._inputs):
-            on_the_way[t] = None
-    return on_the_way
+            if x.requires_grad and x not in needed:
+                needed[x] = None
+                if x._operation is not None:
+                    results.append(x)
+    results.sort(key=attrgetter("_time"), reverse=True)
+    return results, needed
 
 
 # ---------------------------------------------------------------- 4. NumPy's functions on Tensors

@@ -67,6 +67,7 @@ def parser():
     _add_run(commands)
     _add_slides(commands)
     _add_build(commands)
+    _add_full(commands)
     _add_claims(commands)
     _add_doctor(commands)
     return whole
@@ -163,6 +164,23 @@ def _add_build(commands):
     )
 
 
+def _add_full(commands):
+    command = _command(
+        commands,
+        "full",
+        full,
+        "try every claim at full size; hours, goes on where it stopped",
+        "Run lectures with all seeds and full training, one after the other, and write verdicts,\n"
+        "evidence, controls and trained weights into lectures/. What is done stays done: call it\n"
+        "again after a stop, and it goes on. Without numbers: all lectures.",
+        "tinyattn full 01 04",
+    )
+    command.add_argument("lectures", nargs="*", metavar="NN", help="04; without it all")
+    command.add_argument(
+        "--again", action="store_true", help="also lectures that have not changed since"
+    )
+
+
 def _add_claims(commands):
     command = _command(
         commands,
@@ -228,6 +246,14 @@ def build(options):
     chosen = [project.find(root, number) for number in options.lectures]
     chosen = chosen or project.lectures(root) + project.homework(root)
     return make.check(chosen) if options.check else make.build(chosen, tidy_first=options.tidy)
+
+
+def full(options):
+    from tinyattn.course import fullrun, project
+
+    root = project.find_root()
+    chosen = [project.find(root, number) for number in options.lectures]
+    return fullrun.run(chosen or project.lectures(root), again=options.again)
 
 
 def claims(options):

@@ -1,6 +1,8 @@
-"""What the engine puts right by itself, and what it refuses and in which words."""
+"""What the engine checks and puts right by itself, and what it refuses and in which words."""
 
+import os
 import sys
+from inspect import signature
 
 import numpy as np
 
@@ -19,8 +21,8 @@ NO_GRAPH = (
     "(.data, .numpy(), .detach())?"
 )
 FREED = (
-    "backward: this graph was already used and forgotten by an earlier backward(), be it one that "
-    "failed on its way. Compute the result again, or add the losses up and call backward() once"
+    "backward: this graph was freed by an earlier backward(), even if that raised an error. "
+    "Compute the result again, or add the losses up and call backward() once"
 )
 
 
@@ -55,15 +57,44 @@ def name_of(f):
     return f.__name__.strip("_")
 
 
-def no_tensor_by_name(name, named, Tensor):
-    """Raise if an argument that is given by name only is a Tensor: nobody would watch it."""
-    for parameter, value in named.items():
+def no_rules(name, parameters):
+    """(rules, joint) of a new operation: they raise, and say how to add a rule that is missing."""
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):  # f(*xs): one rule for all
+        return (), missing_rule(name)
+    return tuple([missing_rule(name, i) for i in range(len(parameters))]), None
+
+
+def checked_rules(op, rules):
+    """The rules given to an operation, and for each input without one a rule that says so."""
+    if len(rules) > len(op.rules):
+        raise ValueError(
+            f"{op.name}.defvjp got {len(rules)} rules for {len(op.rules)} inputs; a function "
+            f"f(*xs) takes one rule for all of them, with .defvjp_joint"
+        )
+    for rule in rules:
+        callable_as_rule(op, rule)
+    given = [rule or missing_rule(op.name, i) for i, rule in enumerate(rules)]
+    return (*given, *op.rules[len(rules) :])
+
+
+def by_position(f, name, inputs, options, Tensor):
+    """The arguments of a call as (inputs, options), with every Tensor among the inputs."""
+    if not any(isinstance(value, Tensor) for value in options.values()):
+        return inputs, options
+    try:
+        bound = signature(f).bind(*inputs, **options)
+    except TypeError:
+        f(*inputs, **options)  # fails too, with a message that names the function
+        raise
+    bound.apply_defaults()
+    for parameter, value in bound.kwargs.items():
         if isinstance(value, Tensor):
             raise TypeError(
                 f"{name}: {parameter} is a Tensor, but what the function takes by name only has "
                 f"no derivative rule: let it take {parameter} by position too, or pass "
                 f"{parameter}.numpy()"
             )
+    return bound.args, bound.kwargs
 
 
 def callable_as_rule(op, rule):
@@ -86,26 +117,30 @@ def callable_as_rule(op, rule):
         )
 
 
-def too_many_rules(name, given, n_inputs):
-    """The error for more rules than inputs."""
-    return ValueError(
-        f"{name}.defvjp got {given} rules for {n_inputs} inputs; a function f(*xs) takes one "
-        f"rule for all of them, with .defvjp_joint"
-    )
-
-
-def one_for_each(name, gradients, needed):
-    """Raise unless a joint rule returned gradients for all inputs that need one."""
+def one_rule_each(op, inputs, needed, gradients):
+    """The answer of a joint rule as one rule for each input, which returns what was found."""
     if not isinstance(gradients, tuple | list):
         raise TypeError(
-            f"backward: the rule of {name} returned a {type(gradients).__name__}, expected a list "
-            f"with the gradients of all inputs"
+            f"backward: the rule of {op.name} returned a {type(gradients).__name__}, expected a "
+            f"list with the gradients of all inputs"
         )
-    if any(needed[len(gradients) :]) or len(gradients) > len(needed):
+    missing = [x for x in inputs[len(gradients) :] if x in needed]
+    if missing or len(gradients) > len(inputs):
         raise ValueError(
-            f"backward: the rule of {name} returned {len(gradients)} gradients for "
-            f"{len(needed)} inputs"
+            f"backward: the rule of {op.name} returned {len(gradients)} gradients for "
+            f"{len(inputs)} inputs"
         )
+    return [lambda *_, g=g, **__: g for g in gradients]
+
+
+def no_ufunc_option(ufunc, method, options):
+    """The error for np.add.reduce(x), np.add(x, y, out=...) and the like."""
+    if method != "__call__":
+        return TypeError(f"np.{ufunc.__name__}.{method} has no derivative rule for Tensors")
+    return TypeError(
+        f"np.{ufunc.__name__} on Tensors takes no {', '.join(options)}=; writing into an array or "
+        f"leaving out elements would lose the gradient (use np.where)"
+    )
 
 
 def no_numpy_rule(function):
@@ -145,7 +180,7 @@ def differentiable(dtype):
         )
 
 
-def settle(name, y, arrays):
+def result_array(name, y, arrays):
     """The output of an operation as an array; float64 only if an operand array was.
 
     NumPy makes float64 of float32 with int64, and of float32 with np.float64(2). Here the arrays
@@ -164,10 +199,27 @@ def settle(name, y, arrays):
     return y
 
 
-def fit(d, a, name):
-    """The gradient d that a rule of `name` returned, in the shape and dtype of the input a.
+def as_array(g):
+    """A sum of two gradients as an array or Tensor: NumPy makes a scalar of two 0-d arrays."""
+    return np.asarray(g) if isinstance(g, np.generic) else g
+
+
+def share_memory(a, b):
+    """Whether one of two arrays is a view of the other, or both are of a third."""
+    return _owner(a) is _owner(b)
+
+
+def _owner(array):
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
+
+
+def unbroadcast(d, a, name, kind):
+    """The gradient d that a rule of `name` returned, in the shape and dtype of the input array a.
 
     Where NumPy broadcast the input every copy contributed, so the gradient is the sum over them.
+    kind: Tensor if gradients are recorded, else np.ndarray.
     """
     if d is None:
         raise ValueError(f"backward: a rule of {name} returned None; is `return` missing?")
@@ -185,18 +237,25 @@ def fit(d, a, name):
             )
         copies = tuple(i for i, n in enumerate((1,) * extra + a.shape) if n == 1)
         d = d.sum(axis=copies, keepdims=True).reshape(a.shape)
-    if d.dtype == a.dtype:
-        return d
-    differentiable(a.dtype)
-    return d.astype(a.dtype)
+    if d.dtype != a.dtype:
+        differentiable(a.dtype)
+        d = d.astype(a.dtype)
+    return in_kind(d, kind)
 
 
-# Only there do the counts in `held_elsewhere` mean what they say: later versions borrow references.
+def in_kind(g, kind):
+    """The gradient g as `kind`, Tensor or np.ndarray, where it is the other of the two."""
+    if kind is np.ndarray:
+        return g.data if hasattr(g, "requires_grad") else g
+    return g if isinstance(g, kind) else kind(g)
+
+
+# Only there do the counts in `is_shared` mean what they say: later versions borrow references.
 COUNTED = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
 
 
-def held_elsewhere(g):
-    """Whether anybody but the caller, who holds it once, may hold the memory of the gradient g."""
+def is_shared(g):
+    """Whether anything but one variable of the caller may refer to the memory of the gradient g."""
     owner = g.base
     if not COUNTED or not g.flags.c_contiguous:
         return True
@@ -206,15 +265,15 @@ def held_elsewhere(g):
     return owner is not None and not (plain and sys.getrefcount(owner) <= 3)
 
 
-def seed(root, gradient):
-    """dL/d(root), in the shape and dtype of root; 1 for a single number."""
+def first_gradient(root, gradient, kind):
+    """dL/d(root) as `kind` in the shape and dtype of root; 1 for a single number if not given."""
     if gradient is None:
         if root.size != 1:
             raise RuntimeError(
                 f"backward: only a single number has a gradient by itself, this tensor has shape "
                 f"{root.shape}. Reduce it (sum, mean), or pass gradient= of that shape"
             )
-        return np.ones(root.shape, root.dtype)
+        gradient = np.ones(root.shape, root.dtype)
     if not hasattr(gradient, "requires_grad"):
         gradient = np.asarray(gradient)
     if gradient.dtype.kind not in "fiub":
@@ -225,4 +284,21 @@ def seed(root, gradient):
         raise ValueError(
             f"backward: gradient has shape {gradient.shape}, but the tensor has {root.shape}"
         )
-    return gradient
+    return in_kind(gradient, kind)
+
+
+def leading_to(targets, results, needed):
+    """Of a graph, what lies on a way from the root down to a target: (results, {x: None})."""
+    on_the_way = {x: None for x in targets if x in needed}
+    for t in reversed(results):  # oldest first
+        if any(x in on_the_way for x in t._inputs):
+            on_the_way[t] = None
+    return [t for t in results if t in on_the_way and t not in targets], on_the_way
+
+
+def release_after_fork(lock):
+    """Let a forked child find the lock free: no thread of the parent may hold it in that moment."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )

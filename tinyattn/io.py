@@ -5,15 +5,25 @@ shape and where its bytes stand), then the bytes of all arrays, little-endian, w
 Source: https://github.com/huggingface/safetensors, "Format".
 """
 
+import copy
 import json
 import math
 import os
+import re
 import secrets
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from tinyattn.autograd import Tensor
+from tinyattn.nn.module import StateError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where an open file cannot be removed by others anyway
+    fcntl = None
 
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -21,14 +31,25 @@ DTYPES = {
 }  # fmt: skip
 NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
 MAX_HEADER = 100_000_000  # as in the format's own reader
+MAX_DIGITS = 40  # of a number: sizes have 64 bits, the state of a generator 128
+MAX_AXES = 64  # of an array in NumPy
 
 
 def save(path, tensors, metadata=None):
     """Write {name: Tensor or array} to a safetensors file: whole, or not at all.
 
     The file is written beside its place and then moved there in one step, so that a crash or a
-    full disk leaves an older file as it was. metadata: {string: string}.
+    full disk leaves an older file as it was. An older file keeps its mode, and a symbolic link
+    stays one. metadata: {string: string}.
+
+    Raises TypeError for what cannot be stored, OSError if `path` is no regular file, or cannot be
+    written.
     """
+    if not isinstance(path, str | os.PathLike) or not hasattr(tensors, "items"):
+        raise TypeError(
+            f"save: expected a path, then a dictionary of arrays such as model.state_dict(); got "
+            f"{type(path).__name__} and {type(tensors).__name__}"
+        )
     arrays = {}
     for name, value in tensors.items():
         if not isinstance(name, str):
@@ -59,24 +80,79 @@ def save(path, tensors, metadata=None):
 
 def write_whole(path, parts):
     """Write the bytes of all parts to `path`, or leave what was there untouched."""
-    path = Path(path)
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    with open(beside, "xb") as file:  # "x": a file of our own, readable for whom the system allows
+    path = Path(os.path.realpath(path))
+    mode = _mode(path)
+    _remove_abandoned(path)
+    with _open_beside(path) as file:
+        beside = file.name
         try:
             for part in parts:
                 file.write(part)
+            if mode is not None:
+                os.chmod(beside, mode)
             file.flush()
             os.fsync(file.fileno())
-            file.close()  # before the move, for Windows
+            if fcntl is None:
+                file.close()  # Windows moves closed files only; elsewhere closing ends the lock
             os.replace(beside, path)
         except BaseException:
             file.close()
-            os.unlink(beside)
+            with suppress(FileNotFoundError):  # an interrupt may come right after the move
+                os.unlink(beside)
             raise
 
 
+def _mode(path):
+    """The permissions of the file that will be replaced; None if there is none."""
+    try:
+        mode = os.lstat(path).st_mode  # a link that is left leads to itself
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+                 stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
+                 stat.S_IFLNK: "a link that leads nowhere"}  # fmt: skip
+        kind = kinds.get(stat.S_IFMT(mode), "no file")
+        raise OSError(f"save: {path} is {kind}; expected the name of a regular file, old or new")
+    return stat.S_IMODE(mode)
+
+
+def _open_beside(path):
+    """A new file beside `path`, locked for as long as it is open."""
+    while True:
+        beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+        file = open(beside, "xb")  # "x": a file of our own, readable for whom the system allows
+        if not _lock(file, wait=True) or os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # another save took it for abandoned before it was locked
+
+
+def _remove_abandoned(path):
+    """Remove what killed processes left beside `path`: files that nobody holds a lock of."""
+    pattern = re.compile(re.escape(path.name) + r"\.[0-9a-f]{8}\.part")
+    for name in os.listdir(path.parent):
+        if pattern.fullmatch(name):
+            with suppress(OSError), open(path.with_name(name), "rb") as file:
+                if fcntl is None:
+                    file.close()
+                    os.unlink(file.name)
+                elif _lock(file, wait=False):
+                    os.unlink(file.name)
+
+
+def _lock(file, wait):
+    """Whether the file is ours alone now; always False where there are no such locks."""
+    with suppress(OSError, AttributeError):
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return True
+    return False
+
+
 def load(path):
-    """{name: array} of a safetensors file. bfloat16 comes as float32, which holds it exactly."""
+    """{name: array} of a safetensors file. bfloat16 comes as float32, which holds it exactly.
+
+    Raises ValueError that names the file if it is broken, OSError if it cannot be read.
+    """
     return _read(path)[0]
 
 
@@ -94,8 +170,8 @@ def _read(path):
         entry = header[name]
         start, stop = _place(path, name, entry)
         if start != end or stop > len(body):
-            _broken(path, f"the bytes of {name!r} are at {start}-{stop}, expected from {end} on, "
-                          f"within {len(body)}")  # fmt: skip
+            _broken(path, f"the bytes of {_short(name)} are at {start}-{stop}, expected from "
+                          f"{end} on, within {len(body)}")  # fmt: skip
         end = stop
         arrays[name] = _array(path, name, entry, body[start:stop])
     if end != len(body):
@@ -108,7 +184,7 @@ def _header(path, content):
     if len(content) < 8 or size > min(len(content) - 8, MAX_HEADER):
         _broken(path, f"it says that its header has {size} bytes, but it has {len(content)} in all")
     try:
-        header = json.loads(content[8 : 8 + size], object_pairs_hook=_no_duplicates)
+        header = _json(content[8 : 8 + size])
     except (ValueError, RecursionError) as error:
         _broken(path, f"its header cannot be read ({error})")
     if not isinstance(header, dict):
@@ -116,10 +192,22 @@ def _header(path, content):
     return header
 
 
+def _json(text):
+    """What a JSON text says. ValueError for names that occur twice and for endless numbers."""
+    return json.loads(text, object_pairs_hook=_no_duplicates, parse_int=_whole_number)
+
+
 def _no_duplicates(pairs):
-    if len(dict(pairs)) < len(pairs):
+    found = dict(pairs)
+    if len(found) < len(pairs):
         raise ValueError("a name occurs twice")
-    return dict(pairs)
+    return found
+
+
+def _whole_number(digits):
+    if len(digits) > MAX_DIGITS:  # reading takes the square of their number
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
 
 
 def _place(path, name, entry):
@@ -128,26 +216,33 @@ def _place(path, name, entry):
         if not (type(start) is type(stop) is int and 0 <= start <= stop):  # a bool is no number
             raise ValueError
     except (KeyError, TypeError, ValueError):
-        _broken(path, f"the entry of {name!r} has no valid data_offsets")
+        _broken(path, f"the entry of {_short(name)} has no valid data_offsets")
     return start, stop
 
 
 def _array(path, name, entry, raw):
     kind, shape = entry.get("dtype"), entry.get("shape")
     if not isinstance(kind, str) or (kind not in DTYPES and kind != "BF16"):
-        _broken(path, f"{name!r} has the unknown dtype {kind!r}")
-    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
-        _broken(path, f"{name!r} has the invalid shape {shape!r}")
+        _broken(path, f"{_short(name)} has the unknown dtype {_short(kind)}")
+    sizes = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
+    if not sizes or len(shape) > MAX_AXES:
+        _broken(path, f"{_short(name)} has the invalid shape {_short(shape)}")
     dtype = np.dtype("<u2" if kind == "BF16" else DTYPES[kind])
     if math.prod(shape) * dtype.itemsize != len(raw):
-        _broken(path, f"{name!r} has shape {shape} of {kind}, but {len(raw)} bytes")
+        _broken(path, f"{_short(name)} has shape {_short(shape)} of {kind}, but {len(raw)} bytes")
     array = np.frombuffer(raw, dtype)
     if kind == "BF16":  # the upper half of a float32
         array = (array.astype(np.uint32) << 16).view(np.float32)
     try:
         return array.astype(array.dtype.newbyteorder("=")).reshape(shape)
     except ValueError as error:  # more axes or longer ones than NumPy has
-        _broken(path, f"{name!r} has the invalid shape {shape!r} ({error})")
+        _broken(path, f"{_short(name)} has the invalid shape {_short(shape)} ({error})")
+
+
+def _short(value):
+    """A value of the file for a message: a broken name may have a million letters."""
+    text = repr(value[:100] if isinstance(value, str | list) else value)
+    return text if len(text) <= 100 else text[:100] + " …"
 
 
 def _broken(path, why):
@@ -169,31 +264,69 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
 
 
 def load_checkpoint(path, module, optimizer, rng=None):
-    """Put everything back into module, optimizer and rng; returns the step."""
+    """Put everything back into module, optimizer and rng; returns the step.
+
+    All or nothing: if anything does not fit, nothing is changed. Raises ValueError if the file is
+    broken or no checkpoint, KeyError if it is one of another module or optimizer.
+    """
     tensors, metadata = _read(path)
-    if "step" not in metadata:
-        raise ValueError(f"load_checkpoint: {path} holds weights only; use ta.load")
-    if rng is not None and "rng" not in metadata:
-        raise ValueError(f"load_checkpoint: {path} was saved without the state of a generator")
-    state = None if rng is None else json.loads(metadata["rng"])
-    if state is not None and state["bit_generator"] != rng.bit_generator.state["bit_generator"]:
-        raise ValueError(
-            f"load_checkpoint: {path} was saved with a generator of kind "
-            f"{state['bit_generator']}, got {rng.bit_generator.state['bit_generator']}"
-        )
+    step, state = _step(path, metadata), None if rng is None else _state(path, metadata, rng)
     parts = {"module": {}, "optimizer": {}}
     for name, array in tensors.items():
         kind, _, rest = name.partition(".")
         if kind not in parts:
-            raise ValueError(f"load_checkpoint: {path} is no checkpoint, it holds {name!r}")
+            raise ValueError(f"load_checkpoint: {path} is no checkpoint, it holds {_short(name)}")
         parts[kind][rest] = array
     before = module.state_dict()
-    module.load_state_dict(parts["module"])
     try:
+        module.load_state_dict(parts["module"])
         optimizer.load_state_dict(parts["optimizer"])
-    except Exception:
-        module.load_state_dict(before)  # all or nothing
+    except BaseException as error:
+        module.load_state_dict(before)
+        if isinstance(error, KeyError):
+            raise StateError(f"load_checkpoint: {path} was saved for something else: "
+                             f"{error.args[0]}") from None  # fmt: skip
         raise
     if state is not None:
         rng.bit_generator.state = state
-    return int(metadata["step"])
+    return step
+
+
+def _step(path, metadata):
+    step = metadata.get("step")
+    if step is None:
+        raise ValueError(f"load_checkpoint: {path} holds weights only; use ta.load")
+    if not re.fullmatch(r"-?[0-9]{1,19}", step):
+        raise ValueError(f"load_checkpoint: {path} has the step {_short(step)}, no whole number")
+    return int(step)
+
+
+def _state(path, metadata, rng):
+    """The saved state of a generator, tried on a copy of `rng`."""
+    if "rng" not in metadata:
+        raise ValueError(f"load_checkpoint: {path} was saved without the state of a generator")
+    kind, trial = rng.bit_generator.state["bit_generator"], copy.deepcopy(rng.bit_generator)
+    try:
+        state = _json(metadata["rng"])
+        if state["bit_generator"] == kind:
+            trial.state = state
+            if not _in_buffers(state):
+                raise ValueError("it points behind the end of its numbers")
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        raise ValueError(
+            f"load_checkpoint: the state of the generator in {path} cannot be used "
+            f"({_short(str(error))})"
+        ) from None
+    if state["bit_generator"] != kind:
+        raise ValueError(
+            f"load_checkpoint: {path} was saved with a generator of kind "
+            f"{_short(state['bit_generator'])}, got {kind}"
+        )
+    return state
+
+
+def _in_buffers(state):
+    """Whether a generator would read within its numbers; NumPy does not look."""
+    buffered = 0 <= state.get("buffer_pos", 0) <= len(state.get("buffer", ()))  # Philox
+    inner = state["state"]
+    return buffered and 0 <= inner.get("pos", 0) <= len(inner.get("key", ()))  # MT19937

@@ -9,7 +9,7 @@ up to LARGEST. It cannot keep larger ones; arrays that size come from `empty`.
 import ctypes
 import math
 import sys
-from threading import RLock
+from itertools import count
 from tracemalloc import is_tracing
 
 import numpy as np
@@ -32,7 +32,9 @@ def keep():
     return bool(mallopt(MMAP_THRESHOLD, LARGEST)) and bool(mallopt(TRIM_THRESHOLD, KEPT))
 
 
-_lock, _spare = RLock(), []  # one thread may come twice: a collection may happen anywhere
+# {number: memory}, what has waited longest first. There is no lock, which a forked child could
+# find closed for ever: each step on a dictionary is done as a whole, whatever other threads do.
+_spare, _numbers = {}, count()
 
 
 def empty(shape, dtype):
@@ -57,16 +59,27 @@ class Block:
     """The memory of one large array. When the array and all its views are gone, it is spare."""
 
     def __init__(self, size, shape, dtype):
-        with _lock:
-            fitting = [i for i, memory in enumerate(_spare) if len(memory) == size]
-            self.memory = _spare.pop(fitting[-1]) if fitting else aligned(size, np.uint8)
+        self.memory = _taken(size)
+        if self.memory is None:
+            self.memory = aligned(size, np.uint8)
         data = self.memory.ctypes.data, False  # False: may be written to
         self.__array_interface__ = {
             "version": 3, "data": data, "shape": shape, "typestr": dtype.str,
         }  # fmt: skip
 
-    def __del__(self, lock=_lock, spare=_spare):  # when Python ends, the module may be gone
-        with lock:
-            spare.append(self.memory)
-            while sum([len(memory) for memory in spare]) > SPARE:
-                del spare[0]  # what has waited longest
+    def __del__(self, spare=_spare, numbers=_numbers):  # when Python ends, the module may be gone
+        spare[next(numbers)] = self.memory
+        for number in list(spare):
+            if sum([len(memory) for memory in list(spare.values())]) <= SPARE:
+                return
+            spare.pop(number, None)
+
+
+def _taken(size):
+    """Spare memory of that size, the newest; None if there is none."""
+    for number in reversed(list(_spare)):
+        memory = _spare.get(number)
+        # it is ours if nobody was quicker
+        if memory is not None and len(memory) == size and _spare.pop(number, None) is not None:
+            return memory
+    return None

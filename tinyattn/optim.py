@@ -41,11 +41,7 @@ class Optimizer:
         if len({id(p) for p in self._parameters()}) < len(self._parameters()):
             raise ValueError(f"{type(self).__name__}: a parameter is given more than once")
         for g in self.groups:
-            for name in ("lr", "momentum", "weight_decay", "eps"):
-                if not g.get(name, 0) >= 0:  # nan is not
-                    raise ValueError(
-                        f"{type(self).__name__}: {name} must not be negative, got {g[name]}"
-                    )
+            _check_options(type(self).__name__, g)
         self.state = [{} for _ in self._parameters()]
 
     def _parameters(self):
@@ -99,30 +95,52 @@ class Optimizer:
         own = {f"groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
         here = {name for name in saved if name.startswith("groups.")}
         if here - own:
-            self._misfit(f"{', '.join(sorted(here - own))} has no place")
+            self._misfit(f"{', '.join(sorted(here - own)[:5])} has no place")
         if own - here:
             self._misfit(f"{', '.join(sorted(own - here))} is missing")
+        places = {str(i): i for i in range(len(state))}
         for name, value in saved.items():
             kind, _, rest = name.partition(".")
             i, _, key = rest.partition(".")
             value = np.asarray(value)
             if kind == "groups":
-                group = groups[int(i)]
-                if key == "params":
-                    if value != len(group["params"]):
-                        self._misfit(f"{value} parameters there, {len(group['params'])} here")
-                else:
-                    group[key] = _option(group[key], value)
-            elif kind == "state" and i.isdecimal() and int(i) < len(state):
-                counter = value.ndim == 0 and value.dtype.kind in "iu"
-                state[int(i)][key] = int(value) if counter else value.copy()
+                self._take_option(groups[int(i)], key, value)
+            elif kind == "state" and i in places:
+                state[places[i]][key] = value
             else:
-                self._misfit(f"{name} has no place")
-        for p, s in zip(self._parameters(), state, strict=True):
-            for k, v in s.items():
-                if np.ndim(v) and np.shape(v) != p.shape:
-                    self._misfit(f"{k} has shape {np.shape(v)} for a parameter of shape {p.shape}")
+                self._misfit(f"{name[:100]} has no place")
+        owners = [(p, g) for g in groups for p in g["params"]]
+        state = [self._taken_state(*o, s) for o, s in zip(owners, state, strict=True)]
+        for g in groups:
+            _check_options(f"load_state_dict of {type(self).__name__}", g)
         self.state, self.groups = state, groups
+
+    def _take_option(self, group, key, value):
+        old = len(group["params"]) if key == "params" else group[key]
+        if value.shape != np.shape(old) or value.dtype.kind not in "fiub":
+            self._misfit(f"{key} is {value.dtype} {value.shape}, expected numbers {np.shape(old)}")
+        if key != "params":
+            group[key] = _option(old, value)
+        elif value != old:
+            self._misfit(f"{value} parameters there, {old} here")
+
+    def _taken_state(self, p, group, state):
+        """What was saved for the parameter p, in its dtype; a counter is a Python int."""
+        names = self.remembers(group)
+        if state and names is not None and state.keys() != names:
+            self._misfit(f"for a parameter of shape {p.shape} it has {', '.join(sorted(state))}, "
+                         f"expected {', '.join(sorted(names)) or 'nothing'}")  # fmt: skip
+        taken = {}
+        for key, value in state.items():
+            counter = value.ndim == 0 and value.dtype.kind in "iu"
+            if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
+                self._misfit(f"{key} is {value.dtype} {value.shape} for a parameter {p.shape}")
+            taken[key] = int(value) if counter else value.astype(p.dtype)
+        return taken
+
+    def remembers(self, group):
+        """The names of what `update` keeps for a parameter after a step; None: not told."""
+        return None
 
     def _misfit(self, why):
         raise KeyError(
@@ -141,6 +159,12 @@ def _listed(name, params):
     if isinstance(params, Tensor):  # a list of it would be its rows, which are never trained
         raise TypeError(f"{name}: expected a list of Tensors, got one Tensor; write [tensor]")
     return list(params)
+
+
+def _check_options(name, group):
+    for option in ("lr", "momentum", "weight_decay", "eps", "alpha"):
+        if not group.get(option, 0) >= 0:  # nan is not
+            raise ValueError(f"{name}: {option} must not be negative, got {group[option]}")
 
 
 def _option(old, value):
@@ -171,6 +195,9 @@ class SGD(Optimizer):
             nesterov=nesterov,
         )
 
+    def remembers(self, group):
+        return {"momentum"}
+
     def update(self, theta, g, state, group):
         mu = group["momentum"]
         if group["weight_decay"]:
@@ -181,6 +208,46 @@ class SGD(Optimizer):
             state["momentum"] = b
             g = g + mu * b if group["nesterov"] else b
         return theta - group["lr"] * g
+
+
+class RMSprop(Optimizer):
+    """v ← α v + (1-α) g²,  θ ← θ - η g / (√v + ε).
+
+    centered: m ← α m + (1-α) g and √(v - m²) for √v. Momentum μ: b ← μ b + g / (√v + ε),
+    θ ← θ - η b. weight_decay λ adds λ θ to the gradient. Source: Tieleman, Hinton 2012, lecture
+    6.5; centered: Graves 2013.
+    """
+
+    def __init__(
+        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False
+    ):
+        super().__init__(
+            params,
+            lr=lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+        )
+
+    def remembers(self, group):
+        return {"v"} | ({"m"} if group["centered"] else set()) | (
+            {"momentum"} if group["momentum"] else set()
+        )  # fmt: skip
+
+    def update(self, theta, g, state, group):
+        alpha = group["alpha"]
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * theta
+        v = state["v"] = alpha * state.get("v", 0) + (1 - alpha) * g * g
+        if group["centered"]:
+            m = state["m"] = alpha * state.get("m", 0) + (1 - alpha) * g
+            v = v - m * m
+        step = g / (np.sqrt(v) + group["eps"])
+        if group["momentum"]:
+            step = state["momentum"] = group["momentum"] * state.get("momentum", 0) + step
+        return theta - group["lr"] * step
 
 
 class Adam(Optimizer):
@@ -194,6 +261,9 @@ class Adam(Optimizer):
         if not all(0 <= b < 1 for b in betas):
             raise ValueError(f"{type(self).__name__}: betas must be in [0, 1), got {betas}")
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
+
+    def remembers(self, group):
+        return {"t", "m", "v"}
 
     def decay(self, theta, g, group):
         """(θ, g) after weight decay; AdamW does it elsewhere."""

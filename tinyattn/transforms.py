@@ -1,13 +1,13 @@
 """Derivatives of functions: `grad`, `value_and_grad`, `jacobian`, `hessian`.
 
-They run the function on fresh tensors and sweep back, so they nest: `grad(grad(f))` is f''.
+They run the function on fresh tensors and go back, so they nest: `grad(grad(f))` is f''.
 """
 
 from functools import wraps
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, primitive, reachable, recording, sweep
+from tinyattn.autograd import Tensor, backward_pass, collect_graph, primitive, set_grad_enabled
 
 
 def grad(f, argnum=0):
@@ -47,10 +47,10 @@ def jacobian(f, argnum=0):
     def derivative(*args, **kwargs):
         y, xs, as_tensor, again = _trace(f, argnum, args, kwargs)
         rows = []
-        for i in range(y.size):  # one sweep for each element of the result
+        for i in range(y.size):  # one backward pass for each element of the result
             one = np.zeros(y.shape, y.dtype)
             one.flat[i] = 1
-            rows.append(_pull(y, one, xs, again, keep=True))
+            rows.append(_pull(y, one, xs, again, retain_graph=True))
         result = []
         for k, x in enumerate(xs):
             J = np.stack([row[k] for row in rows]) if rows else Tensor(np.zeros(0, x.dtype))
@@ -88,7 +88,7 @@ def _trace(f, argnum, args, kwargs):
     args, xs, as_tensor = list(args), [], False
     chosen = _chosen(argnum, len(args))
     recorded = _stand_in(Tensor(0.0, requires_grad=True)).requires_grad  # False inside no_grad()
-    with recording(True):
+    with set_grad_enabled(True):
         for i in chosen:
             x = args[i]
             as_tensor |= isinstance(x, Tensor)
@@ -107,7 +107,7 @@ def _trace(f, argnum, args, kwargs):
             f"grad, jacobian: the function must return one array, got {type(y).__name__}"
         )
     y = y if isinstance(y, Tensor) else Tensor(y)
-    below = reachable(y)[1] if y.requires_grad else set()
+    below = collect_graph(y)[1] if y.requires_grad else set()
     nested = not _active.isdisjoint(below)
     again = recorded and (nested or (as_tensor and any(t._operation is None for t in below)))
     return y, xs, as_tensor or again, again
@@ -127,10 +127,11 @@ def _chosen(argnum, n):
     return chosen
 
 
-def _pull(y, seed, xs, again, keep=False):
+def _pull(y, gradient, xs, again, retain_graph=False):
     """Gradients of y for the stand-ins xs, as Tensors; zero where y does not depend on them."""
     found = {}
     if y.requires_grad:
-        found = sweep(y, Tensor(seed) if again else seed, again, keep, targets=set(xs))
+        g = Tensor(gradient) if again else gradient
+        found = backward_pass(y, g, again, retain_graph, targets=set(xs))
     gradients = [found[x] if x in found else np.zeros(x.shape, x.dtype) for x in xs]
     return [g if isinstance(g, Tensor) else Tensor(g) for g in gradients]

@@ -18,6 +18,7 @@
   const shrink = (body, step) => {
     body.style.setProperty("--f", textSize(step));
     body.style.setProperty("--picture", `${500 - 28 * step}px`);
+    body.style.setProperty("--drawing", `${560 - 28 * step}px`);
   };
   const fits = (body) => {
     const edge = body.getBoundingClientRect(), slack = 2;

@@ -1,20 +1,60 @@
-"""Draw the picture of the README: the graph of one neuron, with values and gradients.
+"""Draw all drawings of the lectures, and the graph of one neuron for the README.
 
 python lectures/figures/make.py
 """
 
 from pathlib import Path
 
+import lecture_00
+import lecture_01
+import lecture_02
+import lecture_03
+import lecture_04
+import lecture_05
+import lecture_06
+import lecture_07
+import lecture_08
+import lecture_09
+import lecture_10
+import lecture_11
+import lecture_12
 import numpy as np
 
 import tinyattn as ta
 from tinyattn import plot
 
-w = ta.tensor(2.0, requires_grad=True)
-x = ta.tensor(-1.0, requires_grad=True)
-b = ta.tensor(2.5, requires_grad=True)
-y = np.tanh(w * x + b)
-y.backward(create_graph=True)  # keeps the graph, so that it can be drawn with the gradients
+FOLDER = Path(__file__).parent
+DRAWINGS = [
+    lecture_00.backward_graph,
+    lecture_01.unrolled, lecture_01.patterns, lecture_01.lstm, lecture_01.gru,
+    lecture_02.through_one_vector, lecture_02.with_attention,
+    lecture_03.sliding_filter, lecture_03.receptive_field, lecture_03.filter_or_attention,
+    lecture_03.index_sums,
+    lecture_04.three_roles, lecture_04.one_head, lecture_04.multihead,
+    lecture_05.two_views, lecture_05.deep_sets, lecture_05.set_transformer,
+    lecture_06.transformer, lecture_06.shapes, lecture_06.norm_places,
+    lecture_07.masks, lecture_07.gpt, lecture_07.bert, lecture_07.cache, lecture_07.pretraining,
+    lecture_08.particle_transformer, lecture_08.class_attention, lecture_08.molecule_attention,
+    lecture_08.astromer,
+    lecture_09.messages, lecture_09.graph_block, lecture_09.gcn_gat,
+    lecture_10.edge_conv, lecture_10.dynamic_graph, lecture_10.dgcnn, lecture_10.particlenet,
+    lecture_11.gravnet,
+    lecture_12.potentials, lecture_12.hits_to_objects,
+]  # fmt: skip
 
-picture = plot.graph(y, {"w": w, "x": x, "b": b, "y": y})
-picture.save(Path(__file__).parent / "graph.svg")
+
+def neuron():
+    """The graph of one neuron, with values and gradients."""
+    w = ta.tensor(2.0, requires_grad=True)
+    x = ta.tensor(-1.0, requires_grad=True)
+    b = ta.tensor(2.5, requires_grad=True)
+    y = np.tanh(w * x + b)
+    y.backward(create_graph=True)  # keeps the graph, so that it can be drawn with the gradients
+    return plot.graph(y, {"w": w, "x": x, "b": b, "y": y})
+
+
+if __name__ == "__main__":
+    neuron().save(FOLDER / "graph.svg")
+    for draw in DRAWINGS:
+        drawing = draw()
+        drawing.save(FOLDER / f"{drawing.name}.svg")

@@ -49,7 +49,7 @@ Much longer text.
 ```{code-cell} ipython3
 for _ in course.progress(range(3), "counting"):
     pass
-course.claim("C001", holds=total == 2, evidence=f"total {total}")
+course.claim("C001", total == 2, f"total {total}", f"one and two are {1 + 2}")
 ```
 
 ## What you saw
@@ -86,6 +86,8 @@ ENTRY = {
     "confirmed_if": "the total is 2",
     "verdict": claims.HOLDS,
     "evidence": "total 2",
+    "control": "one and two are three",
+    "experiment": "",
 }
 
 

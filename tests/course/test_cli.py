@@ -160,7 +160,7 @@ def test_run_stops_at_a_failing_cell_and_shows_it(root, capsys):
 
 
 def test_run_goes_on_after_a_disagreement_and_fails(root, capsys):
-    edit(root, "holds=total == 2", "holds=total == 3")
+    edit(root, "total == 2", "total == 3")
     assert cli.main(["run", "04"]) == 1
     shown = capsys.readouterr().out
     assert "this run: refuted as worded" in shown

@@ -59,7 +59,9 @@ def ledger_of(root):
 
 def test_a_claim_that_agrees_is_a_badge(root):
     claim = course.claim("C001", holds=True, evidence="total 2", root=root)
-    assert repr(claim) == "✓ C001 holds: One and one are two.\n    total 2"
+    assert repr(claim) == (
+        "✓ C001 holds: One and one are two.\n    total 2\n    control: one and two are three"
+    )
     assert "✓ holds" in claim._repr_html_()
 
 
@@ -70,6 +72,7 @@ def test_a_claim_that_agrees_is_a_badge(root):
         (np.True_, "holds"),
         (False, "refuted as worded"),
         ("partly", "holds partly"),
+        ("undecided", "undecided"),
     ],
 )
 def test_verdicts(tmp_path, holds, verdict):
@@ -86,7 +89,7 @@ def test_a_badge_escapes_what_it_shows(tmp_path):
 
 @pytest.mark.parametrize("holds", [1, None, "yes", np.ones(3, bool)])
 def test_a_verdict_that_is_none(root, holds):
-    with pytest.raises(TypeError, match=r"C001: holds must be True, False or \"partly\""):
+    with pytest.raises(TypeError, match=r"C001: holds must be True, False, \"partly\" or"):
         course.claim("C001", holds=holds, root=root)
 
 
@@ -99,15 +102,30 @@ def test_a_claim_that_disagrees_says_both_sides(root):
     assert "TINYATTN_FULL=1 tinyattn run 04" in message
 
 
+def test_a_short_run_shows_the_figures_of_the_full_one_and_its_own(root):
+    shown = course.claim("C001", True, "total 2.0", root=root)
+    assert (shown.evidence, shown.note) == ("total 2", "this short run: total 2.0")
+
+
 def test_a_quick_run_that_cannot_decide_shows_the_ledgers_verdict(root, monkeypatch):
     shown = course.claim("C001", False, "total 3", quick_decides=False, root=root)
     assert shown.verdict == claims.HOLDS
-    assert shown.note.endswith("this short one alone would say 'refuted as worded'")
+    assert shown.note.startswith("this short run: total 3; too short to decide")
+    assert shown.note.endswith("it would say 'refuted as worded'")
     assert shown.note in shown._repr_html_().replace("&#x27;", "'")
     shown = course.claim("C001", True, "total 2", quick_decides=False, root=root)
-    assert shown.note.endswith("this short one alone would say the same")
+    assert shown.note == ""
     monkeypatch.setenv("TINYATTN_FULL", "1")  # the full run does decide
-    assert course.claim("C001", False, quick_decides=False, root=root).verdict == claims.REFUTED
+    shown = course.claim("C001", False, "3", "none", quick_decides=False, root=root)
+    assert shown.verdict == claims.REFUTED
+
+
+def test_a_full_run_needs_a_control(root, monkeypatch):
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    before = (root / LEDGER).read_text(encoding="utf-8")
+    with pytest.raises(course.ClaimError, match="C001 has no control: what was tried"):
+        course.claim("C001", True, "total 2", root=root)
+    assert (root / LEDGER).read_text(encoding="utf-8") == before
 
 
 def test_an_unknown_claim_names_the_ledger(root):
@@ -130,12 +148,14 @@ def test_a_full_run_writes_its_entry_and_keeps_the_others(root, monkeypatch):
         "slides": [],
     }
     claims.write_ledger(root / LEDGER, {"C900": other, **ledger, "C002": other})
-    claim = course.claim("C001", holds="partly", evidence="new", root=root)
+    claim = course.claim("C001", "partly", "new", "another way", root=root)
     assert claim.note == "the ledger said 'holds' before"
     after = ledger_of(root)
     assert list(after) == ["C900", "C001", "C002"]
     assert after["C900"] == after["C002"] == other
-    assert (after["C001"]["verdict"], after["C001"]["evidence"]) == ("holds partly", "new")
+    assert [after["C001"][f] for f in ("verdict", "evidence", "control")] == [
+        "holds partly", "new", "another way",
+    ]  # fmt: skip
     monkeypatch.delenv("TINYATTN_FULL")
     assert course.claim("C001", holds="partly", root=root).verdict == "holds partly"
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests import ROOT
 from tests.course import browser
-from tinyattn.course import build, claims, deck, homework, lint, project, text
+from tinyattn.course import build, claims, deck, experiment, homework, lint, project, text
 
 LECTURES = project.lectures(ROOT)
 HOMEWORK = project.homework(ROOT)
@@ -101,9 +101,21 @@ def test_the_ledger_mirrors_slides_that_exist():
 
 
 @each_lecture
+def test_no_verdict_outlives_its_experiment(document):
+    ledger = claims.read_ledger(ROOT / project.LEDGER)
+    changed = experiment.outdated(ledger, text.read_source(document).cells)
+    assert not changed, (
+        f"the code that led to {', '.join(changed)} has changed since the full run; run it again: "
+        f"TINYATTN_FULL=1 tinyattn run {document.number}"
+    )
+
+
+@each_lecture
 def test_the_notebook_shows_the_verdicts_of_the_ledger(document):
     ledger = claims.read_ledger(ROOT / project.LEDGER)
-    badge = re.compile(r"^\S (C\d{3}) (holds partly|holds|refuted as worded|not run)", re.MULTILINE)
+    badge = re.compile(
+        r"^\S (C\d{3}) (holds partly|holds|refuted as worded|undecided|not run)", re.M
+    )
     shown = [
         found
         for cell in code_cells(document)

@@ -241,3 +241,32 @@ def test_the_vocabulary_of_bert():
     ]  # fmt: skip
     assert tokenizer.encode(text).tolist() == expected
     assert len(tokenizer) == 30522
+
+
+MARKS = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"has no \[PAD\], \[UNK\], \[CLS\], \[SEP\]"),
+        (b"[PAD]\n[UNK]\n", r"has no \[CLS\], \[SEP\]"),
+        (MARKS.encode() + b"a\n\xff\n", "line 6: byte 0xff is no UTF-8"),
+        (MARKS.encode() + b"a\n\nb\n", "line 6 is empty"),
+        (MARKS.encode() + b"a\nb\na\n", "line 7: 'a' stands on line 5 already"),
+        (b"\n" * 1000, "line 1 is empty"),
+    ],
+)
+def test_a_broken_vocabulary_is_refused_with_file_and_line(tmp_path, content, message):
+    (tmp_path / "vocab.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        WordPiece(tmp_path / "vocab.txt")
+    assert str(tmp_path / "vocab.txt") in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [MARKS + "a", MARKS + "a\n", "\ufeff" + MARKS + "a\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_ends_of_lines_and_marks_of_the_encoding(tmp_path, content, end):
+    (tmp_path / "vocab.txt").write_bytes(content.replace("\n", end).encode())
+    tokenizer = WordPiece(str(tmp_path / "vocab.txt"))
+    assert tokenizer.tokens == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]

@@ -1,6 +1,7 @@
 """Object condensation against numbers worked out by hand and against plain loops."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinyattn as ta
-from tinyattn.graph import condensation_loss, condensation_terms, condense, match
+from tests.machine import fresh_python
+from tinyattn import check
+from tinyattn.graph import condensation, condensation_loss, condensation_terms, condense, match
 from tinyattn.graph.condensation import HIGHEST
 
 
@@ -51,7 +54,7 @@ def test_by_hand():
     # point 1 to point 0: d² q_α q = 0.25 · 4 · 1; the others are at their own representative
     assert t.attraction == pytest.approx(0.25 * 4 / 3)
     # points 0, 1 from point 2 (charge 1), 0.25 away; point 2 from point 0 (charge 4)
-    assert t.repulsion == pytest.approx((4 * 0.75 + 1 * 0.75 + 1 * 0.75 * 4) / 3)
+    assert float(np.asarray(t.repulsion)) == pytest.approx((4 * 0.75 + 1 * 0.75 + 1 * 0.75 * 4) / 3)
     assert t.representatives == pytest.approx(((1 - two) + (1 - one)) / 2)
     assert t.noise == 0
     assert float(np.asarray(t.properties)) == pytest.approx((1 * 4 + 2 + 4) / 6)
@@ -60,7 +63,7 @@ def test_by_hand():
 def test_repulsion_is_linear_in_the_distance():
     beta, truth = np.array([0.5, 0.5]), np.array([0, 1])
     at = [
-        condensation_terms(beta, np.array([[0.0], [d]]), truth, q_min=0).repulsion
+        float(condensation_terms(beta, np.array([[0.0], [d]]), truth, q_min=0).repulsion.item())
         for d in (0.0, 0.25, 0.5, 1.0, 3.0)
     ]
     np.testing.assert_allclose(np.array(at) / at[0], [1, 0.75, 0.5, 0, 0], atol=1e-12)
@@ -73,7 +76,7 @@ def test_charge_by_hand():
         t = condensation_terms(beta, x, np.array([3, 3]), q_min=q_min)
         assert t.attraction == pytest.approx(0.25 * (1 + q_min) * q_min / 2)
         t = condensation_terms(beta, x, np.array([3, -1]), q_min=q_min)  # noise is pushed away
-        assert t.repulsion == pytest.approx(0.5 * (1 + q_min) * q_min / 2)
+        assert float(np.asarray(t.repulsion)) == pytest.approx(0.5 * (1 + q_min) * q_min / 2)
         assert t.attraction == 0
 
 
@@ -187,22 +190,93 @@ def test_all_charges_zero_has_no_property_loss():
     assert t.properties == 0
 
 
-def test_memory_grows_with_hits_times_objects():
+def pairs_listed(beta, x, truth, q_min=0.1):
+    """The terms with each pair written out: what the blocks must give, values and gradients."""
+    q = np.square(np.arctanh(beta)) + q_min
+    hits = truth >= 0
+    labels, of = np.unique(truth[hits], return_inverse=True)
+    mine = np.zeros((len(truth), len(labels)), bool)
+    mine[np.flatnonzero(hits), of] = True
+    plain_q = q.data if isinstance(q, ta.Tensor) else q
+    alpha = np.array([np.flatnonzero(m)[np.argmax(plain_q[m])] for m in mine.T])
+    d2 = np.sum(np.square(x[:, None] - x[alpha]), axis=2)
+    d = np.sqrt(np.where(mine, 1.0, d2))
+    V = np.where(mine, d2, np.maximum(0, 1 - d))
+    return np.sum(q[:, None] * V * q[alpha]) / len(truth)
+
+
+@pytest.mark.parametrize("kept", [0, 8])
+@pytest.mark.parametrize("pairs", [1, 7, 60, 10_000])
+def test_blocks_of_any_size_give_the_sum_over_all_pairs(pairs, kept, monkeypatch):
+    monkeypatch.setattr(condensation, "TOGETHER", pairs)
+    monkeypatch.setattr(condensation, "PIECE", pairs)
+    monkeypatch.setattr(condensation, "MOST_KEPT", kept)
+    rng = np.random.default_rng(0)
+    values, truth = (
+        (rng.uniform(0.05, 0.95, 50), 0.5 * rng.normal(size=(50, 3))),
+        rng.integers(-1, 6, 50),
+    )
+    blocks, whole = ([ta.Tensor(v, requires_grad=True) for v in values] for _ in range(2))
+    t = condensation_terms(*blocks, truth)
+    found, expected = t.attraction + t.repulsion, pairs_listed(*whole, truth)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+    found.backward()
+    expected.backward()
+    for a, b in zip(blocks, whole, strict=True):
+        np.testing.assert_allclose(a.grad, b.grad, rtol=1e-10, atol=1e-12)
+
+
+def test_blocks_of_several_events_some_without_objects(monkeypatch):
+    rng = np.random.default_rng(1)
+    event = rng.permutation(np.repeat(np.arange(6), 8))
+    truth = np.where(event % 3 == 0, -1, rng.integers(-1, 3, 48))  # events 0 and 3 are noise
+    values = rng.uniform(0.05, 0.95, 48), 0.5 * rng.normal(size=(48, 2))
+    grads = []
+    for pairs in (1, 10_000):
+        for name in ("TOGETHER", "PIECE"):
+            monkeypatch.setattr(condensation, name, pairs)
+        inputs = [ta.Tensor(v, requires_grad=True) for v in values]
+        condensation_loss(*inputs, truth, batch=event).backward()
+        grads.append([t.grad for t in inputs])
+    for a, b in zip(*grads, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    assert check.gradcheck(
+        lambda b, x: condensation_loss(b, x, truth, batch=event), *values, order=2
+    )
+
+
+def test_memory_grows_with_hits_plus_objects():
     import tracemalloc
 
     def peak(N, K):
         rng = np.random.default_rng(0)
         beta = ta.Tensor(rng.uniform(0.1, 0.9, N), requires_grad=True)
-        x = ta.Tensor(rng.normal(size=(N, 2)), requires_grad=True)
+        x = ta.Tensor(0.1 * rng.normal(size=(N, 2)), requires_grad=True)  # all repel each other
         tracemalloc.start()
         condensation_loss(beta, x, rng.integers(0, K, N)).backward()
         size = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return size
 
-    peak(8000, 20)  # the first call loads what is compiled
-    assert peak(8000, 20) < 3 * peak(4000, 20)
-    assert peak(8000, 20) < 8 * 8000 * 20 * 40  # a few times hits × objects numbers of 8 bytes
+    peak(1000, 20)  # the first call loads what is compiled
+    assert peak(20_000, 200) < 3 * peak(20_000, 20)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts memory as Linux does")
+def test_a_training_step_of_100_000_hits_and_200_objects_takes_less_than_a_gigabyte():
+    """All within reach of each other: 20 million pairs, which took 4.75 GB when they were kept."""
+    (peak,) = fresh_python("""
+        import resource
+        import numpy as np, tinyattn as ta
+        from tinyattn.graph import condensation_loss
+        rng = np.random.default_rng(0)
+        x = ta.Tensor(0.1 * rng.normal(size=(100_000, 3)).astype(np.float32), requires_grad=True)
+        beta = ta.Tensor(rng.uniform(0.1, 0.9, 100_000).astype(np.float32), requires_grad=True)
+        condensation_loss(beta, x, rng.integers(-1, 200, 100_000)).backward()
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    """)
+    print(f"{int(peak) / 1e6:.2f} GB")
+    assert int(peak) < 500_000  # kilobytes
 
 
 # ---------------------------------------------------------------- inference

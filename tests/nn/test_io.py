@@ -1,7 +1,9 @@
 """Weight files are written whole or not at all, read exactly, and refused when broken."""
 
+import copy
 import json
 import os
+import time
 
 import numpy as np
 import pytest
@@ -111,6 +113,26 @@ def test_truncation_is_found_at_every_length(tmp_path):
             ta.load(tmp_path / "b")
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b'{"x":' + b"[" * 100_000,
+        b"[" + b"9" * 4000 + b",1" + b"]",
+        b'{"x":{"dtype":"F32","shape":[' + b"9" * 4000 + b'],"data_offsets":[0,8]}}',
+        b'{"x":{"dtype":"F32","shape":[' + b"9" * 19 + b",9" * 50_000 + b'],"data_offsets":[0,8]}}',
+        b'{"' + b"x" * 100_000 + b'":3}',
+        b'{"x":' + b",".join([b"9" * 4000] * 2000) + b"}",
+    ],
+)
+def test_endless_numbers_names_and_lists_are_refused_at_once(tmp_path, header):
+    write(tmp_path / "a", header, b"0" * 8)
+    start = time.process_time()
+    with pytest.raises(ValueError, match="not a whole safetensors file") as caught:
+        ta.load(tmp_path / "a")
+    assert time.process_time() - start < 1
+    assert len(str(caught.value)) < 1000
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     ta.save(tmp_path / "a", {"x": np.ones(2)})
 
@@ -152,6 +174,7 @@ def fresh(make):
     "make",
     [
         lambda p: optim.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: optim.RMSprop(p, momentum=0.5, centered=True),
         lambda p: optim.Adam(p, lr=0.01),
         lambda p: optim.AdamW(p, lr=0.01, betas=(0.8, 0.99)),
     ],
@@ -186,3 +209,82 @@ def test_a_checkpoint_for_something_else_changes_nothing(tmp_path):
     with pytest.raises(KeyError, match="has no place"):
         load_checkpoint(tmp_path / "c", same, few)
     assert_equal(same.state_dict(), before)
+
+
+GENERATOR = np.random.default_rng(3).bit_generator.state
+DAMAGES = {
+    "step": ({"step": "1.5"}, "the step '1.5', no whole number"),
+    "endless step": ({"step": "9" * 5000}, "no whole number"),
+    "no step": ({}, "holds weights only"),
+    "no generator": ({"step": "1"}, "without the state of a generator"),
+    "text": ({"step": "1", "rng": "{"}, "state of the generator in .* cannot be used"),
+    "list": ({"step": "1", "rng": "[1]"}, "state of the generator in .* cannot be used"),
+    "half": ({"step": "1", "rng": '{"bit_generator": "PCG64"}'}, "cannot be used"),
+    "huge": ({"step": "1", "rng": json.dumps(GENERATOR | {"uinteger": 10**38})}, "cannot be used"),
+    "endless": ({"step": "1", "rng": json.dumps(GENERATOR | {"uinteger": 10**4000})}, "digits"),
+    "other": ({"step": "1", "rng": json.dumps(GENERATOR | {"bit_generator": "MT"})}, "of kind"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_changes_nothing_and_is_named(tmp_path, damage):
+    metadata, message = DAMAGES[damage]
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    run(2, model, optimizer, rng)
+    tensors = {f"module.{k}": v for k, v in model.state_dict().items()}
+    tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
+    ta.save(tmp_path / "c", tensors, metadata)
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    before = model.state_dict(), optimizer.state_dict(), copy.deepcopy(rng.bit_generator.state)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_checkpoint(tmp_path / "c", model, optimizer, rng)
+    assert str(tmp_path / "c") in str(caught.value)
+    assert_equal(model.state_dict(), before[0])
+    assert_equal(optimizer.state_dict(), before[1])
+    assert rng.bit_generator.state == before[2]
+
+
+@pytest.mark.parametrize("kind", ["MT19937", "Philox"])
+def test_a_generator_that_would_read_behind_its_numbers_is_refused(tmp_path, kind):
+    model, optimizer, _ = fresh(lambda p: optim.Adam(p))
+    rng = np.random.Generator(getattr(np.random, kind)(0))
+    save_checkpoint(tmp_path / "c", model, optimizer, rng=rng)
+    whole = (tmp_path / "c").read_bytes()
+    first, _, rest = whole.partition(b'pos\\": ')
+    digits = len(rest) - len(rest.lstrip(b"0123456789"))
+    damaged = first + b'pos\\": ' + b"9" * digits + rest[digits:]
+    assert len(damaged) == len(whole) and damaged != whole
+    (tmp_path / "c").write_bytes(damaged)
+    with pytest.raises(ValueError, match="behind the end of its numbers"):
+        load_checkpoint(tmp_path / "c", model, optimizer, rng)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"groups.0.lr": np.ones(3)}, r"lr is float64 \(3,\), expected numbers \(\)"),
+        ({"groups.0.lr": np.array(-1.0)}, "lr must not be negative"),
+        ({"state.0.m": np.ones((2, 2))}, r"m is float64 \(2, 2\) for a parameter \(5, 3\)"),
+        ({"state.0.m": None}, r"it has t, v, expected m, t, v"),
+        ({"state.0.more": np.ones((5, 3))}, "it has m, more, t, v"),
+        ({"state.99.m": np.ones((5, 3))}, "state.99.m has no place"),
+    ],
+)
+def test_an_optimizer_takes_only_what_its_rule_keeps(change, message):
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    run(1, model, optimizer, rng)
+    before = optimizer.state_dict()
+    saved = {k: v for k, v in (before | change).items() if v is not None}
+    with pytest.raises((KeyError, ValueError), match=message):
+        optimizer.load_state_dict(saved)
+    assert_equal(optimizer.state_dict(), before)
+
+
+def test_what_an_optimizer_keeps_gets_the_dtype_of_the_parameter():
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    run(1, model, optimizer, rng)
+    wide = {k: v.astype(np.float64) if v.dtype == np.float32 else v
+            for k, v in optimizer.state_dict().items()}  # fmt: skip
+    optimizer.load_state_dict(wide)
+    run(1, model, optimizer, rng)
+    assert {p.dtype for p in model.parameters()} == {np.dtype(np.float32)}

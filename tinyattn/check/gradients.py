@@ -12,7 +12,7 @@ from inspect import Parameter, signature
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, sweep
+from tinyattn.autograd import Tensor, backward_pass
 from tinyattn.check.diagnosis import Case, causes_of
 from tinyattn.check.report import Report, at, name_of, number
 
@@ -152,7 +152,7 @@ def _derivative(function):
         xs, gs = tensors[:n], tensors[n:]
         y = _vector(function.call(xs))
         g = _vector(dict(enumerate(gs)))
-        found = sweep(y, g, create_graph=True, targets=set(xs)) if y.requires_grad else {}
+        found = backward_pass(y, g, create_graph=True, targets=set(xs)) if y.requires_grad else {}
         return {f"dL/d{name}": found[x] if x in found else Tensor(np.zeros(x.shape))
                 for name, x in zip(function.values, xs, strict=True)}  # fmt: skip
 
@@ -205,12 +205,14 @@ def _usable(function, outputs):
 
 
 def _analytic(function, seeds):
-    """For each input the matrix seeds · J, by one sweep through the graph for each seed."""
+    """For each input the matrix seeds · J, by one backward pass through the graph for each seed."""
     xs = function.leaves(list(function.values.values()))
     y = _vector(function.call(xs))
     rows = [[] for _ in xs]
     for seed in seeds:
-        found = sweep(y, seed, keep=True, targets=set(xs)) if y.requires_grad else {}
+        found = (
+            backward_pass(y, seed, retain_graph=True, targets=set(xs)) if y.requires_grad else {}
+        )
         for row, x in zip(rows, xs, strict=True):
             g = found[x] if x in found else np.zeros(x.shape)
             row.append(np.reshape(g, -1))

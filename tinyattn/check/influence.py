@@ -8,7 +8,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, no_grad, sweep
+from tinyattn.autograd import Tensor, backward_pass, no_grad
 from tinyattn.check.report import Report, name_of
 from tinyattn.check.symmetry import ROUNDINGS
 from tinyattn.random import generator
@@ -214,7 +214,7 @@ def _with_gradient(f, x, weights=None):
     if not (isinstance(y, Tensor) and y.requires_grad):
         return _array(y), None
     weights = np.random.default_rng(1).normal(size=y.shape) if weights is None else weights
-    gradients = sweep(y, weights.astype(y.dtype), targets={leaf})
+    gradients = backward_pass(y, weights.astype(y.dtype), targets={leaf})
     gradient = gradients.get(leaf)
     return y.data, np.zeros(x.shape) if gradient is None else _array(gradient)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, no_grad, sweep
+from tinyattn.autograd import Tensor, backward_pass, no_grad
 from tinyattn.check.report import Report, at, name_of, number
 from tinyattn.random import generator
 
@@ -116,7 +116,9 @@ def _results(f, inputs, gradients):
         seed = rng.normal(size=np.shape(y))
         if isinstance(y, Tensor) and y.requires_grad:
             connected = True
-            grads = sweep(y, seed.astype(y.dtype), keep=True, targets=set(wanted.values()))
+            grads = backward_pass(
+                y, seed.astype(y.dtype), retain_graph=True, targets=set(wanted.values())
+            )
             total = {i: t + _array(grads[wanted[i]]) if wanted[i] in grads else t
                      for i, t in total.items()}  # fmt: skip
     return found | {f"gradient of input {i}": g if connected else None for i, g in total.items()}

@@ -1,11 +1,16 @@
-"""The machinery of the course. A lecture uses `claim`, `full`, `seeds` and `progress`.
+"""The machinery of the course. A lecture uses what is named here.
 
 The rest is imported by its module's name, since it needs more than NumPy: `course.build` makes
 notebooks, `course.deck` slides, `course.homework` the student's version of an exercise.
 """
 
 from tinyattn.course.claims import Claim, ClaimError, claim, full, seeds
+from tinyattn.course.drawings import drawing, where
 from tinyattn.course.progress import progress
 from tinyattn.course.project import CourseError
+from tinyattn.course.weights import trained
 
-__all__ = ["Claim", "ClaimError", "CourseError", "claim", "full", "progress", "seeds"]
+__all__ = [
+    "Claim", "ClaimError", "CourseError", "claim", "drawing", "full", "progress", "seeds",
+    "trained", "where",
+]  # fmt: skip

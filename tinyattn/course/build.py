@@ -11,6 +11,8 @@ from threading import Thread
 
 import numpy as np
 
+from tinyattn.course.claims import full
+from tinyattn.course.experiment import stamp
 from tinyattn.course.project import CourseError, write_text
 from tinyattn.course.text import (
     need,
@@ -45,6 +47,8 @@ def build_notebook(document, *, on_slide=None):
     notebook = unexecuted(document)
     if not document.is_homework:
         execute_notebook(notebook, document, on_slide=on_slide)
+        if full():
+            stamp(document.root, notebook.cells)
     write_text(document.notebook, to_json(notebook))
     return notebook
 
@@ -52,8 +56,6 @@ def build_notebook(document, *, on_slide=None):
 def execute_notebook(notebook, document, *, on_slide=None):
     """Run every cell in a fresh kernel and keep the outputs, cleaned of what changes by itself."""
     nbclient = need("nbclient")
-    from tinyattn.course.claims import full
-
     document.notebook.parent.mkdir(parents=True, exist_ok=True)
     begins = {slide.cells[0]["id"]: slide for slide in slides(notebook.cells)}
     here = None

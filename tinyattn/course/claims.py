@@ -1,8 +1,8 @@
 """The ledger of claims: what a slide says, how it was tried, and what came out.
 
-A lecture ends an experiment with `course.claim("C027", holds=..., evidence="...")`. The full run
-(TINYATTN_FULL=1) writes verdict and evidence into `lectures/claims.toml`; every other run must
-come to the same verdict, else it stops with a ClaimError.
+A lecture ends an experiment with `course.claim("C027", holds=..., evidence="...", control="...")`.
+The full run (TINYATTN_FULL=1) writes verdict, evidence and control into `lectures/claims.toml`;
+every other run must come to the same verdict, else it stops with a ClaimError.
 """
 
 import html
@@ -15,15 +15,24 @@ import numpy as np
 
 from tinyattn.course.project import LEDGER, CourseError, find_root, write_text
 
-HOLDS, PARTLY, REFUTED, NOT_RUN = "holds", "holds partly", "refuted as worded", "not run"
-VERDICTS = (HOLDS, PARTLY, REFUTED, NOT_RUN)
-SYMBOLS = {HOLDS: "✓", PARTLY: "◐", REFUTED: "✗", NOT_RUN: "○"}
+HOLDS, PARTLY, REFUTED = "holds", "holds partly", "refuted as worded"
+UNDECIDED = "undecided"  # at this scale: the rival or the control lies within the spread
+NOT_RUN = "not run"
+VERDICTS = (HOLDS, PARTLY, REFUTED, UNDECIDED, NOT_RUN)
+SYMBOLS = {HOLDS: "✓", PARTLY: "◐", REFUTED: "✗", UNDECIDED: "≈", NOT_RUN: "○"}
 # Okabe and Ito's palette: told apart by colour-blind readers too, and never without a symbol
-COLOURS = {HOLDS: "#00795a", PARTLY: "#0067a5", REFUTED: "#b84a00", NOT_RUN: "#666666"}
-FIELDS = ("lecture", "slides", "claim", "confirmed_if", "verdict", "evidence")
+COLOURS = {
+    HOLDS: "#00795a", PARTLY: "#0067a5", REFUTED: "#b84a00", UNDECIDED: "#8a4577",
+    NOT_RUN: "#666666",
+}  # fmt: skip
+FIELDS = (
+    "lecture", "slides", "claim", "confirmed_if", "verdict", "evidence", "control", "experiment",
+)  # fmt: skip
 HEADER = """\
 # The claims of the slides, and what came out when they were tried.
-# Verdict and evidence are written by a full run: TINYATTN_FULL=1 tinyattn run NN
+# Verdict, evidence and control are written by a full run: TINYATTN_FULL=1 tinyattn run NN
+# control: what was tried that would have come out the same if the claim's reason were not at work.
+# experiment: a digest of the code that led to the verdict; when the code changes, run it in full.
 # Add a claim by hand with verdict = "not run"; `tinyattn claims` prints this file as a table.
 """
 
@@ -56,14 +65,19 @@ class Claim:
     number: str
     verdict: str
     evidence: str
+    control: str = ""  # what would have come out the same without the claim's reason, and did not
     text: str = ""  # the claim in words, as the ledger has it
-    note: str = ""  # what there is to say about the ledger
+    note: str = ""  # what this run adds: its own figures, or what there is to say about the ledger
 
     def __repr__(self):
         head = f"{SYMBOLS[self.verdict]} {self.number} {self.verdict}"
         lines = [f"{head}: {self.text}" if self.text else head]
-        lines += [f"    {line}" for line in (self.evidence, self.note) if line]
+        lines += [f"    {line}" for line in self._lines()]
         return "\n".join(lines)
+
+    def _lines(self):
+        control = self.control and f"control: {self.control}"
+        return [line for line in (self.evidence, control, self.note) if line]
 
     def _repr_html_(self):
         colour = COLOURS[self.verdict]
@@ -72,32 +86,38 @@ class Claim:
             f'font-weight:600;white-space:nowrap">{SYMBOLS[self.verdict]} {self.verdict}</span>'
         )
         rows = [f"{pill} <b>{self.number}</b> {html.escape(self.text)}"]
-        if self.evidence:
-            rows.append(f'<span style="opacity:0.8">{html.escape(self.evidence)}</span>')
-        if self.note:
-            rows.append(f'<small style="opacity:0.7">{html.escape(self.note)}</small>')
+        for line in self._lines():
+            tag = "small" if line is self.note else "span"
+            rows.append(f'<{tag} style="opacity:0.8">{html.escape(line)}</{tag}>')
         return (
             f'<div class="ta-claim" style="border-left:4px solid {colour};padding:0.3em 0 0.3em '
             f'0.8em;margin:0.4em 0;line-height:1.6;text-align:left">{"<br>".join(rows)}</div>'
         )
 
 
-def claim(number, holds, evidence="", *, quick_decides=True, root=None):
+def claim(number, holds, evidence="", control="", *, quick_decides=True, root=None):
     """Report the outcome of the experiment on claim `number` and hold it against the ledger.
 
-    `holds` is True, False, or "partly"; `evidence` is the figure that decided it. In a full run
-    the ledger takes both; in any other run the verdict must be the ledger's. Where one short
-    training may come out either way, write `quick_decides=False`: a quick run then shows the
-    verdict of the ledger, and beside it what it would have said itself. Away from the project's
-    folder there is nothing to compare with, and the badge says so.
+    holds          True, False, "partly", or "undecided": at this scale the rival or the control
+                   lies within the spread
+    evidence       the figures that decided it, with the number of seeds and events
+    control        what was tried that would have come out the same if the claim's reason were not
+                   at work, and its figure; for an identity, the planted error that the test catches
+    quick_decides  False where one short training may come out either way: then a quick run does
+                   not decide
 
-    Raises ClaimError if the claim is not in the ledger or came out differently.
+    In a full run the ledger takes all of it. Any other run must come to the ledger's verdict; the
+    badge shows the figures of the full run, and beside them those of this one. Away from the
+    project's folder there is nothing to compare with, and the badge says so.
+
+    Raises ClaimError if the claim is not in the ledger, came out differently, or if a full run
+    brings no control.
     """
     verdict = _verdict(number, holds)
     try:
         root = find_root() if root is None else root
     except CourseError:
-        return Claim(number, verdict, evidence, note="no ledger here to compare with")
+        return Claim(number, verdict, evidence, control, note="no ledger here to compare with")
     path = root / LEDGER
     ledger = read_ledger(path)
     if number not in ledger:
@@ -106,19 +126,30 @@ def claim(number, holds, evidence="", *, quick_decides=True, root=None):
             f'{", ".join(FIELDS[:4])} and verdict = "{NOT_RUN}"'
         )
     entry = ledger[number]
-    note = ""
     if full():
-        if entry["verdict"] not in (verdict, NOT_RUN):
-            note = f"the ledger said '{entry['verdict']}' before"
-        entry.update(verdict=verdict, evidence=evidence)
+        note = _enter(number, entry, verdict, evidence, control)
         write_ledger(path, ledger)
-    elif quick_decides or entry["verdict"] == NOT_RUN:
+        return Claim(number, verdict, evidence, control, entry["claim"], note)
+    note = f"this short run: {evidence}" if evidence and evidence != entry["evidence"] else ""
+    if quick_decides or entry["verdict"] == NOT_RUN:
         _compare(number, entry, verdict, evidence)
-    else:
-        own = "the same" if verdict == entry["verdict"] else f"'{verdict}'"
-        note = f"the verdict is that of the full run; this short one alone would say {own}"
-        verdict = entry["verdict"]
-    return Claim(number, verdict, evidence, entry["claim"], note)
+    elif verdict != entry["verdict"]:
+        note += f"{'; ' if note else ''}too short to decide, alone it would say '{verdict}'"
+    return Claim(
+        number, entry["verdict"], entry["evidence"], entry["control"], entry["claim"], note
+    )
+
+
+def _enter(number, entry, verdict, evidence, control):
+    """Put the outcome of a full run into the ledger's entry; what there is to say about it."""
+    if not control:
+        raise ClaimError(
+            f"claim {number} has no control: what was tried that would have come out the same if "
+            f"the reason that the claim gives were not at work? Pass control= with its figure"
+        )
+    before = entry["verdict"]
+    entry.update(verdict=verdict, evidence=evidence, control=control)
+    return "" if before in (verdict, NOT_RUN) else f"the ledger said '{before}' before"
 
 
 def read_ledger(path):
@@ -158,12 +189,12 @@ def _toml(value):
 
 
 def _verdict(number, holds):
-    if isinstance(holds, str) and holds == "partly":
-        return PARTLY
+    if isinstance(holds, str) and holds in ("partly", UNDECIDED):
+        return PARTLY if holds == "partly" else UNDECIDED
     if isinstance(holds, (bool, np.bool_)):
         return HOLDS if holds else REFUTED
     raise TypeError(
-        f'claim {number}: holds must be True, False or "partly", but is {holds!r} '
+        f'claim {number}: holds must be True, False, "partly" or "undecided", but is {holds!r} '
         f"({type(holds).__name__}); for an array of checks write bool(np.all(...))"
     )
 

@@ -40,6 +40,7 @@ def render(cells, document):
     highlight = nbconvert.filters.Highlight2HTML(pygments_lexer="python")
     environment.filters.update(
         svg_uri=_svg_uri,
+        is_drawing=_is_drawing,
         markdown2html=_markdown,
         highlight_code=lambda code: accents(highlight(code)),
         ansi2html=lambda text: accents(nbconvert.filters.ansi2html(text)),
@@ -70,6 +71,9 @@ def _page(slide):
         return None
     notes = [cell["source"] for cell in shown if "notes" in tags_of(cell)]
     cells = [_cell(cell) for cell in shown if "notes" not in tags_of(cell)]
+    maps = [o for cell in cells for o in cell["outputs"] if _is_map(o)]
+    for cell in cells:
+        cell["outputs"] = [o for o in cell["outputs"] if not _is_map(o)]
     heading = f"{'#' * slide.level} {slide.title}"
     if slide.title and cells:
         # the heading stands above the columns, so it is taken out of the cell's text
@@ -79,6 +83,7 @@ def _page(slide):
         "plain": re.sub(r"[*`$]", "", slide.title),
         "level": slide.level,
         "ids": slide.ids,
+        "map": maps[0]["data"]["image/svg+xml"] if maps else "",
         "cells": cells,
         "notes": "\n\n".join(notes).replace("*Speaker notes.* ", ""),
     }
@@ -146,6 +151,18 @@ def _accent_class(letter, accent):
 def _svg_uri(svg):
     # as a picture, not inline: the ids inside two drawings on one page would mix
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _is_drawing(svg):
+    """Whether it is one of the course's drawings: those have no ids, and build up in steps, which
+    works only inline."""
+    return bool(re.match(r'<svg [^>]*class="drawing', svg))
+
+
+def _is_map(output):
+    """Whether an output is a small map of a drawing, which stands beside the title."""
+    svg = output.get("data", {}).get("image/svg+xml", "")
+    return bool(re.match(r'<svg [^>]*class="drawing map"', svg))
 
 
 def _css(folder, name):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LEDGER = Path("lectures") / "claims.toml"
+WEIGHTS = Path("lectures") / "weights"
 TO_COME = ("08", "13")  # lectures that the map of the course announces
 
 

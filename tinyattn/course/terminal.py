@@ -7,6 +7,7 @@ import time
 
 from tinyattn.course import claims
 from tinyattn.course.execute import CellError, execute, namespace, surroundings, wanted
+from tinyattn.course.experiment import stamp
 from tinyattn.course.project import LEDGER, CourseError
 from tinyattn.course.text import MissingPackage, read_notebook, read_source, slides
 
@@ -31,6 +32,8 @@ def run(document, *, verbose=False):
             except CellError as error:
                 print(f"\n{label}\n{textwrap.indent(str(error), '        ')}", file=sys.stderr)
                 return False
+    if claims.full() and not document.is_homework:
+        stamp(document.root, cells)
     _print_summary(outcomes, time.perf_counter() - began, verbose)
     return not any(outcome.disagreement for outcome in outcomes)
 
@@ -121,7 +124,8 @@ def print_claims(root, lecture=None):
             f"{claims.SYMBOLS[verdict]} {number}  {verdict:20} lecture {entry['lecture']}, "
             f"slides {' '.join(entry['slides'])}"
         )
-        for text in (entry["claim"], entry["evidence"]):
+        control = entry["control"] and f"control: {entry['control']}"
+        for text in (entry["claim"], entry["evidence"], control):
             if text:
                 print(textwrap.fill(text, width, initial_indent=" " * 8, subsequent_indent=" " * 8))
     verdicts = [entry["verdict"] for entry in chosen.values()]

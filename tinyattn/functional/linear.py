@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, silent, taken_over
+from tinyattn.autograd import Tensor, from_numpy, is_grad_enabled
 from tinyattn.ops.elementwise import plain
 from tinyattn.ops.index import getitem
 from tinyattn.ops.matmul import dot
@@ -20,9 +20,9 @@ def linear(x, weight, bias=None):
         )
     # one product of two matrices is faster than one for each leading index
     n = math.prod(x.shape[:-1])  # not -1: it cannot be told from 0 features
-    if silent() and isinstance(x, Tensor) and x.dtype == weight.dtype:
+    if not is_grad_enabled() and isinstance(x, Tensor) and x.dtype == weight.dtype:
         y = dot(x.data.reshape(n, x.shape[-1]), plain(weight).T, plain(bias))
-        return taken_over(y.reshape(*x.shape[:-1], weight.shape[0]))
+        return from_numpy(y.reshape(*x.shape[:-1], weight.shape[0]))
     rows = x if x.ndim == 2 else np.reshape(x, (n, x.shape[-1]))
     y = rows @ np.transpose(weight) if bias is None else map_rows(rows, weight, bias)
     return y if x.ndim == 2 else np.reshape(y, (*x.shape[:-1], weight.shape[0]))

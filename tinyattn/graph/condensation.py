@@ -16,11 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.autograd import Tensor, primitive
 from tinyattn.graph.segment import segment_sum
 from tinyattn.ops.elementwise import plain
+from tinyattn.ops.index import scatter_add
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
-PAIRS = 4096  # points whose distances to all objects are looked at together
+TOGETHER = 2**16  # distances that are looked at together: they fit into a cache
+PIECE, MOST_KEPT = 2**18, 8  # pairs that are worked on together, and pieces of them that are kept
 
 
 class Terms(NamedTuple):
@@ -47,7 +50,8 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
     batch          [N] int, the event of a point; the loss is the mean over the events
 
     N, K and N_B count the points, objects and noise points of an event; M_jk = 1 if point j belongs
-    to object k. A term without anything to sum is 0. Memory grows with hits × objects.
+    to object k. A term without anything to sum is 0. Time grows with hits × objects, memory with
+    their sum.
     Source: Kieseler 2020; slide KB02.
     """
     t = condensation_terms(beta, x, truth, property_loss, batch, q_min)
@@ -69,11 +73,11 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     x_alpha, q_alpha = x[alpha], q[alpha]  # [K, C], [K]
     noise, hits = np.flatnonzero(of < 0), np.flatnonzero(of >= 0)
     weighed = q * _shares(event, E, q)  # q_j / N
-    near, others = _in_reach(plain(x), plain(x_alpha), of, home, events)
+    pairs = _Pairs(plain(x), plain(x_alpha), of, home, events)
     nothing = np.sum(beta[:0])  # 0, of the dtype of β
     return Terms(
         _attraction(x, weighed, x_alpha, q_alpha, hits, of[hits]),
-        _repulsion(x, weighed, x_alpha, q_alpha, near, others),
+        _repulsion(x, weighed, x_alpha, q_alpha, pairs),
         np.sum((1 - beta[alpha]) * _shares(home, E, beta)),
         np.sum(beta[noise] * _shares(event[noise], E, beta)),
         nothing
@@ -110,32 +114,90 @@ def _attraction(x, q, x_alpha, q_alpha, hits, mine):
     return np.sum(q[hits] * away * q_alpha[mine])
 
 
-def _in_reach(x, x_alpha, of, home, events):
-    """Pairs (point, object) of an event that repel: not its own, and less than 1 apart.
+class _Pairs:
+    """Pairs (points, objects) of an event that repel: not its own object, and less than 1 apart.
 
-    Found on plain arrays, so that only these pairs are recorded for the gradient: beyond 1 there
-    is no force.
+    They come in pieces. Few pairs are kept; many are looked for again each time, since 100,000
+    points and 200 objects may be 20 million of them. Found on plain arrays: beyond 1 there is no
+    force, and no gradient.
     """
-    points, objects = [], []
-    first = np.searchsorted(home, np.arange(len(events) + 1))
-    for e, rows in enumerate(events):
-        k = np.arange(first[e], first[e + 1])
-        for some in np.split(rows, range(PAIRS, len(rows), PAIRS)):
-            d2 = sum(
-                np.square(a[:, None] - b) for a, b in zip(x[some].T, x_alpha[k].T, strict=True)
-            )
-            near = (d2 < 1) & (of[some, None] != k)  # [points, objects]
-            at, which = np.nonzero(near)
-            points.append(some[at])
-            objects.append(k[which])
-    return np.concatenate(points), np.concatenate(objects)
+
+    def __init__(self, x, x_alpha, of, home, events):
+        self.given = x, x_alpha, of, home, events
+        self.kept, pieces = None, []
+        for piece in self._found():
+            pieces.append(piece)
+            if len(pieces) > MOST_KEPT:
+                return
+        self.kept = pieces
+
+    def __iter__(self):
+        return self._found() if self.kept is None else iter(self.kept)
+
+    def _found(self):
+        points, objects, waiting = [], [], 0
+        for rows, k in self._blocks():
+            at, which = np.nonzero(self._near(rows, k))
+            points.append(rows[at])
+            objects.append(k.start + which)
+            waiting += len(at)
+            if waiting >= PIECE:
+                yield np.concatenate(points), np.concatenate(objects)
+                points, objects, waiting = [], [], 0
+        if waiting:
+            yield np.concatenate(points), np.concatenate(objects)
+
+    def _blocks(self):
+        """(rows of points, slice of objects) of the same event, looked at together."""
+        _, _, _, home, events = self.given
+        first = np.searchsorted(home, np.arange(len(events) + 1))
+        for rows, start, stop in zip(events, first, first[1:], strict=False):
+            step = max(1, TOGETHER // max(1, stop - start))
+            for i in range(0, len(rows), step):
+                yield rows[i : i + step], slice(start, stop)
+
+    def _near(self, rows, k):
+        x, x_alpha, of, _, _ = self.given
+        d2 = sum(np.square(a[:, None] - b) for a, b in zip(x[rows].T, x_alpha[k].T, strict=True))
+        return (d2 < 1) & (of[rows, None] != np.arange(k.start, k.stop))
 
 
-def _repulsion(x, q, x_alpha, q_alpha, near, others):
-    d2 = np.sum(np.square(x[near] - x_alpha[others]), axis=1)
-    apart = plain(d2) > 0  # at the same place the distance has no derivative: take 0
-    d = np.where(apart, np.sqrt(np.where(apart, d2, 1)), 0)
-    return np.sum(q[near] * np.maximum(0, 1 - d) * q_alpha[others])
+@primitive
+def _repulsion(x, q, x_alpha, q_alpha, pairs):
+    """Σ q_j max(0, 1 - |x_j - x_αk|) q_αk over the pairs, piece by piece."""
+    total = 0.0
+    for j, k in pairs:
+        _, _, push = _pushes(x[j] - x_alpha[k])
+        total += float(np.sum(q[j] * push * q_alpha[k]))
+    return np.asarray(total, x.dtype)
+
+
+@_repulsion.defvjp_joint
+def _repulsion_rule(g, y, x, q, x_alpha, q_alpha, pairs):
+    inputs = x, q, x_alpha, q_alpha
+    grads = [np.zeros(a.shape, a.dtype) for a in inputs]
+    for j, k in pairs:
+        q_j, q_k = q[j], q_alpha[k]
+        away, slope, push = _pushes(x[j] - x_alpha[k])
+        pull = away * np.expand_dims(slope * q_j * q_k, 1)
+        parts = (-pull, j), (push * q_k, j), (pull, k), (push * q_j, k)
+        sums = [
+            scatter_add(part, ids, a.shape) for (part, ids), a in zip(parts, inputs, strict=True)
+        ]
+        grads = [a + (s if isinstance(g, Tensor) else s.data)
+                 for a, s in zip(grads, sums, strict=True)]  # fmt: skip
+    return (*[g * a for a in grads], None)
+
+
+def _pushes(away):
+    """For x - x_α [P, C] itself, 1 / |x - x_α| and 1 - |x - x_α|, both [P].
+
+    At the same place the distance has no derivative; 0 is taken for it.
+    """
+    d2 = np.sum(np.square(away), axis=1)
+    apart = plain(d2) > 0
+    d = np.sqrt(np.where(apart, d2, 1))
+    return away, np.where(apart, 1 / d, 0), np.maximum(0, np.where(apart, 1 - d, 1))
 
 
 def _properties(loss, charge, event, E):

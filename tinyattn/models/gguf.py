@@ -7,6 +7,7 @@ rounded to few bits in blocks of 32 that share a scale.
 Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
+import math
 import mmap
 import struct
 from pathlib import Path
@@ -27,27 +28,55 @@ SCALARS = {
     11: "q",
     12: "d",
 }
-STRING, ARRAY = 8, 9
+STRING, ARRAY, BOOL = 8, 9, 7
+MAX_AXES = 4  # as in the library that the format comes from
+MAX_ALIGNMENT = 2**20
+MOST_AT_ONCE = 2**13  # numbers that are unpacked together, so that they stay in the cache
 
 
 class GGUF(NamedTuple):
-    """What a file holds: {key: value} and {name: array}."""
+    """What a file holds: {key: value} and {name: array}; and where it came from."""
 
     metadata: dict
     tensors: dict
+    path: str = "the file"
+
+    def entry(self, key, kind, default=None):
+        """The value of a key: a text (kind str), a number (float) or a size from 1 on (int)."""
+        value = self.metadata.get(key, default)
+        fits = {str: str, float: int | float, int: int}[kind]
+        if not isinstance(value, fits) or isinstance(value, bool) or (kind is int and value < 1):
+            expected = {str: "a text", float: "a number", int: "a whole number from 1 on"}[kind]
+            raise ValueError(f"gguf: {self.path}: {key} is {_short(value)}, expected {expected}")
+        return value
 
 
 def read(path):
-    """The metadata and all tensors of a GGUF file, as float32, axes in NumPy's order."""
+    """The metadata and all tensors of a GGUF file, as float32, axes in NumPy's order.
+
+    Raises ValueError that names the file and the reason if it cannot be read: all sizes and places
+    are compared with the file before an array is made.
+    """
     path = Path(path)
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        reader = _Reader(path, content)
-        metadata, infos = reader.header()
-        alignment = metadata.get("general.alignment", 32)
-        start = -(-reader.at // alignment) * alignment
-        tensors = {name: reader.tensor(start + place, shape, kind, name)
-                   for name, (shape, kind, place) in infos.items()}  # fmt: skip
-    return GGUF(metadata, tensors)
+    with open(path, "rb") as file:
+        if not file.read(1):
+            _broken(path, "it is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            reader = _Reader(path, content)
+            metadata, infos = reader.header()
+            start = reader.first_tensor(metadata)
+            places = reader.places(infos, start)
+            tensors = {name: reader.tensor(*place) for name, place in places.items()}
+    return GGUF(metadata, tensors, str(path))
+
+
+class _Place(NamedTuple):
+    """Where the blocks of a tensor stand in the file, and what they become."""
+
+    start: int
+    stop: int
+    shape: tuple
+    kind: int
 
 
 class _Reader:
@@ -57,19 +86,74 @@ class _Reader:
         self.path, self.content, self.at = path, content, 0
 
     def header(self):
+        """({key: value}, {name: (shape, type, place)})"""
         if self.bytes(4) != b"GGUF":
             self.broken("it does not begin with GGUF")
         version = self.number("I")
         if version not in (2, 3):
             self.broken(f"its version is {version}; 2 and 3 can be read")
         num_tensors, num_entries = self.number("Q"), self.number("Q")
-        metadata = {self.string(): self.value(self.number("I")) for _ in range(num_entries)}
-        infos = {}
+        metadata, infos = {}, {}
+        for _ in range(num_entries):
+            key = self.new_name(metadata, "entry")
+            metadata[key] = self.value(self.number("I"), key)
         for _ in range(num_tensors):
-            name, axes = self.string(), self.number("I")
+            name, axes = self.new_name(infos, "tensor"), self.number("I")
+            if axes > MAX_AXES:
+                self.broken(f"{name} has {axes} axes; {MAX_AXES} are possible")
             shape = tuple(self.number("Q") for _ in range(axes))[::-1]
             infos[name] = shape, self.number("I"), self.number("Q")
         return metadata, infos
+
+    def first_tensor(self, metadata):
+        """Where the numbers begin, and how their places are counted."""
+        alignment = metadata.get("general.alignment", 32)
+        if type(alignment) is not int or alignment not in ALIGNMENTS:
+            self.broken(f"general.alignment is {_short(alignment)}, expected a power of two up to "
+                        f"{MAX_ALIGNMENT}")  # fmt: skip
+        self.alignment = alignment
+        return -(-self.at // alignment) * alignment
+
+    def places(self, infos, start):
+        """{name: _Place}; refuses tensors that do not fit, overlap or lie behind the end."""
+        found = {name: self.place(name, start, *info) for name, info in infos.items()}
+        end, before = start, None
+        for name, place in sorted(found.items(), key=lambda pair: pair[1][:2]):
+            if place.start < end:
+                self.broken(f"{before} and {name} share bytes")
+            if place.stop > len(self.content):
+                self.broken(f"it ends at byte {len(self.content)}, in the middle of {name}, which "
+                            f"stands at {place.start}-{place.stop}")  # fmt: skip
+            end, before = place.stop, name
+        return found
+
+    def place(self, name, start, shape, kind, offset):
+        if kind not in BLOCKS:
+            known = ", ".join(BLOCKS[k][0] for k in BLOCKS)
+            self.broken(f"{name} is stored as type {kind}; known are {known}")
+        if offset % self.alignment:
+            self.broken(f"{name} stands at {offset}, no multiple of {self.alignment}")
+        _, size, nbytes, _ = BLOCKS[kind]
+        # an empty tensor takes no bytes, but NumPy must be able to count its other axes
+        if math.prod(max(n, 1) for n in shape) >= 2**60:
+            self.broken(f"{name} {shape} has more numbers than a file can")
+        if (shape[-1] if shape else 1) % size:
+            self.broken(f"{name} {shape} does not consist of blocks of {size}")
+        length = math.prod(shape) // size * nbytes
+        return _Place(start + offset, start + offset + length, shape, kind)
+
+    def tensor(self, start, stop, shape, kind):
+        """The numbers of a tensor, unpacked some blocks at a time: that takes less memory."""
+        _, size, nbytes, unpack = BLOCKS[kind]
+        out = np.empty((math.prod(shape) // size, size), np.float32)
+        step = MOST_AT_ONCE // size
+        for i in range(0, len(out), step):
+            raw = self.content[start + i * nbytes : min(stop, start + (i + step) * nbytes)]
+            with np.errstate(all="ignore"):  # nan and inf are for the reader to judge
+                out[i : i + step] = unpack(np.frombuffer(raw, np.uint8).reshape(-1, nbytes))
+        return out.reshape(shape)
+
+    # ---- the parts of the header
 
     def bytes(self, n):
         if self.at + n > len(self.content):
@@ -83,33 +167,56 @@ class _Reader:
     def string(self):
         return self.bytes(self.number("Q")).decode("utf-8", errors="replace")
 
-    def value(self, kind):
+    def new_name(self, names, what):
+        name = self.string()
+        if name in names:
+            self.broken(f"the {what} {_short(name)} occurs twice")
+        return name
+
+    def value(self, kind, key):
         if kind == STRING:
             return self.string()
         if kind == ARRAY:
-            of, n = self.number("I"), self.number("Q")
-            if of in SCALARS:
-                code = np.dtype(SCALARS[of]).newbyteorder("<")
-                return np.frombuffer(self.bytes(n * code.itemsize), code)
-            return [self.value(of) for _ in range(n)]
+            return self.array(key)
         if kind not in SCALARS:
-            self.broken(f"an entry has the unknown type {kind}")
-        return self.number(SCALARS[kind])
+            self.broken(f"{_short(key)} has the unknown type {kind}")
+        return self.truth(key) if kind == BOOL else self.number(SCALARS[kind])
 
-    def tensor(self, place, shape, kind, name):
-        if kind not in BLOCKS:
-            known = ", ".join(BLOCKS[k][0] for k in BLOCKS)
-            self.broken(f"{name} is stored as type {kind}; known are {known}")
-        _, size, nbytes, unpack = BLOCKS[kind]
-        n = int(np.prod(shape, dtype=np.int64))
-        if n % size:
-            self.broken(f"{name} {shape} does not consist of blocks of {size}")
-        self.at = place
-        raw = np.frombuffer(self.bytes(n // size * nbytes), np.uint8).reshape(-1, nbytes)
-        return unpack(raw).reshape(shape)
+    def array(self, key):
+        of, n = self.number("I"), self.number("Q")
+        if of == ARRAY:
+            self.broken(f"{_short(key)} is a list of lists, which is not supported")
+        if of == STRING:
+            return [self.string() for _ in range(n)]
+        if of not in SCALARS:
+            self.broken(f"{_short(key)} is a list of the unknown type {of}")
+        code = np.dtype(SCALARS[of]).newbyteorder("<")
+        raw = np.frombuffer(self.bytes(n * code.itemsize), np.uint8)
+        if of == BOOL and raw.max(initial=0) > 1:
+            self.broken(f"{_short(key)} has truth values other than 0 and 1")
+        return raw.view(code)
+
+    def truth(self, key):
+        value = self.number("B")
+        if value > 1:
+            self.broken(f"{_short(key)} has the truth value {value}, expected 0 or 1")
+        return bool(value)
 
     def broken(self, why):
-        raise ValueError(f"gguf: {self.path} cannot be read: {why}")
+        _broken(self.path, why)
+
+
+ALIGNMENTS = {2**i for i in range(MAX_ALIGNMENT.bit_length())}
+
+
+def _short(value):
+    """A value of the file for a message: a broken name may have a million letters."""
+    text = repr(value)
+    return text if len(text) <= 100 else text[:100] + " …"
+
+
+def _broken(path, why):
+    raise ValueError(f"gguf: {path} cannot be read: {why}")
 
 
 # ---------------------------------------------------------------- blocks [N, bytes] -> [N, numbers]

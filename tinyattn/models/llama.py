@@ -104,21 +104,30 @@ class Llama(nn.Module):
     def from_gguf(cls, file):
         """The model in a GGUF file (a path, or what `gguf.read` gave) of architecture llama."""
         file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
-        kind = file.metadata.get("general.architecture")
+        kind = file.entry("general.architecture", str)
         if kind != "llama":
-            raise ValueError(f"Llama.from_gguf: the file holds a model of kind {kind!r}, not llama")
-        size = {k.removeprefix("llama."): v for k, v in file.metadata.items()}
-        num_heads = size["attention.head_count"]
-        num_kv_heads = size.get("attention.head_count_kv", num_heads)
-        state = {}
-        for name, a in file.tensors.items():
-            if ".attn_q." in name or ".attn_k." in name:
-                a = _halves(a, num_heads if ".attn_q." in name else num_kv_heads)
-            state[translated(name)] = a
-        return cls.from_huggingface(
-            state, num_heads, num_kv_heads, size["context_length"],
-            size.get("rope.freq_base", 10000.0), size["attention.layer_norm_rms_epsilon"],
+            raise ValueError(
+                f"Llama.from_gguf: {file.path} holds a model of kind {kind!r}, not llama"
+            )
+        num_heads = file.entry("llama.attention.head_count", int)
+        num_kv_heads = file.entry("llama.attention.head_count_kv", int, num_heads)
+        sizes = (
+            num_heads, num_kv_heads, file.entry("llama.context_length", int),
+            file.entry("llama.rope.freq_base", float, 10000.0),
+            file.entry("llama.attention.layer_norm_rms_epsilon", float),
         )  # fmt: skip
+        state = {}
+        try:
+            for name, a in file.tensors.items():
+                if ".attn_q." in name or ".attn_k." in name:
+                    a = _halves(a, num_heads if ".attn_q." in name else num_kv_heads)
+                state[translated(name)] = a
+            return cls.from_huggingface(state, *sizes)
+        except (KeyError, ValueError) as error:
+            raise ValueError(
+                f"Llama.from_gguf: the tensors of {file.path} are not those of such a model: "
+                f"{error}"
+            ) from error
 
 
 # names in GGUF files: names here

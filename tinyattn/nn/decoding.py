@@ -13,7 +13,7 @@ from operator import is_
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.autograd import Tensor, taken_over
+from tinyattn.autograd import Tensor, from_numpy
 from tinyattn.nn import plain
 from tinyattn.nn.cache import KeyValueCache
 from tinyattn.nn.grouped import GroupedQueryAttention, SwiGLU
@@ -56,12 +56,12 @@ def encoder_layer(layer, x, cache):
     if layer.norm_first and layer.activation is F.gelu and few(x, cache):
         y = compiled_encoder_layer(layer, x, cache)
         if y is not None:
-            return taken_over(y[:, None])
+            return from_numpy(y[:, None])
 
     def seen(qkv):
         return attend(*np.swapaxes(qkv.reshape(len(x), 3, H, -1), 0, 1), cache)  # [B, H, d] each
 
-    return taken_over(plain.encoder_layer(layer, x, seen)[:, None])
+    return from_numpy(plain.encoder_layer(layer, x, seen)[:, None])
 
 
 def llama_block(block, x, cache):
@@ -70,10 +70,10 @@ def llama_block(block, x, cache):
     if few(x, cache):
         y = compiled_llama_block(block, x, cache)
         if y is not None:
-            return taken_over(y[:, None])
+            return from_numpy(y[:, None])
     x = x + llama_attention(block.self_attn, rms_norm(x, block.input_layernorm), cache)
     x = x + swiglu(block.mlp, rms_norm(x, block.post_attention_layernorm))
-    return taken_over(x[:, None])
+    return from_numpy(x[:, None])
 
 
 def llama_attention(attention, x, cache):

@@ -10,7 +10,7 @@ same bits (of GELU of a few numbers, to rounding). x is [N, D]: N tokens, D feat
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.autograd import Tensor, silent, taken_over
+from tinyattn.autograd import Tensor, from_numpy, is_grad_enabled
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.norms import LayerNorm
@@ -54,8 +54,9 @@ def reads(layer, x):
     """Whether x [B, T, D] is only read, and fits a usual layer; the layer itself refuses others."""
     heads = layer.self_attn
     return (
-        silent() and isinstance(x, Tensor) and x.dtype in (np.float32, np.float64) and x.ndim == 3
-        and x.shape[-1] == heads.embed_dim and heads.in_proj_weight is not None
+        not is_grad_enabled() and isinstance(x, Tensor)
+        and x.dtype in (np.float32, np.float64) and x.ndim == 3 and x.shape[-1] == heads.embed_dim
+        and heads.in_proj_weight is not None
     )  # fmt: skip
 
 
@@ -65,10 +66,10 @@ def read(layer, x, mask, causal):
     mask = heads.with_heads(mask, (B, heads.num_heads, T, T), "mask")
 
     def attend(qkv):
-        qkv = taken_over(qkv.reshape(B, T, 3 * D))
+        qkv = from_numpy(qkv.reshape(B, T, 3 * D))
         return F.self_attention(qkv, heads.num_heads, mask, None, causal).data.reshape(B * T, D)
 
-    return taken_over(encoder_layer(layer, x.data.reshape(B * T, D), attend).reshape(B, T, D))
+    return from_numpy(encoder_layer(layer, x.data.reshape(B * T, D), attend).reshape(B, T, D))
 
 
 def encoder_layer(layer, x, attend):
@@ -111,7 +112,7 @@ def activated(f, x):
         from tinyattn.kernels.fast.rowwise import gelu
 
         return gelu(x, False)
-    return plain(f(taken_over(x)))
+    return plain(f(from_numpy(x)))
 
 
 def layer_norm(x, norm):

@@ -11,7 +11,7 @@ from functools import wraps
 
 import numpy as np
 
-from tinyattn.autograd import Operation, Tensor, record, silent, sweep, taken_over
+from tinyattn.autograd import Operation, Tensor, backward_pass, from_numpy, is_grad_enabled, record
 from tinyattn.ops import nonlinear
 from tinyattn.ops.elementwise import plain
 from tinyattn.ops.fused import ENOUGH, worth
@@ -53,7 +53,7 @@ def _through(composition, g, inputs):
     # views, so that one tensor given as two inputs has a gradient for each
     inputs = [np.reshape(x, x.shape) if _wanted(x) else x for x in inputs]
     targets = {x for x in inputs if _wanted(x)}
-    found = sweep(composition(*inputs), g, create_graph=True, targets=targets)
+    found = backward_pass(composition(*inputs), g, create_graph=True, targets=targets)
     return [found.get(x) if _wanted(x) else None for x in inputs]
 
 
@@ -144,8 +144,8 @@ def _cross_entropy_rule(g, y, saved, x, ids):
 def norm(x, weight, bias, eps, centred, axes=(-1,)):
     """(x - mean) / √(mean((x - mean)²) + ε) · weight + bias; without `centred` the mean is 0."""
     parts = plain((x, weight, bias))
-    if silent() and isinstance(x, Tensor) and x.dtype.kind == "f":
-        return taken_over(norm_of_arrays(*parts, eps, centred, axes))
+    if not is_grad_enabled() and isinstance(x, Tensor) and x.dtype.kind == "f":
+        return from_numpy(norm_of_arrays(*parts, eps, centred, axes))
     if _norm_pays(*parts, axes):
         return _norm(x, weight, bias, eps, centred)
     return norm_composition(x, weight, bias, eps, centred, axes)

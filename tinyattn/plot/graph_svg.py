@@ -110,7 +110,7 @@ def _nodes(root, named, values):
         return number[id(x)]
 
     for t in results:
-        arrays, kwargs = t._call or ([a._data for a in t._inputs], None)
+        arrays, kwargs = t._values, t._options
         name, sources = t._operation.name.lstrip("_"), []
         for parent, array in zip(t._inputs, arrays, strict=True):
             if parent is not None:
@@ -119,7 +119,7 @@ def _nodes(root, named, values):
                 lines = _describe(np.asarray(array), None, values)
                 sources.append(add("constant", lines, _tip("constant", np.asarray(array))))
         boxed = t is root or id(t) in named
-        lines = [("symbol", SYMBOLS.get(name, name)), *_options(name, arrays, kwargs or {})]
+        lines = [("symbol", SYMBOLS.get(name, name)), *_options(name, arrays, kwargs)]
         lines += [] if boxed else _describe(t, None, values)
         number[id(t)] = add("operation", lines, _tip(name, t), name)
         edges += [(source, number[id(t)], slot) for slot, source in enumerate(sources)]

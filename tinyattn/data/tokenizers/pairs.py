@@ -61,26 +61,33 @@ class BytePairs:
 
     @classmethod
     def from_gguf(cls, metadata):
-        """The tokenizer of the kind "gpt2" that stands in the metadata of a GGUF file."""
+        """The tokenizer of the kind "gpt2" that stands in the metadata of a GGUF file.
+
+        Raises ValueError that names the entry which is missing or of another kind.
+        """
         kind, pre = (metadata.get(f"tokenizer.ggml.{k}") for k in ("model", "pre"))
+        pre = "default" if pre is None else pre
         splits = {"gpt2": split_gpt2, "gpt-2": split_gpt2, "default": split_gpt2,
                   "smollm": split_digits}  # fmt: skip
-        if kind != "gpt2" or (pre or "default") not in splits:
+        if kind != "gpt2" or not isinstance(pre, str) or pre not in splits:
             raise ValueError(
                 f"BytePairs.from_gguf: the tokenizer is of kind {kind!r} with words cut as "
                 f"{pre!r}; known are gpt2 with {', '.join(splits)}"
             )
-        texts, types = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.token_type"]
+        texts, types = _texts(metadata, "tokens"), _types(metadata)
+        unknown = metadata.get("tokenizer.ggml.unknown_token_id")
+        if unknown is not None and not (type(unknown) is int and 0 <= unknown < len(texts)):
+            _misfit("unknown_token_id", f"{unknown!r}, expected a token from 0 to {len(texts) - 1}")
         ids = {t: i for i, t in enumerate(texts)}
-        merges = [(*pair, pair[0] + pair[1]) for pair in
-                  (line.split(" ") for line in metadata["tokenizer.ggml.merges"])]  # fmt: skip
+        merges = [(*pair, "".join(pair)) for pair in _merges(metadata)]
+        special = {t: i for t, i in ids.items() if types[i] == 3}  # control tokens
+        if "" in special:
+            _misfit("tokens", f"a special token {special['']} without letters")
         return cls(
             [_to_bytes(t) if n == 1 else t.encode() for t, n in zip(texts, types, strict=True)],
             [tuple(ids[t] for t in m) for m in merges if all(t in ids for t in m)],
-            {t: i for t, i in ids.items() if types[i] == 3},  # control tokens
-            splits[pre or "default"],
-            metadata.get("tokenizer.ggml.unknown_token_id"),
-        )
+            special, splits[pre], unknown,
+        )  # fmt: skip
 
     def encode(self, text):
         """[T] integers."""
@@ -118,6 +125,38 @@ class BytePairs:
 
     def __len__(self):
         return len(self.tokens)
+
+
+def _texts(metadata, name):
+    """An entry that is a list of texts."""
+    found = metadata.get(f"tokenizer.ggml.{name}")
+    if not isinstance(found, list):
+        _misfit(name, f"{type(found).__name__}, expected a list of texts")
+    return found
+
+
+def _types(metadata):
+    """The kind of each token: 1 an ordinary one, 3 a control token."""
+    types, n = metadata.get("tokenizer.ggml.token_type"), len(_texts(metadata, "tokens"))
+    types = np.asarray(types)
+    if types.shape != (n,) or types.dtype.kind not in "iu":
+        _misfit("token_type", f"{types.dtype} {types.shape}, expected {n} whole numbers, one for "
+                              f"each token")  # fmt: skip
+    return types.tolist()
+
+
+def _merges(metadata):
+    """Pairs of tokens that become one, the first learned first."""
+    pairs = [line.split(" ") for line in _texts(metadata, "merges")]
+    for i, pair in enumerate(pairs):
+        if len(pair) != 2:
+            _misfit("merges", f"{' '.join(pair)[:100]!r} at place {i}, expected two tokens with a "
+                              f"blank between")  # fmt: skip
+    return pairs
+
+
+def _misfit(name, what):
+    raise ValueError(f"BytePairs.from_gguf: tokenizer.ggml.{name} is {what}")
 
 
 def merged(ids, pair, new):

@@ -26,19 +26,21 @@ class WordPiece:
     vocabulary  path of the file, or the list of its lines
     lower       make everything lower case, without accents (the "uncased" models)
 
+    Raises ValueError that names the file and the line if it is no list of different pieces.
+
         tokenizer = WordPiece("vocab.txt")
         ids, keep = tokenizer.batch(["A cat.", "The dog chased it."])
     """
 
     def __init__(self, vocabulary, lower=True):
+        source = "the vocabulary"
         if isinstance(vocabulary, str | Path):
-            vocabulary = Path(vocabulary).read_text(encoding="utf-8").split("\n")
-            vocabulary = vocabulary[:-1] if not vocabulary[-1] else vocabulary
+            source, vocabulary = vocabulary, _lines(vocabulary)
         self.tokens, self.lower = list(vocabulary), lower
         self.ids = {t: i for i, t in enumerate(self.tokens)}
         missing = [t for t in ("[PAD]", "[UNK]", "[CLS]", "[SEP]") if t not in self.ids]
         if missing:
-            raise ValueError(f"WordPiece: the vocabulary has no {', '.join(missing)}")
+            raise ValueError(f"WordPiece: {source} has no {', '.join(missing)}")
         special = [t for t in self.tokens if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK)\]", t)]
         self.special = {t: self.ids[t] for t in special}
         self._special = re.compile(f"({'|'.join(map(re.escape, special))})")
@@ -94,6 +96,27 @@ class WordPiece:
 
     def __len__(self):
         return len(self.tokens)
+
+
+def _lines(path):
+    """The lines of a vocabulary file, each of which must be another piece."""
+    content, first = Path(path).read_bytes(), {}
+    try:
+        lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"WordPiece: {path}, line {line}: byte {content[error.start]:#x} is no UTF-8"
+        ) from None
+    if not lines[-1]:
+        del lines[-1]
+    for number, piece in enumerate(lines, 1):
+        if not piece:
+            raise ValueError(f"WordPiece: {path}, line {number} is empty; expected a piece a line")
+        if first.setdefault(piece, number) < number:
+            raise ValueError(f"WordPiece: {path}, line {number}: {piece[:100]!r} stands on line "
+                             f"{first[piece]} already")  # fmt: skip
+    return lines
 
 
 @lru_cache(4096)  # a text has few different characters, each of them many times

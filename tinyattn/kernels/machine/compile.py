@@ -8,10 +8,15 @@ import zlib
 from functools import partial
 from pathlib import Path
 
+from tinyattn.kernels.machine.canary import can_compile
+
 try:
     import numba
 except ImportError:
     numba = None
+
+if numba is not None and not can_compile(numba):
+    numba = None  # from here on all is as if it were missing
 
 if numba is not None:
     from numba import types

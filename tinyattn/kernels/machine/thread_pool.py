@@ -8,15 +8,17 @@ call them at once, or hang after a fork.
 import atexit
 import ctypes
 import os
+import sys
 import time
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock, RLock, Thread
 
 from tinyattn.kernels.machine.compile import numba
 from tinyattn.kernels.machine.fork_join import (
     ADMITTED,
     FAILED,
     NO_TEAM,
+    RUNNING,
     SHUTDOWN,
     SLEEPING,
     STATE,
@@ -29,8 +31,9 @@ from tinyattn.memory import keep
 
 MAX_WORKERS = 255
 
-# the lock is held by the thread that uses the team
-_lock, _workers, _team = Lock(), [], make_team(MAX_WORKERS)
+# The lock is held by the thread that uses the team. An RLock knows its thread: after an interrupt
+# right behind `acquire` the thread can see that it still has the lock.
+_lock, _workers, _team = RLock(), [], make_team(MAX_WORKERS)
 
 
 def available_processors():
@@ -91,10 +94,12 @@ def parallel_region(kernel, *arguments, serial=False):
 
 def _run_with_team(kernel, arguments, items):
     """The kernel with the team, or without one if there is none or another thread uses it."""
-    if _threads == 1 or numba is None or not _lock.acquire(blocking=False):
+    if (_threads == 1 or numba is None or (_lock._is_owned() and _uses_the_team())
+            or not _lock.acquire(blocking=False)):  # fmt: skip
         return kernel(*arguments, NO_TEAM, *items)
     team = _team
     try:
+        team[FAILED] = 0  # an interrupt may have kept the call before from reading it
         _wake_workers(min(_threads - 1, MAX_WORKERS))
         kernel(*arguments, team, *items)
     finally:
@@ -107,6 +112,22 @@ def _run_with_team(kernel, arguments, items):
         )
 
 
+def _uses_the_team():
+    """Whether this thread, which has the lock, is using the team: then this call comes from a
+    finalizer or a signal handler inside of another one.
+
+    If it is not, an interrupt kept it from releasing the lock, and the lock is released here.
+    """
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        if frame.f_code is _run_with_team.__code__:
+            return True
+        frame = frame.f_back
+    while _lock._is_owned():
+        _lock.release()
+    return False
+
+
 def _wake_workers(n):
     """Let n workers join, and wake those that sleep."""
     while len(_workers) < n:
@@ -115,8 +136,9 @@ def _wake_workers(n):
     states = _team[WORKERS : WORKERS + n].tolist()
     if SLEEPING in states:
         _pin_workers(_workers[:n])
+    if states.count(RUNNING) < n:
         for worker, state in zip(_workers, states, strict=False):
-            if state == SLEEPING:
+            if state != RUNNING:
                 worker.wake()
 
 
@@ -133,10 +155,10 @@ def _pin_workers(workers):
     if workers[-1].away_from != here:
         others = sorted(os.sched_getaffinity(0) - {here})
         for i, worker in enumerate(workers):
-            worker.away_from = here
             if others:
                 with suppress(OSError):  # where that is not allowed, they stay where they are
                     os.sched_setaffinity(worker.thread.native_id, {others[i % len(others)]})
+            worker.away_from = here
 
 
 def _find_sched_getcpu():
@@ -163,8 +185,10 @@ class _Worker:
         self.thread.start()
 
     def wake(self):
-        self.team[WORKERS + self.me] = WAKING  # so that it is not released twice
-        self.awake.release()
+        self.team[WORKERS + self.me] = WAKING
+        if self.awake.locked():  # after an interrupt it may be marked, but not yet released
+            with suppress(RuntimeError):  # a finalizer that came between has released it
+                self.awake.release()
 
     def run(self):
         while True:
@@ -184,7 +208,7 @@ def _shut_down():
 
 def _reset_after_fork():  # a forked child has no copies of its parent's threads: it makes its own
     global _lock, _workers, _team
-    _lock, _workers, _team = Lock(), [], make_team(MAX_WORKERS)
+    _lock, _workers, _team = RLock(), [], make_team(MAX_WORKERS)
 
 
 atexit.register(_shut_down)

@@ -1,0 +1,118 @@
+"""Lecture 02: a picture into words, through one vector, and with attention."""
+
+from tinyattn.plot import Drawing
+from tinyattn.plot.drawing_paths import paint
+from tinyattn.plot.drawing_style import BIG, THINGS
+
+STATE, VALUE = THINGS["state"][1], THINGS["value"][1]
+COLUMNS = (630, 780, 930, 1080)  # the steps of the decoder
+WORDS = ("<start>", "red", "square", "left")
+
+
+def through_one_vector():
+    """Slide KB08."""
+    d = Drawing(
+        "through_one_vector",
+        "A network turns the nine regions of a picture into nine vectors, and these into one "
+        "context vector. An LSTM gets that same vector at every word, together with the word "
+        "before, and says the next word.",
+    )
+    _picture(d, 2, 170)
+    z = _regions(d, 306, 248)
+    with d.step(1), d.part("context"):
+        f = d.box("linear", 410, 248, 64, 150, "$f_w$", size=BIG)
+        d.arrow(z.e, f.w, thing="state")
+        c = d.matrix(490, 248, 4, 1, 20, "memory", part="c")
+        d.arrow(f.e, c.w, thing="memory", width=3)
+        d.text(490, 186, "$c$", 28, THINGS["memory"][1])
+        d.note(490, 318, "all there is")
+    with d.step(2), d.part("decoder"):
+        d.arrow((500, 248), (546, 248), (546, 344), (COLUMNS[-1] - 24, 344),
+                (COLUMNS[-1] - 24, 282), thing="memory", width=3, part="context")  # fmt: skip
+        for x in COLUMNS[:-1]:
+            d.arrow((x - 24, 344), (x - 24, 282), thing="memory", width=3, part="context")
+        _decoder(d, 248)
+    return d
+
+
+def _picture(d, left, top):
+    with d.part("picture"):
+        side = 52
+        for k in range(9):
+            x, y = left + (k % 3) * side, top + (k // 3) * side
+            form = f'<rect x="{x}" y="{y}" width="{side}" height="{side}" '
+            d.shape("cell", None, form + paint("#FFFFFF", THINGS["data"][0], 1.4) + "/>")
+        red = f'<rect x="{left + 12}" y="{top + side + 12}" width="28" height="28" '
+        d.shape("cell", None, red + 'fill="#B5452C"/>')
+        dot = f'<circle cx="{left + 130}" cy="{top + 26}" r="14" fill="#3D6FB4"/>'
+        d.shape("cell", None, dot)
+        d.note(left + 78, top + 180, "a picture, nine cells")
+
+
+def _regions(d, x, y):
+    with d.part("regions"):
+        net = d.box("linear", 228, y, 70, 96, "CNN")
+        d.arrow((158, y), net.w)
+        z = d.matrix(x, y, 9, 2, 18, "state", "$z_i$", size=22)
+        d.arrow(net.e, z.w, thing="state")
+        d.sizes(x, y + 100, "9", "D")
+    return z
+
+
+def _decoder(d, y):
+    xs = COLUMNS
+    boxes = [d.box("linear", x, y, 96, 68, "LSTM", part=f"step {t}") for t, x in enumerate(xs, 1)]
+    said = (*WORDS[1:], "<end>")
+    for t, (box, x) in enumerate(zip(boxes, xs, strict=True)):
+        d.arrow(box.n, (x, y - 90), part=f"step {t + 1}")
+        d.text(x, y - 108, said[t], part=f"step {t + 1}")
+        d.arrow((x + 22, 440), (x + 22, box.bottom), part=f"step {t + 1}", over="#FFFFFF")
+        d.text(x, 462, WORDS[t], part=f"step {t + 1}")
+    d.chain(boxes, "state", [f"step {t}" for t in range(1, 5)])
+    d.note(855, 520, "each word that was said is read at the next step")
+
+
+def with_attention():
+    """Slides KB09 to KB12, with their letters."""
+    d = Drawing(
+        "with_attention",
+        "The state of the decoder is compared with every region of the picture, and a softmax "
+        "makes weights of the scores. The regions are added up with these weights to a context "
+        "that is another one for each word, and the LSTM says the word.",
+    )
+    _picture(d, 2, 60)
+    z = _regions(d, 306, 138)
+    d.text(2, 440, "$h_{t-1}$", BIG, STATE, "start", part="state")
+    with d.step(1), d.part("scores"):
+        phi = d.box("linear", 470, 250, 96, 60, r"$\Phi$", size=BIG)
+        d.arrow(z.e, (470, 138), thing="state", head=False)
+        d.arrow((470, 138), phi.n, thing="key")
+        d.arrow((70, 440), (470, 440), thing="state", head=False)
+        d.arrow((470, 440), phi.s, thing="query")
+        d.text(486, 186, "who is asked", 18, THINGS["key"][1], "start")
+        d.text(486, 330, "who asks", 18, THINGS["query"][1], "start")
+    with d.step(2), d.part("weights"):
+        soft = d.box("softmax", 630, 250, 104, 46, "softmax")
+        d.arrow(phi.e, soft.w)
+        d.text(548, 226, "$e_{ti}$", 20)
+        a = d.matrix(740, 250, 3, 3, 22, "data", "$a_t$")
+        d.arrow(soft.e, a.w)
+        d.note(740, 306, "one for each region")
+    with d.step(3), d.part("context"):
+        times = d.box("activation", 740, 100, 200, 46, r"$c_t = \Sigma_i\, a_{ti}\, z_i$", size=20)
+        d.arrow((470, 138), (560, 138), (560, 100), times.w, thing="value")
+        d.arrow(a.n, times.s)
+    with d.step(4), d.part("word"):
+        lstm = d.box("linear", 960, 340, 110, 80, "LSTM")
+        d.arrow(times.e, (960, 100), lstm.n, thing="value")
+        d.text(978, 160, "$c_t$", BIG, VALUE, "start")
+        d.arrow((470, 440), (880, 440), (880, 340), lstm.w, thing="state")
+        d.arrow((960, 470), lstm.s)
+        d.text(960, 494, "$E\\,w_{t-1}$", BIG)
+        d.note(960, 530, "the word before")
+        d.arrow(lstm.e, (1100, 340), thing="state", width=3)
+        d.text(1100, 312, "$h_t$", BIG, STATE)
+        d.note(1150, 372, "says a word", "end")
+    with d.step(5), d.part("again"):
+        d.note(2, 500, "and again, with the new state, for the next word", "start")
+    return d

@@ -1,0 +1,163 @@
+"""Lecture 05: two views of a set, Deep Sets, and the blocks of the Set Transformer."""
+
+from blocks import LETTERS
+
+from tinyattn.plot import Drawing
+from tinyattn.plot.drawing_style import BIG, THINGS
+
+STATE = THINGS["state"][1]
+DOTS = ((-110, -70), (20, -100), (110, -20), (60, 90), (-80, 70))
+
+
+def two_views():
+    """Slides S01 and S02."""
+    d = Drawing(
+        "two_views",
+        "A set is a graph without edges, where each element goes through the same function alone. "
+        "Or it is a graph with all edges, along which every element sends messages to every "
+        "other one.",
+    )
+    for k, title in enumerate(("no edges: each alone", "all edges: each asks all")):
+        left = 592 * k
+        with d.step(k), d.part(title):
+            d.frame(left + 2, 2, left + 558, 558, part="frame")
+            d.heading(left + 20, 34, k + 1, title)
+            nodes = [d.node(left + 280 + x, 216 + y, f"$x_{i}$", radius=26, size=20)
+                     for i, (x, y) in enumerate(DOTS, 1)]  # fmt: skip
+            if k:
+                for i, a in enumerate(nodes):
+                    for b in nodes[i + 1 :]:
+                        d.edge(a, b)
+            formula = (r"$x_i \mapsto \phi(x_i)$", r"$y_i = \sum_j a_{ij}\, v_j$")[k]
+            d.text(left + 280, 426, formula, 26)
+            d.note(left + 280, 490, ("the same function for every element: Deep Sets",
+                                     "messages along all edges: attention")[k])  # fmt: skip
+            d.note(left + 280, 520, ("work grows as N", r"work grows as $N^2$")[k])
+    return d
+
+
+def deep_sets():
+    """Slide S05."""
+    d = Drawing(
+        "deep_sets",
+        "The same network phi maps every element of a set by itself. The results are added up, "
+        "which no order can change, and a second network rho turns the sum into the answer.",
+    )
+    ys = (100, 220, 340, 460)
+    for i, y in enumerate(ys, 1):
+        with d.part(f"element {i}"):
+            d.matrix(80, y, 1, 5, 26, "data", f"$x_{i}$", size=19)
+            phi = d.box("linear", 272, y, 92, 60, r"$\phi$", size=BIG)
+            d.arrow((145, y), phi.w)
+            with d.step(1):
+                out = d.matrix(462, y, 1, 5, 26, "state", f"$\\phi(x_{i})$", size=19)
+                d.arrow(phi.e, out.w, thing="state")
+    d.note(272, 530, "the same weights for all", part="phi")
+    with d.step(2), d.part("sum"):
+        plus = d.op(650, 280, "+", size=40)
+        for y in (ys[0], ys[-1]):
+            d.arrow((527, y), (590, y), (590, 280), thing="state", head=False)
+        for y in ys[1:-1]:
+            d.arrow((527, y), (590, y), thing="state", head=False)
+        d.arrow((590, 280), plus.w, thing="state")
+        total = d.matrix(770, 280, 1, 5, 26, "state")
+        d.arrow(plus.e, total.w, thing="state")
+        d.note(650, 330, "no order")
+    with d.step(3), d.part("rho"):
+        rho = d.box("linear", 934, 280, 92, 60, r"$\rho$", size=BIG)
+        d.arrow(total.e, rho.w, thing="state")
+        d.arrow(rho.e, (1080, 280))
+        d.text(1112, 280, "$y$", 28)
+        d.text(934, 470, r"$y = \rho\,(\,\sum_i \phi(x_i)\,)$", 26)
+    return d
+
+
+def set_transformer():
+    """Slide S06: the blocks of Lee et al. 2019 as in nn.MAB, SAB, ISAB and PMA."""
+    d = Drawing(
+        "set_transformer",
+        "A MAB lets the elements of x ask those of y, with sums and norms. A SAB asks the set "
+        "itself, an ISAB goes over m learned points so that the work grows only as N m, and a "
+        "PMA asks with learned seeds and so gives one answer for the whole set.",
+    )
+    with d.part("MAB"):
+        _mab_inside(d)
+    blocks = (("SAB", "each asks each", r"$N^2$"), ("ISAB", "over m learned points", r"$2\,N m$"),
+              ("PMA", "seeds ask the set", r"$k\,N$"))  # fmt: skip
+    for k, (name, words, work) in enumerate(blocks):
+        left = 2 + 392 * k
+        with d.step(k + 1), d.part(name):
+            d.frame(left, 282, left + 366, 558, part="frame")
+            d.heading(left + 16, 312, k + 2, name)
+            d.note(left + 350, 312, words, "end")
+            (_sab, _isab, _pma)[k](d, left, 420)
+            d.text(left + 183, 534, f"pairs: {work}", 20)
+    return d
+
+
+def _mab_inside(d):
+    d.frame(2, 2, 1150, 262, part="frame")
+    d.heading(18, 32, 1, "MAB(x, y): x asks y")
+    y = 120
+    d.text(60, y, "$x$", BIG, STATE)
+    d.text(60, 204, "$y$", BIG, STATE)
+    maps = {}
+    for role, high in (("query", y), ("key", 178), ("value", 230)):
+        maps[role] = d.box("linear", 216, high, 56, 34, f"$W^{LETTERS[role]}$", size=18, part=role)
+    attention, add, norm, rff, add2, norm2 = d.row(
+        300, y, ("attention", 126, ["attention"], "attention"), ("+", 28, [], "add"),
+        ("norm", 70, ["norm"], "norm"), ("linear", 84, ["rFF"], "rFF"), ("+", 28, [], "add 2"),
+        ("norm", 70, ["norm"], "norm 2"), right=1010, height=60, thing="state",
+    )  # fmt: skip
+    d.arrow((84, y), maps["query"].w, thing="state")
+    d.arrow(maps["query"].e, attention.w, thing="query")
+    d.arrow((84, 204), (150, 204), thing="state", head=False)
+    for role in ("key", "value"):
+        d.arrow((150, 204), (150, maps[role].y), maps[role].w, thing="state")
+    d.arrow(maps["key"].e, (340, 178), (340, 150), thing="key")
+    d.arrow(maps["value"].e, (388, 230), (388, 150), thing="value")
+    for start, op in ((120, add), ((norm.right + rff.left) / 2, add2)):
+        d.arrow((start, y), (start, 68), (op.x, 68), op.n, thing="state", kind="residual", width=2)
+    d.arrow(norm2.e, (1076, y), thing="state")
+    d.sizes(1118, y, "N", "d")
+    d.note(850, 190, "rFF: one network for each element by itself")
+    d.note(850, 220, r"$y$ gives keys and values only")
+
+
+def _mab(d, x, y):
+    return d.box("attention", x, y, 92, 56, "MAB")
+
+
+def _sab(d, left, y):
+    box = _mab(d, left + 196, y)
+    d.text(left + 34, y, "$x$", BIG, STATE)
+    d.arrow((left + 54, y), box.w, thing="state")
+    d.arrow((left + 96, y), (left + 96, y + 62), (box.x, y + 62), box.s, thing="state")
+    d.arrow(box.e, (left + 336, y), thing="state")
+    d.note(left + 196, y - 52, "x asks x")
+
+
+def _isab(d, left, y):
+    one, two = _mab(d, left + 132, y), _mab(d, left + 268, y)
+    d.text(left + 26, y + 62, "$x$", BIG, STATE)
+    d.text(left + 26, y, "$I$", BIG, THINGS["query"][1])
+    d.arrow((left + 42, y), one.w, thing="state")
+    d.arrow((one.x, y + 62), one.s, thing="state")
+    d.arrow(one.e, two.w, thing="state")
+    d.text(left + 200, y - 24, "$H$", 20, STATE)
+    d.arrow((left + 44, y + 62), (two.x, y + 62), two.s, thing="state")
+    d.arrow(two.e, (left + 350, y), thing="state")
+    d.note(left + 90, y - 52, "I asks x")
+    d.note(left + 268, y - 52, "x asks H")
+
+
+def _pma(d, left, y):
+    rff = d.box("linear", left + 116, y + 62, 70, 40, "rFF")
+    box = _mab(d, left + 226, y)
+    d.text(left + 34, y, "$S$", BIG, THINGS["query"][1])
+    d.text(left + 34, y + 62, "$x$", BIG, STATE)
+    d.arrow((left + 52, y), box.w, thing="state")
+    d.arrow((left + 52, y + 62), rff.w, thing="state")
+    d.arrow(rff.e, (box.x, y + 62), box.s, thing="state")
+    d.arrow(box.e, (left + 336, y), thing="state")
+    d.note(left + 226, y - 52, "k seeds S ask x")

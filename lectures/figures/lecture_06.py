@@ -1,0 +1,179 @@
+"""Lecture 06: the transformer of 2017, its layers, and its masks."""
+
+from blocks import add_and_norm, into_attention, residual
+
+from tinyattn.plot import Drawing
+from tinyattn.plot.drawing_style import BIG, THINGS
+
+
+def transformer():
+    d = Drawing(
+        "transformer",
+        "Source tokens are embedded and pass through six encoder layers; the output of the last "
+        "is the memory. Target tokens, shifted right, pass through six decoder layers, whose "
+        "cross-attention takes its keys and values from the memory; a linear map and a softmax "
+        "give the next token.",
+    )
+    _embedding(d, "source", 136, "S")
+    with d.step(1), d.part("encoder"):
+        d.frame(164, 40, 746, 218, r"encoder  6 $\times$", corner="se", part="frame")
+        state = _self_attention(d, 136, 66, "self-", "attention")
+    with d.step(2), d.part("encoder"):
+        state = _feed_forward(d, state, 66, 92)
+    with d.step(3):
+        _embedding(d, "target", 400, "T")
+        with d.part("decoder"):
+            d.frame(164, 284, 1052, 520, r"decoder  6 $\times$", corner="ne", part="frame")
+            asking = _self_attention(d, 400, 482, "masked", "self-", "attention")
+    with d.step(4):
+        asked = _cross_attention(d, asking, state)
+    with d.step(5), d.part("decoder"):
+        out = _feed_forward(d, asked, 482, 88)
+    with d.step(6):
+        _output(d, out)
+    return d
+
+
+def _embedding(d, name, y, axis):
+    below = name == "target"  # the tokens come from below, the positions from above
+    with d.part(name):
+        side = 1 if below else -1
+        box = d.box("embedding", 50, y, 96, 60, "embed")
+        op = d.op(130, y, "+", part="position")
+        d.arrow((50, y + side * 58), (50, y + side * 30), part="tokens")
+        d.arrow((130, y - side * 48), (130, y - side * 14), part="position")
+        d.note(130, y - side * 62, "position", part="position")
+        d.arrow(box.e, op.w, thing="state")
+        d.sizes(50, y - side * 48, axis, "d")
+        d.text(2, y + side * 74, f"{name} tokens", anchor="start", part="tokens")
+        if below:
+            d.note(2, y + 98, "shifted right", anchor="start", part="tokens")
+
+
+def _self_attention(d, y, level, *words):
+    box = into_attention(d, 196, y, 184, 100, *words, part="self-attention")
+    d.arrow((144, y), (184, y), thing="state", head=False, part="self-attention")
+    op, norm = add_and_norm(d, box, "self-attention")
+    residual(d, 172, y, level, op, "self-attention/residual")
+    return norm
+
+
+def _feed_forward(d, before, level, width):
+    with d.part("feed-forward"):
+        box = d.box(
+            "linear", before.right + 30 + width / 2, before.y, width, 72, "feed-", "forward"
+        )
+        d.arrow(before.e, box.w, thing="state")
+    op, norm = add_and_norm(d, box, "feed-forward")
+    residual(d, before.right + 12, before.y, level, op, "feed-forward/residual")
+    return norm
+
+
+def _cross_attention(d, asking, memory):
+    y, x = asking.y, 622
+    with d.part("memory"):
+        d.arrow(memory.e, (786, memory.y), (786, 252), (x, 252), (x, 286), thing="memory",
+                kind="rail", head=False)  # fmt: skip
+        d.text(802, 176, "memory", weight=600, color=THINGS["memory"][1], anchor="start")
+        d.note(802, 200, "of the last layer", anchor="start")
+        d.sizes(802, 224, "S", "d", anchor="start")
+        d.note(802, 252, "to every decoder layer", anchor="start")
+    with d.part("decoder/cross-attention"):
+        query = d.box("linear", 532, y, 44, 28, "$W^Q$", size=18, part="query")
+        box = d.box("attention", x, y, 104, 98, "cross-", "attention")
+        d.arrow(asking.e, query.w, thing="state", part="query")
+        d.arrow(query.e, box.w, thing="query", part="query")
+        for role, letter, place in (("key", "K", x - 28), ("value", "V", x + 28)):
+            w = d.box("linear", place, 316, 44, 28, f"$W^{letter}$", size=18, part=role)
+            d.arrow((x, 286), (place, 286), w.n, thing="memory", width=2, part=role, bend=8)
+            d.arrow(w.s, (place, box.top), thing=role, part=role)
+    with d.part("decoder"):
+        op, norm = add_and_norm(d, box, "cross-attention")
+        residual(d, asking.right + 12, y, 482, op, "cross-attention/residual")
+    return norm
+
+
+def _output(d, state):
+    with d.part("output"):
+        linear, softmax = d.stack(
+            1106, 216, ("softmax", 48, ["softmax"], "softmax"),
+            ("linear", 48, ["linear"], "linear"), width=88, gap=34,
+        )[::-1]  # fmt: skip
+        d.arrow(state.e, (1106, state.y), linear.s, thing="state", part="linear")
+        d.arrow(linear.n, softmax.s, part="softmax")
+        d.arrow(softmax.n, (1106, 180), part="next token")
+        d.text(1150, 140, "next token", anchor="end", part="next token")
+        d.sizes(1150, 164, "T", "vocab", anchor="end", part="next token")
+
+
+def shapes():
+    """Slide K22: what goes through the parts."""
+    d = Drawing(
+        "shapes",
+        "The encoder turns source ids into one vector for each piece, the memory. The decoder "
+        "turns the target ids so far into one vector for each place, looks at the memory on its "
+        "way, and a linear map makes scores for the next piece.",
+    )
+    xs = (200, 470, 860)
+    for name, y, axis in (("encoder", 130, "S"), ("decoder", 420, "T")):
+        with d.step(0 if name == "encoder" else 1), d.part(name):
+            words = "source ids" if axis == "S" else "target ids"
+            d.text(2, y - 14, words, anchor="start")
+            d.sizes(2, y + 16, "B", axis, anchor="start")
+            embed = d.box("embedding", xs[0], y, 130, 70, "embed,", "positions")
+            box = d.box("attention", xs[1], y, 200, 110, name, r"6 $\times$")
+            d.arrow((104, y), embed.w)
+            d.arrow(embed.e, box.w, thing="state", width=3)
+            d.sizes(316, y - 60, "B", axis, "d")
+            where = {"S": "[B, H, S, S]", "T": "[B, H, T, T]"}[axis]
+            d.note(xs[1], y + 84, f"weights {where}")
+    with d.step(2), d.part("memory"):
+        d.arrow((570, 130), (700, 130), (700, 275), (xs[1], 275), (xs[1], 365), thing="memory",
+                kind="rail")  # fmt: skip
+        d.text(716, 190, "memory", color=THINGS["memory"][1], anchor="start", weight=600)
+        d.sizes(716, 218, "B", "S", "d", anchor="start")
+        d.note(490, 318, "weights [B, H, T, S]", "start")
+    with d.step(3), d.part("output"):
+        linear = d.box("linear", xs[2], 420, 110, 64, "linear")
+        d.arrow((570, 420), linear.w, thing="state", width=3)
+        d.sizes(690, 396, "B", "T", "d")
+        d.arrow(linear.e, (980, 420))
+        d.text(992, 404, "what comes next?", anchor="start")
+        d.sizes(992, 434, "B", "T", "vocab", anchor="start")
+    return d
+
+
+def norm_places():
+    """Slide S14: the norm behind the sum, as in 2017, and in front of each part."""
+    d = Drawing(
+        "norm_places",
+        "In the block of 2017 the sum of state and sub-layer goes through a norm, so the state "
+        "itself is normalised twice. In newer blocks the norm stands in front of each sub-layer, "
+        "and the state runs through and is only added to.",
+    )
+    orders = (("behind the sum: 2017", ("attention", "+", "norm", "MLP", "+", "norm")),
+              ("in front of each part: newer models",
+               ("norm", "attention", "+", "norm", "MLP", "+")))  # fmt: skip
+    for k, (title, order) in enumerate(orders):
+        top = 284 * k
+        with d.step(k), d.part(("post-norm", "pre-norm")[k]):
+            d.frame(2, top + 2, 1150, top + 264, part="frame")
+            d.heading(20, top + 34, k + 1, title)
+            _block(d, top + 178, order)
+    return d
+
+
+def _block(d, y, order):
+    looks = {"attention": ("attention", 150), "MLP": ("linear", 120), "norm": ("norm", 84)}
+    items = [("+", 34, [], "add") if name == "+" else (*looks[name], [name], name)
+             for name in order]  # fmt: skip
+    boxes = d.row(140, y, *items, right=1020, height=72, thing="state")
+    d.text(40, y, "$x$", BIG, THINGS["state"][1])
+    d.arrow((62, y), boxes[0].w, thing="state")
+    d.arrow(boxes[-1].e, (1112, y), thing="state")
+    start = 101
+    for k, name in enumerate(order):
+        if name == "+":
+            residual(d, start, y, y - 84, boxes[k], "residual")
+            norm_follows = order[0] != "norm"  # a branch leaves behind it
+            start = boxes[k + norm_follows].right + 24

@@ -1,0 +1,234 @@
+"""Lecture 07: GPT, BERT, masks, the cache, pre-training and fine-tuning."""
+
+from blocks import into_attention, residual
+
+from tinyattn.plot import Drawing
+from tinyattn.plot.drawing_paths import paint
+from tinyattn.plot.drawing_style import BIG, INK, PAPER, QUIET, SLATE, THINGS
+
+STATE = THINGS["state"][1]
+
+
+def gpt():
+    """Slide N07 and H07: pre-norm, as in models.GPT."""
+    d = Drawing(
+        "gpt",
+        "Tokens and positions are embedded and run through a stack of blocks, each of which adds "
+        "what causal attention and then an MLP find to the state. A last norm and the embedding "
+        "table, used backwards, give a score for every token of the vocabulary.",
+    )
+    y = 300
+    with d.part("embedding"):
+        d.text(2, y + 74, "tokens", anchor="start")
+        box = d.box("embedding", 50, y, 96, 60, "embed")
+        d.arrow((50, y + 60), box.s)
+        op = d.op(134, y, "+")
+        d.arrow(box.e, op.w, thing="state")
+        d.arrow((134, y + 48), op.s)
+        d.note(134, y + 64, "position")
+        d.sizes(50, y - 50, "T", "d")
+    with d.step(1), d.part("block"):
+        d.frame(172, 120, 852, 420, r"block  $N\times$", corner="se", part="frame")
+        d.arrow(op.e, (208, y), thing="state", head=False, width=3)
+        norm = d.box("norm", 246, y, 60, 56, "norm")
+        d.arrow((208, y), norm.w, thing="state")
+        attention = into_attention(d, 306, y, 292, 110, "causal", "self-", "attention")
+        d.arrow(norm.e, (292, y), thing="state", head=False)
+        add = d.op(518, y, "+", part="add 1")
+        d.arrow(attention.e, add.w, thing="state")
+        residual(d, 192, y, 180, add, "residual")
+    with d.step(2), d.part("block"):
+        norm2, _, add2 = d.row(
+            580, y, ("norm", 60, ["norm"], "norm 2"), ("linear", 84, ["MLP"], "MLP"),
+            ("+", 28, [], "add 2"), gap=28, height=56, thing="state",
+        )  # fmt: skip
+        d.arrow(add.e, norm2.w, thing="state")
+        residual(d, 552, y, 180, add2, "residual")
+    with d.step(3), d.part("head"):
+        norm, _, soft = d.row(
+            880, y, ("norm", 60, ["norm"], "norm"), ("linear", 80, [r"$E^T$"], "scores"),
+            ("softmax", 92, ["softmax"], "softmax"), gap=18, height=56, thing="state",
+        )  # fmt: skip
+        d.arrow(add2.e, norm.w, thing="state", width=3)
+        d.arrow(soft.n, (soft.x, 200))
+        d.text(1150, 176, "next token", anchor="end")
+        d.sizes(1150, 150, "T", "vocab", anchor="end")
+        d.note(1150, 372, "the embedding's table", "end")
+        d.note(1150, 396, "once more", "end")
+    with d.step(4):
+        d.note(512, 80, "the state runs through; blocks only add to it", part="block", color=STATE)
+        d.note(512, 470, "no encoder, no cross-attention: one stack", part="block")
+    return d
+
+
+def bert():
+    """Slides H05 and H09."""
+    d = Drawing(
+        "bert",
+        "A sentence with a hidden word goes through a stack of encoder blocks, in which every "
+        "word sees all others, left and right. The state at the hidden place gives scores for the "
+        "word, and the state at the first token a label for the sentence.",
+    )
+    words = ("[CLS]", "the", "[MASK]", "barked", "loudly")
+    xs = [180 + 200 * k for k in range(5)]
+    with d.part("encoder"):
+        box = d.box("attention", 580, 270, 1000, 90, r"encoder  $N\times$", size=BIG)
+    d.note(2, 486, "tokens", "start", part="tokens")
+    for x, word in zip(xs, words, strict=True):
+        with d.part("tokens"):
+            d.text(x, 486, word, weight=600 if word == "[MASK]" else 400)
+            e = d.box("embedding", x, 410, 88, 44, "embed", size=18)
+            d.arrow((x, 468), e.s)
+            d.arrow(e.n, (x, box.bottom), thing="state")
+    with d.step(1), d.part("both directions"):
+        d.note(580, 534, "every word asks all words: left and right, no mask for the future")
+    with d.step(2), d.part("hidden word"):
+        head = d.box("linear", 580, 150, 150, 48, "linear, softmax", size=18)
+        d.arrow((580, box.top), head.s, thing="state")
+        d.arrow(head.n, (580, 88))
+        d.text(580, 66, "dog, fox, alarm, ...")
+        d.note(580, 30, "pre-training: guess the hidden word")
+    with d.step(3), d.part("label"):
+        head = d.box("linear", 180, 150, 120, 48, "classifier", size=18)
+        d.arrow((180, box.top), head.s, thing="state")
+        d.arrow(head.n, (180, 88))
+        d.text(180, 66, "label")
+        d.note(180, 30, "fine-tuning: one new layer")
+    for x in (xs[1], xs[3], xs[4]):
+        d.arrow((x, box.top), (x, 186), thing="state", part="states")
+    return d
+
+
+def masks():
+    """Slides N25 and H06: who may ask whom."""
+    d = Drawing(
+        "masks",
+        "Three tables say which word may look at which, the one who asks in the row. The encoder "
+        "permits everything, the decoder everything up to the word itself, and the look at the "
+        "source everything but padding.",
+    )
+    panels = (
+        ("encoder: all", lambda t, s: True),
+        ("decoder: the past", lambda t, s: s <= t),
+        ("source: no padding", lambda t, s: s < 4),
+    )
+    for k, (title, permitted) in enumerate(panels):
+        left = 2 + 392 * k
+        with d.step(k), d.part(title):
+            d.frame(left, 2, left + 364, 558, part="frame")
+            d.heading(left + 16, 34, k + 1, title)
+            _table(d, left + 84, 116, permitted)
+            d.note(left + 194, 84, "key: who is asked", color=THINGS["key"][1])
+            d.note(left + 84, 420, "query: who asks, from above", "start", THINGS["query"][1])
+            mask = "+ M" if k else ""
+            d.text(left + 182, 474, rf"$\mathrm{{softmax}}(QK^T / \sqrt{{d_k}} {mask})$", 19)
+            d.note(left + 182, 520, ("no mask", r"$M$: 0 or $-\infty$, before the softmax",
+                                     "the last column is filling")[k])  # fmt: skip
+    return d
+
+
+def _table(d, left, top, permitted, size=5, cell=52):
+    for t in range(size):
+        d.text(left - 24, top + (t + 0.5) * cell, f"$q_{t + 1}$", 20, THINGS["query"][1])
+        for s in range(size):
+            x, y = left + s * cell, top + t * cell
+            fill = THINGS["data"][2] if permitted(t, s) else PAPER
+            form = f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" '
+            d.shape("cell", None, form + paint(fill, SLATE, 1.2) + "/>")
+            if not permitted(t, s):
+                cross = f"M{x + 18} {y + 18}l16 16m0 -16l-16 16"
+                d.shape("cell", None, f'<path d="{cross}" {paint("none", QUIET, 2)}/>')
+            else:
+                dot = f'<circle cx="{x + cell / 2:g}" cy="{y + cell / 2:g}" r="6" fill="{INK}"/>'
+                d.shape("cell", None, dot)
+
+
+def cache():
+    """The cache of keys and values when a sentence is written."""
+    d = Drawing(
+        "cache",
+        "At every step only the newest token is computed. Its query asks the keys and values of "
+        "all tokens, which are kept from the steps before, and its own key and value are added to "
+        "them.",
+    )
+    d.text(2, 60, "new token", anchor="start", weight=600, part="token")
+    x = d.matrix(60, 120, 1, 4, 28, "state", "$x_5$", part="token", size=20)
+    with d.part("maps"):
+        boxes = {}
+        for role, y in (("query", 120), ("key", 250), ("value", 380)):
+            letter = {"query": "Q", "key": "K", "value": "V"}[role]
+            w = d.box("linear", 226, y, 66, 48, f"$W^{letter}$", size=22, part=role)
+            route = [x.e, w.w] if y == 120 else [(146, 120), (146, y), w.w]
+            d.arrow(*route, thing="state", part=role)
+            boxes[role] = w
+    q = d.matrix(370, 120, 1, 4, 28, "query", "$q_5$", part="query", size=20)
+    d.arrow(boxes["query"].e, q.w, thing="query", part="query")
+    stores = {}
+    for role, y, letter in (("key", 250, "k"), ("value", 380, "v")):
+        with d.part(f"cache/{role}"):
+            stores[role] = d.matrix(506, y, 4, 4, 22, role)
+            for k in range(4):
+                d.text(506, y - 33 + 22 * k, f"${letter}_{k + 1}$", 16, THINGS[role][1],
+                       inside=stores[role])  # fmt: skip
+    with d.part("cache"):
+        d.frame(430, 186, 582, 494, part="frame", fill="none")
+        d.note(506, 520, "kept from before")
+    with d.step(1):
+        for role, y, letter in (("key", 250, "k"), ("value", 380, "v")):
+            new = d.matrix(506, y + 58, 1, 4, 22, role, part=f"new/{role}")
+            d.text(506, y + 58, f"${letter}_5$", 16, THINGS[role][1], inside=new,
+                   part=f"new/{role}")  # fmt: skip
+            w = boxes[role]
+            d.arrow(w.e, (360, y), (360, y + 58), new.w, thing=role, part=f"new/{role}")
+    with d.step(2), d.part("attention"):
+        att = d.box("attention", 780, 250, 150, 120, "attention")
+        d.arrow(q.e, (740, 120), (740, att.top), thing="query")
+        d.arrow((582, 250), att.w, thing="key")
+        d.arrow((582, 380), (780, 380), att.s, thing="value")
+        d.text(900, 120, "one query,", anchor="start")
+        d.text(900, 148, "five keys and values", anchor="start")
+    with d.step(3), d.part("output"):
+        y5 = d.matrix(1000, 250, 1, 4, 28, "state", "$y_5$", size=20)
+        d.arrow(att.e, y5.w, thing="state")
+        d.text(646, 470, "work for one token grows as", 20, anchor="start")
+        d.text(646, 500, r"$T$ with the cache, $T^2$ without", 20, anchor="start")
+    return d
+
+
+def pretraining():
+    """Slide H09."""
+    d = Drawing(
+        "pretraining",
+        "A network is trained first on much text without labels: GPT says the next word, BERT the "
+        "hidden word. Its weights are taken over, a small new layer is put on top, and a few "
+        "labelled examples are enough for the task.",
+    )
+    with d.part("pre-training"):
+        d.frame(2, 2, 548, 558, part="frame")
+        d.heading(20, 34, 1, "pre-training: much text, no labels")
+        for x, name, said, read in (
+            (150, "GPT", "next word", "the dog ..."),
+            (400, "BERT", "hidden word", "the [MASK] barked"),
+        ):
+            body = d.box("attention", x, 300, 190, 130, "backbone", part=f"{name}/backbone")
+            head = d.box("linear", x, 168, 120, 48, "word head", size=18, part=f"{name}/head")
+            d.arrow((x, 440), body.s, part=name)
+            d.text(x, 462, read, 18, part=name)
+            d.arrow(body.n, head.s, thing="state", part=name)
+            d.arrow(head.n, (x, 112), part=name)
+            d.text(x, 92, said, part=name)
+            d.note(x, 510, name, color=INK, part=name)
+    with d.step(1), d.part("fine-tuning"):
+        d.frame(640, 2, 1150, 558, part="frame")
+        d.heading(658, 34, 2, "fine-tuning: few labels")
+        d.arrow((496, 300), (790, 300), kind="control", width=3)
+        d.text(594, 260, "weights", 18, QUIET)
+        body = d.box("attention", 895, 300, 210, 130, "backbone", "as trained before")
+        d.arrow((895, 440), body.s)
+        d.text(895, 462, "the film was dull", 18)
+        head = d.box("linear", 895, 168, 150, 48, "new classifier", size=18)
+        d.arrow(body.n, head.s, thing="state")
+        d.arrow(head.n, (895, 112))
+        d.text(895, 92, "negative")
+        d.note(895, 510, "train all, or only the new layer (frozen backbone)")
+    return d

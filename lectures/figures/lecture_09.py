@@ -1,0 +1,164 @@
+"""Lecture 09: messages along edges, GCN and GAT, the block of a graph network."""
+
+from tinyattn.plot import Drawing
+from tinyattn.plot.drawing_paths import rims
+from tinyattn.plot.drawing_style import BIG, PAPER, QUIET, THINGS, Box
+
+VALUE, STATE = THINGS["value"][1], THINGS["state"][1]
+PLACES = {"1": (108, 110), "2": (468, 110), "j": (288, 290), "3": (108, 470), "4": (468, 470)}
+EDGES = ("1j", "2j", "3j", "13", "24")
+FEATURES = {
+    "1": (0.9, 0.1, 0.5, 0.6), "2": (0.1, 0.8, 0.5, 0.7), "3": (0.6, 0.8, 0.1, 0.9),
+    "4": (0.3, 0.9, 0.7, 0.1), "j": (0.2, 0.5, 0.9, 0.3),
+}  # fmt: skip
+
+
+def messages():
+    """Slides K36 to K39: y_j = □ over the neighbours i of φ(x_j, x_i, e_ij)."""
+    d = Drawing(
+        "messages",
+        "Each neighbour i sends a message to node j, computed from the features of both and of "
+        "the edge. The messages are added up, or their mean or maximum is taken, and an update "
+        "makes the new features of j from the old ones and the sum.",
+    )
+    nodes = _graph(d)
+    for name, (x, y) in PLACES.items():
+        left = name in "13"
+        x_cells = x - 52 if left else x + 52
+        d.features(x_cells, y, FEATURES[name], part=f"x_{name}")
+        d.text(x_cells + (-18 if left else 18), y, f"$x_{name}$", 22, STATE,
+               "end" if left else "start", part=f"x_{name}")  # fmt: skip
+    with d.step(1):
+        d.heading(650, 40, 1, "a message along each edge", "message")
+        d.text(691, 84, r"$m_{i \to j} = \Phi\,(x_j,\ x_i,\ e_{ij})$", BIG, anchor="start",
+               part="message")  # fmt: skip
+        for name, (x, y) in {"1": (122, 222), "2": (454, 222), "3": (122, 358)}.items():
+            a, b = rims(nodes[name], nodes["j"], 4)
+            d.arrow(a, b, thing="value", width=4, part=f"message/{name}")
+            side = "start" if name != "2" else "end"
+            d.text(x, y, rf"$m_{{{name} \to j}}$", 20, VALUE, side, part=f"message/{name}")
+        for name, (x, y) in {"1": (210, 176), "2": (366, 176), "3": (210, 404)}.items():
+            side = "start" if name != "2" else "end"
+            d.text(x, y, f"$e_{{{name}j}}$", 18, QUIET, side, part=f"edge {name}j")
+    with d.step(2), d.part("gather"):
+        d.heading(650, 160, 2, "gather")
+        plus = d.op(826, 280, "+", size=36)
+        for name, y in (("1", 220), ("2", 280), ("3", 340)):
+            d.text(720, y, rf"$m_{{{name} \to j}}$", 20, VALUE, "end")
+            points = [(732, y), plus.w] if y == 280 else [(732, y), (826, y), plus.n]
+            d.arrow(*(points if y != 340 else [*points[:2], plus.s]), thing="value")
+        d.note(826, 378, "or mean, or max", part="gather")
+    with d.step(3), d.part("update"):
+        d.heading(900, 160, 3, "update")
+        box = d.box("linear", 980, 280, 108, 60, "update")
+        d.arrow(plus.e, box.w, thing="value")
+        d.arrow((980, 362), box.s, thing="state")
+        d.text(980, 386, "$x_j$", BIG, STATE)
+        d.arrow(box.e, (1096, 280), thing="state")
+        d.text(1124, 280, "$x_j'$", BIG, STATE)
+        d.text(691, 482, r"$x_j' = \mathrm{update}\,(x_j,\ \sum_{i \in N(j)} m_{i \to j})$", 22,
+               anchor="start")  # fmt: skip
+    return d
+
+
+def _graph(d, edges=EDGES, radius=30):
+    nodes = {}
+    places = {name: PLACES[name] for name in sorted({c for edge in edges for c in edge})}
+    for name, (x, y) in places.items():
+        kind = "picked" if name == "j" else "node"
+        nodes[name] = d.node(x, y, f"${name}$", kind, radius, part=f"node {name}", size=22)
+    for a, b in edges:
+        d.edge(nodes[a], nodes[b], part=f"edge {a}{b}")
+    return nodes
+
+
+def gcn_gat():
+    """Slides N04 and N05: who decides how much a neighbour counts."""
+    d = Drawing(
+        "gcn_gat",
+        "On the left a GCN: the weights of the neighbours follow from the numbers of edges alone, "
+        "and training cannot change them. On the right a GAT: a small learned function of both "
+        "nodes gives a score, and the softmax over the neighbours makes the weights.",
+    )
+    weights = {"gcn": (0.29, 0.35, 0.22, 0.25), "gat": (0.08, 0.62, 0.1, 0.2)}
+    for k, (name, title) in enumerate((("gcn", "GCN: the graph decides"),
+                                       ("gat", "GAT: the features decide"))):  # fmt: skip
+        left = 600 * k
+        with d.step(k), d.part(name):
+            d.frame(left + 2, 2, left + 550, 558, part="frame")
+            d.heading(left + 20, 34, k + 1, title)
+            _weighted_star(d, left + 219, 214, weights[name])
+            if name == "gcn":
+                d.text(left + 276, 436, r"$c_{ij} = 1\,/\,\sqrt{\tilde d_i\, \tilde d_j}$", BIG)
+                d.note(left + 276, 484, r"$\tilde d$: number of neighbours, itself included")
+                d.note(left + 276, 514, "the same before and after training")
+            else:
+                d.text(left + 276, 420, r"$e_{ij} = \mathrm{LeakyReLU}(a^T[z_i \,\Vert\, z_j])$",
+                       22)  # fmt: skip
+                d.text(left + 276, 462, r"$\alpha_{ij} = \mathrm{softmax}_j\,(e_{ij})$", 22)
+                d.note(left + 276, 500, "a is learned; a row of weights sums to 1")
+                d.note(left + 276, 528, r"$z_i = W h_i$")
+    return d
+
+
+def _weighted_star(d, x, y, weights):
+    """Node i with three neighbours and itself; arrows as wide as their weights."""
+    around = {"1": (x - 110, y - 104), "2": (x + 190, y - 104), "3": (x - 110, y + 110)}
+    centre = d.node(x + 40, y, "$i$", "picked", 30, part="node i", size=22)
+    for (name, place), weight in zip(around.items(), weights, strict=False):
+        node = d.node(*place, f"${name}$", "node", 26, part=f"node {name}", size=22)
+        d.arrow(*rims(node, centre, 3), thing="value", width=1.5 + 12 * weight,
+                part=f"weight/{name}")  # fmt: skip
+        mid = ((place[0] + x + 40) / 2, (place[1] + y) / 2)
+        label = (mid[0] + (34 if name != "2" else 40), mid[1] + (-22 if name == "1" else 26))
+        d.text(*label, f"{weight:.2f}", part=f"weight/{name}", color=THINGS["data"][1])
+    own = weights[3]
+    d.arrow((x + 70, y + 8), (x + 150, y + 8), (x + 150, y + 80), (x + 46, y + 80),
+            (x + 46, y + 33), thing="value", width=1.5 + 12 * own, part="weight/i")  # fmt: skip
+    d.text(x + 178, y + 46, f"{own:.2f}", part="weight/i", color=THINGS["data"][1])
+    d.note(x + 178, y + 84, "itself", "start", part="weight/i")
+
+
+def graph_block():
+    """Slide K35 and the block of Battaglia et al. 2018."""
+    d = Drawing(
+        "graph_block",
+        "Edges are updated first, from their two nodes and the global features. Then nodes are "
+        "updated from the sum of their incoming edges, and last the global features from the "
+        "sums over all edges and all nodes.",
+    )
+    rows = (("edges", "e_{ij}", "value", 110, 320, r"$e_{ij},\ x_i,\ x_j,\ u$"),
+            ("nodes", "x_j", "state", 286, 590, r"$\rho(e'),\ x_j,\ u$"),
+            ("global", "u", "data", 462, 860, r"$\rho(e'),\ \rho(x'),\ u$"))  # fmt: skip
+    for name, letter, thing, y, x, takes in rows:
+        color = THINGS[thing][1]
+        with d.part(name):
+            d.text(2, y - 20, name, anchor="start", weight=600)
+            d.text(2, y + 16, f"${letter}$", BIG, color, "start")
+            box = Box(x, y, 190, 84)
+            d.arrow((80, y), box.w, thing=thing, width=3, part="old")
+            with d.step({"edges": 1, "nodes": 2, "global": 3}[name]):
+                d.box("linear", x, y, 190, 84, part="MLP")
+                d.text(x, y - 20, "MLP", part="MLP")
+                d.text(x, y + 16, takes, part="MLP")
+                d.arrow(box.e, (1070, y), thing=thing, width=3, part="new")
+                new = letter.replace("_{ij}", "_{ij}'").replace("x_j", "x_j'").replace("u", "u'")
+                d.text(1086, y, f"${new}$", BIG, color, "start", part="new")
+    with d.step(1), d.part("edges"):
+        d.arrow((280, 286), (280, 152), thing="state")
+        d.arrow((360, 462), (360, 152), over=PAPER)
+    with d.step(2), d.part("nodes"):
+        _pooled(d, 550, 110, 244, "value")
+        d.arrow((630, 462), (630, 328))
+    with d.step(3), d.part("global"):
+        _pooled(d, 820, 110, 420, "value", over=PAPER)
+        _pooled(d, 900, 286, 420, "state")
+    d.note(1150, 540, r"$\rho$: sum, mean or max, of any number in any order", "end", part="global")
+    return d
+
+
+def _pooled(d, x, top, bottom, thing, over=None):
+    """All rows of what flows at height `top` become one, which goes down to a box."""
+    pill = d.box("activation", x, top + 62, 46, 34, r"$\rho$")
+    d.arrow((x, top), pill.n, thing=thing)
+    d.arrow(pill.s, (x, bottom), thing=thing, over=over)

@@ -1,0 +1,208 @@
+"""Lecture 10: EdgeConv, graphs that are chosen anew, DGCNN and ParticleNet."""
+
+from math import dist
+
+from tinyattn.plot import Drawing
+from tinyattn.plot.drawing_paths import rims
+from tinyattn.plot.drawing_style import BIG, QUIET, THINGS
+
+STATE, VALUE = THINGS["state"][1], THINGS["value"][1]
+
+
+def edge_conv():
+    """Slide K44, with the signs of the paper."""
+    d = Drawing(
+        "edge_conv",
+        "For every neighbour i of a point j, the features of j and the difference between the two "
+        "go through the same small network, which gives a message along that edge. The largest "
+        "value of each feature over the messages is the new feature of j.",
+    )
+    centre = d.node(180, 270, "$x_j$", "picked", 32, part="j", size=22)
+    around = ((60, 130), (250, 110), (80, 420), (320, 380))
+    nodes = [d.node(x, y, f"$x_{i}$", radius=26, part=f"x_{i}", size=20)
+             for i, (x, y) in enumerate(around, 1)]  # fmt: skip
+    for node in nodes:
+        d.edge(node, centre, part="edges")
+    d.note(190, 500, "the $K$ nearest of point $j$", part="edges")
+    ys = (80, 200, 320, 440)
+    with d.step(1), d.part("pairs"):
+        for i, y in enumerate(ys, 1):
+            own = d.matrix(480, y, 1, 3, 26, "state", "$x_j$", size=20)
+            d.matrix(558, y, 1, 3, 26, "state", f"$x_{i} - x_j$", size=18)
+            if i == 1:
+                d.note(own.x, y - 34, "where I am")
+                d.note(564, y + 34, "how you differ")
+        d.sizes(519, 500, "N", "K", "2 d")
+    with d.step(2), d.part("messages"):
+        for i, y in enumerate(ys, 1):
+            mlp = d.box("linear", 692, y, 84, 52, "MLP")
+            d.arrow((597, y), mlp.w, thing="state")
+            m = d.matrix(820, y, 1, 4, 24, "value", f"$m_{{{i} \\to j}}$", size=18)
+            d.arrow(mlp.e, m.w, thing="value")
+        d.note(692, 530, "the same weights for each edge")
+        d.sizes(820, 500, "N", "K", "d'")
+    with d.step(3), d.part("maximum"):
+        pool = d.box("pool", 960, 260, 96, 110, "max")
+        for y in (ys[0], ys[-1]):
+            d.arrow((868, y), (890, y), (890, 260), thing="value", head=False)
+        for y in ys[1:-1]:
+            d.arrow((868, y), (890, y), thing="value", head=False)
+        d.arrow((890, 260), pool.w, thing="value")
+        y = d.matrix(1096, 260, 1, 4, 26, "state", "$y_j$", size=20)
+        d.arrow(pool.e, y.w, thing="state")
+        d.sizes(1096, 500, "N", "d'")
+    return d
+
+
+PLACES = (  # of eight points in the space of the input, and in the features of two layers
+    ((40, 40), (92, 66), (66, 116), (150, 40), (206, 78), (176, 128), (90, 190), (190, 202)),
+    ((52, 50), (80, 96), (130, 112), (140, 56), (208, 60), (196, 130), (72, 170), (176, 196)),
+    ((60, 62), (46, 104), (176, 176), (88, 92), (190, 52), (212, 92), (66, 146), (204, 200)),
+)
+
+
+def dynamic_graph():
+    """DGCNN: the neighbours are chosen anew in the features of each layer."""
+    d = Drawing(
+        "dynamic_graph",
+        "In the first layer a point is joined with those that are near in space. After each layer "
+        "the neighbours are chosen anew among the features, so that points far apart in space "
+        "can become neighbours, and information reaches farther.",
+    )
+    titles = ("near in space", "near in features", "near in features, again")
+    for k, title in enumerate(titles):
+        left = 2 + 402 * k
+        with d.step(k), d.part(f"layer {k + 1}"):
+            d.frame(left, 2, left + 346, 400, part="frame")
+            d.heading(left + 16, 34, k + 1, title)
+            _neighbours(d, left + 24, 76, PLACES[k])
+    for k, letter in enumerate(("x", "x'", "x''")):
+        with d.step(k), d.part(f"layer {k + 1}"):
+            x = 175 + 402 * k
+            d.text(x, 470, f"${letter}$", 28, STATE)
+            if k:
+                box = d.box("linear", x - 201, 470, 116, 60, "EdgeConv")
+                d.arrow((x - 372, 470), box.w, thing="state")
+                d.arrow(box.e, (x - 32, 470), thing="state")
+    d.note(576, 540, "the choice has no gradient, the features have one", part="words")
+    return d
+
+
+def _neighbours(d, left, top, places, k=3):
+    nodes = []
+    for i, (x, y) in enumerate(places):
+        kind = "picked" if i == 1 else "node"
+        nodes.append(
+            d.node(left + 1.25 * x, top + 1.25 * y, f"{i + 1}", kind, 15, size=16, part="point")
+        )
+    own = places[1]
+    near = sorted(range(8), key=lambda i: dist(places[i], own))
+    for i in near[1 : k + 1]:
+        d.arrow(*rims(nodes[i], nodes[1], 2), thing="value", width=3, part="edge")
+
+
+def dgcnn():
+    """The classifier of Wang et al. 2018, fig. 3, as in models.DGCNN."""
+    d = Drawing(
+        "dgcnn",
+        "Four EdgeConv layers follow each other, and each chooses its neighbours in its own "
+        "input. Their outputs stand side by side; a maximum and a mean over all points make one "
+        "vector for the cloud, from which an MLP tells the class.",
+    )
+    y = 190
+    d.text(2, y, "$x$", BIG, STATE, "start", part="input")
+    d.sizes(2, y + 34, "N", "3", anchor="start", part="input")
+    widths = (64, 64, 128, 256)
+    boxes = d.row(
+        100, y, *[("linear", 110, ["kNN,", "EdgeConv"], f"layer {k}") for k in range(1, 5)],
+        gap=58, height=80,
+    )  # fmt: skip
+    d.arrow((34, y), boxes[0].w, thing="state", part="layer 1")
+    d.chain(boxes, "state", [f"layer {k}" for k in range(1, 5)])
+    for k, (box, width) in enumerate(zip(boxes, widths, strict=True), 1):
+        d.sizes(box.x, y - 62, "N", str(width), part=f"layer {k}")
+    with d.step(1), d.part("side by side"):
+        for k, box in enumerate(boxes):
+            x = box.right + 29
+            if k in (1, 2):
+                d.arrow((x, y), (x, 330), thing="state", head=False)
+        x = boxes[0].right + 29
+        d.arrow((x, y), (x, 330), (770, 330), thing="state", head=False)
+        d.arrow(boxes[3].e, (770, y), (770, 374), thing="state")
+        join = d.box("linear", 770, 406, 130, 60, "linear")
+        d.note(770, 462, "all four side by side")
+        d.sizes(770, 488, "N", "1024")
+    with d.step(2), d.part("pool"):
+        pool = d.box("pool", 930, 406, 90, 100, "max,", "mean")
+        d.arrow(join.e, pool.w, thing="state")
+        d.note(930, 476, "over all points")
+    with d.step(3), d.part("class"):
+        mlp = d.box("linear", 1060, 406, 80, 60, "MLP")
+        d.arrow(pool.e, mlp.w, thing="state")
+        d.arrow(mlp.n, (1060, 310))
+        d.text(1060, 288, "class")
+        d.note(300, 420, "each layer chooses its own neighbours,", "middle")
+        d.note(300, 446, "among the features that come in")
+    return d
+
+
+def particlenet():
+    """Slide K45 and Qu, Gouskos 2019, as in models.ParticleNet."""
+    d = Drawing(
+        "particlenet",
+        "Each block joins every particle with its nearest ones, first by direction and later by "
+        "features, sends each pair through three layers, takes the mean of the messages, and adds "
+        "a shortcut. The mean over all particles and a small network tell the kind of jet.",
+    )
+    y = 120
+    d.text(2, y, "particles", anchor="start", part="input")
+    blocks = d.row(
+        150, y, *[("linear", 164, ["EdgeConv block", f"{w}, {w}, {w}"], f"block {k}")
+                  for k, w in enumerate((64, 128, 256), 1)], gap=44, height=84,
+    )  # fmt: skip
+    d.arrow((84, y), blocks[0].w, thing="state", part="block 1")
+    d.chain(blocks, "state", ["block 1", "block 2", "block 3"])
+    places = (r"near in $(\eta, \phi)$", "near in features", "near in features")
+    for box, words in zip(blocks, places, strict=True):
+        d.note(box.x, y - 66, words, part="neighbours")
+    pool, mlp = d.row(
+        808, y, ("pool", 96, ["mean"], "pool"), ("linear", 84, ["MLP"], "MLP"), gap=40, height=84,
+        thing="state",
+    )  # fmt: skip
+    d.arrow(blocks[-1].e, pool.w, thing="state", part="pool")
+    d.arrow(mlp.e, (1080, y), part="MLP")
+    d.text(1150, y - 24, "which jet?", anchor="end", part="MLP")
+    with d.step(1), d.part("inside"):
+        d.frame(2, 220, 1150, 556, part="frame")
+        d.text(22, 252, "inside a block", anchor="start", weight=600)
+        _inside(d)
+    return d
+
+
+def _inside(d):
+    low, high = 370, 500
+    d.text(36, high, "$x$", BIG, STATE)
+    d.arrow((54, high), (560, high), thing="state", head=False)
+    knn = d.box("activation", 148, low, 116, 52, "$K$ nearest")
+    d.arrow((80, high), (80, low), knn.w, thing="state")
+    pair = d.matrix(318, low, 1, 5, 28, "state", r"$x_j \,\Vert\, x_i - x_j$", size=18)
+    d.arrow(knn.e, pair.w, thing="state")
+    layers = d.row(
+        416, low, *[("linear", 96, ["linear", "BN, ReLU"], f"layer {k}") for k in (1, 2, 3)],
+        gap=20, height=64,
+    )  # fmt: skip
+    d.arrow(pair.e, layers[0].w, thing="state")
+    d.chain(layers, "value")
+    mean = d.box("pool", 826, low, 84, 80, "mean")
+    d.arrow(layers[-1].e, mean.w, thing="value")
+    d.note(826, low - 58, "over the neighbours", color=QUIET)
+    plus = d.op(940, low, "+", size=32)
+    d.arrow(mean.e, plus.w, thing="value")
+    short = d.box("linear", 610, high, 100, 48, "linear, BN", size=18)
+    d.arrow((540, high), short.w, thing="state")
+    d.arrow(short.e, (940, high), plus.s, thing="state", kind="residual")
+    relu = d.box("activation", 1026, low, 76, 44, "ReLU")
+    d.arrow(plus.e, relu.w, thing="state")
+    d.arrow(relu.e, (1100, low), thing="state")
+    d.text(1122, low, "$y$", BIG, STATE)
+    d.note(740, high + 26, "shortcut", color=STATE)

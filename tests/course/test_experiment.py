@@ -1,0 +1,101 @@
+"""A verdict belongs to its experiment: what changes the one makes the other out of date."""
+
+import pytest
+
+from tests.course import small_project
+from tinyattn.course import claims, experiment, project, text
+from tinyattn.course.project import LEDGER
+
+SETUP = """\
+import numpy as np
+from tinyattn import course, data, plot
+
+def loss(model, x):
+    '''The mean of the squares.'''
+    return np.mean(model(x) ** 2)  # a comment
+"""
+TRAIN = """\
+model = make(3)
+x, held_out = data.split(40)
+x[0] = 1
+for step in range(100):
+    fit(model, x)
+other = 7
+"""
+PICTURE = "plot.line(model.history, title='falls')"
+CLAIM = "course.claim('C001', loss(model, held_out) < 0.1, evidence='it is small', control='none')"
+
+
+def digest(*sources):
+    cells = [{"cell_type": "code", "source": s} for s in sources]
+    return experiment.digests(cells)["C001"]
+
+
+BEFORE = digest(SETUP, TRAIN, PICTURE, CLAIM)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("step in range(100)", "step in range(1000)"),
+        ("make(3)", "make(4)"),
+        ("split(40)", "split(50)"),
+        ("x[0] = 1", "x[0] = 2"),
+        ("fit(model, x)", "fit(model, x, lr=2)"),
+        ("** 2", "** 4"),
+        ("< 0.1", "< 0.2"),
+        ("import numpy as np", "import autograd.numpy as np"),
+    ],
+)
+def test_a_change_of_the_experiment_is_seen(old, new):
+    sources = [SETUP, TRAIN, PICTURE, CLAIM]
+    changed = [s.replace(old, new) for s in sources]
+    assert changed != sources
+    assert digest(*changed) != BEFORE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  # a comment", ""),
+        ("The mean of the squares.", "Half of it."),
+        ("'falls'", "'rises'"),
+        ("'it is small'", "'it is tiny'"),
+        ("control='none'", "control='another'"),
+        ("other = 7", "other = 8"),
+        ("from tinyattn import course, data, plot", "from tinyattn import course, data\nimport os"),
+        ("range(100):\n    fit(model, x)", "range(100): fit(model,\n        x)"),
+    ],
+)
+def test_words_pictures_and_layout_do_not_count(old, new):
+    sources = [SETUP, TRAIN, PICTURE, CLAIM]
+    changed = [s.replace(old, new) for s in sources]
+    assert changed != sources
+    assert digest(*changed) == BEFORE
+
+
+def test_what_comes_after_does_not_count():
+    assert digest(SETUP, TRAIN, PICTURE, CLAIM, "model = make(9)") == BEFORE
+
+
+def test_the_digest_is_the_same_in_every_python():
+    """Computed once with Python 3.11; another value elsewhere would make all verdicts outdated."""
+    assert digest("x = f'{1 + 1:.2f} and {2!r}'", "course.claim('C001', x != '')") == EXPECTED
+
+
+EXPECTED = "8c9319bd3b4b0584"
+
+
+def test_the_ledger_keeps_it_and_notices(tmp_path):
+    root = small_project.make(tmp_path)
+    lecture = project.find(root, "04")
+    cells = text.read_source(lecture).cells
+    assert experiment.outdated(claims.read_ledger(root / LEDGER), cells) == []  # none is known
+    experiment.stamp(root, cells)
+    ledger = claims.read_ledger(root / LEDGER)
+    assert ledger["C001"]["experiment"] == experiment.digests(cells)["C001"]
+    assert experiment.outdated(ledger, cells) == []
+    lecture.source.write_text(
+        small_project.LECTURE.replace("total = 1 + 1", "total = 2"), encoding="utf-8"
+    )
+    assert experiment.outdated(ledger, text.read_source(lecture).cells) == ["C001"]

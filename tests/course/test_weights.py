@@ -1,0 +1,67 @@
+"""Weights of full runs are shipped and loaded; what was judged is what is shipped."""
+
+import numpy as np
+import pytest
+
+from tests.course import small_project
+from tinyattn import course, nn
+from tinyattn.course.project import WEIGHTS
+
+
+@pytest.fixture
+def root(tmp_path):
+    return small_project.make(tmp_path)
+
+
+def line():
+    return nn.Sequential(nn.Linear(3, 4, rng=0), nn.BatchNorm1d(4))
+
+
+def in_a_full_run(monkeypatch, root, module, train):
+    monkeypatch.setenv("TINYATTN_FULL", "1")
+    shown = course.trained("04_line", module, train, root=root)
+    monkeypatch.delenv("TINYATTN_FULL")
+    return shown
+
+
+def test_a_full_run_trains_and_every_other_loads(root, monkeypatch):
+    module, other = line(), line()
+
+    def train():
+        module[0].weight.data = np.full((4, 3), 0.1, np.float32)
+        return {"loss": [3.0, 2.0]}
+
+    shown = in_a_full_run(monkeypatch, root, module, train)
+    assert list(shown["loss"]) == [3, 2]
+    again = course.trained("04_line", other, lambda: pytest.fail("trained"), root=root)
+    assert list(again["loss"]) == [3, 2]
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    assert np.array_equal(module(x).data, other(x).data)  # to the bit: both are rounded
+    assert module[0].weight.data[0, 0] == np.float32(np.float16(0.1)) != np.float32(0.1)
+    assert module[0].weight.dtype == np.float32
+
+
+def test_without_the_file_it_says_what_makes_it(root):
+    with pytest.raises(course.CourseError, match="TINYATTN_FULL=1 tinyattn run 04"):
+        course.trained("04_line", line(), None, root=root)
+
+
+def test_weights_of_another_network(root, monkeypatch):
+    in_a_full_run(monkeypatch, root, line(), lambda: None)
+    other = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5))
+    before = other[0].weight.data.copy()
+    with pytest.raises(course.CourseError, match=r"04_line(.|\n)*another network"):
+        course.trained("04_line", other, None, root=root)
+    assert np.array_equal(other[0].weight.data, before)
+
+
+def test_training_that_fails_leaves_the_file(root, monkeypatch):
+    in_a_full_run(monkeypatch, root, line(), lambda: None)
+    before = (root / WEIGHTS / "04_line.safetensors").read_bytes()
+
+    def train():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        in_a_full_run(monkeypatch, root, line(), train)
+    assert (root / WEIGHTS / "04_line.safetensors").read_bytes() == before

@@ -1,0 +1,173 @@
+"""The trial of the facts that kernels rely on: where one fails, NumPy does all, with one line."""
+
+import os
+import re
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+numba = pytest.importorskip("numba")
+
+from tests import ROOT  # noqa: E402
+from tests.machine import fresh_python  # noqa: E402
+from tinyattn.kernels.machine import canary, facts  # noqa: E402
+
+SIGSEGV = int(signal.SIGSEGV)
+ATTENTION = """
+import warnings
+import numpy as np
+from tinyattn.functional.attention import scaled_dot_product_attention
+x = np.random.default_rng(0).standard_normal((4, 200, 16)).astype(np.float32)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    found = [scaled_dot_product_attention(x, x, x, causal=True).data for _ in range(2)]
+from tinyattn import kernels
+expected = scaled_dot_product_attention(x, x, x, causal=True, impl="matmul").data
+print(kernels.numba is None, np.array_equal(found, [expected] * 2), len(caught))
+print(*[one.message for one in caught])
+"""
+# what a later version may do to us: a name that is gone, another meaning, and a crash
+CHANGES = {
+    "gone": ("del IRBuilder.store_atomic", "atomics: .*store_atomic"),
+    "other": ("IRBuilder.cttz = lambda self, x, _: x", "bits: ValueError: wrong bits"),
+    "crash": (
+        f"import os\nIRBuilder.store_atomic = lambda *_: os.kill(os.getpid(), {SIGSEGV})",
+        f"atomics: ended with status -{SIGSEGV}",
+    ),
+}
+
+
+def changed_llvmlite(folder, change):
+    """Settings of a Python in which llvmlite is another one, as are all that it starts."""
+    source = f"from llvmlite.ir.builder import IRBuilder\n{change}\n"
+    (folder / "sitecustomize.py").write_text(source, encoding="utf-8")
+    paths = os.pathsep.join([str(folder), str(ROOT)])
+    return {"PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(folder), "TINYATTN_CANARY": ""}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a crash has another status there")
+@pytest.mark.parametrize("name", CHANGES)
+def test_where_a_fact_fails_attention_runs_on_arrays_with_one_line(name, tmp_path):
+    change, message = CHANGES[name]
+    settings = changed_llvmlite(tmp_path, change)
+    for _ in range(2):  # the second one remembers
+        without, same, lines, *words = fresh_python(ATTENTION, **settings)
+        assert (without, same, lines) == ("True", "True", "1")
+        assert re.search(message, " ".join(words))
+        assert f"Numba {numba.__version__} does not do what" in " ".join(words)
+    assert len(canary.read(tmp_path / "canary.json")) == 1
+
+
+def test_where_all_facts_hold_kernels_are_compiled(tmp_path):
+    found = fresh_python(
+        """
+        import warnings
+        import numpy as np
+        warnings.simplefilter("error")
+        from tinyattn.kernels.fast.rowwise import relu, relu_numbers
+        print(relu(np.arange(-9.0, 9)).sum(), len(relu_numbers.signatures))
+        """,
+        NUMBA_CACHE_DIR=str(tmp_path),
+        TINYATTN_CANARY="",
+    )
+    assert found == ["36.0", "1"]
+    assert list(canary.read(tmp_path / "canary.json").values()) == [""]
+
+
+@pytest.fixture
+def trials(monkeypatch, tmp_path):
+    """Numba of some version, and the list of trials that were made."""
+    monkeypatch.delenv("TINYATTN_CANARY", raising=False)
+    made = []
+    monkeypatch.setattr(canary, "try_facts", lambda: made.append(1) or "")
+    config = SimpleNamespace(
+        CACHE_DIR=str(tmp_path), CPU_NAME="", CPU_FEATURES="", DISABLE_JIT=False
+    )
+    return SimpleNamespace(__version__="9.9", config=config), made
+
+
+def test_facts_are_tried_once_for_each_version(trials):
+    version, made = trials
+    assert canary.can_compile(version) and canary.can_compile(version)
+    assert len(made) == 1
+    version.__version__ = "9.10"
+    assert canary.can_compile(version) and canary.can_compile(version)
+    assert len(made) == 2
+
+
+def test_the_trial_can_be_left_out(trials, monkeypatch):
+    version, made = trials
+    monkeypatch.setenv("TINYATTN_CANARY", "off")
+    assert canary.can_compile(version) and not made
+
+
+def test_an_outcome_is_remembered_where_there_is_a_place(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    places = [tmp_path / "file" / "canary.json", tmp_path / "folder" / "canary.json"]
+    assert canary.remembered("a", places) is None
+    for i in range(40):
+        canary.remember(f"key {i}", "", places)
+    canary.remember("a", "fork_join: ended", places)
+    assert canary.remembered("a", places) == "fork_join: ended"
+    assert canary.remembered("key 39", places) == ""
+    assert len(canary.read(places[1])) == canary.REMEMBERED
+    places[1].write_text("not JSON", encoding="utf-8")
+    assert canary.remembered("a", places) is None
+
+
+def test_the_readme_lists_all_facts():
+    readme = (ROOT / "tinyattn" / "kernels" / "README.md").read_text(encoding="utf-8")
+    names = {name for name in vars(facts) if name.startswith("fact_")}
+    assert set(re.findall(r"`(fact_\w+)`", readme)) == names
+
+
+# ---------------------------------------------------------------- facts that no kernel can try
+
+
+def test_files_of_the_cache_carry_the_checksum(tmp_path):
+    names = fresh_python(
+        """
+        import os, numpy as np
+        from tinyattn.kernels.fast.rowwise import relu
+        from tinyattn.kernels.machine import compile
+        relu(np.ones(3, np.float32))
+        print(f"{compile._checksum:08x}")
+        print(*[f for _, _, files in os.walk(os.environ["NUMBA_CACHE_DIR"]) for f in files])
+        """,
+        NUMBA_CACHE_DIR=str(tmp_path),
+        TINYATTN_CANARY="off",
+    )
+    checksum, *files = names
+    indices = [name for name in files if name.endswith(".nbi") and "relu_numbers" in name]
+    assert len(indices) == 1 and checksum in indices[0]
+
+
+def test_bounds_are_checked_on_demand(tmp_path):
+    assert fresh_python(
+        """
+        import numpy as np
+        from tinyattn.kernels import jit
+        from tinyattn.kernels.machine.load_store import load, load_partial
+        from tinyattn.kernels.machine.simd import hsum, width
+
+        @jit
+        def sum_at(x, i):
+            return hsum(load(x, i))
+
+        @jit
+        def sum_up_to(x, i, end):
+            return hsum(load_partial(x, i, end, 0))
+
+        x = np.ones(20, np.float64)
+        print(sum_at(x, 0) == width(x), sum_up_to(x, 19, 20))
+        for f, *place in ((sum_at, -1), (sum_at, 20), (sum_up_to, 16, 21)):
+            try:
+                print(f(x, *place))
+            except IndexError as error:
+                print(*str(error).split())
+        """,
+        NUMBA_BOUNDSCHECK="1",
+        NUMBA_CACHE_DIR=str(tmp_path),
+        TINYATTN_CANARY="off",
+    ) == ["True", "1.0", *["vector", "outside", "of", "array"] * 3]

@@ -1,0 +1,40 @@
+"""The drawings of the lectures, as a cell shows them."""
+
+import re
+
+from tinyattn.course.project import CourseError, find_root
+from tinyattn.plot import SavedDrawing
+from tinyattn.plot.drawing_shown import shown
+
+FOLDER = "lectures/figures"
+
+
+def drawing(name, until=None, focus=(), root=None):
+    """The drawing `lectures/figures/<name>.svg`; in a deck its steps come by key presses.
+
+    until: show it whole up to this step, at once. focus: names of parts; all others are pale.
+    Both as in `plot.Drawing.svg`. Raises CourseError for a drawing that is not there, ValueError
+    for a part that is not in it.
+    """
+    return SavedDrawing(shown(_read(name, root), until, focus))
+
+
+def where(name, *parts, root=None):
+    """A small map of a drawing: these parts of it are what the slide is about.
+
+    A deck shows it beside the title. Raises as `drawing` does.
+    """
+    svg = shown(_read(name, root), focus=parts)
+    return SavedDrawing(re.sub(
+        r'class="drawing"( viewBox="[^"]*") width="\d+" height="\d+"',
+        r'class="drawing map"\1 width="288" height="140"', svg, count=1,
+    ))  # fmt: skip
+
+
+def _read(name, root):
+    folder = (find_root() if root is None else root) / FOLDER
+    path = folder / f"{name}.svg"
+    if not path.is_file():
+        there = ", ".join(sorted(p.stem for p in folder.glob("*.svg")))
+        raise CourseError(f"there is no drawing {name!r} in {FOLDER}; there are {there or 'none'}")
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,161 @@
+"""Which code a verdict rests on: the statements of a lecture that lead to one claim.
+
+A verdict is worth as much as the experiment behind it, so the ledger keeps a digest of that
+experiment. It is found by going backwards from the claim: what computes a name that is needed
+belongs to it, and so does what computes the names that this needs in turn (a program slice,
+Weiser 1981). Comments, docstrings, layout and pictures do not count; when anything else changes,
+the verdict is out of date until the next full run.
+"""
+
+import ast
+import hashlib
+from dataclasses import dataclass
+
+from tinyattn.course.project import LEDGER
+
+# What is only looked at does not change the experiment. Calls on these names draw or print.
+SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display"}
+WORDING = {"evidence", "control"}  # arguments of a claim that only say what came out
+# fields of a syntax tree that differ between versions of Python, or mean nothing here
+SKIPPED = {"ctx", "kind", "type_comment", "type_ignores", "type_params"}
+
+
+@dataclass
+class Statement:
+    """A statement of a lecture: its tree, the names that it makes or changes, those it reads."""
+
+    tree: ast.stmt
+    makes: set
+    reads: set
+
+
+def digests(cells):
+    """{claim: digest of its experiment} for all claims that the code cells try."""
+    statements = [_statement(tree) for cell in cells for tree in _trees(cell)]
+    found = {}
+    for i, statement in enumerate(statements):
+        number = _claimed(statement.tree)
+        if number is not None:
+            found[number] = _digest(_leading_to(i, statements))
+    return found
+
+
+def outdated(ledger, cells):
+    """The claims whose experiment is no longer the one that the ledger's verdict comes from."""
+    return [
+        number
+        for number, digest in digests(cells).items()
+        if ledger.get(number, {}).get("experiment") not in ("", None, digest)
+    ]
+
+
+def stamp(root, cells):
+    """Write the digests of the experiments into the ledger, after a full run of these cells."""
+    from tinyattn.course.claims import read_ledger, write_ledger
+
+    ledger = read_ledger(root / LEDGER)
+    for number, digest in digests(cells).items():
+        if number in ledger:
+            ledger[number]["experiment"] = digest
+    write_ledger(root / LEDGER, ledger)
+
+
+def _leading_to(i, statements):
+    """Statement i and those before it that it depends on, each as text, in their order."""
+    needed, chosen = set(statements[i].reads), [canonical(_without_wording(statements[i].tree))]
+    for statement in reversed(statements[:i]):
+        if isinstance(statement.tree, ast.Import | ast.ImportFrom):
+            chosen += [canonical(a) for a in statement.tree.names if _bound(a) in needed]
+        elif statement.makes & needed and _claimed(statement.tree) is None:
+            needed |= statement.reads
+            chosen.append(canonical(statement.tree))
+    return reversed(chosen)
+
+
+def _digest(texts):
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def canonical(node):
+    """A syntax tree as text that is the same in every version of Python."""
+    if isinstance(node, list):
+        kept = [n for n in node if not _is_docstring(n)]
+        return "[" + " ".join(map(canonical, kept)) + "]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [
+        f"{name}={canonical(value)}"
+        for name, value in ast.iter_fields(node)
+        if name not in SKIPPED and value not in (None, [])
+    ]
+    return f"({type(node).__name__} {' '.join(fields)})"
+
+
+def _is_docstring(node):
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _trees(cell):
+    if cell["cell_type"] != "code":
+        return []
+    try:
+        return ast.parse(cell["source"]).body
+    except SyntaxError:  # `problems` of the text says so
+        return []
+
+
+def _statement(tree):
+    makes, reads = set(), set()
+    if isinstance(tree, ast.FunctionDef | ast.ClassDef):  # what it does happens when it is called
+        makes.add(tree.name)
+        reads = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+        return Statement(tree, makes, reads)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (reads if isinstance(node.ctx, ast.Load) else makes).add(node.id)
+        elif isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            makes.add(_root(node))  # x.data = ..., x[i] = ... change x
+        elif isinstance(node, ast.Call) and _root(node.func) not in SHOWS:
+            # x.train(), fit(x): a call may change what it is called on and what it is given
+            given = [*node.args, *[k.value for k in node.keywords]]
+            makes |= {_root(node.func)} if isinstance(node.func, ast.Attribute) else set()
+            makes |= {_root(a) for a in given if isinstance(a, ast.Name | ast.Attribute)}
+    return Statement(tree, makes - {None}, reads)
+
+
+def _root(node):
+    """The name at the beginning of a.b[c].d(); None if it begins otherwise."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _bound(alias):
+    """The name that an import gives: np for `import numpy as np`, os for `import os.path`."""
+    return alias.asname or alias.name.split(".")[0]
+
+
+def _claim_call(tree):
+    call = tree.value if isinstance(tree, ast.Expr) else None
+    if isinstance(call, ast.Call) and ast.unparse(call.func) in ("course.claim", "claim"):
+        return call
+    return None
+
+
+def _claimed(tree):
+    """The number of the claim that a statement tries, else None."""
+    call = _claim_call(tree)
+    if call is None or not call.args or not isinstance(call.args[0], ast.Constant):
+        return None
+    return call.args[0].value
+
+
+def _without_wording(tree):
+    """A claim without the words about what came out: they may be mended at any time."""
+    call = _claim_call(tree)
+    kept = [k for k in call.keywords if k.arg not in WORDING]
+    return ast.Expr(ast.Call(call.func, call.args[:2], kept))

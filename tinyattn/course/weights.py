@@ -1,0 +1,71 @@
+"""What full runs trained: shipped with the lectures, loaded in class.
+
+A network that is compared with another one must have learned all that it can, which takes minutes
+or hours. So the full run trains it once and keeps it here, and the notebook in class begins with
+the converged network; beside it a short training shows how it got there.
+"""
+
+import numpy as np
+
+from tinyattn.autograd import Tensor
+from tinyattn.course.claims import full
+from tinyattn.course.project import WEIGHTS, CourseError, find_root
+from tinyattn.io import load, save
+
+SHIPPED = np.dtype(np.float16)  # half the bytes; networks of these lectures do not notice
+
+
+def trained(name, module, train, *, root=None):
+    """The module with the weights of the full run, and what its training left to show.
+
+    name    where they are kept: "05_sum_of_digits" is lectures/weights/05_sum_of_digits.safetensors
+    module  any nn.Module; its parameters and buffers are replaced
+    train   function without arguments that trains the module; it returns a dictionary of arrays to
+            show, such as {"loss": [...]}, or None
+
+    A full run (TINYATTN_FULL=1) calls `train`, rounds the weights to the 16 bits in which they are
+    shipped, so that what is judged is what is shipped, and writes the file. Every other run reads
+    the file. Returns the dictionary of arrays.
+
+    Raises CourseError if the file is not there or does not fit the module; it says which command
+    makes it.
+    """
+    root = find_root() if root is None else root
+    path = root / WEIGHTS / f"{name}.safetensors"
+    lecture = name[:2]
+    if full():
+        shown = {k: np.asarray(v) for k, v in (train() or {}).items()}
+        state = {k: _shipped(v) for k, v in module.state_dict().items()}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save(path, _named("module", state) | _named("shown", shown))
+        module.load_state_dict(state)
+        return shown
+    if not path.is_file():
+        raise CourseError(
+            f"the trained weights {WEIGHTS.as_posix()}/{path.name} are not there; "
+            f"a full run makes them: TINYATTN_FULL=1 tinyattn run {lecture}"
+        )
+    tensors = load(path)
+    try:
+        module.load_state_dict(_part("module", tensors))
+    except (KeyError, ValueError) as error:
+        raise CourseError(
+            f"the trained weights {WEIGHTS.as_posix()}/{path.name} are of another network than "
+            f"the lecture's ({error}); train it again: TINYATTN_FULL=1 tinyattn run {lecture}"
+        ) from None
+    return _part("shown", tensors)
+
+
+def _shipped(value):
+    """A parameter or buffer as it is shipped: floating-point numbers in 16 bits."""
+    array = np.asarray(value.data if isinstance(value, Tensor) else value)
+    return array.astype(SHIPPED) if array.dtype.kind == "f" else array
+
+
+def _named(part, arrays):
+    return {f"{part}.{name}": array for name, array in arrays.items()}
+
+
+def _part(part, tensors):
+    start = f"{part}."
+    return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}

@@ -1,0 +1,56 @@
+"""A drawing read from its file, and shown in part: up to a step, or with parts made pale."""
+
+import re
+from html import unescape
+
+PALE = 0.25  # opacity of what is not looked at
+
+
+class SavedDrawing:
+    """A drawing read from its file; it appears as the last line of a notebook cell."""
+
+    def __init__(self, svg):
+        self.svg = svg
+
+    def _repr_svg_(self):
+        return self.svg
+
+    def __repr__(self):
+        return unescape(re.search(r'aria-label="([^"]*)"', self.svg)[1])
+
+
+def shown(svg, until=None, focus=()):
+    """A drawing's text as it is at step `until`, with all but the parts named in `focus` pale.
+
+    A part's name stands for its own parts, too. A drawing with either no longer builds up by
+    key presses. Raises ValueError for a part that is not there.
+    """
+    lines, keep = [], True
+    for line in svg.split("\n"):
+        begins = re.match(r'<g class="step[^"]*" data-step="(\d+)">', line)
+        if begins or line == "</svg>":
+            keep = until is None or not begins or int(begins[1]) <= until
+        if keep:
+            lines.append(line)
+    text = "\n".join(lines)
+    if until is not None or focus:
+        text = text.replace('class="step fragment"', 'class="step"')
+    return _with_focus(text, [focus] if isinstance(focus, str) else list(focus))
+
+
+def _with_focus(svg, focus):
+    there = set(re.findall(r'data-part="([^"]*)"', svg))
+    lit = {part for part in there for name in focus if f"{part}/".startswith(f"{name}/")}
+    for name in focus:
+        if not any(f"{part}/".startswith(f"{name}/") for part in there):
+            raise ValueError(f"drawing: no part {name!r}; there are {', '.join(sorted(there))}")
+    if not focus:
+        return svg
+    return re.sub(
+        r'<g class="part ([^"]*)" data-part="([^"]*)"',
+        lambda g: (
+            f'<g class="part {"lit " if g[2] in lit else ""}{g[1]}" data-part="{g[2]}"'
+            + ("" if g[2] in lit else f' opacity="{PALE}"')
+        ),
+        svg,
+    )

@@ -1,0 +1,152 @@
+"""The language of the drawings: colours, kinds of boxes, sizes of letters, widths of words.
+
+Only what flows has a hue, the same in every lecture; boxes, edges and frames are grey. A square,
+filled box has weights; a round, white one has none.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+INK, SLATE, QUIET = "#1F2328", "#46525E", "#5F6B76"
+EDGE, HAIRLINE, PAPER, PANEL = "#808C97", "#C9D0D6", "#FFFFFF", "#FAFBFC"
+
+# what flows: (line, words, area); words reach a contrast of 4.5 on paper and on the area
+THINGS = {
+    "data": (SLATE, "#333D47", "#E9EDF1"),  # raw input, weights of attention, plain numbers
+    "query": ("#0072B2", "#00609A", "#DCEBF6"),
+    "key": ("#D55E00", "#A34700", "#FCE6D7"),
+    "value": ("#009E73", "#006B4E", "#D8F1E8"),  # a message is a value
+    "state": ("#C0609A", "#8F3469", "#F8E4EF"),  # the features of a node are its state
+    "memory": ("#E69F00", "#7A5400", "#FCEFCF"),  # too light for a line alone: drawn with an edge
+}
+# classes of points: (line, words, area); they have different shapes, too
+OBJECTS = (("#0F7C80", "#0B5F62", "#E3F1F1"), ("#8A6BBE", "#5F4494", "#F0ECF7"))
+
+# kind of box: (fill, stroke, width of the stroke, radius of the corners, words)
+KINDS = {
+    "linear": ("#E4E9EE", SLATE, 1.8, 3, INK),
+    "embedding": ("#E4E9EE", SLATE, 1.8, 3, INK),
+    "attention": ("#33414E", "#33414E", 1.8, 3, PAPER),  # the only dark box: positions mix here
+    "norm": ("#F4F6F8", SLATE, 1.4, 3, INK),
+    "softmax": (PAPER, SLATE, 1.8, 99, INK),
+    "activation": (PAPER, SLATE, 1.8, 99, INK),
+    "pool": (PAPER, SLATE, 1.8, 0, INK),
+    "node": (THINGS["data"][2], SLATE, 2.2, 99, INK),
+    "picked": ("#33414E", "#33414E", 2.2, 99, PAPER),  # the node that is looked at
+}
+
+BIG, TEXT, SMALL, SMALLEST = 24, 20, 17, 16  # pixels on a page of 1280 x 720
+SANS = "'Deck Sans','Source Sans 3','Segoe UI',Helvetica,Arial,'Liberation Sans',sans-serif"
+MONO = "'Deck Mono','JetBrains Mono',Menlo,Consolas,'Liberation Mono',monospace"
+# how wide each character from " " to "~" is in the deck's font, in hundredths of its size, plus 32
+WIDTHS = (
+    "4=KRRr]9>>JR9?9CRRRRRRRRRR99RRRJuV[Y^UQ^a:PZQiabYbYUV`ToSPV>C"
+    ">RRVRWNXR=RV99R:sWVXXCJBVOhMOJ>8>R"
+)
+EM = 200  # outlines of formulas are whole numbers of 1/200 of the letters' size
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where something stands: its centre and its size; n, e, s, w are the middles of its sides."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def n(self):
+        return self.x, self.y - self.height / 2
+
+    @property
+    def s(self):
+        return self.x, self.y + self.height / 2
+
+    @property
+    def e(self):
+        return self.x + self.width / 2, self.y
+
+    @property
+    def w(self):
+        return self.x - self.width / 2, self.y
+
+    @property
+    def left(self):
+        return self.w[0]
+
+    @property
+    def right(self):
+        return self.e[0]
+
+    @property
+    def top(self):
+        return self.n[1]
+
+    @property
+    def bottom(self):
+        return self.s[1]
+
+    def at(self, side, share):
+        """A place on a side: share 0 is its left or upper end, 1 the other."""
+        x, y = getattr(self, side)
+        away = share - 0.5
+        return (x + away * self.width, y) if side in "ns" else (x, y + away * self.height)
+
+
+def spread(widths, left, right=None, gap=16):
+    """The centres of things in a row from `left` on; with `right`, equal gaps fill the row."""
+    if right is not None and len(widths) > 1:
+        gap = (right - left - sum(widths)) / (len(widths) - 1)
+    centres = []
+    for width in widths:
+        centres.append(left + width / 2)
+        left += width + gap
+    return centres
+
+
+def runs(label):
+    """The pieces of a label, formulas (in dollars) and words, in order."""
+    return [run for run in re.split(r"(\$[^$]+\$)", label) if run]
+
+
+def extent(run, size, weight=400, mono=False):
+    """(width, height above, depth below the baseline) of a piece of a label, in pixels."""
+    if run[0] == "$":
+        _, *extents = formula(run[1:-1])
+        return tuple(e * size * 1.06 / EM for e in extents)
+    if mono:
+        return len(run) * size * 0.6, 0.78 * size, 0.12 * size
+    if not run.isascii():
+        raise ValueError(f"drawing: {run!r} has a sign that is not ASCII; write it as a formula")
+    units = sum(ord(WIDTHS[ord(c) - 32]) - 32 for c in run) / 100
+    return units * size * (1 + (weight - 400) / 7000), 0.78 * size, 0.12 * size
+
+
+@cache
+def formula(tex):
+    """(outline, width, height, depth) of a formula in units of 1/200 of its size.
+
+    The outline is the data of an SVG path, with its baseline at 0. Matplotlib sets it, so it
+    needs no font and looks the same everywhere.
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.mathtext import MathTextParser
+    from matplotlib.textpath import TextPath
+
+    font = FontProperties(size=EM, math_fontfamily="cm")
+    set_ = MathTextParser("path").parse(f"${tex}$", 72, font)
+    path, data, here = TextPath((0, 0), f"${tex}$", size=EM, prop=font), [], (0, 0)
+    for points, code in path.iter_segments(curves=True, simplify=False):
+        pairs = [(round(x), round(-y)) for x, y in zip(points[::2], points[1::2], strict=True)]
+        if code == path.MOVETO:
+            data.append(f"M{pairs[0][0]} {pairs[0][1]}")
+        elif code == path.CLOSEPOLY:
+            data.append("z")
+            continue
+        else:  # from the last point on: shorter numbers
+            steps = " ".join(f"{x - here[0]} {y - here[1]}" for x, y in pairs)
+            data.append(" mlqc"[int(code)] + steps.replace(" -", "-"))
+        here = pairs[-1]
+    return "".join(data), set_.width, set_.height, set_.depth
