@@ -41,6 +41,11 @@ def neighbour_max(h, index, impl="auto"):
 def squared_distances(x, index, impl="auto"):
     """d²_nk = Σ_s (x_ns - x_is)² with i = index_nk;   x [N, S], index [N, K], d² [N, K]."""
     index = _checked("squared_distances", index, x.shape[0])
+    if len(index) != x.shape[0]:
+        raise ValueError(
+            f"squared_distances: expected an index of {x.shape[0]} rows, one for each point of x, "
+            f"got {index.shape}"
+        )
     if _arrays(impl, index.size * x.shape[1]):
         return np.sum(np.square(x[:, None] - x[index]), axis=-1)
     return _squared_distances(x, index)
