@@ -81,9 +81,7 @@ class Tensor(TensorMethods):
     def __init__(self, data, dtype=None, requires_grad=False):
         if isinstance(data, Tensor):
             data = np.asarray(data)  # refuses if a gradient would be lost
-        self._data = guards.array_of(data, dtype)
-        if requires_grad:
-            guards.differentiable(self._data.dtype)
+        self._data = guards.array_of(data, dtype, requires_grad)
         self._operation, self._inputs, self._values, self._options = None, (), None, None
         self._time, self._written, self.grad = 0, [0], None
         self.requires_grad = bool(requires_grad)
@@ -96,7 +94,8 @@ class Tensor(TensorMethods):
     @data.setter
     def data(self, value):
         """The plain NumPy array. An array that is assigned is taken over, not copied."""
-        value = value if type(value) is ndarray else guards.array_of(value)
+        if type(value) is not ndarray:
+            value = guards.array_of(value, None, self.requires_grad)
         if self.requires_grad:
             guards.differentiable(value.dtype)
         self._data = value
@@ -188,7 +187,11 @@ class Tensor(TensorMethods):
 
 
 def tensor(data, dtype=None, requires_grad=False) -> Tensor:
-    """A new tensor with a copy of `data`: a number, a list, an array."""
+    """A new tensor with a copy of `data`: a number, a list, an array.
+
+    Python floats become float32; integers stay integers and booleans booleans, but both become
+    float32 with requires_grad. Arrays and NumPy's own numbers keep their dtype.
+    """
     return Tensor(data, dtype, requires_grad)
 
 

@@ -6,10 +6,13 @@ the same gradient. `ops/__init__.py` adds what stands in this class to `Tensor`.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tinyattn import guards
+from tinyattn.autograd import is_grad_enabled
 from tinyattn.ops import (
     compositions,
     display,
@@ -117,6 +120,8 @@ class TensorMethods:
         return bool(self._data)
 
     def __float__(self) -> float:
+        if self.requires_grad and is_grad_enabled():
+            guards.number_wanted(sys._getframe(1))
         return float(self._data)
 
     def __int__(self) -> int:
