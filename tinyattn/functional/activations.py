@@ -3,7 +3,7 @@
 import numpy as np
 
 from tinyattn.ops import rowwise
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.nonlinear import erf, relu, sigmoid, softplus
 from tinyattn.ops.rowwise import log_softmax, softmax
 from tinyattn.random import generator
@@ -16,13 +16,13 @@ __all__ = [
 
 def leaky_relu(x, negative_slope=0.01):
     """y = x for x > 0, else negative_slope · x."""
-    return np.where(np.greater(plain(x), 0), x, negative_slope * x)
+    return np.where(np.greater(unwrap(x), 0), x, negative_slope * x)
 
 
 def elu(x, alpha=1.0):
     """y = x for x > 0, else α (eˣ - 1)."""
-    negative = np.where(np.greater(plain(x), 0), 0, x)  # keeps exp from overflowing
-    return np.where(np.greater(plain(x), 0), x, alpha * np.expm1(negative))
+    negative = np.where(np.greater(unwrap(x), 0), 0, x)  # keeps exp from overflowing
+    return np.where(np.greater(unwrap(x), 0), x, alpha * np.expm1(negative))
 
 
 def gelu(x, approximate="none"):
@@ -47,7 +47,7 @@ def tanh(x):
 
 def logsumexp(x, axis=-1, keepdims=False):
     """y = ln Σ exp x along `axis`, without overflow; -inf for a row of -inf."""
-    top = np.max(plain(x), axis=axis, keepdims=True, initial=-np.inf)
+    top = np.max(unwrap(x), axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     with np.errstate(divide="ignore"):  # ln 0 = -inf is the right answer
         y = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top

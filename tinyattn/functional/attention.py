@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyattn.autograd import Tensor
 from tinyattn.ops import fused
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 RUNGS = ("auto", "sums", "matmul", "kernel")
 
@@ -59,7 +59,7 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
         )
     compiled = x.dtype in (np.float32, np.float64) and _kernel_pays((*lead, num_heads), T, T)
     if d and compiled and (bias is None or bias.dtype == x.dtype) and fused.have_numba():
-        mask = None if mask is None else plain(_bool_mask(mask))
+        mask = None if mask is None else unwrap(_bool_mask(mask))
         for name, a in (("mask", mask), ("bias", bias)):
             if a is not None:
                 _must_broadcast(name, a.shape, (*lead, num_heads, T, T))
@@ -90,10 +90,10 @@ def _weights(q, k, mask, bias, causal, scale):
         scores = np.where(mask, scores, -np.inf)
     # The softmax is unchanged if the same number is taken off all scores of a query: with the
     # highest of them no exponential overflows. Where all are -∞, 0 avoids -∞ - -∞ = nan.
-    highest = plain(scores).max(axis=-1, keepdims=True, initial=-np.inf)
+    highest = unwrap(scores).max(axis=-1, keepdims=True, initial=-np.inf)
     e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
     total = e.sum(axis=-1, keepdims=True)
-    return e / np.where(plain(total) == 0, 1, total)
+    return e / np.where(unwrap(total) == 0, 1, total)
 
 
 # ---------------------------------------------------------------- which rung

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tinyattn.autograd import Tensor, silent, taken_over
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.index import getitem
 from tinyattn.ops.matmul import dot
 from tinyattn.ops.matmul import linear as map_rows
@@ -21,7 +21,7 @@ def linear(x, weight, bias=None):
     # one product of two matrices is faster than one for each leading index
     n = math.prod(x.shape[:-1])  # not -1: it cannot be told from 0 features
     if silent() and isinstance(x, Tensor) and x.dtype == weight.dtype:
-        y = dot(x.data.reshape(n, x.shape[-1]), plain(weight).T, plain(bias))
+        y = dot(x.data.reshape(n, x.shape[-1]), unwrap(weight).T, unwrap(bias))
         return taken_over(y.reshape(*x.shape[:-1], weight.shape[0]))
     rows = x if x.ndim == 2 else np.reshape(x, (n, x.shape[-1]))
     y = rows @ np.transpose(weight) if bias is None else map_rows(rows, weight, bias)
@@ -30,7 +30,7 @@ def linear(x, weight, bias=None):
 
 def integer_ids(name, ids, n, ignore=None):
     """`ids` as a checked integer array with values in [0, n), or equal to `ignore`."""
-    ids = np.asarray(plain(ids))
+    ids = np.asarray(unwrap(ids))
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}")
     wrong = (ids < 0) | (ids >= n)
@@ -51,12 +51,12 @@ def embedding(ids, weight, padding_idx=None):
     if padding_idx is None:
         return y
     padding = (ids == padding_idx % weight.shape[0])[..., None]
-    return np.where(padding, plain(y), y)
+    return np.where(padding, unwrap(y), y)
 
 
 def one_hot(ids, num_classes=None):
     """A 1 at the place of each id, 0 elsewhere: integer array [..., num_classes]."""
-    ids = np.asarray(plain(ids))
+    ids = np.asarray(unwrap(ids))
     if num_classes is None:
         num_classes = int(ids.max()) + 1 if ids.size else 0
     ids = integer_ids("one_hot", ids, num_classes)
@@ -67,10 +67,10 @@ def _length(x, p, axis, eps):
     """(Σ|x|ᵖ)^(1/p), at least eps; below eps it counts as a constant, so 0/0 cannot happen."""
     if p == 2:
         s = np.sum(x * x, axis=axis, keepdims=True)
-        small = np.less(plain(s), eps * eps)
+        small = np.less(unwrap(s), eps * eps)
         return np.where(small, eps, np.sqrt(np.where(small, 1, s)))
     s = np.linalg.norm(x, p, axis=axis, keepdims=True)
-    return np.where(np.less(plain(s), eps), eps, s)
+    return np.where(np.less(unwrap(s), eps), eps, s)
 
 
 def normalize(x, p=2.0, axis=1, eps=1e-12):

@@ -6,7 +6,7 @@
 import numpy as np
 
 from tinyattn.functional.linear import integer_ids
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.nonlinear import softplus
 from tinyattn.ops.rowwise import log_softmax, negative_log_likelihood
@@ -50,21 +50,21 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
         raise ValueError(f"huber_loss: delta must be above 0, got {delta}")
     difference = np.subtract(input, target)
     distance = np.absolute(difference)
-    near = np.less_equal(plain(distance), delta)
+    near = np.less_equal(unwrap(distance), delta)
     losses = np.where(near, 0.5 * difference * difference, delta * (distance - 0.5 * delta))
     return _reduce(losses, reduction)
 
 
 def _log_at_least_minus_100(p):
     # log 0 is -inf; limited as in PyTorch, so that one confident mistake does not end in nan
-    tiny = np.less(plain(p), np.exp(-100.0))
+    tiny = np.less(unwrap(p), np.exp(-100.0))
     return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
 
 
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100."""
     _same_shape("binary_cross_entropy", input, target)
-    p = plain(input)
+    p = unwrap(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
         raise ValueError(
             "binary_cross_entropy: expected probabilities between 0 and 1; for scores use "
@@ -116,7 +116,7 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
     ids = np.where(counted, ids, 0)
     w = counted.astype(input.dtype)
     if weight is not None:
-        w = w * np.asarray(plain(weight), input.dtype)[ids]
+        w = w * np.asarray(unwrap(weight), input.dtype)[ids]
     return _reduce(np.where(counted, loss_of(ids) * w, 0), reduction, count=w.sum())
 
 
@@ -131,7 +131,7 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
     axis = 0 if input.ndim == 1 else 1
-    soft = np.shape(target) == input.shape and np.asarray(plain(target)).dtype.kind == "f"
+    soft = np.shape(target) == input.shape and np.asarray(unwrap(target)).dtype.kind == "f"
     if input.ndim == 2 and not soft and label_smoothing == 0:  # by far the most frequent
 
         def of_classes(ids):
@@ -141,13 +141,13 @@ def cross_entropy(
                            of_classes)  # fmt: skip
     log_p = log_softmax(input, axis)
     if weight is not None:
-        weight = np.asarray(plain(weight), log_p.dtype)
+        weight = np.asarray(unwrap(weight), log_p.dtype)
     if soft:
         return _soft_targets(log_p, target, weight, reduction, label_smoothing, axis)
     hard = nll_loss(log_p, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return hard
-    ids = np.asarray(plain(target))
+    ids = np.asarray(unwrap(target))
     counted = ids != ignore_index
     w = counted.astype(input.dtype)
     if weight is not None:
@@ -183,7 +183,7 @@ def kl_div(input, target, reduction="mean", log_target=False):
     if log_target:
         losses = np.exp(target) * (target - input)
     else:
-        positive = np.greater(plain(target), 0)
+        positive = np.greater(unwrap(target), 0)
         log_t = np.log(np.where(positive, target, 1))  # 0 ln 0 counts as 0
         losses = target * (log_t - input)
     if reduction == "batchmean":

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tinyattn.ops import rowwise
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 
 def _last_axes(name, x, normalized_shape):
@@ -58,11 +58,11 @@ def batch_norm(
                 f"batch_norm: expected more than one value per feature in training, "
                 f"got shape {x.shape}"
             )
-        mean, var = rowwise.statistics(plain(items))
+        mean, var = rowwise.statistics(unwrap(items))
         for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
             if running is not None:
-                running[...] = (1 - momentum) * plain(running) + momentum * now
+                running[...] = (1 - momentum) * unwrap(running) + momentum * now
     else:
-        mean, var = plain(running_mean), plain(running_var)
+        mean, var = unwrap(running_mean), unwrap(running_var)
     y = rowwise.batch_norm(items, weight, bias, mean, var, eps, training)
     return y if x.ndim == 2 else np.moveaxis(np.reshape(y, (len(x), *x.shape[2:], C)), -1, 1)

@@ -21,7 +21,7 @@ import numpy as np
 from tinyattn.autograd import Tensor
 from tinyattn.functional.linear import linear
 from tinyattn.ops import fused, recurrent
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.nonlinear import relu, sigmoid
 
 RUNGS = ("auto", "sums", "matmul", "kernel")
@@ -207,7 +207,7 @@ def checked_lengths(name, lengths, B, T):
     """`lengths` as an array of B whole numbers from 0 to T, or None."""
     if lengths is None:
         return None
-    lengths = np.asarray(plain(lengths))
+    lengths = np.asarray(unwrap(lengths))
     if lengths.shape != (B,) or lengths.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: lengths must be {B} whole numbers, one for each sequence of the batch, got "

@@ -14,7 +14,7 @@ from tinyattn.graph.message import check_input, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
 from tinyattn.nn import Linear, Module, Parameter
 from tinyattn.nn.layers import uniform
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -56,7 +56,7 @@ class GCNConv(Module):
         _check_input("GCNConv", x, graph, self.in_channels)
         graph, w = self._edges(graph, edge_weight, x.dtype)
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
-        if np.any(plain(d) < 0):
+        if np.any(unwrap(d) < 0):
             raise ValueError(
                 "GCNConv: expected weights of at least 0, but those of the edges to a node add up "
                 "to less, and there is no root of that"

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyattn.functional.attention import RUNGS
 from tinyattn.graph.graph import Graph
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.fused import have_numba
 
 
@@ -70,7 +70,7 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
 
     The point itself counts as one of the k with loop=True, else it is left out. Raises as `knn`.
     """
-    x = plain(x)
+    x = unwrap(x)
     k = _count("knn_graph", k)
     besides = 0 if loop else 1
     index, _ = _knn("knn_graph", x, k + besides, batch, impl, besides)
@@ -88,7 +88,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
 
     A point has no edge to itself unless loop=True. Rungs and errors as in `knn`; slide K43.
     """
-    x, offsets, order = _clouds("radius_graph", plain(x), batch)
+    x, offsets, order = _clouds("radius_graph", unwrap(x), batch)
     if not r >= 0:
         raise ValueError(f"radius_graph: expected a radius of at least 0, got r = {r}")
     if impl not in RUNGS:
@@ -106,7 +106,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
         src, dst = order[src], order[dst]
         by_centre = np.argsort(dst, kind="stable")
         src, dst = src[by_centre], dst[by_centre]
-    return _graph(plain(x), src, dst, batch)
+    return _graph(unwrap(x), src, dst, batch)
 
 
 def split_clouds(batch, N):
@@ -116,7 +116,7 @@ def split_clouds(batch, N):
     """
     if batch is None:
         return np.arange(N)[None], np.zeros(N, np.int64)
-    batch = np.asarray(plain(batch))
+    batch = np.asarray(unwrap(batch))
     _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
     order = np.argsort(cloud, kind="stable")
     table = np.full((len(size), size.max(initial=0)), -1)
@@ -125,7 +125,7 @@ def split_clouds(batch, N):
 
 
 def _graph(x, src, dst, batch):
-    batch = None if batch is None else np.asarray(plain(batch))
+    batch = None if batch is None else np.asarray(unwrap(batch))
     return Graph(src, dst, len(x), batch=batch)
 
 
@@ -134,7 +134,7 @@ def _graph(x, src, dst, batch):
 
 def _clouds(name, x, batch):
     """x ordered by cloud, the offsets of the clouds, and that order (None if it was so)."""
-    x = np.asarray(plain(x))
+    x = np.asarray(unwrap(x))
     if x.ndim != 2:
         raise ValueError(f"{name}: expected points x of shape [N, D], got {x.shape}")
     if len(x) > np.iinfo(np.int32).max:  # kernels count rows in 32 bits
@@ -153,7 +153,7 @@ def _clouds(name, x, batch):
                          f"into {x.dtype}; scale the points down")  # fmt: skip
     if batch is None:
         return x, np.array([0, len(x)] if len(x) else [0]), None  # no points: no cloud
-    batch = np.asarray(plain(batch))
+    batch = np.asarray(unwrap(batch))
     if batch.shape != (len(x),) or batch.dtype.kind not in "iu":
         raise ValueError(f"{name}: expected batch to be {len(x)} whole numbers, the cloud of each "
                          f"point, got {batch.dtype} of shape {batch.shape}")  # fmt: skip

@@ -19,7 +19,7 @@ from tinyattn.graph.knn import knn
 from tinyattn.graph.message import propagate
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 from tinyattn.random import generator
 
@@ -195,7 +195,7 @@ class GravNetConv(Module):
     def forward(self, x, batch=None):
         _check_points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)
-        index, _ = knn(plain(s), self.k, batch)
+        index, _ = knn(unwrap(s), self.k, batch)
         weights = np.exp(-self.sharpness * squared_distances(s, index))  # [N, K]
         return self.lin_out1(x) + self.lin_out2(mean_max(weights, h, index))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyattn.autograd import Tensor, primitive
 from tinyattn.ops import segment as compiled
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.fused import worth
 from tinyattn.ops.index import scatter_add
 
@@ -62,7 +62,7 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
     values, ids, n = _checked("segment_softmax", values, ids, num_segments)
     if _by_kernel("segment_softmax", values, impl):
         return compiled.segment_softmax(values, ids, n)
-    top = plain(_segment_max(plain(values), ids, n))  # cancels in the fraction: needs no gradient
+    top = unwrap(_segment_max(unwrap(values), ids, n))  # cancels in the fraction: needs no gradient
     e = np.exp(values - top[ids])
     return e / scatter_add(e, ids, (n, *values.shape[1:]))[ids]
 
@@ -94,7 +94,7 @@ def _segment_max(values, ids, n):
 
 
 def _segment_max_rule(g, y, values, ids, n):
-    hit = np.equal(plain(values), plain(y)[ids]).astype(values.dtype)  # [E, ...]
+    hit = np.equal(unwrap(values), unwrap(y)[ids]).astype(values.dtype)  # [E, ...]
     return g[ids] * (hit / np.maximum(scatter_add(hit, ids, y.shape), 1)[ids])
 
 
@@ -126,7 +126,7 @@ def _checked(name, values, ids, n):
     values = values if isinstance(values, Tensor) else Tensor(values)
     if values.dtype.kind == "b":
         raise TypeError(f"{name}: values must be numbers, got bool; convert them: .astype(int)")
-    ids = np.asarray(plain(ids))
+    ids = np.asarray(unwrap(ids))
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
     if values.ndim == 0 or ids.shape != values.shape[:1]:

@@ -5,7 +5,7 @@ import numpy as np
 from tinyattn.graph import edge_conv, knn, segment_mean
 from tinyattn.nn import BatchNorm1d, Dropout, Linear, Module, ModuleList, ReLU, Sequential
 from tinyattn.nn.sets import masked_mean
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -27,7 +27,7 @@ class EdgeConvBlock(Module):
 
     def forward(self, x, places, batch):
         """x [N, F]; neighbours are those near in places [N, S], within the same jet."""
-        sender, receiver = neighbours(plain(places), self.k, batch)
+        sender, receiver = neighbours(unwrap(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
         number = np.bincount(receiver, minlength=N)  # of neighbours
         if number.max(initial=0) == 0:  # lonely particles hear nothing
@@ -92,7 +92,7 @@ class ParticleNet(Module):
         mask = _checked(points, features, mask)
         B, P = mask.shape
         rows = np.flatnonzero(mask)  # the particles, jet after jet
-        places = plain(points).reshape(B * P, -1)[rows]
+        places = unwrap(points).reshape(B * P, -1)[rows]
         x = self.norm(features.reshape(B * P, -1)[rows])
         for i, block in enumerate(self.blocks):
             x = block(x, places if i == 0 else x, rows // P)
@@ -107,7 +107,7 @@ def _checked(points, features, mask):
             f"ParticleNet: expected points [B, P, 2] and features [B, P, C], got {points.shape} "
             f"and {features.shape}"
         )
-    mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(plain(mask))
+    mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
     if mask.dtype != bool or mask.shape != points.shape[:2]:
         raise ValueError(
             f"ParticleNet: expected a bool mask {points.shape[:2]} with True for particles, got "

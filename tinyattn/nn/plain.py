@@ -15,7 +15,7 @@ from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.norms import LayerNorm
 from tinyattn.ops import fused
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.matmul import dot
 from tinyattn.ops.rowwise import norm_of_arrays
 
@@ -111,7 +111,7 @@ def activated(f, x):
         from tinyattn.kernels.fast.rowwise import gelu
 
         return gelu(x, False)
-    return plain(f(taken_over(x)))
+    return unwrap(f(taken_over(x)))
 
 
 def layer_norm(x, norm):

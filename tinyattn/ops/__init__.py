@@ -13,7 +13,7 @@ from tinyattn.ops import (
     shape,
     trigonometric,
 )
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 
 def _reversed(operation):
@@ -42,7 +42,7 @@ def _setitem(self, key, value):
             "x[...] = value would lose the gradient of value, because writing is not recorded: "
             "build a new tensor with np.where, np.concatenate or np.stack, or .detach() the value"
         )
-    self._data[index.plain_index(key)] = plain(value)
+    self._data[index.plain_index(key)] = unwrap(value)
     self._note_write()
 
 

@@ -5,7 +5,7 @@ from functools import cache, wraps
 import numpy as np
 
 from tinyattn.autograd import Operation, Tensor, record
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 ENOUGH = 4096  # numbers from which a kernel is worth its call (and, once, the import of Numba)
 
@@ -31,7 +31,7 @@ def fused(instead):
 
         @wraps(f)
         def apply(*inputs):
-            arrays = tuple([plain(x) for x in inputs])
+            arrays = tuple([unwrap(x) for x in inputs])
             y, saved = f(*arrays)
             wanted = tuple([isinstance(x, Tensor) and x.requires_grad for x in inputs])
             return record(op, y, inputs, arrays, {"saved": saved, "wanted": wanted})

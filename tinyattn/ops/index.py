@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyattn.autograd import implements, primitive
 from tinyattn.memory import empty
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.fused import worth
 
 SEVERAL = 2**17  # numbers that are taken, from which a kernel is faster than NumPy
@@ -36,8 +36,8 @@ def plain_index(index):
     if isinstance(index, tuple):
         return tuple(plain_index(i) for i in index)
     if isinstance(index, list):
-        return np.asarray(plain(index)) if index else np.zeros(0, dtype=int)
-    index = plain(index)
+        return np.asarray(unwrap(index)) if index else np.zeros(0, dtype=int)
+    index = unwrap(index)
     return index.copy() if isinstance(index, np.ndarray) else index
 
 
@@ -135,7 +135,7 @@ def take(x, indices, axis=None):
 @implements(np.take_along_axis)
 def take_along_axis(x, indices, axis=-1):
     """y[…, i, …] = x[…, indices[…, i, …], …] along `axis`, for example with an argsort."""
-    indices = plain(indices)
+    indices = unwrap(indices)
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
     axis = axis % x.ndim

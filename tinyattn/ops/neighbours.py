@@ -5,7 +5,7 @@ Each stands here as array algebra and as a kernel; the kernel never stores the N
 
 import numpy as np
 
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.fused import fused, have_numba
 
 MANY = 1 << 13  # from so many messages on the kernel is quicker
@@ -63,7 +63,7 @@ def _arrays(impl, size):
 
 
 def _checked(name, index, n):
-    index = np.require(plain(index), np.int64, ["C", "W"])
+    index = np.require(unwrap(index), np.int64, ["C", "W"])
     if index.ndim != 2 or index.shape[1] < 1:
         raise ValueError(f"{name}: expected an index [N, K] with K ≥ 1, got {index.shape}")
     if index.size and not 0 <= index.min() <= index.max() < n:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyattn.autograd import Operation, Tensor, record, silent, sweep, taken_over
 from tinyattn.ops import nonlinear
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.fused import ENOUGH, worth
 from tinyattn.ops.index import take_along_axis
 
@@ -31,7 +31,7 @@ def in_place_of(composition):
 
         @wraps(f)
         def apply(*inputs):
-            arrays = tuple([plain(x) for x in inputs])
+            arrays = tuple([unwrap(x) for x in inputs])
             y, saved = f(*arrays)
             return record(op, y, inputs, arrays, {"saved": saved})
 
@@ -63,7 +63,7 @@ def _wanted(x):
 
 def pays(x, axis=-1):
     """Whether a kernel should do this: enough numbers of a float type in rows of their own."""
-    x = plain(x)
+    x = unwrap(x)
     return (
         isinstance(x, np.ndarray) and x.ndim > 0 and axis in (-1, x.ndim - 1) and worth(x, ENOUGH)
     )
@@ -143,7 +143,7 @@ def _cross_entropy_rule(g, y, saved, x, ids):
 
 def norm(x, weight, bias, eps, centred, axes=(-1,)):
     """(x - mean) / √(mean((x - mean)²) + ε) · weight + bias; without `centred` the mean is 0."""
-    parts = plain((x, weight, bias))
+    parts = unwrap((x, weight, bias))
     if silent() and isinstance(x, Tensor) and x.dtype.kind == "f":
         return taken_over(norm_of_arrays(*parts, eps, centred, axes))
     if _norm_pays(*parts, axes):
@@ -201,7 +201,7 @@ def batch_norm(x, weight, bias, mean, var, eps, own):
 
     mean and var are arrays; own: they are those of x over N, and gradients pass through them.
     """
-    parts = [plain(p) for p in (weight, bias, mean, var) if p is not None]
+    parts = [unwrap(p) for p in (weight, bias, mean, var) if p is not None]
     if x.ndim == 2 and pays(x) and all([p.dtype == x.dtype for p in parts]):
         return _batch_norm(x, weight, bias, mean, var, eps, own)
     return batch_norm_composition(x, weight, bias, mean, var, eps, own)
