@@ -306,7 +306,7 @@ def primitive(f):
     @wraps(f)
     def apply_one(a):
         if not isinstance(a, Tensor):
-            a = Tensor(a)
+            a = taken_over(a) if type(a) is ndarray else Tensor(a)
         x = a._data
         y = f(x)
         if type(y) is not ndarray or y.dtype is not FLOAT32 or y.base is not None or y is x:

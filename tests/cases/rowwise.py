@@ -4,7 +4,7 @@ import numpy as np
 
 import tinyattn.functional as F
 from tests.cases.ops import case, normal
-from tinyattn.ops import fused, rowwise
+from tinyattn.ops import attention, rowwise
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.matmul import linear
 
@@ -42,6 +42,6 @@ case(F.self_attention, normal(3, 12), 2, SEEN, normal(2, 3, 3), True, note="mask
 for note, bias in (("alone", ()), ("bias", (normal(1, 3, 3),))):
 
     def heads(x, bias=None):
-        return fused.self_attention(x, bias, SEEN, True, 2)
+        return attention.self_attention(x, bias, SEEN, True, 2)
 
-    case(fused.self_attention, normal(2, 3, 12), *bias, f=heads, note=note, order=1)
+    case(attention.self_attention, normal(2, 3, 12), *bias, f=heads, note=note, order=1)

@@ -6,7 +6,7 @@
 import numpy as np
 
 from tinyattn.functional.linear import integer_ids
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.nonlinear import softplus
 from tinyattn.ops.rowwise import log_softmax, negative_log_likelihood
@@ -28,24 +28,25 @@ def _same_shape(name, input, target):
             f"{name}: input has shape {np.shape(input)}, target {np.shape(target)}; they must be "
             f"the same (broadcasting one of them is nearly always a mistake here)"
         )
+    return as_tensor(input), as_tensor(target)
 
 
 def mse_loss(input, target, reduction="mean"):
     """(x - t)² for each element."""
-    _same_shape("mse_loss", input, target)
+    input, target = _same_shape("mse_loss", input, target)
     difference = np.subtract(input, target)
     return _reduce(difference * difference, reduction)
 
 
 def l1_loss(input, target, reduction="mean"):
     """|x - t| for each element."""
-    _same_shape("l1_loss", input, target)
+    input, target = _same_shape("l1_loss", input, target)
     return _reduce(np.absolute(np.subtract(input, target)), reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0):
     """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola with straight arms."""
-    _same_shape("huber_loss", input, target)
+    input, target = _same_shape("huber_loss", input, target)
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be above 0, got {delta}")
     difference = np.subtract(input, target)
@@ -63,7 +64,7 @@ def _log_at_least_minus_100(p):
 
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100."""
-    _same_shape("binary_cross_entropy", input, target)
+    input, target = _same_shape("binary_cross_entropy", input, target)
     p = unwrap(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
         raise ValueError(
@@ -79,7 +80,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
     """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x)."""
-    _same_shape("binary_cross_entropy_with_logits", input, target)
+    input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
     positive = np.multiply(target, softplus(np.negative(input)))
     if pos_weight is not None:
         positive = positive * pos_weight
@@ -93,6 +94,7 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     With weights of the classes the mean is the weighted one. Targets equal to ignore_index
     count nowhere.
     """
+    input = as_tensor(input)
     axis = 0 if input.ndim == 1 else 1
 
     def picked(ids):
@@ -110,14 +112,27 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
             f"{expected}, got {np.shape(target)}"
         )
     ids = integer_ids(f"{name} target", target, input.shape[axis], ignore_index)
+    weight = _class_weights(name, weight, input.shape[axis], input.dtype)
     counted = ids != ignore_index
     if weight is None and counted.all():
         return _reduce(loss_of(ids), reduction, count=ids.size)
     ids = np.where(counted, ids, 0)
     w = counted.astype(input.dtype)
     if weight is not None:
-        w = w * np.asarray(unwrap(weight), input.dtype)[ids]
+        w = w * weight[ids]
     return _reduce(np.where(counted, loss_of(ids) * w, 0), reduction, count=w.sum())
+
+
+def _class_weights(name, weight, C, dtype):
+    """The weights of the classes as an array [C], or None."""
+    if weight is None:
+        return None
+    weight = np.asarray(unwrap(weight), dtype)
+    if weight.shape != (C,):
+        raise ValueError(
+            f"{name}: weight must be [{C}], a number for each class, got shape {weight.shape}"
+        )
+    return weight
 
 
 def cross_entropy(
@@ -130,6 +145,7 @@ def cross_entropy(
     """
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
+    input = as_tensor(input)
     axis = 0 if input.ndim == 1 else 1
     soft = np.shape(target) == input.shape and np.asarray(unwrap(target)).dtype.kind == "f"
     if input.ndim == 2 and not soft and label_smoothing == 0:  # by far the most frequent
@@ -140,8 +156,7 @@ def cross_entropy(
         return _of_classes("cross_entropy", input, target, weight, ignore_index, reduction, axis,
                            of_classes)  # fmt: skip
     log_p = log_softmax(input, axis)
-    if weight is not None:
-        weight = np.asarray(unwrap(weight), log_p.dtype)
+    weight = _class_weights("cross_entropy", weight, input.shape[axis], log_p.dtype)
     if soft:
         return _soft_targets(log_p, target, weight, reduction, label_smoothing, axis)
     hard = nll_loss(log_p, target, weight, ignore_index, reduction)
@@ -179,7 +194,7 @@ def kl_div(input, target, reduction="mean", log_target=False):
 
     "batchmean" divides the sum by the first axis: the divergence as defined, per example.
     """
-    _same_shape("kl_div", input, target)
+    input, target = _same_shape("kl_div", input, target)
     if log_target:
         losses = np.exp(target) * (target - input)
     else:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.graph.segment import segment_sum
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.ops.elementwise import as_tensor, unwrap
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
 PAIRS = 4096  # points whose distances to all objects are looked at together
@@ -47,7 +47,8 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
     batch          [N] int, the event of a point; the loss is the mean over the events
 
     N, K and N_B count the points, objects and noise points of an event; M_jk = 1 if point j belongs
-    to object k. A term without anything to sum is 0. Memory grows with hits × objects.
+    to object k. A term without anything to sum is 0. Memory grows with hits × objects. Raises
+    ValueError if shapes do not fit, there are no points, or a β is not in [0, 1].
     Source: Kieseler 2020; slide KB02.
     """
     t = condensation_terms(beta, x, truth, property_loss, batch, q_min)
@@ -55,7 +56,9 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
 
 
 def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1):
-    """The `Terms` of `condensation_loss`, before s_B and s_C."""
+    """The `Terms` of `condensation_loss`, before s_B and s_C; arguments and errors as there."""
+    beta, x = as_tensor(beta), as_tensor(x)
+    property_loss = None if property_loss is None else as_tensor(property_loss)
     truth, events = _checked(beta, x, truth, property_loss, batch)
     if q_min < 0:
         raise ValueError(f"condensation_loss: expected q_min of at least 0, got {q_min}")

@@ -1,15 +1,15 @@
 """Edges from distances: the k nearest points, or all points within a radius.
 
-A choice of neighbours is a choice, not a number: it has no gradient. What is found here are plain
-arrays; a layer that weights its neighbours computes their distances again, as a Tensor.
+Which points are neighbours does not change with a small step of x, so it has no gradient: what is
+found here are plain arrays, of the numbers of points and of their distances. A layer that weights
+its neighbours computes their distances again, as a Tensor.
 """
 
 import numpy as np
 
-from tinyattn.functional.attention import RUNGS
 from tinyattn.graph.graph import Graph
+from tinyattn.ops.backends import choose
 from tinyattn.ops.elementwise import unwrap
-from tinyattn.ops.fused import have_numba
 
 
 def knn(x, k, batch=None, impl="auto"):
@@ -20,10 +20,9 @@ def knn(x, k, batch=None, impl="auto"):
     point belongs to; neighbours are of the same cloud. The three rungs agree to the last bit:
 
         "sums"    every pair, one after the other
-        "matmul"  a matrix product finds candidates, whose distances are then computed exactly
+        "numpy"   a matrix product finds candidates, whose distances are then computed exactly
         "kernel"  compiled: the points of a box search together, far boxes are left out
-        "auto"    "matmul" without Numba, and for a few points in float64, as checks of gradients
-                  have them (they are done before a kernel is compiled); else "kernel"
+        "auto"    "kernel" where it is faster, else "numpy"
 
     Raises ValueError if a cloud has fewer than k points, or if a coordinate is not finite.
     Source: slides K44, K50.
@@ -42,14 +41,13 @@ def _knn(name, x, k, batch, impl, besides=0):
             f"{name}: expected k of at most {few - besides}, because {cloud} only {few} points "
             f"({own}), got k = {k - besides}"
         )
-    if impl not in RUNGS:
-        raise ValueError(f"{name}: impl is one of {', '.join(RUNGS)}, got {impl!r}")
-    if _arrays(impl, x):
+    rung = choose(name, impl, x.dtype, len(x))
+    if rung == "numpy":
         index, d2 = _knn_arrays(x, offsets, k)
     else:
         from tinyattn.kernels.fast import knn as kernel
 
-        index, d2 = (kernel.knn_sums if impl == "sums" else kernel.knn)(x, offsets, k)
+        index, d2 = (kernel.knn_sums if rung == "sums" else kernel.knn)(x, offsets, k)
     if order is None:
         return index, d2
     result = np.empty_like(index), np.empty_like(d2)
@@ -57,18 +55,11 @@ def _knn(name, x, k, batch, impl, besides=0):
     return result
 
 
-FEW = 128  # points in float64 that are not worth compiling a kernel for
-
-
-def _arrays(impl, x):
-    few = x.dtype == np.float64 and len(x) <= FEW
-    return impl == "matmul" or (impl == "auto" and (few or not have_numba()))
-
-
 def knn_graph(x, k, batch=None, loop=False, impl="auto"):
     """Edges to each point from its k nearest neighbours, the nearest first.
 
-    The point itself counts as one of the k with loop=True, else it is left out. Raises as `knn`.
+    The point itself counts as one of the k with loop=True, else it is left out. x, batch and errors
+    as in `knn`; impl: "sums", "numpy", "kernel" or "auto".
     """
     x = unwrap(x)
     k = _count("knn_graph", k)
@@ -86,20 +77,20 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
 def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     """Edges to each point from all points of its cloud with d ≤ r, the nearest first.
 
-    A point has no edge to itself unless loop=True. Rungs and errors as in `knn`; slide K43.
+    A point has no edge to itself unless loop=True. x, batch and errors as in `knn`; impl: "sums",
+    "numpy", "kernel" or "auto". Raises ValueError for a negative radius. Slide K43.
     """
     x, offsets, order = _clouds("radius_graph", unwrap(x), batch)
     if not r >= 0:
         raise ValueError(f"radius_graph: expected a radius of at least 0, got r = {r}")
-    if impl not in RUNGS:
-        raise ValueError(f"radius_graph: impl is one of {', '.join(RUNGS)}, got {impl!r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
-    if _arrays(impl, x):
+    rung = choose("radius_graph", impl, x.dtype, len(x))
+    if rung == "numpy":
         src, dst = _radius_arrays(x, offsets, r2)
     else:
         from tinyattn.kernels.fast import radius as kernel
 
-        src, dst = (kernel.radius_sums if impl == "sums" else kernel.radius)(x, offsets, r2)
+        src, dst = (kernel.radius_sums if rung == "sums" else kernel.radius)(x, offsets, r2)
     if not loop:
         src, dst = src[src != dst], dst[src != dst]
     if order is not None:

@@ -7,7 +7,7 @@ At a kink (abs at 0, a tie of maximum) a rule gives a subgradient and says which
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, implements, primitive
+from tinyattn.autograd import Tensor, implements, primitive, taken_over
 
 LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
 
@@ -352,6 +352,31 @@ def unwrap(x):
     if isinstance(x, list | tuple):
         return type(x)(unwrap(v) for v in x)
     return x
+
+
+def as_tensor(x):
+    """x as a Tensor. An array is not copied: the Tensor shares its memory."""
+    if isinstance(x, Tensor):
+        return x
+    if type(x) is np.ndarray and x.dtype.kind in "fiub":
+        return taken_over(x)
+    return Tensor(x)
+
+
+def as_float(x):
+    """x as a Tensor of floating-point numbers: whole numbers and booleans become float32."""
+    x = as_tensor(x)
+    return x.astype(np.float32) if x.dtype.kind in "iub" else x
+
+
+def of_one_dtype(*xs):
+    """Tensors of the dtype that NumPy gives their sum; None stays None. See `as_tensor`."""
+    xs = [x if x is None else as_tensor(x) for x in xs]
+    dtypes = [x.dtype for x in xs if x is not None]
+    if dtypes.count(dtypes[0]) == len(dtypes):
+        return xs
+    dtype = np.result_type(*dtypes)
+    return [x if x is None or x.dtype == dtype else x.astype(dtype) for x in xs]
 
 
 WITHOUT_GRADIENT = set()

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from tinyattn.kernels import helper, jit
+from tinyattn.kernels.fast import segment_softmax
 from tinyattn.kernels.fast.rowwise import over
 from tinyattn.kernels.machine.fork_join import together
 from tinyattn.kernels.machine.layout import row_of
@@ -30,6 +31,7 @@ from tinyattn.kernels.machine.simd import (
 from tinyattn.memory import empty
 
 MAX, MIN, PROD = range(3)
+NARROW = 2  # numbers a row up to which ordering the rows costs more than it brings
 NEAR = 64  # at most so many rows of the next segment are asked for ahead
 
 
@@ -254,9 +256,11 @@ def softmax_segments_backward(dx, g, y, order, starts, C, past, team, start, sto
 
 def softmax(values, ids, n):
     """The weights, in the shape of values, and what the backward pass wants."""
+    ids, C = np.require(ids, np.int64, ["C", "W"]), math.prod(values.shape[1:])
+    if C <= NARROW:
+        return segment_softmax.softmax(values, ids, n), (ids, n)
     y = empty(values.shape, values.dtype)
-    order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
-    C = math.prod(values.shape[1:])
+    order, starts = count_rows(ids, n)
     arrays = y.reshape(-1), row_of(values), order, starts, C, passes(y, C)
     over(softmax_segments, n, 4 * y.size, *arrays)
     return y, (order, starts)
@@ -264,8 +268,10 @@ def softmax(values, ids, n):
 
 def softmax_backward(g, y, saved):
     """The gradient of `softmax`, from its result y."""
-    dx = empty(y.shape, y.dtype)
-    (order, starts), C = saved, math.prod(y.shape[1:])
+    C = math.prod(y.shape[1:])
+    if C <= NARROW:
+        return segment_softmax.softmax_backward(g, y, *saved)
+    dx, (order, starts) = empty(y.shape, y.dtype), saved
     arrays = dx.reshape(-1), row_of(g), row_of(y), order, starts, C, passes(dx, C)
     over(softmax_segments_backward, len(starts) - 1, y.size, *arrays)
     return dx
