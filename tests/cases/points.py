@@ -26,7 +26,7 @@ for impl in ("numpy", "sums", "kernel"):
         case(neighbour_max, apart(5, 2), INDEX, order=order, impl=impl)
         case(neighbour_max, apart(5, 2), INDEX[:, [0, 0, 1]], order=order, impl=impl)  # ties
         case(pair_sums, normal(5, 2), apart(5, 2), INDEX, order=order, impl=impl)
-    case(squared_distances, normal(5, 2), INDEX, order=order, impl=impl)
+        case(squared_distances, normal(5, 2), INDEX, order=order, impl=impl)
 
 CLOUD = np.array([[0.0, 0.1], [1.0, 0.3], [0.4, 1.2], [5.0, 5.2], [5.9, 5.5], [5.3, 6.7]])
 

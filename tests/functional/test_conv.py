@@ -9,7 +9,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests.parity import both, modules, torch
 from tinyattn import check, nn
-from tinyattn.functional.conv import neighbour_table
+from tinyattn.functional import neighbour_table
 from tinyattn.ops.conv import fold, unfold
 
 TF = torch.nn.functional

@@ -1,6 +1,8 @@
 """Losses: how far predictions are from targets, as one number.
 
-`reduction` is "mean", "sum" or "none" (the loss of each element).
+x and t are the arguments input and target. `reduction` is "mean", "sum" or "none": then the result
+has the shape of the losses, else it is a single number. All raise ValueError where the shapes of
+input and target do not fit, or for another reduction.
 """
 
 import numpy as np
@@ -32,20 +34,23 @@ def _same_shape(name, input, target):
 
 
 def mse_loss(input, target, reduction="mean"):
-    """(x - t)² for each element."""
+    """(x - t)² for each element;   input and target in one shape."""
     input, target = _same_shape("mse_loss", input, target)
     difference = np.subtract(input, target)
     return _reduce(difference * difference, reduction)
 
 
 def l1_loss(input, target, reduction="mean"):
-    """|x - t| for each element."""
+    """|x - t| for each element;   input and target in one shape."""
     input, target = _same_shape("l1_loss", input, target)
     return _reduce(np.absolute(np.subtract(input, target)), reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0):
-    """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola with straight arms."""
+    """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola that goes on straight.
+
+    input and target in one shape. Raises ValueError for delta of 0 or less.
+    """
     input, target = _same_shape("huber_loss", input, target)
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be above 0, got {delta}")
@@ -63,7 +68,11 @@ def _log_at_least_minus_100(p):
 
 
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
-    """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100."""
+    """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100.
+
+    input p and target in one shape; weight broadcasts to it. Raises ValueError for numbers outside
+    of [0, 1].
+    """
     input, target = _same_shape("binary_cross_entropy", input, target)
     p = unwrap(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
@@ -79,7 +88,10 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
-    """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x)."""
+    """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x).
+
+    input and target in one shape; weight and pos_weight (w) broadcast to it.
+    """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
     positive = np.multiply(target, softplus(np.negative(input)))
     if pos_weight is not None:
@@ -91,8 +103,9 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """-x[target] for log-probabilities x [N, C, ...] (or [C]) and classes [N, ...].
 
-    With weights of the classes the mean is the weighted one. Targets equal to ignore_index
-    count nowhere.
+    With weight [C], one number for each class, the mean is the weighted one. Targets equal to
+    ignore_index are left out. Raises TypeError for targets that are not whole numbers, IndexError
+    for classes outside of [0, C).
     """
     input = as_tensor(input)
     axis = 0 if input.ndim == 1 else 1
@@ -140,15 +153,16 @@ def cross_entropy(
 ):
     """-ln softmax(x)[target] for scores x [N, C, ...] (or [C]).
 
-    The target holds classes [N, ...], or probabilities in the shape of x. label_smoothing ε mixes
-    the target with a uniform distribution: (1 - ε) target + ε / C.
+    The target holds classes [N, ...], or probabilities in the shape of x. weight [C] has a number
+    for each class. label_smoothing ε mixes the target with a uniform distribution: (1 - ε) target
+    + ε / C. Errors as in `nll_loss`.
     """
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
     input = as_tensor(input)
     axis = 0 if input.ndim == 1 else 1
     soft = np.shape(target) == input.shape and np.asarray(unwrap(target)).dtype.kind == "f"
-    if input.ndim == 2 and not soft and label_smoothing == 0:  # by far the most frequent
+    if input.ndim == 2 and not soft and label_smoothing == 0:  # the usual case
 
         def of_classes(ids):
             return negative_log_likelihood(input, ids)
@@ -192,7 +206,8 @@ def _along(weight, axis, ndim):
 def kl_div(input, target, reduction="mean", log_target=False):
     """t (ln t - x) for log-probabilities x and probabilities t (or their logarithms).
 
-    "batchmean" divides the sum by the first axis: the divergence as defined, per example.
+    input and target in one shape. reduction "batchmean" divides the sum by the first axis: the
+    divergence as defined, per example.
     """
     input, target = _same_shape("kl_div", input, target)
     if log_target:

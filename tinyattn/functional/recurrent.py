@@ -1,7 +1,7 @@
 """Recurrent networks: a state that is carried from one element of a sequence to the next.
 
-All cells have the same form: what the input and what the state before say is added up, gate by
-gate, and the cell makes the next state of it.
+All cells have the same form: a part from the input and a part from the state before are added up,
+gate by gate, and the cell computes the next state from them.
 
     p_t = W_ih x_t + b_ih        the input's part: needs no state, one product for all t
     q_t = W_hh h_{t-1} + b_hh    the state's part: one product a step
@@ -116,8 +116,8 @@ def scan(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, reverse
     """Run a cell over sequences: the states h_t of all steps [B, T, H], and the last state.
 
     x        [B, T, D]; state: tuple of [B, H]; weights as at the top of this file
-    lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. What stands
-             behind has no influence; the h_t there are 0, and the last state is that at the end.
+    lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. What comes
+             after it has no influence; the h_t there are 0, and the last state is that at the end.
     reverse  from the end of each sequence to its beginning; h_t stays at place t
     impl     which rung computes it; all give the same result and the same gradients
              "sums"    the index sums as loops (compiled if Numba is there)
@@ -127,7 +127,7 @@ def scan(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, reverse
     """
     x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)
     rung = choose(cell.name, impl, x.dtype, x.shape[1])
-    if lengths is not None:  # whatever stands behind the end, also nan, must not count
+    if lengths is not None:  # what comes after the end must not count, not even nan
         x = np.where((np.arange(x.shape[1]) < lengths[:, None])[:, :, None], x, 0)
     if rung == "numpy":
         return _scan(cell, x, tuple(state), w_ih, w_hh, b_ih, b_hh, lengths, reverse)

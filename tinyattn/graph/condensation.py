@@ -43,7 +43,7 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
     beta           [N] in [0, 1], for example a sigmoid
     x              [N, C], the points in the space where they condense
     truth          [N] int, the object a point belongs to; negative: noise (n_i = 1)
-    property_loss  [N], L_i: how wrong the properties are that point i tells; None: no L_p
+    property_loss  [N], L_i: how wrong the properties predicted at point i are; None: no L_p
     batch          [N] int, the event of a point; the loss is the mean over the events
 
     N, K and N_B count the points, objects and noise points of an event; M_jk = 1 if point j belongs

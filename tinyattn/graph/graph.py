@@ -106,9 +106,9 @@ class Graph:
         return replace(self, src=self.src[keep], dst=self.dst[keep], edge_attr=e)
 
     def with_self_loops(self):
-        """One edge from every node to itself, behind the other edges; old ones are replaced.
+        """One edge from every node to itself, after the other edges; old ones are replaced.
 
-        Raises ValueError if edges have features: nobody knows those of the new edges.
+        Raises ValueError if edges have features: the new edges would have none.
         """
         if self.edge_attr is not None:
             raise ValueError(
@@ -146,9 +146,10 @@ def _node_ids(name, ids):
 
 
 def batch(graphs):
-    """Many graphs as one with parts that do not touch; `.batch` says which node is whose.
+    """Many graphs as one, without edges between them; `.batch` says to which each node belongs.
 
-    Features are put one after the other; either all graphs have them or none.
+    Features are put one after the other; either all graphs have them or none. Raises TypeError for
+    other things than graphs, ValueError for a graph that is a batch already or lacks features.
     """
     graphs = list(graphs)
     for g in graphs:
@@ -182,7 +183,7 @@ def _together(name, features):
 def fully_connected(num_nodes, loop=False):
     """An edge from every node to every other; with loop also to itself.
 
-    The edges of one receiver stand together: dst = 0 0 0 1 1 1 …
+    The edges are ordered by receiver: dst = 0 0 0 1 1 1 …
     """
     dst, src = np.divmod(np.arange(num_nodes * num_nodes), max(num_nodes, 1))
     keep = slice(None) if loop else src != dst

@@ -100,6 +100,43 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     return _graph(unwrap(x), src, dst, batch)
 
 
+def neighbours(x, k, batch):
+    """(sender, receiver) of each edge: the k nearest of the same cloud, or all others if fewer.
+
+    x [N, D], batch [N] the cloud of each point, in ascending order. The edges are ordered by
+    receiver; no point is its own neighbour. Both results are arrays [E] of whole numbers. Raises
+    ValueError for a batch in another order, else as `knn`.
+    """
+    x, batch, k = unwrap(x), np.asarray(unwrap(batch)), _count("neighbours", k)
+    N = len(x)
+    if batch.shape != (N,) or np.any(batch[1:] < batch[:-1]):
+        raise ValueError(
+            f"neighbours: expected batch to be {N} whole numbers in ascending order, the cloud of "
+            f"each point"
+        )
+    _, start, size = np.unique(batch, return_index=True, return_counts=True)
+    pairs = []
+    large = np.repeat(size > k, size)
+    if large.any():
+        rows = np.flatnonzero(large)
+        index, _ = knn(x[rows], k + 1, batch[rows])
+        own = index == np.arange(len(rows))[:, None]
+        own[:, -1] |= ~own.any(axis=1)  # many at one place: the point itself may be missing
+        pairs.append((rows[index[~own]], np.repeat(rows, k)))
+    for n in np.unique(size[size <= k]):  # all clouds of n points at once: everyone with everyone
+        members = start[size == n][:, None, None] + np.arange(n)[:, None]  # [clouds, n, 1]
+        sender = np.broadcast_to(members.swapaxes(1, 2), (len(members), n, n))
+        receiver = np.broadcast_to(members, (len(members), n, n))
+        others = sender != receiver
+        pairs.append((sender[others], receiver[others]))
+    nothing = np.zeros(0, np.int64)
+    sender, receiver = (
+        np.concatenate(part) for part in zip((nothing, nothing), *pairs, strict=True)
+    )
+    order = np.argsort(receiver, kind="stable")
+    return sender[order], receiver[order]
+
+
 def split_clouds(batch, N):
     """The members of each cloud [B, points], filled up with -1, and the cloud of each point [N].
 

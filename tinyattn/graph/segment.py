@@ -70,7 +70,8 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
 
     impl: "numpy", "kernel" or "auto".
     """
-    values, ids, n = _checked("segment_softmax", as_float(values), ids, num_segments)
+    values, ids, n = _checked("segment_softmax", values, ids, num_segments)
+    values = as_float(values)
     if choose("segment_softmax", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_softmax(values, ids, n)
     top = unwrap(_segment_max(values.data, ids, n))  # cancels in the fraction: needs no gradient
@@ -112,7 +113,7 @@ def _runs(ids):
 
 
 def _table(ids, n):
-    """The rows of each segment [n, longest]; where there are fewer, the row behind the last."""
+    """The rows of each segment [n, longest]; shorter ones are filled up with E."""
     count = np.bincount(ids, minlength=n)
     order = np.argsort(ids, kind="stable")
     place = np.arange(len(ids)) - np.repeat(np.cumsum(count) - count, count)

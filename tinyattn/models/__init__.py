@@ -1,7 +1,16 @@
 """Whole published architectures, one file each, put together from the layers."""
 
 from tinyattn.models.bert import BERT, Classifier, MaskedWords, mask_tokens
-from tinyattn.models.captioner import Captioner, FixedCaptioner
+from tinyattn.models.captioner import (
+    AdditiveScore,
+    Attend,
+    Captioner,
+    Cells,
+    DotScore,
+    FixedCaptioner,
+    Regions,
+    SigmoidGate,
+)
 from tinyattn.models.dgcnn import DGCNN, DGCNNSegmentation
 from tinyattn.models.gpt import GPT
 from tinyattn.models.gravnet import GravNetModel
@@ -10,17 +19,23 @@ from tinyattn.models.particlenet import ParticleNet
 from tinyattn.models.seq2seq import Seq2Seq
 
 __all__ = [
+    "AdditiveScore",
+    "Attend",
     "BERT",
     "Captioner",
+    "Cells",
     "Classifier",
     "DGCNN",
     "DGCNNSegmentation",
+    "DotScore",
     "FixedCaptioner",
     "GPT",
     "GravNetModel",
     "Llama",
     "MaskedWords",
     "ParticleNet",
+    "Regions",
     "Seq2Seq",
+    "SigmoidGate",
     "mask_tokens",
 ]

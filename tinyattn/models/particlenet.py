@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinyattn.graph import edge_conv, knn, segment_mean
+from tinyattn.graph import edge_conv, neighbours, segment_mean
 from tinyattn.nn import BatchNorm1d, Dropout, Linear, Module, ModuleList, ReLU, Sequential
 from tinyattn.nn.sets import masked_mean
 from tinyattn.ops.elementwise import unwrap
@@ -39,31 +39,6 @@ class EdgeConvBlock(Module):
             messages = self.nn(np.concatenate([mine, x[sender] - mine], axis=-1))  # [E, F']
             mean = segment_mean(messages, receiver, N)
         return np.maximum(mean + own, 0)
-
-
-def neighbours(x, k, batch):
-    """Sender and receiver of each edge, ordered by receiver: the k nearest in the same jet, or all
-    others if there are no more. batch is in ascending order.
-    """
-    N = len(x)
-    _, start, size = np.unique(batch, return_index=True, return_counts=True)
-    pairs = []
-    big = np.repeat(size > k, size)
-    if big.any():
-        rows = np.flatnonzero(big)
-        index, _ = knn(x[rows], k + 1, batch[rows])
-        own = index == np.arange(len(rows))[:, None]
-        own[:, -1] |= ~own.any(axis=1)  # many at one place: the point itself may be missing
-        pairs.append((rows[index[~own]], np.repeat(rows, k)))
-    for n in np.unique(size[size <= k]):  # all jets of n particles at once: everyone with everyone
-        members = start[size == n][:, None, None] + np.arange(n)[:, None]  # [jets, n, 1]
-        sender = np.broadcast_to(members.swapaxes(1, 2), (len(members), n, n))
-        receiver = np.broadcast_to(members, (len(members), n, n))
-        others = sender != receiver
-        pairs.append((sender[others], receiver[others]))
-    sender, receiver = (np.concatenate(p) for p in zip(*pairs, strict=True)) if N else (batch,) * 2
-    order = np.argsort(receiver, kind="stable")
-    return sender[order], receiver[order]
 
 
 class ParticleNet(Module):

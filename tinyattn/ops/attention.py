@@ -40,7 +40,8 @@ def self_attention(x, bias, mask, causal, heads):
     """Attention of queries, keys and values that lie side by side: x [..., T, 3·H·d].
 
     y [..., T, H·d] is the heads side by side. The same as `attention` on views of x, but the
-    gradients of the three arrive in one array, as the projection in front of it wants to have them.
+    gradients of the three come back in one array: that is the form in which the projection that
+    made x needs them.
     """
     from tinyattn.kernels.fast import attention as kernel
 

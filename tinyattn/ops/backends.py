@@ -112,7 +112,7 @@ def kernel_is_faster(name, dtype, work):
     return work >= TABLE[name].least and dtype in FLOATS and have_numba(name)
 
 
-_numba = None  # whether Numba is installed; None: nobody has asked yet
+_numba = None  # whether Numba is installed; None: not known yet
 
 
 def have_numba(name):

@@ -16,7 +16,7 @@ def fused(reference=None):
             return kernel(x), saved
         twice.defvjp(lambda g, y, saved, wanted, x: [backward_kernel(g, saved)])
 
-    The function sees plain arrays and returns y and whatever its rule wants to have back. The
+    The function sees plain arrays and returns y and what its rule needs again. The
     rule gets the gradient g of y, y, what was saved, one bool for each input that says whether its
     gradient is wanted, and the inputs; it returns the gradients of all inputs (None where an
     input has none).

@@ -295,7 +295,7 @@ def _pair(in_a, in_b, output, shape_a, shape_b):
 
 
 def _left(letters, others, output):
-    """(axes whose letter nobody else has, the letters without them)"""
+    """(axes whose letter no other operand and not the output has, the letters without them)"""
     alone = tuple([i for i, c in enumerate(letters) if c not in others and c not in output])
     return alone, "".join(c for i, c in enumerate(letters) if i not in alone)
 

@@ -1,7 +1,7 @@
 """Products of two matrices by the kernels, where that is faster, and the linear map made of them.
 
-NumPy's own product brings threads of its own, which keep spinning for a while and slow down the
-kernels that follow. So the products of training run in the threads of the kernels.
+NumPy's own product has threads of its own. They keep waiting in a loop for a while when they are
+done, and slow down the kernels that follow. So large products run in the threads of the kernels.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
-"""Operations on the K neighbours of each point, index [N, K]: messages, and distances.
+"""Operations on the K neighbours of each point, named by a table index [N, K].
 
-Each stands here as array algebra and as a kernel; the kernel never stores the N·K·F messages.
+Each is written as array algebra and as a kernel; the kernel never stores the N·K·F messages. For
+the backward pass it saves the reverse of the table: for each point, where it is a neighbour.
 """
 
 import numpy as np
@@ -99,11 +100,11 @@ def _mean_max_sums(w, h, index):
     return kernel.mean_max_sums(w, h, index), kernel.hearers(index, len(h))
 
 
-def _mean_max_rule(g, y, heard, wanted, w, h, index):
+def _mean_max_rule(g, y, reverse, wanted, w, h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     g, w, h = _contiguous(g, w, h)
-    return (*kernel.mean_max_backward(g, y, w, h, index, heard, wanted[0]), None)
+    return (*kernel.mean_max_backward(g, y, w, h, index, reverse, wanted[0]), None)
 
 
 _mean_max.defvjp(_mean_max_rule)
@@ -136,11 +137,11 @@ def _squared_distances(x, index):
 
 
 @_squared_distances.defvjp
-def _squared_distances_rule(g, y, heard, wanted, x, index):
+def _squared_distances_rule(g, y, reverse, wanted, x, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     g, x = _contiguous(g, x)
-    return kernel.squared_distances_backward(g, x, index, heard), None
+    return kernel.squared_distances_backward(g, x, index, reverse), None
 
 
 @fused()
@@ -152,8 +153,8 @@ def _pair_sums(p, q, index):
 
 
 @_pair_sums.defvjp
-def _pair_sums_rule(g, y, heard, wanted, p, q, index):
+def _pair_sums_rule(g, y, reverse, wanted, p, q, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     (g,) = _contiguous(g)
-    return (*kernel.pair_sums_backward(g, heard), None)
+    return (*kernel.pair_sums_backward(g, reverse), None)

@@ -35,7 +35,7 @@ def _gated_rule(g, y, saved, wanted, p, q, before, kind, step):
 
 @fused()
 def recurrent(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    """All states y and the last state of a cell, behind each other in one row of memory."""
+    """All states y and the last state of a cell, behind each other in one array with one axis."""
     from tinyattn.kernels.fast import recurrent as kernel
 
     return kernel.sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
