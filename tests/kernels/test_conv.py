@@ -12,7 +12,7 @@ from tinyattn import Tensor
 from tinyattn.functional import conv
 from tinyattn.kernels.fast import conv as kernel
 
-RUNGS = ("kernel", "matmul")
+RUNGS = ("kernel", "numpy")
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}  # sums of some hundred products of size 1
 
 

@@ -111,7 +111,10 @@ def test_behind_long_texts_on_any_number_of_threads(make):
 
 @needs_numba
 def test_what_is_compiled(compiled):
-    few, many = np.zeros((decoding.FEW, 1), int), np.zeros((decoding.FEW + 1, 1), int)
+    few, many = (
+        np.zeros((decoding.MATVEC_ROWS, 1), int),
+        np.zeros((decoding.MATVEC_ROWS + 1, 1), int),
+    )
     token_by_token(gpt(24, 3).eval(), few)
     assert compiled == ["encoder_layer"] * 2
     compiled.clear()

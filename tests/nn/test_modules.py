@@ -249,3 +249,40 @@ BAD = [
 def test_bad_input_is_explained(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# ---------------------------------------------------------------- at the edges
+
+
+def test_a_linear_layer_without_inputs_gives_its_bias():
+    layer = nn.Linear(0, 2, rng=0)
+    y = layer(np.ones((3, 4, 0), np.float32))
+    np.testing.assert_array_equal(y.data, np.broadcast_to(layer.bias.data, (3, 4, 2)))
+
+
+@pytest.mark.parametrize("container", [[], {}, [[]]])
+def test_a_container_that_is_filled_later_is_refused_too(container):
+    model = nn.Module()
+    model.parts = container
+    part = nn.Linear(1, 1)
+    if isinstance(container, dict):
+        container["a"] = part
+    else:
+        (container[0] if container else container).append(part)
+    for use in (model.parameters, model.state_dict, model.train):
+        with pytest.raises(TypeError, match="would not be trained"):
+            list(use())
+
+
+def test_the_message_of_a_failed_load_has_lines():
+    with pytest.raises(KeyError) as error:
+        nn.Linear(2, 1).load_state_dict({})
+    assert str(error.value).splitlines()[1:] == ["  missing: weight (1, 2)", "  missing: bias (1,)"]
+
+
+def test_the_rows_of_a_summary_add_up_with_frozen_layers():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    model[0].requires_grad_(False)
+    summary = model.summary()
+    assert [n for _, _, n in summary.rows] == [0, 6, 3]
+    assert summary.total == 9

@@ -21,9 +21,9 @@ X, Y = rng.uniform(0.1, 0.9, (2, 3)), rng.uniform(0.1, 0.9, (2, 3))
 SQUARE, CUBE = rng.normal(size=(3, 3)), rng.normal(size=(2, 3, 4))
 
 
-def plain(y):
+def unwrap(y):
     if isinstance(y, tuple | list):
-        return [plain(v) for v in y]
+        return [unwrap(v) for v in y]
     return y.data if isinstance(y, Tensor) else y
 
 
@@ -34,7 +34,7 @@ def same(ours, numpy, rtol=1e-12):
         for a, b in zip(ours, numpy, strict=True):
             same(a, b, rtol)
         return
-    ours, numpy = np.asarray(plain(ours)), np.asarray(numpy)
+    ours, numpy = np.asarray(unwrap(ours)), np.asarray(numpy)
     assert ours.shape == numpy.shape
     assert ours.dtype == numpy.dtype
     np.testing.assert_allclose(ours, numpy, rtol=rtol, atol=rtol)
@@ -191,9 +191,9 @@ def test_matmul_operator_with_all_kinds_of_partners():
         CUBE,
         Tensor(SQUARE),
     ):
-        same(t @ other, SQUARE @ np.asarray(plain(other)))
+        same(t @ other, SQUARE @ np.asarray(unwrap(other)))
     for other in (SQUARE, SQUARE[0], SQUARE.tolist(), CUBE.swapaxes(1, 2), Tensor(SQUARE)):
-        same(other @ t, np.asarray(plain(other)) @ SQUARE)
+        same(other @ t, np.asarray(unwrap(other)) @ SQUARE)
     for left, right in ((t, 2), (2, t), (t, X), (t, Tensor(1.0))):
         with pytest.raises(ValueError, match="matmul|shapes|dimension"):
             left @ right

@@ -27,6 +27,7 @@ from tinyattn.functional.conv import (
     conv2d,
     max_pool1d,
     max_pool2d,
+    neighbour_table,
     pad,
 )
 from tinyattn.functional.linear import cosine_similarity, embedding, linear, normalize, one_hot
@@ -69,6 +70,7 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "mse_loss",
+    "neighbour_table",
     "nll_loss",
     "normalize",
     "one_hot",

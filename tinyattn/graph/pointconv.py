@@ -1,6 +1,6 @@
 """Layers on point clouds: EdgeConv on a given graph, and layers that choose their own neighbours.
 
-With y_j for the point that listens and x_i for its neighbours:
+With x_j for the point that receives and x_i for its neighbours:
 
     EdgeConv, DynamicEdgeConv   y_j = □_i  nn(x_j ‖ x_i - x_j)
     GravNetConv                 y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-10 d²_ij) h_i
@@ -19,7 +19,7 @@ from tinyattn.graph.knn import knn
 from tinyattn.graph.message import propagate
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 from tinyattn.random import generator
 
@@ -37,10 +37,13 @@ def _check_k(name, k):
         raise ValueError(f"{name}: expected k of at least 1 neighbour, got {k}")
 
 
-def _check_points(name, x, features=None):
+def _points(name, x, features=None):
+    """x as a Tensor [N, features]."""
+    x = as_tensor(x)
     if x.ndim != 2 or (features is not None and x.shape[1] != features):
         wanted = "F" if features is None else features
         raise ValueError(f"{name}: expected points x of shape [N, {wanted}], got {x.shape}")
+    return x
 
 
 def _check_nodes(x, graph):
@@ -86,7 +89,7 @@ def _table(graph):
 
 
 class EdgeConv(Module):
-    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), □ being max, mean or sum; a lonely point gets 0.
+    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), □ being max, mean or sum; without neighbours y_j = 0.
 
     x [N, F]; nn is a module (or function) from [E, 2F] to [E, F'], y [N, F'].
     Source: Wang et al. 2018 (DGCNN); slide K44 has x_j - x_i, which is B with its sign turned.
@@ -97,7 +100,8 @@ class EdgeConv(Module):
         self.nn, self.aggr = nn, aggr
 
     def forward(self, x, graph):
-        _check_points("EdgeConv", x)
+        """y [N, F'];   x [N, F]. Raises ValueError for another number of nodes than the graph's."""
+        x = _points("EdgeConv", x)
         linear, rest = _parts(self.nn)
         if linear is None:
 
@@ -134,7 +138,8 @@ class DynamicEdgeConv(Module):
         self.nn, self.k, self.aggr = nn, k, aggr
 
     def forward(self, x, batch=None):
-        _check_points("DynamicEdgeConv", x)
+        """y [N, F'];   x [N, F], batch [N] whole numbers or None. Raises as `knn`."""
+        x = _points("DynamicEdgeConv", x)
         return edge_conv(self.nn, x, knn(x, self.k, batch)[0], self.aggr)
 
     def extra_repr(self):
@@ -144,9 +149,11 @@ class DynamicEdgeConv(Module):
 def edge_conv(nn, x, index, aggr="max"):
     """y_j = □_k nn(x_j ‖ x_i - x_j) with i = index_jk, for neighbours in a table [N, K].
 
-    x [N, F], y [N, F'].
+    x [N, F], y [N, F']. Raises ValueError for a table of another number of points, and for an
+    unknown aggr.
     """
     _check_aggr("edge_conv", aggr)
+    x = as_tensor(x)
     N, K = index.shape
     if N != x.shape[0]:
         raise ValueError(f"edge_conv: expected neighbours of {x.shape[0]} points, got of {N}")
@@ -193,9 +200,10 @@ class GravNetConv(Module):
         self.lin_out2 = Linear(2 * propagate_dimensions, out_channels, rng=rng)
 
     def forward(self, x, batch=None):
-        _check_points("GravNetConv", x, self.in_channels)
+        """y [N, out_channels];   x [N, in_channels], batch [N] or None. Raises as `knn`."""
+        x = _points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)
-        index, _ = knn(plain(s), self.k, batch)
+        index, _ = knn(unwrap(s), self.k, batch)
         weights = np.exp(-self.sharpness * squared_distances(s, index))  # [N, K]
         return self.lin_out1(x) + self.lin_out2(mean_max(weights, h, index))
 

@@ -7,7 +7,16 @@ from tinyattn.models.astromer import (
     hide_magnitudes,
 )
 from tinyattn.models.bert import BERT, Classifier, MaskedWords, mask_tokens
-from tinyattn.models.captioner import Captioner, FixedCaptioner
+from tinyattn.models.captioner import (
+    AdditiveScore,
+    Attend,
+    Captioner,
+    Cells,
+    DotScore,
+    FixedCaptioner,
+    Regions,
+    SigmoidGate,
+)
 from tinyattn.models.dgcnn import DGCNN, DGCNNSegmentation
 from tinyattn.models.gpt import GPT
 from tinyattn.models.gravnet import GravNetModel
@@ -18,12 +27,16 @@ from tinyattn.models.particlenet import ParticleNet
 from tinyattn.models.seq2seq import Seq2Seq
 
 __all__ = [
+    "AdditiveScore",
     "Astromer",
+    "Attend",
     "BERT",
     "Captioner",
+    "Cells",
     "Classifier",
     "DGCNN",
     "DGCNNSegmentation",
+    "DotScore",
     "FixedCaptioner",
     "GPT",
     "GravNetModel",
@@ -33,7 +46,9 @@ __all__ = [
     "MoleculeAttentionTransformer",
     "ParticleNet",
     "ParticleTransformer",
+    "Regions",
     "Seq2Seq",
+    "SigmoidGate",
     "StarClassifier",
     "hide_magnitudes",
     "mask_tokens",

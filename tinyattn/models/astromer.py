@@ -14,7 +14,7 @@ import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import no_grad
 from tinyattn.models.writing import evaluating
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -97,7 +97,7 @@ def _checked(times, magnitudes, keep, visible):
         )
     masks = []
     for name, mask in (("keep", keep), ("visible", visible)):
-        mask = np.ones(shape, bool) if mask is None else np.asarray(plain(mask))
+        mask = np.ones(shape, bool) if mask is None else np.asarray(unwrap(mask))
         if mask.dtype != bool or mask.shape != shape:
             raise ValueError(
                 f"Astromer: {name} must be bool and have the shape of times {shape}, got "
@@ -157,8 +157,8 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
     another observation of the curve, and 20% stay, so that the model cannot rely on what it sees.
     Source: Donoso-Oliva et al. 2023, section 3.
     """
-    magnitudes, rng = np.asarray(plain(magnitudes)), generator(rng)
-    keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(plain(keep))
+    magnitudes, rng = np.asarray(unwrap(magnitudes)), generator(rng)
+    keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(unwrap(keep))
     asked = (rng.random(magnitudes.shape) < share) & keep
     how = rng.random(magnitudes.shape)
     number = np.maximum(keep.sum(axis=1, keepdims=True), 1)

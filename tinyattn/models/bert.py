@@ -12,7 +12,7 @@ from tinyattn.autograd import no_grad
 from tinyattn.models.gpt import start_values
 from tinyattn.models.writing import evaluating
 from tinyattn.nn.sets import masked_mean
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -54,7 +54,7 @@ class BERT(nn.Module):
 
     def embed(self, ids, types=None):
         """What the first layer gets, [B, T, d_model]."""
-        ids = np.asarray(plain(ids))
+        ids = np.asarray(unwrap(ids))
         if ids.ndim != 2 or ids.shape[1] > self.max_len:
             raise ValueError(
                 f"BERT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
@@ -100,10 +100,10 @@ def hide(ids, keep):
     """The attention mask [B, 1, T] that hides padding."""
     if keep is None:
         return None
-    keep = np.asarray(plain(keep))
-    if keep.dtype != bool or keep.shape != np.shape(plain(ids)):
+    keep = np.asarray(unwrap(keep))
+    if keep.dtype != bool or keep.shape != np.shape(unwrap(ids)):
         raise ValueError(
-            f"BERT: keep must be bool and have the shape of ids {np.shape(plain(ids))}, True for "
+            f"BERT: keep must be bool and have the shape of ids {np.shape(unwrap(ids))}, True for "
             f"tokens, got {keep.dtype} {keep.shape}"
         )
     return keep[:, None, :]
@@ -155,7 +155,7 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     mask. targets are the tokens at chosen places and -100 elsewhere, which `F.cross_entropy` skips.
     Source: Devlin et al. 2019, section 3.1.
     """
-    ids, rng = np.asarray(plain(ids)), generator(rng)
+    ids, rng = np.asarray(unwrap(ids)), generator(rng)
     chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, list(special))
     how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)
     inputs = np.where(how < 0.8, mask_id, np.where(how < 0.9, other, ids))

@@ -18,7 +18,7 @@ from tinyattn.autograd import Tensor, no_grad
 from tinyattn.functional import recurrent
 from tinyattn.models.generation import beam_search
 from tinyattn.models.writing import evaluating
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -215,7 +215,7 @@ class _Captioner(nn.Module):
         penalty λ: adds λ/(B R) Σ_i (1 - Σ_t a_ti)², doubly stochastic attention: over the whole
         caption every region is to be looked at about once (Xu et al. 2015, eq. 14).
         """
-        tokens = np.asarray(plain(tokens))
+        tokens = np.asarray(unwrap(tokens))
         if tokens.ndim != 2 or tokens.shape[1] < 2:
             raise ValueError(
                 f"loss: tokens are [B, T + 1] with START first and at least one word, "

@@ -10,7 +10,7 @@ from tinyattn import nn
 from tinyattn.autograd import no_grad
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.models.writing import evaluating
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 FAR = 1e6  # Å: where the dummy atom is
@@ -148,14 +148,14 @@ class MoleculeAttentionTransformer(nn.Module):
 def _checked(atoms, distances, bonds, mask):
     """bonds and mask as bool arrays; shapes that do not fit are refused."""
     name = "MoleculeAttentionTransformer"
-    bonds = np.asarray(plain(bonds))
+    bonds = np.asarray(unwrap(bonds))
     pairs = (*atoms.shape[:2], atoms.shape[1]) if atoms.ndim == 3 else None
     if pairs is None or distances.shape != pairs or bonds.shape != pairs or bonds.dtype != bool:
         raise ValueError(
             f"{name}: expected atoms [B, N, C], distances [B, N, N] and bool bonds [B, N, N], got "
             f"{atoms.shape}, {distances.shape} and {bonds.dtype} {bonds.shape}"
         )
-    mask = np.ones(atoms.shape[:2], bool) if mask is None else np.asarray(plain(mask))
+    mask = np.ones(atoms.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
     if mask.dtype != bool or mask.shape != atoms.shape[:2]:
         raise ValueError(
             f"{name}: expected a bool mask {atoms.shape[:2]} with True for atoms, got "

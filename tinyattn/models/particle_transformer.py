@@ -14,7 +14,7 @@ from tinyattn import nn
 from tinyattn.autograd import no_grad
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.models.writing import evaluating
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 SMALLEST = 1e-8  # what is smaller counts as this before the logarithm
@@ -283,7 +283,7 @@ def _checked(features, momenta, mask):
             f"ParticleTransformer: expected features [B, N, C] and momenta [B, N, 4] (E, px, py, "
             f"pz), got {features.shape}{got}"
         )
-    mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(plain(mask))
+    mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
     if mask.dtype != bool or mask.shape != features.shape[:2]:
         raise ValueError(
             f"ParticleTransformer: expected a bool mask {features.shape[:2]} with True for "

@@ -12,7 +12,7 @@ from tinyattn import nn
 from tinyattn.autograd import Tensor, no_grad
 from tinyattn.models.generation import beam_search
 from tinyattn.models.writing import evaluating
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -50,7 +50,7 @@ class Seq2Seq(nn.Module):
 
     def encode(self, src):
         """(memory [B, S, d_model], mask [B, 1, S] of what may be looked at)."""
-        keep = (np.asarray(plain(src)) != self.pad)[:, None, :]
+        keep = (np.asarray(unwrap(src)) != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
     def head(self, features):
@@ -62,7 +62,7 @@ class Seq2Seq(nn.Module):
 
         The decoder sees tgt[:, :-1] and is asked for tgt[:, 1:]; padding does not count.
         """
-        tgt = np.asarray(plain(tgt))
+        tgt = np.asarray(unwrap(tgt))
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
         return F.cross_entropy(
             np.reshape(logits, (-1, logits.shape[-1])), targets.ravel(),
@@ -80,7 +80,7 @@ class Seq2Seq(nn.Module):
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
         """All answers of the beam search, for each row of src a list of `Hypothesis`."""
-        src = np.asarray(plain(src))
+        src = np.asarray(unwrap(src))
         step, state = self.reader(src)
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 

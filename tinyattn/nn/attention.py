@@ -82,17 +82,17 @@ class MultiheadAttention(Module):
         if past is not None:
             mask = past if mask is None else mask & past
         drop = self.dropout > 0 and self.training
-        if drop and impl not in ("auto", "matmul"):
+        if drop and impl not in ("auto", "numpy"):
             raise ValueError(
                 f'{type(self).__name__}: impl="{impl}" keeps no weights that dropout could act '
-                f'on; use impl="matmul", dropout=0, or .eval()'
+                f'on; use impl="numpy", dropout=0, or .eval()'
             )
         a = None
         if need_weights or drop:
             a = F.attention_weights(q, k, mask, bias, causal)  # [B, H, T, S]
         if drop:
             a = F.dropout(a, self.dropout, True, self.rng)
-        if a is not None and impl in ("auto", "matmul"):
+        if a is not None and impl in ("auto", "numpy"):
             y = np.matmul(a, v)
         else:
             y = F.scaled_dot_product_attention(q, k, v, mask, bias, causal, impl=impl)

@@ -11,7 +11,7 @@ One cache belongs to one attention layer; a model keeps them in lists. The seque
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 
 class KeyValueCache:
@@ -148,4 +148,4 @@ def _numbers(x):
             "a cache keeps plain numbers through which no gradient flows: decode under "
             "`with ta.no_grad():`, and train without a cache"
         )
-    return plain(x)
+    return unwrap(x)

@@ -34,7 +34,7 @@ class _Convolution(Module):
         kernel = (kernel_size,) * self.n_axes if np.isscalar(kernel_size) else tuple(kernel_size)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        self.impl = impl  # "sums", "matmul", "kernel" or "auto", see F.conv1d
+        self.impl = impl  # "sums", "numpy", "kernel" or "auto", see F.conv1d
         shape = (out_channels, in_channels // groups, *kernel)
         bound = 1 / np.sqrt(np.prod(shape[1:]))
         self.weight = uniform(shape, bound, rng)

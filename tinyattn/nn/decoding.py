@@ -21,8 +21,7 @@ from tinyattn.nn.layers import Linear
 from tinyattn.nn.norms import RMSNorm
 from tinyattn.nn.plain import linear, usual
 from tinyattn.nn.positions import RotaryPositions
-from tinyattn.ops.fused import have_numba
-from tinyattn.ops.matmul import FEW
+from tinyattn.ops.backends import MATVEC_ROWS, have_numba
 from tinyattn.ops.rowwise import norm_of_arrays
 
 
@@ -137,7 +136,8 @@ def rms_norm(x, norm):
 
 def few(x, cache):
     """Whether a kernel does the layer for x [B, D], and faster than one operation at a time."""
-    return 0 < len(x) <= FEW and x.dtype == np.float32 and _fits(cache) and have_numba()
+    fits = 0 < len(x) <= MATVEC_ROWS and x.dtype == np.float32 and _fits(cache)
+    return fits and have_numba("generate")
 
 
 def _fits(cache):

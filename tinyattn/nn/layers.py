@@ -11,6 +11,7 @@ import tinyattn.functional as F
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.activations import ReLU
 from tinyattn.nn.module import Module, Parameter, Sequential
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
 
@@ -85,6 +86,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x):
+        x = as_tensor(x)
         start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
         length = int(np.prod(x.shape[start : end + 1], dtype=np.int64))
         return x.reshape((*x.shape[:start], length, *x.shape[end + 1 :]))

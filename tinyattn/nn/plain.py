@@ -14,12 +14,9 @@ from tinyattn.autograd import Tensor, from_numpy, is_grad_enabled
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.norms import LayerNorm
-from tinyattn.ops import fused
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.backends import FLOATS, have_numba, kernel_is_faster
 from tinyattn.ops.matmul import dot
 from tinyattn.ops.rowwise import norm_of_arrays
-
-MANY = 2**16  # numbers from which all threads add faster than NumPy
 
 
 def usual(parts, kinds):
@@ -97,7 +94,7 @@ def add(y, x):
     """y + x, in the place of y if it fits there."""
     if y.dtype != x.dtype:
         return y + x
-    if fused.worth(y, MANY):
+    if kernel_is_faster("add", y.dtype, y.size):
         from tinyattn.kernels.fast import rowwise
 
         rowwise.add(y, x)
@@ -108,11 +105,11 @@ def add(y, x):
 
 def activated(f, x):
     """f(x); the kernel of GELU needs no size to pay here, as its composition has many steps."""
-    if f is F.gelu and x.dtype in (np.float32, np.float64) and fused.have_numba():
+    if f is F.gelu and x.dtype in FLOATS and have_numba("gelu"):
         from tinyattn.kernels.fast.rowwise import gelu
 
         return gelu(x, False)
-    return plain(f(from_numpy(x)))
+    return unwrap(f(from_numpy(x)))
 
 
 def layer_norm(x, norm):

@@ -12,6 +12,7 @@ import numpy as np
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.layers import Dropout
 from tinyattn.nn.module import Module, Parameter
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
 
@@ -73,6 +74,7 @@ class AppendedPositions(Module):
         self.p = sinusoids(max_len, d_position)
 
     def forward(self, x, positions=None):
+        x = as_tensor(x)
         p = self.p[_positions("AppendedPositions", x, positions, len(self.p))].astype(x.dtype)
         p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
         return np.concatenate([x, p], axis=-1)
@@ -118,6 +120,7 @@ class RotaryPositions(Module):
         self.table = np.ones((0, d // 2)), np.zeros((0, d // 2))  # cos and sin, as far as needed
 
     def forward(self, x, positions=None):
+        x = as_tensor(x)
         if x.shape[-1] != self.d:
             raise ValueError(f"{type(self).__name__}: expected [..., T, {self.d}], got {x.shape}")
         cos, sin = self._turns(x, positions)

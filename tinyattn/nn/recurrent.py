@@ -10,6 +10,7 @@ from tinyattn.autograd import Tensor
 from tinyattn.functional import recurrent
 from tinyattn.nn.layers import uniform
 from tinyattn.nn.module import Module
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
 
@@ -34,7 +35,7 @@ def detach(state):
 
 def _floating(name, x, axes, size):
     """x as a Tensor of the axes; the last one must have `size` features."""
-    x = x if isinstance(x, Tensor) else Tensor(x)
+    x = as_tensor(x)
     if x.ndim != len(axes) or x.shape[-1] != size:
         raise ValueError(
             f"{name}: expected [{', '.join(axes)}] with {axes[-1]} = {size}, got shape {x.shape}"
@@ -54,7 +55,7 @@ def _state(name, cell, state, shape, dtype):
     parts = state if cell.states > 1 else (state,)
     if not isinstance(parts, tuple | list) or len(parts) != cell.states:
         raise TypeError(f"{name}: the state of an LSTM is a tuple (h, c), got {type(state)}")
-    parts = tuple(s if isinstance(s, Tensor) else Tensor(s) for s in parts)
+    parts = tuple(as_tensor(s) for s in parts)
     for s in parts:
         if s.shape != shape:
             axes = "[B, H]" if len(shape) == 2 else "[layers · directions, B, H]"
@@ -203,7 +204,7 @@ class RNN(_Recurrent):
     num_layers  layers upon each other, each reads the outputs of the one below
     dropout     acts between layers, while training
     nonlinearity  "tanh" or "relu"
-    impl        "sums", "matmul" (can be differentiated twice), "kernel", or "auto"
+    impl        "sums", "numpy" (can be differentiated twice), "kernel", or "auto"
     Source: slides H17, KB03; Elman 1990.
     """
 

@@ -13,7 +13,7 @@ from tinyattn.nn.attention import CrossAttention
 from tinyattn.nn.layers import MLP, Linear
 from tinyattn.nn.module import Module, Parameter
 from tinyattn.nn.norms import LayerNorm
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -37,7 +37,7 @@ def masked_max(x, mask):
     if mask is None:
         return np.max(x, axis=1)
     y = np.max(np.where(mask[..., None], x, -np.inf), axis=1)
-    return np.where(np.isfinite(plain(y)), y, 0)
+    return np.where(np.isfinite(unwrap(y)), y, 0)
 
 
 POOLINGS = {"sum": masked_sum, "mean": masked_mean, "max": masked_max}
@@ -49,7 +49,7 @@ def _check_set(name, x, mask):
         raise ValueError(f"{name}: expected a batch of sets [B, N, d], got shape {x.shape}")
     if mask is None:
         return None
-    mask = np.asarray(plain(mask))
+    mask = np.asarray(unwrap(mask))
     if mask.dtype != bool or mask.shape != x.shape[:2]:
         raise ValueError(
             f"{name}: expected a bool mask [B, N] = {x.shape[:2]} with True for elements, "

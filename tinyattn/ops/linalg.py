@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyattn.autograd import Tensor, implements, primitive
-from tinyattn.ops.elementwise import multiply, plain
+from tinyattn.ops.elementwise import multiply, unwrap
 from tinyattn.ops.matmul import dot as dot_of
 from tinyattn.ops.reduce import max as reduce_max
 from tinyattn.ops.reduce import sum as reduce_sum
@@ -295,7 +295,7 @@ def _pair(in_a, in_b, output, shape_a, shape_b):
 
 
 def _left(letters, others, output):
-    """(axes whose letter nobody else has, the letters without them)"""
+    """(axes whose letter no other operand and not the output has, the letters without them)"""
     alone = tuple([i for i, c in enumerate(letters) if c not in others and c not in output])
     return alone, "".join(c for i, c in enumerate(letters) if i not in alone)
 
@@ -326,7 +326,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 def _root(s, n):
     """ⁿ√s, but flat at s = 0: there the slope is infinite, and 0 · inf = nan would spread."""
-    zero = np.equal(plain(s), 0)
+    zero = np.equal(unwrap(s), 0)
     s = np.where(zero, 1, s)
     return np.where(zero, 0, np.sqrt(s) if n == 2 else s ** (1 / n))
 
@@ -363,7 +363,7 @@ log_abs_det.defvjp(lambda g, y, x: np.expand_dims(g, (-1, -2)) * _t(np.linalg.in
 @implements(np.linalg.slogdet)
 def slogdet(x):
     """The sign of det X (without gradient) and log |det X|, which neither over- nor underflows."""
-    sign_and_log = np.linalg.slogdet(plain(x))
+    sign_and_log = np.linalg.slogdet(unwrap(x))
     return type(sign_and_log)(Tensor(sign_and_log[0]), log_abs_det(x))
 
 

@@ -23,7 +23,7 @@ from tinyattn.ops import (
     shape,
     trigonometric,
 )
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 if TYPE_CHECKING:
     from tinyattn.autograd import Tensor
@@ -105,7 +105,7 @@ class TensorMethods:
                 "build a new tensor with np.where, np.concatenate or np.stack, or .detach() the "
                 "value"
             )
-        self._data[index.plain_index(key)] = plain(value)
+        self._data[index.plain_index(key)] = unwrap(value)
         self._note_write()
 
     def __len__(self) -> int:

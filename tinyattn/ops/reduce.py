@@ -7,7 +7,7 @@ with length 1. A rule first gives the gradient the reduced axes back (`restore`)
 import numpy as np
 
 from tinyattn.autograd import implements, primitive
-from tinyattn.ops.elementwise import plain, without_gradient
+from tinyattn.ops.elementwise import unwrap, without_gradient
 
 
 def restore(g, x, axis, keepdims):
@@ -59,7 +59,7 @@ mean.defvjp(
 
 def _is_extreme(g, y, x, axis=None, keepdims=False):
     """Tied extremes share: ȳ is divided by their number, so what they receive sums to it."""
-    chosen = plain(x) == plain(restore(y, x, axis, keepdims))
+    chosen = unwrap(x) == unwrap(restore(y, x, axis, keepdims))
     share = chosen / chosen.sum(axis=axis, keepdims=True, dtype=x.dtype)
     return restore(g, x, axis, keepdims) * share
 

@@ -123,7 +123,7 @@ roll.defvjp(lambda g, y, x, shift, axis=None: np.roll(g, np.negative(shift), axi
 @implements(np.astype)
 @primitive
 def astype(x, dtype):
-    """The same numbers in another dtype; the engine brings the gradient back to that of x."""
+    """The same numbers in another dtype; the gradient gets the dtype of x again."""
     return np.astype(x, dtype)
 
 
