@@ -21,7 +21,7 @@ from tinyattn.kernels.fast import neighbours as fast_neighbours
 from tinyattn.kernels.fast.matmul import matmul as fast_matmul
 from tinyattn.ops import neighbours as operations
 
-ARRAYS = "matmul"  # the rung of array algebra
+ARRAYS = "numpy"  # the rung of array algebra
 DTYPES = st.sampled_from([np.float64, np.float32])
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 

@@ -15,6 +15,7 @@ from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.norms import LayerNorm
 from tinyattn.ops.backends import FLOATS, have_numba, kernel_is_faster
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.matmul import dot
 from tinyattn.ops.rowwise import norm_of_arrays
 
