@@ -7,7 +7,8 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tinyattn import check, data, models, optim
 from tinyattn.models.particle_transformer import SMALLEST, pair_features
-from tinyattn.ops import fused
+from tinyattn.ops import attention as operations
+from tinyattn.ops import backends
 
 KT, Z, DELTA, M2 = range(4)  # the columns of the pair features
 
@@ -180,12 +181,12 @@ def test_the_kernel_gets_the_pairs_and_their_gradient(monkeypatch):
         seen.append(None if bias is None else (bias.shape, bias.requires_grad))
         return kernel(q, k, v, bias, *options)
 
-    kernel = fused.attention
-    monkeypatch.setattr(fused, "attention", spy)
+    kernel = operations.attention
+    monkeypatch.setattr(operations, "attention", spy)
     features, p, mask = jets_of(16, 20, np.arange(5, 21))
     model = small(dropout=0.0)
     model(features, p, mask).sum().backward()
-    if fused.have_numba():
+    if backends.have_numba("attention"):
         assert seen == [((16, 4, 20, 20), True)] * 2
     first = model.pair_embed.embed[1].weight
     assert np.abs(first.grad).max() > 0
