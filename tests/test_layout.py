@@ -27,7 +27,7 @@ SIBLINGS = {
     ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
     ("transforms", "guards"),
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
-    ("models", "data"), ("io", "nn"),
+    ("models", "data"),
 }  # fmt: skip
 # who may use which package of others, NumPy apart; a folder inside of a place has its own line
 PACKAGES = {

@@ -29,6 +29,13 @@ FREED = (
 )
 
 
+class StateError(KeyError):
+    """Saved values do not fit; unlike a bare KeyError it shows its message line by line."""
+
+    def __str__(self):
+        return self.args[0]
+
+
 def written(name):
     """The message for an array that changed between its use in an operation and backward."""
     return (

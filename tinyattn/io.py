@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.nn.module import StateError
+from tinyattn.guards import StateError
 
 try:
     import fcntl

@@ -7,6 +7,7 @@ Nothing is registered. What belongs to a module is what stands in its attributes
 import numpy as np
 
 from tinyattn.autograd import Tensor
+from tinyattn.guards import StateError
 from tinyattn.nn.summary import Summary, tree
 
 
@@ -23,13 +24,6 @@ class Buffer(Tensor):
     """A tensor that is saved with a module, but not trained, such as a running average."""
 
     __slots__ = ()
-
-
-class StateError(KeyError):
-    """Saved values do not fit; unlike a bare KeyError it shows its message line by line."""
-
-    def __str__(self):
-        return self.args[0]
 
 
 OWN = (Parameter, Buffer)  # what is saved with a module
