@@ -1,15 +1,21 @@
-"""From how much work a second thread pays: below these numbers one thread does all of it.
+"""From how much work on a second thread pays: below these numbers one thread does all of it.
 
-Sharing a loop costs waking the workers and waiting for the last of them.
+Sharing a loop costs waking the workers, if they sleep, and waiting for the last of them. Measured
+in float32 on two cores with AVX-512: µs on one thread and on two, at the threshold and at four
+times as much (best of some hundred runs, beside other programs).
 """
 
-ATTENTION = 1e6  # multiplications
-MATMUL = 3e6  # multiplications
-MATVEC = 2.5e5  # multiplications
-DECODE = 40_000  # multiplications; the workers are awake already, from the kernel before
-CONV = 1e6  # multiplications
-RECURRENT = 2**20  # multiplications of all steps
-RECURRENT_CELL = 40_000  # numbers of p, what the input says to all gates
-ROWWISE = 40_000  # numbers; segments, rows by number and batch norm too
-POOL = 2**16  # numbers read, each as often as it is in a window
-KNN_SORT = 2048  # points that are sorted into leaves
+#                        the work is counted in             at the threshold    four times
+ATTENTION = 1e6  #       multiplications, forward           42 and 45           127 and 80
+MATMUL = 3e6  #          multiplications                    60 and 66           231 and 153
+MATVEC = 2.5e5  #        multiplications                    10 and 11           36 and 34
+CONV = 1e6  #            multiplications                    37 and 41           111 and 71
+RECURRENT = 2**20  #     multiplications of all steps       128 and 93          429 and 346
+RECURRENT_CELL = 40_000  # numbers of p, for all gates      23 and 31           87 and 90
+ROWWISE = 40_000  #      numbers (here softmax)             22 and 23           84 and 47
+POOL = 2**16  #          numbers read, window by window     209 and 212         831 and 476
+KNN_SORT = 2048  #       points that are sorted in leaves   69 and 79           245 and 262
+
+# Multiplications of one product in a layer of `decode`. Lower than MATVEC: the workers are awake
+# already from the product before, so that sharing costs less.
+DECODE = 40_000
