@@ -407,3 +407,44 @@ SIGNAL = np.ones((1, 1, 5))
 def test_bad_options_are_explained(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
+@pytest.mark.parametrize("shape", [(3, 1), (1, 3), (2,), ()])
+def test_weights_of_classes_have_one_axis(loss, shape):
+    x = ta.tensor(np.zeros((2, 3), np.float32))
+    with pytest.raises(ValueError, match=r"weight must be \[3\], a number for each class"):
+        loss(x, np.array([0, 2]), weight=np.ones(shape))
+    with pytest.raises(ValueError, match=r"weight must be \[3\]"):
+        F.cross_entropy(x, np.full((2, 3), 1 / 3), weight=np.ones(shape))
+
+
+@pytest.mark.parametrize("f", [F.softmax, F.log_softmax, F.logsumexp])
+def test_whole_numbers_become_float32(f):
+    x = np.array([[1, 2, 3], [0, 0, 5]])
+    y = f(x)
+    assert y.dtype == np.float32
+    np.testing.assert_allclose(y.data, f(x.astype(np.float64)).data, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("beta", "threshold"), [(1.0, 20.0), (2.0, 3.0), (0.5, 20.0)])
+def test_softplus_like_pytorch(beta, threshold):
+    x = np.linspace(-30, 30, 41)
+    ours, theirs = ta.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    y = F.softplus(ours, beta, threshold)
+    expected = torch.nn.functional.softplus(theirs, beta, threshold)
+    y.sum().backward()
+    expected.sum().backward()
+    np.testing.assert_allclose(y.data, expected.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), rtol=1e-12)
+
+
+def test_cosine_similarity_of_short_vectors_like_pytorch():
+    """Below eps a length counts as eps, a constant: the gradient is that of x₁·x₂ / (ε ‖x₂‖)."""
+    a, b = np.array([1e-9, 0.0, 2e-10]), np.array([1.0, 1.0, 3.0])
+    x = ta.tensor(a, requires_grad=True)
+    y = F.cosine_similarity(x, b, axis=0)
+    expected = torch.nn.functional.cosine_similarity(torch.tensor(a), torch.tensor(b), dim=0)
+    np.testing.assert_allclose(y.data, expected.numpy(), rtol=1e-12)
+    y.backward()
+    np.testing.assert_allclose(x.grad, b / np.linalg.norm(b) / 1e-8, rtol=1e-12)

@@ -170,8 +170,8 @@ def test_rungs_of_neighbours_agree(dtype, tied):
     for impl in ("numpy", "sums", "kernel"):
         a, b, c = (ta.Tensor(v, requires_grad=True) for v in (w, h, x))
         p, q = (ta.Tensor(v, requires_grad=True) for v in (x, -x))
-        y, d2 = mean_max(a, b, index, impl), squared_distances(c, index, impl)
-        two = "kernel" if impl == "sums" else impl
+        two = "kernel" if impl == "sums" else impl  # what the others have
+        y, d2 = mean_max(a, b, index, impl), squared_distances(c, index, two)
         sums, m = pair_sums(p, q, index, two), ta.Tensor(h, requires_grad=True)
         highest = neighbour_max(m, index, two)
         highest.backward(g[:, :7])

@@ -51,8 +51,8 @@ TABLE = {
     "segment_min": Entry(NO_SUMS, 2**12, "numbers"),  # as segment_max
     "segment_prod": Entry(NO_SUMS, 2**12, "numbers"),  # 4.2
     "segment_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 2.0 to 2.9
-    "knn": Entry(ALL, 2**6, "points"),  # 1.9
-    "knn_graph": Entry(ALL, 2**6, "points"),  # as knn
+    "knn": Entry(ALL, 2**5, "points"),  # 1.6
+    "knn_graph": Entry(ALL, 2**5, "points"),  # as knn
     "radius_graph": Entry(ALL, 2**6, "points"),  # 1.1
     "mean_max": Entry(ALL, 2**13, "messages N·K·F"),  # 3.1
     "neighbour_max": Entry(NO_SUMS, 2**13, "messages N·K·F"),  # 1.9

@@ -214,13 +214,17 @@ def vecmat(a, b):
 
 
 @implements(np.cross, np.linalg.cross)
-def cross(a, b, *, axis=-1):
-    """y = a × b, for vectors of three along `axis`."""
-    if np.shape(a)[axis] != 3 or np.shape(b)[axis] != 3:
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """y = a × b, for vectors of three along axisa of a and axisb of b, put along axisc of y.
+
+    axis stands for all three. Raises ValueError for vectors of another length.
+    """
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    if np.shape(a)[axisa] != 3 or np.shape(b)[axisb] != 3:
         raise ValueError(f"cross: expected vectors of 3, got shapes {np.shape(a)}, {np.shape(b)}")
-    a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
-    parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
-    return np.moveaxis(np.stack(parts), 0, axis)
+    a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
+    parts = [a[..., i - 2] * b[..., i - 1] - a[..., i - 1] * b[..., i - 2] for i in range(3)]
+    return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
 
 
 @implements(np.convolve)

@@ -158,8 +158,10 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 
 def std(x, axis=None, keepdims=False, ddof=0):
-    """y = √var(x). The slope at zero spread is infinite; add a small number under the root."""
-    return np.sqrt(var(x, axis, keepdims, ddof))
+    """y = √var(x). Where all x are equal the slope is infinite; there the gradient is 0."""
+    v = var(x, axis, keepdims, ddof)
+    equal = np.equal(unwrap(v), 0)
+    return np.where(equal, 0, np.sqrt(np.where(equal, 1, v)))
 
 
 def _like_numpy(function):
