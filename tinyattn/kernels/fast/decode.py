@@ -1,12 +1,15 @@
-"""One new token for each of a few texts through a layer of a transformer, in one compiled call.
+"""A few tokens through a layer of a transformer in one compiled call: for `tinyattn.inference`.
 
-There is so little to compute for one token that Python between the operations would take as long as
-they do. So a layer is put together here from the kernels of the other files, and each of them that
-has enough to do gets the team. All weights are read once for a token: that is what takes the time.
+There is so little to compute for a few tokens that Python between the operations would take as
+long as they do. So a layer is put together here from the kernels of the other files, and each of
+them that has enough to do gets the team. All weights are read once for a call: that is what takes
+the time.
 
-B texts, D features, H heads with queries, G with keys and values, d features each. The keys and
-values of all tokens so far lie in memory as [B, G, places, d], lengths[b] of them in use; those of
-the new token are put behind them. The formulas stand in `nn.decoding`, line by line.
+B texts, D features, H heads with queries, G with keys and values, d features each. In the first
+two layers one token of each text is new. The keys and values of all tokens so far lie in memory as
+[B, G, places, d], lengths[b] of them in use; those of the new token are put behind them. In the
+third all T tokens of each text come at once. The formulas are those of `nn.TransformerEncoderLayer`
+and `nn.LlamaBlock`, line by line.
 """
 
 import math
@@ -32,6 +35,7 @@ from tinyattn.kernels.machine.simd import (
 from tinyattn.kernels.machine.thread_pool import lend
 from tinyattn.memory import empty
 
+FEW = 24  # rows that `few_rows` is made for
 LEAST = 24_000  # multiplications of a piece of work, at least
 ALONE = 40_000  # below so many a second thread costs more; few, as the team is already here
 
@@ -39,17 +43,30 @@ ALONE = 40_000  # below so many a second thread costs more; few, as the team is 
 def encoder_layer(x, cache, H, eps, weights):
     """The result of `encoder_layer_steps` for x [B, D]; cache is (keys, values, lengths before)."""
     out = empty(x.shape, x.dtype)
-    arrays = out.reshape(-1), row_of(x), *in_memory(*cache)
-    lend(encoder_layer_steps, *arrays, H, eps, weights, alone=little(x, cache, weights))
+    for rows in groups(len(x)):
+        kept = [a[rows] for a in cache]
+        arrays = out[rows].reshape(-1), row_of(x[rows]), *in_memory(*kept)
+        alone = little(x[rows], kept, weights)
+        lend(encoder_layer_steps, *arrays, H, eps, weights, alone=alone)
     return out
 
 
 def llama_block(x, cache, H, G, cos, sin, eps, weights):
     """The result of `llama_block_steps` for x [B, D]."""
     out = empty(x.shape, x.dtype)
-    arrays = out.reshape(-1), row_of(x), *in_memory(*cache), H, G, row_of(cos), row_of(sin)
-    lend(llama_block_steps, *arrays, eps, weights, alone=little(x, cache, weights))
+    for rows in groups(len(x)):
+        kept = [a[rows] for a in cache]
+        turns = [row_of(a[rows] if a.ndim == 2 else a) for a in (cos, sin)]
+        arrays = out[rows].reshape(-1), row_of(x[rows]), *in_memory(*kept), H, G, *turns
+        alone = little(x[rows], kept, weights)
+        lend(llama_block_steps, *arrays, eps, weights, alone=alone)
     return out
+
+
+def groups(B):
+    """Slices of at most FEW texts each, as equal as they can be: more at once are not faster."""
+    n = -(-B // FEW)
+    return [slice(i * B // n, (i + 1) * B // n) for i in range(n)]
 
 
 def little(x, cache, weights):
@@ -200,4 +217,78 @@ def attend(
                 for s in range(S):
                     v_s = load_until(values, own + s * d + j, own + (s + 1) * d, 0)
                     sums = fma(v_s, broadcast(y, a[h * S + s]), sums)
+                store_until(y, at + j, at + d, sums)
+
+
+# ---------------------------------------------------------------- all tokens of a few short texts
+
+
+def post_norm_layer(x, keep, H, eps, weights):
+    """The result of `post_norm_layer_steps` for x [B, T, D]; keep [B, T] or None."""
+    B, T, _ = x.shape
+    out = empty(x.shape, x.dtype)
+    kept = np.empty(0, np.bool_) if keep is None else row_of(keep)
+    arrays = out.reshape(-1), row_of(x), kept, B, T, H
+    lend(post_norm_layer_steps, *arrays, eps, weights, alone=B * T * weights[8].size <= ALONE)
+    return out
+
+
+@jit
+def post_norm_layer_steps(out, x, keep, B, T, H, eps, weights, team):
+    """x ← norm(x + Attention(x)),  out = norm(x + W₂ gelu(W₁ x + b₁) + b₂);   x [B, T, D]."""
+    norm1, shift1, w_in, b_in, w_out, b_out, norm2, shift2, w1, b1, w2, b2 = weights
+    n, N = x.size, B * T
+    D = n // N
+    qkv, seen, hidden = room(3 * n, x), room(n, x), room(w1.size // D * N, x)
+    y, z = room(n, x), room(n, x)
+
+    mapped(qkv, x, w_in, b_in, N, team)  # [N, 3 D]
+    attend_all(seen, qkv, keep, T, H, D // H, if_worth(team, 2 * n * T), first(), B * H)
+    mapped(y, seen, w_out, b_out, N, team)
+    add_numbers(y, x, team[:0], first(), n)
+    normed(z, y, norm1, shift1, N, not no(), eps[0])
+
+    mapped(hidden, z, w1, b1, N, team)
+    of_gelu = if_worth(team, 4 * hidden.size)
+    gelu_numbers(hidden, hidden, hidden, no(), no(), of_gelu, first(), hidden.size)
+    mapped(y, hidden, w2, b2, N, team)
+    add_numbers(y, z, team[:0], first(), n)
+    normed(out, y, norm2, shift2, N, not no(), eps[1])
+
+
+@helper
+def attend_all(y, qkv, keep, T, H, d, team, start, stop):
+    """y_t = Σ_s a_ts v_s over the tokens of each text, [B, T, H d];   qkv [B, T, 3 H d].
+
+    Item b H + h is head h of text b. keep [B T] says which tokens may be seen; empty: all.
+    """
+    once()
+    if together(team, start, stop):
+        return
+    W, D = width(y), H * d
+    scale = y.dtype.type(1 / math.sqrt(d))
+    a = room(T * T, y)
+    for item in range(start, stop):
+        b, h = item // H, item % H
+        q = b * T * 3 * D + h * d
+        k, v = q + D, q + 2 * D
+        dots(a, 0, T, qkv, q, 3 * D, qkv, k, 3 * D, T, T, d)
+        nobody = keep.size > 0
+        for s in range(T):
+            hidden = keep.size > 0 and not keep[b * T + s]
+            nobody = nobody and hidden
+            for t in range(T):
+                a[t * T + s] = -np.inf if hidden else a[t * T + s] * scale
+        if nobody:
+            a[:] = 0
+        else:
+            softmax_rows(a, a, T, no(), team[:0], first(), T)
+        for t in range(T):
+            at = (b * T + t) * D + h * d
+            for j in range(0, d, W):
+                sums = broadcast(y, 0)
+                for s in range(T):
+                    at_v = v + s * 3 * D
+                    v_s = load_until(qkv, at_v + j, at_v + d, 0)
+                    sums = fma(v_s, broadcast(y, a[t * T + s]), sums)
                 store_until(y, at + j, at + d, sums)
