@@ -18,7 +18,7 @@ FLOORS = {
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
     "graph": 5,
-    "models": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
+    "models": 6, "inference": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
     "course": 7, "cli": 7,
 }  # fmt: skip
 # on one floor only these look at each other: (who, at whom)
@@ -27,7 +27,7 @@ SIBLINGS = {
     ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
     ("transforms", "guards"),
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
-    ("models", "data"),
+    ("models", "data"), ("models", "inference"),
 }  # fmt: skip
 # who may use which package of others, NumPy apart; a folder inside of a place has its own line
 PACKAGES = {

@@ -19,6 +19,7 @@ from tinyattn.graph.knn import knn
 from tinyattn.graph.message import propagate
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
+from tinyattn.nn.changes import change_of
 from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 from tinyattn.random import generator
@@ -54,11 +55,19 @@ def _check_nodes(x, graph):
 
 
 def _parts(nn):
-    """The first linear layer of nn and what follows it, or (None, None)."""
-    if isinstance(nn, MLP):
+    """The first linear layer of nn and what follows it, or (None, None).
+
+    The layers that are taken apart are those whose `forward` nobody changed; others are called.
+    """
+    if _is_unchanged(nn, MLP):
         nn = nn.layers
-    parts = list(nn) if type(nn) is Sequential else [nn]
-    return (parts[0], parts[1:]) if parts and type(parts[0]) is Linear else (None, None)
+    parts = list(nn) if _is_unchanged(nn, Sequential) else [nn]
+    return (parts[0], parts[1:]) if parts and _is_unchanged(parts[0], Linear) else (None, None)
+
+
+def _is_unchanged(module, *classes):
+    """Whether a module is of one of these classes, and as the library wrote it."""
+    return type(module) in classes and change_of(module) is None
 
 
 def _split(linear, x):
@@ -115,7 +124,7 @@ class EdgeConv(Module):
             return edge_conv(self.nn, x, table, self.aggr)
         p, q = _split(linear, x)
         src, dst, N = graph.src, graph.dst, graph.num_nodes
-        if self.aggr == "max" and all(isinstance(part, RISING) for part in rest):
+        if self.aggr == "max" and all(_is_unchanged(part, *RISING) for part in rest):
             y = _apply(rest, p + SEGMENT["max"](q[src], dst, N))
             return np.where(graph.in_degree[:, None] > 0, y, 0)
         return SEGMENT[self.aggr](_apply(rest, p[dst] + q[src]), dst, N)
@@ -164,7 +173,7 @@ def edge_conv(nn, x, index, aggr="max"):
         messages = nn(pairs.reshape(N * K, -1))
         return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
     p, q = _split(linear, x)
-    if not rest or (aggr == "max" and all(isinstance(part, RISING) for part in rest)):
+    if not rest or (aggr == "max" and all(_is_unchanged(part, *RISING) for part in rest)):
         return _apply(rest, _of_sums(p, q, index, aggr))
     messages = _apply(rest, pair_sums(p, q, index).reshape(N * K, -1))
     return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)

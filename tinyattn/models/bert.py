@@ -9,8 +9,8 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import no_grad
+from tinyattn.models.generate import compiled_or_itself, evaluating
 from tinyattn.models.gpt import start_values
-from tinyattn.models.writing import evaluating
 from tinyattn.nn.sets import masked_mean
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
@@ -66,13 +66,15 @@ class BERT(nn.Module):
         """tanh(W h_0 + b): one vector for the whole text from its first token, [B, d_model]."""
         return np.tanh(self.pooler(hidden[:, 0]))
 
-    def sentence_vectors(self, ids, keep=None):
+    def sentence_vectors(self, ids, keep=None, compiled=True):
         """The mean over the tokens, of length 1, so that x @ y.T are cosine similarities.
 
+        ids [B, T], keep [B, T] give an array [B, d_model]. compiled as in `GPT.generate`.
         Source: Reimers, Gurevych 2019.
         """
         with evaluating(self), no_grad():
-            hidden = self(ids, keep=keep)
+            run = compiled_or_itself(self)() if compiled else self
+            hidden = run(ids, keep=keep)
             return F.normalize(masked_mean(hidden, keep), axis=-1).data
 
     def attention_maps(self, ids, types=None, keep=None):

@@ -16,8 +16,9 @@ import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import Tensor, no_grad
 from tinyattn.functional import recurrent
+from tinyattn.models.generate import evaluating
 from tinyattn.models.generation import beam_search
-from tinyattn.models.writing import evaluating
+from tinyattn.nn.changes import change_of
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -336,12 +337,18 @@ class FixedCaptioner(_Captioner):
     def read(self, words, c, state):
         """([h_t, c] [B, T, ...], None) for the words [B, T, d_word] of captions.
 
-        No input depends on a state, so the LSTM runs over the whole caption at once.
+        No input depends on a state, so the LSTM runs over the whole caption at once; a cell whose
+        `forward` was changed is called word by word.
         """
+        if change_of(self.cell) is not None:
+            steps = []
+            for t in range(words.shape[1]):
+                y, state, _ = self.advance(words[:, t], c, state)
+                steps.append(y)
+            return np.stack(steps, axis=1), None
         c = np.broadcast_to(c[:, None], (*words.shape[:2], c.shape[1]))
         weights = self.cell.weight_ih, self.cell.weight_hh, self.cell.bias_ih, self.cell.bias_hh
-        x = np.concatenate([words, c], axis=2)
-        h, _ = recurrent.scan(self.cell.cell, x, state, *weights)
+        h, _ = recurrent.scan(self.cell.cell, np.concatenate([words, c], axis=2), state, *weights)
         return np.concatenate([h, c], axis=2), None
 
     def advance(self, word, c, state):

@@ -8,7 +8,7 @@ import math
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.models import writing
+from tinyattn.models.generate import generate
 from tinyattn.random import generator
 
 ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # the last maps of the parts of a block
@@ -61,10 +61,10 @@ class GPT(nn.Module):
         return self.blocks.empty_cache()
 
     def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
-                 cache=True, stop=None):  # fmt: skip
-        """The prompt ids and what follows it, token by token; see `writing.generate`."""
-        return writing.generate(
-            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop
+                 cache=True, stop=None, compiled=True):  # fmt: skip
+        """The prompt ids and what follows it, token by token; see `models.generate.generate`."""
+        return generate(
+            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )
 
 

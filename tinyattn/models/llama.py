@@ -9,28 +9,10 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.models import gguf, writing
+from tinyattn.models import gguf
+from tinyattn.models.generate import generate
 from tinyattn.models.gpt import start_values
-from tinyattn.nn import decoding
 from tinyattn.random import generator
-
-
-class LlamaBlock(nn.Module):
-    """x ← x + Attention(norm x),  x ← x + SwiGLU(norm x)"""
-
-    def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng=None):
-        rng = generator(rng)
-        self.self_attn = nn.GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
-        self.mlp = nn.SwiGLU(d_model, d_hidden, rng=rng)
-        self.input_layernorm = nn.RMSNorm(d_model, eps)
-        self.post_attention_layernorm = nn.RMSNorm(d_model, eps)
-
-    def forward(self, x, cache=None):
-        if decoding.one_token(x, cache) and decoding.usual_block(self):
-            # the same, faster
-            return decoding.llama_block(self, x, cache)
-        x = x + self.self_attn(self.input_layernorm(x), cache=cache)
-        return x + self.mlp(self.post_attention_layernorm(x))
 
 
 class Llama(nn.Module):
@@ -51,7 +33,7 @@ class Llama(nn.Module):
         self.embed_tokens = nn.Embedding(vocab_size, d_model, rng=rng)
         rotary = nn.RotaryPositions(d_model // num_heads, base)
         self.layers = nn.ModuleList([
-            LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
+            nn.LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
             for _ in range(num_layers)
         ])  # fmt: skip
         self.norm = nn.RMSNorm(d_model, eps)
@@ -81,10 +63,10 @@ class Llama(nn.Module):
         return [nn.KeyValueCache() for _ in self.layers]
 
     def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
-                 cache=True, stop=None):  # fmt: skip
-        """The prompt ids and what follows it, token by token; see `writing.generate`."""
-        return writing.generate(
-            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop
+                 cache=True, stop=None, compiled=True):  # fmt: skip
+        """The prompt ids and what follows it, token by token; see `models.generate.generate`."""
+        return generate(
+            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )
 
     @classmethod

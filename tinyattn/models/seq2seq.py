@@ -10,8 +10,8 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import Tensor, no_grad
+from tinyattn.models.generate import evaluating
 from tinyattn.models.generation import beam_search
-from tinyattn.models.writing import evaluating
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 

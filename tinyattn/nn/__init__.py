@@ -4,7 +4,7 @@ from tinyattn.nn.activations import ELU, GELU, LeakyReLU, ReLU, Sigmoid, SiLU, S
 from tinyattn.nn.attention import CrossAttention, MultiheadAttention, SelfAttention
 from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
-from tinyattn.nn.grouped import GroupedQueryAttention, SwiGLU
+from tinyattn.nn.grouped import GroupedQueryAttention, LlamaBlock, SwiGLU
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
 from tinyattn.nn.module import Buffer, Module, ModuleList, Parameter, Sequential
 from tinyattn.nn.norms import BatchNorm1d, LayerNorm, RMSNorm
@@ -60,6 +60,6 @@ __all__ = [
     "ISAB", "MAB", "PMA", "SAB", "ClassAttention", "DeepSets", "PositionalEncoding",
     "SetTransformer",
     "AppendedPositions", "InterleavedRotaryPositions", "LearnedPositions", "RotaryPositions",
-    "GroupedQueryAttention", "KeyValueCache", "MemoryCache", "SwiGLU",
+    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "MemoryCache", "SwiGLU",
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell", "detach",
 ]  # fmt: skip

@@ -24,7 +24,6 @@ class KeyValueCache:
         self.k = self.v = None  # [B, H, room for more, d]
         self.lengths = np.zeros(1, np.int64)  # one for all rows until the first tokens came
         self.shortest = self.longest = 0
-        self.weights = (), (), None  # `nn.decoding` keeps here what it found in the layer
 
     def append(self, k, v):
         """Put the keys and values of T new tokens [B, H, T, d] behind the others; returns all."""

@@ -12,7 +12,6 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.nn import decoding, plain
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.layers import Dropout, Linear
@@ -80,12 +79,11 @@ class TransformerEncoderLayer(_Layer):
     attentions = ("self_attn",)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """cache: an `nn.KeyValueCache`, for a layer that writes; x is then what is new."""
-        if type(self) is TransformerEncoderLayer and plain.usual_layer(self):
-            if mask is None and decoding.one_token(x, cache):
-                return decoding.encoder_layer(self, x, cache)
-            if cache is None and plain.reads(self, x):
-                return plain.read(self, x, mask, causal)
+        """The new x [B, T, d_model];   x [B, T, d_model], mask [T, S], [B, T, S] or [B, H, T, S].
+
+        causal: token t sees the tokens ≤ t only. cache: an `nn.KeyValueCache`; x are then the T
+        tokens that follow those in it, and S counts both. Raises ValueError for other shapes.
+        """
         x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, cache)
         return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
 
