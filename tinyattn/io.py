@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.nn.module import StateError
 
 try:
     import fcntl

@@ -29,6 +29,7 @@ from tinyattn.functional.conv import (
     max_pool2d,
     pad,
 )
+from tinyattn.functional.gamma import digamma, lgamma
 from tinyattn.functional.linear import cosine_similarity, embedding, linear, normalize, one_hot
 from tinyattn.functional.losses import (
     binary_cross_entropy,
@@ -53,6 +54,7 @@ __all__ = [
     "conv2d",
     "cosine_similarity",
     "cross_entropy",
+    "digamma",
     "dropout",
     "elu",
     "embedding",
@@ -63,6 +65,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "lgamma",
     "linear",
     "log_softmax",
     "logsumexp",
