@@ -12,6 +12,7 @@ from tinyattn import nn
 from tinyattn.models import gguf, writing
 from tinyattn.models.gpt import start_values
 from tinyattn.nn import decoding
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -19,6 +20,8 @@ class LlamaBlock(nn.Module):
     """x ← x + Attention(norm x),  x ← x + SwiGLU(norm x)"""
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng=None):
+        check_sizes(self, d_model=d_model, num_heads=num_heads,
+                    num_kv_heads=num_kv_heads, d_hidden=d_hidden)  # fmt: skip
         rng = generator(rng)
         self.self_attn = nn.GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
         self.mlp = nn.SwiGLU(d_model, d_hidden, rng=rng)
@@ -46,6 +49,9 @@ class Llama(nn.Module):
         self, vocab_size, d_model, num_heads, num_kv_heads, num_layers, d_hidden, max_len=2048,
         base=10000.0, eps=1e-5, tied_head=True, rng=None,
     ):  # fmt: skip
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_kv_heads=num_kv_heads, num_layers=num_layers,
+                    d_hidden=d_hidden, max_len=max_len)  # fmt: skip
         rng = generator(rng)
         self.max_len = max_len
         self.embed_tokens = nn.Embedding(vocab_size, d_model, rng=rng)

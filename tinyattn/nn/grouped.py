@@ -6,6 +6,7 @@ import tinyattn.functional as F
 from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module
 from tinyattn.nn.positions import RotaryPositions
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -22,6 +23,7 @@ class GroupedQueryAttention(Module):
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
+        check_sizes(self, d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads)
         num_kv_heads = num_kv_heads or num_heads
         if d_model % num_heads or num_heads % num_kv_heads:
             raise ValueError(
@@ -77,6 +79,7 @@ class SwiGLU(Module):
     """
 
     def __init__(self, d_model, d_hidden, bias=False, rng=None):
+        check_sizes(self, d_model=d_model, d_hidden=d_hidden)
         rng = generator(rng)
         self.gate_proj = Linear(d_model, d_hidden, bias, rng)
         self.up_proj = Linear(d_model, d_hidden, bias, rng)

@@ -6,22 +6,20 @@ import numpy as np
 def check_sizes(layer, least=1, **sizes):
     """Each of `sizes` must be a whole number from `least` on, or a tuple of such numbers.
 
-    layer: who is asking, an object or its name. None is left alone: the layer's own default.
+    layer: the module that asks. None is left alone: it stands for the layer's own default.
     """
-    name = layer if isinstance(layer, str) else type(layer).__name__
     for what, value in sizes.items():
-        numbers = value if isinstance(value, tuple | list | np.ndarray) else (value,)
-        if value is None or all(_whole(n) and n >= least for n in numbers):
+        if value is None or _fits(value, least):
             continue
-        if not any(isinstance(n, float | np.floating) or _whole(n) for n in numbers):
-            raise TypeError(
-                f"{name}: {what} must be a whole number of at least {least}, got {value!r}, "
-                f"a {type(value).__name__}"
-            )
+        kind = type(value).__name__
+        kind = f", a {kind}" if kind in ("str", "float", "bool", "dict", "Tensor") else ""
         raise ValueError(
-            f"{name}: {what} must be a whole number of at least {least}, got {value!r}"
+            f"{type(layer).__name__}: {what} must be a whole number of at least {least}, got "
+            f"{value!r}{kind}"
         )
 
 
-def _whole(n):
-    return isinstance(n, int | np.integer) and not isinstance(n, bool)
+def _fits(value, least):
+    if isinstance(value, tuple | list | np.ndarray):
+        return all(_fits(n, least) for n in value)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
