@@ -30,6 +30,7 @@ from tinyattn.functional.conv import (
     neighbour_table,
     pad,
 )
+from tinyattn.functional.gamma import digamma, lgamma
 from tinyattn.functional.linear import cosine_similarity, embedding, linear, normalize, one_hot
 from tinyattn.functional.losses import (
     binary_cross_entropy,
@@ -54,6 +55,7 @@ __all__ = [
     "conv2d",
     "cosine_similarity",
     "cross_entropy",
+    "digamma",
     "dropout",
     "elu",
     "embedding",
@@ -64,6 +66,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "lgamma",
     "linear",
     "log_softmax",
     "logsumexp",

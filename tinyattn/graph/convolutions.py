@@ -14,6 +14,7 @@ from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
 from tinyattn.nn import Linear, Module, Parameter
 from tinyattn.nn.layers import uniform
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.random import generator
 
@@ -47,6 +48,7 @@ class GCNConv(Module):
     """
 
     def __init__(self, in_channels, out_channels, add_self_loops=True, bias=True, rng=None):
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels)
         rng = generator(rng)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.add_self_loops = add_self_loops
@@ -117,6 +119,7 @@ class GATConv(Module):
         bias=True,
         rng=None,
     ):
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels, heads=heads)
         rng = generator(rng)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.concat, self.negative_slope, self.dropout = concat, negative_slope, dropout

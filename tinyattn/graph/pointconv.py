@@ -20,6 +20,7 @@ from tinyattn.graph.message import propagate
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
 from tinyattn.nn.changes import change_of
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 from tinyattn.random import generator
@@ -31,11 +32,6 @@ RISING = (ReLU, LeakyReLU, Tanh, Sigmoid)  # the maximum of them is what they ma
 def _check_aggr(name, aggr):
     if aggr not in REDUCE:
         raise ValueError(f"{name}: aggr is one of {', '.join(REDUCE)}, got {aggr!r}")
-
-
-def _check_k(name, k):
-    if k < 1:
-        raise ValueError(f"{name}: expected k of at least 1 neighbour, got {k}")
 
 
 def _points(name, x, features=None):
@@ -142,8 +138,8 @@ class DynamicEdgeConv(Module):
     """
 
     def __init__(self, nn, k, aggr="max"):
+        check_sizes(self, k=k)
         _check_aggr("DynamicEdgeConv", aggr)
-        _check_k("DynamicEdgeConv", k)
         self.nn, self.k, self.aggr = nn, k, aggr
 
     def forward(self, x, batch=None):
@@ -200,7 +196,9 @@ class GravNetConv(Module):
 
     def __init__(self, in_channels, out_channels, space_dimensions, propagate_dimensions, k,
                  sharpness=10.0, rng=None):  # fmt: skip
-        _check_k("GravNetConv", k)
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels,
+                    space_dimensions=space_dimensions,
+                    propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
         rng = generator(rng)
         self.in_channels, self.k, self.sharpness = in_channels, k, sharpness
         self.lin_s = Linear(in_channels, space_dimensions, rng=rng)

@@ -12,6 +12,7 @@ from tinyattn.autograd import no_grad
 from tinyattn.models.generate import compiled_or_itself, evaluating
 from tinyattn.models.gpt import start_values
 from tinyattn.nn.sets import masked_mean
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -34,6 +35,9 @@ class BERT(nn.Module):
         self, vocab_size, d_model, num_heads, num_layers, max_len=512, num_types=2,
         dim_feedforward=None, dropout=0.0, layer_norm_eps=1e-12, rng=None,
     ):  # fmt: skip
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_layers=num_layers, max_len=max_len, num_types=num_types,
+                    dim_feedforward=dim_feedforward)  # fmt: skip
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
@@ -140,6 +144,7 @@ class Classifier(nn.Module):
     """logits [B, num_classes] of a whole text, from the vector of its first token."""
 
     def __init__(self, bert, num_classes, dropout=0.1, rng=None):
+        check_sizes(self, num_classes=num_classes)
         rng = None if rng is None else generator(rng)
         self.bert = bert
         self.dropout = nn.Dropout(dropout, rng)

@@ -19,6 +19,7 @@ from tinyattn.functional import recurrent
 from tinyattn.models.generate import evaluating
 from tinyattn.models.generation import beam_search
 from tinyattn.nn.changes import change_of
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -36,6 +37,7 @@ class Regions(nn.Module):
     """
 
     def __init__(self, channels, widths, count, rng=None):
+        check_sizes(self, channels=channels, widths=widths, count=count)
         rng = generator(rng)
         sizes = (channels, *widths)
         self.convolutions = nn.ModuleList(
@@ -64,6 +66,7 @@ class Cells(nn.Module):
     """
 
     def __init__(self, channels, cell, size, count, rng=None):
+        check_sizes(self, channels=channels, cell=cell, size=size, count=count)
         rng = generator(rng)
         self.cell, self.size = cell, size
         self.first = nn.Linear(cell * cell * channels, size, rng=rng)
@@ -105,6 +108,7 @@ class AdditiveScore(nn.Module):
     """
 
     def __init__(self, state, features, size, rng=None):
+        check_sizes(self, state=state, features=features, size=size)
         rng = generator(rng)
         self.from_state = nn.Linear(state, size, rng=rng)
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
@@ -126,6 +130,7 @@ class DotScore(nn.Module):
     """
 
     def __init__(self, state, features, size, rng=None):
+        check_sizes(self, state=state, features=features, size=size)
         rng = generator(rng)
         self.size = size
         self.from_state = nn.Linear(state, size, bias=False, rng=rng)
@@ -189,6 +194,7 @@ class _Captioner(nn.Module):
     """What both captioners share: word vectors, an LSTM cell, a head; how to train and write."""
 
     def __init__(self, regions, vocab_size, context, d_word, d_state, rng):
+        check_sizes(self, vocab_size=vocab_size, context=context, d_word=d_word, d_state=d_state)
         self.regions = regions
         self.embedding = nn.Embedding(vocab_size, d_word, rng=rng)
         self.cell = nn.LSTMCell(d_word + context, d_state, rng=rng)
@@ -277,6 +283,7 @@ class Captioner(_Captioner):
     """
 
     def __init__(self, regions, vocab_size, d_word=32, d_state=64, attend=None, rng=None):
+        check_sizes(self, vocab_size=vocab_size, d_word=d_word, d_state=d_state)
         rng, d = generator(rng), regions.size
         super().__init__(regions, vocab_size, d, d_word, d_state, rng)
         self.attend = attend or Attend(AdditiveScore(d_state, d, d_state, rng))
@@ -319,6 +326,8 @@ class FixedCaptioner(_Captioner):
     """
 
     def __init__(self, regions, count, vocab_size, context=32, d_word=32, d_state=64, rng=None):
+        check_sizes(self, count=count, vocab_size=vocab_size, context=context,
+                    d_word=d_word, d_state=d_state)  # fmt: skip
         rng = generator(rng)
         super().__init__(regions, vocab_size, context, d_word, d_state, rng)
         self.squeeze = nn.Sequential(

@@ -9,6 +9,7 @@ import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.models.generate import generate
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # the last maps of the parts of a block
@@ -28,6 +29,8 @@ class GPT(nn.Module):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_layers=num_layers, max_len=max_len)  # fmt: skip
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)

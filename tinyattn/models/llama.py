@@ -12,6 +12,7 @@ from tinyattn import nn
 from tinyattn.models import gguf
 from tinyattn.models.generate import generate
 from tinyattn.models.gpt import start_values
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -28,6 +29,9 @@ class Llama(nn.Module):
         self, vocab_size, d_model, num_heads, num_kv_heads, num_layers, d_hidden, max_len=2048,
         base=10000.0, eps=1e-5, tied_head=True, rng=None,
     ):  # fmt: skip
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_kv_heads=num_kv_heads, num_layers=num_layers,
+                    d_hidden=d_hidden, max_len=max_len)  # fmt: skip
         rng = generator(rng)
         self.max_len = max_len
         self.embed_tokens = nn.Embedding(vocab_size, d_model, rng=rng)

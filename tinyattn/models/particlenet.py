@@ -5,6 +5,7 @@ import numpy as np
 from tinyattn.graph import edge_conv, neighbours, segment_mean
 from tinyattn.nn import BatchNorm1d, Dropout, Linear, Module, ModuleList, ReLU, Sequential
 from tinyattn.nn.sets import masked_mean
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -16,6 +17,7 @@ class EdgeConvBlock(Module):
     """
 
     def __init__(self, in_features, widths, k, rng=None):
+        check_sizes(self, in_features=in_features, widths=widths, k=k)
         rng, self.k = generator(rng), k
         layers, sizes = [], [2 * in_features, *widths]
         for a, b in zip(sizes[:-1], sizes[1:], strict=True):
@@ -52,6 +54,7 @@ class ParticleNet(Module):
 
     def __init__(self, features, classes=2, k=16, widths=((64,) * 3, (128,) * 3, (256,) * 3),
                  hidden=256, dropout=0.1, rng=None):  # fmt: skip
+        check_sizes(self, features=features, classes=classes, k=k, widths=widths, hidden=hidden)
         rng = generator(rng)
         self.norm = BatchNorm1d(features)
         sizes = [features, *(w[-1] for w in widths)]

@@ -12,6 +12,7 @@ from tinyattn import nn
 from tinyattn.autograd import Tensor, no_grad
 from tinyattn.models.generate import evaluating
 from tinyattn.models.generation import beam_search
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -30,6 +31,9 @@ class Seq2Seq(nn.Module):
         self, vocab_size, d_model, num_heads, num_layers, dim_feedforward=None, dropout=0.1,
         max_len=512, pad=0, rng=None,
     ):  # fmt: skip
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_layers=num_layers, dim_feedforward=dim_feedforward,
+                    max_len=max_len)  # fmt: skip
         rng = None if rng is None else generator(rng)
         self.pad, self.scale = pad, math.sqrt(d_model)
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)

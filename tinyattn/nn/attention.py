@@ -9,6 +9,7 @@ from tinyattn.autograd import Tensor
 from tinyattn.nn.cache import MemoryCache
 from tinyattn.nn.layers import Linear, uniform
 from tinyattn.nn.module import Module, Parameter
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -30,6 +31,7 @@ class MultiheadAttention(Module):
     def __init__(
         self, embed_dim, num_heads, dropout=0.0, bias=True, kdim=None, vdim=None, rng=None
     ):
+        check_sizes(self, embed_dim=embed_dim, num_heads=num_heads, kdim=kdim, vdim=vdim)
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(
                 f"{type(self).__name__}: {embed_dim} features cannot be divided among {num_heads} "
@@ -191,6 +193,7 @@ class SelfAttention(MultiheadAttention):
     """
 
     def __init__(self, d, heads=1, dropout=0.0, bias=True, rng=None):
+        check_sizes(self, d=d, heads=heads)
         super().__init__(d, heads, dropout, bias, rng=rng)
 
     def forward(self, x, mask=None, causal=False, need_weights=False, average_attn_weights=True,
@@ -209,6 +212,7 @@ class CrossAttention(MultiheadAttention):
     """
 
     def __init__(self, d, heads=1, d_context=None, dropout=0.0, bias=True, rng=None):
+        check_sizes(self, d=d, heads=heads, d_context=d_context)
         super().__init__(d, heads, dropout, bias, d_context, d_context, rng)
 
     def forward(self, x, context, mask=None, causal=False, need_weights=False,

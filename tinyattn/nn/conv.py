@@ -5,6 +5,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.nn.layers import uniform
 from tinyattn.nn.module import Module
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -25,6 +26,10 @@ class _Convolution(Module):
         rng=None,
         impl="auto",
     ):
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels,
+                    kernel_size=kernel_size, stride=stride, dilation=dilation,
+                    groups=groups)  # fmt: skip
+        check_sizes(self, least=0, padding=padding)
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"{type(self).__name__}: groups={groups} must divide in_channels={in_channels} "
@@ -64,6 +69,8 @@ class _Pool(Module):
     pool = None
 
     def __init__(self, kernel_size, stride=None, padding=0, impl="auto"):
+        check_sizes(self, kernel_size=kernel_size, stride=stride)
+        check_sizes(self, least=0, padding=padding)
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.impl = impl
 

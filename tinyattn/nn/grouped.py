@@ -7,6 +7,7 @@ from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module
 from tinyattn.nn.norms import RMSNorm
 from tinyattn.nn.positions import RotaryPositions
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -23,6 +24,7 @@ class GroupedQueryAttention(Module):
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
+        check_sizes(self, d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads)
         num_kv_heads = num_kv_heads or num_heads
         if d_model % num_heads or num_heads % num_kv_heads:
             raise ValueError(
@@ -78,6 +80,7 @@ class SwiGLU(Module):
     """
 
     def __init__(self, d_model, d_hidden, bias=False, rng=None):
+        check_sizes(self, d_model=d_model, d_hidden=d_hidden)
         rng = generator(rng)
         self.gate_proj = Linear(d_model, d_hidden, bias, rng)
         self.up_proj = Linear(d_model, d_hidden, bias, rng)
@@ -94,6 +97,8 @@ class LlamaBlock(Module):
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
+        check_sizes(self, d_model=d_model, num_heads=num_heads,
+                    num_kv_heads=num_kv_heads, d_hidden=d_hidden)  # fmt: skip
         rng = generator(rng)
         self.self_attn = GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
         self.mlp = SwiGLU(d_model, d_hidden, rng=rng)

@@ -11,6 +11,7 @@ import tinyattn.functional as F
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.activations import ReLU
 from tinyattn.nn.module import Module, Parameter, Sequential
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
@@ -24,6 +25,7 @@ class Linear(Module):
     """y = x Wᵀ + b;   x [..., in_features], W [out_features, in_features]."""
 
     def __init__(self, in_features, out_features, bias=True, rng=None):
+        check_sizes(self, in_features=in_features, out_features=out_features)
         rng = generator(rng)
         bound = 1 / np.sqrt(max(in_features, 1))
         self.in_features, self.out_features = in_features, out_features
@@ -45,6 +47,7 @@ class Embedding(Module):
     """
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, rng=None):
+        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
         weight = generator(rng).normal(size=(num_embeddings, embedding_dim)).astype(DEFAULT_DTYPE)
@@ -67,6 +70,7 @@ class MLP(Module):
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
+        check_sizes(self, sizes=sizes)
         if len(sizes) < 2:
             raise ValueError(f"MLP: expected at least an input and an output size, got {sizes}")
         rng = generator(rng)

@@ -167,6 +167,16 @@ class Module:
         for p in self.parameters():
             p.grad = None
 
+    def apply(self, f):
+        """f(module) for all modules inside, inner ones first, and for this one; returns it.
+
+        model.apply(lambda m: nn.init.zeros_(m.bias) if isinstance(m, nn.Linear) else None)
+        """
+        for module in self.children():
+            module.apply(f)
+        f(self)
+        return self
+
     def requires_grad_(self, requires_grad=True):
         """Train the parameters, or freeze them."""
         for p in self.parameters():

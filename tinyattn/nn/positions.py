@@ -12,6 +12,7 @@ import numpy as np
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.layers import Dropout
 from tinyattn.nn.module import Module, Parameter
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
@@ -30,6 +31,7 @@ class PositionalEncoding(Module):
     """y = dropout(x + p[:T]) with the sinusoids p; nothing is learned."""
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
+        check_sizes(self, d_model=d_model, max_len=max_len)
         self.p = sinusoids(max_len, d_model)  # an array: it need not be saved
         self.dropout = Dropout(dropout, rng)
 
@@ -54,6 +56,7 @@ class LearnedPositions(Module):
     """
 
     def __init__(self, max_len, d_model, std=0.02, rng=None):
+        check_sizes(self, max_len=max_len, d_model=d_model)
         weight = std * generator(rng).normal(size=(max_len, d_model))
         self.weight = Parameter(weight.astype(DEFAULT_DTYPE))
 
@@ -71,6 +74,7 @@ class AppendedPositions(Module):
     """
 
     def __init__(self, d_position, max_len=5000):
+        check_sizes(self, d_position=d_position, max_len=max_len)
         self.p = sinusoids(max_len, d_position)
 
     def forward(self, x, positions=None):
@@ -113,6 +117,7 @@ class RotaryPositions(Module):
     """
 
     def __init__(self, d, base=10000.0):
+        check_sizes(self, d=d)
         if d % 2:
             raise ValueError(f"{type(self).__name__}: features are turned in pairs, got d = {d}")
         self.d, self.base = d, base

@@ -10,6 +10,7 @@ from tinyattn.autograd import Tensor
 from tinyattn.functional import recurrent
 from tinyattn.nn.layers import uniform
 from tinyattn.nn.module import Module
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
@@ -70,6 +71,7 @@ class _Cell(Module):
     cell = None  # of tinyattn.functional.recurrent
 
     def __init__(self, input_size, hidden_size, bias=True, *, impl="auto", rng=None):
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         rng = generator(rng)
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         self.impl = impl
@@ -102,6 +104,7 @@ class RNNCell(_Cell):
 
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", *, impl="auto",
                  rng=None):  # fmt: skip
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         self.cell = _rnn("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, impl=impl, rng=rng)
 
@@ -138,6 +141,7 @@ class _Recurrent(Module):
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, *, dropout=0.0,
                  bidirectional=False, impl="auto", rng=None):  # fmt: skip
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         name = type(self).__name__
         if num_layers < 1:
             raise ValueError(f"{name}: num_layers starts at 1, got {num_layers}")
@@ -212,6 +216,7 @@ class RNN(_Recurrent):
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, *,
                  dropout=0.0, bidirectional=False, impl="auto", rng=None):  # fmt: skip
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.cell, self.nonlinearity = _rnn("RNN", nonlinearity), nonlinearity
         super().__init__(input_size, hidden_size, num_layers, bias, dropout=dropout,
                          bidirectional=bidirectional, impl=impl, rng=rng)  # fmt: skip

@@ -13,6 +13,7 @@ from tinyattn.nn.attention import CrossAttention
 from tinyattn.nn.layers import MLP, Linear
 from tinyattn.nn.module import Module, Parameter
 from tinyattn.nn.norms import LayerNorm
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -86,6 +87,7 @@ class MAB(Module):
     """
 
     def __init__(self, d, heads=1, rng=None):
+        check_sizes(self, d=d, heads=heads)
         rng = generator(rng)
         self.attention = CrossAttention(d, heads, rng=rng)
         self.rff = MLP([d, d, d], rng=rng)
@@ -100,6 +102,7 @@ class SAB(Module):
     """SAB(x) = MAB(x, x): the elements of a set ask each other, in N² pairs. Equivariant."""
 
     def __init__(self, d, heads=1, rng=None):
+        check_sizes(self, d=d, heads=heads)
         self.mab = MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
@@ -113,6 +116,7 @@ class ISAB(Module):
     """
 
     def __init__(self, d, heads=1, m=16, rng=None):
+        check_sizes(self, d=d, heads=heads, m=m)
         rng = generator(rng)
         self.inducing = _seeds(m, d, rng)
         self.gather, self.scatter = MAB(d, heads, rng), MAB(d, heads, rng)
@@ -129,6 +133,7 @@ class PMA(Module):
     """
 
     def __init__(self, d, heads=1, k=1, rng=None):
+        check_sizes(self, d=d, heads=heads, k=k)
         rng = generator(rng)
         self.seeds = _seeds(k, d, rng)
         self.rff = MLP([d, d, d], rng=rng)
@@ -148,6 +153,7 @@ class SetTransformer(Module):
     """
 
     def __init__(self, d_in, d_out, d=64, heads=4, m=16, k=1, rng=None):
+        check_sizes(self, d_in=d_in, d_out=d_out, d=d, heads=heads, m=m, k=k)
         rng = generator(rng)
         self.project = Linear(d_in, d, rng=rng)
         self.encode1, self.encode2 = ISAB(d, heads, m, rng), ISAB(d, heads, m, rng)
@@ -170,6 +176,7 @@ class ClassAttention(Module):
     """
 
     def __init__(self, d, heads=1, rng=None):
+        check_sizes(self, d=d, heads=heads)
         rng = generator(rng)
         self.attention = CrossAttention(d, heads, rng=rng)
         self.feed_forward = MLP([d, 4 * d, d], rng=rng)

@@ -17,6 +17,7 @@ from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.module import Module, ModuleList
 from tinyattn.nn.norms import LayerNorm
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
@@ -42,6 +43,7 @@ class _Layer(Module):
         bias=True,
         rng=None,
     ):
+        check_sizes(self, d_model=d_model, nhead=nhead, dim_feedforward=dim_feedforward)
         if not callable(activation) and activation not in ACTIVATIONS:
             raise ValueError(
                 f"{type(self).__name__}: activation is a function or one of "
@@ -121,6 +123,7 @@ class TransformerEncoder(Module):
     """num_layers copies of a layer, one behind the other, and a norm at the end if given."""
 
     def __init__(self, encoder_layer, num_layers, norm=None):
+        check_sizes(self, num_layers=num_layers)
         self.layers = _copies(encoder_layer, num_layers)
         self.norm = norm
 
@@ -147,6 +150,7 @@ class TransformerDecoder(Module):
     """num_layers copies of a decoder layer, all looking at the same memory."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):
+        check_sizes(self, num_layers=num_layers)
         self.layers = _copies(decoder_layer, num_layers)
         self.norm = norm
 
@@ -190,6 +194,10 @@ class Transformer(Module):
         bias=True,
         rng=None,
     ):
+        check_sizes(self, d_model=d_model, nhead=nhead,
+                    num_encoder_layers=num_encoder_layers,
+                    num_decoder_layers=num_decoder_layers,
+                    dim_feedforward=dim_feedforward)  # fmt: skip
         rng = None if rng is None else generator(rng)
         options = (dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, rng)
         self.encoder = TransformerEncoder(
