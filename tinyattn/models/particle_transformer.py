@@ -13,7 +13,7 @@ import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import no_grad
 from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.models.writing import evaluating
+from tinyattn.models.generate import evaluating
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
