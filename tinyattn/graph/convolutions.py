@@ -13,7 +13,7 @@ import tinyattn.functional as F
 from tinyattn.graph.message import check_input, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
 from tinyattn.nn import Linear, Module, Parameter
-from tinyattn.nn.layers import uniform
+from tinyattn.nn.init import uniform
 from tinyattn.ops.elementwise import plain
 from tinyattn.random import generator
 

@@ -5,6 +5,7 @@ from tinyattn.nn.attention import CrossAttention, MultiheadAttention, SelfAttent
 from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
 from tinyattn.nn.grouped import GroupedQueryAttention, LlamaBlock, SwiGLU
+from tinyattn.nn.init import SkipInit
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
 from tinyattn.nn.module import Buffer, Module, ModuleList, Parameter, Sequential
 from tinyattn.nn.norms import BatchNorm1d, LayerNorm, RMSNorm
@@ -60,6 +61,6 @@ __all__ = [
     "ISAB", "MAB", "PMA", "SAB", "ClassAttention", "DeepSets", "PositionalEncoding",
     "SetTransformer",
     "AppendedPositions", "InterleavedRotaryPositions", "LearnedPositions", "RotaryPositions",
-    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "MemoryCache", "SwiGLU",
+    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "MemoryCache", "SkipInit", "SwiGLU",
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell", "detach",
 ]  # fmt: skip

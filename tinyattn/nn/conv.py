@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.nn.layers import uniform
+from tinyattn.nn.init import uniform
 from tinyattn.nn.module import Module
 from tinyattn.random import generator
 

@@ -8,15 +8,10 @@ from itertools import pairwise
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.activations import ReLU
-from tinyattn.nn.module import Module, Parameter, Sequential
+from tinyattn.nn.init import normal, uniform
+from tinyattn.nn.module import Module, Sequential
 from tinyattn.random import generator
-
-
-def uniform(shape, bound, rng):
-    """A parameter of independent numbers, uniform in [-bound, bound]."""
-    return Parameter(rng.uniform(-bound, bound, shape).astype(DEFAULT_DTYPE))
 
 
 class Linear(Module):
@@ -46,10 +41,11 @@ class Embedding(Module):
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, rng=None):
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
-        weight = generator(rng).normal(size=(num_embeddings, embedding_dim)).astype(DEFAULT_DTYPE)
+        self.weight = normal((num_embeddings, embedding_dim), 1, rng)
         if padding_idx is not None:
+            weight = np.array(self.weight.data)
             weight[padding_idx] = 0
-        self.weight = Parameter(weight)
+            self.weight.data = weight
 
     def forward(self, ids):
         return F.embedding(ids, self.weight, self.padding_idx)

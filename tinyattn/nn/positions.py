@@ -9,10 +9,9 @@ token by token passes those of its cache.
 
 import numpy as np
 
-from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.nn.init import normal
 from tinyattn.nn.layers import Dropout
-from tinyattn.nn.module import Module, Parameter
-from tinyattn.random import generator
+from tinyattn.nn.module import Module
 
 
 def sinusoids(length, d):
@@ -53,8 +52,7 @@ class LearnedPositions(Module):
     """
 
     def __init__(self, max_len, d_model, std=0.02, rng=None):
-        weight = std * generator(rng).normal(size=(max_len, d_model))
-        self.weight = Parameter(weight.astype(DEFAULT_DTYPE))
+        self.weight = normal((max_len, d_model), std, rng)
 
     def forward(self, x, positions=None):
         return x + self.weight[_positions("LearnedPositions", x, positions, len(self.weight.data))]

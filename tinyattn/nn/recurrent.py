@@ -8,7 +8,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor
 from tinyattn.functional import recurrent
-from tinyattn.nn.layers import uniform
+from tinyattn.nn.init import uniform
 from tinyattn.nn.module import Module
 from tinyattn.random import generator
 
