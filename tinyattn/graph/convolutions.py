@@ -13,8 +13,8 @@ import tinyattn.functional as F
 from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
 from tinyattn.nn import Linear, Module, Parameter
-from tinyattn.nn.layers import uniform
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
 from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.random import generator
 

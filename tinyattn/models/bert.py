@@ -87,8 +87,11 @@ class BERT(nn.Module):
             return self.encoder.attention_maps(self.embed(ids, types), hide(ids, keep))
 
     @classmethod
-    def from_huggingface(cls, state, num_heads, layer_norm_eps=1e-12):
-        """The model whose state dict (of BertModel in the Transformers library) is `state`."""
+    def from_huggingface(cls, state, num_heads, layer_norm_eps=1e-12, assign=False):
+        """The model whose state dict (of BertModel in the Transformers library) is `state`.
+
+        assign: as in `load_state_dict`.
+        """
         state = {translated(name): np.asarray(a) for name, a in stacked(state).items()}
         unused = [name for name in state if name.startswith("unused.")]
         state = {name: a for name, a in state.items() if name not in unused}
@@ -97,9 +100,9 @@ class BERT(nn.Module):
         model = cls(
             vocab_size, d_model, num_heads, len(layers), len(state["positions.weight"]),
             len(state["types.weight"]), len(state["encoder.layers.0.linear1.bias"]),
-            layer_norm_eps=layer_norm_eps, rng=0,
+            layer_norm_eps=layer_norm_eps, rng=nn.SkipInit(),
         )  # fmt: skip
-        return model.load_state_dict(state)
+        return model.load_state_dict(state, assign)
 
 
 def hide(ids, keep):

@@ -20,6 +20,7 @@ from tinyattn.models.generate import evaluating
 from tinyattn.models.generation import beam_search
 from tinyattn.nn.changes import change_of
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import normal
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -47,7 +48,7 @@ class Regions(nn.Module):
             ]
         )
         self.size = widths[-1]
-        self.places = nn.Parameter(rng.normal(0, 0.3, (count, self.size)).astype(np.float32))
+        self.places = normal((count, self.size), 0.3, rng)
 
     def forward(self, images):
         x = _pictures("Regions", images)
@@ -71,7 +72,7 @@ class Cells(nn.Module):
         self.cell, self.size = cell, size
         self.first = nn.Linear(cell * cell * channels, size, rng=rng)
         self.second = nn.Linear(size, size, rng=rng)
-        self.places = nn.Parameter(rng.normal(0, 0.3, (count, size)).astype(np.float32))
+        self.places = normal((count, size), 0.3, rng)
 
     def forward(self, images):
         x = _pictures("Cells", images)

@@ -5,6 +5,8 @@ Sources: Radford et al. 2018, 2019; slides H03, H04, H06.
 
 import math
 
+import numpy as np
+
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.guards import DEFAULT_DTYPE
@@ -81,6 +83,6 @@ def start_values(model, d_model, rng, num_layers=None):
         if p.ndim > 1:
             adds = name.endswith(tuple(f"{part}.weight" for part in ADDS_TO_X))
             scale = std / math.sqrt(2 * num_layers) if adds and num_layers else std
-            p.data = rng.normal(0, scale, p.shape).astype(DEFAULT_DTYPE)
+            p.data = rng.normal(0, scale, p.shape).astype(DEFAULT_DTYPE, copy=False)
         elif name.endswith("bias"):
-            p.data = 0 * p.data
+            p.data = np.zeros(p.shape, p.dtype)

@@ -74,17 +74,21 @@ class Llama(nn.Module):
         )
 
     @classmethod
-    def from_huggingface(cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5):
-        """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it."""
+    def from_huggingface(cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5,
+                         assign=False):  # fmt: skip
+        """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it.
+
+        assign: as in `load_state_dict`.
+        """
         state = {name.removeprefix("model."): np.asarray(a) for name, a in state.items()}
         vocab_size, d_model = state["embed_tokens.weight"].shape
         num_layers = len({n.split(".")[1] for n in state if n.startswith("layers.")})
         model = cls(
             vocab_size, d_model, num_heads, num_kv_heads, num_layers,
             len(state["layers.0.mlp.gate_proj.weight"]), max_len, base, eps,
-            "lm_head.weight" not in state, rng=0,
+            "lm_head.weight" not in state, rng=nn.SkipInit(),
         )  # fmt: skip
-        return model.load_state_dict(state)
+        return model.load_state_dict(state, assign)
 
     @classmethod
     def from_gguf(cls, file):
@@ -108,7 +112,7 @@ class Llama(nn.Module):
                 if ".attn_q." in name or ".attn_k." in name:
                     a = _halves(a, num_heads if ".attn_q." in name else num_kv_heads)
                 state[translated(name)] = a
-            return cls.from_huggingface(state, *sizes)
+            return cls.from_huggingface(state, *sizes, assign=True)
         except (KeyError, ValueError) as error:
             raise ValueError(
                 f"Llama.from_gguf: the tensors of {file.path} are not those of such a model: "

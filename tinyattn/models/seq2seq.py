@@ -37,7 +37,8 @@ class Seq2Seq(nn.Module):
         rng = None if rng is None else generator(rng)
         self.pad, self.scale = pad, math.sqrt(d_model)
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
-        self.embedding.weight.data /= np.float32(self.scale)  # so that √d E starts at size 1
+        weight = self.embedding.weight
+        weight.data = weight.data / np.float32(self.scale)  # so that √d E starts at size 1
         self.positions = nn.PositionalEncoding(d_model, max_len, dropout, rng)
         self.transformer = nn.Transformer(
             d_model, num_heads, num_layers, num_layers, dim_feedforward or 4 * d_model, dropout,

@@ -21,6 +21,7 @@ from tinyattn.nn.positions import (
 )
 from tinyattn.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell, detach
 from tinyattn.nn.sets import ISAB, MAB, PMA, SAB, ClassAttention, DeepSets, SetTransformer
+from tinyattn.nn.start_values import SkipInit
 from tinyattn.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -64,7 +65,7 @@ __all__ = [
     "ISAB", "MAB", "PMA", "SAB", "ClassAttention", "DeepSets", "PositionalEncoding",
     "SetTransformer",
     "AppendedPositions", "InterleavedRotaryPositions", "LearnedPositions", "RotaryPositions",
-    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "MemoryCache", "SwiGLU",
+    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "MemoryCache", "SkipInit", "SwiGLU",
     "BatchNorm2d", "GroupNorm", "Identity", "ModuleDict", "init",
     "BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss",
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell", "detach",

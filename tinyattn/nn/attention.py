@@ -7,9 +7,10 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor
 from tinyattn.nn.cache import MemoryCache
-from tinyattn.nn.layers import Linear, uniform
+from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module, Parameter
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
 from tinyattn.random import generator
 
 
@@ -51,7 +52,7 @@ class MultiheadAttention(Module):
         self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, np.float32)) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias, rng)
         if bias:
-            self.out_proj.bias.data[:] = 0
+            self.out_proj.bias.data = np.zeros(embed_dim, np.float32)
 
     def forward(
         self, q, k, v, mask=None, causal=False, need_weights=True, average_attn_weights=True,

@@ -3,9 +3,9 @@
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.nn.layers import uniform
 from tinyattn.nn.module import Module
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
 from tinyattn.random import generator
 
 

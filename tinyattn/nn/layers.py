@@ -8,17 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.activations import ReLU
-from tinyattn.nn.module import Module, Parameter, Sequential
+from tinyattn.nn.module import Module, Sequential
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import normal, uniform
 from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
-
-
-def uniform(shape, bound, rng):
-    """A parameter of independent numbers, uniform in [-bound, bound]."""
-    return Parameter(rng.uniform(-bound, bound, shape).astype(DEFAULT_DTYPE))
 
 
 class Linear(Module):
@@ -50,10 +45,11 @@ class Embedding(Module):
         check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
-        weight = generator(rng).normal(size=(num_embeddings, embedding_dim)).astype(DEFAULT_DTYPE)
+        self.weight = normal((num_embeddings, embedding_dim), 1, rng)
         if padding_idx is not None:
+            weight = np.array(self.weight.data)
             weight[padding_idx] = 0
-        self.weight = Parameter(weight)
+            self.weight.data = weight
 
     def forward(self, ids):
         return F.embedding(ids, self.weight, self.padding_idx)

@@ -9,12 +9,11 @@ token by token passes those of its cache.
 
 import numpy as np
 
-from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.layers import Dropout
-from tinyattn.nn.module import Module, Parameter
+from tinyattn.nn.module import Module
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import normal
 from tinyattn.ops.elementwise import as_tensor
-from tinyattn.random import generator
 
 
 def sinusoids(length, d):
@@ -57,8 +56,7 @@ class LearnedPositions(Module):
 
     def __init__(self, max_len, d_model, std=0.02, rng=None):
         check_sizes(self, max_len=max_len, d_model=d_model)
-        weight = std * generator(rng).normal(size=(max_len, d_model))
-        self.weight = Parameter(weight.astype(DEFAULT_DTYPE))
+        self.weight = normal((max_len, d_model), std, rng)
 
     def forward(self, x, positions=None):
         return x + self.weight[_positions("LearnedPositions", x, positions, len(self.weight.data))]

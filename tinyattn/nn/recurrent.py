@@ -8,9 +8,9 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor
 from tinyattn.functional import recurrent
-from tinyattn.nn.layers import uniform
 from tinyattn.nn.module import Module
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
 from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 

@@ -8,12 +8,12 @@ that n is N and the number of inducing points is m.
 
 import numpy as np
 
-from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.attention import CrossAttention
 from tinyattn.nn.layers import MLP, Linear
-from tinyattn.nn.module import Module, Parameter
+from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -192,5 +192,4 @@ class ClassAttention(Module):
 
 
 def _seeds(n, d, rng):
-    bound = np.sqrt(6 / (n + d))
-    return Parameter(rng.uniform(-bound, bound, (n, d)).astype(DEFAULT_DTYPE))
+    return uniform((n, d), np.sqrt(6 / (n + d)), rng)

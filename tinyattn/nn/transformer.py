@@ -109,8 +109,9 @@ class TransformerDecoderLayer(_Layer):
 
 def _copies(layer, n):
     """Layers with weights of their own, but one generator, or all would drop the same features."""
-    generators = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
-    return ModuleList([deepcopy(layer, {id(g): g for g in generators}) for _ in range(n)])
+    shared = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
+    shared += [p.data for p in layer.parameters() if not p.data.flags.writeable]  # of nn.SkipInit
+    return ModuleList([deepcopy(layer, {id(x): x for x in shared}) for _ in range(n)])
 
 
 def _weights(attention, x, context, mask, causal):
@@ -214,7 +215,7 @@ class Transformer(Module):
         for p in self.parameters():  # every matrix anew: the copies of a layer shall differ
             if p.ndim > 1:
                 bound = np.sqrt(6 / sum(p.shape))
-                p.data = rng.uniform(-bound, bound, p.shape).astype(DEFAULT_DTYPE)
+                p.data = rng.uniform(-bound, bound, p.shape).astype(DEFAULT_DTYPE, copy=False)
 
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, causal=False):
         memory = self.encoder(src, src_mask)
