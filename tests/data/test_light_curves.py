@@ -35,8 +35,9 @@ def test_shapes_and_split():
     assert np.bincount(test.label).min() > 250
     with pytest.raises(ValueError, match="got 'valid'"):
         data.light_curves("valid")
-    with pytest.raises(ValueError, match="a length of 1 to"):
-        data.light_curves(length=10_000)
+    for wrong in ({"length": 10_000}, {"length": 20, "out_of": 10}):
+        with pytest.raises(ValueError, match="a length of 1 to"):
+            data.light_curves(**wrong)
 
 
 def test_seeds():
@@ -56,6 +57,17 @@ def test_times_are_those_of_a_telescope():
     assert np.mean(step > 5) > 0.01  # with gaps
     fraction = curves.times.astype(float) % 1  # seldom far from full days: it must be dark
     assert np.mean((fraction < 0.25) | (fraction > 0.75)) > 0.75  # at random it would be 0.5
+
+
+def test_some_of_many_nights_are_less_even():
+    def unevenness(curves):
+        assert np.all(np.diff(curves.times, axis=1) >= 0)
+        straight = np.linspace(0, 1, 50) * curves.times[:, -1:]  # were all steps the same
+        return np.median(np.abs(curves.times - straight).max(axis=1) / np.ptp(curves.times, axis=1))
+
+    row, some = data.light_curves("test", 50), data.light_curves("test", 50, out_of=500)
+    assert np.median(np.diff(row.times)) < 1.1 < 5 < np.median(np.diff(some.times))
+    assert unevenness(row) < 0.14 < unevenness(some)
 
 
 def test_noise_is_what_the_errors_say():

@@ -23,7 +23,7 @@ class LightCurves(NamedTuple):
     period: np.ndarray  # [B] float32: the main one, in days
 
 
-def light_curves(part="train", length=200, rng=0, noise=True):
+def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     """10500 variable stars, 1500 of each class: 8400 to train, 2100 to test.
 
     part is "train", "test" or "all". The stars are real: periods, amplitudes and shapes are those
@@ -31,7 +31,10 @@ def light_curves(part="train", length=200, rng=0, noise=True):
     of a star of the MACHO survey, about one a night, with gaps. The curve is put together from the
     two: the phase is random, the noise is normal with MACHO's error of that night, and Mira and
     semi-regular stars, which really change from cycle to cycle, are sums of three sines.
-    Another rng gives the same stars at other moments. Sources and licences: SOURCES.md.
+    Another rng gives the same stars at other moments. With out_of, the observations are `length`
+    of so many in a row, at random: what a telescope sees that comes back now and then only. Without
+    it, nights follow so evenly that their number is nearly as good as the time.
+    Sources and licences: SOURCES.md.
     """
     if part not in ("train", "test", "all"):
         raise ValueError(
@@ -43,23 +46,30 @@ def light_curves(part="train", length=200, rng=0, noise=True):
         ends = np.cumsum(stored["number"])
         observed = stored["times"] / 1e5, stored["errors"] / 1e3
     nights = min(np.diff(ends, prepend=0))
-    if not 1 <= length <= nights:
-        raise ValueError(f"light_curves: expected a length of 1 to {nights}, got {length}")
+    out_of = length if out_of is None else out_of
+    if not 1 <= length <= out_of <= nights:
+        raise ValueError(
+            f"light_curves: expected a length of 1 to {nights}, out of as many or more up to "
+            f"{nights}, got {length} out of {out_of}"
+        )
     rows = {"train": slice(0, -TEST), "test": slice(-TEST, None), "all": slice(None)}[part]
     label, fourier = label[rows], fourier[:, rows]
-    times, errors = _windows(observed, ends, len(label), length, rng)
+    times, errors = _windows(observed, ends, len(label), length, out_of, rng)
     y = brightness(times, fourier, rng.random((3, len(label))))
     y = y + errors * rng.normal(size=y.shape) * noise
     f32 = (x.astype(np.float32) for x in (times, y, errors))
     return LightCurves(*f32, label, fourier[0].astype(np.float32))
 
 
-def _windows(observed, ends, B, length, rng):
-    """Times and errors [B, length]: observations in a row of one of the observed stars."""
+def _windows(observed, ends, B, length, out_of, rng):
+    """Times and errors [B, length]: observations of one of the observed stars, in their order."""
     which = rng.integers(len(ends), size=B)
     first = np.append(0, ends[:-1])[which]
-    start = first + (rng.random(B) * (ends[which] - first - length + 1)).astype(int)
+    start = first + (rng.random(B) * (ends[which] - first - out_of + 1)).astype(int)
     index = start[:, None] + np.arange(length)
+    if out_of > length:
+        chosen = rng.random((B, out_of)).argsort(axis=1)[:, :length]
+        index = start[:, None] + np.sort(chosen, axis=1)
     times, errors = (x[index] for x in observed)
     return times - times[:, :1], errors
 
