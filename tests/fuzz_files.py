@@ -8,6 +8,7 @@ the file, and what was to be changed must be as before. Memory (as tracemalloc c
 few times the file, time less than a second. `test_fuzz_files.py` tries a sample.
 """
 
+import pickle
 import struct
 import sys
 import tempfile
@@ -119,7 +120,7 @@ def read_checkpoint(path, content):
 
     def state():
         arrays = module.state_dict() | {f"o.{k}": v for k, v in optimizer.state_dict().items()}
-        return {k: v.tobytes() for k, v in arrays.items()}, str(rng.bit_generator.state)
+        return {k: v.tobytes() for k, v in arrays.items()}, pickle.dumps(rng.bit_generator.state)
 
     before = state()
     try:

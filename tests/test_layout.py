@@ -13,20 +13,21 @@ PACKAGE = ROOT / "tinyattn"
 # every file and folder of the package stands on one floor
 FLOORS = {
     "memory": 0, "kernels": 0,
-    "random": 1, "threads": 1, "guards": 1, "autograd": 1, "transforms": 1,
+    "random": 1, "threads": 1, "guards": 1, "autograd": 1, "transforms": 1, "types": 1,
     "ops": 2,
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
     "graph": 5,
-    "models": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
+    "models": 6, "inference": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
     "course": 7, "cli": 7,
 }  # fmt: skip
 # on one floor only these look at each other: (who, at whom)
 SIBLINGS = {
     ("kernels", "memory"),
     ("autograd", "guards"), ("autograd", "random"), ("transforms", "autograd"),
+    ("transforms", "guards"),
     ("training", "data"), ("training", "plot"), ("training", "progress"), ("cli", "course"),
-    ("models", "data"),
+    ("models", "data"), ("models", "inference"),
 }  # fmt: skip
 # who may use which package of others, NumPy apart; a folder inside of a place has its own line
 PACKAGES = {
@@ -200,3 +201,26 @@ def loaded_by(statement):
 )
 def test_importing_is_light(statement):
     assert loaded_by(statement).isdisjoint(HEAVY)
+
+
+SUBMODULES = ["check", "data", "functional", "graph", "metrics", "models", "nn", "optim", "plot",
+              "training"]  # fmt: skip
+
+
+def test_submodules_are_reached_after_one_import():
+    loaded = loaded_by(
+        "import tinyattn as ta; before = set(sys.modules); "
+        f"late = [n for n in {SUBMODULES} if 'tinyattn.' + n not in before]; "
+        f"assert set({SUBMODULES}) <= set(dir(ta)); "
+        f"assert all(getattr(ta, n).__name__ == 'tinyattn.' + n for n in {SUBMODULES}); "
+        "assert {'nn', 'graph', 'models', 'plot'} <= set(late), late; "
+        "ta.nn.Linear(2, 3); ta.optim.SGD"
+    )
+    assert "tinyattn" in loaded
+
+
+def test_a_name_that_is_nowhere_is_an_error():
+    import tinyattn as ta
+
+    with pytest.raises(AttributeError, match="module 'tinyattn' has no attribute 'nothing'"):
+        ta.nothing  # noqa: B018

@@ -8,7 +8,7 @@ from tinyattn.autograd import Tensor, no_grad, primitive, tensor
 from tinyattn.io import load, save
 from tinyattn.random import seed
 from tinyattn.threads import set_threads
-from tinyattn.transforms import grad, hessian, jacobian, value_and_grad
+from tinyattn.transforms import grad, gradients, hessian, jacobian, value_and_grad
 
 if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports what is asked for
     from . import check, data, functional, graph, metrics, models, nn, optim, plot, training  # noqa: F401
@@ -31,6 +31,6 @@ def __dir__():
 
 __version__ = "0.1.0"
 __all__ = [
-    "Tensor", "grad", "hessian", "jacobian", "load", "no_grad", "primitive", "save", "seed",
-    "set_threads", "tensor", "value_and_grad",
+    "Tensor", "grad", "gradients", "hessian", "jacobian", "load", "no_grad", "primitive", "save",
+    "seed", "set_threads", "tensor", "value_and_grad",
 ]  # fmt: skip

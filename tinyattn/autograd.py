@@ -32,15 +32,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tinyattn import guards
+from tinyattn.memory import fork_safe
 
 if TYPE_CHECKING:  # editors find the methods here; when the program runs they are added later
     from tinyattn.ops.methods import TensorMethods
+    from tinyattn.types import Primitive
 else:
     TensorMethods = object
 
-ndarray, FLOAT32 = np.ndarray, np.dtype(np.float32)
+ndarray = np.ndarray
+FLOAT32 = np.dtype(np.float32)
 
-_new = object.__new__
 _clock = count(1).__next__
 NEVER = (0,)  # shared constant: never written to
 
@@ -73,13 +75,13 @@ class Tensor(TensorMethods):
 
     __slots__ = ("__weakref__", "_data", "_inputs", "_operation", "_options", "_time", "_values",
                  "_written", "grad", "requires_grad")  # fmt: skip
+    grad: "ndarray | Tensor | None"
+    requires_grad: bool
 
     def __init__(self, data, dtype=None, requires_grad=False):
         if isinstance(data, Tensor):
             data = np.asarray(data)  # refuses if a gradient would be lost
-        self._data = guards.array_of(data, dtype)
-        if requires_grad:
-            guards.differentiable(self._data.dtype)
+        self._data = guards.array_of(data, dtype, requires_grad)
         self._operation, self._inputs, self._values, self._options = None, (), None, None
         self._time, self._written, self.grad = 0, [0], None
         self.requires_grad = bool(requires_grad)
@@ -91,7 +93,9 @@ class Tensor(TensorMethods):
 
     @data.setter
     def data(self, value):
-        value = value if type(value) is ndarray else guards.array_of(value)
+        """The plain NumPy array. An array that is assigned is taken over, not copied."""
+        if type(value) is not ndarray:
+            value = guards.array_of(value, None, self.requires_grad)
         if self.requires_grad:
             guards.differentiable(value.dtype)
         self._data = value
@@ -183,21 +187,24 @@ class Tensor(TensorMethods):
 
 
 def tensor(data, dtype=None, requires_grad=False) -> Tensor:
-    """A new tensor with a copy of `data`: a number, a list, an array."""
+    """A new tensor with a copy of `data`: a number, a list, an array.
+
+    Python floats become float32; integers stay integers and booleans booleans, but both become
+    float32 with requires_grad. Arrays and NumPy's own numbers keep their dtype.
+    """
     return Tensor(data, dtype, requires_grad)
 
 
 def from_numpy(array, written=NEVER) -> Tensor:
     """A tensor around the array itself, not a copy, without gradient."""
-    t = _new(Tensor)  # without __init__ and its checks
+    t = object.__new__(Tensor)  # without __init__ and its checks
     t._data, t._written = array, written
     t._operation = t._values = t._options = t.grad = None
     t._inputs, t._time, t.requires_grad = (), 0, False
     return t
 
 
-_accumulating = RLock()  # one thread at a time adds to `.grad`
-guards.release_after_fork(_accumulating)
+_accumulating = fork_safe(RLock())  # one thread at a time adds to `.grad`
 
 
 # ---------------------------------------------------------------- 2. operations
@@ -213,12 +220,12 @@ _mode = _Mode()
 @contextmanager
 def set_grad_enabled(enabled):
     """Record operations or not inside the block, in this thread; afterwards as before."""
-    before = _mode.grad_enabled
+    mine, before = _mode.__dict__, _mode.grad_enabled  # of this thread, wherever the block ends
     try:
-        _mode.grad_enabled = enabled
+        mine["grad_enabled"] = enabled
         yield
     finally:
-        _mode.grad_enabled = before
+        mine["grad_enabled"] = before
 
 
 def no_grad():
@@ -255,7 +262,7 @@ class Operation:
         self.joint = rule
 
 
-def primitive(f):
+def primitive(f) -> "Primitive":
     """Make a NumPy function differentiable. Its rules are added with `.defvjp`.
 
         @primitive
@@ -297,8 +304,7 @@ def record(op, y, inputs, values, options):
     for x in inputs:
         if isinstance(x, Tensor):
             tensors.append(x)
-            if x.requires_grad:
-                wanted = True
+            wanted = wanted or x.requires_grad
             if (base is not None or y is x._data) and guards.share_memory(y, x._data):
                 written = x._shared_time()  # y is a view: a write to the one is one to the other
         else:

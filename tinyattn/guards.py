@@ -1,7 +1,10 @@
 """What the engine checks and puts right by itself, and what it refuses and in which words."""
 
-import os
+import builtins
+import dis
 import sys
+import warnings
+from functools import lru_cache
 from inspect import signature
 
 import numpy as np
@@ -24,6 +27,13 @@ FREED = (
     "backward: this graph was freed by an earlier backward(), even if that raised an error. "
     "Compute the result again, or add the losses up and call backward() once"
 )
+
+
+class StateError(KeyError):
+    """Saved values do not fit; unlike a bare KeyError it shows its message line by line."""
+
+    def __str__(self):
+        return self.args[0]
 
 
 def written(name):
@@ -154,20 +164,22 @@ def no_numpy_rule(function):
     )
 
 
-def array_of(data, dtype=None):
-    """A fresh array; Python numbers and lists of them become the default float type."""
+def array_of(data, dtype=None, requires_grad=False):
+    """A fresh array. Python floats become float32; so do integers that require a gradient."""
     array = np.array(data, dtype=dtype)
     if array.dtype.kind not in "fiubc":
         raise TypeError(
             f"Tensor: expected numbers or booleans, got {array.dtype} from a "
             f"{type(data).__name__}; all rows of a list must have the same length"
         )
-    if dtype is not None or hasattr(data, "dtype"):
-        return array
-    while isinstance(data, list | tuple) and data:
-        data = data[0]
-    if not hasattr(data, "dtype") and array.dtype.kind in "fiu":
+    first = data
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    from_python = dtype is None and not hasattr(first, "dtype")  # arrays keep their dtype
+    if from_python and (array.dtype.kind == "f" or (requires_grad and array.dtype.kind in "iub")):
         array = array.astype(DEFAULT_DTYPE)
+    if requires_grad:
+        differentiable(array.dtype)
     return array
 
 
@@ -250,6 +262,62 @@ def in_kind(g, kind):
     return g if isinstance(g, kind) else kind(g)
 
 
+NO_SLOPE = {"isnan", "isinf", "isfinite", "isclose", "floor", "ceil", "trunc"}  # of math
+
+
+def number_wanted(frame):
+    """Check what asks for a Python number of a Tensor that requires a gradient.
+
+    Python asks alike for float(x), math.exp(x) and array[i] = x, so we look at what the calling
+    line is doing: float(x) is meant, in the others a gradient would get lost in silence.
+    """
+    does, names = _instruction(frame.f_code, frame.f_lasti)
+    called = _named(frame, names) if does == "CALL" else None
+    if does == "STORE_SUBSCR" or isinstance(getattr(called, "__self__", None), np.ndarray):
+        raise TypeError(
+            "array[...] = x would lose the gradient of x: collect the Tensors in a list and join "
+            "them with np.stack or np.concatenate, or store x.item() if no gradient is wanted"
+        )
+    if isinstance(called, type) or getattr(called, "__module__", None) in (None, "builtins"):
+        return  # float(x), sum(map(float, xs)), "%.3f" % x and the like
+    name = called.__name__
+    if called.__module__ != "math":
+        warnings.warn(
+            f"{name} took a Tensor that requires a gradient as a plain number, so its gradient is "
+            f"lost: say x.item() if that is meant",
+            stacklevel=3,
+        )
+    elif name not in NO_SLOPE:
+        raise TypeError(
+            f"math.{name}(x) would lose the gradient of x: use np.{name}(x), or "
+            f"math.{name}(x.item()) if no gradient is wanted"
+        )
+
+
+@lru_cache(maxsize=512)
+def _instruction(code, at):
+    """What stands at a place in compiled code: ("CALL", ["math", "exp"]), or its name and []."""
+    instructions = list(dis.get_instructions(code))
+    here = next(i for i in instructions if i.offset == at)
+    if not here.opname.startswith("CALL"):
+        return here.opname, []
+    # a call begins in the source where the name of its function does
+    start = here.positions.lineno, here.positions.col_offset
+    loads = [i for i in instructions if i.opname.startswith("LOAD_") and isinstance(i.argval, str)]
+    loads = [i for i in loads if (i.positions.lineno, i.positions.col_offset) == start]
+    return "CALL", [i.argval for i in loads] if None not in start else []
+
+
+def _named(frame, names):
+    """What `a.b` means at the place of a frame; None if that is nothing."""
+    if not names:
+        return None
+    found = {**vars(builtins), **frame.f_globals, **frame.f_locals}.get(names[0])
+    for name in names[1:]:
+        found = getattr(found, name, None)
+    return found
+
+
 # Only there do the counts in `is_shared` mean what they say: later versions borrow references.
 COUNTED = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
 
@@ -294,11 +362,3 @@ def leading_to(targets, results, needed):
         if any(x in on_the_way for x in t._inputs):
             on_the_way[t] = None
     return [t for t in results if t in on_the_way and t not in targets], on_the_way
-
-
-def release_after_fork(lock):
-    """Let a forked child find the lock free: no thread of the parent may hold it in that moment."""
-    if hasattr(os, "register_at_fork"):  # not on Windows
-        os.register_at_fork(
-            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
-        )

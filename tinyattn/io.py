@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.nn.module import StateError
 
 try:
     import fcntl
@@ -283,9 +282,8 @@ def load_checkpoint(path, module, optimizer, rng=None):
         optimizer.load_state_dict(parts["optimizer"])
     except BaseException as error:
         module.load_state_dict(before)
-        if isinstance(error, KeyError):
-            raise StateError(f"load_checkpoint: {path} was saved for something else: "
-                             f"{error.args[0]}") from None  # fmt: skip
+        if isinstance(error, KeyError | ValueError):
+            error.args = (f"load_checkpoint: {path} does not fit: {error.args[0]}",)
         raise
     if state is not None:
         rng.bit_generator.state = state

@@ -8,6 +8,7 @@ up to LARGEST. It cannot keep larger ones; arrays that size come from `empty`.
 
 import ctypes
 import math
+import os
 import sys
 from itertools import count
 from tracemalloc import is_tracing
@@ -30,6 +31,15 @@ def keep():
     except (OSError, AttributeError):
         return False
     return bool(mallopt(MMAP_THRESHOLD, LARGEST)) and bool(mallopt(TRIM_THRESHOLD, KEPT))
+
+
+def fork_safe(lock):
+    """The lock, and no fork while another thread holds it: the child has no such thread."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
+    return lock
 
 
 # {number: memory}, what has waited longest first. There is no lock, which a forked child could

@@ -10,8 +10,7 @@ import math
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.ops.fused import have_numba
-from tinyattn.ops.rowwise import ENOUGH
+from tinyattn.ops.backends import FLOATS, kernel_is_faster
 
 
 class Optimizer:
@@ -274,7 +273,7 @@ class Adam(Optimizer):
     def step(self):
         """One step for every parameter that has a gradient; large models in one compiled pass."""
         with_gradient = [p for p in self._parameters() if p.grad is not None]
-        if not compiled(with_gradient):
+        if not _by_kernel(with_gradient):
             super().step()
             return
         states, jobs, new, known = iter(self.state), [], [], {}
@@ -339,13 +338,13 @@ class AdamW(Adam):
         return *numbers, 0, correct, 1 - group["lr"] * decay
 
 
-def compiled(parameters):
+def _by_kernel(parameters):
     """Whether a kernel should do the step: enough numbers in arrays as the kernel wants them."""
+    numbers = sum([p.size for p in parameters])
     return (
-        sum([p.size for p in parameters]) >= ENOUGH
-        and all([p.dtype in (np.float32, np.float64) for p in parameters])
+        all([p.dtype in FLOATS for p in parameters])
         and all([p.data.flags.c_contiguous and p.data.flags.writeable for p in parameters])
-        and have_numba()
+        and kernel_is_faster("adam", FLOATS[0], numbers)
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tinyattn.autograd import Tensor, no_grad
 from tinyattn.data import batches
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.optim import clip_grad_norm
 from tinyattn.progress import moving_line
 
@@ -102,7 +102,7 @@ class _Best:
         """How many epochs ago the lowest loss was; keeps the weights if it is the last."""
         if losses[-1] < self.loss:
             self.loss, self.epoch = losses[-1], len(losses)
-            self.weights = {name: np.array(plain(w)) for name, w in model.state_dict().items()}
+            self.weights = {name: np.array(unwrap(w)) for name, w in model.state_dict().items()}
         return len(losses) - (self.epoch or 0)
 
     def restore(self, model):
@@ -165,7 +165,7 @@ def evaluate(model, f, held_out, batch_size=256):
     try:
         with no_grad():
             for batch in _batches("held_out", held_out, batch_size=batch_size, shuffle=False):
-                done.add(float(plain(f(model, *batch))), _length(batch))
+                done.add(float(unwrap(f(model, *batch))), _length(batch))
     finally:
         if was_training:
             _mode(model, "train")
@@ -177,7 +177,7 @@ def accuracy(model, x, y):
 
     x: [B, ...]; y: classes [B] (or [B, T] for scores [B, T, C]). Usable as `metric=`.
     """
-    scores, y = plain(model(x)), np.asarray(plain(y))
+    scores, y = unwrap(model(x)), np.asarray(unwrap(y))
     if scores.shape[:-1] != y.shape:
         raise ValueError(
             f"accuracy: scores of shape {scores.shape} need classes of shape {scores.shape[:-1]}, "
@@ -218,7 +218,7 @@ def _batches(name, examples, **options):
 
 
 def _length(batch):
-    shape = np.shape(plain(batch[0]))
+    shape = np.shape(unwrap(batch[0]))
     return shape[0] if shape else 1
 
 

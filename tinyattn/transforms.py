@@ -1,27 +1,31 @@
-"""Derivatives of functions: `grad`, `value_and_grad`, `jacobian`, `hessian`.
+"""Derivatives of functions: `grad`, `value_and_grad`, `jacobian`, `hessian`; and `gradients`.
 
 They run the function on fresh tensors and go back, so they nest: `grad(grad(f))` is f''.
+`gradients` takes a result that was computed before.
 """
 
+from collections.abc import Callable
 from functools import wraps
 
 import numpy as np
 
+from tinyattn import guards
 from tinyattn.autograd import Tensor, backward_pass, collect_graph, primitive, set_grad_enabled
 
 
-def grad(f, argnum=0):
+def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """The function x -> df/dx, for a function f with a single number as result.
 
     `argnum` is the number of the argument, or a tuple of them (then a tuple comes back). An
-    array gives an array. A Tensor gives a Tensor that can be differentiated again, so
-    `grad(grad(f))` works. No other tensor's `.grad` is touched.
+    array gives an array. A Tensor gives a Tensor, and so does an array where f depends on other
+    tensors that require a gradient, as the weights of a model: the result can be differentiated
+    by them. Inside `no_grad()` it is not recorded. No tensor's `.grad` is touched.
     """
     both = value_and_grad(f, argnum)
     return wraps(f)(lambda *args, **kwargs: both(*args, **kwargs)[1])
 
 
-def value_and_grad(f, argnum=0):
+def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Like `grad`, but the function returns (f(x), df/dx)."""
 
     @wraps(f)
@@ -40,7 +44,7 @@ def value_and_grad(f, argnum=0):
     return both
 
 
-def jacobian(f, argnum=0):
+def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """The function x -> J with J[i, j] = df(x)[i] / dx[j]; its shape is f(x).shape + x.shape."""
 
     @wraps(f)
@@ -61,9 +65,45 @@ def jacobian(f, argnum=0):
     return derivative
 
 
-def hessian(f, argnum=0):
+def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """The function x -> H with H[i, j] = d²f / dx[i] dx[j], for f with a single number."""
     return jacobian(grad(f, argnum), argnum)
+
+
+def gradients(y: Tensor, xs, create_graph: bool = False):
+    """dy/dx for each of the tensors xs that the single number y was computed from.
+
+    xs: one tensor, or a list of them (then a list comes back); results of operations as well as
+    tensors made by hand. Each must require a gradient; one that y does not depend on gets zeros.
+    The gradients are arrays; Tensors with create_graph, which can be differentiated again. Nobody's
+    `.grad` is touched. What leads from y to tensors made by hand among the xs is freed.
+    """
+    several = isinstance(xs, list | tuple)
+    targets = list(xs) if several else [xs]
+    for x in targets:
+        if not (isinstance(x, Tensor) and x.requires_grad):
+            raise TypeError(
+                f"gradients: xs are tensors that require a gradient, got {x!r}; make it with "
+                f"requires_grad=True, or leave it out"
+            )
+    if not (isinstance(y, Tensor) and y.requires_grad):
+        raise RuntimeError(guards.NO_GRAPH.replace("backward", "gradients", 1))
+    if y.size != 1:
+        raise ValueError(
+            f"gradients: y must be a single number, got shape {y.shape}; reduce it (sum, mean), "
+            f"or use ta.jacobian"
+        )
+    found = {}
+    # a backward pass ends at its targets, so a result that may lead to others has one of its own
+    groups = [[x] for x in targets if x._operation is not None]
+    groups.append([x for x in targets if x._operation is None])
+    for group in groups:
+        g = np.ones(y.shape, y.dtype)
+        found.update(
+            zip(group, _pull(y, g, group, create_graph, group is not groups[-1]), strict=True)
+        )
+    result = [found[x] if create_graph else found[x].data for x in targets]
+    return result if several else result[0]
 
 
 @primitive
@@ -83,7 +123,7 @@ def _trace(f, argnum, args, kwargs):
     A stand-in is connected to the tensor it stands for, so that an outer derivative sees it. The
     gradients are recorded in their turn if somebody may differentiate them: if f is being
     differentiated from outside (then its result depends on a stand-in of that derivative), or if
-    Tensors were passed and f depends on tensors that require a gradient, as the weights of a model.
+    f depends on tensors that require a gradient, as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
     chosen = _chosen(argnum, len(args))
@@ -109,7 +149,7 @@ def _trace(f, argnum, args, kwargs):
     y = y if isinstance(y, Tensor) else Tensor(y)
     below = collect_graph(y)[1] if y.requires_grad else set()
     nested = not _active.isdisjoint(below)
-    again = recorded and (nested or (as_tensor and any(t._operation is None for t in below)))
+    again = recorded and (nested or any(t._operation is None for t in below))
     return y, xs, as_tensor or again, again
 
 
@@ -129,9 +169,25 @@ def _chosen(argnum, n):
 
 def _pull(y, gradient, xs, again, retain_graph=False):
     """Gradients of y for the stand-ins xs, as Tensors; zero where y does not depend on them."""
-    found = {}
-    if y.requires_grad:
-        g = Tensor(gradient) if again else gradient
-        found = backward_pass(y, g, again, retain_graph, targets=set(xs))
+    found, targets = {}, set(xs)
+    if y.requires_grad and again:
+        try:
+            found = backward_pass(y, Tensor(gradient), True, targets=targets)
+        except NotImplementedError as error:  # a kernel, which has no second derivative
+            found = backward_pass(y, gradient, retain_graph=True, targets=targets)
+            found = {x: _only_once(g, y, error=error) for x, g in found.items()}
+    elif y.requires_grad:
+        found = backward_pass(y, gradient, retain_graph=retain_graph, targets=targets)
     gradients = [found[x] if x in found else np.zeros(x.shape, x.dtype) for x in xs]
     return [g if isinstance(g, Tensor) else Tensor(g) for g in gradients]
+
+
+@primitive
+def _only_once(g, y, error):
+    """A gradient g of y that can be read, but not be differentiated: then the error is raised."""
+    return g.copy()
+
+
+@_only_once.defvjp_joint
+def _refuse(g, out, first, y, error):
+    raise error

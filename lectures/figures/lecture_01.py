@@ -190,6 +190,13 @@ def gru():
         d.arrow(update.n, keep.s)
         d.text(246, 270, "$z_t$", 22, anchor="start")
         _equation(d, 130, 1, "keep", r"$z_t \odot h_{t-1}$")
+    _candidate(d, plus)
+    d.text(780, 480, r"$z, r = \sigma(W\,[h_{t-1}, x_t] + b)$", 18, anchor="start", part="gates")
+    d.note(780, 514, "z: share of the old state, as in nn.GRU", anchor="start", part="gates")
+    return d
+
+
+def _candidate(d, plus):
     with d.step(2), d.part("candidate"):
         reset = d.box("linear", 390, 332, 92, 68, "reset", r"$\sigma$", size=18, part="reset")
         new = d.box("linear", 590, 332, 92, 68, "candidate", "tanh", size=18)
@@ -211,6 +218,3 @@ def gru():
         d.arrow(fill.n, plus.s, thing="state")
         d.text(606, 270, "$n_t$", 22, anchor="start")
         _equation(d, 370, 3, "fill up", r"$h_t = z_t \odot h_{t-1} + (1 - z_t) \odot n_t$")
-    d.text(780, 480, r"$z, r = \sigma(W\,[h_{t-1}, x_t] + b)$", 18, anchor="start", part="gates")
-    d.note(780, 514, "z: share of the old state, as in nn.GRU", anchor="start", part="gates")
-    return d

@@ -85,10 +85,9 @@ def receptive_field():
         name = "input" if layer == 0 else f"layer {layer}"
         d.text(2, y, name, anchor="start", part=name)
         for k, x in enumerate(xs):
-            reached = abs(k - 5) <= 4 - layer
-            if not (reached and layer < 4):
-                kind = "picked" if layer == 4 and k == 5 else "node"
-                nodes[layer, k] = d.node(x, y, kind=kind, radius=16, part=name)
+            top = layer == 4 and k == 5
+            kind = "picked" if top else "node"
+            nodes[layer, k] = d.node(x, y, kind=kind, radius=16, part=name)
     for step in range(1, 5):
         layer = 4 - step
         with d.step(step):

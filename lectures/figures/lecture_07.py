@@ -27,6 +27,25 @@ def gpt():
         d.arrow((134, y + 48), op.s)
         d.note(134, y + 64, "position")
         d.sizes(50, y - 50, "T", "d")
+    add2 = _gpt_block(d, y, op)
+    with d.step(3), d.part("head"):
+        norm, _, soft = d.row(
+            880, y, ("norm", 60, ["norm"], "norm"), ("linear", 80, [r"$E^T$"], "scores"),
+            ("softmax", 92, ["softmax"], "softmax"), gap=18, height=56, thing="state",
+        )  # fmt: skip
+        d.arrow(add2.e, norm.w, thing="state", width=3)
+        d.arrow(soft.n, (soft.x, 200))
+        d.text(1150, 176, "next token", anchor="end")
+        d.sizes(1150, 150, "T", "vocab", anchor="end")
+        d.note(1150, 372, "the embedding's table", "end")
+        d.note(1150, 396, "once more", "end")
+    with d.step(4):
+        d.note(512, 80, "the state runs through; blocks only add to it", part="block", color=STATE)
+        d.note(512, 470, "no encoder, no cross-attention: one stack", part="block")
+    return d
+
+
+def _gpt_block(d, y, op):
     with d.step(1), d.part("block"):
         d.frame(172, 120, 852, 420, r"block  $N\times$", corner="se", part="frame")
         d.arrow(op.e, (208, y), thing="state", head=False, width=3)
@@ -44,21 +63,7 @@ def gpt():
         )  # fmt: skip
         d.arrow(add.e, norm2.w, thing="state")
         residual(d, 552, y, 180, add2, "residual")
-    with d.step(3), d.part("head"):
-        norm, _, soft = d.row(
-            880, y, ("norm", 60, ["norm"], "norm"), ("linear", 80, [r"$E^T$"], "scores"),
-            ("softmax", 92, ["softmax"], "softmax"), gap=18, height=56, thing="state",
-        )  # fmt: skip
-        d.arrow(add2.e, norm.w, thing="state", width=3)
-        d.arrow(soft.n, (soft.x, 200))
-        d.text(1150, 176, "next token", anchor="end")
-        d.sizes(1150, 150, "T", "vocab", anchor="end")
-        d.note(1150, 372, "the embedding's table", "end")
-        d.note(1150, 396, "once more", "end")
-    with d.step(4):
-        d.note(512, 80, "the state runs through; blocks only add to it", part="block", color=STATE)
-        d.note(512, 470, "no encoder, no cross-attention: one stack", part="block")
-    return d
+    return add2
 
 
 def bert():
@@ -173,6 +178,11 @@ def cache():
     with d.part("cache"):
         d.frame(430, 186, 582, 494, part="frame", fill="none")
         d.note(506, 520, "kept from before")
+    _asked(d, q, boxes)
+    return d
+
+
+def _asked(d, q, boxes):
     with d.step(1):
         for role, y, letter in (("key", 250, "k"), ("value", 380, "v")):
             new = d.matrix(506, y + 58, 1, 4, 22, role, part=f"new/{role}")
@@ -192,7 +202,6 @@ def cache():
         d.arrow(att.e, y5.w, thing="state")
         d.text(646, 470, "work for one token grows as", 20, anchor="start")
         d.text(646, 500, r"$T$ with the cache, $T^2$ without", 20, anchor="start")
-    return d
 
 
 def pretraining():

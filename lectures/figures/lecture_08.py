@@ -28,19 +28,7 @@ def particle_transformer():
         d.arrow(embed.e, attention.w, thing="state", width=3)
         d.arrow(attention.e, mlp.w, thing="state")
         d.note(426, 74, "norms and sums as in lecture 06")
-    with d.step(1), d.part("pairs"):
-        d.text(2, low, "pairs", anchor="start")
-        d.sizes(2, low + 32, "N", "N", "4", anchor="start")
-        pairs = d.box("linear", 170, low, 90, 60, "embed")
-        d.arrow((60, low), pairs.w)
-        u = d.matrix(362, low, 6, 6, 18, "data", "$U$")
-        d.arrow(pairs.e, u.w)
-        d.arrow(u.n, attention.s, width=3)
-        d.sizes(430, low + 30, "N", "N", "heads", anchor="start")
-        d.note(430, low, "one table for each head", "start")
-        d.text(2, 500, r"$\ln\Delta,\ \ln k_T,\ \ln z,\ \ln m^2$", 22, anchor="start")
-        d.note(2, 536, "angle, transverse momentum, share, mass of two particles", "start")
-        d.text(600, 500, r"$\mathrm{softmax}(QK^T / \sqrt{d_k} + U)\,V$", BIG, anchor="start")
+    _pairs(d, low, attention)
     with d.step(2), d.part("class attention"):
         d.frame(640, 46, 890, 256, r"2 $\times$", corner="se", part="frame")
         cls = d.box("attention", 764, y, 130, 84, "class", "attention")
@@ -56,6 +44,22 @@ def particle_transformer():
         d.arrow(soft.s, (1102, 240))
         d.text(1150, 264, "kind of jet", anchor="end")
     return d
+
+
+def _pairs(d, low, attention):
+    with d.step(1), d.part("pairs"):
+        d.text(2, low, "pairs", anchor="start")
+        d.sizes(2, low + 32, "N", "N", "4", anchor="start")
+        pairs = d.box("linear", 170, low, 90, 60, "embed")
+        d.arrow((60, low), pairs.w)
+        u = d.matrix(362, low, 6, 6, 18, "data", "$U$")
+        d.arrow(pairs.e, u.w)
+        d.arrow(u.n, attention.s, width=3)
+        d.sizes(430, low + 30, "N", "N", "heads", anchor="start")
+        d.note(430, low, "one table for each head", "start")
+        d.text(2, 500, r"$\ln\Delta,\ \ln k_T,\ \ln z,\ \ln m^2$", 22, anchor="start")
+        d.note(2, 536, "angle, transverse momentum, share, mass of two particles", "start")
+        d.text(600, 500, r"$\mathrm{softmax}(QK^T / \sqrt{d_k} + U)\,V$", BIG, anchor="start")
 
 
 def class_attention():
@@ -141,18 +145,7 @@ def astromer():
         "some brightnesses are hidden, and the network is trained to guess them; later its states "
         "are read by a small classifier.",
     )
-    xs = (96, 150, 250, 290, 420, 470, 560, 690)
-    heights = (0.3, 0.5, 0.9, 0.95, 0.4, 0.25, 0.5, 0.85)
-    hidden = (2, 5)
-    with d.part("light curve"):
-        d.arrow((60, 170), (760, 170))
-        d.text(752, 196, "time", 18, anchor="end")
-        d.text(60, 28, "brightness, two hidden", 18, anchor="start")
-        for i, (x, h) in enumerate(zip(xs, heights, strict=True)):
-            kind = "activation" if i in hidden else "picked"
-            d.node(x, 160 - 100 * h, kind=kind, radius=9, part="points")
-            if i in hidden:
-                d.text(x - 16, 160 - 100 * h, "?", BIG, anchor="end")
+    _light_curve(d)
     with d.step(1), d.part("input"):
         lin = d.box("linear", 130, 300, 120, 56, "linear")
         plus = d.op(300, 300, "+", size=32)
@@ -180,3 +173,18 @@ def astromer():
         d.text(932, 440, "kind of star", anchor="start")
         d.note(932, 470, "fine-tuning, few labels", "start")
     return d
+
+
+def _light_curve(d):
+    xs = (96, 150, 250, 290, 420, 470, 560, 690)
+    heights = (0.3, 0.5, 0.9, 0.95, 0.4, 0.25, 0.5, 0.85)
+    hidden = (2, 5)
+    with d.part("light curve"):
+        d.arrow((60, 170), (760, 170))
+        d.text(752, 196, "time", 18, anchor="end")
+        d.text(60, 28, "brightness, two hidden", 18, anchor="start")
+        for i, (x, h) in enumerate(zip(xs, heights, strict=True)):
+            kind = "activation" if i in hidden else "picked"
+            d.node(x, 160 - 100 * h, kind=kind, radius=9, part="points")
+            if i in hidden:
+                d.text(x - 16, 160 - 100 * h, "?", BIG, anchor="end")

@@ -40,6 +40,11 @@ def messages():
         for name, (x, y) in {"1": (210, 176), "2": (366, 176), "3": (210, 404)}.items():
             side = "start" if name != "2" else "end"
             d.text(x, y, f"$e_{{{name}j}}$", 18, QUIET, side, part=f"edge {name}j")
+    _receive(d)
+    return d
+
+
+def _receive(d):
     with d.step(2), d.part("gather"):
         d.heading(650, 160, 2, "gather")
         plus = d.op(826, 280, "+", size=36)
@@ -58,7 +63,6 @@ def messages():
         d.text(1124, 280, "$x_j'$", BIG, STATE)
         d.text(691, 482, r"$x_j' = \mathrm{update}\,(x_j,\ \sum_{i \in N(j)} m_{i \to j})$", 22,
                anchor="start")  # fmt: skip
-    return d
 
 
 def _graph(d, edges=EDGES, radius=30):

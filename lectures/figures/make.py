@@ -18,6 +18,7 @@ import lecture_09
 import lecture_10
 import lecture_11
 import lecture_12
+import lecture_13
 import numpy as np
 
 import tinyattn as ta
@@ -40,6 +41,7 @@ DRAWINGS = [
     lecture_10.edge_conv, lecture_10.dynamic_graph, lecture_10.dgcnn, lecture_10.particlenet,
     lecture_11.gravnet,
     lecture_12.potentials, lecture_12.hits_to_objects,
+    lecture_13.blockwise,
 ]  # fmt: skip
 
 

@@ -19,10 +19,10 @@ from tests.benchmarks.measure import use_threads
 HERE = Path(__file__).parent
 SIZES = {
     ("attention", "kernel"): [128, 256, 512, 1024, 2048, 4096, 8192],
-    ("attention", "matmul"): [128, 256, 512, 1024, 2048],
+    ("attention", "numpy"): [128, 256, 512, 1024, 2048],
     ("attention", "PyTorch"): [128, 256, 512, 1024, 2048, 4096, 8192],
     ("neighbours", "kernel"): [1000, 3000, 10_000, 30_000, 100_000],
-    ("neighbours", "matmul"): [1000, 3000, 10_000],
+    ("neighbours", "numpy"): [1000, 3000, 10_000],
     ("neighbours", "scipy cKDTree"): [1000, 3000, 10_000, 30_000, 100_000],
 }
 SMALL = {"attention": 64, "neighbours": 100}

@@ -65,5 +65,6 @@ NO_GRADIENT = {
     graph.knn,
     graph.knn_graph,
     graph.match,
+    graph.neighbours,
     graph.radius_graph,
 }

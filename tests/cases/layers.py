@@ -18,6 +18,11 @@ for f in (F.sigmoid, F.silu, F.softplus, F.tanh, F.erf, F.gelu):
     for shape in ((), (2, 3), (0, 2)):
         case(f, normal(*shape))
     case(f, normal(4, 4), f=lambda x, f=f: f(x[::2].T), order=3, note="strided view, third order")
+for f in (F.lgamma, F.digamma):
+    case(f, positive(2, 3), order=3)
+    case(f, np.array([-2.6, -0.3, 0.3, 0.7, 1.0, 2.0, 9.5, 12.0]), order=3, note="both sides")
+    case(f, np.array(1.4))
+    case(f, np.zeros((0, 2)))
 for f in (F.relu, F.elu, F.leaky_relu):
     for shape in ((), (2, 3), (0, 2)):
         case(f, apart(*shape))
@@ -113,7 +118,7 @@ case(F.cross_entropy, np.array([[500.0, -500.0]]), np.array([1]), note="large")
 
 Q, K, V = normal(2, 3, 4), normal(2, 5, 4), normal(2, 5, 2)
 SEEN = np.array([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 0]], bool)  # one query sees none
-for impl, order in (("matmul", 2), ("sums", 1), ("kernel", 1)):
+for impl, order in (("numpy", 2), ("sums", 1), ("kernel", 1)):
     attention = partial(case, F.scaled_dot_product_attention, order=order, impl=impl)
     attention(Q, K, V)
     attention(Q, K, V, mask=SEEN)
@@ -156,6 +161,17 @@ layer(nn.RMSNorm, normal(2, 3), make=nn.RMSNorm(3))
 layer(nn.BatchNorm1d, normal(4, 3), make=nn.BatchNorm1d(3))
 layer(nn.BatchNorm1d, normal(2, 3, 2), make=nn.BatchNorm1d(3))
 layer(nn.BatchNorm1d, normal(4, 3), make=nn.BatchNorm1d(3).eval())
+layer(nn.BatchNorm2d, normal(2, 3, 2, 2), make=nn.BatchNorm2d(3))
+layer(nn.BatchNorm2d, normal(2, 3, 2, 2), make=nn.BatchNorm2d(3).eval())
+layer(nn.GroupNorm, normal(2, 4, 3), make=nn.GroupNorm(2, 4))
+layer(nn.GroupNorm, normal(2, 4), make=nn.GroupNorm(2, 4, affine=False))
+layer(nn.GroupNorm, normal(2, 3, 2, 2), make=nn.GroupNorm(3, 3))
+layer(nn.Identity, normal(2, 3), make=nn.Identity(54, anything=True))
+for loss in (nn.MSELoss(), nn.L1Loss(reduction="sum")):
+    case(type(loss), apart(2, 3), apart(2, 3)[::-1] + 0.03, f=loss)
+case(nn.CrossEntropyLoss, normal(2, 3), f=lambda x: nn.CrossEntropyLoss(positive(3))(x, IDS[0, 1:]))
+WEIGHED = nn.BCEWithLogitsLoss(positive(3), pos_weight=positive(3))
+case(nn.BCEWithLogitsLoss, normal(2, 3), f=lambda x: WEIGHED(x, MASK * 0.8 + 0.1))
 layer(nn.Conv1d, normal(1, 2, 5), make=nn.Conv1d(2, 3, 2, rng=0))
 layer(nn.Conv2d, normal(1, 2, 3, 4), make=nn.Conv2d(2, 2, 2, padding=1, rng=0))
 layer(nn.MaxPool1d, apart(1, 2, 5), make=nn.MaxPool1d(2))
@@ -188,5 +204,5 @@ layer(nn.ClassAttention, X[:, :1], CONTEXT, make=nn.ClassAttention(4, 2, rng=0),
 layer(nn.PositionalEncoding, X, make=nn.PositionalEncoding(4))
 
 # no function of its own: holds other modules, parameters, or is the base class
-NOTHING_TO_CHECK = {nn.Module, nn.ModuleList, nn.Parameter, nn.Buffer}
-NO_GRADIENT = {F.one_hot}
+NOTHING_TO_CHECK = {nn.Module, nn.ModuleDict, nn.ModuleList, nn.Parameter, nn.Buffer}
+NO_GRADIENT = {F.neighbour_table, F.one_hot}

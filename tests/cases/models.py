@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.cases.layers import NOTHING_TO_CHECK, layer
 from tests.cases.ops import CASES, normal
-from tinyattn import nn
+from tinyattn import models, nn
 from tinyattn.models import BERT, GPT, Classifier, Llama, MaskedWords, Seq2Seq
 
 __all__ = ["CASES"]
@@ -37,5 +37,30 @@ for model, inputs in (
     (Seq2Seq(3, 4, 2, 1, 3, dropout=0.0, rng=0), (IDS, np.array([[1, 2], [0, 1]]))),
 ):
     layer(type(model), *inputs, make=model, order=1)
+
+# particles of a jet: features, four-momenta in GeV, and which of them are particles
+THERE = np.array([[1, 1, 1], [1, 1, 0]], bool)
+P = 3 * normal(2, 3, 3)
+P = np.concatenate([np.sqrt(1 + np.sum(P**2, axis=-1, keepdims=True)), P], axis=-1)
+part = partial(models.ParticleTransformer, 4, 2, (4, 4), (3,), 2, 1, 1, dropout=0.0)
+for pairs in ((P,), (None,)):
+    layer(models.ParticleTransformer, X, *pairs, make=part(rng=0), order=1, mask=THERE)
+
+# atoms of a molecule: features, distances, bonds
+molecule = partial(models.MoleculeAttentionTransformer, 4, 2, 4, 2, 1, rng=0)
+BONDS = np.array([[[0, 1, 0], [1, 0, 1], [0, 1, 0]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]]], bool)
+for g in ("softmax", "exp"):
+    layer(models.MoleculeAttentionTransformer, X, np.abs(normal(2, 3, 3)), BONDS, order=1,
+          make=molecule(g=g), mask=THERE)  # fmt: skip
+
+# light curves: times in days, magnitudes, and which of them may be seen
+TIMES, SEEN = np.array([[0.0, 1.1, 5.2], [0.0, 2.3, 2.9]]), np.array([[1, 0, 1], [1, 1, 1]], bool)
+astromer = partial(models.Astromer, 4, 2, 1, 3, rng=0)
+for model, mask in (
+    (astromer(), {"keep": THERE, "visible": SEEN}),
+    (models.MaskedMagnitudes(astromer(), rng=1), {"keep": THERE, "visible": SEEN}),
+    (models.StarClassifier(astromer(), 2, 3, rng=1), {"keep": THERE}),
+):
+    layer(type(model), TIMES, normal(2, 3), make=model, order=1, **mask)
 
 NOTHING_TO_CHECK |= {nn.KeyValueCache, nn.MemoryCache}  # plain arrays

@@ -17,8 +17,8 @@ __all__ = ["CASES"]
 INDEX = np.array([[0, 1, 2], [1, 2, 3], [2, 0, 4], [3, 1, 0], [4, 4, 1]])
 BATCH = np.array([0, 0, 0, 1, 1, 1])
 
-for impl in ("matmul", "sums", "kernel"):
-    order = 2 if impl == "matmul" else 1
+for impl in ("numpy", "sums", "kernel"):
+    order = 2 if impl == "numpy" else 1
     case(mean_max, positive(5, 3), apart(5, 2), INDEX, order=order, impl=impl)
     case(mean_max, positive(5, 3), np.ones((5, 2)), INDEX, note=f"{impl}, messages differ by w",
          f=lambda w, h, i, impl=impl: mean_max(w, h, i, impl), order=order)  # fmt: skip
@@ -26,7 +26,7 @@ for impl in ("matmul", "sums", "kernel"):
         case(neighbour_max, apart(5, 2), INDEX, order=order, impl=impl)
         case(neighbour_max, apart(5, 2), INDEX[:, [0, 0, 1]], order=order, impl=impl)  # ties
         case(pair_sums, normal(5, 2), apart(5, 2), INDEX, order=order, impl=impl)
-    case(squared_distances, normal(5, 2), INDEX, order=order, impl=impl)
+        case(squared_distances, normal(5, 2), INDEX, order=order, impl=impl)
 
 CLOUD = np.array([[0.0, 0.1], [1.0, 0.3], [0.4, 1.2], [5.0, 5.2], [5.9, 5.5], [5.3, 6.7]])
 

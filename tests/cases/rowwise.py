@@ -4,8 +4,8 @@ import numpy as np
 
 import tinyattn.functional as F
 from tests.cases.ops import case, normal
-from tinyattn.ops import fused, rowwise
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops import attention, rowwise
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.matmul import linear
 
 IDS = np.array([2, 0, 4, 2])
@@ -25,7 +25,7 @@ for note, centred in (("centred", True), ("not centred", False)):
 for note, own in (("in training", True), ("in evaluation", False)):
 
     def batch_norm(x, weight=None, bias=None, own=own):
-        statistics = rowwise.statistics(plain(x)) if own else (np.zeros(5), np.full(5, 2.0))
+        statistics = rowwise.statistics(unwrap(x)) if own else (np.zeros(5), np.full(5, 2.0))
         return rowwise._batch_norm(x, weight, bias, *statistics, 1e-5, own)
 
     case(rowwise._batch_norm, normal(4, 5), normal(5), normal(5), f=batch_norm, note=note)
@@ -42,6 +42,6 @@ case(F.self_attention, normal(3, 12), 2, SEEN, normal(2, 3, 3), True, note="mask
 for note, bias in (("alone", ()), ("bias", (normal(1, 3, 3),))):
 
     def heads(x, bias=None):
-        return fused.self_attention(x, bias, SEEN, True, 2)
+        return attention.self_attention(x, bias, SEEN, True, 2)
 
-    case(fused.self_attention, normal(2, 3, 12), *bias, f=heads, note=note, order=1)
+    case(attention.self_attention, normal(2, 3, 12), *bias, f=heads, note=note, order=1)

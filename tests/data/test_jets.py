@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinyattn import data
-from tinyattn.data.jets import FILE
+from tinyattn.data.jets import FILE, HARD_FILE
 
 
 def test_shapes_and_split():
@@ -19,6 +19,24 @@ def test_shapes_and_split():
         assert 0.45 < part.label.mean() < 0.55
     with pytest.raises(ValueError, match='"train", "test" or "all", got \'valid\''):
         data.jets("valid")
+
+
+@pytest.mark.parametrize("part", ["train", "test", "all"])
+def test_hard_jets(part):
+    jets = data.hard_jets(part)
+    assert len(jets.label) == {"train": 16000, "test": 4000, "all": 20000}[part]
+    assert abs(jets.label.mean() - 0.5) < 0.02
+    pt, eta, mass = jets.jet.T
+    assert 700 < pt.min() < pt.max() < 1000
+    assert np.abs(eta).max() < 2
+    assert np.all((jets.particles[..., 0] > 0) == jets.mask)
+    # the mass of a top jet is that of the quark at any pT; that of a QCD jet grows with pT
+    softer = data.jets("all")
+    for kind, low, high in ((0, 1.1, 1.4), (1, 1.0, 1.05)):
+        middle = np.median(softer.jet[softer.label == kind, 2])
+        assert low < np.median(mass[jets.label == kind]) / middle < high
+    with pytest.raises(ValueError, match="hard_jets: expected part"):
+        data.hard_jets("valid")
 
 
 def test_physics():
@@ -55,5 +73,25 @@ def test_features():
     assert np.all(f[..., 3][jets.mask] >= f[..., 2][jets.mask] - 1e-5)  # E ≥ pT
 
 
-def test_the_file_is_small():
+def test_four_momenta():
+    jets = data.jets("test")
+    p = data.four_momenta(jets)
+    assert p.shape == (1000, 40, 4)
+    assert p.dtype == np.float64
+    assert np.all(p[~jets.mask] == 0)
+    E, px, py, pz = np.moveaxis(p, -1, 0)
+    np.testing.assert_allclose(np.hypot(px, py), jets.particles[..., 0], rtol=1e-6)
+    np.testing.assert_allclose(E**2, px**2 + py**2 + pz**2, rtol=1e-9)  # massless
+    eta = np.arctanh(pz[jets.mask] / E[jets.mask]) - np.repeat(jets.jet[:, 1], jets.mask.sum(1))
+    np.testing.assert_allclose(eta, jets.particles[jets.mask, 1], atol=1e-6)
+    # the particles that were left out have little momentum, but lie far out and add to the mass
+    total = p.sum(axis=1)
+    mass = np.sqrt(total[:, 0] ** 2 - np.sum(total[:, 1:] ** 2, axis=1))
+    share = mass / jets.jet[:, 2]
+    assert 0.8 < np.median(share) < 0.95
+    assert np.percentile(share, 99) < 1.05
+
+
+def test_the_files_are_small():
     assert FILE.stat().st_size < 1.5e6
+    assert HARD_FILE.stat().st_size < 4.5e6

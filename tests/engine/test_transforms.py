@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
-from tinyattn import Tensor, grad, hessian, jacobian, no_grad, value_and_grad
+from tinyattn import Tensor, grad, hessian, jacobian, nn, no_grad, value_and_grad
 
 rng = np.random.default_rng(0)
 A, X = rng.normal(size=(3, 3)), rng.normal(size=3)
@@ -137,7 +137,8 @@ def test_inner_derivative_at_an_array_keeps_its_connection():
     assert grad(lambda x: hessian(lambda y: x * y * y)(2.0))(3.0) == 2
     assert grad(lambda x: value_and_grad(lambda y: x * y)(2.0)[0])(3.0) == 2
     assert type(grad(grad(lambda x: x**3))(np.float64(2))) is np.ndarray
-    assert type(grad(lambda x: np.sum(x * w))(X)) is np.ndarray
+    with no_grad():
+        assert type(grad(lambda x: np.sum(x * w))(X)) is np.ndarray
     inner = grad(lambda x: x * grad(lambda y: y * y)(2.0))(Tensor(3.0))
     assert inner.data == 4
     assert not inner.requires_grad
@@ -301,3 +302,95 @@ def test_second_derivative_of_a_product_with_a_plain_matrix(left):
     np.testing.assert_allclose(
         hessian(lambda x: f(x, A))(x), hessian(lambda x: f(x, Tensor(A)))(x), rtol=1e-12
     )
+
+
+# ---------------------------------------------------------------- f closes over other tensors
+
+
+@pytest.mark.parametrize("kind", [np.asarray, Tensor])
+def test_gradient_penalty_at_a_plain_array(kind):
+    """A loss with ta.grad(u)(xs) inside: its gradient must reach the weights in u."""
+    w = Tensor(rng.normal(size=3), requires_grad=True)
+    slope = grad(lambda x: np.sum(np.sin(x * w)))(kind(X))  # w cos(w x)
+    assert type(slope) is Tensor and slope.requires_grad
+    np.sum(slope**2).backward()
+    c, s = np.cos(X * w.data), np.sin(X * w.data)
+    np.testing.assert_allclose(w.grad, 2 * w.data * c * (c - w.data * X * s), **EXACT)
+
+
+def test_a_value_a_jacobian_and_a_hessian_carry_the_gradient_of_a_closed_over_tensor():
+    w = Tensor(2.0, requires_grad=True)
+    f = lambda x: np.sum(w * x**3)
+    for i, expected in enumerate([np.sum(X**3), np.sum(3 * X**2)]):
+        w.grad = None
+        np.sum(value_and_grad(f)(X)[i]).backward()
+        np.testing.assert_allclose(w.grad, expected, rtol=1e-6)
+    for found in (hessian(f)(X), jacobian(lambda x: 3 * w * x**2)(X)):
+        w.grad = None
+        np.sum(found).backward()
+        np.testing.assert_allclose(w.grad, np.sum(6 * X), rtol=1e-6)
+
+
+def test_third_derivative_by_two_variables():
+    """d/dw d/dx d/dx (w² x³) = 2 w · 6 x, each derivative at a plain number."""
+    second = lambda w: grad(grad(lambda x: w**2 * x**3))(np.float64(2))
+    np.testing.assert_allclose(grad(second)(np.float64(5)), 2 * 5 * 6 * 2, **EXACT)
+
+
+def test_gradient_through_a_kernel_can_be_read_but_not_differentiated():
+    layer = nn.MultiheadAttention(32, 4, rng=0)
+    x = np.random.default_rng(0).normal(size=(2, 128, 32)).astype(np.float32)
+    f = lambda x: np.sum(layer(x, x, x, need_weights=False)[0] ** 2)
+    slope = grad(f)(x)
+    with no_grad():
+        np.testing.assert_array_equal(slope.numpy(), grad(f)(x))
+    with pytest.raises(NotImplementedError, match="no second derivative"):
+        np.sum(slope**2).backward()
+
+
+# ---------------------------------------------------------------- gradients of a result
+
+
+def test_gradients_of_a_result():
+    x, w = Tensor(X, requires_grad=True), Tensor(X + 1, requires_grad=True)
+    w.grad = np.full(3, 7.0)
+    h = np.sin(x)
+    y = np.sum(h * w)
+    gx, gw, gh = ta.gradients(y, [x, w, h])
+    np.testing.assert_allclose(gx, np.cos(X) * w.data, **EXACT)
+    np.testing.assert_allclose(gw, np.sin(X), **EXACT)
+    np.testing.assert_allclose(gh, w.data, **EXACT)
+    assert all(type(g) is np.ndarray for g in (gx, gw, gh))
+    assert x.grad is None and h.grad is None and np.array_equal(w.grad, [7, 7, 7])
+    assert type(ta.gradients(np.sum(x * w), x)) is np.ndarray
+    with pytest.raises(RuntimeError, match="freed by an earlier backward"):
+        ta.gradients(y, x)
+
+
+def test_gradients_can_be_differentiated_again():
+    x = Tensor(X, requires_grad=True)
+    (first,) = ta.gradients(np.sum(x**3), (x,), create_graph=True)
+    np.testing.assert_allclose(ta.gradients(np.sum(first), x), 6 * X, **EXACT)
+    assert x.grad is None
+
+
+def test_gradients_of_what_y_does_not_depend_on_and_of_y_itself():
+    x, other = Tensor(X, requires_grad=True), Tensor(X, requires_grad=True)
+    y = np.sum(x * 2)
+    found = ta.gradients(y, [other, y, x])
+    for g, expected in zip(found, [0, 1, 2], strict=True):
+        np.testing.assert_array_equal(g, np.full(g.shape, expected))
+
+
+def test_gradients_refuses_what_has_none():
+    x = Tensor(X, requires_grad=True)
+    with pytest.raises(TypeError, match="gradients: xs are tensors that require a gradient"):
+        ta.gradients(np.sum(x), [x, Tensor(X)])
+    with pytest.raises(TypeError, match="gradients: xs are tensors that require a gradient"):
+        ta.gradients(np.sum(x), X)
+    with pytest.raises(ValueError, match=r"single number, got shape \(3,\)"):
+        ta.gradients(x * 2, x)
+    with no_grad():
+        y = np.sum(x)
+    with pytest.raises(RuntimeError, match="gradients: this tensor does not depend on anything"):
+        ta.gradients(y, x)

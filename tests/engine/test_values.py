@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from tinyattn import Tensor, grad
+import tinyattn as ta
+import tinyattn.functional as F
+from tinyattn import Tensor, grad, nn
 
 rng = np.random.default_rng(0)
 
@@ -170,16 +172,32 @@ def test_float16_stays():
 
 
 def test_dtypes_of_new_tensors():
-    for data in (1, 1.5, [1, 2], [[1.0], [2]], (), [], [True, 2.0]):
+    for data in (1.5, [1, 2.0], [[1.0], [2]], (), [], [True, 2.0]):
         assert Tensor(data).dtype == np.float32, data
+    for data in (1, [1, 2], [[0], [2]]):
+        assert Tensor(data).dtype == np.int64, data
     for data in (True, [True, False]):
         assert Tensor(data).dtype == bool
+    for data in (1, [1, 2], True, [[True], [False]]):
+        assert Tensor(data, requires_grad=True).dtype == np.float32, data
     for dtype in (np.float64, np.float16, np.int64, np.uint8, bool, np.complex64):
         assert Tensor(np.zeros(2, dtype)).dtype == dtype
         assert Tensor(dtype(1)).dtype == dtype
         assert Tensor([1, 0], dtype).dtype == dtype
     assert Tensor([np.float64(1), np.float64(2)]).dtype == np.float64
     assert Tensor(Tensor(np.arange(3))).dtype == np.int64
+
+
+def test_integers_serve_as_labels_and_as_an_index():
+    labels = ta.tensor([0, 2, 1])
+    assert F.cross_entropy(np.eye(3, dtype=np.float32), labels).shape == ()
+    assert np.array_equal(ta.tensor([5.0, 6.0, 7.0])[labels].data, [5, 7, 6])
+    assert nn.Embedding(3, 2, rng=0)(labels).shape == (3, 2)
+    for fraction in (labels / 2, np.exp(labels), labels.mean(), labels * 0.5, (labels + 1) ** -1.0):
+        assert fraction.dtype == np.float32
+    x = Tensor([1, 2], requires_grad=True)
+    x.data = [3, 4]
+    assert x.dtype == np.float32
 
 
 def test_mean_of_integers():

@@ -14,7 +14,7 @@ from tinyattn.functional import attention as F
 from tinyattn.kernels import attention as loops
 from tinyattn.kernels.fast import attention as kernel
 
-RUNGS = ("sums", "matmul", "kernel")
+RUNGS = ("sums", "numpy", "kernel")
 
 # Sums of up to a hundred products of numbers of size 1: rounding errors of a few hundred ε.
 # Weights are at most 1, so absolute errors are of that size too.
@@ -116,7 +116,7 @@ def test_kernel_and_matmul_agree_with_pytorch(case, dtype):
     g = np.random.default_rng(1).standard_normal(y.shape).astype(dtype)
     y.backward(torch.tensor(g))
     expected = [y.detach().numpy(), *[x.grad.numpy() for x in (q, k, v, bias) if x is not None]]
-    for impl in ("kernel", "matmul"):
+    for impl in ("kernel", "numpy"):
         got = attend(*arrays, mask=mask, causal=causal, impl=impl)
         assert_close(got, expected, max(TOLERANCE[dtype], 1e-10))
 
@@ -165,7 +165,7 @@ def test_rungs_agree_on_any_shapes(problem, dtype, orders, mask_order):
     shapes, causal, scale, seed = problem
     arrays, mask = random_inputs(shapes, dtype, seed=seed)
     options = dict(mask=mask, causal=causal, scale=scale)
-    expected = attend(*arrays, **options, impl="matmul")
+    expected = attend(*arrays, **options, impl="numpy")
     assert np.isfinite(expected[0]).all()
 
     def laid_out(x, order):
@@ -253,12 +253,12 @@ def test_first_derivative(case, impl):
     check.gradcheck(f, q, k, v, bias).expect()
 
 
-def test_second_derivative_of_matmul():
+def test_second_derivative_of_array_algebra():
     (q, k, v, bias), mask = random_inputs(((3, 2), (4, 2), (4, 3), (3, 4), (3, 4)))
     mask[1] = False
 
     def f(q, k, v, bias):
-        return F.scaled_dot_product_attention(q, k, v, mask, bias, causal=True, impl="matmul")
+        return F.scaled_dot_product_attention(q, k, v, mask, bias, causal=True, impl="numpy")
 
     check.gradcheck(f, q, k, v, bias, order=2).expect()
 
@@ -267,7 +267,7 @@ def test_second_derivative_of_matmul():
 def test_compiled_rungs_refuse_the_second_derivative(impl):
     q = Tensor(np.ones((3, 2)), requires_grad=True)
     y = F.scaled_dot_product_attention(q, q, q, impl=impl)
-    with pytest.raises(NotImplementedError, match='use impl="matmul"'):
+    with pytest.raises(NotImplementedError, match='use impl="numpy"'):
         y.sum().backward(create_graph=True)
 
 
@@ -309,7 +309,7 @@ def test_self_attention_is_attention_of_the_three_parts(kind, lead):
     parts = [Tensor(x, requires_grad=True), bias if bias is None else Tensor(bias, None, True)]
     q, k, v = (np.swapaxes(z.reshape(*lead, T, H, d), -3, -2) for z in np.split(parts[0], 3, -1))
     y = F.scaled_dot_product_attention(
-        q, k, v, mask, parts[1], kind in ("causal", "all"), impl="matmul"
+        q, k, v, mask, parts[1], kind in ("causal", "all"), impl="numpy"
     )
     y = np.swapaxes(y, -3, -2).reshape(*lead, T, H * d)
     y.backward(g)
@@ -469,7 +469,7 @@ x54, x74 = np.ones((2, 5, 4)), np.ones((2, 7, 4))
         (dict(mask=np.ones((5, 4), bool)), r"mask \(5, 4\) does not broadcast to \[..., T, S\]"),
         (dict(mask=np.ones((3, 2, 5, 5), bool)), r"mask \(3, 2, 5, 5\) does not broadcast"),
         (dict(bias=np.ones((3, 5, 5))), r"bias \(3, 5, 5\) does not .* = \(2, 5, 5\)"),
-        (dict(impl="cuda"), "'cuda' is not one of auto, sums, matmul, kernel"),
+        (dict(impl="cuda"), "'cuda' is not one of auto, sums, numpy, kernel"),
     ],
 )
 def test_wrong_shapes(arguments, message):

@@ -9,7 +9,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests.parity import both, modules, torch
 from tinyattn import check, nn
-from tinyattn.functional.conv import neighbour_table
+from tinyattn.functional import neighbour_table
 from tinyattn.ops.conv import fold, unfold
 
 TF = torch.nn.functional
@@ -88,7 +88,7 @@ def test_every_rung_gives_the_same(stride, padding, dilation, groups):
     ]:
         rungs = {
             i: lambda x, w, b, i=i, conv=conv: conv(x, w, b, **options, impl=i)
-            for i in ("sums", "matmul", "kernel")
+            for i in ("sums", "numpy", "kernel")
         }
         check.same(rungs, (x, w, normal(6))).expect()
 
@@ -104,7 +104,7 @@ def test_neighbour_table():
 
 def test_awkward_shapes_on_every_rung():
     for x in (normal(0, 2, 5), normal(2, 2, 12)[:, :, ::2], normal(1, 2, 3)):
-        rungs = {i: lambda x, w, i=i: F.conv1d(x, w, impl=i) for i in ("sums", "matmul", "kernel")}
+        rungs = {i: lambda x, w, i=i: F.conv1d(x, w, impl=i) for i in ("sums", "numpy", "kernel")}
         check.same(rungs, (x, normal(4, 2, 3))).expect()
 
 
@@ -112,13 +112,24 @@ def test_layers_take_a_rung():
     x = ta.tensor(normal(2, 3, 8, 8))
     for make in (lambda i: nn.Conv2d(3, 4, 3, rng=0, impl=i).astype(np.float64),
                  lambda i: nn.MaxPool2d(2, impl=i), lambda i: nn.AvgPool2d(2, impl=i)):  # fmt: skip
-        np.testing.assert_allclose(make("sums")(x).data, make("matmul")(x).data, atol=1e-12)
+        np.testing.assert_allclose(make("sums")(x).data, make("numpy")(x).data, atol=1e-12)
 
 
-def test_sums_take_one_float_type():
-    x, w = ta.tensor(np.ones((1, 1, 5))), ta.tensor(np.ones((1, 1, 3), np.float32))
-    with pytest.raises(TypeError, match='"matmul" takes all'):
-        F.conv1d(x, w, impl="sums")
+@pytest.mark.parametrize("impl", ["sums", "numpy", "kernel"])
+def test_two_float_types_become_the_wider_one(impl):
+    x = ta.tensor(np.ones((1, 1, 5)), requires_grad=True)
+    w = ta.tensor(np.ones((1, 1, 3), np.float32), requires_grad=True)
+    y = F.conv1d(x, w, impl=impl)
+    assert y.dtype == np.float64
+    y.sum().backward()
+    assert (x.grad.dtype, w.grad.dtype) == (np.float64, np.float32)
+
+
+def test_half_precision_is_for_numpy_alone():
+    x = np.ones((1, 1, 5), np.float16)
+    assert F.conv1d(x, x[:, :, :3]).dtype == np.float16
+    with pytest.raises(TypeError, match='"numpy" takes all'):
+        F.conv1d(x, x[:, :, :3], impl="sums")
 
 
 def test_fold_is_the_transpose_of_unfold():
@@ -169,7 +180,7 @@ BAD = [
     (lambda: F.max_pool1d(ones(1, 1, 5), 2, padding=2), "more than half"),
     (lambda: nn.Conv1d(3, 4, 2, groups=2), "must divide"),
     (lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 3), impl="fast"), "is not one of auto, sums"),
-    (lambda: F.max_pool1d(ones(1, 1, 5), 2, impl="fast"), "is not one of auto, sums, matmul"),
+    (lambda: F.max_pool1d(ones(1, 1, 5), 2, impl="fast"), "is not one of auto, sums, numpy"),
 ]
 
 

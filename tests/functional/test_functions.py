@@ -1,5 +1,7 @@
 """Functions of networks: equal to PyTorch's, stable at the edges, and clear about bad input."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -345,3 +347,104 @@ def test_kl_div(reduction, log_target):
 def test_reductions_are_named():
     with pytest.raises(ValueError, match='"mean", "sum" or "none", got \'avg\''):
         F.mse_loss(ta.tensor([1.0]), np.ones(1), reduction="avg")
+
+
+# ---------------------------------------------------------------- at the edges
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sigmoid_keeps_its_digits_far_below_zero(dtype):
+    # 1 / (1 + eˣ) by way of tanh is 0 below -17 in float32, and its logarithm -inf
+    x = ta.tensor(np.array([-80.0, -40, -20, -17, 0, 17, 80], dtype), requires_grad=True)
+    y = F.sigmoid(x)
+    expected = [1 / (1 + math.exp(-v)) for v in x.data.tolist()]
+    rounding = 4 * np.finfo(dtype).eps * 80  # an exponent of 80 carries its rounding into exp
+    np.testing.assert_allclose(y.data, expected, rtol=rounding)
+    y.sum().backward()
+    below = x.data < 0
+    np.testing.assert_allclose(x.grad[below], (y.data * (1 - y.data))[below], rtol=rounding)
+    assert (x.grad[below] > 0).all()
+    assert y.dtype == x.grad.dtype == dtype
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 2e-15), ("float32", 1e-6)])
+def test_erf_is_exact_relative_to_its_value(dtype, rtol):
+    x = np.concatenate([np.linspace(-7, 7, 4001), np.geomspace(1e-30, 1, 200)]).astype(dtype)
+    y = F.erf(x).data
+    np.testing.assert_allclose(y, [math.erf(v) for v in x.tolist()], rtol=rtol)
+    assert y.dtype == dtype
+    assert np.abs(y).max() == 1
+    ends = F.erf(np.array([-np.inf, np.inf, np.nan, -0.0], dtype)).data
+    assert ends.tolist()[:2] == [-1, 1]
+    assert np.isnan(ends[2])
+    assert np.signbit(ends[3])
+
+
+def test_weights_of_classes_may_be_a_list_and_leave_float32_alone():
+    x, ids = np.arange(6, dtype=np.float32).reshape(2, 3), [1, 0]
+    for weight in ([1, 2, 3], np.array([1.0, 2.0, 3.0])):
+        loss = F.cross_entropy(ta.tensor(x), ids, weight, label_smoothing=0.1)
+        assert loss.dtype == np.float32
+    assert F.binary_cross_entropy_with_logits(ta.tensor([0.0, 0.0]), [0, 1]).item() == (
+        pytest.approx(math.log(2), rel=1e-6)
+    )
+
+
+SIGNAL = np.ones((1, 1, 5))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: F.max_pool1d(SIGNAL, 0), "start at 1"),
+        (lambda: F.max_pool1d(SIGNAL, 2, 0), "start at 1"),
+        (lambda: F.max_pool1d(SIGNAL, 2, dilation=0), "start at 1"),
+        (lambda: F.avg_pool1d(SIGNAL, 2, padding=-1), "must not be negative"),
+        (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), padding=-1), "must not be negative"),
+        (lambda: F.cross_entropy(ta.tensor(SIGNAL[0]), [1], label_smoothing=2), "is from 0 to 1"),
+    ],
+)
+def test_bad_options_are_explained(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
+@pytest.mark.parametrize("shape", [(3, 1), (1, 3), (2,), ()])
+def test_weights_of_classes_have_one_axis(loss, shape):
+    x = ta.tensor(np.zeros((2, 3), np.float32))
+    with pytest.raises(ValueError, match=r"weight must be \[3\], a number for each class"):
+        loss(x, np.array([0, 2]), weight=np.ones(shape))
+    with pytest.raises(ValueError, match=r"weight must be \[3\]"):
+        F.cross_entropy(x, np.full((2, 3), 1 / 3), weight=np.ones(shape))
+
+
+@pytest.mark.parametrize("f", [F.softmax, F.log_softmax, F.logsumexp])
+def test_whole_numbers_become_float32(f):
+    x = np.array([[1, 2, 3], [0, 0, 5]])
+    y = f(x)
+    assert y.dtype == np.float32
+    np.testing.assert_allclose(y.data, f(x.astype(np.float64)).data, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("beta", "threshold"), [(1.0, 20.0), (2.0, 3.0), (0.5, 20.0)])
+def test_softplus_like_pytorch(beta, threshold):
+    x = np.linspace(-30, 30, 41)
+    ours, theirs = ta.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    y = F.softplus(ours, beta, threshold)
+    expected = torch.nn.functional.softplus(theirs, beta, threshold)
+    y.sum().backward()
+    expected.sum().backward()
+    np.testing.assert_allclose(y.data, expected.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), rtol=1e-12)
+
+
+def test_cosine_similarity_of_short_vectors_like_pytorch():
+    """Below eps a length counts as eps, a constant: the gradient is that of x₁·x₂ / (ε ‖x₂‖)."""
+    a, b = np.array([1e-9, 0.0, 2e-10]), np.array([1.0, 1.0, 3.0])
+    x = ta.tensor(a, requires_grad=True)
+    y = F.cosine_similarity(x, b, axis=0)
+    expected = torch.nn.functional.cosine_similarity(torch.tensor(a), torch.tensor(b), dim=0)
+    np.testing.assert_allclose(y.data, expected.numpy(), rtol=1e-12)
+    y.backward()
+    np.testing.assert_allclose(x.grad, b / np.linalg.norm(b) / 1e-8, rtol=1e-12)

@@ -52,10 +52,10 @@ def test_by_hand():
     beta, x = np.array([two, one, one]), np.array([[0.0], [0.5], [0.25]])
     t = condensation_terms(beta, x, np.array([0, 0, 1]), np.array([1.0, 2.0, 4.0]), q_min=0)
     # point 1 to point 0: d² q_α q = 0.25 · 4 · 1; the others are at their own representative
-    assert t.attraction == pytest.approx(0.25 * 4 / 3)
+    assert t.attraction.item() == pytest.approx(0.25 * 4 / 3)
     # points 0, 1 from point 2 (charge 1), 0.25 away; point 2 from point 0 (charge 4)
-    assert float(np.asarray(t.repulsion)) == pytest.approx((4 * 0.75 + 1 * 0.75 + 1 * 0.75 * 4) / 3)
-    assert t.representatives == pytest.approx(((1 - two) + (1 - one)) / 2)
+    assert t.repulsion.item() == pytest.approx((4 * 0.75 + 1 * 0.75 + 1 * 0.75 * 4) / 3)
+    assert t.representatives.item() == pytest.approx(((1 - two) + (1 - one)) / 2)
     assert t.noise == 0
     assert float(np.asarray(t.properties)) == pytest.approx((1 * 4 + 2 + 4) / 6)
 
@@ -63,7 +63,7 @@ def test_by_hand():
 def test_repulsion_is_linear_in_the_distance():
     beta, truth = np.array([0.5, 0.5]), np.array([0, 1])
     at = [
-        float(condensation_terms(beta, np.array([[0.0], [d]]), truth, q_min=0).repulsion.item())
+        condensation_terms(beta, np.array([[0.0], [d]]), truth, q_min=0).repulsion.item()
         for d in (0.0, 0.25, 0.5, 1.0, 3.0)
     ]
     np.testing.assert_allclose(np.array(at) / at[0], [1, 0.75, 0.5, 0, 0], atol=1e-12)
@@ -74,9 +74,9 @@ def test_charge_by_hand():
     beta, x = np.array([math.tanh(1), 0.0]), np.array([[0.0], [0.5]])
     for q_min in (0.0, 0.1, 2.0):
         t = condensation_terms(beta, x, np.array([3, 3]), q_min=q_min)
-        assert t.attraction == pytest.approx(0.25 * (1 + q_min) * q_min / 2)
+        assert t.attraction.item() == pytest.approx(0.25 * (1 + q_min) * q_min / 2)
         t = condensation_terms(beta, x, np.array([3, -1]), q_min=q_min)  # noise is pushed away
-        assert float(np.asarray(t.repulsion)) == pytest.approx(0.5 * (1 + q_min) * q_min / 2)
+        assert t.repulsion.item() == pytest.approx(0.5 * (1 + q_min) * q_min / 2)
         assert t.attraction == 0
 
 
@@ -90,7 +90,7 @@ def test_the_weights_of_the_sum():
     found = condensation_loss(beta, x, truth, np.array([1.0, 2.0, 9.0]), s_B=0.5, s_C=3.0)
     total = t.properties + 3 * (t.attraction + t.repulsion + t.representatives + 0.5 * t.noise)
     assert float(np.asarray(found)) == pytest.approx(float(np.asarray(total)))
-    assert t.noise == pytest.approx(0.6)
+    assert t.noise.item() == pytest.approx(0.6)
 
 
 def test_above_the_highest_beta_the_charge_stays():
@@ -104,7 +104,7 @@ def test_above_the_highest_beta_the_charge_stays():
 
 def test_noise_only():
     t = condensation_terms(np.array([0.2, 0.4]), np.zeros((2, 2)), np.array([-1, -1]), np.ones(2))
-    assert t.noise == pytest.approx(0.3)
+    assert t.noise.item() == pytest.approx(0.3)
     assert t.attraction == t.repulsion == t.representatives == t.properties == 0
 
 
@@ -145,7 +145,7 @@ def test_the_same_label_in_two_events_is_two_objects():
     beta, x = np.array([0.5, 0.5]), np.array([[0.0], [7.0]])
     t = condensation_terms(beta, x, np.array([4, 4]), batch=np.array([0, 1]))
     assert t.attraction == t.repulsion == 0
-    assert t.representatives == pytest.approx(0.5)
+    assert t.representatives.item() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("seed", range(3))

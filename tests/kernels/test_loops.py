@@ -21,7 +21,7 @@ from tinyattn.kernels.fast import neighbours as fast_neighbours
 from tinyattn.kernels.fast.matmul import matmul as fast_matmul
 from tinyattn.ops import neighbours as operations
 
-ARRAYS = "matmul"  # the rung of array algebra
+ARRAYS = "numpy"  # the rung of array algebra
 DTYPES = st.sampled_from([np.float64, np.float32])
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
@@ -135,6 +135,13 @@ def test_neighbours(name, N, K, F, tied, dtype, seed):
     for impl in (ARRAYS, "kernel"):
         expected = with_gradients(lambda *x, r=impl: operation(*x, index, r), g, *inputs)
         assert_close(found, expected, impl)
+
+
+@pytest.mark.parametrize("impl", ["auto", ARRAYS, "kernel"])
+def test_an_index_of_other_points_is_refused(impl):
+    """The kernel would read behind the end of the index."""
+    with pytest.raises(ValueError, match=r"index of 6 rows, one for each point of x, got \(4, 2\)"):
+        operations.squared_distances(np.ones((6, 3)), np.zeros((4, 2), int), impl)
 
 
 def test_mean_max_has_the_bits_of_the_kernel():

@@ -1,5 +1,7 @@
 """Row-wise kernels against the compositions that they stand for, values and gradients."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ pytest.importorskip("numba")
 import tinyattn.functional as F
 from tests.machine import same_bits_on_any_threads
 from tinyattn import Tensor, optim
-from tinyattn.ops import nonlinear, rowwise
+from tinyattn.ops.backends import TABLE
 
 DTYPES = [np.float32, np.float64]
 # numbers up to 10 and differences of them: some ten roundings
@@ -60,19 +62,29 @@ layouts = st.sampled_from(["rows", "columns", "every second"])
 names = pytest.mark.parametrize("name", FUNCTIONS)
 
 
-def result(name, x, enough):
-    """y, the gradients of all inputs and the name of the last operations; by kernels or not."""
+def kernels_from(work):
+    """Inside the block all operations take their kernel from this much work on."""
+    return patch.dict(TABLE, {n: e._replace(least=work) for n, e in TABLE.items()
+                              if "kernel" in e.rungs})  # fmt: skip
+
+
+def both(name, x):
+    """`result` by kernels, and by compositions."""
+    with kernels_from(1):
+        found = result(name, x)
+    with kernels_from(10**9):
+        return found, result(name, x)
+
+
+def result(name, x):
+    """y and the gradients of all inputs."""
     n_weights, f = FUNCTIONS[name]
     arrays = [x, *normal(n_weights, x.shape[-1], dtype=x.dtype, seed=5)]
     inputs = [Tensor(a, requires_grad=True) for a in arrays]
     for t, a in zip(inputs, arrays, strict=True):
         t.data = a  # as it lies in memory
-    before, rowwise.ENOUGH = rowwise.ENOUGH, enough
-    try:
-        y = f(*inputs)
-        y.backward(normal(*y.shape, dtype=y.dtype, seed=7))
-    finally:
-        rowwise.ENOUGH = before
+    y = f(*inputs)
+    y.backward(normal(*y.shape, dtype=y.dtype, seed=7))
     return [y.data, *[t.grad for t in inputs]]
 
 
@@ -97,23 +109,24 @@ def test_kernel_is_the_composition(name, dtype, rows, columns, layout):
         x = np.asfortranarray(x)
     elif layout == "every second":
         x = np.repeat(x, 2, axis=1)[:, ::2]
-    assert_same(result(name, x, 1), result(name, x, 10**9), dtype)
+    assert_same(*both(name, x), dtype)
 
 
 @names
 def test_one_column_no_rows_and_read_only(name):
     x = normal(3, 1)
     if "layer" not in name:  # (x - mean) is nothing but rounding
-        assert_same(result(name, x, 1), result(name, x, 10**9), np.float64)
+        assert_same(*both(name, x), np.float64)
     x = normal(5, 7)
     x.flags.writeable = False
-    assert_same(result(name, x, 1), result(name, x, 10**9), np.float64)
+    assert_same(*both(name, x), np.float64)
 
 
 @names
 def test_the_same_bits_on_any_number_of_threads(name):
     x = normal(900, 300, dtype=np.float32)
-    same_bits_on_any_threads(lambda: result(name, x, 1))
+    with kernels_from(1):  # around all threads, as the table is one for all of them
+        same_bits_on_any_threads(lambda: result(name, x))
 
 
 def test_large_inputs_take_kernels_and_differentiate_twice():
@@ -132,14 +145,11 @@ def test_large_inputs_take_kernels_and_differentiate_twice():
         (y * y).sum().backward(create_graph=True)
         first, x.grad = x.grad, None
         (first * first).sum().backward()
-        second, rowwise.ENOUGH = x.grad, 10**9
-        try:
-            x.grad = None
+        second, x.grad = x.grad, None
+        with kernels_from(10**9):
             (f(x, *weights) ** 2).sum().backward(create_graph=True)
             expected, x.grad = x.grad, None
             (expected * expected).sum().backward()
-        finally:
-            rowwise.ENOUGH = 4096
         np.testing.assert_allclose(first.data, expected.data, rtol=0, atol=1e-10)
         np.testing.assert_allclose(second, x.grad, rtol=1e-8, atol=1e-9)
 
@@ -147,38 +157,35 @@ def test_large_inputs_take_kernels_and_differentiate_twice():
 def test_one_tensor_in_two_places_has_both_gradients():
     def gradient(enough):
         x = Tensor(normal(70), requires_grad=True)
-        before, rowwise.ENOUGH = rowwise.ENOUGH, enough
-        try:
+        with kernels_from(enough):
             F.layer_norm(x, 70, x, x).sum().backward(create_graph=True)
-        finally:
-            rowwise.ENOUGH = before
         return x.grad.data
 
     np.testing.assert_allclose(gradient(1), gradient(10**9), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_relu_is_the_composition(dtype, monkeypatch):
+def test_relu_is_the_composition(dtype):
     """Bit for bit, in any layout, with numbers that are none; and differentiable twice."""
     for n in (0, 1, 15, 16, 33, 1000):
         x, g = normal(2, n, 3, dtype=dtype)
         x.reshape(-1)[::7] = np.resize([np.nan, np.inf, -np.inf, 0.0], x.size)[::7]
         results = []
         for many in (0, 10**9):
-            monkeypatch.setattr(nonlinear, "MANY", many)
             for view in (lambda a: a, lambda a: a.T, lambda a: a[::2], lambda a: a[:, ::-1]):
                 t = Tensor(x, requires_grad=True)
-                y = F.relu(view(t))
-                y.backward(view(g))
+                with kernels_from(many):
+                    y = F.relu(view(t))
+                    y.backward(view(g))
                 results += [y.data, t.grad]
         for a, b in zip(results[:8], results[8:], strict=True):
             assert a.dtype == dtype
             np.testing.assert_array_equal(a, b)
     t = Tensor(normal(40, 50), requires_grad=True)
-    monkeypatch.setattr(nonlinear, "MANY", 0)
-    (F.relu(t) ** 3).sum().backward(create_graph=True)
-    t.grad, first = None, t.grad
-    first.sum().backward()
+    with kernels_from(0):
+        (F.relu(t) ** 3).sum().backward(create_graph=True)
+        t.grad, first = None, t.grad
+        first.sum().backward()
     np.testing.assert_allclose(t.grad, 6 * np.maximum(t.data, 0), rtol=1e-13)
     same_bits_on_any_threads(lambda: [F.relu(normal(300, 500, dtype=dtype)).data])
 
@@ -189,11 +196,8 @@ def test_softmax_of_numbers_at_the_edge(x):
     for f in (F.softmax, F.log_softmax):
         with np.errstate(invalid="ignore", divide="ignore"):
             expected = f(x).data
-            before, rowwise.ENOUGH = rowwise.ENOUGH, 1
-            try:
+            with kernels_from(1):
                 np.testing.assert_allclose(f(x).data, expected, rtol=1e-15)
-            finally:
-                rowwise.ENOUGH = before
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float32", "float64"])
@@ -201,7 +205,7 @@ def test_rows_of_an_embedding_add_up(dtype):
     ids = np.random.default_rng(0).integers(-7, 7, (40, 5))
     x = Tensor(normal(7, 33, dtype=dtype), requires_grad=True)
     g = normal(40, 5, 33, dtype=dtype)
-    assert g.size >= rowwise.ENOUGH
+    assert g.size >= TABLE["add_rows"].least
     x[ids].backward(g)
     expected = np.zeros((7, 33))
     np.add.at(expected, ids, g)
@@ -213,12 +217,11 @@ def test_rows_of_an_embedding_add_up(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float32", "float64"])
 @pytest.mark.parametrize("cls", [optim.Adam, optim.AdamW])
-def test_optimizers(cls, dtype, monkeypatch):
+def test_optimizers(cls, dtype):
     shapes = [(70, 100), (33,), (), (1, 5), (0,)]
     gradients = [[normal(*s, dtype=dtype, seed=i) for s in shapes] for i in range(3)]
     found = []
     for enough in (0, 10**9):
-        monkeypatch.setattr(optim, "ENOUGH", enough)
         parameters = [Tensor(normal(*s, dtype=dtype, seed=9), requires_grad=True) for s in shapes]
         groups = [{"params": parameters[:2]}, {"params": parameters[2:], "lr": 0.1}]
         optimizer = cls(groups, lr=0.01, weight_decay=0.1)
@@ -228,7 +231,8 @@ def test_optimizers(cls, dtype, monkeypatch):
             for p, g in zip(parameters, step, strict=True):
                 p.grad = g
             parameters[1].grad = None  # no gradient, no step
-            optimizer.step()
+            with kernels_from(enough):
+                optimizer.step()
         for a, b in zip(old, kept, strict=True):
             np.testing.assert_array_equal(a, b)  # the arrays of before are not written to
         found.append([p.data for p in parameters])

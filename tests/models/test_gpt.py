@@ -8,8 +8,8 @@ import tinyattn.functional as F
 from tests.parity import same, torch
 from tinyattn import check, optim
 from tinyattn.models import GPT
+from tinyattn.models.generate import evaluating, reader
 from tinyattn.models.generation import beam_search, log_softmax
-from tinyattn.models.writing import evaluating, reader
 
 V, D, H, L, MAX = 11, 8, 2, 3, 12
 rng = np.random.default_rng(0)

@@ -7,7 +7,8 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests.machine import fresh_python
 from tinyattn import data, models, nn, optim
-from tinyattn.models.particlenet import EdgeConvBlock, neighbours
+from tinyattn.graph import neighbours
+from tinyattn.models.particlenet import EdgeConvBlock
 
 
 def cloud(N, D, seed=0):

@@ -159,7 +159,7 @@ def test_dropout_acts_on_the_weights_in_training():
     x = np.random.default_rng(0).standard_normal((1, 40, 8)).astype(np.float32)
     _, weights = module(x, x, x, average_attn_weights=False)
     assert 0.4 < (weights.data == 0).mean() < 0.6  # of 3200, 0.5 ± 0.009
-    with pytest.raises(ValueError, match=r'use impl="matmul", dropout=0, or \.eval'):
+    with pytest.raises(ValueError, match=r'use impl="numpy", dropout=0, or \.eval'):
         module(x, x, x, need_weights=False, impl="kernel")
     assert module(x, x, x, need_weights=False)[1] is None
     module.eval()

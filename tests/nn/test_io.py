@@ -288,3 +288,83 @@ def test_what_an_optimizer_keeps_gets_the_dtype_of_the_parameter():
     optimizer.load_state_dict(wide)
     run(1, model, optimizer, rng)
     assert {p.dtype for p in model.parameters()} == {np.dtype(np.float32)}
+
+
+# ---------------------------------------------------------------- broken files and generators
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_a_saved_file_has_the_usual_permissions(tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    ta.save(tmp_path / "weights", {"x": np.ones(1)})
+    modes = [(tmp_path / n).stat().st_mode for n in ("plain", "weights")]
+    assert modes[0] == modes[1]
+
+
+GOOD = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"__metadata__": {"a": 1}, "x": GOOD},
+        {"__metadata__": [1], "x": GOOD},
+        {"x": GOOD | {"dtype": ["F32"]}},
+        {"x": GOOD | {"shape": [True]}},
+        {"x": GOOD | {"data_offsets": [False, 4]}},
+        {"x": GOOD | {"shape": [1] * 70}},
+        {"x": GOOD | {"shape": [0, 2**70], "data_offsets": [0, 0]}},
+        "[" * 100_000,
+    ],
+)
+def test_every_broken_header_gives_the_same_error(tmp_path, header):
+    text = header if isinstance(header, str) else json.dumps(header)
+    raw = b"" if "0, 0]" in text else b"0000"
+    (tmp_path / "a").write_bytes(len(text).to_bytes(8, "little") + text.encode() + raw)
+    with pytest.raises(ValueError, match="not a whole safetensors file"):
+        ta.load(tmp_path / "a")
+
+
+def test_a_single_bfloat16_is_an_array(tmp_path):
+    text = json.dumps({"x": {"dtype": "BF16", "shape": [], "data_offsets": [0, 2]}}).encode()
+    (tmp_path / "a").write_bytes(len(text).to_bytes(8, "little") + text + b"\x80\x3f")
+    x = ta.load(tmp_path / "a")["x"]
+    assert isinstance(x, np.ndarray)
+    assert x.tolist() == 1.0
+
+
+def test_names_are_strings(tmp_path):
+    with pytest.raises(TypeError, match="names are strings, got 1"):
+        ta.save(tmp_path / "a", {1: np.ones(1)})
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "MT19937", "Philox", "SFC64"])
+def test_generators_of_every_kind_resume(tmp_path, kind):
+    model = nn.Linear(2, 1, rng=0)
+    optimizer = optim.Adam(model.parameters())
+    rng = np.random.Generator(getattr(np.random, kind)(0))
+    rng.random(7)
+    save_checkpoint(tmp_path / "c", model, optimizer, rng=rng)
+    expected = rng.random(3).tolist()
+    again = np.random.Generator(getattr(np.random, kind)(1))
+    load_checkpoint(tmp_path / "c", model, optimizer, again)
+    assert again.random(3).tolist() == expected
+
+
+def test_a_generator_of_another_kind_changes_nothing(tmp_path):
+    model = nn.Linear(2, 1, rng=0)
+    optimizer = optim.Adam(model.parameters())
+    save_checkpoint(tmp_path / "c", model, optimizer, rng=np.random.default_rng(0))
+    model.weight.data = model.weight.data + 1
+    before = model.weight.data
+    other = np.random.Generator(np.random.MT19937(0))
+    with pytest.raises(ValueError, match="of kind PCG64, got MT19937"):
+        load_checkpoint(tmp_path / "c", model, optimizer, other)
+    assert model.weight.data is before
+
+
+def test_a_foreign_file_is_no_checkpoint(tmp_path):
+    model = nn.Linear(2, 1, rng=0)
+    ta.save(tmp_path / "c", {"x": np.ones(1)}, {"step": "3"})
+    with pytest.raises(ValueError, match="is no checkpoint, it holds 'x'"):
+        load_checkpoint(tmp_path / "c", model, optim.Adam(model.parameters()))

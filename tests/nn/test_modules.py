@@ -9,7 +9,8 @@ import pytest
 import tinyattn as ta
 import tinyattn.functional as F
 from tests.parity import modules, torch
-from tinyattn import nn
+from tinyattn import graph, models, nn
+from tinyattn.models.captioner import Cells
 
 rng = np.random.default_rng(0)
 TN = torch.nn
@@ -172,7 +173,7 @@ def test_modes_reach_everything_inside():
     model = nn.Sequential(nn.Sequential(nn.Dropout(0.5, rng=0)), nn.BatchNorm1d(2))
     assert not any(m.training for m in model.eval().modules())
     x = np.ones((4, 2), np.float32)
-    assert model[0](x) is x
+    assert np.shares_memory(model[0](x).data, x)
     assert all(m.training for m in model.train().modules())
 
 
@@ -218,6 +219,81 @@ def test_loading_casts_and_copies():
     assert held["weight"].tolist() == [[1, 2]]
 
 
+def test_assigned_arrays_are_not_copied():
+    """Where dtype and layout fit; a copy is made of all others, such as views of a file."""
+    model = nn.Linear(3, 2, rng=0)
+    state = {"weight": np.ones((2, 3), np.float32), "bias": np.ones(2, np.float32)}
+    model.load_state_dict(state, assign=True)
+    assert model.weight.data is state["weight"]
+    assert model.bias.data is state["bias"]
+    protected = np.frombuffer(np.ones(6, np.float32).tobytes(), np.float32).reshape(2, 3)
+    for weight in (protected, np.ones((3, 2), np.float32).T, np.ones((2, 3))):
+        model.load_state_dict({"weight": weight, "bias": [1, 2]}, assign=True)
+        data = model.weight.data
+        assert not np.shares_memory(data, weight)
+        assert data.dtype == np.float32
+        model.weight[...] = 0
+
+
+# ---------------------------------------------------------------- start values left out
+
+
+UNFILLED = {
+    "GPT": lambda rng: models.GPT(9, 8, 2, 2, 6, rng=rng),
+    "BERT": lambda rng: models.BERT(9, 8, 2, 2, 6, rng=rng),
+    "Llama": lambda rng: models.Llama(9, 8, 2, 1, 2, 5, rng=rng),
+    "Seq2Seq": lambda rng: models.Seq2Seq(9, 8, 2, 2, rng=rng),
+    "LSTM": lambda rng: nn.LSTM(2, 3, rng=rng),
+    "Conv2d": lambda rng: nn.Conv2d(1, 2, 3, rng=rng),
+    "SetTransformer": lambda rng: nn.SetTransformer(2, 2, 8, 2, 3, rng=rng),
+    "Captioner": lambda rng: models.Captioner(Cells(3, 2, 4, 4, rng), 5, 3, 4, rng=rng),
+    "GATConv": lambda rng: graph.GATConv(3, 2, rng=rng),
+    "Embedding": lambda rng: nn.Embedding(4, 3, padding_idx=1, rng=rng),
+}
+
+
+@pytest.mark.parametrize("make", UNFILLED.values(), ids=UNFILLED)
+def test_without_start_values_every_drawn_parameter_is_nan(make):
+    drawn, other, empty = make(0), make(1), make(nn.SkipInit())
+    for (name, p), q, e in zip(
+        drawn.named_parameters(), other.parameters(), empty.parameters(), strict=True
+    ):
+        assert (e.shape, e.dtype) == (p.shape, p.dtype)
+        differs = p.data != q.data  # what is drawn; a row of zeros and weights of norms are not
+        assert np.isnan(e.data[differs]).all(), name
+        assert np.array_equal(e.data[~differs], p.data[~differs]), name
+    empty.load_state_dict(drawn.state_dict())
+    for p, e in zip(drawn.parameters(), empty.parameters(), strict=True):
+        assert np.array_equal(p.data, e.data)
+        e[...] = 0  # may be written to
+
+
+def test_what_was_never_filled_is_found():
+    make = lambda rng: models.GPT(9, 64, 2, 2, 40, rng=rng)
+    state, ids = make(0).state_dict(), np.zeros((4, 40), int)
+    assert all(p.data.strides == (0, 0) for p in make(nn.SkipInit()).parameters() if p.ndim > 1)
+    for missing in ("blocks.layers.1.linear1.weight", "positions.weight"):
+        model = make(nn.SkipInit())
+        for name, p in model.named_parameters():
+            if name != missing:
+                p.data = state[name]
+        with pytest.raises(ValueError, match="read-only"):
+            dict(model.named_parameters())[missing][...] = 1
+        assert np.isnan(model(ids).data).all()
+        with ta.no_grad():
+            assert np.isnan(model(ids[:1, :3]).data).all()
+        with pytest.raises(ValueError, match="nan"):
+            model.generate([1, 2], 2)
+
+
+def test_dropout_of_a_model_without_start_values_is_random():
+    model = models.BERT(9, 8, 2, 1, dropout=0.5, rng=nn.SkipInit())
+    model.load_state_dict(models.BERT(9, 8, 2, 1, rng=0).state_dict())
+    ids = np.array([[1, 2, 3]])
+    assert np.isfinite(model(ids).data).all()
+    assert (model(ids).data != model(ids).data).any()
+
+
 # ---------------------------------------------------------------- showing itself
 
 
@@ -249,3 +325,40 @@ BAD = [
 def test_bad_input_is_explained(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# ---------------------------------------------------------------- at the edges
+
+
+def test_a_linear_layer_without_inputs_gives_its_bias():
+    layer = nn.Linear(0, 2, rng=0)
+    y = layer(np.ones((3, 4, 0), np.float32))
+    np.testing.assert_array_equal(y.data, np.broadcast_to(layer.bias.data, (3, 4, 2)))
+
+
+@pytest.mark.parametrize("container", [[], {}, [[]]])
+def test_a_container_that_is_filled_later_is_refused_too(container):
+    model = nn.Module()
+    model.parts = container
+    part = nn.Linear(1, 1)
+    if isinstance(container, dict):
+        container["a"] = part
+    else:
+        (container[0] if container else container).append(part)
+    for use in (model.parameters, model.state_dict, model.train):
+        with pytest.raises(TypeError, match="would not be trained"):
+            list(use())
+
+
+def test_the_message_of_a_failed_load_has_lines():
+    with pytest.raises(KeyError) as error:
+        nn.Linear(2, 1).load_state_dict({})
+    assert str(error.value).splitlines()[1:] == ["  missing: weight (1, 2)", "  missing: bias (1,)"]
+
+
+def test_the_rows_of_a_summary_add_up_with_frozen_layers():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    model[0].requires_grad_(False)
+    summary = model.summary()
+    assert [n for _, _, n in summary.rows] == [0, 6, 3]
+    assert summary.total == 9

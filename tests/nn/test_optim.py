@@ -141,3 +141,56 @@ def test_the_learning_rate_can_be_set():
     optimizer.lr = 0.25
     assert optimizer.lr == 0.25
     assert "lr=0.25" in repr(optimizer)
+
+
+# ---------------------------------------------------------------- what is refused, and resumed
+
+
+def parameter():
+    return nn.Parameter(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda p: optim.SGD(p), TypeError, "got one Tensor"),
+        (lambda p: optim.SGD([{"params": p}]), TypeError, "got one Tensor"),
+        (lambda p: optim.SGD([p * 1]), ValueError, "was computed from others"),
+        (lambda p: optim.SGD([p], lr=math.nan), ValueError, "lr must not be negative"),
+        (lambda p: optim.SGD([p], momentum=-1), ValueError, "momentum must not be"),
+        (lambda p: optim.Adam([p], eps=-1), ValueError, "eps must not be negative"),
+        (lambda p: optim.WarmupLR(optim.SGD([p]), 0), ValueError, "at least 1 step"),
+        (lambda p: optim.NoamLR(optim.SGD([p]), 16, 0), ValueError, "at least 1 step"),
+        (lambda p: optim.CosineLR(optim.SGD([p]), 0), ValueError, "at least 1 step"),
+    ],
+)
+def test_what_would_never_train_is_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make(parameter())
+
+
+def test_options_given_as_whole_numbers_resume_as_saved():
+    before = optim.SGD([parameter()], lr=1, weight_decay=0.5, momentum=0.9, nesterov=True)
+    before.lr = 0.25
+    after = optim.SGD([parameter()], lr=1, weight_decay=0, momentum=0)
+    after.load_state_dict(before.state_dict())
+    options = {k: v for k, v in after.groups[0].items() if k != "params"}
+    assert options == {k: v for k, v in before.groups[0].items() if k != "params"}
+    assert after.groups[0]["nesterov"] is True
+
+
+def test_a_state_for_fewer_parameters_is_refused():
+    saved = optim.Adam([parameter()]).state_dict()
+    with pytest.raises(KeyError, match="1 parameters there, 2 here"):
+        optim.Adam([parameter(), parameter()]).load_state_dict(saved)
+    with pytest.raises(KeyError, match="is missing"):
+        optim.Adam([parameter()]).load_state_dict({})
+    with pytest.raises(KeyError, match="x has no place"):
+        optim.Adam([parameter()]).load_state_dict(saved | {"x": 1})
+
+
+def test_one_tensor_can_be_clipped():
+    p = parameter()
+    p.grad = np.array([3.0, 0.0, 4.0])
+    assert optim.clip_grad_norm(p, 1.0) == 5
+    np.testing.assert_allclose(p.grad, [0.6, 0, 0.8], rtol=1e-6)

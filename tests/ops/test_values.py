@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import tinyattn as ta
 from tests.cases.ops import CASES, GETITEM
 from tinyattn import Tensor
 from tinyattn.autograd import NUMPY
@@ -21,9 +22,9 @@ X, Y = rng.uniform(0.1, 0.9, (2, 3)), rng.uniform(0.1, 0.9, (2, 3))
 SQUARE, CUBE = rng.normal(size=(3, 3)), rng.normal(size=(2, 3, 4))
 
 
-def plain(y):
+def unwrap(y):
     if isinstance(y, tuple | list):
-        return [plain(v) for v in y]
+        return [unwrap(v) for v in y]
     return y.data if isinstance(y, Tensor) else y
 
 
@@ -34,7 +35,7 @@ def same(ours, numpy, rtol=1e-12):
         for a, b in zip(ours, numpy, strict=True):
             same(a, b, rtol)
         return
-    ours, numpy = np.asarray(plain(ours)), np.asarray(numpy)
+    ours, numpy = np.asarray(unwrap(ours)), np.asarray(numpy)
     assert ours.shape == numpy.shape
     assert ours.dtype == numpy.dtype
     np.testing.assert_allclose(ours, numpy, rtol=rtol, atol=rtol)
@@ -191,9 +192,9 @@ def test_matmul_operator_with_all_kinds_of_partners():
         CUBE,
         Tensor(SQUARE),
     ):
-        same(t @ other, SQUARE @ np.asarray(plain(other)))
+        same(t @ other, SQUARE @ np.asarray(unwrap(other)))
     for other in (SQUARE, SQUARE[0], SQUARE.tolist(), CUBE.swapaxes(1, 2), Tensor(SQUARE)):
-        same(other @ t, np.asarray(plain(other)) @ SQUARE)
+        same(other @ t, np.asarray(unwrap(other)) @ SQUARE)
     for left, right in ((t, 2), (2, t), (t, X), (t, Tensor(1.0))):
         with pytest.raises(ValueError, match="matmul|shapes|dimension"):
             left @ right
@@ -491,3 +492,77 @@ def test_log_determinant_where_the_determinant_underflows():
     assert not sign.requires_grad
     np.testing.assert_allclose(y.item(), 200 * np.log(1e-3), rtol=1e-10)
     np.testing.assert_allclose(x.grad, 1e3 * np.eye(200), rtol=1e-10)
+
+
+# ---------------------------------------------------------------- forms that NumPy allows, too
+
+A = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.5]])
+FORMS = {
+    "norm, -inf": (lambda x: np.linalg.norm(x[0], -np.inf), A),
+    "norm, -inf of rows": (lambda x: np.linalg.norm(x, -np.inf, axis=1), A),
+    "norm, inf of rows": (lambda x: np.linalg.norm(x, np.inf, axis=1), A),
+    "norm, p = 0.5": (lambda x: np.linalg.norm(x, 0.5, axis=0), A),
+    "repeat of a number": (lambda x: np.repeat(x, 3, axis=0), np.array(2.0)),
+    "repeat of a number, axis -1": (lambda x: np.repeat(x, 2, axis=-1), np.array(2.0)),
+    "vstack, dtype": (lambda x: np.vstack([x, x[:1]], dtype=np.float64), A),
+    "hstack, dtype": (lambda x: np.hstack([x, x], dtype=np.float64), A),
+    "stack, dtype": (lambda x: np.stack([x, x], dtype=np.float64), A),
+    "concatenate, dtype": (lambda x: np.concatenate([x, x], dtype=np.float64), A),
+    "column_stack of numbers": (lambda x: np.column_stack([x[0, 0], x[1, 1]]), A),
+    "take_along_axis of all": (
+        lambda x: np.take_along_axis(x, np.array([5, 0, 0]), axis=None), A,
+    ),
+    "kron of vectors": (lambda x: np.kron(x[0], x[1]), A),
+    "kron of a vector and a matrix": (lambda x: np.kron(x[0], x), A),
+    "kron of a matrix and a vector": (lambda x: np.kron(x, x[0]), A),
+    "kron of a number": (lambda x: np.kron(x[0, 0], x), A),
+    "kron of three axes": (lambda x: np.kron(x[None] * x[:, None], x), A),
+    "cross": (lambda x: np.cross(x[0], x[1]), A),
+    "cross of many": (lambda x: np.cross(x, x[0]), A),
+    "cross, axes": (lambda x: np.cross(x.T, x + 1, axisa=0, axisc=0), A),
+    "cross, axis": (lambda x: np.cross(x.T, x.T * x.T, axis=0), A),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_that_numpy_allows(name):
+    f, x = FORMS[name]
+    np.testing.assert_allclose(f(ta.tensor(x)).data, f(x), rtol=1e-14)
+    gradcheck(f, x, order=2).expect()
+
+
+def test_the_number_of_elements_that_are_not_zero_is_a_norm():
+    x = np.array([[3.0, 0.0, 0.0], [1.0, 2.0, 0.0]])
+    for axis in (0, 1):
+        y = np.linalg.norm(ta.tensor(x, requires_grad=True), 0, axis=axis)
+        np.testing.assert_array_equal(y.data, np.linalg.norm(x, 0, axis=axis))
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_equal_values_have_a_standard_deviation_without_slope(axis):
+    x = ta.tensor(np.array([[2.0, 1.0], [2.0, 5.0]]), requires_grad=True)
+    y = np.std(x[:, :1] if axis is None else x, axis=axis)
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad[:, 0], 0, atol=0)
+    if axis == 0:
+        np.testing.assert_allclose(x.grad[:, 1], [-0.5, 0.5])
+
+
+def test_joined_arrays_get_the_dtype_that_was_asked_for():
+    x = ta.tensor(A, requires_grad=True)
+    for join in (np.vstack, np.hstack, np.stack, np.concatenate):
+        x.grad = None
+        y = join([x, x], dtype=np.float32)
+        assert y.dtype == np.float32
+        y.sum().backward()
+        assert x.grad.dtype == np.float64 and (x.grad == 2).all()
+
+
+@pytest.mark.parametrize("name", ["gradient", "partition", "linspace"])
+def test_functions_without_a_rule_are_refused_by_name(name):
+    x = ta.tensor([3.0, 1.0, 2.0], requires_grad=True)
+    arguments = {"gradient": (x,), "partition": (x, 1), "linspace": (x, x + 1, 3)}[name]
+    with pytest.raises(TypeError, match=f"np.{name} has no derivative rule"):
+        getattr(np, name)(*arguments)
+    with pytest.raises(TypeError, match="write the indices as a string"):
+        np.einsum(x, [0], x, [0])

@@ -67,26 +67,29 @@ def test_wrong_clouds():
 def test_film(tmp_path):
     from PIL import Image
 
-    points = frames(4)
+    points = frames(8)
 
     def draw(i, left, right):
         plot.clouds(points[i], ax=left)
         right.set_title(str(i))
 
     made = plot.film(
-        draw, 4, tmp_path / "new" / "a.gif", title="four", columns=2, size=(4, 2), last=0.5
+        draw, 8, tmp_path / "new" / "a.gif", title="eight", columns=2, size=(4, 2), last=0.5
     )
     with Image.open(made.path) as film:
-        assert film.n_frames == 4
-        assert film.size == (288, 144)
+        assert film.n_frames == 8
+        assert film.size == (400, 200)
         stays = []
-        for i in range(4):
+        for i in range(8):
             film.seek(i)
             stays.append(film.info["duration"])
-        assert stays == [200, 200, 200, 500]  # milliseconds; the last picture stays
+        # milliseconds: it begins slowly, and the last picture stays
+        assert stays == [1500, 400, 200, 200, 200, 200, 200, 500]
         assert film.convert("RGB").getpixel((0, 0)) == (255, 255, 255)  # the paper is white
-    assert made._repr_html_().startswith('<img alt="four" src="data:image/gif;base64,R0lGOD')
-    assert repr(made) == "<film: 4 pictures, four>"
+    assert made._repr_html_().startswith(
+        '<img class="figure" alt="eight" src="data:image/gif;base64,R0lGOD'
+    )
+    assert repr(made) == "<film: 8 pictures, eight>"
 
 
 def test_wrong_film(tmp_path):

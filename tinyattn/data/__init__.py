@@ -6,7 +6,9 @@ from tinyattn.data.digits import digits
 from tinyattn.data.emoji import emoji
 from tinyattn.data.generated import moons, sine, spirals
 from tinyattn.data.grids import Grids, grids
-from tinyattn.data.jets import Jets, jet_features, jets
+from tinyattn.data.jets import Jets, four_momenta, hard_jets, jet_features, jets
+from tinyattn.data.light_curves import LightCurves, light_curves
+from tinyattn.data.molecules import Molecules, distances, molecules
 from tinyattn.data.networks import blocks, distractors, karate_club, les_miserables
 from tinyattn.data.overlaps import Overlaps, overlaps
 from tinyattn.data.shapes import Shapes, shapes
@@ -18,6 +20,8 @@ __all__ = [
     "Batches",
     "Grids",
     "Jets",
+    "LightCurves",
+    "Molecules",
     "Overlaps",
     "Shapes",
     "Tracks",
@@ -25,14 +29,19 @@ __all__ = [
     "batches",
     "blocks",
     "digits",
+    "distances",
     "distractors",
     "emoji",
     "english",
+    "four_momenta",
     "grids",
+    "hard_jets",
     "jet_features",
     "jets",
     "karate_club",
     "les_miserables",
+    "light_curves",
+    "molecules",
     "moons",
     "overlaps",
     "sentences",

@@ -1,35 +1,50 @@
-"""Make jets.npz: simulated jets of light quarks and gluons (QCD) and of top quarks.
+"""Make jets.npz and hard_jets.npz: simulated jets of quarks and gluons (QCD) and of top quarks.
 
-pip install pythia8mc fastjet && python -m tinyattn.data.make_jets
+pip install pythia8mc fastjet && python -m tinyattn.data.make_jets jets.npz
 The seeds are fixed: the same versions of both give the same file.
 
 Proton collisions at 14 TeV by Pythia 8 with its standard settings, no detector. All stable
 particles but neutrinos with |η| < 4 are clustered by anti-kT with radius 0.8. Of an event, the two
-hardest jets with 500 < pT < 700 GeV and |η| < 2 are kept; a top jet must hold the top quark and
-the three quarks into which it decayed (all within 0.8 of the jet axis).
+hardest jets with |η| < 2 and a pT between the limits of the sample are kept; a top jet must hold
+the top quark and the three quarks into which it decayed (all within 0.8 of the jet axis).
 """
 
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-PER_CLASS = 2500
+
+class Sample(NamedTuple):
+    """What differs between the two files."""
+
+    per_class: int
+    pt: tuple  # limits of the jet's pT in GeV
+    pt_hat: tuple  # of the hard scattering: most are softer than what is wanted, so it is cut
+    median_mass: tuple  # limits in GeV for QCD and for top jets: a check of the physics
+    seeds: tuple  # of QCD, of top, of the order
+
+
+SAMPLES = {
+    "jets.npz": Sample(2500, (500, 700), (450, 800), ((60, 95), (165, 182)), (1, 2, 3)),
+    "hard_jets.npz": Sample(10000, (700, 1000), (630, 1150), ((85, 130), (168, 192)), (4, 5, 6)),
+}
 CONSTITUENTS = 40  # the hardest ones
-RADIUS, PT_MIN, PT_MAX, ETA_MAX = 0.8, 500, 700, 2
+RADIUS, ETA_MAX = 0.8, 2
 NEUTRINOS = {12, 14, 16}
 QCD = ["HardQCD:all = on"]
 TOP = ["Top:gg2ttbar = on", "Top:qqbar2ttbar = on", "24:onMode = off", "24:onIfAny = 1 2 3 4 5"]
-# most jets of a process are softer than what is wanted, so the hard scattering is cut
-COMMON = ["Beams:eCM = 14000", "PhaseSpace:pTHatMin = 450", "PhaseSpace:pTHatMax = 800"]
 
 
-def generator(settings, seed):
+def generator(settings, pt_hat, seed):
     import pythia8mc
 
+    low, high = pt_hat
     pythia = pythia8mc.Pythia("", False)
-    for line in [*COMMON, *settings, "Print:quiet = on", "Random:setSeed = on",
-                 f"Random:seed = {seed}"]:  # fmt: skip
+    for line in ["Beams:eCM = 14000", f"PhaseSpace:pTHatMin = {low}",
+                 f"PhaseSpace:pTHatMax = {high}", *settings, "Print:quiet = on",
+                 "Random:setSeed = on", f"Random:seed = {seed}"]:  # fmt: skip
         if not pythia.readString(line):
             raise ValueError(f"Pythia does not know {line!r}")
     if not pythia.init():
@@ -66,7 +81,7 @@ def tops(event):
     return found
 
 
-def jets_of(event, want_top):
+def jets_of(event, want_top, pt_min, pt_max):
     """(pT, η, mass, constituents [n, 4] of pT, Δη, Δφ, charge) of the jets of one event."""
     import fastjet
 
@@ -81,9 +96,9 @@ def jets_of(event, want_top):
         stable, fastjet.JetDefinition(fastjet.antikt_algorithm, RADIUS)
     )
     truth = tops(event) if want_top else None
-    for jet in fastjet.sorted_by_pt(cluster.inclusive_jets(PT_MIN))[:2]:
+    for jet in fastjet.sorted_by_pt(cluster.inclusive_jets(pt_min))[:2]:
         eta, phi = jet.eta(), jet.phi_std()
-        if jet.pt() > PT_MAX or abs(eta) > ETA_MAX:
+        if jet.pt() > pt_max or abs(eta) > ETA_MAX:
             continue
         if want_top and not any(
             all(distance(eta, phi, *quark) < RADIUS for quark in top) for top in truth
@@ -96,23 +111,25 @@ def jets_of(event, want_top):
         yield jet.pt(), eta, jet.m(), np.array(rows)[:CONSTITUENTS]
 
 
-def collect(settings, want_top, seed):
-    pythia, found = generator(settings, seed), []
-    while len(found) < PER_CLASS:
+def collect(settings, want_top, sample, seed):
+    pythia, found = generator(settings, sample.pt_hat, seed), []
+    while len(found) < sample.per_class:
         if pythia.next():
-            found += jets_of(pythia.event, want_top)
-    return found[:PER_CLASS]
+            found += jets_of(pythia.event, want_top, *sample.pt)
+    return found[: sample.per_class]
 
 
-def make(path):
-    found = collect(QCD, False, 1) + collect(TOP, True, 2)
-    label = np.arange(len(found)) // PER_CLASS
+def make(path, sample):
+    of_qcd, of_top, of_order = sample.seeds
+    found = collect(QCD, False, sample, of_qcd) + collect(TOP, True, sample, of_top)
+    label = np.arange(len(found)) // sample.per_class
     mass = np.array([jet[2] for jet in found])
-    middle = np.median(mass[label == 0]), np.median(mass[label == 1])
-    print("median mass of QCD and top jets: {:.1f} and {:.1f} GeV".format(*middle))
-    if not (60 < middle[0] < 95 and 165 < middle[1] < 182):
-        raise ValueError("expected median masses near 77 and 173 GeV")
-    order = np.random.default_rng(3).permutation(len(found))
+    for kind, (low, high) in enumerate(sample.median_mass):
+        middle = np.median(mass[label == kind])
+        print(f"median mass of {('QCD', 'top')[kind]} jets: {middle:.1f} GeV")
+        if not low < middle < high:
+            raise ValueError(f"expected a median mass between {low} and {high} GeV")
+    order = np.random.default_rng(of_order).permutation(len(found))
     rows = np.concatenate([found[i][3] for i in order])
     np.savez_compressed(
         path,
@@ -128,4 +145,5 @@ def make(path):
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).with_name("jets.npz"))
+    for name in sys.argv[1:] or SAMPLES:
+        make(Path(__file__).with_name(name), SAMPLES[name])

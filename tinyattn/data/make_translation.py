@@ -76,11 +76,11 @@ def messages(language):
                     ]  # fmt: skip
                     for side in sides:
                         found.setdefault(*side)
-    clean = {plain(source): plain(target) for source, target in found.items() if target}
+    clean = {unwrap(source): unwrap(target) for source, target in found.items() if target}
     return sorted((s, t) for s, t in clean.items() if s and t and max(len(s), len(t)) <= LONGEST)
 
 
-def plain(text):
+def unwrap(text):
     """Ordinary blanks; "" for a text with line breaks or marks of a page in it."""
     text = re.sub("[\xa0\u202f]", " ", text).strip()
     return "" if re.search(r"[\n<>]", text) else text

@@ -27,8 +27,10 @@ from tinyattn.functional.conv import (
     conv2d,
     max_pool1d,
     max_pool2d,
+    neighbour_table,
     pad,
 )
+from tinyattn.functional.gamma import digamma, lgamma
 from tinyattn.functional.linear import cosine_similarity, embedding, linear, normalize, one_hot
 from tinyattn.functional.losses import (
     binary_cross_entropy,
@@ -53,6 +55,7 @@ __all__ = [
     "conv2d",
     "cosine_similarity",
     "cross_entropy",
+    "digamma",
     "dropout",
     "elu",
     "embedding",
@@ -63,12 +66,14 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "lgamma",
     "linear",
     "log_softmax",
     "logsumexp",
     "max_pool1d",
     "max_pool2d",
     "mse_loss",
+    "neighbour_table",
     "nll_loss",
     "normalize",
     "one_hot",

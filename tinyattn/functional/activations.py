@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tinyattn.ops import rowwise
-from tinyattn.ops.elementwise import plain
-from tinyattn.ops.nonlinear import erf, relu, sigmoid, softplus
+from tinyattn.autograd import Tensor
+from tinyattn.ops import nonlinear, rowwise
+from tinyattn.ops.elementwise import as_float, as_tensor
 from tinyattn.ops.rowwise import log_softmax, softmax
 from tinyattn.random import generator
 
@@ -14,40 +14,67 @@ __all__ = [
 ]  # fmt: skip
 
 
+def relu(x) -> Tensor:
+    """y = max(x, 0)."""
+    return nonlinear.relu(x)
+
+
+def sigmoid(x) -> Tensor:
+    """y = 1 / (1 + e⁻ˣ), without overflow."""
+    return nonlinear.sigmoid(x)
+
+
+def erf(x) -> Tensor:
+    """y = 2/√π ∫₀ˣ exp(-t²) dt, the error function."""
+    return nonlinear.erf(x)
+
+
 def leaky_relu(x, negative_slope=0.01):
     """y = x for x > 0, else negative_slope · x."""
-    return np.where(np.greater(plain(x), 0), x, negative_slope * x)
+    x = as_tensor(x)
+    return np.where(np.greater(x.data, 0), x, negative_slope * x)
 
 
 def elu(x, alpha=1.0):
     """y = x for x > 0, else α (eˣ - 1)."""
-    negative = np.where(np.greater(plain(x), 0), 0, x)  # keeps exp from overflowing
-    return np.where(np.greater(plain(x), 0), x, alpha * np.expm1(negative))
+    x = as_tensor(x)
+    negative = np.where(np.greater(x.data, 0), 0, x)  # keeps exp from overflowing
+    return np.where(np.greater(x.data, 0), x, alpha * np.expm1(negative))
 
 
 def gelu(x, approximate="none"):
     """y = x Φ(x) with Φ(x) = (1 + erf(x/√2)) / 2; "tanh": the approximation with tanh.
 
+    Raises ValueError for another `approximate` than "none" and "tanh".
     Source: Hendrycks, Gimpel 2016.
     """
     if approximate in ("none", "tanh"):
-        return rowwise.gelu(x, approximate == "tanh")
+        return rowwise.gelu(as_tensor(x), approximate == "tanh")
     raise ValueError(f'gelu: approximate is "none" or "tanh", got {approximate!r}')
 
 
 def silu(x):
     """y = x σ(x)."""
+    x = as_tensor(x)
     return x * sigmoid(x)
+
+
+def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
+    """y = ln(1 + exp(βx)) / β, and y = x where βx > threshold."""
+    x = as_float(x)
+    y = nonlinear.softplus(beta * x) / beta
+    return np.where(beta * x.data > threshold, x, y)
 
 
 def tanh(x):
     """y = tanh x."""
-    return np.tanh(x)
+    return np.tanh(as_tensor(x))
 
 
 def logsumexp(x, axis=-1, keepdims=False):
     """y = ln Σ exp x along `axis`, without overflow; -inf for a row of -inf."""
-    top = np.max(plain(x), axis=axis, keepdims=True, initial=-np.inf)
+    x = as_float(x)
+    top = np.max(x.data, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     with np.errstate(divide="ignore"):  # ln 0 = -inf is the right answer
         y = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
@@ -55,9 +82,13 @@ def logsumexp(x, axis=-1, keepdims=False):
 
 
 def dropout(x, p=0.5, training=True, rng=None):
-    """In training each number is 0 with probability p, else divided by 1 - p; x itself else."""
+    """In training each number is 0 with probability p, else divided by 1 - p; x itself otherwise.
+
+    Raises ValueError if p is not a probability.
+    """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: expected a probability between 0 and 1, got {p}")
+    x = as_tensor(x)
     if not training or p == 0:
         return x
     kept = generator(rng).random(x.shape) >= p

@@ -1,16 +1,13 @@
 """Scaled dot-product attention: every query takes a weighted mean of the values."""
 
 import math
-import warnings
-from functools import cache
 
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.ops import fused
-from tinyattn.ops.elementwise import plain
-
-RUNGS = ("auto", "sums", "matmul", "kernel")
+from tinyattn.ops import attention
+from tinyattn.ops.backends import LEAST_QUERIES, choose, kernel_is_faster
+from tinyattn.ops.elementwise import as_tensor, of_one_dtype, unwrap
 
 
 def scaled_dot_product_attention(
@@ -27,20 +24,29 @@ def scaled_dot_product_attention(
     scale   1/√D if None
     impl    which rung computes it; all give the same result and the same gradients
             "sums"    the index sums as loops (compiled if Numba is there)
-            "matmul"  array algebra: two matrix products and a softmax; the one rung that can be
+            "numpy"   array algebra: two matrix products and a softmax; the only one that can be
                       differentiated more than once
             "kernel"  compiled, block by block: the T×S weights are never stored
-            "auto"    "kernel" where it is faster, else "matmul"
+            "auto"    "kernel" where it is faster, else "numpy"
 
-    A query that may see no key gives y = 0 and passes no gradient on.
+    A query that may see no key gives y = 0 and passes no gradient on. Raises ValueError if the
+    shapes do not fit, and TypeError if the mask is not bool or q, k, v are not floating point.
     Source: Vaswani et al. 2017, eq. 1; slides N09, N10.
     """
     q, k, v, mask, bias, scale = _checked(q, k, v, mask, bias, scale)
-    impl = _choose(impl, q, k, v)
-    if impl == "matmul":
+    lead = q.shape[:-2]
+    if not lead == k.shape[:-2] == v.shape[:-2]:
+        lead = np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
+    rung = choose("attention", impl, q.dtype, _work(lead, q.shape[-2], k.shape[-2]))
+    if rung == "numpy":
         return np.matmul(_weights(q, k, mask, bias, causal, scale), v)
-    rung = fused.attention if impl == "kernel" else fused.attention_sums
-    return rung(q, k, v, bias, mask, bool(causal), scale)
+    run = attention.attention if rung == "kernel" else attention.attention_sums
+    return run(q, k, v, bias, mask, bool(causal), scale)
+
+
+def _work(lead, T, S):
+    """How many scores there are; 0 for few queries, of which the kernel takes 64 at once."""
+    return math.prod(lead) * T * S if T >= LEAST_QUERIES else 0
 
 
 def self_attention(x, num_heads, mask=None, bias=None, causal=False):
@@ -48,8 +54,9 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
 
     The result is [..., T, H·d]. mask and bias broadcast to [..., H, T, T]. The same as splitting x
     into three, each into heads, and `scaled_dot_product_attention`; but nothing is copied, and the
-    gradient arrives in one piece.
+    gradient arrives in one piece. Raises ValueError if the features cannot be divided so.
     """
+    x, bias = as_tensor(x), None if bias is None else as_tensor(bias)
     *lead, T, wide = x.shape
     d = wide // 3 // num_heads
     if wide != 3 * num_heads * d:
@@ -57,13 +64,13 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
             f"self_attention: x has {wide} features, which cannot be divided among queries, keys "
             f"and values of {num_heads} heads"
         )
-    compiled = x.dtype in (np.float32, np.float64) and _kernel_pays((*lead, num_heads), T, T)
-    if d and compiled and (bias is None or bias.dtype == x.dtype) and fused.have_numba():
-        mask = None if mask is None else plain(_bool_mask(mask))
+    one_dtype = bias is None or bias.dtype == x.dtype
+    if d and one_dtype and kernel_is_faster("attention", x.dtype, _work((*lead, num_heads), T, T)):
+        mask = None if mask is None else unwrap(_bool_mask(mask))
         for name, a in (("mask", mask), ("bias", bias)):
             if a is not None:
                 _must_broadcast(name, a.shape, (*lead, num_heads, T, T))
-        return fused.self_attention(x, bias, mask, bool(causal), num_heads)
+        return attention.self_attention(x, bias, mask, bool(causal), num_heads)
     parts = np.split(np.reshape(x, (*lead, T, 3 * num_heads, d)), 3, axis=-2)
     q, k, v = [np.swapaxes(part, -3, -2) for part in parts]  # [..., H, T, d]
     y = scaled_dot_product_attention(q, k, v, mask, bias, causal)
@@ -71,9 +78,10 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
 
 
 def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
-    """a_ts = softmax_s(scale q_t·k_s + bias_ts): row t says whom query t listens to. [..., T, S]
+    """a_ts = softmax_s(scale q_t·k_s + bias_ts): how much query t takes from key s. [..., T, S]
 
-    Arguments as in `scaled_dot_product_attention`. Rows sum to 1, or to 0 where no key may be seen.
+    Arguments and errors as in `scaled_dot_product_attention`. Rows sum to 1, or to 0 where no key
+    may be seen.
     """
     q, k, _, mask, bias, scale = _checked(q, k, k, mask, bias, scale)
     return _weights(q, k, mask, bias, causal, scale)
@@ -90,53 +98,10 @@ def _weights(q, k, mask, bias, causal, scale):
         scores = np.where(mask, scores, -np.inf)
     # The softmax is unchanged if the same number is taken off all scores of a query: with the
     # highest of them no exponential overflows. Where all are -∞, 0 avoids -∞ - -∞ = nan.
-    highest = plain(scores).max(axis=-1, keepdims=True, initial=-np.inf)
+    highest = unwrap(scores).max(axis=-1, keepdims=True, initial=-np.inf)
     e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
     total = e.sum(axis=-1, keepdims=True)
-    return e / np.where(plain(total) == 0, 1, total)
-
-
-# ---------------------------------------------------------------- which rung
-
-
-def _choose(impl, q, k, v):
-    """The rung that runs, for what was asked and what there is."""
-    if impl not in RUNGS:
-        raise ValueError(f"attention: impl={impl!r} is not one of {', '.join(RUNGS)}")
-    compiled = q.dtype in (np.float32, np.float64)
-    if impl == "auto":
-        faster = compiled and _kernel_is_faster(q, k, v) and fused.have_numba()
-        return "kernel" if faster else "matmul"
-    if impl in ("kernel", "sums") and not compiled:
-        raise TypeError(
-            f'attention: impl="{impl}" takes float32 or float64, got {q.dtype}; "matmul" takes all'
-        )
-    if impl == "kernel" and not fused.have_numba():
-        _say_that_numba_is_missing()
-        return "matmul"
-    return impl
-
-
-def _kernel_is_faster(q, k, v):
-    """Whether it is for q [..., T, D], k [..., S, D] and v [..., S, E], broadcast."""
-    lead = q.shape[:-2]
-    if not lead == k.shape[:-2] == v.shape[:-2]:
-        lead = np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
-    return _kernel_pays(lead, q.shape[-2], k.shape[-2])
-
-
-def _kernel_pays(lead, T, S):
-    """The same by sizes. Measured: from 16 queries (it takes 64 at once) and 16,000 scores."""
-    return T >= 16 and math.prod(lead) * T * S >= 2**14
-
-
-@cache
-def _say_that_numba_is_missing():
-    warnings.warn(
-        'attention: impl="kernel" needs Numba (pip install numba); matrix products (impl="matmul") '
-        "run in its place, with the same result",
-        stacklevel=4,
-    )
+    return e / np.where(unwrap(total) == 0, 1, total)
 
 
 # ---------------------------------------------------------------- arguments
@@ -155,15 +120,13 @@ def _checked(q, k, v, mask, bias, scale):
     except ValueError as fact:
         shapes = ", ".join(f"{n} {x.shape}" for n, x in zip("qkv", (q, k, v), strict=True))
         raise ValueError(f"attention: {fact} ({shapes})") from None
-    dtype = np.result_type(*[x.dtype for x in (q, k, v, bias) if x is not None])
-    q, k, v, bias = (x if x is None or x.dtype == dtype else x.astype(dtype)
-                     for x in (q, k, v, bias))  # fmt: skip
+    q, k, v, bias = of_one_dtype(q, k, v, bias)
     scale = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
     return q, k, v, mask, bias, scale
 
 
 def _tensor(x, name):
-    x = x if isinstance(x, Tensor) else Tensor(x)
+    x = as_tensor(x)
     if x.dtype.kind != "f":
         raise TypeError(f"attention: {name} must be floating point, got {x.dtype}; "
                         f"convert it with .astype(np.float32)")  # fmt: skip

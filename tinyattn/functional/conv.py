@@ -1,12 +1,12 @@
 """Convolution and pooling in one and two dimensions, made of sliding windows.
 
-`impl` says which rung computes; all give the same result and the same gradients:
+`impl` says which version computes; all give the same result and the same gradients:
 
     "sums"    the index sum of slide K03 as loops over a table of neighbours (compiled if Numba is
-              there)
-    "matmul"  array algebra: all windows as one array; for a convolution times the weights
+              installed)
+    "numpy"   array algebra: all windows as one array; for a convolution times the weights
     "kernel"  compiled: a convolution block by block, a pooling channel by channel
-    "auto"    "kernel" where it is faster, else "matmul"
+    "auto"    "kernel" where it is faster, else "numpy"
 
 x is [B, C, L] or [B, C, H, W]; without the batch axis it gets one for the time of the call.
 """
@@ -15,10 +15,10 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
+from tinyattn.ops.backends import choose
 from tinyattn.ops.conv import convolution, convolution_by_windows
 from tinyattn.ops.conv_sums import convolution_sums, table_and_places
-from tinyattn.ops.fused import have_numba
+from tinyattn.ops.elementwise import as_tensor, of_one_dtype
 from tinyattn.ops.pool import (
     largest,
     largest_by_windows,
@@ -27,8 +27,6 @@ from tinyattn.ops.pool import (
     mean_by_windows,
     mean_sums,
 )
-
-ENOUGH = 2**15  # multiplications, or numbers to pool, from which a kernel is worth its call
 
 
 def _each(name, what, value, n):
@@ -40,7 +38,7 @@ def _each(name, what, value, n):
 
 
 def _batched(name, x, n):
-    x = x if isinstance(x, Tensor) else Tensor(x)
+    x = as_tensor(x)
     if x.ndim not in (n + 1, n + 2):
         axes = ["C", "L"] if n == 1 else ["C", "H", "W"]
         raise ValueError(
@@ -63,6 +61,7 @@ def _check_fit(name, lengths, span):
 
 def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl, n):
     x, unbatched = _batched(name, x, n)
+    x, weight, bias = of_one_dtype(x, weight, bias)
     kernel = weight.shape[2:]
     if weight.ndim != n + 2 or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
         raise ValueError(
@@ -85,16 +84,16 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
         _not_negative(name, before)
     _check_fit(name, [n + b + a for n, b, a in zip(x.shape[2:], before, after, strict=True)], span)
     work = x.size * weight.shape[0] * math.prod(kernel)
-    rungs = {"sums": convolution_sums, "matmul": convolution_by_windows, "kernel": convolution}
-    run = _rung(name, impl, rungs, work, x, weight, bias)
-    y = run(x, weight, bias, stride, before, after, dilation, groups, x.requires_grad)
+    run = CONVOLUTION[choose(name, impl, x.dtype, work)]
+    y = run(x, weight, bias, stride, before, after, dilation, groups)
     return y[0] if unbatched else y
 
 
 def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
-    """I[j, i]: the place of x that place j of y sees at place i of the kernel; -1: nobody. [P, K]
+    """I[j, i]: the place of x that place j of y sees at place i of the kernel; -1: none. [P, K]
 
-    lengths: (L,) or (H, W), whose places are counted row by row. Slide K03.
+    The result is a plain array of whole numbers. lengths: (L,) or (H, W), whose places are counted
+    row by row. Slide K03.
     """
     each = (kernel_size, stride, padding, dilation)
     names = ("kernel_size", "stride", "padding", "dilation")
@@ -105,40 +104,26 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     return table_and_places(lengths, kernel, stride, padding, padding, dilation)[0]
 
 
-def _rung(name, impl, rungs, work, *arrays):
-    """The function of `rungs` that computes, for what was asked and what there is."""
-    if impl not in ("auto", *rungs):
-        raise ValueError(f"{name}: impl={impl!r} is not one of auto, {', '.join(rungs)}")
-    dtypes = {a.dtype for a in arrays if a is not None}
-    compiled = dtypes in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
-    if impl in ("kernel", "sums") and not compiled:
-        raise TypeError(
-            f'{name}: impl="{impl}" takes float32 or float64 throughout, got '
-            f"{', '.join(sorted(map(str, dtypes)))}; "
-            f'"matmul" takes all'
-        )
-    if impl == "auto":
-        impl = "kernel" if work >= ENOUGH and compiled else "matmul"
-    if impl == "kernel" and not have_numba():
-        impl = "matmul"
-    return rungs[impl]
-
-
 def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
     """y[o, i] = b[o] + Σ_c Σ_k w[o, c, k] x[c, i · stride + k · dilation - padding].
 
-    x [B, C, L], weight [O, C / groups, K], y [B, O, L']. padding: a number, "same" or "valid".
+    x [B, C, L] or [C, L], weight [O, C / groups, K], bias [O], y [B, O, L']. padding: a number,
+    "same" or "valid". impl: "sums", "numpy", "kernel" or "auto". Raises ValueError if channels do
+    not match or the window does not fit.
     """
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
 
 
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
-    """The same over two axes: x [B, C, H, W], weight [O, C / groups, KH, KW], y [B, O, H', W']."""
+    """`conv1d` over two axes: x [B, C, H, W], weight [O, C / groups, KH, KW], y [B, O, H', W'].
+
+    Options are one number or one for each axis. impl: "sums", "numpy", "kernel" or "auto".
+    """
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, impl, 2)
 
 
 def _pool(name, x, kernel_size, stride, padding, dilation, n, rungs, impl):
-    """One number for each window; rungs: the functions for impl."""
+    """One number for each window; rungs: the functions that compute it."""
     x, unbatched = _batched(name, x, n)
     kernel = _each(name, "kernel_size", kernel_size, n)
     stride = kernel if stride is None else _each(name, "stride", stride, n)
@@ -153,7 +138,7 @@ def _pool(name, x, kernel_size, stride, padding, dilation, n, rungs, impl):
         raise ValueError(f"{name}: padding {padding} is more than half the kernel {kernel}")
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     _check_fit(name, [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)], span)
-    run = _rung(name, impl, rungs, x.size * math.prod(kernel), x)
+    run = rungs[choose(name, impl, x.dtype, x.size * math.prod(kernel))]
     y = run(x, kernel, stride, padding, dilation)
     return y[0] if unbatched else y
 
@@ -164,18 +149,26 @@ def _refuse(name, **options):
             raise NotImplementedError(f"{name}: only {option}={only}, got {value!r}")
 
 
-LARGEST = {"sums": largest_sums, "matmul": largest_by_windows, "kernel": largest}
-MEAN = {"sums": mean_sums, "matmul": mean_by_windows, "kernel": mean}
+CONVOLUTION = {"sums": convolution_sums, "numpy": convolution_by_windows, "kernel": convolution}
+LARGEST = {"sums": largest_sums, "numpy": largest_by_windows, "kernel": largest}
+MEAN = {"sums": mean_sums, "numpy": mean_by_windows, "kernel": mean}
 
 
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
-    """The largest number of each window; tied ones share the gradient. stride None: the kernel."""
+    """The largest number of each window;   x [B, C, L] or [C, L], y [B, C, L'].
+
+    Tied numbers share the gradient. stride None: kernel_size. impl: "sums", "numpy", "kernel" or
+    "auto". Raises ValueError if the window does not fit.
+    """
     _refuse("max_pool1d", ceil_mode=(ceil_mode, False))
     return _pool("max_pool1d", x, kernel_size, stride, padding, dilation, 1, LARGEST, impl)
 
 
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
-    """The largest number of each window of [B, C, H, W]."""
+    """`max_pool1d` over two axes: x [B, C, H, W] or [C, H, W], y [B, C, H', W'].
+
+    impl: "sums", "numpy", "kernel" or "auto".
+    """
     _refuse("max_pool2d", ceil_mode=(ceil_mode, False))
     return _pool("max_pool2d", x, kernel_size, stride, padding, dilation, 2, LARGEST, impl)
 
@@ -189,7 +182,11 @@ def avg_pool1d(
     count_include_pad=True,
     impl="auto",
 ):
-    """The mean of each window; the padding counts as zeros."""
+    """The mean of each window, where padding counts as zeros;   x [B, C, L], y [B, C, L'].
+
+    x may lack the axis B. stride None: kernel_size. impl: "sums", "numpy", "kernel" or "auto".
+    Raises ValueError if the window does not fit.
+    """
     _refuse("avg_pool1d", ceil_mode=(ceil_mode, False), count_include_pad=(count_include_pad, True))
     return _pool("avg_pool1d", x, kernel_size, stride, padding, 1, 1, MEAN, impl)
 
@@ -204,7 +201,10 @@ def avg_pool2d(
     divisor_override=None,
     impl="auto",
 ):
-    """The mean of each window of [B, C, H, W]; the padding counts as zeros."""
+    """`avg_pool1d` over two axes: x [B, C, H, W] or [C, H, W], y [B, C, H', W'].
+
+    impl: "sums", "numpy", "kernel" or "auto".
+    """
     _refuse(
         "avg_pool2d",
         ceil_mode=(ceil_mode, False),
@@ -220,6 +220,7 @@ def pad(input, pad, mode="constant", value=0.0):
     `pad` counts from the last axis: (left, right, top, bottom, …), as in PyTorch.
     """
     _refuse("pad", mode=(mode, "constant"))
+    input = as_tensor(input)
     if len(pad) % 2 or len(pad) // 2 > input.ndim:
         raise ValueError(
             f"pad: expected (before, after) for each of the last axes of {input.shape}, got {pad}"
@@ -229,6 +230,5 @@ def pad(input, pad, mode="constant", value=0.0):
     cut = tuple(
         slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, input.shape, strict=True)
     )
-    x = input if isinstance(input, Tensor) else Tensor(input)
     grown = [(max(0, a), max(0, b)) for a, b in widths]
-    return np.pad(x[cut], grown, constant_values=0.0 if value is None else value)
+    return np.pad(input[cut], grown, constant_values=0.0 if value is None else value)

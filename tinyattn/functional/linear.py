@@ -4,15 +4,17 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, from_numpy, is_grad_enabled
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import getitem
-from tinyattn.ops.matmul import dot
 from tinyattn.ops.matmul import linear as map_rows
 
 
 def linear(x, weight, bias=None):
-    """y = x Wᵀ + b;   x [..., in], W [out, in], b [out], y [..., out]."""
+    """y = x Wᵀ + b;   x [..., in], W [out, in], b [out], y [..., out].
+
+    Raises ValueError if x has not as many features as W has columns.
+    """
+    x, weight = as_tensor(x), as_tensor(weight)
     if x.ndim == 0 or x.shape[-1] != weight.shape[-1]:
         raise ValueError(
             f"linear: x has shape {x.shape}, but the weight {weight.shape} [out, in] needs "
@@ -20,9 +22,6 @@ def linear(x, weight, bias=None):
         )
     # one product of two matrices is faster than one for each leading index
     n = math.prod(x.shape[:-1])  # not -1: it cannot be told from 0 features
-    if not is_grad_enabled() and isinstance(x, Tensor) and x.dtype == weight.dtype:
-        y = dot(x.data.reshape(n, x.shape[-1]), plain(weight).T, plain(bias))
-        return from_numpy(y.reshape(*x.shape[:-1], weight.shape[0]))
     rows = x if x.ndim == 2 else np.reshape(x, (n, x.shape[-1]))
     y = rows @ np.transpose(weight) if bias is None else map_rows(rows, weight, bias)
     return y if x.ndim == 2 else np.reshape(y, (*x.shape[:-1], weight.shape[0]))
@@ -30,7 +29,7 @@ def linear(x, weight, bias=None):
 
 def integer_ids(name, ids, n, ignore=None):
     """`ids` as a checked integer array with values in [0, n), or equal to `ignore`."""
-    ids = np.asarray(plain(ids))
+    ids = np.asarray(unwrap(ids))
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}")
     wrong = (ids < 0) | (ids >= n)
@@ -45,40 +44,49 @@ def integer_ids(name, ids, n, ignore=None):
 
 
 def embedding(ids, weight, padding_idx=None):
-    """y = W[ids];   ids [...], W [V, D], y [..., D]. The row padding_idx gets no gradient."""
+    """y = W[ids];   ids [...], W [V, D], y [..., D]. The row padding_idx gets no gradient.
+
+    Raises TypeError for ids that are not whole numbers, IndexError for ids outside of [0, V).
+    """
+    weight = as_tensor(weight)
     ids = integer_ids("embedding", ids, weight.shape[0])
     y = getitem(weight, ids)
     if padding_idx is None:
         return y
     padding = (ids == padding_idx % weight.shape[0])[..., None]
-    return np.where(padding, plain(y), y)
+    return np.where(padding, unwrap(y), y)
 
 
 def one_hot(ids, num_classes=None):
-    """A 1 at the place of each id, 0 elsewhere: integer array [..., num_classes]."""
-    ids = np.asarray(plain(ids))
+    """A 1 at the place of each id, 0 elsewhere;   ids [...], result [..., num_classes] int64.
+
+    num_classes None: the largest id and those below it. Errors as in `embedding`.
+    """
+    ids = np.asarray(unwrap(ids))
     if num_classes is None:
         num_classes = int(ids.max()) + 1 if ids.size else 0
     ids = integer_ids("one_hot", ids, num_classes)
-    return (ids[..., None] == np.arange(num_classes)).astype(np.int64)
+    return as_tensor((ids[..., None] == np.arange(num_classes)).astype(np.int64))
 
 
 def _length(x, p, axis, eps):
     """(Σ|x|ᵖ)^(1/p), at least eps; below eps it counts as a constant, so 0/0 cannot happen."""
     if p == 2:
         s = np.sum(x * x, axis=axis, keepdims=True)
-        small = np.less(plain(s), eps * eps)
+        small = np.less(unwrap(s), eps * eps)
         return np.where(small, eps, np.sqrt(np.where(small, 1, s)))
     s = np.linalg.norm(x, p, axis=axis, keepdims=True)
-    return np.where(np.less(plain(s), eps), eps, s)
+    return np.where(np.less(unwrap(s), eps), eps, s)
 
 
 def normalize(x, p=2.0, axis=1, eps=1e-12):
     """y = x / max(‖x‖_p, eps) along `axis`."""
+    x = as_tensor(x)
     return x / _length(x, p, axis, eps)
 
 
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """y = x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along `axis`."""
+    x1, x2 = as_tensor(x1), as_tensor(x2)
     lengths = _length(x1, 2, axis, eps) * _length(x2, 2, axis, eps)
     return np.squeeze(np.sum(x1 * x2, axis=axis, keepdims=True) / lengths, axis)

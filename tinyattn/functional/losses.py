@@ -1,12 +1,14 @@
 """Losses: how far predictions are from targets, as one number.
 
-`reduction` is "mean", "sum" or "none" (the loss of each element).
+x and t are the arguments input and target. `reduction` is "mean", "sum" or "none": then the result
+has the shape of the losses, else it is a single number. All raise ValueError where the shapes of
+input and target do not fit, or for another reduction.
 """
 
 import numpy as np
 
 from tinyattn.functional.linear import integer_ids
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.nonlinear import softplus
 from tinyattn.ops.rowwise import log_softmax, negative_log_likelihood
@@ -28,43 +30,51 @@ def _same_shape(name, input, target):
             f"{name}: input has shape {np.shape(input)}, target {np.shape(target)}; they must be "
             f"the same (broadcasting one of them is nearly always a mistake here)"
         )
+    return as_tensor(input), as_tensor(target)
 
 
 def mse_loss(input, target, reduction="mean"):
-    """(x - t)² for each element."""
-    _same_shape("mse_loss", input, target)
+    """(x - t)² for each element;   input and target in one shape."""
+    input, target = _same_shape("mse_loss", input, target)
     difference = np.subtract(input, target)
     return _reduce(difference * difference, reduction)
 
 
 def l1_loss(input, target, reduction="mean"):
-    """|x - t| for each element."""
-    _same_shape("l1_loss", input, target)
+    """|x - t| for each element;   input and target in one shape."""
+    input, target = _same_shape("l1_loss", input, target)
     return _reduce(np.absolute(np.subtract(input, target)), reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0):
-    """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola with straight arms."""
-    _same_shape("huber_loss", input, target)
+    """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola that goes on straight.
+
+    input and target in one shape. Raises ValueError for delta of 0 or less.
+    """
+    input, target = _same_shape("huber_loss", input, target)
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be above 0, got {delta}")
     difference = np.subtract(input, target)
     distance = np.absolute(difference)
-    near = np.less_equal(plain(distance), delta)
+    near = np.less_equal(unwrap(distance), delta)
     losses = np.where(near, 0.5 * difference * difference, delta * (distance - 0.5 * delta))
     return _reduce(losses, reduction)
 
 
 def _log_at_least_minus_100(p):
     # log 0 is -inf; limited as in PyTorch, so that one confident mistake does not end in nan
-    tiny = np.less(plain(p), np.exp(-100.0))
+    tiny = np.less(unwrap(p), np.exp(-100.0))
     return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
 
 
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
-    """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100."""
-    _same_shape("binary_cross_entropy", input, target)
-    p = plain(input)
+    """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100.
+
+    input p and target in one shape; weight broadcasts to it. Raises ValueError for numbers outside
+    of [0, 1].
+    """
+    input, target = _same_shape("binary_cross_entropy", input, target)
+    p = unwrap(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
         raise ValueError(
             "binary_cross_entropy: expected probabilities between 0 and 1; for scores use "
@@ -78,8 +88,11 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
-    """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x)."""
-    _same_shape("binary_cross_entropy_with_logits", input, target)
+    """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x).
+
+    input and target in one shape; weight and pos_weight (w) broadcast to it.
+    """
+    input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
     positive = np.multiply(target, softplus(np.negative(input)))
     if pos_weight is not None:
         positive = positive * pos_weight
@@ -90,9 +103,11 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """-x[target] for log-probabilities x [N, C, ...] (or [C]) and classes [N, ...].
 
-    With weights of the classes the mean is the weighted one. Targets equal to ignore_index
-    count nowhere.
+    With weight [C], one number for each class, the mean is the weighted one. Targets equal to
+    ignore_index are left out. Raises TypeError for targets that are not whole numbers, IndexError
+    for classes outside of [0, C).
     """
+    input = as_tensor(input)
     axis = 0 if input.ndim == 1 else 1
 
     def picked(ids):
@@ -110,14 +125,27 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
             f"{expected}, got {np.shape(target)}"
         )
     ids = integer_ids(f"{name} target", target, input.shape[axis], ignore_index)
+    weight = _class_weights(name, weight, input.shape[axis], input.dtype)
     counted = ids != ignore_index
     if weight is None and counted.all():
         return _reduce(loss_of(ids), reduction, count=ids.size)
     ids = np.where(counted, ids, 0)
     w = counted.astype(input.dtype)
     if weight is not None:
-        w = w * np.asarray(plain(weight), input.dtype)[ids]
+        w = w * weight[ids]
     return _reduce(np.where(counted, loss_of(ids) * w, 0), reduction, count=w.sum())
+
+
+def _class_weights(name, weight, C, dtype):
+    """The weights of the classes as an array [C], or None."""
+    if weight is None:
+        return None
+    weight = np.asarray(unwrap(weight), dtype)
+    if weight.shape != (C,):
+        raise ValueError(
+            f"{name}: weight must be [{C}], a number for each class, got shape {weight.shape}"
+        )
+    return weight
 
 
 def cross_entropy(
@@ -125,14 +153,16 @@ def cross_entropy(
 ):
     """-ln softmax(x)[target] for scores x [N, C, ...] (or [C]).
 
-    The target holds classes [N, ...], or probabilities in the shape of x. label_smoothing ε mixes
-    the target with a uniform distribution: (1 - ε) target + ε / C.
+    The target holds classes [N, ...], or probabilities in the shape of x. weight [C] has a number
+    for each class. label_smoothing ε mixes the target with a uniform distribution: (1 - ε) target
+    + ε / C. Errors as in `nll_loss`.
     """
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
+    input = as_tensor(input)
     axis = 0 if input.ndim == 1 else 1
-    soft = np.shape(target) == input.shape and np.asarray(plain(target)).dtype.kind == "f"
-    if input.ndim == 2 and not soft and label_smoothing == 0:  # by far the most frequent
+    soft = np.shape(target) == input.shape and np.asarray(unwrap(target)).dtype.kind == "f"
+    if input.ndim == 2 and not soft and label_smoothing == 0:  # the usual case
 
         def of_classes(ids):
             return negative_log_likelihood(input, ids)
@@ -140,14 +170,13 @@ def cross_entropy(
         return _of_classes("cross_entropy", input, target, weight, ignore_index, reduction, axis,
                            of_classes)  # fmt: skip
     log_p = log_softmax(input, axis)
-    if weight is not None:
-        weight = np.asarray(plain(weight), log_p.dtype)
+    weight = _class_weights("cross_entropy", weight, input.shape[axis], log_p.dtype)
     if soft:
         return _soft_targets(log_p, target, weight, reduction, label_smoothing, axis)
     hard = nll_loss(log_p, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return hard
-    ids = np.asarray(plain(target))
+    ids = np.asarray(unwrap(target))
     counted = ids != ignore_index
     w = counted.astype(input.dtype)
     if weight is not None:
@@ -177,13 +206,14 @@ def _along(weight, axis, ndim):
 def kl_div(input, target, reduction="mean", log_target=False):
     """t (ln t - x) for log-probabilities x and probabilities t (or their logarithms).
 
-    "batchmean" divides the sum by the first axis: the divergence as defined, per example.
+    input and target in one shape. reduction "batchmean" divides the sum by the first axis: the
+    divergence as defined, per example.
     """
-    _same_shape("kl_div", input, target)
+    input, target = _same_shape("kl_div", input, target)
     if log_target:
         losses = np.exp(target) * (target - input)
     else:
-        positive = np.greater(plain(target), 0)
+        positive = np.greater(unwrap(target), 0)
         log_t = np.log(np.where(positive, target, 1))  # 0 ln 0 counts as 0
         losses = target * (log_t - input)
     if reduction == "batchmean":

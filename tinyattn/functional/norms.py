@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tinyattn.ops import rowwise
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import as_tensor, unwrap
 
 
 def _last_axes(name, x, normalized_shape):
@@ -21,8 +21,11 @@ def _last_axes(name, x, normalized_shape):
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """y = (x - mean) / √(var + ε) · weight + bias; mean and var over the last axes.
 
+    x and y [..., *normalized_shape], weight and bias [*normalized_shape]. Raises ValueError if the
+    last axes of x are others.
     Source: Ba, Kiros, Hinton 2016.
     """
+    x = as_tensor(x)
     axes = _last_axes("layer_norm", x, normalized_shape)
     return rowwise.norm(x, weight, bias, eps, True, axes)
 
@@ -30,8 +33,10 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 def rms_norm(x, normalized_shape, weight=None, eps=None):
     """y = x / √(mean(x²) + ε) · weight over the last axes; eps None: machine precision.
 
+    x and y [..., *normalized_shape], weight [*normalized_shape]; errors as in `layer_norm`.
     Source: Zhang, Sennrich 2019.
     """
+    x = as_tensor(x)
     axes = _last_axes("rms_norm", x, normalized_shape)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     return rowwise.norm(x, weight, None, eps, False, axes)
@@ -44,9 +49,11 @@ def batch_norm(
 
     In training mean and var are those of the batch, and the running ones (Tensors or arrays, or
     None) move in place towards them by `momentum`, the variance in its unbiased form. Otherwise
-    the running ones count.
+    the running ones count. x and y [B, C, ...], all others [C]. Raises ValueError for x without
+    an axis C, or with a single value per feature in training.
     Source: Ioffe, Szegedy 2015.
     """
+    x = as_tensor(x)
     if x.ndim < 2:
         raise ValueError(f"batch_norm: expected [B, C, ...], got shape {x.shape}")
     C = x.shape[1]
@@ -58,11 +65,11 @@ def batch_norm(
                 f"batch_norm: expected more than one value per feature in training, "
                 f"got shape {x.shape}"
             )
-        mean, var = rowwise.statistics(plain(items))
+        mean, var = rowwise.statistics(unwrap(items))
         for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
             if running is not None:
-                running[...] = (1 - momentum) * plain(running) + momentum * now
+                running[...] = (1 - momentum) * unwrap(running) + momentum * now
     else:
-        mean, var = plain(running_mean), plain(running_var)
+        mean, var = unwrap(running_mean), unwrap(running_var)
     y = rowwise.batch_norm(items, weight, bias, mean, var, eps, training)
     return y if x.ndim == 2 else np.moveaxis(np.reshape(y, (len(x), *x.shape[2:], C)), -1, 1)

@@ -1,7 +1,7 @@
 """Recurrent networks: a state that is carried from one element of a sequence to the next.
 
-All cells have the same form: what the input and what the state before say is added up, gate by
-gate, and the cell makes the next state of it.
+All cells have the same form: a part from the input and a part from the state before are added up,
+gate by gate, and the cell computes the next state from them.
 
     p_t = W_ih x_t + b_ih        the input's part: needs no state, one product for all t
     q_t = W_hh h_{t-1} + b_hh    the state's part: one product a step
@@ -11,20 +11,17 @@ gate, and the cell makes the next state of it.
 with G gates has weights W_ih [G·H, D] and W_hh [G·H, H], gate below gate, in PyTorch's order.
 """
 
-import warnings
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from tinyattn.autograd import Tensor
 from tinyattn.functional.linear import linear
-from tinyattn.ops import fused, recurrent
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops import recurrent
+from tinyattn.ops.backends import choose
+from tinyattn.ops.elementwise import of_one_dtype, unwrap
 from tinyattn.ops.nonlinear import relu, sigmoid
-
-RUNGS = ("auto", "sums", "matmul", "kernel")
 
 
 class Cell(NamedTuple):
@@ -92,21 +89,21 @@ def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
 
     impl     which rung computes it; all give the same result and the same gradients
              "sums"    the index sums as loops (compiled if Numba is there)
-             "matmul"  two products and array algebra
-             "kernel"  two products, the gates of a GRU or LSTM compiled
-             "auto"    "kernel" where there are numbers enough to pay for its call, else "matmul"
+             "numpy"   two products and array algebra
+             "kernel"  two products, and the gates of a GRU or LSTM compiled (an RNN has one gate,
+                       and nothing to put together: it lacks this rung)
+             "auto"    "kernel" where it is faster, else "numpy"
 
     All but "sums" can be differentiated more than once.
     """
-    dtype = np.result_type(*[a.dtype for a in (x, *state, w_ih, w_hh)])
-    pays = cell.gates > 1 and len(x) * len(w_hh) >= fused.ENOUGH
-    impl = _choose(impl, cell, dtype, pays)
-    if impl == "sums":
-        return scan(cell, x[:, None], state, w_ih, w_hh, b_ih, b_hh, impl=impl)[1]
+    x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)
+    rung = choose(f"{cell.name}Cell", impl, x.dtype, len(x) * len(w_hh))
+    if rung == "sums":
+        return scan(cell, x[:, None], state, w_ih, w_hh, b_ih, b_hh, impl="sums")[1]
     p, q = linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh)
-    if impl == "matmul" or cell.gates == 1:  # with one gate there is nothing to put together
+    if rung == "numpy":
         return cell.step(p, q, state)
-    p, q, before = (a if a.dtype == dtype else a.astype(dtype) for a in (p, q, state[-1]))
+    before = state[-1]
     after = recurrent.gated(p, q, before, cell.kind, cell.step)
     return (after[0], after[1]) if cell.states > 1 else (after,)
 
@@ -119,27 +116,22 @@ def scan(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, reverse
     """Run a cell over sequences: the states h_t of all steps [B, T, H], and the last state.
 
     x        [B, T, D]; state: tuple of [B, H]; weights as at the top of this file
-    lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. What stands
-             behind has no influence; the h_t there are 0, and the last state is that at the end.
+    lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. What comes
+             after it has no influence; the h_t there are 0, and the last state is that at the end.
     reverse  from the end of each sequence to its beginning; h_t stays at place t
     impl     which rung computes it; all give the same result and the same gradients
              "sums"    the index sums as loops (compiled if Numba is there)
-             "matmul"  one product of matrices a step; can be differentiated more than once
+             "numpy"   one product of matrices a step; can be differentiated more than once
              "kernel"  compiled, a part of the batch for the whole sequence on each thread
-             "auto"    "kernel" from two steps on, else "matmul"
+             "auto"    "kernel" where it is faster, else "numpy"
     """
-    dtype = np.result_type(*[a.dtype for a in (x, *state, w_ih, w_hh)])
-    # the kernel first lays the weights out anew, which a single step does not pay back
-    impl = _choose(impl, cell, dtype, x.shape[1] > 1)
-    x, w_ih, w_hh, b_ih, b_hh, *state = (
-        a if a is None or a.dtype == dtype else a.astype(dtype)
-        for a in (x, w_ih, w_hh, b_ih, b_hh, *state)
-    )
-    if lengths is not None:  # whatever stands behind the end, also nan, must not count
+    x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)
+    rung = choose(cell.name, impl, x.dtype, x.shape[1])
+    if lengths is not None:  # what comes after the end must not count, not even nan
         x = np.where((np.arange(x.shape[1]) < lengths[:, None])[:, :, None], x, 0)
-    if impl == "matmul":
+    if rung == "numpy":
         return _scan(cell, x, tuple(state), w_ih, w_hh, b_ih, b_hh, lengths, reverse)
-    run = recurrent.recurrent if impl == "kernel" else recurrent.recurrent_sums
+    run = recurrent.recurrent if rung == "kernel" else recurrent.recurrent_sums
     return recurrent.states(run, cell.kind, x, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
 
 
@@ -171,35 +163,6 @@ def _steps(p):
     return _steps(p[:, : T // 2]) + _steps(p[:, T // 2 :])
 
 
-# ---------------------------------------------------------------- which rung
-
-
-def _choose(impl, cell, dtype, pays):
-    """The rung that runs, for what was asked and what there is; pays: whether a kernel would."""
-    if impl not in RUNGS:
-        raise ValueError(f"{cell.name}: impl={impl!r} is not one of {', '.join(RUNGS)}")
-    compiled = dtype in (np.float32, np.float64)
-    if impl == "auto":
-        return "kernel" if compiled and pays and fused.have_numba() else "matmul"
-    if impl in ("kernel", "sums") and not compiled:
-        raise TypeError(
-            f'{cell.name}: impl="{impl}" takes float32 or float64, got {dtype}; "matmul" takes all'
-        )
-    if impl == "kernel" and not fused.have_numba():
-        _say_that_numba_is_missing(cell.name)
-        return "matmul"
-    return impl
-
-
-@cache
-def _say_that_numba_is_missing(name):
-    warnings.warn(
-        f'{name}: impl="kernel" needs Numba (pip install numba); matrix products (impl="matmul") '
-        "run in its place, with the same result",
-        stacklevel=5,
-    )
-
-
 # ---------------------------------------------------------------- arguments
 
 
@@ -207,7 +170,7 @@ def checked_lengths(name, lengths, B, T):
     """`lengths` as an array of B whole numbers from 0 to T, or None."""
     if lengths is None:
         return None
-    lengths = np.asarray(plain(lengths))
+    lengths = np.asarray(unwrap(lengths))
     if lengths.shape != (B,) or lengths.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: lengths must be {B} whole numbers, one for each sequence of the batch, got "

@@ -10,7 +10,7 @@ from tinyattn.graph.condensation import (
 )
 from tinyattn.graph.convolutions import GATConv, GCNConv, GraphNetBlock
 from tinyattn.graph.graph import Graph, batch, from_adjacency, from_networkx, fully_connected
-from tinyattn.graph.knn import knn, knn_graph, radius_graph
+from tinyattn.graph.knn import knn, knn_graph, neighbours, radius_graph
 from tinyattn.graph.message import propagate
 from tinyattn.graph.pointconv import DynamicEdgeConv, EdgeConv, GravNetConv, edge_conv
 from tinyattn.graph.segment import (
@@ -21,6 +21,7 @@ from tinyattn.graph.segment import (
     segment_softmax,
     segment_sum,
 )
+from tinyattn.ops.neighbours import mean_max, squared_distances
 
 __all__ = [
     "DynamicEdgeConv",
@@ -43,6 +44,8 @@ __all__ = [
     "knn",
     "knn_graph",
     "match",
+    "mean_max",
+    "neighbours",
     "propagate",
     "radius_graph",
     "segment_max",
@@ -51,4 +54,5 @@ __all__ = [
     "segment_prod",
     "segment_softmax",
     "segment_sum",
+    "squared_distances",
 ]

@@ -18,7 +18,7 @@ import numpy as np
 
 from tinyattn.autograd import Tensor, primitive
 from tinyattn.graph.segment import segment_sum
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import scatter_add
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
@@ -46,12 +46,12 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
     beta           [N] in [0, 1], for example a sigmoid
     x              [N, C], the points in the space where they condense
     truth          [N] int, the object a point belongs to; negative: noise (n_i = 1)
-    property_loss  [N], L_i: how wrong the properties are that point i tells; None: no L_p
+    property_loss  [N], L_i: how wrong the properties predicted at point i are; None: no L_p
     batch          [N] int, the event of a point; the loss is the mean over the events
 
     N, K and N_B count the points, objects and noise points of an event; M_jk = 1 if point j belongs
     to object k. A term without anything to sum is 0. Time grows with hits × objects, memory with
-    their sum.
+    their sum. Raises ValueError if shapes do not fit, there are no points, or a β is not in [0, 1].
     Source: Kieseler 2020; slide KB02.
     """
     t = condensation_terms(beta, x, truth, property_loss, batch, q_min)
@@ -59,7 +59,9 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
 
 
 def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1):
-    """The `Terms` of `condensation_loss`, before s_B and s_C."""
+    """The `Terms` of `condensation_loss`, before s_B and s_C; arguments and errors as there."""
+    beta, x = as_tensor(beta), as_tensor(x)
+    property_loss = None if property_loss is None else as_tensor(property_loss)
     truth, events = _checked(beta, x, truth, property_loss, batch)
     if q_min < 0:
         raise ValueError(f"condensation_loss: expected q_min of at least 0, got {q_min}")
@@ -69,11 +71,11 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     of, home = _objects(truth, event)
     charge = np.square(np.arctanh(np.clip(beta, 0, HIGHEST)))  # [N]
     q = charge + q_min
-    alpha = _strongest(plain(q), of)
+    alpha = _strongest(unwrap(q), of)
     x_alpha, q_alpha = x[alpha], q[alpha]  # [K, C], [K]
     noise, hits = np.flatnonzero(of < 0), np.flatnonzero(of >= 0)
     weighed = q * _shares(event, E, q)  # q_j / N
-    pairs = _Pairs(plain(x), plain(x_alpha), of, home, events)
+    pairs = _Pairs(unwrap(x), unwrap(x_alpha), of, home, events)
     nothing = np.sum(beta[:0])  # 0, of the dtype of β
     return Terms(
         _attraction(x, weighed, x_alpha, q_alpha, hits, of[hits]),
@@ -106,7 +108,7 @@ def _strongest(q, of):
 
 def _shares(event, E, like):
     """1 / how many of these are in the same event / E: makes a sum the mean over the events."""
-    return (1 / (np.bincount(event, minlength=E)[event] * E)).astype(plain(like).dtype)
+    return (1 / (np.bincount(event, minlength=E)[event] * E)).astype(unwrap(like).dtype)
 
 
 def _attraction(x, q, x_alpha, q_alpha, hits, mine):
@@ -195,7 +197,7 @@ def _pushes(away):
     At the same place the distance has no derivative; 0 is taken for it.
     """
     d2 = np.sum(np.square(away), axis=1)
-    apart = plain(d2) > 0
+    apart = unwrap(d2) > 0
     d = np.sqrt(np.where(apart, d2, 1))
     return away, np.where(apart, 1 / d, 0), np.maximum(0, np.where(apart, 1 - d, 1))
 
@@ -203,15 +205,15 @@ def _pushes(away):
 def _properties(loss, charge, event, E):
     """Σ L_i ξ_i / Σ ξ_i of each event, 0 where all ξ are 0; the mean over the events."""
     weight = segment_sum(charge, event, E)
-    some = plain(weight) > 0
+    some = unwrap(weight) > 0
     total = segment_sum(loss * charge, event, E)
     return np.mean(np.where(some, total / np.where(some, weight, 1), 0))
 
 
 def _checked(beta, x, truth, property_loss, batch):
     """Truth as an array, and the rows of each event."""
-    name, N = "condensation_loss", len(plain(beta))
-    truth = np.asarray(plain(truth))
+    name, N = "condensation_loss", len(unwrap(beta))
+    truth = np.asarray(unwrap(truth))
     if beta.ndim != 1 or x.ndim != 2 or x.shape[0] != N:
         raise ValueError(f"{name}: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}")
     if truth.shape != (N,) or truth.dtype.kind not in "iu":
@@ -219,7 +221,7 @@ def _checked(beta, x, truth, property_loss, batch):
                          f"point (negative: noise), got {truth.dtype} {truth.shape}")  # fmt: skip
     if property_loss is not None and property_loss.shape != (N,):
         raise ValueError(f"{name}: expected property_loss [{N}], got {property_loss.shape}")
-    values = plain(beta)
+    values = unwrap(beta)
     if N == 0:
         raise ValueError(f"{name}: expected at least one point, got none")
     if not (values.min() >= 0 and values.max() <= 1):
@@ -232,7 +234,7 @@ def _events(name, batch, N):
     """The rows of each event."""
     if batch is None:
         return [np.arange(N)]
-    batch = np.asarray(plain(batch))
+    batch = np.asarray(unwrap(batch))
     if batch.shape != (N,) or batch.dtype.kind not in "iu":
         raise ValueError(f"{name}: expected batch to be {N} whole numbers, the event of each "
                          f"point, got {batch.dtype} {batch.shape}")  # fmt: skip
@@ -251,7 +253,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     point i, -1 for none, and points[found[i]] the point that represents it. With batch [N], objects
     stay within an event. Source: Kieseler 2020; slide K58.
     """
-    beta, x = np.asarray(plain(beta)), np.asarray(plain(x))
+    beta, x = np.asarray(unwrap(beta)), np.asarray(unwrap(x))
     if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
         raise ValueError(
             f"condense: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}"
@@ -286,14 +288,14 @@ def match(found, truth, threshold=0.5, weights=None):
     if None. The highest IoU is paired first, and each object at most once. Number the objects of
     several events through. Slide K59.
     """
-    found, truth = np.asarray(plain(found)), np.asarray(plain(truth))
+    found, truth = np.asarray(unwrap(found)), np.asarray(unwrap(truth))
     kinds = found.dtype.kind + truth.dtype.kind
     if found.shape != truth.shape or found.ndim != 1 or kinds.strip("iu"):
         raise ValueError(
             f"match: expected whole numbers of one shape [N], got found {found.dtype} "
             f"{found.shape} and truth {truth.dtype} {truth.shape}"
         )
-    w = np.ones(len(found)) if weights is None else np.asarray(plain(weights), np.float64)
+    w = np.ones(len(found)) if weights is None else np.asarray(unwrap(weights), np.float64)
     labels, f = np.unique(found, return_inverse=True)
     objects, t = np.unique(truth, return_inverse=True)
     both, pair = np.unique(f * max(len(objects), 1) + t, return_inverse=True)

@@ -3,18 +3,19 @@
     GCNConv   y_j = Σ_i  Θ x_i / √(d_j d_i) + b          fixed weights, from the degrees d
     GATConv   y_j = Σ_i  a_ji Θ x_i + b                  learned weights, Σ_i a_ji = 1
 
-Both let a node hear itself too (add_self_loops). Parameters have PyTorch Geometric's names and
-shapes.
+In both a node also receives from itself (add_self_loops). Parameters have PyTorch Geometric's
+names and shapes.
 """
 
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.graph.message import check_input, propagate
+from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
 from tinyattn.nn import Linear, Module, Parameter
-from tinyattn.nn.layers import uniform
-from tinyattn.ops.elementwise import plain
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
+from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.random import generator
 
 
@@ -27,24 +28,27 @@ def _glorot(shape, rng):
     return uniform(shape, np.sqrt(6 / (shape[-2] + shape[-1])), rng)
 
 
-def _check_input(name, x, graph, features):
-    check_input(name, x, graph)
+def _nodes(name, x, graph, features):
+    """x as a Tensor [N, features]."""
+    x = nodes(name, x, graph)
     if x.ndim != 2 or x.shape != (graph.num_nodes, features):
         raise ValueError(
             f"{name}: expected x of shape [{graph.num_nodes}, {features}] (nodes, features), got "
             f"{list(x.shape)}"
         )
+    return x
 
 
 class GCNConv(Module):
     """y_j = Σ_{i ∈ N(j)∪{j}}  w_ji / √(d_j d_i) Θ x_i + b  with d_j = Σ_i w_ji.
 
     x [N, in_channels], y [N, out_channels]; Θ is `lin.weight`. w are the edge weights [E], 1 if
-    none are given; a node without edges has d = 0 and hears only itself, or nothing.
+    none are given; a node without edges has d = 0 and receives only from itself, or nothing.
     Called (x, graph, edge_weight=None). Source: Kipf and Welling 2017; slide N05.
     """
 
     def __init__(self, in_channels, out_channels, add_self_loops=True, bias=True, rng=None):
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels)
         rng = generator(rng)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.add_self_loops = add_self_loops
@@ -53,16 +57,20 @@ class GCNConv(Module):
         self.bias = _zeros(out_channels) if bias else None
 
     def forward(self, x, graph, edge_weight=None):
-        _check_input("GCNConv", x, graph, self.in_channels)
+        """y [N, out_channels];   x [N, in_channels], edge_weight [E] or None.
+
+        Raises ValueError for other shapes, and where the weights of a node add up to less than 0.
+        """
+        x = _nodes("GCNConv", x, graph, self.in_channels)
         graph, w = self._edges(graph, edge_weight, x.dtype)
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
-        if np.any(plain(d) < 0):
+        if np.any(unwrap(d) < 0):
             raise ValueError(
                 "GCNConv: expected weights of at least 0, but those of the edges to a node add up "
                 "to less, and there is no root of that"
             )
-        alone = np.equal(d, 0)
-        r = np.where(alone, 0, 1 / np.sqrt(np.where(alone, 1, d)))
+        empty = np.equal(d, 0)
+        r = np.where(empty, 0, 1 / np.sqrt(np.where(empty, 1, d)))
         norm = (r[graph.dst] * w * r[graph.src])[:, None]  # [E, 1]
         y = propagate(self.lin(x), graph, lambda x_j, x_i: norm * x_i)
         return y if self.bias is None else y + self.bias
@@ -111,6 +119,7 @@ class GATConv(Module):
         bias=True,
         rng=None,
     ):
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels, heads=heads)
         rng = generator(rng)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.concat, self.negative_slope, self.dropout = concat, negative_slope, dropout
@@ -122,6 +131,10 @@ class GATConv(Module):
         self.bias = _zeros(heads * out_channels if concat else out_channels) if bias else None
 
     def forward(self, x, graph):
+        """y [N, heads · out_channels], or [N, out_channels] without concat;   x [N, in_channels].
+
+        Raises ValueError for another shape of x.
+        """
         x, graph, a = self._attend(x, graph)
         a = F.dropout(a, self.dropout, self.training)
         y = propagate(x, graph, lambda x_j, x_i: a[:, :, None] * x_i)  # [N, H, C]
@@ -133,7 +146,7 @@ class GATConv(Module):
         return self._attend(x, graph)[1:]
 
     def _attend(self, x, graph):
-        _check_input("GATConv", x, graph, self.in_channels)
+        x = _nodes("GATConv", x, graph, self.in_channels)
         graph = _bare(graph).with_self_loops() if self.add_self_loops else graph
         x = self.lin(x).reshape(graph.num_nodes, self.heads, self.out_channels)  # [N, H, C]
         s_src = np.sum(x * self.att_src, axis=-1)  # [N, H]
@@ -166,7 +179,12 @@ class GraphNetBlock(Module):
         self.edge, self.node, self.whole, self.aggregate = edge, node, whole, aggregate
 
     def forward(self, x, graph, e=None, u=None):
-        check_input("GraphNetBlock", x, graph)
+        """(x', e', u');   x [N, F], e [E, F] or None, u [G, F] or None; F may differ.
+
+        Raises ValueError for features of another number of nodes, edges or graphs.
+        """
+        x = nodes("GraphNetBlock", x, graph)
+        e, u = (None if f is None else as_tensor(f) for f in (e, u))
         N, G = graph.num_nodes, graph.num_graphs
         of_node = np.zeros(N, np.int64) if graph.batch is None else graph.batch
         for name, features, n in (("x", x, N), ("e", e, graph.num_edges), ("u", u, G)):

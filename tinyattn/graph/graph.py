@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +56,7 @@ class Graph:
             more = name == "u" and self.batch is not None  # the last graphs may have no nodes
             if value is None or (np.ndim(value) and (len(value) == n or (more and len(value) > n))):
                 continue
-            shape, least = np.shape(plain(value)), "at least " if more else ""
+            shape, least = np.shape(unwrap(value)), "at least " if more else ""
             raise ValueError(f"Graph: {name} must have {least}{n} rows, got shape {shape}")
 
     def _checked_batch(self):
@@ -106,9 +106,9 @@ class Graph:
         return replace(self, src=self.src[keep], dst=self.dst[keep], edge_attr=e)
 
     def with_self_loops(self):
-        """One edge from every node to itself, behind the other edges; old ones are replaced.
+        """One edge from every node to itself, after the other edges; old ones are replaced.
 
-        Raises ValueError if edges have features: nobody knows those of the new edges.
+        Raises ValueError if edges have features: the new edges would have none.
         """
         if self.edge_attr is not None:
             raise ValueError(
@@ -129,12 +129,12 @@ class Graph:
         for name in ("x", "edge_attr", "u"):
             value = getattr(self, name)
             if value is not None:
-                parts.append(f"{name} {list(np.shape(plain(value)))}")
+                parts.append(f"{name} {list(np.shape(unwrap(value)))}")
         return f"Graph({', '.join(parts)})"
 
 
 def _node_ids(name, ids):
-    ids = np.asarray(plain(ids))
+    ids = np.asarray(unwrap(ids))
     if ids.ndim != 1:
         raise ValueError(f"Graph: {name} must be a list of node numbers, got shape {ids.shape}")
     if ids.size and ids.dtype.kind not in "iu":
@@ -146,9 +146,10 @@ def _node_ids(name, ids):
 
 
 def batch(graphs):
-    """Many graphs as one with parts that do not touch; `.batch` says which node is whose.
+    """Many graphs as one, without edges between them; `.batch` says to which each node belongs.
 
-    Features are put one after the other; either all graphs have them or none.
+    Features are put one after the other; either all graphs have them or none. Raises TypeError for
+    other things than graphs, ValueError for a graph that is a batch already or lacks features.
     """
     graphs = list(graphs)
     for g in graphs:
@@ -182,7 +183,7 @@ def _together(name, features):
 def fully_connected(num_nodes, loop=False):
     """An edge from every node to every other; with loop also to itself.
 
-    The edges of one receiver stand together: dst = 0 0 0 1 1 1 …
+    The edges are ordered by receiver: dst = 0 0 0 1 1 1 …
     """
     dst, src = np.divmod(np.arange(num_nodes * num_nodes), max(num_nodes, 1))
     keep = slice(None) if loop else src != dst
@@ -194,7 +195,7 @@ def from_adjacency(A):
 
     Numbers other than 1 become `edge_attr` [E]. Raises ValueError if A is not square or has a nan.
     """
-    A = np.asarray(plain(A))
+    A = np.asarray(unwrap(A))
     if A.dtype.kind not in "fiub":
         raise TypeError(f"from_adjacency: A must be real numbers or bool, got {A.dtype}")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:

@@ -1,15 +1,15 @@
 """Edges from distances: the k nearest points, or all points within a radius.
 
-A choice of neighbours is a choice, not a number: it has no gradient. What is found here are plain
-arrays; a layer that weights its neighbours computes their distances again, as a Tensor.
+Which points are neighbours does not change with a small step of x, so it has no gradient: what is
+found here are plain arrays, of the numbers of points and of their distances. A layer that weights
+its neighbours computes their distances again, as a Tensor.
 """
 
 import numpy as np
 
-from tinyattn.functional.attention import RUNGS
 from tinyattn.graph.graph import Graph
-from tinyattn.ops.elementwise import plain
-from tinyattn.ops.fused import have_numba
+from tinyattn.ops.backends import choose
+from tinyattn.ops.elementwise import unwrap
 
 
 def knn(x, k, batch=None, impl="auto"):
@@ -20,10 +20,9 @@ def knn(x, k, batch=None, impl="auto"):
     point belongs to; neighbours are of the same cloud. The three rungs agree to the last bit:
 
         "sums"    every pair, one after the other
-        "matmul"  a matrix product finds candidates, whose distances are then computed exactly
+        "numpy"   a matrix product finds candidates, whose distances are then computed exactly
         "kernel"  compiled: the points of a box search together, far boxes are left out
-        "auto"    "matmul" without Numba, and for a few points in float64, as checks of gradients
-                  have them (they are done before a kernel is compiled); else "kernel"
+        "auto"    "kernel" where it is faster, else "numpy"
 
     Raises ValueError if a cloud has fewer than k points, or if a coordinate is not finite.
     Source: slides K44, K50.
@@ -42,15 +41,14 @@ def _knn(name, x, k, batch, impl, besides=0):
             f"{name}: expected k of at most {few - besides}, because {cloud} only {few} points "
             f"({own}), got k = {k - besides}"
         )
-    if impl not in RUNGS:
-        raise ValueError(f"{name}: impl is one of {', '.join(RUNGS)}, got {impl!r}")
-    if _arrays(impl, x):
+    rung = choose(name, impl, x.dtype, len(x))
+    if rung == "numpy":
         index, d2 = _knn_arrays(x, offsets, k)
     else:
         from tinyattn.kernels import knn as loops
         from tinyattn.kernels.fast import knn as kernel
 
-        index, d2 = (loops.knn_sums if impl == "sums" else kernel.knn)(x, offsets, k)
+        index, d2 = (loops.knn_sums if rung == "sums" else kernel.knn)(x, offsets, k)
     if order is None:
         return index, d2
     result = np.empty_like(index), np.empty_like(d2)
@@ -58,20 +56,13 @@ def _knn(name, x, k, batch, impl, besides=0):
     return result
 
 
-FEW = 128  # points in float64 that are not worth compiling a kernel for
-
-
-def _arrays(impl, x):
-    few = x.dtype == np.float64 and len(x) <= FEW
-    return impl == "matmul" or (impl == "auto" and (few or not have_numba()))
-
-
 def knn_graph(x, k, batch=None, loop=False, impl="auto"):
     """Edges to each point from its k nearest neighbours, the nearest first.
 
-    The point itself counts as one of the k with loop=True, else it is left out. Raises as `knn`.
+    The point itself counts as one of the k with loop=True, else it is left out. x, batch and errors
+    as in `knn`; impl: "sums", "numpy", "kernel" or "auto".
     """
-    x = plain(x)
+    x = unwrap(x)
     k = _count("knn_graph", k)
     besides = 0 if loop else 1
     index, _ = _knn("knn_graph", x, k + besides, batch, impl, besides)
@@ -87,28 +78,65 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
 def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     """Edges to each point from all points of its cloud with d ≤ r, the nearest first.
 
-    A point has no edge to itself unless loop=True. Rungs and errors as in `knn`; slide K43.
+    A point has no edge to itself unless loop=True. x, batch and errors as in `knn`; impl: "sums",
+    "numpy", "kernel" or "auto". Raises ValueError for a negative radius. Slide K43.
     """
-    x, offsets, order = _clouds("radius_graph", plain(x), batch)
+    x, offsets, order = _clouds("radius_graph", unwrap(x), batch)
     if not r >= 0:
         raise ValueError(f"radius_graph: expected a radius of at least 0, got r = {r}")
-    if impl not in RUNGS:
-        raise ValueError(f"radius_graph: impl is one of {', '.join(RUNGS)}, got {impl!r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
-    if _arrays(impl, x):
+    rung = choose("radius_graph", impl, x.dtype, len(x))
+    if rung == "numpy":
         src, dst = _radius_arrays(x, offsets, r2)
     else:
         from tinyattn.kernels import radius as loops
         from tinyattn.kernels.fast import radius as kernel
 
-        src, dst = (loops.radius_sums if impl == "sums" else kernel.radius)(x, offsets, r2)
+        src, dst = (loops.radius_sums if rung == "sums" else kernel.radius)(x, offsets, r2)
     if not loop:
         src, dst = src[src != dst], dst[src != dst]
     if order is not None:
         src, dst = order[src], order[dst]
         by_centre = np.argsort(dst, kind="stable")
         src, dst = src[by_centre], dst[by_centre]
-    return _graph(plain(x), src, dst, batch)
+    return _graph(unwrap(x), src, dst, batch)
+
+
+def neighbours(x, k, batch):
+    """(sender, receiver) of each edge: the k nearest of the same cloud, or all others if fewer.
+
+    x [N, D], batch [N] the cloud of each point, in ascending order. The edges are ordered by
+    receiver; no point is its own neighbour. Both results are arrays [E] of whole numbers. Raises
+    ValueError for a batch in another order, else as `knn`.
+    """
+    x, batch, k = unwrap(x), np.asarray(unwrap(batch)), _count("neighbours", k)
+    N = len(x)
+    if batch.shape != (N,) or np.any(batch[1:] < batch[:-1]):
+        raise ValueError(
+            f"neighbours: expected batch to be {N} whole numbers in ascending order, the cloud of "
+            f"each point"
+        )
+    _, start, size = np.unique(batch, return_index=True, return_counts=True)
+    pairs = []
+    large = np.repeat(size > k, size)
+    if large.any():
+        rows = np.flatnonzero(large)
+        index, _ = knn(x[rows], k + 1, batch[rows])
+        own = index == np.arange(len(rows))[:, None]
+        own[:, -1] |= ~own.any(axis=1)  # many at one place: the point itself may be missing
+        pairs.append((rows[index[~own]], np.repeat(rows, k)))
+    for n in np.unique(size[size <= k]):  # all clouds of n points at once: everyone with everyone
+        members = start[size == n][:, None, None] + np.arange(n)[:, None]  # [clouds, n, 1]
+        sender = np.broadcast_to(members.swapaxes(1, 2), (len(members), n, n))
+        receiver = np.broadcast_to(members, (len(members), n, n))
+        others = sender != receiver
+        pairs.append((sender[others], receiver[others]))
+    nothing = np.zeros(0, np.int64)
+    sender, receiver = (
+        np.concatenate(part) for part in zip((nothing, nothing), *pairs, strict=True)
+    )
+    order = np.argsort(receiver, kind="stable")
+    return sender[order], receiver[order]
 
 
 def split_clouds(batch, N):
@@ -118,7 +146,7 @@ def split_clouds(batch, N):
     """
     if batch is None:
         return np.arange(N)[None], np.zeros(N, np.int64)
-    batch = np.asarray(plain(batch))
+    batch = np.asarray(unwrap(batch))
     _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
     order = np.argsort(cloud, kind="stable")
     table = np.full((len(size), size.max(initial=0)), -1)
@@ -127,7 +155,7 @@ def split_clouds(batch, N):
 
 
 def _graph(x, src, dst, batch):
-    batch = None if batch is None else np.asarray(plain(batch))
+    batch = None if batch is None else np.asarray(unwrap(batch))
     return Graph(src, dst, len(x), batch=batch)
 
 
@@ -136,7 +164,7 @@ def _graph(x, src, dst, batch):
 
 def _clouds(name, x, batch):
     """x ordered by cloud, the offsets of the clouds, and that order (None if it was so)."""
-    x = np.asarray(plain(x))
+    x = np.asarray(unwrap(x))
     if x.ndim != 2:
         raise ValueError(f"{name}: expected points x of shape [N, D], got {x.shape}")
     if len(x) > np.iinfo(np.int32).max:  # kernels count rows in 32 bits
@@ -155,7 +183,7 @@ def _clouds(name, x, batch):
                          f"into {x.dtype}; scale the points down")  # fmt: skip
     if batch is None:
         return x, np.array([0, len(x)] if len(x) else [0]), None  # no points: no cloud
-    batch = np.asarray(plain(batch))
+    batch = np.asarray(unwrap(batch))
     if batch.shape != (len(x),) or batch.dtype.kind not in "iu":
         raise ValueError(f"{name}: expected batch to be {len(x)} whole numbers, the cloud of each "
                          f"point, got {batch.dtype} of shape {batch.shape}")  # fmt: skip

@@ -7,6 +7,7 @@ N(j) are the nodes with an edge to j. A CNN, attention, GCN and GAT are this wit
 
 from tinyattn.graph.graph import Graph
 from tinyattn.graph.segment import SEGMENT
+from tinyattn.ops.elementwise import as_tensor
 
 
 def propagate(x, graph, message, aggregate="sum"):
@@ -14,16 +15,16 @@ def propagate(x, graph, message, aggregate="sum"):
 
     x [N, ...] are the nodes, `message` is φ: it gets x_j and x_i of all edges at once, [E, ...]
     each, and returns the messages [E, ...]; `aggregate` is □: "sum", "mean", "max", "min" or
-    "prod". A node that nobody sends to gets 0 (1 for prod). What φ needs of the edges themselves
+    "prod". A node without incoming edges gets 0 (1 for prod). What φ needs of the edges themselves
     stands in the same order, so that it can just be used: lambda x_j, x_i: graph.edge_attr * x_i.
 
-    Raises ValueError if x has not one row a node, or φ not one message an edge, and TypeError if
-    something else than arrays and a Graph comes.
+    The result is [N, ...]. Raises ValueError if x has not one row for each node, or φ gives not one
+    message for each edge, and TypeError for other things than arrays and a Graph.
     Source: Gilmer et al. 2017; slides K36, K37.
     """
     if aggregate not in SEGMENT:
         raise ValueError(f"propagate: aggregate is one of {', '.join(SEGMENT)}, got {aggregate!r}")
-    check_input("propagate", x, graph)
+    x = nodes("propagate", x, graph)
     if x.shape[:1] != (graph.num_nodes,):
         raise ValueError(
             f"propagate: expected a row of x for each of the {graph.num_nodes} nodes, got shape "
@@ -43,8 +44,8 @@ def propagate(x, graph, message, aggregate="sum"):
     return SEGMENT[aggregate](messages, graph.dst, graph.num_nodes)
 
 
-def check_input(name, x, graph):
-    """Raise TypeError if x is not an array or Tensor, or graph not a Graph."""
+def nodes(name, x, graph):
+    """x as a Tensor; TypeError if it is not an array or Tensor, or graph not a Graph."""
     if not isinstance(graph, Graph):
         raise TypeError(
             f"{name}: expected a Graph, got {type(graph).__name__}; from_adjacency makes one of a "
@@ -53,3 +54,4 @@ def check_input(name, x, graph):
     if not hasattr(x, "shape"):
         hint = "; does the graph have features?" if x is None else ""
         raise TypeError(f"{name}: expected x as an array or Tensor, got {type(x).__name__}{hint}")
+    return as_tensor(x)

@@ -1,6 +1,6 @@
 """Layers on point clouds: EdgeConv on a given graph, and layers that choose their own neighbours.
 
-With y_j for the point that listens and x_i for its neighbours:
+With x_j for the point that receives and x_i for its neighbours:
 
     EdgeConv, DynamicEdgeConv   y_j = □_i  nn(x_j ‖ x_i - x_j)
     GravNetConv                 y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-10 d²_ij) h_i
@@ -19,7 +19,9 @@ from tinyattn.graph.knn import knn
 from tinyattn.graph.message import propagate
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
-from tinyattn.ops.elementwise import plain
+from tinyattn.nn.changes import change_of
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 from tinyattn.random import generator
 
@@ -32,15 +34,13 @@ def _check_aggr(name, aggr):
         raise ValueError(f"{name}: aggr is one of {', '.join(REDUCE)}, got {aggr!r}")
 
 
-def _check_k(name, k):
-    if k < 1:
-        raise ValueError(f"{name}: expected k of at least 1 neighbour, got {k}")
-
-
-def _check_points(name, x, features=None):
+def _points(name, x, features=None):
+    """x as a Tensor [N, features]."""
+    x = as_tensor(x)
     if x.ndim != 2 or (features is not None and x.shape[1] != features):
         wanted = "F" if features is None else features
         raise ValueError(f"{name}: expected points x of shape [N, {wanted}], got {x.shape}")
+    return x
 
 
 def _check_nodes(x, graph):
@@ -51,11 +51,19 @@ def _check_nodes(x, graph):
 
 
 def _parts(nn):
-    """The first linear layer of nn and what follows it, or (None, None)."""
-    if isinstance(nn, MLP):
+    """The first linear layer of nn and what follows it, or (None, None).
+
+    The layers that are taken apart are those whose `forward` nobody changed; others are called.
+    """
+    if _is_unchanged(nn, MLP):
         nn = nn.layers
-    parts = list(nn) if type(nn) is Sequential else [nn]
-    return (parts[0], parts[1:]) if parts and type(parts[0]) is Linear else (None, None)
+    parts = list(nn) if _is_unchanged(nn, Sequential) else [nn]
+    return (parts[0], parts[1:]) if parts and _is_unchanged(parts[0], Linear) else (None, None)
+
+
+def _is_unchanged(module, *classes):
+    """Whether a module is of one of these classes, and as the library wrote it."""
+    return type(module) in classes and change_of(module) is None
 
 
 def _split(linear, x):
@@ -86,7 +94,7 @@ def _table(graph):
 
 
 class EdgeConv(Module):
-    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), □ being max, mean or sum; a lonely point gets 0.
+    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), □ being max, mean or sum; without neighbours y_j = 0.
 
     x [N, F]; nn is a module (or function) from [E, 2F] to [E, F'], y [N, F'].
     Source: Wang et al. 2018 (DGCNN); slide K44 has x_j - x_i, which is B with its sign turned.
@@ -97,7 +105,8 @@ class EdgeConv(Module):
         self.nn, self.aggr = nn, aggr
 
     def forward(self, x, graph):
-        _check_points("EdgeConv", x)
+        """y [N, F'];   x [N, F]. Raises ValueError for another number of nodes than the graph's."""
+        x = _points("EdgeConv", x)
         linear, rest = _parts(self.nn)
         if linear is None:
 
@@ -111,7 +120,7 @@ class EdgeConv(Module):
             return edge_conv(self.nn, x, table, self.aggr)
         p, q = _split(linear, x)
         src, dst, N = graph.src, graph.dst, graph.num_nodes
-        if self.aggr == "max" and all(isinstance(part, RISING) for part in rest):
+        if self.aggr == "max" and all(_is_unchanged(part, *RISING) for part in rest):
             y = _apply(rest, p + SEGMENT["max"](q[src], dst, N))
             return np.where(graph.in_degree[:, None] > 0, y, 0)
         return SEGMENT[self.aggr](_apply(rest, p[dst] + q[src]), dst, N)
@@ -129,12 +138,13 @@ class DynamicEdgeConv(Module):
     """
 
     def __init__(self, nn, k, aggr="max"):
+        check_sizes(self, k=k)
         _check_aggr("DynamicEdgeConv", aggr)
-        _check_k("DynamicEdgeConv", k)
         self.nn, self.k, self.aggr = nn, k, aggr
 
     def forward(self, x, batch=None):
-        _check_points("DynamicEdgeConv", x)
+        """y [N, F'];   x [N, F], batch [N] whole numbers or None. Raises as `knn`."""
+        x = _points("DynamicEdgeConv", x)
         return edge_conv(self.nn, x, knn(x, self.k, batch)[0], self.aggr)
 
     def extra_repr(self):
@@ -144,9 +154,11 @@ class DynamicEdgeConv(Module):
 def edge_conv(nn, x, index, aggr="max"):
     """y_j = □_k nn(x_j ‖ x_i - x_j) with i = index_jk, for neighbours in a table [N, K].
 
-    x [N, F], y [N, F'].
+    x [N, F], y [N, F']. Raises ValueError for a table of another number of points, and for an
+    unknown aggr.
     """
     _check_aggr("edge_conv", aggr)
+    x = as_tensor(x)
     N, K = index.shape
     if N != x.shape[0]:
         raise ValueError(f"edge_conv: expected neighbours of {x.shape[0]} points, got of {N}")
@@ -157,7 +169,7 @@ def edge_conv(nn, x, index, aggr="max"):
         messages = nn(pairs.reshape(N * K, -1))
         return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
     p, q = _split(linear, x)
-    if not rest or (aggr == "max" and all(isinstance(part, RISING) for part in rest)):
+    if not rest or (aggr == "max" and all(_is_unchanged(part, *RISING) for part in rest)):
         return _apply(rest, _of_sums(p, q, index, aggr))
     messages = _apply(rest, pair_sums(p, q, index).reshape(N * K, -1))
     return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
@@ -184,7 +196,9 @@ class GravNetConv(Module):
 
     def __init__(self, in_channels, out_channels, space_dimensions, propagate_dimensions, k,
                  sharpness=10.0, rng=None):  # fmt: skip
-        _check_k("GravNetConv", k)
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels,
+                    space_dimensions=space_dimensions,
+                    propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
         rng = generator(rng)
         self.in_channels, self.k, self.sharpness = in_channels, k, sharpness
         self.lin_s = Linear(in_channels, space_dimensions, rng=rng)
@@ -193,9 +207,10 @@ class GravNetConv(Module):
         self.lin_out2 = Linear(2 * propagate_dimensions, out_channels, rng=rng)
 
     def forward(self, x, batch=None):
-        _check_points("GravNetConv", x, self.in_channels)
+        """y [N, out_channels];   x [N, in_channels], batch [N] or None. Raises as `knn`."""
+        x = _points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)
-        index, _ = knn(plain(s), self.k, batch)
+        index, _ = knn(unwrap(s), self.k, batch)
         weights = np.exp(-self.sharpness * squared_distances(s, index))  # [N, K]
         return self.lin_out1(x) + self.lin_out2(mean_max(weights, h, index))
 

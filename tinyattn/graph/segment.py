@@ -5,16 +5,18 @@
 Receivers of messages are the usual segments. The order of rows does not matter, that is what makes
 them fit for sets. An empty segment gives 0, for prod 1. Slides K35, K37.
 
-impl, of all but sum and mean: "matmul" is array algebra, "kernel" compiled loops (no second
-derivative), and "auto" takes the kernel where there is enough to do.
+`impl`, of all but sum and mean, is "numpy" (array algebra; can be differentiated more than once),
+"kernel" (compiled loops) or "auto" ("kernel" where it is faster). All take values [E, ...] and ids
+[E] whole numbers, and raise TypeError for ids of another kind and for values that are booleans,
+ValueError for another number of ids than rows, and for ids outside of [0, num_segments).
 """
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, primitive
-from tinyattn.ops import segment as compiled
-from tinyattn.ops.elementwise import plain
-from tinyattn.ops.fused import worth
+from tinyattn.autograd import primitive
+from tinyattn.ops import segment as kernels
+from tinyattn.ops.backends import choose
+from tinyattn.ops.elementwise import as_float, as_tensor, unwrap
 from tinyattn.ops.index import scatter_add
 
 
@@ -32,47 +34,49 @@ def segment_mean(values, ids, num_segments):
 
 
 def segment_max(values, ids, num_segments, impl="auto"):
-    """y_n = max values_e; tied maxima share the gradient equally. Shapes as in `segment_sum`."""
+    """y_n = max values_e; tied maxima share the gradient equally. Shapes as in `segment_sum`.
+
+    impl: "numpy", "kernel" or "auto".
+    """
     values, ids, n = _checked("segment_max", values, ids, num_segments)
-    if _by_kernel("segment_max", values, impl):
-        return compiled.segment_max(values, ids, n)
+    if choose("segment_max", impl, values.dtype, values.size) == "kernel":
+        return kernels.segment_max(values, ids, n)
     return _segment_max(values, ids, n)
 
 
 def segment_min(values, ids, num_segments, impl="auto"):
-    """y_n = min values_e = -max(-values_e)."""
+    """y_n = min values_e = -max(-values_e). impl: "numpy", "kernel" or "auto"."""
     values, ids, n = _checked("segment_min", values, ids, num_segments)
-    if _by_kernel("segment_min", values, impl):
-        return compiled.segment_min(values, ids, n)
+    if choose("segment_min", impl, values.dtype, values.size) == "kernel":
+        return kernels.segment_min(values, ids, n)
     zero = values.dtype.type(0)  # an empty segment gives 0, not -0
     return -_segment_max(-values, ids, n) + zero
 
 
 def segment_prod(values, ids, num_segments, impl="auto"):
-    """y_n = Π values_e. The rows of a segment are put side by side, short ones filled with 1."""
+    """y_n = Π values_e. impl: "numpy", "kernel" or "auto".
+
+    In array algebra the rows of a segment are put side by side, short ones filled up with 1.
+    """
     values, ids, n = _checked("segment_prod", values, ids, num_segments)
-    if _by_kernel("segment_prod", values, impl):
-        return compiled.segment_prod(values, ids, n)
+    if choose("segment_prod", impl, values.dtype, values.size) == "kernel":
+        return kernels.segment_prod(values, ids, n)
     one = np.ones((1, *values.shape[1:]), values.dtype)
     return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
 
 
 def segment_softmax(values, ids, num_segments, impl="auto"):
-    """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e');  the shape of values."""
+    """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e');  the shape of values.
+
+    impl: "numpy", "kernel" or "auto".
+    """
     values, ids, n = _checked("segment_softmax", values, ids, num_segments)
-    if _by_kernel("segment_softmax", values, impl):
-        return compiled.segment_softmax(values, ids, n)
-    top = plain(_segment_max(plain(values), ids, n))  # cancels in the fraction: needs no gradient
+    values = as_float(values)
+    if choose("segment_softmax", impl, values.dtype, values.size) == "kernel":
+        return kernels.segment_softmax(values, ids, n)
+    top = unwrap(_segment_max(values.data, ids, n))  # cancels in the fraction: needs no gradient
     e = np.exp(values - top[ids])
     return e / scatter_add(e, ids, (n, *values.shape[1:]))[ids]
-
-
-def _by_kernel(name, values, impl):
-    if impl not in ("auto", "matmul", "kernel"):
-        raise ValueError(f'{name}: impl is "auto", "matmul" or "kernel", got {impl!r}')
-    if impl != "auto":
-        return impl == "kernel"
-    return worth(values)
 
 
 SEGMENT = {
@@ -94,7 +98,7 @@ def _segment_max(values, ids, n):
 
 
 def _segment_max_rule(g, y, values, ids, n):
-    hit = np.equal(plain(values), plain(y)[ids]).astype(values.dtype)  # [E, ...]
+    hit = np.equal(unwrap(values), unwrap(y)[ids]).astype(values.dtype)  # [E, ...]
     return g[ids] * (hit / np.maximum(scatter_add(hit, ids, y.shape), 1)[ids])
 
 
@@ -109,7 +113,7 @@ def _runs(ids):
 
 
 def _table(ids, n):
-    """The rows of each segment [n, longest]; where there are fewer, the row behind the last."""
+    """The rows of each segment [n, longest]; shorter ones are filled up with E."""
     count = np.bincount(ids, minlength=n)
     order = np.argsort(ids, kind="stable")
     place = np.arange(len(ids)) - np.repeat(np.cumsum(count) - count, count)
@@ -123,10 +127,10 @@ def _per_segment(count, like):
 
 
 def _checked(name, values, ids, n):
-    values = values if isinstance(values, Tensor) else Tensor(values)
+    values = as_tensor(values)
     if values.dtype.kind == "b":
         raise TypeError(f"{name}: values must be numbers, got bool; convert them: .astype(int)")
-    ids = np.asarray(plain(ids))
+    ids = np.asarray(unwrap(ids))
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
     if values.ndim == 0 or ids.shape != values.shape[:1]:

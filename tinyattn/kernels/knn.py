@@ -9,8 +9,8 @@ finite, and each cloud has k points or more, or none.
 Which points are nearest is a choice, not a number: it has no gradient. The distances have one, in
 neighbours.py.
 
-d² is summed up in the order of the features, and never as a·b + c in one step: so all versions
-round alike, and ties are the same ties. `jit_no_fma` in place of `jit` says so to the compiler.
+d² is summed up in the order of the features, and a·b + c is rounded twice, never once as in an FMA
+instruction (`jit_no_fma` in place of `jit`). So all versions round alike and have the same ties.
 """
 
 import numpy as np

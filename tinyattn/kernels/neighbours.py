@@ -7,8 +7,8 @@
 
 index [N, K] with K ≥ 1, w [N, K], h [M, F], x [N, S], p and q [N, F]. A gradient dL/dx is called
 dx; g is the gradient of the result. A backward pass adds to the row i of each neighbour: several
-points may hear the same one. Nothing is computed as a·b + c in one step (`jit_no_fma`), so a
-message is the same number wherever it is computed, and the largest is found again.
+points may hear the same one. `jit_no_fma` forbids the instruction that computes a·b + c with one
+rounding: so a message is the same number wherever it is computed, and the largest is found again.
 """
 
 import numpy as np

@@ -1,26 +1,55 @@
 """Whole published architectures, one file each, put together from the layers."""
 
+from tinyattn.models.astromer import (
+    Astromer,
+    MaskedMagnitudes,
+    StarClassifier,
+    hide_magnitudes,
+)
 from tinyattn.models.bert import BERT, Classifier, MaskedWords, mask_tokens
-from tinyattn.models.captioner import Captioner, FixedCaptioner
+from tinyattn.models.captioner import (
+    AdditiveScore,
+    Attend,
+    Captioner,
+    Cells,
+    DotScore,
+    FixedCaptioner,
+    Regions,
+    SigmoidGate,
+)
 from tinyattn.models.dgcnn import DGCNN, DGCNNSegmentation
 from tinyattn.models.gpt import GPT
 from tinyattn.models.gravnet import GravNetModel
 from tinyattn.models.llama import Llama
+from tinyattn.models.molecule_attention import MoleculeAttentionTransformer
+from tinyattn.models.particle_transformer import ParticleTransformer
 from tinyattn.models.particlenet import ParticleNet
 from tinyattn.models.seq2seq import Seq2Seq
 
 __all__ = [
+    "AdditiveScore",
+    "Astromer",
+    "Attend",
     "BERT",
     "Captioner",
+    "Cells",
     "Classifier",
     "DGCNN",
     "DGCNNSegmentation",
+    "DotScore",
     "FixedCaptioner",
     "GPT",
     "GravNetModel",
     "Llama",
+    "MaskedMagnitudes",
     "MaskedWords",
+    "MoleculeAttentionTransformer",
     "ParticleNet",
+    "ParticleTransformer",
+    "Regions",
     "Seq2Seq",
+    "SigmoidGate",
+    "StarClassifier",
+    "hide_magnitudes",
     "mask_tokens",
 ]

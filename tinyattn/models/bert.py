@@ -9,10 +9,11 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import no_grad
+from tinyattn.models.generate import compiled_or_itself, evaluating
 from tinyattn.models.gpt import start_values
-from tinyattn.models.writing import evaluating
 from tinyattn.nn.sets import masked_mean
-from tinyattn.ops.elementwise import plain
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -34,6 +35,9 @@ class BERT(nn.Module):
         self, vocab_size, d_model, num_heads, num_layers, max_len=512, num_types=2,
         dim_feedforward=None, dropout=0.0, layer_norm_eps=1e-12, rng=None,
     ):  # fmt: skip
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_layers=num_layers, max_len=max_len, num_types=num_types,
+                    dim_feedforward=dim_feedforward)  # fmt: skip
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
@@ -54,7 +58,7 @@ class BERT(nn.Module):
 
     def embed(self, ids, types=None):
         """What the first layer gets, [B, T, d_model]."""
-        ids = np.asarray(plain(ids))
+        ids = np.asarray(unwrap(ids))
         if ids.ndim != 2 or ids.shape[1] > self.max_len:
             raise ValueError(
                 f"BERT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
@@ -66,13 +70,15 @@ class BERT(nn.Module):
         """tanh(W h_0 + b): one vector for the whole text from its first token, [B, d_model]."""
         return np.tanh(self.pooler(hidden[:, 0]))
 
-    def sentence_vectors(self, ids, keep=None):
+    def sentence_vectors(self, ids, keep=None, compiled=True):
         """The mean over the tokens, of length 1, so that x @ y.T are cosine similarities.
 
+        ids [B, T], keep [B, T] give an array [B, d_model]. compiled as in `GPT.generate`.
         Source: Reimers, Gurevych 2019.
         """
         with evaluating(self), no_grad():
-            hidden = self(ids, keep=keep)
+            run = compiled_or_itself(self)() if compiled else self
+            hidden = run(ids, keep=keep)
             return F.normalize(masked_mean(hidden, keep), axis=-1).data
 
     def attention_maps(self, ids, types=None, keep=None):
@@ -81,8 +87,11 @@ class BERT(nn.Module):
             return self.encoder.attention_maps(self.embed(ids, types), hide(ids, keep))
 
     @classmethod
-    def from_huggingface(cls, state, num_heads, layer_norm_eps=1e-12):
-        """The model whose state dict (of BertModel in the Transformers library) is `state`."""
+    def from_huggingface(cls, state, num_heads, layer_norm_eps=1e-12, assign=False):
+        """The model whose state dict (of BertModel in the Transformers library) is `state`.
+
+        assign: as in `load_state_dict`.
+        """
         state = {translated(name): np.asarray(a) for name, a in stacked(state).items()}
         unused = [name for name in state if name.startswith("unused.")]
         state = {name: a for name, a in state.items() if name not in unused}
@@ -91,19 +100,19 @@ class BERT(nn.Module):
         model = cls(
             vocab_size, d_model, num_heads, len(layers), len(state["positions.weight"]),
             len(state["types.weight"]), len(state["encoder.layers.0.linear1.bias"]),
-            layer_norm_eps=layer_norm_eps, rng=0,
+            layer_norm_eps=layer_norm_eps, rng=nn.SkipInit(),
         )  # fmt: skip
-        return model.load_state_dict(state)
+        return model.load_state_dict(state, assign)
 
 
 def hide(ids, keep):
     """The attention mask [B, 1, T] that hides padding."""
     if keep is None:
         return None
-    keep = np.asarray(plain(keep))
-    if keep.dtype != bool or keep.shape != np.shape(plain(ids)):
+    keep = np.asarray(unwrap(keep))
+    if keep.dtype != bool or keep.shape != np.shape(unwrap(ids)):
         raise ValueError(
-            f"BERT: keep must be bool and have the shape of ids {np.shape(plain(ids))}, True for "
+            f"BERT: keep must be bool and have the shape of ids {np.shape(unwrap(ids))}, True for "
             f"tokens, got {keep.dtype} {keep.shape}"
         )
     return keep[:, None, :]
@@ -138,6 +147,7 @@ class Classifier(nn.Module):
     """logits [B, num_classes] of a whole text, from the vector of its first token."""
 
     def __init__(self, bert, num_classes, dropout=0.1, rng=None):
+        check_sizes(self, num_classes=num_classes)
         rng = None if rng is None else generator(rng)
         self.bert = bert
         self.dropout = nn.Dropout(dropout, rng)
@@ -155,7 +165,7 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     mask. targets are the tokens at chosen places and -100 elsewhere, which `F.cross_entropy` skips.
     Source: Devlin et al. 2019, section 3.1.
     """
-    ids, rng = np.asarray(plain(ids)), generator(rng)
+    ids, rng = np.asarray(unwrap(ids)), generator(rng)
     chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, list(special))
     how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)
     inputs = np.where(how < 0.8, mask_id, np.where(how < 0.9, other, ids))

@@ -16,9 +16,12 @@ import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import Tensor, no_grad
 from tinyattn.functional import recurrent
+from tinyattn.models.generate import evaluating
 from tinyattn.models.generation import beam_search
-from tinyattn.models.writing import evaluating
-from tinyattn.ops.elementwise import plain
+from tinyattn.nn.changes import change_of
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import normal
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -35,6 +38,7 @@ class Regions(nn.Module):
     """
 
     def __init__(self, channels, widths, count, rng=None):
+        check_sizes(self, channels=channels, widths=widths, count=count)
         rng = generator(rng)
         sizes = (channels, *widths)
         self.convolutions = nn.ModuleList(
@@ -44,7 +48,7 @@ class Regions(nn.Module):
             ]
         )
         self.size = widths[-1]
-        self.places = nn.Parameter(rng.normal(0, 0.3, (count, self.size)).astype(np.float32))
+        self.places = normal((count, self.size), 0.3, rng)
 
     def forward(self, images):
         x = _pictures("Regions", images)
@@ -63,11 +67,12 @@ class Cells(nn.Module):
     """
 
     def __init__(self, channels, cell, size, count, rng=None):
+        check_sizes(self, channels=channels, cell=cell, size=size, count=count)
         rng = generator(rng)
         self.cell, self.size = cell, size
         self.first = nn.Linear(cell * cell * channels, size, rng=rng)
         self.second = nn.Linear(size, size, rng=rng)
-        self.places = nn.Parameter(rng.normal(0, 0.3, (count, size)).astype(np.float32))
+        self.places = normal((count, size), 0.3, rng)
 
     def forward(self, images):
         x = _pictures("Cells", images)
@@ -104,6 +109,7 @@ class AdditiveScore(nn.Module):
     """
 
     def __init__(self, state, features, size, rng=None):
+        check_sizes(self, state=state, features=features, size=size)
         rng = generator(rng)
         self.from_state = nn.Linear(state, size, rng=rng)
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
@@ -125,6 +131,7 @@ class DotScore(nn.Module):
     """
 
     def __init__(self, state, features, size, rng=None):
+        check_sizes(self, state=state, features=features, size=size)
         rng = generator(rng)
         self.size = size
         self.from_state = nn.Linear(state, size, bias=False, rng=rng)
@@ -188,6 +195,7 @@ class _Captioner(nn.Module):
     """What both captioners share: word vectors, an LSTM cell, a head; how to train and write."""
 
     def __init__(self, regions, vocab_size, context, d_word, d_state, rng):
+        check_sizes(self, vocab_size=vocab_size, context=context, d_word=d_word, d_state=d_state)
         self.regions = regions
         self.embedding = nn.Embedding(vocab_size, d_word, rng=rng)
         self.cell = nn.LSTMCell(d_word + context, d_state, rng=rng)
@@ -215,7 +223,7 @@ class _Captioner(nn.Module):
         penalty λ: adds λ/(B R) Σ_i (1 - Σ_t a_ti)², doubly stochastic attention: over the whole
         caption every region is to be looked at about once (Xu et al. 2015, eq. 14).
         """
-        tokens = np.asarray(plain(tokens))
+        tokens = np.asarray(unwrap(tokens))
         if tokens.ndim != 2 or tokens.shape[1] < 2:
             raise ValueError(
                 f"loss: tokens are [B, T + 1] with START first and at least one word, "
@@ -276,6 +284,7 @@ class Captioner(_Captioner):
     """
 
     def __init__(self, regions, vocab_size, d_word=32, d_state=64, attend=None, rng=None):
+        check_sizes(self, vocab_size=vocab_size, d_word=d_word, d_state=d_state)
         rng, d = generator(rng), regions.size
         super().__init__(regions, vocab_size, d, d_word, d_state, rng)
         self.attend = attend or Attend(AdditiveScore(d_state, d, d_state, rng))
@@ -318,6 +327,8 @@ class FixedCaptioner(_Captioner):
     """
 
     def __init__(self, regions, count, vocab_size, context=32, d_word=32, d_state=64, rng=None):
+        check_sizes(self, count=count, vocab_size=vocab_size, context=context,
+                    d_word=d_word, d_state=d_state)  # fmt: skip
         rng = generator(rng)
         super().__init__(regions, vocab_size, context, d_word, d_state, rng)
         self.squeeze = nn.Sequential(
@@ -336,12 +347,18 @@ class FixedCaptioner(_Captioner):
     def read(self, words, c, state):
         """([h_t, c] [B, T, ...], None) for the words [B, T, d_word] of captions.
 
-        No input depends on a state, so the LSTM runs over the whole caption at once.
+        No input depends on a state, so the LSTM runs over the whole caption at once; a cell whose
+        `forward` was changed is called word by word.
         """
+        if change_of(self.cell) is not None:
+            steps = []
+            for t in range(words.shape[1]):
+                y, state, _ = self.advance(words[:, t], c, state)
+                steps.append(y)
+            return np.stack(steps, axis=1), None
         c = np.broadcast_to(c[:, None], (*words.shape[:2], c.shape[1]))
         weights = self.cell.weight_ih, self.cell.weight_hh, self.cell.bias_ih, self.cell.bias_hh
-        x = np.concatenate([words, c], axis=2)
-        h, _ = recurrent.scan(self.cell.cell, x, state, *weights)
+        h, _ = recurrent.scan(self.cell.cell, np.concatenate([words, c], axis=2), state, *weights)
         return np.concatenate([h, c], axis=2), None
 
     def advance(self, word, c, state):

@@ -14,6 +14,7 @@ from tinyattn.nn import (
     Sequential,
 )
 from tinyattn.nn.sets import masked_max, masked_mean
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -29,6 +30,7 @@ class PointFeatures(Module):
     """
 
     def __init__(self, in_features, k, widths, embedding, rng):
+        check_sizes(self, in_features=in_features, k=k, widths=widths, embedding=embedding)
         sizes = [in_features, *widths]
         self.convs = ModuleList(
             [
@@ -57,6 +59,8 @@ class DGCNN(Module):
 
     def __init__(self, in_features, classes, k=20, widths=(64, 64, 128, 256), embedding=1024,
                  hidden=(512, 256), dropout=0.5, rng=None):  # fmt: skip
+        check_sizes(self, in_features=in_features, classes=classes, k=k,
+                    widths=widths, embedding=embedding, hidden=hidden)  # fmt: skip
         rng = generator(rng)
         self.features = PointFeatures(in_features, k, widths, embedding, rng)
         sizes = [2 * embedding, *hidden]
@@ -79,6 +83,8 @@ class DGCNNSegmentation(Module):
 
     def __init__(self, in_features, classes, k=20, widths=(64, 64, 64), embedding=1024,
                  hidden=(256, 128), dropout=0.5, rng=None):  # fmt: skip
+        check_sizes(self, in_features=in_features, classes=classes, k=k,
+                    widths=widths, embedding=embedding, hidden=hidden)  # fmt: skip
         rng = generator(rng)
         self.features = PointFeatures(in_features, k, widths, embedding, rng)
         sizes = [2 * embedding + sum(widths), *hidden]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.autograd import no_grad
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -54,7 +54,7 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     tokens the one with the lower number counts as likelier, so top_k keeps exactly k.
     Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
     """
-    z = np.array(plain(logits), np.float64)
+    z = np.array(unwrap(logits), np.float64)
     _check_logits(z, temperature, top_k, top_p)
     if temperature == 0:
         return (np.arange(z.shape[-1]) == z.argmax(axis=-1)[..., None]).astype(np.float64)
@@ -78,7 +78,7 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
 def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
     """One token drawn from `probabilities(...)` for each row;   logits [..., V], tokens [...]."""
     if temperature == 0:
-        z = plain(logits)
+        z = unwrap(logits)
         _check_logits(z, temperature, top_k, top_p)
         return z.argmax(axis=-1)
     total = np.cumsum(probabilities(logits, temperature, top_k, top_p), axis=-1)
@@ -244,7 +244,7 @@ def _may_improve(answers, total, K, t, max_len, length_penalty):
 
 def log_softmax(logits):
     """log p = z - log Σ exp z, float64, on plain arrays; -inf stays -inf."""
-    z = np.asarray(plain(logits), np.float64)
+    z = np.asarray(unwrap(logits), np.float64)
     _check_logits(z, 1.0, None, None)
     z = z - z.max(axis=-1, keepdims=True)
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
@@ -258,7 +258,7 @@ def _called(step, tokens, state):
             f"decoding: step(tokens, state) must return (logits, state), got "
             f"{type(answer).__name__}"
         )
-    logits = np.asarray(plain(answer[0]))
+    logits = np.asarray(unwrap(answer[0]))
     if logits.ndim != 2 or len(logits) != len(tokens):
         raise ValueError(
             f"decoding: step got {len(tokens)} tokens and must return logits "
@@ -268,7 +268,7 @@ def _called(step, tokens, state):
 
 
 def _start(start):
-    tokens = np.atleast_1d(np.asarray(plain(start)))
+    tokens = np.atleast_1d(np.asarray(unwrap(start)))
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
         raise ValueError(
             f"decoding: start must be a token or an array [B] of integers, got {tokens.dtype} "

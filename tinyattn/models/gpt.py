@@ -5,10 +5,13 @@ Sources: Radford et al. 2018, 2019; slides H03, H04, H06.
 
 import math
 
+import numpy as np
+
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.models import writing
+from tinyattn.models.generate import generate
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # the last maps of the parts of a block
@@ -28,6 +31,8 @@ class GPT(nn.Module):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_layers=num_layers, max_len=max_len)  # fmt: skip
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
@@ -61,10 +66,10 @@ class GPT(nn.Module):
         return self.blocks.empty_cache()
 
     def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
-                 cache=True, stop=None):  # fmt: skip
-        """The prompt ids and what follows it, token by token; see `writing.generate`."""
-        return writing.generate(
-            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop
+                 cache=True, stop=None, compiled=True):  # fmt: skip
+        """The prompt ids and what follows it, token by token; see `models.generate.generate`."""
+        return generate(
+            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )
 
 
@@ -78,6 +83,6 @@ def start_values(model, d_model, rng, num_layers=None):
         if p.ndim > 1:
             adds = name.endswith(tuple(f"{part}.weight" for part in ADDS_TO_X))
             scale = std / math.sqrt(2 * num_layers) if adds and num_layers else std
-            p.data = rng.normal(0, scale, p.shape).astype(DEFAULT_DTYPE)
+            p.data = rng.normal(0, scale, p.shape).astype(DEFAULT_DTYPE, copy=False)
         elif name.endswith("bias"):
-            p.data = 0 * p.data
+            p.data = np.zeros(p.shape, p.dtype)

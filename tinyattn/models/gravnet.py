@@ -5,6 +5,7 @@ import numpy as np
 from tinyattn.graph import GravNetConv, segment_mean
 from tinyattn.graph.knn import split_clouds
 from tinyattn.nn import BatchNorm1d, Linear, Module, ModuleList, ReLU, Sequential, Tanh
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -13,6 +14,9 @@ class GravNetBlock(Module):
 
     def __init__(self, in_features, width, out_features, space_dimensions, propagate_dimensions,
                  k, rng=None):  # fmt: skip
+        check_sizes(self, in_features=in_features, width=width,
+                    out_features=out_features, space_dimensions=space_dimensions,
+                    propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
         rng = generator(rng)
         layers, sizes = [], [2 * in_features, width, width, width]
         for a, b in zip(sizes[:-1], sizes[1:], strict=True):
@@ -45,6 +49,10 @@ class GravNetModel(Module):
     def __init__(self, in_features, out_features, blocks=4, width=64, block_features=48,
                  space_dimensions=4, propagate_dimensions=22, k=40, hidden=128,
                  rng=None):  # fmt: skip
+        check_sizes(self, in_features=in_features, out_features=out_features,
+                    blocks=blocks, width=width, block_features=block_features,
+                    space_dimensions=space_dimensions,
+                    propagate_dimensions=propagate_dimensions, k=k, hidden=hidden)  # fmt: skip
         rng = generator(rng)
         sizes = [in_features] + [block_features] * (blocks - 1)
         self.norm = BatchNorm1d(in_features)

@@ -9,28 +9,11 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.models import gguf, writing
+from tinyattn.models import gguf
+from tinyattn.models.generate import generate
 from tinyattn.models.gpt import start_values
-from tinyattn.nn import decoding
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
-
-
-class LlamaBlock(nn.Module):
-    """x ← x + Attention(norm x),  x ← x + SwiGLU(norm x)"""
-
-    def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng=None):
-        rng = generator(rng)
-        self.self_attn = nn.GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
-        self.mlp = nn.SwiGLU(d_model, d_hidden, rng=rng)
-        self.input_layernorm = nn.RMSNorm(d_model, eps)
-        self.post_attention_layernorm = nn.RMSNorm(d_model, eps)
-
-    def forward(self, x, cache=None):
-        if decoding.one_token(x, cache) and decoding.usual_block(self):
-            # the same, faster
-            return decoding.llama_block(self, x, cache)
-        x = x + self.self_attn(self.input_layernorm(x), cache=cache)
-        return x + self.mlp(self.post_attention_layernorm(x))
 
 
 class Llama(nn.Module):
@@ -46,12 +29,15 @@ class Llama(nn.Module):
         self, vocab_size, d_model, num_heads, num_kv_heads, num_layers, d_hidden, max_len=2048,
         base=10000.0, eps=1e-5, tied_head=True, rng=None,
     ):  # fmt: skip
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_kv_heads=num_kv_heads, num_layers=num_layers,
+                    d_hidden=d_hidden, max_len=max_len)  # fmt: skip
         rng = generator(rng)
         self.max_len = max_len
         self.embed_tokens = nn.Embedding(vocab_size, d_model, rng=rng)
         rotary = nn.RotaryPositions(d_model // num_heads, base)
         self.layers = nn.ModuleList([
-            LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
+            nn.LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
             for _ in range(num_layers)
         ])  # fmt: skip
         self.norm = nn.RMSNorm(d_model, eps)
@@ -81,24 +67,28 @@ class Llama(nn.Module):
         return [nn.KeyValueCache() for _ in self.layers]
 
     def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
-                 cache=True, stop=None):  # fmt: skip
-        """The prompt ids and what follows it, token by token; see `writing.generate`."""
-        return writing.generate(
-            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop
+                 cache=True, stop=None, compiled=True):  # fmt: skip
+        """The prompt ids and what follows it, token by token; see `models.generate.generate`."""
+        return generate(
+            self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )
 
     @classmethod
-    def from_huggingface(cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5):
-        """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it."""
+    def from_huggingface(cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5,
+                         assign=False):  # fmt: skip
+        """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it.
+
+        assign: as in `load_state_dict`.
+        """
         state = {name.removeprefix("model."): np.asarray(a) for name, a in state.items()}
         vocab_size, d_model = state["embed_tokens.weight"].shape
         num_layers = len({n.split(".")[1] for n in state if n.startswith("layers.")})
         model = cls(
             vocab_size, d_model, num_heads, num_kv_heads, num_layers,
             len(state["layers.0.mlp.gate_proj.weight"]), max_len, base, eps,
-            "lm_head.weight" not in state, rng=0,
+            "lm_head.weight" not in state, rng=nn.SkipInit(),
         )  # fmt: skip
-        return model.load_state_dict(state)
+        return model.load_state_dict(state, assign)
 
     @classmethod
     def from_gguf(cls, file):
@@ -122,7 +112,7 @@ class Llama(nn.Module):
                 if ".attn_q." in name or ".attn_k." in name:
                     a = _halves(a, num_heads if ".attn_q." in name else num_kv_heads)
                 state[translated(name)] = a
-            return cls.from_huggingface(state, *sizes)
+            return cls.from_huggingface(state, *sizes, assign=True)
         except (KeyError, ValueError) as error:
             raise ValueError(
                 f"Llama.from_gguf: the tensors of {file.path} are not those of such a model: "

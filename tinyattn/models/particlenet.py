@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from tinyattn.graph import edge_conv, knn, segment_mean
+from tinyattn.graph import edge_conv, neighbours, segment_mean
 from tinyattn.nn import BatchNorm1d, Dropout, Linear, Module, ModuleList, ReLU, Sequential
 from tinyattn.nn.sets import masked_mean
-from tinyattn.ops.elementwise import plain
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -16,6 +17,7 @@ class EdgeConvBlock(Module):
     """
 
     def __init__(self, in_features, widths, k, rng=None):
+        check_sizes(self, in_features=in_features, widths=widths, k=k)
         rng, self.k = generator(rng), k
         layers, sizes = [], [2 * in_features, *widths]
         for a, b in zip(sizes[:-1], sizes[1:], strict=True):
@@ -27,7 +29,7 @@ class EdgeConvBlock(Module):
 
     def forward(self, x, places, batch):
         """x [N, F]; neighbours are those near in places [N, S], within the same jet."""
-        sender, receiver = neighbours(plain(places), self.k, batch)
+        sender, receiver = neighbours(unwrap(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
         number = np.bincount(receiver, minlength=N)  # of neighbours
         if number.max(initial=0) == 0:  # lonely particles hear nothing
@@ -41,31 +43,6 @@ class EdgeConvBlock(Module):
         return np.maximum(mean + own, 0)
 
 
-def neighbours(x, k, batch):
-    """Sender and receiver of each edge, ordered by receiver: the k nearest in the same jet, or all
-    others if there are no more. batch is in ascending order.
-    """
-    N = len(x)
-    _, start, size = np.unique(batch, return_index=True, return_counts=True)
-    pairs = []
-    big = np.repeat(size > k, size)
-    if big.any():
-        rows = np.flatnonzero(big)
-        index, _ = knn(x[rows], k + 1, batch[rows])
-        own = index == np.arange(len(rows))[:, None]
-        own[:, -1] |= ~own.any(axis=1)  # many at one place: the point itself may be missing
-        pairs.append((rows[index[~own]], np.repeat(rows, k)))
-    for n in np.unique(size[size <= k]):  # all jets of n particles at once: everyone with everyone
-        members = start[size == n][:, None, None] + np.arange(n)[:, None]  # [jets, n, 1]
-        sender = np.broadcast_to(members.swapaxes(1, 2), (len(members), n, n))
-        receiver = np.broadcast_to(members, (len(members), n, n))
-        others = sender != receiver
-        pairs.append((sender[others], receiver[others]))
-    sender, receiver = (np.concatenate(p) for p in zip(*pairs, strict=True)) if N else (batch,) * 2
-    order = np.argsort(receiver, kind="stable")
-    return sender[order], receiver[order]
-
-
 class ParticleNet(Module):
     """points [B, P, 2], features [B, P, C], mask [B, P] (True: a particle) give [B, classes].
 
@@ -77,6 +54,7 @@ class ParticleNet(Module):
 
     def __init__(self, features, classes=2, k=16, widths=((64,) * 3, (128,) * 3, (256,) * 3),
                  hidden=256, dropout=0.1, rng=None):  # fmt: skip
+        check_sizes(self, features=features, classes=classes, k=k, widths=widths, hidden=hidden)
         rng = generator(rng)
         self.norm = BatchNorm1d(features)
         sizes = [features, *(w[-1] for w in widths)]
@@ -92,7 +70,7 @@ class ParticleNet(Module):
         mask = _checked(points, features, mask)
         B, P = mask.shape
         rows = np.flatnonzero(mask)  # the particles, jet after jet
-        places = plain(points).reshape(B * P, -1)[rows]
+        places = unwrap(points).reshape(B * P, -1)[rows]
         x = self.norm(features.reshape(B * P, -1)[rows])
         for i, block in enumerate(self.blocks):
             x = block(x, places if i == 0 else x, rows // P)
@@ -107,7 +85,7 @@ def _checked(points, features, mask):
             f"ParticleNet: expected points [B, P, 2] and features [B, P, C], got {points.shape} "
             f"and {features.shape}"
         )
-    mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(plain(mask))
+    mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
     if mask.dtype != bool or mask.shape != points.shape[:2]:
         raise ValueError(
             f"ParticleNet: expected a bool mask {points.shape[:2]} with True for particles, got "

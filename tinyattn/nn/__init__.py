@@ -1,11 +1,15 @@
 """Layers: modules with weights, and the functions of networks as modules."""
 
+from tinyattn.nn import init
 from tinyattn.nn.activations import ELU, GELU, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from tinyattn.nn.attention import CrossAttention, MultiheadAttention, SelfAttention
 from tinyattn.nn.cache import KeyValueCache, MemoryCache
+from tinyattn.nn.channels import BatchNorm2d, GroupNorm
+from tinyattn.nn.containers import Identity, ModuleDict
 from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
-from tinyattn.nn.grouped import GroupedQueryAttention, SwiGLU
+from tinyattn.nn.grouped import GroupedQueryAttention, LlamaBlock, SwiGLU
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
+from tinyattn.nn.losses import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss
 from tinyattn.nn.module import Buffer, Module, ModuleList, Parameter, Sequential
 from tinyattn.nn.norms import BatchNorm1d, LayerNorm, RMSNorm
 from tinyattn.nn.positions import (
@@ -17,6 +21,7 @@ from tinyattn.nn.positions import (
 )
 from tinyattn.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell, detach
 from tinyattn.nn.sets import ISAB, MAB, PMA, SAB, ClassAttention, DeepSets, SetTransformer
+from tinyattn.nn.start_values import SkipInit
 from tinyattn.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -60,6 +65,8 @@ __all__ = [
     "ISAB", "MAB", "PMA", "SAB", "ClassAttention", "DeepSets", "PositionalEncoding",
     "SetTransformer",
     "AppendedPositions", "InterleavedRotaryPositions", "LearnedPositions", "RotaryPositions",
-    "GroupedQueryAttention", "KeyValueCache", "MemoryCache", "SwiGLU",
+    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "MemoryCache", "SkipInit", "SwiGLU",
+    "BatchNorm2d", "GroupNorm", "Identity", "ModuleDict", "init",
+    "BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss",
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell", "detach",
 ]  # fmt: skip

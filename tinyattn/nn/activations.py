@@ -1,7 +1,5 @@
 """The functions of `tinyattn.functional` as layers, for Sequential and MLP."""
 
-import numpy as np
-
 import tinyattn.functional as F
 from tinyattn.nn.module import Module
 
@@ -64,7 +62,7 @@ class Tanh(Module):
     """y = tanh x."""
 
     def forward(self, x):
-        return np.tanh(x)
+        return F.tanh(x)
 
 
 class Softmax(Module):

@@ -7,8 +7,10 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor
 from tinyattn.nn.cache import MemoryCache
-from tinyattn.nn.layers import Linear, uniform
+from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module, Parameter
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
 from tinyattn.random import generator
 
 
@@ -30,6 +32,7 @@ class MultiheadAttention(Module):
     def __init__(
         self, embed_dim, num_heads, dropout=0.0, bias=True, kdim=None, vdim=None, rng=None
     ):
+        check_sizes(self, embed_dim=embed_dim, num_heads=num_heads, kdim=kdim, vdim=vdim)
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(
                 f"{type(self).__name__}: {embed_dim} features cannot be divided among {num_heads} "
@@ -49,7 +52,7 @@ class MultiheadAttention(Module):
         self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, np.float32)) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias, rng)
         if bias:
-            self.out_proj.bias.data[:] = 0
+            self.out_proj.bias.data = np.zeros(embed_dim, np.float32)
 
     def forward(
         self, q, k, v, mask=None, causal=False, need_weights=True, average_attn_weights=True,
@@ -82,17 +85,17 @@ class MultiheadAttention(Module):
         if past is not None:
             mask = past if mask is None else mask & past
         drop = self.dropout > 0 and self.training
-        if drop and impl not in ("auto", "matmul"):
+        if drop and impl not in ("auto", "numpy"):
             raise ValueError(
                 f'{type(self).__name__}: impl="{impl}" keeps no weights that dropout could act '
-                f'on; use impl="matmul", dropout=0, or .eval()'
+                f'on; use impl="numpy", dropout=0, or .eval()'
             )
         a = None
         if need_weights or drop:
             a = F.attention_weights(q, k, mask, bias, causal)  # [B, H, T, S]
         if drop:
             a = F.dropout(a, self.dropout, True, self.rng)
-        if a is not None and impl in ("auto", "matmul"):
+        if a is not None and impl in ("auto", "numpy"):
             y = np.matmul(a, v)
         else:
             y = F.scaled_dot_product_attention(q, k, v, mask, bias, causal, impl=impl)
@@ -191,6 +194,7 @@ class SelfAttention(MultiheadAttention):
     """
 
     def __init__(self, d, heads=1, dropout=0.0, bias=True, rng=None):
+        check_sizes(self, d=d, heads=heads)
         super().__init__(d, heads, dropout, bias, rng=rng)
 
     def forward(self, x, mask=None, causal=False, need_weights=False, average_attn_weights=True,
@@ -209,6 +213,7 @@ class CrossAttention(MultiheadAttention):
     """
 
     def __init__(self, d, heads=1, d_context=None, dropout=0.0, bias=True, rng=None):
+        check_sizes(self, d=d, heads=heads, d_context=d_context)
         super().__init__(d, heads, dropout, bias, d_context, d_context, rng)
 
     def forward(self, x, context, mask=None, causal=False, need_weights=False,

@@ -11,7 +11,7 @@ One cache belongs to one attention layer; a model keeps them in lists. The seque
 import numpy as np
 
 from tinyattn.autograd import Tensor
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 
 class KeyValueCache:
@@ -24,7 +24,6 @@ class KeyValueCache:
         self.k = self.v = None  # [B, H, room for more, d]
         self.lengths = np.zeros(1, np.int64)  # one for all rows until the first tokens came
         self.shortest = self.longest = 0
-        self.weights = (), (), None  # `nn.decoding` keeps here what it found in the layer
 
     def append(self, k, v):
         """Put the keys and values of T new tokens [B, H, T, d] behind the others; returns all."""
@@ -148,4 +147,4 @@ def _numbers(x):
             "a cache keeps plain numbers through which no gradient flows: decode under "
             "`with ta.no_grad():`, and train without a cache"
         )
-    return plain(x)
+    return unwrap(x)

@@ -3,8 +3,9 @@
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.nn.layers import uniform
 from tinyattn.nn.module import Module
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
 from tinyattn.random import generator
 
 
@@ -25,6 +26,10 @@ class _Convolution(Module):
         rng=None,
         impl="auto",
     ):
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels,
+                    kernel_size=kernel_size, stride=stride, dilation=dilation,
+                    groups=groups)  # fmt: skip
+        check_sizes(self, least=0, padding=padding)
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"{type(self).__name__}: groups={groups} must divide in_channels={in_channels} "
@@ -34,7 +39,7 @@ class _Convolution(Module):
         kernel = (kernel_size,) * self.n_axes if np.isscalar(kernel_size) else tuple(kernel_size)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        self.impl = impl  # "sums", "matmul", "kernel" or "auto", see F.conv1d
+        self.impl = impl  # "sums", "numpy", "kernel" or "auto", see F.conv1d
         shape = (out_channels, in_channels // groups, *kernel)
         bound = 1 / np.sqrt(np.prod(shape[1:]))
         self.weight = uniform(shape, bound, rng)
@@ -64,6 +69,8 @@ class _Pool(Module):
     pool = None
 
     def __init__(self, kernel_size, stride=None, padding=0, impl="auto"):
+        check_sizes(self, kernel_size=kernel_size, stride=stride)
+        check_sizes(self, least=0, padding=padding)
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.impl = impl
 

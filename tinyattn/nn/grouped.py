@@ -1,11 +1,13 @@
-"""The two parts of a Llama block: attention with fewer keys than queries, and a gated network."""
+"""A Llama block and its two parts: attention with fewer keys than queries, and a gated network."""
 
 import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module
+from tinyattn.nn.norms import RMSNorm
 from tinyattn.nn.positions import RotaryPositions
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 
@@ -22,6 +24,7 @@ class GroupedQueryAttention(Module):
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
+        check_sizes(self, d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads)
         num_kv_heads = num_kv_heads or num_heads
         if d_model % num_heads or num_heads % num_kv_heads:
             raise ValueError(
@@ -77,6 +80,7 @@ class SwiGLU(Module):
     """
 
     def __init__(self, d_model, d_hidden, bias=False, rng=None):
+        check_sizes(self, d_model=d_model, d_hidden=d_hidden)
         rng = generator(rng)
         self.gate_proj = Linear(d_model, d_hidden, bias, rng)
         self.up_proj = Linear(d_model, d_hidden, bias, rng)
@@ -84,3 +88,27 @@ class SwiGLU(Module):
 
     def forward(self, x):
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaBlock(Module):
+    """x ← x + Attention(norm x),  x ← x + SwiGLU(norm x): one of the layers of `models.Llama`.
+
+    Parameter names are those of Llama in the Transformers library. Source: Touvron et al. 2023.
+    """
+
+    def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
+        check_sizes(self, d_model=d_model, num_heads=num_heads,
+                    num_kv_heads=num_kv_heads, d_hidden=d_hidden)  # fmt: skip
+        rng = generator(rng)
+        self.self_attn = GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
+        self.mlp = SwiGLU(d_model, d_hidden, rng=rng)
+        self.input_layernorm = RMSNorm(d_model, eps)
+        self.post_attention_layernorm = RMSNorm(d_model, eps)
+
+    def forward(self, x, cache=None):
+        """The new x [B, T, d_model];   x [B, T, d_model], token t sees the tokens ≤ t.
+
+        cache: an `nn.KeyValueCache`; x are then the T tokens that follow those in it.
+        """
+        x = x + self.self_attn(self.input_layernorm(x), cache=cache)
+        return x + self.mlp(self.post_attention_layernorm(x))

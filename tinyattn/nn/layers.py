@@ -8,21 +8,19 @@ from itertools import pairwise
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.activations import ReLU
-from tinyattn.nn.module import Module, Parameter, Sequential
+from tinyattn.nn.module import Module, Sequential
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import normal, uniform
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
-
-
-def uniform(shape, bound, rng):
-    """A parameter of independent numbers, uniform in [-bound, bound]."""
-    return Parameter(rng.uniform(-bound, bound, shape).astype(DEFAULT_DTYPE))
 
 
 class Linear(Module):
     """y = x Wᵀ + b;   x [..., in_features], W [out_features, in_features]."""
 
     def __init__(self, in_features, out_features, bias=True, rng=None):
+        check_sizes(self, in_features=in_features, out_features=out_features)
         rng = generator(rng)
         bound = 1 / np.sqrt(max(in_features, 1))
         self.in_features, self.out_features = in_features, out_features
@@ -44,12 +42,14 @@ class Embedding(Module):
     """
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, rng=None):
+        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
-        weight = generator(rng).normal(size=(num_embeddings, embedding_dim)).astype(DEFAULT_DTYPE)
+        self.weight = normal((num_embeddings, embedding_dim), 1, rng)
         if padding_idx is not None:
+            weight = np.array(self.weight.data)
             weight[padding_idx] = 0
-        self.weight = Parameter(weight)
+            self.weight.data = weight
 
     def forward(self, ids):
         return F.embedding(ids, self.weight, self.padding_idx)
@@ -66,6 +66,7 @@ class MLP(Module):
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
+        check_sizes(self, sizes=sizes)
         if len(sizes) < 2:
             raise ValueError(f"MLP: expected at least an input and an output size, got {sizes}")
         rng = generator(rng)
@@ -85,6 +86,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x):
+        x = as_tensor(x)
         start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
         length = int(np.prod(x.shape[start : end + 1], dtype=np.int64))
         return x.reshape((*x.shape[:start], length, *x.shape[end + 1 :]))

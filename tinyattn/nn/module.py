@@ -7,6 +7,7 @@ Nothing is registered. What belongs to a module is what stands in its attributes
 import numpy as np
 
 from tinyattn.autograd import Tensor
+from tinyattn.guards import StateError
 from tinyattn.nn.summary import Summary, tree
 
 
@@ -23,13 +24,6 @@ class Buffer(Tensor):
     """A tensor that is saved with a module, but not trained, such as a running average."""
 
     __slots__ = ()
-
-
-class StateError(KeyError):
-    """Saved values do not fit; unlike a bare KeyError it shows its message line by line."""
-
-    def __str__(self):
-        return self.args[0]
 
 
 OWN = (Parameter, Buffer)  # what is saved with a module
@@ -131,14 +125,16 @@ class Module:
         """{name: array copy} of all parameters and buffers, with PyTorch's names."""
         return {name: t.data.copy() for name, t in self._named_tensors(OWN)}
 
-    def load_state_dict(self, state):
-        """Take over the values of `state`: names to anything np.asarray accepts.
+    def load_state_dict(self, state, assign=False):
+        """Take the values of `state`: names to anything np.asarray accepts. Returns the module.
 
-        Values are cast to the dtype of the parameter. If a name is missing, unexpected, or has
-        another shape, one KeyError lists them all and nothing is changed.
+        Values are cast to the dtype of the parameter, and copied. With assign an array that fits
+        as it is becomes the parameter's own without a copy; then nobody else may write to it. If a
+        name is missing, unexpected, or has another shape, one KeyError lists them all and nothing
+        is changed.
         """
         own = dict(self._named_tensors(OWN))
-        arrays = {n: _plain(v) for n, v in state.items()}
+        arrays = {n: _array(v) for n, v in state.items()}
         problems = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]
         problems += [f"unexpected: {n} {a.shape}" for n, a in arrays.items() if n not in own]
         problems += [
@@ -151,7 +147,8 @@ class Module:
                 f"load_state_dict of {type(self).__name__}, nothing was changed:\n  "
                 + "\n  ".join(problems)
             )
-        cast = {n: a.astype(own[n].dtype) for n, a in arrays.items()}
+        cast = {n: a.astype(own[n].dtype, copy=not (assign and _can_be_owned(a)))
+                for n, a in arrays.items()}  # fmt: skip
         for name, array in cast.items():
             own[name].data = array
         return self
@@ -172,6 +169,16 @@ class Module:
         """Forget the gradients of all parameters."""
         for p in self.parameters():
             p.grad = None
+
+    def apply(self, f):
+        """f(module) for all modules inside, inner ones first, and for this one; returns it.
+
+        model.apply(lambda m: nn.init.zeros_(m.bias) if isinstance(m, nn.Linear) else None)
+        """
+        for module in self.children():
+            module.apply(f)
+        f(self)
+        return self
 
     def requires_grad_(self, requires_grad=True):
         """Train the parameters, or freeze them."""
@@ -222,7 +229,12 @@ def _hides(value):
     return False
 
 
-def _plain(value):
+def _can_be_owned(array):
+    """Whether a parameter can hold the array as it is: in one piece, and free to be written to."""
+    return array.flags.c_contiguous and array.flags.writeable and array.flags.aligned
+
+
+def _array(value):
     if isinstance(value, Tensor):
         return value.data
     if hasattr(value, "detach"):  # a PyTorch parameter refuses np.asarray before

@@ -5,6 +5,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.module import Buffer, Module, Parameter
+from tinyattn.nn.sizes import check_sizes
 
 
 def _ones(shape):
@@ -26,6 +27,7 @@ class LayerNorm(Module):
     """
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True):
+        check_sizes(self, normalized_shape=normalized_shape)
         self.normalized_shape, self.eps = _as_shape(normalized_shape), eps
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
         self.bias = _zeros(self.normalized_shape) if elementwise_affine and bias else None
@@ -44,6 +46,7 @@ class RMSNorm(Module):
     """
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True):
+        check_sizes(self, normalized_shape=normalized_shape)
         self.normalized_shape, self.eps = _as_shape(normalized_shape), eps
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
 
@@ -63,6 +66,7 @@ class BatchNorm1d(Module):
     """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
+        check_sizes(self, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.weight = _ones(num_features) if affine else None
         self.bias = _zeros(num_features) if affine else None

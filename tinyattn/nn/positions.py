@@ -9,10 +9,11 @@ token by token passes those of its cache.
 
 import numpy as np
 
-from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.layers import Dropout
-from tinyattn.nn.module import Module, Parameter
-from tinyattn.random import generator
+from tinyattn.nn.module import Module
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import normal
+from tinyattn.ops.elementwise import as_tensor
 
 
 def sinusoids(length, d):
@@ -29,6 +30,7 @@ class PositionalEncoding(Module):
     """y = dropout(x + p[:T]) with the sinusoids p; nothing is learned."""
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
+        check_sizes(self, d_model=d_model, max_len=max_len)
         self.p = sinusoids(max_len, d_model)  # an array: it need not be saved
         self.dropout = Dropout(dropout, rng)
 
@@ -53,8 +55,8 @@ class LearnedPositions(Module):
     """
 
     def __init__(self, max_len, d_model, std=0.02, rng=None):
-        weight = std * generator(rng).normal(size=(max_len, d_model))
-        self.weight = Parameter(weight.astype(DEFAULT_DTYPE))
+        check_sizes(self, max_len=max_len, d_model=d_model)
+        self.weight = normal((max_len, d_model), std, rng)
 
     def forward(self, x, positions=None):
         return x + self.weight[_positions("LearnedPositions", x, positions, len(self.weight.data))]
@@ -70,9 +72,11 @@ class AppendedPositions(Module):
     """
 
     def __init__(self, d_position, max_len=5000):
+        check_sizes(self, d_position=d_position, max_len=max_len)
         self.p = sinusoids(max_len, d_position)
 
     def forward(self, x, positions=None):
+        x = as_tensor(x)
         p = self.p[_positions("AppendedPositions", x, positions, len(self.p))].astype(x.dtype)
         p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
         return np.concatenate([x, p], axis=-1)
@@ -111,6 +115,7 @@ class RotaryPositions(Module):
     """
 
     def __init__(self, d, base=10000.0):
+        check_sizes(self, d=d)
         if d % 2:
             raise ValueError(f"{type(self).__name__}: features are turned in pairs, got d = {d}")
         self.d, self.base = d, base
@@ -118,6 +123,7 @@ class RotaryPositions(Module):
         self.table = np.ones((0, d // 2)), np.zeros((0, d // 2))  # cos and sin, as far as needed
 
     def forward(self, x, positions=None):
+        x = as_tensor(x)
         if x.shape[-1] != self.d:
             raise ValueError(f"{type(self).__name__}: expected [..., T, {self.d}], got {x.shape}")
         cos, sin = self._turns(x, positions)

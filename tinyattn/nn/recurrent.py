@@ -8,8 +8,10 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor
 from tinyattn.functional import recurrent
-from tinyattn.nn.layers import uniform
 from tinyattn.nn.module import Module
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
 
@@ -34,7 +36,7 @@ def detach(state):
 
 def _floating(name, x, axes, size):
     """x as a Tensor of the axes; the last one must have `size` features."""
-    x = x if isinstance(x, Tensor) else Tensor(x)
+    x = as_tensor(x)
     if x.ndim != len(axes) or x.shape[-1] != size:
         raise ValueError(
             f"{name}: expected [{', '.join(axes)}] with {axes[-1]} = {size}, got shape {x.shape}"
@@ -54,7 +56,7 @@ def _state(name, cell, state, shape, dtype):
     parts = state if cell.states > 1 else (state,)
     if not isinstance(parts, tuple | list) or len(parts) != cell.states:
         raise TypeError(f"{name}: the state of an LSTM is a tuple (h, c), got {type(state)}")
-    parts = tuple(s if isinstance(s, Tensor) else Tensor(s) for s in parts)
+    parts = tuple(as_tensor(s) for s in parts)
     for s in parts:
         if s.shape != shape:
             axes = "[B, H]" if len(shape) == 2 else "[layers · directions, B, H]"
@@ -69,6 +71,7 @@ class _Cell(Module):
     cell = None  # of tinyattn.functional.recurrent
 
     def __init__(self, input_size, hidden_size, bias=True, *, impl="auto", rng=None):
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         rng = generator(rng)
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         self.impl = impl
@@ -101,6 +104,7 @@ class RNNCell(_Cell):
 
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", *, impl="auto",
                  rng=None):  # fmt: skip
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         self.cell = _rnn("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, impl=impl, rng=rng)
 
@@ -137,6 +141,7 @@ class _Recurrent(Module):
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, *, dropout=0.0,
                  bidirectional=False, impl="auto", rng=None):  # fmt: skip
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         name = type(self).__name__
         if num_layers < 1:
             raise ValueError(f"{name}: num_layers starts at 1, got {num_layers}")
@@ -203,7 +208,7 @@ class RNN(_Recurrent):
     num_layers  layers upon each other, each reads the outputs of the one below
     dropout     acts between layers, while training
     nonlinearity  "tanh" or "relu"
-    impl        "sums", "matmul" (can be differentiated twice), "kernel", or "auto"
+    impl        "sums", "numpy" (can be differentiated twice), "kernel", or "auto"
     Source: slides H17, KB03; Elman 1990.
     """
 
@@ -211,6 +216,7 @@ class RNN(_Recurrent):
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, *,
                  dropout=0.0, bidirectional=False, impl="auto", rng=None):  # fmt: skip
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.cell, self.nonlinearity = _rnn("RNN", nonlinearity), nonlinearity
         super().__init__(input_size, hidden_size, num_layers, bias, dropout=dropout,
                          bidirectional=bidirectional, impl=impl, rng=rng)  # fmt: skip

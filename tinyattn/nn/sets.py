@@ -8,12 +8,13 @@ that n is N and the number of inducing points is m.
 
 import numpy as np
 
-from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.attention import CrossAttention
 from tinyattn.nn.layers import MLP, Linear
-from tinyattn.nn.module import Module, Parameter
+from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
-from tinyattn.ops.elementwise import plain
+from tinyattn.nn.sizes import check_sizes
+from tinyattn.nn.start_values import uniform
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
 
@@ -37,7 +38,7 @@ def masked_max(x, mask):
     if mask is None:
         return np.max(x, axis=1)
     y = np.max(np.where(mask[..., None], x, -np.inf), axis=1)
-    return np.where(np.isfinite(plain(y)), y, 0)
+    return np.where(np.isfinite(unwrap(y)), y, 0)
 
 
 POOLINGS = {"sum": masked_sum, "mean": masked_mean, "max": masked_max}
@@ -49,7 +50,7 @@ def _check_set(name, x, mask):
         raise ValueError(f"{name}: expected a batch of sets [B, N, d], got shape {x.shape}")
     if mask is None:
         return None
-    mask = np.asarray(plain(mask))
+    mask = np.asarray(unwrap(mask))
     if mask.dtype != bool or mask.shape != x.shape[:2]:
         raise ValueError(
             f"{name}: expected a bool mask [B, N] = {x.shape[:2]} with True for elements, "
@@ -86,6 +87,7 @@ class MAB(Module):
     """
 
     def __init__(self, d, heads=1, rng=None):
+        check_sizes(self, d=d, heads=heads)
         rng = generator(rng)
         self.attention = CrossAttention(d, heads, rng=rng)
         self.rff = MLP([d, d, d], rng=rng)
@@ -100,6 +102,7 @@ class SAB(Module):
     """SAB(x) = MAB(x, x): the elements of a set ask each other, in N² pairs. Equivariant."""
 
     def __init__(self, d, heads=1, rng=None):
+        check_sizes(self, d=d, heads=heads)
         self.mab = MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
@@ -113,6 +116,7 @@ class ISAB(Module):
     """
 
     def __init__(self, d, heads=1, m=16, rng=None):
+        check_sizes(self, d=d, heads=heads, m=m)
         rng = generator(rng)
         self.inducing = _seeds(m, d, rng)
         self.gather, self.scatter = MAB(d, heads, rng), MAB(d, heads, rng)
@@ -129,6 +133,7 @@ class PMA(Module):
     """
 
     def __init__(self, d, heads=1, k=1, rng=None):
+        check_sizes(self, d=d, heads=heads, k=k)
         rng = generator(rng)
         self.seeds = _seeds(k, d, rng)
         self.rff = MLP([d, d, d], rng=rng)
@@ -148,6 +153,7 @@ class SetTransformer(Module):
     """
 
     def __init__(self, d_in, d_out, d=64, heads=4, m=16, k=1, rng=None):
+        check_sizes(self, d_in=d_in, d_out=d_out, d=d, heads=heads, m=m, k=k)
         rng = generator(rng)
         self.project = Linear(d_in, d, rng=rng)
         self.encode1, self.encode2 = ISAB(d, heads, m, rng), ISAB(d, heads, m, rng)
@@ -170,6 +176,7 @@ class ClassAttention(Module):
     """
 
     def __init__(self, d, heads=1, rng=None):
+        check_sizes(self, d=d, heads=heads)
         rng = generator(rng)
         self.attention = CrossAttention(d, heads, rng=rng)
         self.feed_forward = MLP([d, 4 * d, d], rng=rng)
@@ -185,5 +192,4 @@ class ClassAttention(Module):
 
 
 def _seeds(n, d, rng):
-    bound = np.sqrt(6 / (n + d))
-    return Parameter(rng.uniform(-bound, bound, (n, d)).astype(DEFAULT_DTYPE))
+    return uniform((n, d), np.sqrt(6 / (n + d)), rng)

@@ -12,12 +12,12 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.nn import decoding, plain
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.module import Module, ModuleList
 from tinyattn.nn.norms import LayerNorm
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
@@ -43,6 +43,7 @@ class _Layer(Module):
         bias=True,
         rng=None,
     ):
+        check_sizes(self, d_model=d_model, nhead=nhead, dim_feedforward=dim_feedforward)
         if not callable(activation) and activation not in ACTIVATIONS:
             raise ValueError(
                 f"{type(self).__name__}: activation is a function or one of "
@@ -80,12 +81,11 @@ class TransformerEncoderLayer(_Layer):
     attentions = ("self_attn",)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """cache: an `nn.KeyValueCache`, for a layer that writes; x is then what is new."""
-        if type(self) is TransformerEncoderLayer and plain.usual_layer(self):
-            if mask is None and decoding.one_token(x, cache):
-                return decoding.encoder_layer(self, x, cache)
-            if cache is None and plain.reads(self, x):
-                return plain.read(self, x, mask, causal)
+        """The new x [B, T, d_model];   x [B, T, d_model], mask [T, S], [B, T, S] or [B, H, T, S].
+
+        causal: token t sees the tokens ≤ t only. cache: an `nn.KeyValueCache`; x are then the T
+        tokens that follow those in it, and S counts both. Raises ValueError for other shapes.
+        """
         x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, cache)
         return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
 
@@ -109,8 +109,9 @@ class TransformerDecoderLayer(_Layer):
 
 def _copies(layer, n):
     """Layers with weights of their own, but one generator, or all would drop the same features."""
-    generators = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
-    return ModuleList([deepcopy(layer, {id(g): g for g in generators}) for _ in range(n)])
+    shared = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
+    shared += [p.data for p in layer.parameters() if not p.data.flags.writeable]  # of nn.SkipInit
+    return ModuleList([deepcopy(layer, {id(x): x for x in shared}) for _ in range(n)])
 
 
 def _weights(attention, x, context, mask, causal):
@@ -123,6 +124,7 @@ class TransformerEncoder(Module):
     """num_layers copies of a layer, one behind the other, and a norm at the end if given."""
 
     def __init__(self, encoder_layer, num_layers, norm=None):
+        check_sizes(self, num_layers=num_layers)
         self.layers = _copies(encoder_layer, num_layers)
         self.norm = norm
 
@@ -149,6 +151,7 @@ class TransformerDecoder(Module):
     """num_layers copies of a decoder layer, all looking at the same memory."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):
+        check_sizes(self, num_layers=num_layers)
         self.layers = _copies(decoder_layer, num_layers)
         self.norm = norm
 
@@ -192,6 +195,10 @@ class Transformer(Module):
         bias=True,
         rng=None,
     ):
+        check_sizes(self, d_model=d_model, nhead=nhead,
+                    num_encoder_layers=num_encoder_layers,
+                    num_decoder_layers=num_decoder_layers,
+                    dim_feedforward=dim_feedforward)  # fmt: skip
         rng = None if rng is None else generator(rng)
         options = (dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, rng)
         self.encoder = TransformerEncoder(
@@ -208,7 +215,7 @@ class Transformer(Module):
         for p in self.parameters():  # every matrix anew: the copies of a layer shall differ
             if p.ndim > 1:
                 bound = np.sqrt(6 / sum(p.shape))
-                p.data = rng.uniform(-bound, bound, p.shape).astype(DEFAULT_DTYPE)
+                p.data = rng.uniform(-bound, bound, p.shape).astype(DEFAULT_DTYPE, copy=False)
 
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, causal=False):
         memory = self.encoder(src, src_mask)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyattn.autograd import Tensor, implements
 from tinyattn.ops import elementwise, linalg, reduce, shape
-from tinyattn.ops.elementwise import plain, where, without_gradient
+from tinyattn.ops.elementwise import unwrap, where, without_gradient
 from tinyattn.ops.index import scatter_add, take
 
 # ---------------------------------------------------------------- elementwise
@@ -34,25 +34,25 @@ def logaddexp2(a, b):
 @implements(np.copysign)
 def copysign(a, b):
     """y = |a| with the sign of b."""
-    return np.absolute(a) * np.copysign(1, plain(b))
+    return np.absolute(a) * np.copysign(1, unwrap(b))
 
 
 @implements(np.fmax)
 def fmax(a, b):
     """y = max(a, b), and where one is nan the other."""
-    return where(np.isnan(plain(a)), b, where(np.isnan(plain(b)), a, np.maximum(a, b)))
+    return where(np.isnan(unwrap(a)), b, where(np.isnan(unwrap(b)), a, np.maximum(a, b)))
 
 
 @implements(np.fmin)
 def fmin(a, b):
     """y = min(a, b), and where one is nan the other."""
-    return where(np.isnan(plain(a)), b, where(np.isnan(plain(b)), a, np.minimum(a, b)))
+    return where(np.isnan(unwrap(a)), b, where(np.isnan(unwrap(b)), a, np.minimum(a, b)))
 
 
 @implements(np.sinc)
 def sinc(x):
     """y = sin(πx) / πx, and 1 at 0 (with slope 0)."""
-    zero = np.equal(plain(x), 0)
+    zero = np.equal(unwrap(x), 0)
     z = where(zero, 1, x) * math.pi
     return where(zero, 1, np.sin(z) / z)
 
@@ -62,7 +62,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """x with numbers in place of nan and infinities; these get no gradient."""
     if not copy:
         raise NotImplementedError("np.nan_to_num of Tensors: copy=False would write into x")
-    return where(np.isfinite(plain(x)), x, np.nan_to_num(plain(x), True, nan, posinf, neginf))
+    return where(np.isfinite(unwrap(x)), x, np.nan_to_num(unwrap(x), True, nan, posinf, neginf))
 
 
 @implements(np.conjugate, np.real, np.real_if_close)
@@ -98,7 +98,7 @@ def amin(a, axis=None, *, keepdims=False):
 
 
 def _without_nan(x, value):
-    return where(np.isnan(plain(x)), value, x)
+    return where(np.isnan(unwrap(x)), value, x)
 
 
 @implements(np.nansum)
@@ -110,7 +110,7 @@ def nansum(a, axis=None, *, keepdims=False):
 @implements(np.nanmean)
 def nanmean(a, axis=None, *, keepdims=False):
     """y = mean of what is not nan (nan if there is nothing)."""
-    count = np.sum(~np.isnan(plain(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
+    count = np.sum(~np.isnan(unwrap(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
     return reduce.sum(_without_nan(a, 0), axis, keepdims) / count
 
 
@@ -118,14 +118,14 @@ def nanmean(a, axis=None, *, keepdims=False):
 def nanmax(a, axis=None, *, keepdims=False):
     """y = max of what is not nan."""
     y = reduce.max(_without_nan(a, -np.inf), axis, keepdims)
-    return where(np.isnan(np.nanmax(plain(a), axis=axis, keepdims=keepdims)), np.nan, y)
+    return where(np.isnan(np.nanmax(unwrap(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.nanmin)
 def nanmin(a, axis=None, *, keepdims=False):
     """y = min of what is not nan."""
     y = reduce.min(_without_nan(a, np.inf), axis, keepdims)
-    return where(np.isnan(np.nanmin(plain(a), axis=axis, keepdims=keepdims)), np.nan, y)
+    return where(np.isnan(np.nanmin(unwrap(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.quantile)
@@ -145,7 +145,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
     y = rows[..., int(i)]
     if w > 0:
         y = (1 - w) * y + w * rows[..., int(i) + 1]
-    y = np.where(np.isnan(plain(rows)[..., -1]), np.nan, y)
+    y = np.where(np.isnan(unwrap(rows)[..., -1]), np.nan, y)
     return np.expand_dims(y, axes) if keepdims else y
 
 
@@ -214,13 +214,17 @@ def vecmat(a, b):
 
 
 @implements(np.cross, np.linalg.cross)
-def cross(a, b, *, axis=-1):
-    """y = a × b, for vectors of three along `axis`."""
-    if np.shape(a)[axis] != 3 or np.shape(b)[axis] != 3:
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """y = a × b, for vectors of three along axisa of a and axisb of b, put along axisc of y.
+
+    axis stands for all three. Raises ValueError for vectors of another length.
+    """
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    if np.shape(a)[axisa] != 3 or np.shape(b)[axisb] != 3:
         raise ValueError(f"cross: expected vectors of 3, got shapes {np.shape(a)}, {np.shape(b)}")
-    a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
-    parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
-    return np.moveaxis(np.stack(parts), 0, axis)
+    a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
+    parts = [a[..., i - 2] * b[..., i - 1] - a[..., i - 1] * b[..., i - 2] for i in range(3)]
+    return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
 
 
 @implements(np.convolve)
@@ -357,7 +361,7 @@ def meshgrid(*xi, indexing="xy"):
 def delete(x, obj, axis=None):
     """x without the elements (or slices along `axis`) with the given numbers."""
     n = x.size if axis is None else x.shape[axis]
-    return take(x, np.delete(np.arange(n), plain(obj)), axis)
+    return take(x, np.delete(np.arange(n), unwrap(obj)), axis)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)

@@ -7,7 +7,7 @@ is one product of all windows with the weights (`convolution_by_windows`), or a 
 import numpy as np
 
 from tinyattn.autograd import primitive
-from tinyattn.ops.rowwise import in_place_of
+from tinyattn.ops.fused import fused
 
 
 @primitive
@@ -52,7 +52,7 @@ fold.defvjp(
 # ---------------------------------------------------------------- convolution
 
 
-def convolution_by_windows(x, w, bias, stride, before, after, dilation, groups, x_wanted=True):
+def convolution_by_windows(x, w, bias, stride, before, after, dilation, groups):
     """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - before), in array algebra.
 
     x [B, C, *lengths], w [O, C / groups, *kernel], bias [O] or None. All options but groups have
@@ -73,9 +73,9 @@ def convolution_by_windows(x, w, bias, stride, before, after, dilation, groups, 
     return np.moveaxis(y if bias is None else y + bias, -1, 1)
 
 
-@in_place_of(convolution_by_windows)
-def convolution(x, w, bias, stride, before, after, dilation, groups, x_wanted):
-    """The same by a compiled kernel. x_wanted: whether x wants a gradient (a picture does not)."""
+@fused(convolution_by_windows)
+def convolution(x, w, bias, stride, before, after, dilation, groups):
+    """The same by a compiled kernel."""
     from tinyattn.kernels.fast import conv as kernel
 
     n = kernel.shape_of(*_two_axes(x, w, stride, before, after, dilation), groups)
@@ -84,10 +84,10 @@ def convolution(x, w, bias, stride, before, after, dilation, groups, x_wanted):
 
 
 @convolution.defvjp
-def _convolution_rule(g, y, n, x, w, bias, stride, before, after, dilation, groups, x_wanted):
+def _convolution_rule(g, y, n, wanted, x, w, bias, stride, before, after, dilation, groups):
     from tinyattn.kernels.fast import conv as kernel
 
-    dx, dw, db = kernel.convolution_backward(g, x.reshape(n.B, n.C, n.H, n.W), w, n, x_wanted)
+    dx, dw, db = kernel.convolution_backward(g, x.reshape(n.B, n.C, n.H, n.W), w, n, wanted[0])
     return [None if dx is None else dx.reshape(x.shape), dw.reshape(w.shape), db]
 
 

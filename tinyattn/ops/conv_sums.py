@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tinyattn.ops.conv import convolution_by_windows
-from tinyattn.ops.rowwise import in_place_of
+from tinyattn.ops.fused import fused
 
 
 def table_and_places(lengths, kernel, stride, before, after, dilation):
@@ -38,8 +38,8 @@ def positions_of(lengths, kernel, stride, before, after, dilation):
 # ---------------------------------------------------------------- convolution
 
 
-@in_place_of(convolution_by_windows)
-def convolution_sums(x, w, bias, stride, before, after, dilation, groups, x_wanted):
+@fused(convolution_by_windows)
+def convolution_sums(x, w, bias, stride, before, after, dilation, groups):
     """y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i), as loops."""
     from tinyattn.kernels import conv as kernel
 
@@ -52,7 +52,7 @@ def convolution_sums(x, w, bias, stride, before, after, dilation, groups, x_want
 
 
 @convolution_sums.defvjp
-def _convolution_sums_rule(g, y, I, x, w, bias, stride, before, after, dilation, groups, x_wanted):
+def _convolution_sums_rule(g, y, I, wanted, x, w, bias, stride, before, after, dilation, groups):
     from tinyattn.kernels import conv as kernel
 
     x1, w1 = one_axis(x), one_axis(w)

@@ -10,10 +10,8 @@ import numpy as np
 
 from tinyattn.autograd import implements, primitive
 from tinyattn.memory import empty
-from tinyattn.ops.elementwise import plain
-from tinyattn.ops.fused import worth
-
-SEVERAL = 2**17  # numbers that are taken, from which a kernel is faster than NumPy
+from tinyattn.ops.backends import kernel_is_faster
+from tinyattn.ops.elementwise import unwrap
 
 
 @primitive
@@ -36,8 +34,8 @@ def plain_index(index):
     if isinstance(index, tuple):
         return tuple(plain_index(i) for i in index)
     if isinstance(index, list):
-        return np.asarray(plain(index)) if index else np.zeros(0, dtype=int)
-    index = plain(index)
+        return np.asarray(unwrap(index)) if index else np.zeros(0, dtype=int)
+    index = unwrap(index)
     return index.copy() if isinstance(index, np.ndarray) else index
 
 
@@ -60,7 +58,7 @@ def _taken(x, index):
     """x[index] of a plain array."""
     if not _names_rows(index) or x.ndim < 2:
         return x[index]
-    if index.size * math.prod(x.shape[1:]) < SEVERAL or not worth(x, 0):
+    if not kernel_is_faster("take_rows", x.dtype, index.size * math.prod(x.shape[1:])):
         return x[index]
     from tinyattn.kernels.fast import gather_scatter as kernel
 
@@ -112,7 +110,7 @@ def _add_rows(y, ids, rows):
     if n_features == 1:
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
         return
-    if y.dtype == rows.dtype and worth(rows):
+    if y.dtype == rows.dtype and kernel_is_faster("add_rows", rows.dtype, rows.size):
         from tinyattn.kernels.fast import gather_scatter as kernel
 
         kernel.add_rows(y, rows, ids)
@@ -135,7 +133,7 @@ def take(x, indices, axis=None):
 @implements(np.take_along_axis)
 def take_along_axis(x, indices, axis=-1):
     """y[…, i, …] = x[…, indices[…, i, …], …] along `axis`, for example with an argsort."""
-    indices = plain(indices)
+    indices = unwrap(indices)
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
     axis = axis % x.ndim

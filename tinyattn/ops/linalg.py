@@ -7,9 +7,10 @@ from functools import lru_cache
 import numpy as np
 
 from tinyattn.autograd import Tensor, implements, primitive
-from tinyattn.ops.elementwise import multiply, plain
+from tinyattn.ops.elementwise import as_tensor, multiply, unwrap
 from tinyattn.ops.matmul import dot as dot_of
 from tinyattn.ops.reduce import max as reduce_max
+from tinyattn.ops.reduce import min as reduce_min
 from tinyattn.ops.reduce import sum as reduce_sum
 from tinyattn.ops.shape import diagonal
 
@@ -56,7 +57,7 @@ matmul.defvjp(_matmul_left, _matmul_right)
 @implements(np.dot)
 def dot(a, b):
     """Vectors: Σ aᵢbᵢ; matrices: A B; else the last axis of a against the last but one of b."""
-    a, b = _tensor(a), _tensor(b)
+    a, b = as_tensor(a), as_tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return multiply(a, b)
     if b.ndim <= 2:
@@ -67,13 +68,13 @@ def dot(a, b):
 @implements(np.vdot)
 def vdot(a, b):
     """Σ aᵢbᵢ over all elements."""
-    return dot(np.reshape(_tensor(a), -1), np.reshape(_tensor(b), -1))
+    return dot(np.reshape(as_tensor(a), -1), np.reshape(as_tensor(b), -1))
 
 
 @implements(np.inner)
 def inner(a, b):
     """Σ over the last axes of both."""
-    a, b = _tensor(a), _tensor(b)
+    a, b = as_tensor(a), as_tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return multiply(a, b)
     return tensordot(a, b, (-1, -1))
@@ -82,13 +83,13 @@ def inner(a, b):
 @implements(np.outer)
 def outer(a, b):
     """yᵢⱼ = aᵢ bⱼ (flattened)."""
-    return np.reshape(_tensor(a), (-1, 1)) * np.reshape(_tensor(b), (1, -1))
+    return np.reshape(as_tensor(a), (-1, 1)) * np.reshape(as_tensor(b), (1, -1))
 
 
 @implements(np.tensordot)
 def tensordot(a, b, axes=2):
     """Sum over pairs of axes: the last n of a with the first n of b, or the two lists given."""
-    a, b = _tensor(a), _tensor(b)
+    a, b = as_tensor(a), as_tensor(b)
     if np.isscalar(axes):
         axes = (range(a.ndim - axes, a.ndim), range(axes))
     axes_a, axes_b = [[i % x.ndim for i in np.atleast_1d(list(s) if not np.isscalar(s) else s)]
@@ -105,17 +106,13 @@ def tensordot(a, b, axes=2):
 
 @implements(np.kron)
 def kron(a, b):
-    """Every element of a times all of b, as blocks of a matrix."""
-    a, b = _tensor(a), _tensor(b)
-    if a.ndim != 2 or b.ndim != 2:
-        raise NotImplementedError(f"np.kron of Tensors: two matrices, got {a.shape}, {b.shape}")
-    return np.reshape(
-        einsum("ij,kl->ikjl", a, b), (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
-    )
-
-
-def _tensor(x):
-    return x if isinstance(x, Tensor) else Tensor(x)
+    """Each element of a times all of b, as blocks; missing leading axes have length 1."""
+    a, b = as_tensor(a), as_tensor(b)
+    n = max(a.ndim, b.ndim)
+    a_shape, b_shape = ((1,) * (n - x.ndim) + x.shape for x in (a, b))
+    a = np.reshape(a, tuple(length for m in a_shape for length in (m, 1)))  # [m, 1, m', 1, …]
+    b = np.reshape(b, tuple(length for m in b_shape for length in (1, m)))  # [1, n, 1, n', …]
+    return np.reshape(a * b, tuple(i * j for i, j in zip(a_shape, b_shape, strict=True)))
 
 
 # ---------------------------------------------------------------- einsum
@@ -134,7 +131,7 @@ def einsum(subscripts, *operands, optimize=True):
             "einsum of Tensors: write the indices as a string, einsum('ij,jk->ik', a, b); "
             "the form with lists of numbers has no rule"
         )
-    operands = [_tensor(x) for x in operands]
+    operands = [as_tensor(x) for x in operands]
     inputs, output = _explicit(subscripts, tuple([x.ndim for x in operands]))
     inputs = list(inputs)
     for i, letters in enumerate(inputs):
@@ -295,7 +292,7 @@ def _pair(in_a, in_b, output, shape_a, shape_b):
 
 
 def _left(letters, others, output):
-    """(axes whose letter nobody else has, the letters without them)"""
+    """(axes whose letter no other operand and not the output has, the letters without them)"""
     alone = tuple([i for i, c in enumerate(letters) if c not in others and c not in output])
     return alone, "".join(c for i, c in enumerate(letters) if i not in alone)
 
@@ -305,9 +302,11 @@ def _left(letters, others, output):
 
 @implements(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False):
-    """√Σx² (of a vector, or of all elements); ord = 1, 2, inf or p for vectors.
+    """√Σx² (of a vector, or of all elements); for vectors also ord = inf, -inf, 0 or p.
 
-    At the zero vector the norm has a kink: the gradient is 0 there, not nan.
+    (Σ|x|ᵖ)^(1/p) for a number p, the largest or least |x| for ±inf, and for 0 how many x are not 0,
+    which has the gradient 0. At the zero vector the norm has a kink: the gradient is 0 there, not
+    nan. Raises NotImplementedError for norms of matrices other than the root of the sum of squares.
     """
     if (ord == 2 and axis is None and x.ndim == 2) or (isinstance(axis, tuple) and ord is not None):
         raise NotImplementedError(f"np.linalg.norm of Tensors: no rule for the matrix norm {ord!r}")
@@ -319,6 +318,10 @@ def norm(x, ord=None, axis=None, keepdims=False):
         raise NotImplementedError(f"np.linalg.norm of Tensors: ord={ord} needs a vector or axis=")
     if ord == np.inf:
         return reduce_max(np.absolute(x), axis, keepdims)
+    if ord == -np.inf:
+        return reduce_min(np.absolute(x), axis, keepdims)
+    if ord == 0:
+        return reduce_sum(np.not_equal(x, 0).astype(x.dtype), axis, keepdims)
     if ord == 1:
         return reduce_sum(np.absolute(x), axis, keepdims)
     return _root(reduce_sum(np.absolute(x) ** ord, axis, keepdims), ord)
@@ -326,7 +329,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 def _root(s, n):
     """ⁿ√s, but flat at s = 0: there the slope is infinite, and 0 · inf = nan would spread."""
-    zero = np.equal(plain(s), 0)
+    zero = np.equal(unwrap(s), 0)
     s = np.where(zero, 1, s)
     return np.where(zero, 0, np.sqrt(s) if n == 2 else s ** (1 / n))
 
@@ -363,7 +366,7 @@ log_abs_det.defvjp(lambda g, y, x: np.expand_dims(g, (-1, -2)) * _t(np.linalg.in
 @implements(np.linalg.slogdet)
 def slogdet(x):
     """The sign of det X (without gradient) and log |det X|, which neither over- nor underflows."""
-    sign_and_log = np.linalg.slogdet(plain(x))
+    sign_and_log = np.linalg.slogdet(unwrap(x))
     return type(sign_and_log)(Tensor(sign_and_log[0]), log_abs_det(x))
 
 
@@ -391,4 +394,4 @@ cholesky.defvjp(_cholesky_rule)
 @implements(np.linalg.solve)
 def solve(a, b):
     """The x with A x = b (through A⁻¹, which is enough for homework sizes)."""
-    return matmul(inv(_tensor(a)), b)
+    return matmul(inv(as_tensor(a)), b)

@@ -1,24 +1,18 @@
 """Products of two matrices by the kernels, where that is faster, and the linear map made of them.
 
-NumPy's own product brings threads of its own, which keep spinning for a while and slow down the
-kernels that follow. So the products of training run in the threads of the kernels.
+NumPy's own product has threads of its own. They keep waiting in a loop for a while when they are
+done, and slow down the kernels that follow. So large products run in the threads of the kernels.
 """
 
 import numpy as np
 
 from tinyattn.autograd import primitive
-from tinyattn.ops.fused import have_numba, worth
-
-ENOUGH = 2**18  # multiplications; below, NumPy takes one thread as well, and starts sooner
-FEW = 24  # up to so many rows the matrix is better left where it is
-LITTLE = 2**17  # multiplications below which NumPy starts sooner for those
-LONG = 16  # terms of a sum from which vectors are worth it
-MANY = 2**13  # numbers from which a kernel sums rows faster than NumPy
+from tinyattn.ops.backends import MATVEC_ROWS, MATVEC_TERMS, TABLE, kernel_is_faster
 
 
 def dot(a, b, bias=None):
     """A B of plain arrays [M, K] and [K, N], plus bias [N] in each row."""
-    if a.size * b.size >= LITTLE:  # more than there are multiplications
+    if a.size * b.size >= TABLE["matvec"].least:  # cheap to ask: more than the multiplications
         kernel = _kernel(a.shape[0] * b.size, a, b, bias)
         if kernel is not None:
             return kernel(a, b, bias)
@@ -27,20 +21,19 @@ def dot(a, b, bias=None):
 
 
 def _kernel(work, a, b, bias):
-    """What makes this product of so many multiplications faster than NumPy, or None."""
-    if work < LITTLE:
-        return None
-    same = a.dtype == b.dtype and a.dtype in (np.float32, np.float64)
-    if not same or a.shape[1] != b.shape[0] or not have_numba():
+    """The kernel that does this product of so many multiplications faster than NumPy, or None."""
+    if a.dtype != b.dtype or a.shape[1] != b.shape[0]:
         return None
     if bias is not None and (bias.dtype != a.dtype or bias.shape != b.shape[1:]):
         return None
-    few = a.shape[0] <= FEW and a.shape[1] >= LONG
-    if few and b.flags.f_contiguous and b.flags.writeable:  # Numba wants a copy otherwise
-        from tinyattn.kernels.fast import matvec as dots
+    few = a.shape[0] <= MATVEC_ROWS and a.shape[1] >= MATVEC_TERMS
+    # Numba wants an array that can be written to, else it makes a copy
+    as_it_lies = b.flags.f_contiguous and b.flags.writeable
+    if few and as_it_lies and kernel_is_faster("matvec", a.dtype, work):
+        from tinyattn.kernels.fast import matvec
 
-        return dots.product
-    if a.shape[0] > 1 and work >= ENOUGH:
+        return matvec.product
+    if a.shape[0] > 1 and kernel_is_faster("matmul", a.dtype, work):
         from tinyattn.kernels.fast import matmul
 
         return matmul.matmul
@@ -62,7 +55,7 @@ linear.defvjp(
 
 def sum_rows(g):
     """Σ_n g_n of a plain array [N, out]."""
-    if not (g.flags.c_contiguous and worth(g, MANY)):
+    if not (g.flags.c_contiguous and kernel_is_faster("sum_rows", g.dtype, g.size)):
         return np.add.reduce(g, 0)
     from tinyattn.kernels.fast import gather_scatter as kernel
 

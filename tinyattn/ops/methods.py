@@ -6,10 +6,13 @@ the same gradient. `ops/__init__.py` adds what stands in this class to `Tensor`.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tinyattn import guards
+from tinyattn.autograd import is_grad_enabled
 from tinyattn.ops import (
     compositions,
     display,
@@ -20,7 +23,7 @@ from tinyattn.ops import (
     shape,
     trigonometric,
 )
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 if TYPE_CHECKING:
     from tinyattn.autograd import Tensor
@@ -102,7 +105,7 @@ class TensorMethods:
                 "build a new tensor with np.where, np.concatenate or np.stack, or .detach() the "
                 "value"
             )
-        self._data[index.plain_index(key)] = plain(value)
+        self._data[index.plain_index(key)] = unwrap(value)
         self._note_write()
 
     def __len__(self) -> int:
@@ -117,6 +120,8 @@ class TensorMethods:
         return bool(self._data)
 
     def __float__(self) -> float:
+        if self.requires_grad and is_grad_enabled():
+            guards.number_wanted(sys._getframe(1))
         return float(self._data)
 
     def __int__(self) -> int:

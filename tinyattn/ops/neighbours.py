@@ -1,81 +1,95 @@
-"""Operations on the K neighbours of each point, index [N, K]: messages, and distances.
+"""Operations on the K neighbours of each point, named by a table index [N, K].
 
-Each stands here as array algebra and as a kernel; the kernel never stores the N·K·F messages.
+Each is written as array algebra and as a kernel; the kernel never stores the N·K·F messages. For
+the backward pass it saves the reverse of the table: for each point, where it is a neighbour.
 """
 
 import numpy as np
 
-from tinyattn.ops.elementwise import plain
-from tinyattn.ops.fused import fused, have_numba
-
-MANY = 1 << 13  # from so many messages on the kernel is quicker
+from tinyattn.ops.backends import choose
+from tinyattn.ops.elementwise import of_one_dtype, unwrap
+from tinyattn.ops.fused import fused
 
 
 def mean_max(w, h, index, impl="auto"):
-    """y_n = [1/K Σ_k w_nk h_i, max_k w_nk h_i] with i = index_nk.
+    """y_n = [1/K Σ_k w_nk h_i, max_k w_nk h_i] with i = index_nk: what GravNet gathers.
 
-    w [N, K], h [M, F], index [N, K] int with K ≥ 1, y [N, 2F]: what GravNet gathers (slide K48).
-    Tied maxima share the gradient. impl is "matmul" (array algebra), "sums" or "kernel".
+    w [N, K], h [M, F], index [N, K] whole numbers with K ≥ 1, y [N, 2F]. Tied maxima share the
+    gradient. impl: "sums", "numpy", "kernel" or "auto". Raises ValueError if the shapes do not
+    fit, or the index names a row that h does not have. Slide K48.
     """
-    index = _checked("mean_max", index, h.shape[0])
+    w, h, index = _checked("mean_max", index, w, h)
     if w.shape != index.shape:
         raise ValueError(f"mean_max: expected weights {index.shape}, got {w.shape}")
-    if _arrays(impl, index.size * h.shape[1]):
+    rung = choose("mean_max", impl, h.dtype, index.size * h.shape[1])
+    if rung == "numpy":
         messages = w[:, :, None] * h[index]  # [N, K, F]
         both = np.mean(messages, axis=1), np.max(messages, axis=1)
         return np.concatenate(both, axis=-1)
-    return (_mean_max_sums if impl == "sums" else _mean_max)(w, h, index)
+    return (_mean_max_sums if rung == "sums" else _mean_max)(w, h, index)
 
 
 def neighbour_max(h, index, impl="auto"):
-    """y_nf = max_k h_if with i = index_nk;   h [M, F], index [N, K] int with K ≥ 1, y [N, F].
+    """y_nf = max_k h_if with i = index_nk;   h [M, F], index [N, K] with K ≥ 1, y [N, F].
 
-    Tied maxima share the gradient.
+    Tied maxima share the gradient. impl: "numpy", "kernel" or "auto". Raises ValueError if the
+    index names a row that h does not have.
     """
-    index = _checked("neighbour_max", index, h.shape[0])
-    if _arrays(impl, index.size * h.shape[1]):
+    h, index = _checked("neighbour_max", index, h)
+    if choose("neighbour_max", impl, h.dtype, index.size * h.shape[1]) == "numpy":
         return np.max(h[index], axis=1)
     return _neighbour_max(h, index)
 
 
 def squared_distances(x, index, impl="auto"):
-    """d²_nk = Σ_s (x_ns - x_is)² with i = index_nk;   x [N, S], index [N, K], d² [N, K]."""
-    index = _checked("squared_distances", index, x.shape[0])
-    if _arrays(impl, index.size * x.shape[1]):
+    """d²_nk = Σ_s (x_ns - x_is)² with i = index_nk;   x [N, S], index [N, K], d² [N, K].
+
+    impl: "numpy", "kernel" or "auto". Raises ValueError if the index has not one row for each point
+    of x, or names a row that x does not have.
+    """
+    x, index = _checked("squared_distances", index, x)
+    if len(index) != x.shape[0]:
+        raise ValueError(
+            f"squared_distances: expected an index of {x.shape[0]} rows, one for each point of x, "
+            f"got {index.shape}"
+        )
+    if choose("squared_distances", impl, x.dtype, index.size * x.shape[1]) == "numpy":
         return np.sum(np.square(x[:, None] - x[index]), axis=-1)
     return _squared_distances(x, index)
 
 
 def pair_sums(p, q, index, impl="auto"):
-    """y_nk = p_n + q_i with i = index_nk;   p, q [N, F], index [N, K], y [N, K, F]."""
-    index = _checked("pair_sums", index, q.shape[0])
+    """y_nk = p_n + q_i with i = index_nk;   p, q [N, F], index [N, K], y [N, K, F].
+
+    impl: "numpy", "kernel" or "auto". Raises ValueError if the shapes do not fit.
+    """
+    p, q, index = _checked("pair_sums", index, p, q)
     if p.shape != q.shape or len(index) != p.shape[0]:
         raise ValueError(
             f"pair_sums: expected p and q of one shape [{len(index)}, F], got {p.shape}, {q.shape}"
         )
-    if _arrays(impl, index.size * q.shape[1]):
+    if choose("pair_sums", impl, q.dtype, index.size * q.shape[1]) == "numpy":
         return p[:, None] + q[index]
     return _pair_sums(p, q, index)
 
 
-def _arrays(impl, size):
-    return impl == "matmul" or (impl == "auto" and (size < MANY or not have_numba()))
-
-
-def _checked(name, index, n):
-    index = np.require(plain(index), np.int64, ["C", "W"])
+def _checked(name, index, *arrays):
+    """Arrays [N, F] as Tensors of one dtype, and the index as an array of rows of the last one."""
+    arrays = of_one_dtype(*arrays)
+    n = len(arrays[-1])
+    index = np.require(unwrap(index), np.int64, ["C", "W"])
     if index.ndim != 2 or index.shape[1] < 1:
         raise ValueError(f"{name}: expected an index [N, K] with K ≥ 1, got {index.shape}")
     if index.size and not 0 <= index.min() <= index.max() < n:
         raise ValueError(f"{name}: expected rows 0 to {n - 1}, got {index.min()} to {index.max()}")
-    return index
+    return *arrays, index
 
 
 def _contiguous(*arrays):
     return [np.require(x, None, ["C", "W"]) for x in arrays]
 
 
-@fused(instead='impl="matmul"')
+@fused()
 def _mean_max(w, h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
@@ -83,7 +97,7 @@ def _mean_max(w, h, index):
     return kernel.mean_max(w, h, index), kernel.reverse_index(index, len(h))
 
 
-@fused(instead='impl="matmul"')
+@fused()
 def _mean_max_sums(w, h, index):
     from tinyattn.kernels import neighbours as loops
 
@@ -100,14 +114,14 @@ def _mean_max_sums_rule(g, y, saved, wanted, w, h, index):
 
 
 @_mean_max.defvjp
-def _mean_max_rule(g, y, heard, wanted, w, h, index):
+def _mean_max_rule(g, y, reverse, wanted, w, h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     g, w, h = _contiguous(g, w, h)
-    return (*kernel.mean_max_backward(g, y, w, h, index, heard, wanted[0]), None)
+    return (*kernel.mean_max_backward(g, y, w, h, index, reverse, wanted[0]), None)
 
 
-@fused(instead='impl="matmul"')
+@fused()
 def _neighbour_max(h, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
@@ -124,7 +138,7 @@ def _neighbour_max_rule(g, y, saved, wanted, h, index):
     return kernel.maximum_backward(g, y, saved[0], h, index, saved[1]), None
 
 
-@fused(instead='impl="matmul"')
+@fused()
 def _squared_distances(x, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
@@ -133,14 +147,14 @@ def _squared_distances(x, index):
 
 
 @_squared_distances.defvjp
-def _squared_distances_rule(g, y, heard, wanted, x, index):
+def _squared_distances_rule(g, y, reverse, wanted, x, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     g, x = _contiguous(g, x)
-    return kernel.squared_distances_backward(g, x, index, heard), None
+    return kernel.squared_distances_backward(g, x, index, reverse), None
 
 
-@fused(instead='impl="matmul"')
+@fused()
 def _pair_sums(p, q, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
@@ -149,8 +163,8 @@ def _pair_sums(p, q, index):
 
 
 @_pair_sums.defvjp
-def _pair_sums_rule(g, y, heard, wanted, p, q, index):
+def _pair_sums_rule(g, y, reverse, wanted, p, q, index):
     from tinyattn.kernels.fast import neighbours as kernel
 
     (g,) = _contiguous(g)
-    return (*kernel.pair_sums_backward(g, heard), None)
+    return (*kernel.pair_sums_backward(g, reverse), None)

@@ -3,10 +3,9 @@
 import numpy as np
 
 from tinyattn.autograd import primitive
+from tinyattn.ops.backends import kernel_is_faster
 from tinyattn.ops.erf import erf_of
-from tinyattn.ops.fused import worth
 
-MANY = 2**13  # numbers from which a pass over them is done by a kernel, on all threads
 TWO_OVER_ROOT_PI = float(2 / np.sqrt(np.pi))
 
 
@@ -43,7 +42,7 @@ relu.defvjp(lambda g, y, x: _where_positive(g, y))
 
 
 def _by_kernel(x):
-    return x.flags.c_contiguous and worth(x, MANY)
+    return x.flags.c_contiguous and kernel_is_faster("relu", x.dtype, x.size)
 
 
 @primitive

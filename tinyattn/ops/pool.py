@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
 from tinyattn.ops.conv import unfold
 from tinyattn.ops.conv_sums import one_axis, positions_of, table_and_places
-from tinyattn.ops.rowwise import in_place_of
+from tinyattn.ops.elementwise import as_tensor
+from tinyattn.ops.fused import fused
 
 
 def mean_by_windows(x, kernel, stride, padding, dilation):
@@ -25,11 +25,11 @@ def _pooled(x, outside, summary, kernel, stride, padding, dilation):
     if any(padding):
         widths = [(0, 0), (0, 0), *((p, p) for p in padding)]
         x = np.pad(x, widths, constant_values=outside)
-    windows = unfold(x if isinstance(x, Tensor) else Tensor(x), kernel, stride, dilation)
+    windows = unfold(as_tensor(x), kernel, stride, dilation)
     return summary(windows, axis=tuple(range(2 + n, 2 + 2 * n)))
 
 
-@in_place_of(mean_by_windows)
+@fused(mean_by_windows)
 def mean_sums(x, kernel, stride, padding, dilation):
     """y_jα = 1/K Σ_i x_αI(j,i), as loops."""
     from tinyattn.kernels import pool as loops
@@ -38,7 +38,7 @@ def mean_sums(x, kernel, stride, padding, dilation):
 
 
 @mean_sums.defvjp
-def _mean_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
+def _mean_sums_rule(g, y, I, wanted, x, kernel, stride, padding, dilation):
     from tinyattn.kernels import pool as loops
 
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
@@ -46,7 +46,7 @@ def _mean_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
     return [dx.reshape(x.shape)]
 
 
-@in_place_of(largest_by_windows)
+@fused(largest_by_windows)
 def largest_sums(x, kernel, stride, padding, dilation):
     """y_jα = max_i x_αI(j,i), as loops."""
     from tinyattn.kernels import pool as loops
@@ -55,7 +55,7 @@ def largest_sums(x, kernel, stride, padding, dilation):
 
 
 @largest_sums.defvjp
-def _largest_sums_rule(g, y, I, x, kernel, stride, padding, dilation):
+def _largest_sums_rule(g, y, I, wanted, x, kernel, stride, padding, dilation):
     from tinyattn.kernels import pool as loops
 
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
@@ -74,7 +74,7 @@ def _over_table(loop, x, kernel, stride, padding, dilation):
 # ---------------------------------------------------------------- compiled
 
 
-@in_place_of(largest_by_windows)
+@fused(largest_by_windows)
 def largest(x, kernel, stride, padding, dilation):
     """y_jα = max_i x_αI(j,i), compiled."""
     from tinyattn.kernels.fast import pool
@@ -86,7 +86,7 @@ def largest(x, kernel, stride, padding, dilation):
 
 
 @largest.defvjp
-def _largest_rule(g, y, saved, x, kernel, stride, padding, dilation):
+def _largest_rule(g, y, saved, wanted, x, kernel, stride, padding, dilation):
     from tinyattn.kernels.fast import pool
 
     n, place = saved
@@ -96,7 +96,7 @@ def _largest_rule(g, y, saved, x, kernel, stride, padding, dilation):
     return [dx.reshape(x.shape)]
 
 
-@in_place_of(mean_by_windows)
+@fused(mean_by_windows)
 def mean(x, kernel, stride, padding, dilation):
     """y_jα = 1/K Σ_i x_αI(j,i), compiled."""
     from tinyattn.kernels.fast import pool
@@ -107,7 +107,7 @@ def mean(x, kernel, stride, padding, dilation):
 
 
 @mean.defvjp
-def _mean_rule(g, y, n, x, kernel, stride, padding, dilation):
+def _mean_rule(g, y, n, wanted, x, kernel, stride, padding, dilation):
     from tinyattn.kernels.fast import pool
 
     dx = np.zeros((x.shape[0] * x.shape[1], *_two(x.shape[2:], 1)), x.dtype)

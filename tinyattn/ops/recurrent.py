@@ -3,7 +3,6 @@
 import numpy as np
 
 from tinyattn.ops.fused import fused
-from tinyattn.ops.rowwise import in_place_of
 
 # ---------------------------------------------------------------- one step
 
@@ -13,7 +12,7 @@ def _array_algebra(p, q, before, kind, step):
     return after[0] if len(after) == 1 else np.stack(after)
 
 
-@in_place_of(_array_algebra)
+@fused(_array_algebra)
 def gated(p, q, before, kind, step):
     """One step behind its products p and q [B, G·H]: of a GRU from h, of an LSTM from c [B, H].
 
@@ -25,7 +24,7 @@ def gated(p, q, before, kind, step):
 
 
 @gated.defvjp
-def _gated_rule(g, y, saved, p, q, before, kind, step):
+def _gated_rule(g, y, saved, wanted, p, q, before, kind, step):
     from tinyattn.kernels.fast import recurrent_cells as kernel
 
     return (*kernel.gated_backward(kind, g, saved, q, before), None, None)
@@ -34,9 +33,9 @@ def _gated_rule(g, y, saved, p, q, before, kind, step):
 # ---------------------------------------------------------------- whole sequences
 
 
-@fused(instead='impl="matmul"')
+@fused()
 def recurrent(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    """All states y and the last state of a cell, behind each other in one row of memory."""
+    """All states y and the last state of a cell, behind each other in one array with one axis."""
     from tinyattn.kernels.fast import recurrent as kernel
 
     return kernel.sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
@@ -49,7 +48,7 @@ def _recurrent_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind
     return kernel.sequence_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
 
 
-@fused(instead='impl="matmul"')
+@fused()
 def recurrent_sums(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
     """The same as index sums in loops."""
     from tinyattn.kernels import recurrent as loops

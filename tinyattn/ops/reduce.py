@@ -7,7 +7,7 @@ with length 1. A rule first gives the gradient the reduced axes back (`restore`)
 import numpy as np
 
 from tinyattn.autograd import implements, primitive
-from tinyattn.ops.elementwise import plain, without_gradient
+from tinyattn.ops.elementwise import unwrap, without_gradient
 
 
 def restore(g, x, axis, keepdims):
@@ -59,7 +59,7 @@ mean.defvjp(
 
 def _is_extreme(g, y, x, axis=None, keepdims=False):
     """Tied extremes share: ȳ is divided by their number, so what they receive sums to it."""
-    chosen = plain(x) == plain(restore(y, x, axis, keepdims))
+    chosen = unwrap(x) == unwrap(restore(y, x, axis, keepdims))
     share = chosen / chosen.sum(axis=axis, keepdims=True, dtype=x.dtype)
     return restore(g, x, axis, keepdims) * share
 
@@ -158,8 +158,10 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 
 def std(x, axis=None, keepdims=False, ddof=0):
-    """y = √var(x). The slope at zero spread is infinite; add a small number under the root."""
-    return np.sqrt(var(x, axis, keepdims, ddof))
+    """y = √var(x). Where all x are equal the slope is infinite; there the gradient is 0."""
+    v = var(x, axis, keepdims, ddof)
+    equal = np.equal(unwrap(v), 0)
+    return np.where(equal, 0, np.sqrt(np.where(equal, 1, v)))
 
 
 def _like_numpy(function):

@@ -7,66 +7,21 @@ the composition again and takes its gradients, which are recorded.
 """
 
 import math
-from functools import wraps
 
 import numpy as np
 
-from tinyattn.autograd import Operation, Tensor, backward_pass, from_numpy, is_grad_enabled, record
 from tinyattn.ops import nonlinear
-from tinyattn.ops.elementwise import plain
-from tinyattn.ops.fused import ENOUGH, worth
+from tinyattn.ops.backends import kernel_is_faster
+from tinyattn.ops.elementwise import as_float, unwrap
+from tinyattn.ops.fused import fused
 from tinyattn.ops.index import take_along_axis
 
 
-def in_place_of(composition):
-    """Make a function that runs a kernel differentiable, in place of a composition.
-
-    The function sees plain arrays and returns y and whatever its rule wants to have back; the
-    rule gets (g, y, saved, *inputs) and returns the gradients of all inputs. The composition is a
-    function of the same arguments on Tensors.
-    """
-
-    def decorate(f):
-        op = Operation(f.__name__.strip("_"))
-
-        @wraps(f)
-        def apply(*inputs):
-            arrays = tuple([plain(x) for x in inputs])
-            y, saved = f(*arrays)
-            return record(op, y, inputs, arrays, {"saved": saved})
-
-        def defvjp(rule):
-            @op.defvjp_joint
-            def joint(g, y, *inputs, saved):
-                if isinstance(g, Tensor):
-                    return _through(composition, g, inputs)
-                return rule(g, y, saved, *inputs)
-
-        apply.operation, apply.defvjp = op, defvjp
-        return apply
-
-    return decorate
-
-
-def _through(composition, g, inputs):
-    """The gradients of a composition, recorded, so that they have gradients themselves."""
-    # views, so that one tensor given as two inputs has a gradient for each
-    inputs = [np.reshape(x, x.shape) if _wanted(x) else x for x in inputs]
-    targets = {x for x in inputs if _wanted(x)}
-    found = backward_pass(composition(*inputs), g, create_graph=True, targets=targets)
-    return [found.get(x) if _wanted(x) else None for x in inputs]
-
-
-def _wanted(x):
-    return isinstance(x, Tensor) and x.requires_grad
-
-
-def pays(x, axis=-1):
+def by_kernel(name, x, axis=-1):
     """Whether a kernel should do this: enough numbers of a float type in rows of their own."""
-    x = plain(x)
-    return (
-        isinstance(x, np.ndarray) and x.ndim > 0 and axis in (-1, x.ndim - 1) and worth(x, ENOUGH)
-    )
+    x = unwrap(x)
+    along_rows = isinstance(x, np.ndarray) and x.ndim > 0 and axis in (-1, x.ndim - 1)
+    return along_rows and kernel_is_faster(name, x.dtype, x.size)
 
 
 # ---------------------------------------------------------------- softmax
@@ -74,15 +29,17 @@ def pays(x, axis=-1):
 
 def softmax(x, axis=-1):
     """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`. The reference: ops.nonlinear.softmax."""
-    return _softmax(x) if pays(x, axis) else nonlinear.softmax(x, axis)
+    x = as_float(x)
+    return _softmax(x) if by_kernel("softmax", x, axis) else nonlinear.softmax(x, axis)
 
 
 def log_softmax(x, axis=-1):
     """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`. The reference: ops.nonlinear.log_softmax."""
-    return _log_softmax(x) if pays(x, axis) else nonlinear.log_softmax(x, axis)
+    x = as_float(x)
+    return _log_softmax(x) if by_kernel("log_softmax", x, axis) else nonlinear.log_softmax(x, axis)
 
 
-@in_place_of(nonlinear.softmax)
+@fused(nonlinear.softmax)
 def _softmax(x):
     from tinyattn.kernels.fast import rowwise as kernel
 
@@ -90,13 +47,13 @@ def _softmax(x):
 
 
 @_softmax.defvjp
-def _softmax_rule(g, y, saved, x):
+def _softmax_rule(g, y, saved, wanted, x):
     from tinyattn.kernels.fast import rowwise as kernel
 
     return [kernel.softmax_backward(g, y, False)]
 
 
-@in_place_of(nonlinear.log_softmax)
+@fused(nonlinear.log_softmax)
 def _log_softmax(x):
     from tinyattn.kernels.fast import rowwise as kernel
 
@@ -104,7 +61,7 @@ def _log_softmax(x):
 
 
 @_log_softmax.defvjp
-def _log_softmax_rule(g, y, saved, x):
+def _log_softmax_rule(g, y, saved, wanted, x):
     from tinyattn.kernels.fast import rowwise as kernel
 
     return [kernel.softmax_backward(g, y, True)]
@@ -115,7 +72,7 @@ def _log_softmax_rule(g, y, saved, x):
 
 def negative_log_likelihood(x, ids):
     """-ln softmax(x)[id] for each row of the scores x [N, C] and its class in ids [N]."""
-    return _cross_entropy(x, ids) if pays(x) else nll_composition(x, ids)
+    return _cross_entropy(x, ids) if by_kernel("cross_entropy", x) else nll_composition(x, ids)
 
 
 def nll_composition(x, ids):
@@ -124,7 +81,7 @@ def nll_composition(x, ids):
     return -np.squeeze(picked, 1)
 
 
-@in_place_of(nll_composition)
+@fused(nll_composition)
 def _cross_entropy(x, ids):
     from tinyattn.kernels.fast import rowwise as kernel
 
@@ -132,7 +89,7 @@ def _cross_entropy(x, ids):
 
 
 @_cross_entropy.defvjp
-def _cross_entropy_rule(g, y, saved, x, ids):
+def _cross_entropy_rule(g, y, saved, wanted, x, ids):
     from tinyattn.kernels.fast import rowwise as kernel
 
     return [kernel.cross_entropy_backward(g, saved, x), None]
@@ -143,17 +100,14 @@ def _cross_entropy_rule(g, y, saved, x, ids):
 
 def norm(x, weight, bias, eps, centred, axes=(-1,)):
     """(x - mean) / √(mean((x - mean)²) + ε) · weight + bias; without `centred` the mean is 0."""
-    parts = plain((x, weight, bias))
-    if not is_grad_enabled() and isinstance(x, Tensor) and x.dtype.kind == "f":
-        return from_numpy(norm_of_arrays(*parts, eps, centred, axes))
-    if _norm_pays(*parts, axes):
+    if _norm_by_kernel(*unwrap((x, weight, bias)), axes):
         return _norm(x, weight, bias, eps, centred)
     return norm_composition(x, weight, bias, eps, centred, axes)
 
 
 def norm_of_arrays(x, weight, bias, eps, centred, axes=(-1,)):
     """The same for plain arrays of floats: nothing is recorded."""
-    if _norm_pays(x, weight, bias, axes):
+    if _norm_by_kernel(x, weight, bias, axes):
         from tinyattn.kernels.fast import rowwise as kernel
 
         return kernel.norm(x, weight, bias, eps, centred)[0]
@@ -165,9 +119,9 @@ def _mean(x, axis, keepdims):
     return np.add.reduce(x, axis, keepdims=keepdims) / math.prod([x.shape[a] for a in axis])
 
 
-def _norm_pays(x, weight, bias, axes):
-    same = all([p is None or p.dtype == x.dtype for p in (weight, bias)])
-    return same and axes == (-1,) and worth(x)
+def _norm_by_kernel(x, weight, bias, axes):
+    one_dtype = all([p is None or p.dtype == x.dtype for p in (weight, bias)])
+    return one_dtype and axes == (-1,) and kernel_is_faster("norm", x.dtype, x.size)
 
 
 def norm_composition(x, weight, bias, eps, centred, axes=(-1,), mean=np.mean):
@@ -179,7 +133,7 @@ def norm_composition(x, weight, bias, eps, centred, axes=(-1,), mean=np.mean):
     return y if bias is None else y + bias
 
 
-@in_place_of(norm_composition)
+@fused(norm_composition)
 def _norm(x, weight, bias, eps, centred):
     from tinyattn.kernels.fast import rowwise as kernel
 
@@ -187,7 +141,7 @@ def _norm(x, weight, bias, eps, centred):
 
 
 @_norm.defvjp
-def _norm_rule(g, y, saved, x, weight, bias, eps, centred):
+def _norm_rule(g, y, saved, wanted, x, weight, bias, eps, centred):
     from tinyattn.kernels.fast import rowwise as kernel
 
     return [*kernel.norm_backward(g, saved, x, centred), None, None]
@@ -201,8 +155,8 @@ def batch_norm(x, weight, bias, mean, var, eps, own):
 
     mean and var are arrays; own: they are those of x over N, and gradients pass through them.
     """
-    parts = [plain(p) for p in (weight, bias, mean, var) if p is not None]
-    if x.ndim == 2 and pays(x) and all([p.dtype == x.dtype for p in parts]):
+    parts = [unwrap(p) for p in (weight, bias, mean, var) if p is not None]
+    if x.ndim == 2 and by_kernel("batch_norm", x) and all([p.dtype == x.dtype for p in parts]):
         return _batch_norm(x, weight, bias, mean, var, eps, own)
     return batch_norm_composition(x, weight, bias, mean, var, eps, own)
 
@@ -220,14 +174,14 @@ def batch_norm_composition(x, weight, bias, mean, var, eps, own):
 
 def statistics(x):
     """Mean and variance of each feature of the array x [N, C]."""
-    if pays(x):
+    if by_kernel("batch_norm", x):
         from tinyattn.kernels.fast import batch_norm as kernel
 
         return kernel.statistics(x)
     return x.mean(axis=0), x.var(axis=0)
 
 
-@in_place_of(batch_norm_composition)
+@fused(batch_norm_composition)
 def _batch_norm(x, weight, bias, mean, var, eps, own):
     from tinyattn.kernels.fast import batch_norm as kernel
 
@@ -235,7 +189,7 @@ def _batch_norm(x, weight, bias, mean, var, eps, own):
 
 
 @_batch_norm.defvjp
-def _batch_norm_rule(g, y, saved, x, weight, bias, mean, var, eps, own):
+def _batch_norm_rule(g, y, saved, wanted, x, weight, bias, mean, var, eps, own):
     from tinyattn.kernels.fast import batch_norm as kernel
 
     return [*kernel.batch_norm_backward(g, saved, x, own), None, None, None, None]
@@ -249,7 +203,7 @@ ROOT_TWO_OVER_PI = float(np.sqrt(2 / np.pi))
 
 def gelu(x, tanh):
     """x Φ(x), with Φ the normal distribution, or with tanh its approximation by tanh."""
-    return _gelu(x, tanh) if pays(x) else gelu_composition(x, tanh)
+    return _gelu(x, tanh) if by_kernel("gelu", x) else gelu_composition(x, tanh)
 
 
 def gelu_composition(x, tanh):
@@ -259,7 +213,7 @@ def gelu_composition(x, tanh):
     return 0.5 * x * (1 + nonlinear.erf(x * ROOT_HALF))
 
 
-@in_place_of(gelu_composition)
+@fused(gelu_composition)
 def _gelu(x, tanh):
     from tinyattn.kernels.fast import rowwise as kernel
 
@@ -267,7 +221,7 @@ def _gelu(x, tanh):
 
 
 @_gelu.defvjp
-def _gelu_rule(g, y, saved, x, tanh):
+def _gelu_rule(g, y, saved, wanted, x, tanh):
     from tinyattn.kernels.fast import rowwise as kernel
 
     return [kernel.gelu_backward(g, x, tanh), None]

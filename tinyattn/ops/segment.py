@@ -5,8 +5,6 @@ The same in array algebra, which has second derivatives too, is in tinyattn/grap
 
 from tinyattn.ops.fused import fused
 
-INSTEAD = 'impl="matmul"'
-
 
 def _reduction(f, kind):
     """The operation f(values, ids, n) over the kernel `reduce`; kind is a constant's name there."""
@@ -22,7 +20,7 @@ def _reduction(f, kind):
         return kernel.reduce_backward(g, y, saved, values, getattr(kernel, kind)), None, None
 
     forward.__name__, forward.__doc__ = f, f"y_s = {kind.lower()} of the rows of segment s."
-    made = fused(INSTEAD)(forward)
+    made = fused()(forward)
     made.defvjp(rule)
     return made
 
@@ -32,7 +30,7 @@ segment_min = _reduction("segment_min", "MIN")
 segment_prod = _reduction("segment_prod", "PROD")
 
 
-@fused(INSTEAD)
+@fused()
 def segment_softmax(values, ids, n):
     """a_e = exp(values_e) / Σ exp(values_e') over the rows of its segment."""
     from tinyattn.kernels.fast import segment as kernel

@@ -5,8 +5,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, implements, primitive
-from tinyattn.ops.elementwise import where
+from tinyattn.autograd import implements, primitive
+from tinyattn.ops.elementwise import as_tensor, where
 from tinyattn.ops.index import getitem, scatter_add
 from tinyattn.ops.reduce import axes_of
 
@@ -123,7 +123,7 @@ roll.defvjp(lambda g, y, x, shift, axis=None: np.roll(g, np.negative(shift), axi
 @implements(np.astype)
 @primitive
 def astype(x, dtype):
-    """The same numbers in another dtype; the engine brings the gradient back to that of x."""
+    """The same numbers in another dtype; the gradient gets the dtype of x again."""
     return np.astype(x, dtype)
 
 
@@ -161,47 +161,45 @@ def _slice(x, axis, start, stop):
 
 
 @implements(np.concatenate, np.concat)
-def concatenate(xs, axis=0):
-    """Arrays one behind the other along `axis`; each gets its piece of ȳ."""
+def concatenate(xs, axis=0, *, dtype=None):
+    """Arrays one after the other along `axis`; each gets its part of ȳ."""
     if axis is None:
         xs, axis = [np.ravel(x) for x in xs], 0
-    return _concatenate(*xs, axis=axis)
+    y = _concatenate(*xs, axis=axis)
+    return y if dtype is None else y.astype(dtype)
 
 
 @implements(np.stack)
-def stack(xs, axis=0):
+def stack(xs, axis=0, *, dtype=None):
     """Arrays of one shape side by side along a new axis."""
-    return concatenate([expand_dims(x, axis) for x in _all_tensors(xs)], axis)
-
-
-def _all_tensors(xs):
-    return [x if isinstance(x, Tensor) else Tensor(x) for x in xs]
+    return concatenate([expand_dims(as_tensor(x), axis) for x in xs], axis, dtype=dtype)
 
 
 @implements(np.hstack)
-def hstack(xs):
-    """Vectors one behind the other, matrices side by side."""
-    xs = [atleast_1d(x) for x in _all_tensors(xs)]
-    return concatenate(xs, axis=0 if xs[0].ndim == 1 else 1)
+def hstack(xs, *, dtype=None):
+    """Vectors one after the other, matrices side by side."""
+    xs = [atleast_1d(as_tensor(x)) for x in xs]
+    return concatenate(xs, axis=0 if xs[0].ndim == 1 else 1, dtype=dtype)
 
 
 @implements(np.vstack)
-def vstack(xs):
+def vstack(xs, *, dtype=None):
     """Rows under each other."""
-    return concatenate([atleast_2d(x) for x in _all_tensors(xs)], axis=0)
+    return concatenate([atleast_2d(as_tensor(x)) for x in xs], axis=0, dtype=dtype)
 
 
 @implements(np.column_stack)
 def column_stack(xs):
-    """Vectors as the columns of a matrix."""
-    xs = [expand_dims(x, 1) if x.ndim == 1 else x for x in _all_tensors(xs)]
+    """Vectors (or single numbers) as the columns of a matrix."""
+    xs = [atleast_1d(as_tensor(x)) for x in xs]
+    xs = [expand_dims(x, 1) if x.ndim == 1 else x for x in xs]
     return concatenate(xs, axis=1)
 
 
 @implements(np.append)
 def append(x, values, axis=None):
-    """x with values behind it along `axis` (both as one axis if None)."""
-    return concatenate(_all_tensors([x, values]), axis)
+    """x with values after it along `axis` (both as one axis if None)."""
+    return concatenate([as_tensor(x), as_tensor(values)], axis)
 
 
 @implements(np.atleast_1d)
@@ -259,6 +257,7 @@ def repeat(x, repeats, axis=None):
 
 
 def _repeat_rule(g, y, x, repeats, axis=None):
+    axis = None if x.ndim == 0 else axis  # NumPy repeats a single number along axis 0, too
     n = x.size if axis is None else x.shape[axis]
     source = np.repeat(np.arange(n), repeats)  # where each element of y came from
     columns = np.moveaxis(g, 0 if axis is None else axis, 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.plot.graph_layout import layout
 from tinyattn.plot.house import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
 
@@ -165,10 +165,10 @@ def _describe(x, name, values):
         kind = "" if x.dtype == np.float32 else f" {x.dtype}"
         lines.append(("shape", f"{list(x.shape)}{kind}"))
     if values and x.size <= SMALL:
-        lines.append(("value", _written(plain(x))))
+        lines.append(("value", _written(unwrap(x))))
     gradient = getattr(x, "grad", None)
     if values and gradient is not None:
-        gradient = plain(gradient)
+        gradient = unwrap(gradient)
         few = gradient.size <= SMALL
         text = _written(gradient) if few else f"of length {np.linalg.norm(gradient):.3g}"
         lines.append(("gradient", f"grad {text}"))

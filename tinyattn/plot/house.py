@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 
 # Okabe and Ito (2008), https://jfly.uni-koeln.de/color: told apart with any kind of colour vision.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -162,7 +162,7 @@ def finish(picture, title=None, xlabel=None, ylabel=None):
 
 def real_array(name, values, ndim=None):
     """A plain array of real numbers with `ndim` axes (or one of several), or a clear error."""
-    values = np.asarray(plain(values))
+    values = np.asarray(unwrap(values))
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{name}: expected real numbers, got {values.dtype}")
     allowed = ndim if isinstance(ndim, tuple) else (ndim,)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tinyattn.plot.house import COLORS, INK, MARKERS, canvas, figure, pyplot, real_array, style
 
-DPI = 72  # pixels per inch of a film: small files
+DPI = 100  # pixels per inch of a film: as sharp as a slide needs, and no larger a file
 NOTHING = "#C8C8C8"  # colour of points that belong to nothing
 DOTS = (12, 110)  # areas of the smallest and the largest dot, in points²
 
@@ -105,16 +105,19 @@ class Film:
 
     def _repr_html_(self):
         code = base64.b64encode(self.path.read_bytes()).decode()
-        return f'<img alt="{self.title}" src="data:image/gif;base64,{code}">'
+        return f'<img class="figure" alt="{self.title}" src="data:image/gif;base64,{code}">'
 
     def __repr__(self):
         return f"<film: {self.frames} pictures, {self.title or self.path.name}>"
 
 
-def film(draw, frames, path, *, title="", per_second=5, last=2.0, size=(5.0, 5.0), columns=1):
+def film(
+    draw, frames, path, *, title="", per_second=5, first=1.5, last=4.0, size=(5.0, 5.0), columns=1
+):
     """Write a GIF: draw(i, *axes) fills the empty axes with picture i of `frames`; returns a Film.
 
-    path: file to write, its folder is made if needed. last: seconds that the last picture stays.
+    path: file to write, its folder is made if needed. first, last: seconds that the first and the
+    last picture stay; the first quarter runs at half speed, so that nobody misses how it begins.
     size: inches. columns: how many axes side by side. Needs Pillow, which comes with matplotlib.
     """
     if frames < 1:
@@ -138,9 +141,16 @@ def film(draw, frames, path, *, title="", per_second=5, last=2.0, size=(5.0, 5.0
             canvas.draw()
             pictures.append(np.asarray(canvas.buffer_rgba())[:, :, :3].copy())
         pyplot().close(picture.figure)
-    times = [1000 / per_second] * (frames - 1) + [1000 * last]  # milliseconds
-    _write_gif(path, pictures, times)
+    _write_gif(path, pictures, _durations(frames, per_second, first, last))
     return Film(path, frames, title)
+
+
+def _durations(frames, per_second, first, last):
+    """Milliseconds that each picture of a film stays."""
+    slow = -(-frames // 4)
+    times = [2000 / per_second] * slow + [1000 / per_second] * (frames - slow)
+    times[0], times[-1] = 1000 * first, 1000 * last
+    return times
 
 
 def _write_gif(path, pictures, times):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tinyattn.autograd import no_grad
-from tinyattn.ops.elementwise import plain
+from tinyattn.ops.elementwise import unwrap
 from tinyattn.plot.house import COLORS, INK, MARKERS, canvas, finish, real_array, style
 
 GRID = 200  # points on a side at which the classifier is asked
@@ -38,7 +38,7 @@ def decision_boundary(predict, points, classes, *, names=None, title=None, xlabe
     y = np.linspace(low[1] - margin, high[1] + margin, GRID, dtype=np.float32)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     with no_grad():
-        scores = _scores(plain(predict(places)), len(places))
+        scores = _scores(unwrap(predict(places)), len(places))
     winner = scores.argmax(axis=1)
     share = np.exp(scores - scores.max(axis=1, keepdims=True))
     certain = share.max(axis=1) / share.sum(axis=1)  # 1/C to 1

@@ -4,10 +4,10 @@
     a_ts     = exp(score_ts) / Σ_s' exp(score_ts')   the weights of a query sum to 1
     y_td     = Σ_s a_ts v_sd
 
-kernels/attention.py has these sums as loops, and `blockwise`, which is read before this file: one
-pass over the keys in blocks, with a running maximum and a running sum. Here the same is done for 64
-queries at a time, side by side in vectors. The weights of a block are used at once and forgotten,
-so the memory grows with T and S only; the backward pass computes them again.
+kernels/attention.py has these sums as loops, and `blockwise`, which is to be read before this file:
+one pass over the keys in blocks, with a running maximum and a running sum. Here the same is done
+for 64 queries at a time, one in each lane. The weights of a block are used at once and forgotten,
+so the memory grows with T and S, not with T·S; the backward pass computes them again.
 
 The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype
 and a bool mask that broadcast to [..., T, S] (or None), and return y [..., T, E] and what the
@@ -51,7 +51,7 @@ MIN_TASKS = 8  # of the backward pass: with few heads their queries are divided 
 
 
 class Inputs(NamedTuple):
-    """What every task reads: the memory of the matrices, and how they lie in it.
+    """What every task of both passes reads: the memory of the matrices, and how they lie in it.
 
     Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row; k, v, bias and
     mask have the numbers 1 … 4 in place of 0.
@@ -71,6 +71,41 @@ class Inputs(NamedTuple):
     lowest: float  # the lowest finite number
 
 
+class Outputs(NamedTuple):
+    """What the forward pass writes. Starts and strides are as in `Inputs`."""
+
+    y: np.ndarray  # [N, T, E]
+    starts: np.ndarray  # [1, N]
+    rows: tuple
+    highest: np.ndarray  # [N, T]: the maximum of the scores of a query
+    norm: np.ndarray  # [N, T]: 1 / Σ exp(score - highest), 0 for a query that sees no key
+
+
+class QueryRows(NamedTuple):
+    """What the backward pass reads and writes for each query, besides q."""
+
+    g: np.ndarray  # [N, T, E]
+    y: np.ndarray  # [N, T, E]
+    dq: np.ndarray  # [N, T, D], written
+    starts: np.ndarray  # [3, N]
+    rows: tuple
+    highest: np.ndarray  # of the forward pass, as norm
+    norm: np.ndarray
+
+
+class Sums(NamedTuple):
+    """What the backward pass adds up, each part of the queries of a head for itself."""
+
+    dk: np.ndarray  # [parts, N, S, D]
+    dv: np.ndarray  # [parts, N, S, E]
+    starts: np.ndarray  # [2, parts · N]
+    rows: tuple
+    dbias: np.ndarray  # of size 0 if it is not wanted
+    bias_starts: np.ndarray  # [1, parts · N]
+    bias_row: int  # strides from row to row and along a row
+    bias_column: int
+
+
 def attention(q, k, v, bias, mask, causal, scale):
     """y, and for the backward pass the inputs and the maximum and 1 / Σ exp of each query."""
     lead = leading_axes(q, k, v)
@@ -78,10 +113,10 @@ def attention(q, k, v, bias, mask, causal, scale):
     (T, S, D, E), N = x.sizes, math.prod(lead)
     y = empty_like_heads(q, (*lead, T, E))
     highest, norm = np.empty(N * T, q.dtype), np.empty(N * T, q.dtype)
-    out = strided_matrices(lead, y)[:3]
+    outputs = *strided_matrices(lead, y)[:3], highest, norm
 
     tasks, serial = N * -(-T // QUERIES), N * T * S * (D + E) < thresholds.ATTENTION
-    parallel_for(forward, tasks, *out, highest, norm, *x, serial=serial)
+    parallel_for(forward, tasks, outputs, tuple(x), serial=serial)
     return y, (highest, norm, x)
 
 
@@ -108,11 +143,12 @@ def attention_backward(
     every = rows > 1 and columns > 1 and S > 0 and mask is None and not causal  # each written once
     make = np.empty if every else np.zeros
     db = make((parts if rows == 1 else 1, *lead, rows, columns), y.dtype)
-    out = *strided_matrices(lead, g, y, dq)[:-1], *strided_matrices((parts, *lead), dk, dv)[:-1]
-    out = *out, *strided_matrices((parts, *lead), db), highest, norm
+    queries = *strided_matrices(lead, g, y, dq)[:-1], highest, norm
+    dbias, bias_starts, (row,), (column,) = strided_matrices((parts, *lead), db)
+    sums = *strided_matrices((parts, *lead), dk, dv)[:-1], dbias, bias_starts, row, column
 
     serial = 2 * N * T * S * (D + E) < thresholds.ATTENTION
-    parallel_for(backward, N * parts, *out, *x, parts, serial=serial)
+    parallel_for(backward, N * parts, queries, sums, tuple(x), parts, serial=serial)
     dk, dv, db = (z[0] if len(z) == 1 else z.sum(axis=0) for z in (dk, dv, db))
     if into and parts > 1:
         into[1][...], into[2][...] = dk, dv
@@ -120,11 +156,8 @@ def attention_backward(
 
 
 @jit
-def forward(
-    y, y_starts, y_rows, highest, norm,
-    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, team, start, stop,
-):  # fmt: skip
-    """One task: one block of queries of one head, against all keys.
+def forward(outputs, inputs, team, start, stop):
+    """`Outputs` from `Inputs`. One task: one block of queries of one head, against all keys.
 
     After each block of keys, top = max score, total = Σ exp(score - top) and
     acc = Σ exp(score - top) v hold for the keys so far. When the maximum rises, what was summed
@@ -132,8 +165,11 @@ def forward(
     """
     if fork_join(team, start, stop):
         return
-    T, S, D, E = sizes
-    q_row, k_row, v_row, bias_row, mask_row = steps
+    y, y_starts, (y_row,), highest, norm = Outputs(*outputs)
+    x = Inputs(*inputs)
+    q, k, v, bias, mask, starts, columns = x.q, x.k, x.v, x.bias, x.mask, x.starts, x.columns
+    T, S, D, E = x.sizes
+    q_row, k_row, v_row, bias_row, mask_row = x.rows
     like, one = v, v.dtype.type(1)
     query, acc = alloc_aligned(D * QUERIES, like), alloc_aligned(E * QUERIES, like)
     tile = alloc_aligned(KEYS * QUERIES, like)
@@ -151,26 +187,26 @@ def forward(
             if then > n:
                 prefetch_rows(k, starts[1, then], k_row, min(KEYS, S), D)
                 prefetch_rows(v, starts[2, then], v_row, min(KEYS, S), E)
-        y_at = y_starts[0, n] + t0 * y_rows[0]
+        y_at = y_starts[0, n] + t0 * y_row
         if interleaved:
-            prefetch_rows(y, y_at, y_rows[0], rows, E)  # to be written to
+            prefetch_rows(y, y_at, y_row, rows, E)  # to be written to
         if rows < QUERIES:
             fill(query, 0)
         at = starts[0, n] + t0 * q_row
-        transpose(query, 0, QUERIES, q, at, q_row, rows, D, scale)
+        transpose(query, 0, QUERIES, q, at, q_row, rows, D, x.scale)
         fill(total, 0)
-        fill(top, least)  # finite, so that -∞ - top is -∞, not nan
+        fill(top, x.lowest)  # finite, so that -∞ - top is -∞, not nan
         first = True
-        s1, end = 0, min(S, t0 + rows) if causal else S
+        s1, end = 0, min(S, t0 + rows) if x.causal else S
         while s1 < end:
-            s0, lane = s1, max(s1 - t0, 0) if causal else 0  # earlier queries see no key here
-            keys = min(DIAGONAL_KEYS if causal and s0 >= t0 else KEYS, S - s0)
+            s0, lane = s1, max(s1 - t0, 0) if x.causal else 0  # earlier queries see no key here
+            keys = min(DIAGONAL_KEYS if x.causal and s0 >= t0 else KEYS, S - s0)
             s1 += keys
             if interleaved:
                 prefetch_rows(k, starts[1, n] + s1 * k_row, k_row, min(KEYS, end - s1), D)
                 prefetch_rows(v, starts[2, n] + s1 * v_row, v_row, min(KEYS, end - s1), E)
             at = starts[4, n] + t0 * mask_row + s0 * columns[1]
-            diagonal = causal and s0 + keys - 1 > t0
+            diagonal = x.causal and s0 + keys - 1 > t0
             which = visibility(seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0)
             if which == NONE_VISIBLE:
                 continue
@@ -220,17 +256,14 @@ def forward(
                 store(acc, i, load(acc, i) * weights)
         copy(highest, n * T + t0, 0, top, 0, 0, 1, rows, one)
         copy(norm, n * T + t0, 0, total, 0, 0, 1, rows, one)
-        transpose(y, y_at, y_rows[0], acc, 0, QUERIES, E, rows, one)
+        transpose(y, y_at, y_row, acc, 0, QUERIES, E, rows, one)
 
 
 @jit
-def backward(
-    g, y, dq, given, given_rows, dk, dv, own, own_rows, db, db_starts, db_rows, db_columns,
-    highest, norm,
-    q, k, v, bias, mask, starts, steps, columns, sizes, causal, scale, least, parts,
-    team, start, stop,
-):  # fmt: skip
-    """One task: every parts-th block of queries of one head, added up in a dk and dv of its own.
+def backward(queries, sums, inputs, parts, team, start, stop):
+    """`QueryRows` and `Sums` from `Inputs`.
+
+    One task: every parts-th block of queries of one head, added up in a dk and dv of its own.
 
     The weights come back as a_ts = exp(score_ts - highest_t) norm_t. The mean of da that the
     rule of the softmax subtracts needs no second pass: Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t.
@@ -240,9 +273,12 @@ def backward(
     """
     if fork_join(team, start, stop):
         return
-    T, S, D, E = sizes
-    q_row, k_row, v_row, bias_row, mask_row = steps
-    g_row, y_row, dq_row = given_rows
+    g, y, dq, own_starts, (g_row, y_row, dq_row), highest, norm = QueryRows(*queries)
+    dk, dv, sum_starts, (dk_row, dv_row), dbias, bias_starts, dbias_row, dbias_column = Sums(*sums)
+    x = Inputs(*inputs)
+    q, k, v, bias, mask, starts, columns = x.q, x.k, x.v, x.bias, x.mask, x.starts, x.columns
+    T, S, D, E = x.sizes
+    q_row, k_row, v_row, bias_row, mask_row = x.rows
     like, one, W = v, v.dtype.type(1), width(v)
     D_wide, E_wide = (D + W - 1) // W * W, (E + W - 1) // W * W
     query, dquery = alloc_aligned(D * QUERIES, like), alloc_aligned(D * QUERIES, like)
@@ -269,28 +305,28 @@ def backward(
                 fill(top, 0)
                 fill(factor, 0)
                 fill(mean, 0)
-            q0, g0 = starts[0, n] + t0 * q_row, given[0, n] + t0 * g_row
-            y0, dq0 = given[1, n] + t0 * y_row, given[2, n] + t0 * dq_row
-            transpose(query, 0, QUERIES, q, q0, q_row, rows, D, scale)
+            q0, g0 = starts[0, n] + t0 * q_row, own_starts[0, n] + t0 * g_row
+            y0, dq0 = own_starts[1, n] + t0 * y_row, own_starts[2, n] + t0 * dq_row
+            transpose(query, 0, QUERIES, q, q0, q_row, rows, D, x.scale)
             transpose(grad, 0, QUERIES, g, g0, g_row, rows, E, one)
-            copy(query_rows, 0, D_wide, q, q0, q_row, rows, D, scale)
+            copy(query_rows, 0, D_wide, q, q0, q_row, rows, D, x.scale)
             copy(grad_rows, 0, E_wide, g, g0, g_row, rows, E, one)
             copy(y_rows, 0, E_wide, y, y0, y_row, rows, E, one)
             copy(top, 0, 0, highest, n * T + t0, 0, 1, rows, one)
             copy(factor, 0, 0, norm, n * T + t0, 0, 1, rows, one)
             for t in range(rows):
-                sums = broadcast(v, 0)
+                dot = broadcast(v, 0)
                 for i in range(t * E_wide, (t + 1) * E_wide, W):
-                    sums = fma(load(grad_rows, i), load(y_rows, i), sums)
-                mean[t] = hsum(sums)
+                    dot = fma(load(grad_rows, i), load(y_rows, i), dot)
+                mean[t] = hsum(dot)
             first = True
-            s1, end = 0, min(S, t0 + rows) if causal else S
+            s1, end = 0, min(S, t0 + rows) if x.causal else S
             while s1 < end:
-                s0, lane = s1, max(s1 - t0, 0) if causal else 0  # earlier queries see no key here
-                keys = min(DIAGONAL_KEYS if causal and s0 >= t0 else KEYS, S - s0)
+                s0, lane = s1, max(s1 - t0, 0) if x.causal else 0  # earlier queries see no key here
+                keys = min(DIAGONAL_KEYS if x.causal and s0 >= t0 else KEYS, S - s0)
                 s1 += keys
                 at = starts[4, n] + t0 * mask_row + s0 * columns[1]
-                diagonal = causal and s0 + keys - 1 > t0
+                diagonal = x.causal and s0 + keys - 1 > t0
                 which = visibility(
                     seen, mask, at, mask_row, columns[1], rows, keys, diagonal, t0 - s0
                 )
@@ -326,16 +362,16 @@ def backward(
                 product(dquery, lane, QUERIES, k, at, 1, k_row, ds, lane, QUERIES, D, seeing, keys,
                         not first)  # fmt: skip
                 first = False
-                if db.size:
-                    at = db_starts[0, part * starts.shape[1] + n]
-                    at += (t0 + lane) * db_rows[0] + s0 * db_columns[0]
-                    add_bias_gradient(db, at, db_rows[0], db_columns[0], ds, lane, rows, keys)
+                if dbias.size:
+                    at = bias_starts[0, part * starts.shape[1] + n]
+                    at += (t0 + lane) * dbias_row + s0 * dbias_column
+                    add_bias_gradient(dbias, at, dbias_row, dbias_column, ds, lane, rows, keys)
             if first:
                 fill(dquery, 0)
-            transpose(dq, dq0, dq_row, dquery, 0, QUERIES, D, rows, scale)
+            transpose(dq, dq0, dq_row, dquery, 0, QUERIES, D, rows, x.scale)
         m = part * starts.shape[1] + n
-        copy(dk, own[0, m], own_rows[0], dkeys, 0, D_wide, S, D, one)
-        copy(dv, own[1, m], own_rows[1], dvalues, 0, E_wide, S, E, one)
+        copy(dk, sum_starts[0, m], dk_row, dkeys, 0, D_wide, S, D, one)
+        copy(dv, sum_starts[1, m], dv_row, dvalues, 0, E_wide, S, E, one)
 
 
 @helper

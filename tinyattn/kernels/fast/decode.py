@@ -1,14 +1,15 @@
-"""Decoding: one new token for each of a few texts through a transformer layer, in one compiled
-call.
+"""A few tokens through a transformer layer in one compiled call: for `tinyattn.inference`.
 
-There is so little to compute for one token that Python between the operations would take as long as
-the operations. So a layer is put together here from the kernels of the other files, and each of
-them that has enough to do gets the team of threads. Most of the time goes into reading all weights
-once.
+There is so little to compute for a few tokens that Python between the operations would take as
+long as the operations. So a layer is put together here from the kernels of the other files, and
+each of them that has enough to do gets the team of threads. Most of the time goes into reading all
+weights once.
 
-B texts, D features, H heads with queries, G with keys and values, d features each. The keys and
-values of all tokens so far are in memory as [B, G, places, d], lengths[b] of them in use; those of
-the new token are written behind them. The formulas stand in `nn.decoding`, line by line.
+B texts, D features, H heads with queries, G with keys and values, d features each. In the first
+two layers one token of each text is new: the keys and values of all tokens so far are in memory as
+[B, G, places, d], lengths[b] of them in use, and those of the new token are written behind them. In
+the third all T tokens of each text come at once. The formulas are those of
+`nn.TransformerEncoderLayer` and `models.LlamaBlock`, line by line.
 """
 
 import math
@@ -27,32 +28,37 @@ from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_region
 from tinyattn.memory import empty
 
+MAX_ROWS = 24  # of a call: the kernel `few_rows` is made for so many
 MIN_MULTIPLICATIONS_PER_CHUNK = 24_000
 
 
 def encoder_layer(x, cache, H, eps, weights):
     """The result of `encoder_layer_steps` for x [B, D]; cache is (keys, values, lengths before)."""
     out = empty(x.shape, x.dtype)
-    arrays = out.reshape(-1), ravel(x), *flat_cache(*cache)
-    parallel_region(
-        encoder_layer_steps,
-        *arrays,
-        H,
-        eps,
-        weights,
-        serial=too_small_for_threads(x, cache, weights),
-    )
+    for rows in groups(len(x)):
+        kept = [a[rows] for a in cache]
+        arrays = out[rows].reshape(-1), ravel(x[rows]), *flat_cache(*kept)
+        serial = too_small_for_threads(x[rows], kept, weights)
+        parallel_region(encoder_layer_steps, *arrays, H, eps, weights, serial=serial)
     return out
 
 
 def llama_block(x, cache, H, G, cos, sin, eps, weights):
     """The result of `llama_block_steps` for x [B, D]."""
     out = empty(x.shape, x.dtype)
-    arrays = out.reshape(-1), ravel(x), *flat_cache(*cache), H, G, ravel(cos), ravel(sin)
-    parallel_region(
-        llama_block_steps, *arrays, eps, weights, serial=too_small_for_threads(x, cache, weights)
-    )
+    for rows in groups(len(x)):
+        kept = [a[rows] for a in cache]
+        turns = [ravel(a[rows] if a.ndim == 2 else a) for a in (cos, sin)]
+        arrays = out[rows].reshape(-1), ravel(x[rows]), *flat_cache(*kept), H, G, *turns
+        serial = too_small_for_threads(x[rows], kept, weights)
+        parallel_region(llama_block_steps, *arrays, eps, weights, serial=serial)
     return out
+
+
+def groups(B):
+    """Slices of at most MAX_ROWS texts each, as equal as possible: more at once are not faster."""
+    n = -(-B // MAX_ROWS)
+    return [slice(i * B // n, (i + 1) * B // n) for i in range(n)]
 
 
 def too_small_for_threads(x, cache, weights):
@@ -85,16 +91,8 @@ def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, 
 
     normalise(z, y, norm2, shift2, B, runtime_true(), eps[1])
     linear(hidden, z, w1, b1, B, team)
-    gelu_numbers(
-        hidden,
-        hidden,
-        hidden,
-        runtime_false(),
-        runtime_false(),
-        team[:0],
-        runtime_zero(),
-        hidden.size,
-    )
+    gelu_numbers(hidden, hidden, hidden, runtime_false(), runtime_false(),
+                 team[:0], runtime_zero(), hidden.size)  # fmt: skip
     linear(out, hidden, w2, b2, B, team)
     add_numbers(out, y, team[:0], runtime_zero(), n)
 
@@ -159,19 +157,8 @@ def linear(y, x, weight, bias, B, team):
     items = max(
         1, min(work // MIN_MULTIPLICATIONS_PER_CHUNK, (N + TILE_COLUMNS - 1) // TILE_COLUMNS)
     )
-    few_rows(
-        y,
-        x,
-        weight,
-        bias,
-        B,
-        N,
-        x.size // B,
-        items,
-        team_if_worth_it(team, work),
-        runtime_zero(),
-        items,
-    )
+    few_rows(y, x, weight, bias, B, N, x.size // B, items,
+             team_if_worth_it(team, work), runtime_zero(), items)  # fmt: skip
 
 
 @helper
@@ -230,4 +217,83 @@ def attend(
                 for s in range(S):
                     v_s = load_partial(values, own + s * d + j, own + (s + 1) * d, 0)
                     sums = fma(v_s, broadcast(y, a[h * S + s]), sums)
+                store_partial(y, at + j, at + d, sums)
+
+
+# ---------------------------------------------------------------- all tokens of a few short texts
+
+
+def post_norm_layer(x, keep, H, eps, weights):
+    """The result of `post_norm_layer_steps` for x [B, T, D]; keep [B, T] or None."""
+    B, T, _ = x.shape
+    out = empty(x.shape, x.dtype)
+    kept = np.empty(0, np.bool_) if keep is None else ravel(keep)
+    arrays = out.reshape(-1), ravel(x), kept, B, T, H
+    serial = B * T * weights[8].size <= thresholds.DECODE
+    parallel_region(post_norm_layer_steps, *arrays, eps, weights, serial=serial)
+    return out
+
+
+@jit
+def post_norm_layer_steps(out, x, keep, B, T, H, eps, weights, team):
+    """x ← norm(x + Attention(x)),  out = norm(x + W₂ gelu(W₁ x + b₁) + b₂);   x [B, T, D]."""
+    norm1, shift1, w_in, b_in, w_out, b_out, norm2, shift2, w1, b1, w2, b2 = weights
+    n, N = x.size, B * T
+    D = n // N
+    qkv, seen = alloc_aligned(3 * n, x), alloc_aligned(n, x)
+    hidden = alloc_aligned(w1.size // D * N, x)
+    y, z = alloc_aligned(n, x), alloc_aligned(n, x)
+
+    linear(qkv, x, w_in, b_in, N, team)  # [N, 3 D]
+    attend_all(
+        seen, qkv, keep, T, H, D // H, team_if_worth_it(team, 2 * n * T), runtime_zero(), B * H
+    )
+    linear(y, seen, w_out, b_out, N, team)
+    add_numbers(y, x, team[:0], runtime_zero(), n)
+    normalise(z, y, norm1, shift1, N, runtime_true(), eps[0])
+
+    linear(hidden, z, w1, b1, N, team)
+    of_gelu = team_if_worth_it(team, 4 * hidden.size)
+    gelu_numbers(hidden, hidden, hidden, runtime_false(), runtime_false(),
+                 of_gelu, runtime_zero(), hidden.size)  # fmt: skip
+    linear(y, hidden, w2, b2, N, team)
+    add_numbers(y, z, team[:0], runtime_zero(), n)
+    normalise(out, y, norm2, shift2, N, runtime_true(), eps[1])
+
+
+@helper
+def attend_all(y, qkv, keep, T, H, d, team, start, stop):
+    """y_t = Σ_s a_ts v_s over the tokens of each text, [B, T, H d];   qkv [B, T, 3 H d].
+
+    Item b H + h is head h of text b. keep [B T] says which tokens may be seen; empty: all.
+    """
+    noinline()
+    if fork_join(team, start, stop):
+        return
+    W, D = width(y), H * d
+    scale = y.dtype.type(1 / math.sqrt(d))
+    a = alloc_aligned(T * T, y)
+    for item in range(start, stop):
+        b, h = item // H, item % H
+        q = b * T * 3 * D + h * d
+        k, v = q + D, q + 2 * D
+        dot_products(a, 0, T, qkv, q, 3 * D, qkv, k, 3 * D, T, T, d)
+        nobody = keep.size > 0
+        for s in range(T):
+            hidden = keep.size > 0 and not keep[b * T + s]
+            nobody = nobody and hidden
+            for t in range(T):
+                a[t * T + s] = -np.inf if hidden else a[t * T + s] * scale
+        if nobody:
+            a[:] = 0
+        else:
+            softmax_rows(a, a, T, runtime_false(), team[:0], runtime_zero(), T)
+        for t in range(T):
+            at = (b * T + t) * D + h * d
+            for j in range(0, d, W):
+                sums = broadcast(y, 0)
+                for s in range(T):
+                    at_v = v + s * 3 * D
+                    v_s = load_partial(qkv, at_v + j, at_v + d, 0)
+                    sums = fma(v_s, broadcast(y, a[t * T + s]), sums)
                 store_partial(y, at + j, at + d, sums)

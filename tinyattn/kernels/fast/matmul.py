@@ -65,19 +65,26 @@ class Blocking(NamedTuple):
     depth: int
 
 
+class Operand(NamedTuple):
+    """A matrix as it lies in memory."""
+
+    numbers: np.ndarray
+    row: int  # stride from row to row
+    column: int  # stride from column to column; one of the two is 1
+
+
 def matmul(a, b, bias=None):
     """A B, plus bias_j in each row; a [M, K], b [K, N], each with contiguous rows or columns."""
     (M, K), N = a.shape, b.shape[1]
     upright = a.flags.c_contiguous or not b.flags.c_contiguous
     if M <= FEW_ROWS and 2 * M < N < K and not upright and bias is None:
         return transposed(matmul(b.T, a.T))  # packing B would take long for few rows
-    a, *a_steps = _contiguous(a)
-    b, *b_steps = _contiguous(b)
-    bias = np.empty(0, a.dtype) if bias is None else ravel(bias)
+    dtype, a, b = a.dtype, _operand(a), _operand(b)
+    bias = np.empty(0, dtype) if bias is None else ravel(bias)
     threads = 1 if M * N * K <= thresholds.MATMUL else num_threads()
-    n, groups, size = plan(M, N, K, width(a), threads)
-    counters, c = np.zeros(COUNTERS * groups, np.int64), empty((M, N), a.dtype)
-    arrays = c.reshape(-1), a, *a_steps, b, *b_steps, bias, np.empty(size, a.dtype), counters
+    n, groups, size = plan(M, N, K, width(bias), threads)
+    counters, c = np.zeros(COUNTERS * groups, np.int64), empty((M, N), dtype)
+    arrays = c.reshape(-1), a, b, bias, np.empty(size, dtype), counters
     parallel_for(run_tasks, threads, *arrays, n, threads)
     return c
 
@@ -125,8 +132,8 @@ def transposed(x):
     return out
 
 
-def _contiguous(x):
-    """(memory, stride from row to row, stride from column to column); one of them is 1."""
+def _operand(x):
+    """The `Operand` of x, as a tuple."""
     if x.flags.writeable and x.flags.c_contiguous:
         return x.reshape(-1), x.shape[1], 1
     if x.flags.writeable and x.flags.f_contiguous:
@@ -142,16 +149,14 @@ def transpose_matrix(out, x, rows, columns):
 
 
 @jit
-def run_tasks(
-    c, a, a_row, a_col, b, b_row, b_col, bias, packed, counters, n, threads, team, start, stop
-):
+def run_tasks(c, a, b, bias, packed, counters, n, threads, team, start, stop):
     """What one thread does: in each group first panels are packed, then `step` rows multiplied.
 
     An item is a thread; which tasks it does is decided here.
     """
     if fork_join(team, start, stop):
         return
-    n, groups = Blocking(*n), counters.size // COUNTERS
+    a, b, n, groups = Operand(*a), Operand(*b), Blocking(*n), counters.size // COUNTERS
     packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
     packed_a = alloc_aligned(packed_size(n.height, n.depth, width(c)), c)
     tile = alloc_aligned(n.height * n.panel, c)
@@ -161,19 +166,19 @@ def run_tasks(
         first, panels = j0 // n.panel, (j1 - j0 + n.panel - 1) // n.panel
         p = fetch_add(counters, at + NEXT_PANEL, 1)
         while p < panels:
-            pack_panel(packed, b, b_row, b_col, n, first + p)
+            pack_panel(packed, b, n, first + p)
             fetch_add(counters, at + PANELS_READY, 1)
             p = fetch_add(counters, at + NEXT_PANEL, 1)
         i0 = fetch_add(counters, at + NEXT_ROWS, n.step)
         while i0 < n.M:
             wait_for(counters, at + PANELS_READY, panels)
             i1 = min(i0 + n.step, n.M)
-            multiply_block(c, a, a_row, a_col, packed, bias, packed_a, tile, n, i0, i1, j0, j1)
+            multiply_block(c, a, packed, bias, packed_a, tile, n, i0, i1, j0, j1)
             i0 = fetch_add(counters, at + NEXT_ROWS, n.step)
 
 
 @helper
-def pack_panel(packed, b, b_row, b_col, n, p):
+def pack_panel(packed, b, n, p):
     """Copies the columns of panel p: its element (k, j) is at packed[(p K + k) · panel + j]."""
     noinline()
     if n.K == 0:
@@ -182,14 +187,15 @@ def pack_panel(packed, b, b_row, b_col, n, p):
     columns = min(n.panel, n.N - j)
     if columns < n.panel:  # zeros behind the last column
         fill(packed[j * n.K : (j + n.panel) * n.K], 0)
-    if b_col == 1:
-        copy(packed, j * n.K, n.panel, b, j, b_row, n.K, columns, one)
+    if b.column == 1:
+        copy(packed, j * n.K, n.panel, b.numbers, j, b.row, n.K, columns, one)
     else:
-        transpose(packed, j * n.K, n.panel, b, j * b_col, b_col, columns, n.K, one)
+        at = j * b.column
+        transpose(packed, j * n.K, n.panel, b.numbers, at, b.column, columns, n.K, one)
 
 
 @helper
-def multiply_block(c, a, a_row, a_col, packed, bias, packed_a, tile, n, i0, i1, j0, j1):
+def multiply_block(c, a, packed, bias, packed_a, tile, n, i0, i1, j0, j1):
     """Rows i0 … i1, columns j0 … j1 of C."""
     noinline()
     one, W, N = c.dtype.type(1), width(c), n.N
@@ -197,7 +203,8 @@ def multiply_block(c, a, a_row, a_col, packed, bias, packed_a, tile, n, i0, i1, 
         depth, add = min(n.depth, n.K - k0), k0 > 0 or bias.size > 0
         for i in range(i0, i1, n.height):
             rows = min(n.height, i1 - i)
-            pack(packed_a, a, i * a_row + k0 * a_col, a_row, a_col, rows, depth)
+            at = i * a.row + k0 * a.column
+            pack(packed_a, a.numbers, at, a.row, a.column, rows, depth)
             high = round_up_to_tile(rows)
             for j in range(j0, j1, n.panel):
                 columns, at = min(n.panel, j1 - j), i * N + j

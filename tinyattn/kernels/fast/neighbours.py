@@ -109,10 +109,11 @@ def backward_weights(dw, shared, g, y, w, h, index, K, F, team, first, last):
 
 
 @jit_no_fma
-def backward_messages(dh, shared, g, y, w, h, starts, edges, receivers, K, F, team, first, last):
+def backward_messages(dh, shared, g, y, w, h, reverse, K, F, team, first, last):
     """dh_if = Σ w_nk (g_nf / K + shared_nf [w_nk h_if = z_nf]) over the edges nk from i."""
     if fork_join(team, first, last):
         return
+    starts, edges, receivers = reverse
     part, zero = h.dtype.type(1) / h.dtype.type(K), broadcast(h, 0)
     for i in range(first, last):
         for f in range(0, F, width(h)):
@@ -141,7 +142,7 @@ def mean_max_backward(g, y, w, h, index, reverse, weights_wanted):
     dw = np.empty(w.shape if weights_wanted else (0, 0), h.dtype)
     arrays = [ravel(x) for x in (g, y, w, h)]
     parallel_for(backward_weights, N, dw.reshape(-1), shared, *arrays, index.reshape(-1), K, F)
-    parallel_for(backward_messages, M, dh.reshape(-1), shared, *arrays, *reverse, K, F)
+    parallel_for(backward_messages, M, dh.reshape(-1), shared, *arrays, reverse, K, F)
     return dw if weights_wanted else None, dh
 
 
@@ -168,10 +169,11 @@ def forward_max(y, tied, h, index, K, F, team, first, last):
 
 
 @jit_no_fma
-def backward_max(dh, shared, y, h, starts, edges, receivers, F, team, first, last):
+def backward_max(dh, shared, y, h, reverse, F, team, first, last):
     """dh_if = Σ shared_nf [h_if = y_nf] over the receivers n of i."""
     if fork_join(team, first, last):
         return
+    starts, _, receivers = reverse
     zero = broadcast(h, 0)
     for i in range(first, last):
         for f in range(0, F, width(h)):
@@ -194,7 +196,7 @@ def maximum(h, index):
 def maximum_backward(g, y, tied, h, index, reverse):
     """dh; tied maxima share the gradient."""
     dh = np.empty_like(h)
-    parallel_for(backward_max, len(h), *map(ravel, (dh, g / tied, y, h)), *reverse, h.shape[1])
+    parallel_for(backward_max, len(h), *map(ravel, (dh, g / tied, y, h)), reverse, h.shape[1])
     return dh
 
 
@@ -215,10 +217,11 @@ def distances(d2, x, index, team, first, last):
 
 
 @jit_no_fma
-def backward_distances(dx, g, x, index, starts, edges, receivers, team, first, last):
+def backward_distances(dx, g, x, index, reverse, team, first, last):
     """dx_n = 2 Σ_k g_nk (x_n - x_i) and, for the receivers of n, the same from the other end."""
     if fork_join(team, first, last):
         return
+    starts, edges, receivers = reverse
     K = index.shape[1]
     for n in range(first, last):
         dx[n] = 0
@@ -243,7 +246,7 @@ def squared_distances(x, index):
 def squared_distances_backward(g, x, index, reverse):
     """dx."""
     dx = np.empty_like(x)
-    parallel_for(backward_distances, len(x), dx, g, x, index, *reverse)
+    parallel_for(backward_distances, len(x), dx, g, x, index, reverse)
     return dx
 
 
@@ -263,10 +266,11 @@ def pairs(y, p, q, index, team, first, last):
 
 
 @jit_no_fma
-def backward_pairs(dp, dq, g, starts, edges, receivers, team, first, last):
+def backward_pairs(dp, dq, g, reverse, team, first, last):
     """dp_n = Σ_k g_nk, and dq_n the sum over the edges from n."""
     if fork_join(team, first, last):
         return
+    starts, edges, receivers = reverse
     K = g.shape[1]
     for n in range(first, last):
         d = dp[n]
@@ -294,5 +298,5 @@ def pair_sums(p, q, index):
 def pair_sums_backward(g, reverse):
     """dp and dq; there are as many p as q."""
     dp, dq = np.empty((2, len(g), g.shape[2]), g.dtype)
-    parallel_for(backward_pairs, len(g), dp, dq, g, *reverse)
+    parallel_for(backward_pairs, len(g), dp, dq, g, reverse)
     return dp, dq

@@ -60,6 +60,36 @@ class Sizes(NamedTuple):
     reverse: bool
 
 
+class Forward(NamedTuple):
+    """The arrays of the forward pass, each with one axis; the first five are written."""
+
+    y: np.ndarray  # [B, T, H]
+    h: np.ndarray  # [B, H]: the first state when called, then the last
+    c: np.ndarray  # [B, H], of an LSTM: the same
+    prev: np.ndarray  # [B, T, P]: h before each step, for the backward pass
+    kept: np.ndarray  # [B, T, KEPT, P]: what else it wants to know
+    x: np.ndarray  # [B, T, D]
+    w_ih: np.ndarray  # packed
+    w_hh: np.ndarray
+    bias: np.ndarray  # [BLOCKS, P]
+    lengths: np.ndarray  # [B]
+
+
+class Backward(NamedTuple):
+    """The arrays of the backward pass, each with one axis; the first four are written."""
+
+    dx: np.ndarray  # [B, T, L], of size 0 if it is not wanted
+    dh: np.ndarray  # [B, H]: the gradient of the last state when called, then of the first
+    dc: np.ndarray  # [B, H], of an LSTM: the same
+    dgates: np.ndarray  # [B, T, BLOCKS · P + W]: what arrives at p and q
+    gy: np.ndarray  # [B, T, H]
+    prev: np.ndarray  # of the forward pass, as kept
+    kept: np.ndarray
+    w_ih: np.ndarray  # packed
+    w_hh: np.ndarray
+    lengths: np.ndarray  # [B]
+
+
 @helper
 def sigmoid(x):
     """1 / (1 + e⁻ˣ) of a vector; below -80 the exponential would overflow."""
@@ -160,14 +190,16 @@ def states_out(all_h, all_c, h, c, n, b0, R):
 
 
 @jit
-def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, team, start, stop):
-    """Parts start … stop of the batch, each through all its steps.
+def forward(arrays, n, parts, team, start, stop):
+    """Parts start … stop of the batch, each through all its steps; arrays: `Forward`, n: `Sizes`.
 
     gates [STEPS, R, BLOCKS, P] holds p + q of some steps of the R sequences of a part, b0 the
     first. The GRU has p_r + q_r, p_z + q_z, p_n and q_n.
     """
     if fork_join(team, start, stop):
         return
+    n = Sizes(*n)
+    y, all_h, all_c, prev, kept, x, w_ih, w_hh, bias, lengths = Forward(*arrays)
     P, row = n.P, BLOCKS[n.kind] * n.P
     for part in range(start, stop):
         b0 = chunk_start(n.B, 4, part, parts)
@@ -177,20 +209,20 @@ def forward(y, last_h, last_c, prev, kept, x, ih, hh, bias, lengths, n, parts, t
         fill(c, x.dtype.type(0))
         for b in range(b0, b0 + R):
             longest = max(longest, lengths[b])
-        states_in(h, c, last_h, last_c, n, b0, R)
+        states_in(h, c, all_h, all_c, n, b0, R)
         for done in range(0, longest, BLOCK_STEPS):
             steps = min(BLOCK_STEPS, longest - done)
             t0 = longest - done - steps if n.reverse else done
-            input_products(gates, x, ih, n, t0, steps, b0, R)
+            input_products(gates, x, w_ih, n, t0, steps, b0, R)
             for i in range(steps):
                 t = t0 + (steps - 1 - i if n.reverse else i)
                 at = (t - t0) * R * row
-                state_products(gates, at, h, hh, n, R)
+                state_products(gates, at, h, w_hh, n, R)
                 for r in range(R):
                     if t < lengths[b0 + r]:
                         place = (b0 + r) * n.T + t
                         next_vectors(y, h, c, prev, kept, gates, at + r * row, bias, n, r, place)
-        states_out(last_h, last_c, h, c, n, b0, R)
+        states_out(all_h, all_c, h, c, n, b0, R)
 
 
 @helper
@@ -282,15 +314,16 @@ def row_of_gradients(n, W):
 
 
 @jit
-def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, team, start, stop):
-    """Parts start … stop of the batch, each back through all its steps.
+def backward(arrays, n, parts, team, start, stop):
+    """Parts start … stop of the batch, each back through all its steps; arrays: `Backward`.
 
-    dh0 and dc0 hold the gradients of the last state when called. dgates [B, T, BLOCKS · P + W] is
-    what arrives at p and q; dh at the state before is dgates W_hh. The rows of one step are also in
-    `now`, contiguous for the product; a sequence that is over has zeros there.
+    dh at the state before a step is dgates W_hh. The rows of dgates of one step are also in `now`,
+    contiguous for the product; a sequence that is over has zeros there.
     """
     if fork_join(team, start, stop):
         return
+    n = Sizes(*n)
+    dx, all_dh, all_dc, dgates, gy, prev, kept, w_ih, w_hh, lengths = Backward(*arrays)
     W, P, row = width(gy), n.P, row_of_gradients(n, width(gy))
     GP, last = GATES[n.kind] * P, (2 if n.kind == GRU else GATES[n.kind]) * P
     for part in range(start, stop):
@@ -300,7 +333,7 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, te
         fill(now, gy.dtype.type(0))
         for b in range(b0, b0 + R):
             longest = max(longest, lengths[b])
-        states_in(dh, dc, dh0, dc0, n, b0, R)
+        states_in(dh, dc, all_dh, all_dc, n, b0, R)
         for done in range(0, longest, BLOCK_STEPS):
             steps = min(BLOCK_STEPS, longest - done)
             t0 = done if n.reverse else longest - done - steps
@@ -315,14 +348,14 @@ def backward(dx, dh0, dc0, dgates, gy, kept, prev, ih, hh, lengths, n, parts, te
                 for j in range(0, P, 4 * W):
                     wide = tile_width(W, P, j)
                     packed_product(dh, j, P, now, runtime_zero(), row,
-                                   hh, j * GP, wide, R, last, runtime_true())  # fmt: skip
+                                   w_hh, j * GP, wide, R, last, runtime_true())  # fmt: skip
                     if n.kind == GRU:
                         packed_product(dh, j, P, now, 3 * P, row,
-                                       hh, j * GP + last * wide, wide,
+                                       w_hh, j * GP + last * wide, wide,
                                        R, P, runtime_true())  # fmt: skip
             if dx.size:
-                input_gradients(dx, dgates, ih, n, t0, steps, b0, R)
-        states_out(dh0, dc0, dh, dc, n, b0, R)
+                input_gradients(dx, dgates, w_ih, n, t0, steps, b0, R)
+        states_out(all_dh, all_dc, dh, dc, n, b0, R)
 
 
 @helper
@@ -389,6 +422,7 @@ def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, s
     """
     if fork_join(team, start, stop):
         return
+    n = Sizes(*n)
     W, P, N, rows = width(x), n.P, n.B * n.T, GATES[n.kind] * n.P
     row, one = row_of_gradients(n, W), x.dtype.type(1)
     panels, own = alloc_aligned(TERMS * (n.L + P), x), alloc_aligned(TERMS * 4 * W, x)
@@ -458,10 +492,10 @@ def sizes_of(kind, x, w_hh, reverse):
     return Sizes(kind, B, T, D, H, round_up(H, W), round_up(D, W), bool(reverse))
 
 
-def over_batch(kernel, n, *arguments):
+def over_batch(kernel, n, *arrays):
     """`parallel_for` the parts of the batch, at least one for each thread."""
     parts = min(-(-n.B // 4), max(thread_pool.num_threads(), -(-n.B // MAX_PART_SEQUENCES)))
-    parallel_for(kernel, parts, *arguments, n, parts, serial=is_small(n))
+    parallel_for(kernel, parts, arrays, tuple(n), parts, serial=is_small(n))
 
 
 def is_small(n):
@@ -512,14 +546,15 @@ def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse
     dgates = empty(n.B * n.T * row_of_gradients(n, width(x)), x.dtype)
     ih = pack_straight(ravel(w_ih), G, H, D, P, n.L)
     hh = pack_straight(ravel(w_hh), G, H, H, P, P)
-    over_batch(backward, n, dx.reshape(-1), ravel(dh), ravel(dc), dgates, ravel(gy), kept, prev,
+    over_batch(backward, n, dx.reshape(-1), ravel(dh), ravel(dc), dgates, ravel(gy), prev, kept,
                ih, hh, lengths)  # fmt: skip
     dw_ih, dw_hh = np.zeros((G, P, n.L), x.dtype), np.zeros((G, P, P), x.dtype)
     db = np.zeros((BLOCKS[kind], P), x.dtype)
     arrays = dw_ih.reshape(-1), dw_hh.reshape(-1), db.reshape(-1), dgates
     wide_x = ravel(padded(x, (n.B, n.T, n.L)))
     parts = thread_pool.num_threads()
-    parallel_for(weight_gradients, parts, *arrays, wide_x, prev, n, parts, serial=is_small(n))
+    arrays = *arrays, wide_x, prev, tuple(n), parts
+    parallel_for(weight_gradients, parts, *arrays, serial=is_small(n))
     db_hh = db[[0, 1, 3]] if kind == GRU else db
     return (
         dx[..., :D] if wanted_x else None, dh, dc,

@@ -199,13 +199,14 @@ def norm_rows(y, means, scales, x, weight, bias, C, centred, eps, team, start, s
 
 
 @jit
-def norm_rows_backward(dx, dw, db, g, x, means, scales, weight, C, N, centred, team, start, stop):
+def norm_rows_backward(dx, dw, db, g, x, saved, C, N, centred, team, start, stop):
     """With z = (x - mean) · scale and gz = g · weight: dx = scale (gz - mean(gz) - z mean(gz z)).
 
     An item is one of the parts of the rows; dw = Σ g z and db = Σ g have a row for each.
     """
     if fork_join(team, start, stop):
         return
+    means, scales, weight = saved
     W, columns, parts = width(x), x.dtype.type(C), dw.size // max(C, 1)
     for part in range(start, stop):
         own, own_end = part * C, (part + 1) * C
@@ -247,14 +248,13 @@ def norm(x, weight, bias, eps, centred):
 
 def norm_backward(g, saved, x, centred):
     """dx, dweight, dbias"""
-    means, scales, weight = saved
     C = x.shape[-1]
     N = x.size // C
     parts = max(1, min(REDUCTION_PARTS, N // 32))
     dx = empty(x.shape, x.dtype)
     dw, db = np.zeros((2, parts, C), x.dtype)
     arrays = dx.reshape(-1), dw.reshape(-1), db.reshape(-1), ravel(g), ravel(x)
-    parallel_rows(norm_rows_backward, parts, x.size, *arrays, means, scales, weight, C, N, centred)
+    parallel_rows(norm_rows_backward, parts, x.size, *arrays, saved, C, N, centred)
     return dx, dw.sum(axis=0), db.sum(axis=0)
 
 
@@ -405,15 +405,14 @@ def add(y, x):
 
 
 @jit
-def adam_numbers(
-    out, theta, g, m, v, rate, beta1, beta2, eps, decay, correct, keep, team, start, stop,
-):  # fmt: skip
+def adam_numbers(out, theta, g, m, v, numbers, team, start, stop):
     """m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  out = keep θ - rate · m / (√v / correct + ε).
 
     g ← g + decay θ before; AdamW has keep = 1 - η λ and decay = 0, Adam keep = 1 and decay = λ.
     """
     if fork_join(team, start, stop):
         return
+    rate, beta1, beta2, eps, decay, correct, keep = numbers
     W, one = width(theta), theta.dtype.type(1)
     for i in range(start, stop, W):
         x, slope = load_partial(theta, i, stop, 0), load_partial(g, i, stop, 0)
@@ -435,4 +434,4 @@ def adam(jobs):
     """
     for *arrays, numbers in jobs:
         n = arrays[0].size
-        parallel_rows(adam_numbers, n, n, *[x.reshape(-1) for x in arrays], *numbers)
+        parallel_rows(adam_numbers, n, n, *[x.reshape(-1) for x in arrays], tuple(numbers))

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from tinyattn.kernels.fast import segment_softmax
 from tinyattn.kernels.fast.rowwise import parallel_rows
 from tinyattn.kernels.machine.compile import helper, jit
 from tinyattn.kernels.machine.fork_join import fork_join
@@ -33,6 +34,7 @@ from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
 from tinyattn.memory import empty
 
 MAX, MIN, PROD = range(3)
+NARROW = 2  # numbers a row up to which ordering the rows costs more than it brings
 MAX_PREFETCHED_ROWS = 64  # of the next segment
 
 # ---------------------------------------------------------------- the order of the rows
@@ -237,9 +239,11 @@ def softmax_segments_backward(dx, g, y, order, starts, C, stream, team, start, s
 
 def softmax(values, ids, n):
     """The weights, in the shape of values, and what the backward pass wants."""
+    ids, C = np.require(ids, np.int64, ["C", "W"]), math.prod(values.shape[1:])
+    if C <= NARROW:
+        return segment_softmax.softmax(values, ids, n), (ids, n)
     y = empty(values.shape, values.dtype)
-    order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
-    C = math.prod(values.shape[1:])
+    order, starts = count_rows(ids, n)
     arrays = y.reshape(-1), ravel(values), order, starts, C, use_nontemporal(y, C)
     parallel_rows(softmax_segments, n, 4 * y.size, *arrays)
     return y, (order, starts)
@@ -247,8 +251,10 @@ def softmax(values, ids, n):
 
 def softmax_backward(g, y, saved):
     """The gradient of `softmax`, from its result y."""
-    dx = empty(y.shape, y.dtype)
-    (order, starts), C = saved, math.prod(y.shape[1:])
+    C = math.prod(y.shape[1:])
+    if C <= NARROW:
+        return segment_softmax.softmax_backward(g, y, *saved)
+    dx, (order, starts) = empty(y.shape, y.dtype), saved
     arrays = dx.reshape(-1), ravel(g), ravel(y), order, starts, C, use_nontemporal(dx, C)
     parallel_rows(softmax_segments_backward, len(starts) - 1, y.size, *arrays)
     return dx

@@ -74,6 +74,11 @@ def parallel_for(kernel, n, *arguments, serial=False):
     Each of the n items must write to its own place only. Then the result does not depend on the
     number of threads or on which of them did what. Called by several threads at once, the first
     gets the workers; the others do their work by themselves.
+
+    Arguments that belong together are passed as one tuple, and the kernel begins with giving them
+    their names: x = Inputs(*inputs), where Inputs is a NamedTuple. As a plain tuple they cost no
+    more than one by one. A NamedTuple as an argument costs half a microsecond: at each call Numba
+    reads the names of its fields to know its type.
     """
     if serial or n <= 1:
         return kernel(*arguments, NO_TEAM, 0, n)

@@ -1,4 +1,4 @@
-"""A language model that writes on: prompts of any length, one at a time or in batches, with cache.
+"""Generation: a language model continues prompts of any length, one or many, with a cache.
 
 What the model must have:
 
@@ -12,15 +12,16 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from tinyattn import inference
 from tinyattn.autograd import Tensor, no_grad
 from tinyattn.models.generation import draw
 
 
 def generate(
     model, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None, cache=True,
-    stop=None,
+    stop=None, compiled=True,
 ):  # fmt: skip
-    """The prompt and up to max_new_tokens further tokens, written in evaluation mode.
+    """The prompt and up to max_new_tokens further tokens, generated in evaluation mode.
 
     ids          one prompt [T], prompts [B, T], or a list of prompts of different length
     temperature  0 always takes the likeliest token; this, top_k, top_p, rng as in
@@ -28,6 +29,8 @@ def generate(
     cache        keep the keys and values of earlier tokens; without it all is computed anew for
                  each token, with the same result
     stop         a token, or several, after which a sequence ends
+    compiled     let `inference.compile` compile what it can; the modules run if it refuses the
+                 model, as somebody changed a layer. False: the modules run in any case
 
     One prompt gives one array, a list of prompts a list of arrays, without the stop token. Prompts
     [B, T] give an array [B, T + n]; a row that stopped goes on with its stop token. When there are
@@ -38,8 +41,9 @@ def generate(
         raise ValueError(f"generate: max_new_tokens is at least 0, got {max_new_tokens}")
     with evaluating(model), no_grad():
         new, length = draw(
-            *reader(model, prompts, cache), stop, max_new_tokens, temperature, top_k, top_p, rng
-        )
+            *reader(model, prompts, cache, compiled), stop, max_new_tokens, temperature, top_k,
+            top_p, rng,
+        )  # fmt: skip
     if not isinstance(ids, list | tuple) and np.ndim(ids) == 2:
         for row, n in zip(new, length, strict=True):
             row[n:] = row[n] if n < len(row) else 0
@@ -48,15 +52,17 @@ def generate(
     return texts[0] if _is_one(ids) else texts
 
 
-def reader(model, prompts, cache=True):
+def reader(model, prompts, cache=True, compiled=True):
     """(step, state, start) of a model that has read the prompts, for everything in `generation`.
 
         step, state, start = reader(model, prompts)
         answers = beam_search(step, state, start, stop, beams=4)
 
     The model must be in evaluation mode, and no gradient recorded. Each prompt is an integer array;
-    its last token is the start, as the logits that follow it are not known yet.
+    its last token is the start, as the logits that follow it are not known yet. cache and compiled
+    as in `generate`; `inference.Refused` is raised if a layer is changed between two steps.
     """
+    current = compiled_or_itself(model) if compiled and cache else lambda: model
     lengths = np.array([len(p) for p in prompts], np.int64)
     seen = np.zeros((len(prompts), max(lengths, default=1) - 1), np.int64)
     for row, p in zip(seen, prompts, strict=True):
@@ -65,11 +71,12 @@ def reader(model, prompts, cache=True):
     if cache and lengths.max(initial=0) <= model.max_len:
         state["cache"] = model.empty_cache()
         if seen.size:  # read all prompts at once; what was padded is forgotten again
-            model.features(_to_the_left(seen, lengths - 1), state["cache"])
+            current().features(_to_the_left(seen, lengths - 1), state["cache"])
             for layer in state["cache"]:
                 layer.keep(lengths - 1)
 
     def step(tokens, state):
+        model = current()
         seen = np.concatenate([state["seen"], tokens[:, None]], axis=1)
         lengths, cache = state["lengths"] + 1, state["cache"]
         if cache is not None and lengths.max(initial=0) <= model.max_len:
@@ -81,6 +88,14 @@ def reader(model, prompts, cache=True):
         return model.head(features), {"seen": seen, "lengths": lengths, "cache": cache}
 
     return step, state, np.array([p[-1] for p in prompts], np.int64)
+
+
+def compiled_or_itself(model):
+    """A function that gives the compiled model, or the model itself if its layers were changed."""
+    try:
+        return inference.compile(model).module
+    except inference.Refused:
+        return lambda: model
 
 
 def _to_the_left(seen, lengths):

@@ -1,0 +1,48 @@
+"""The engine stays small enough to be read in one sitting."""
+
+import ast
+import io
+import tokenize
+
+from tests import ROOT
+
+MOST_LINES = 220
+NO_CODE = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+    tokenize.ENCODING, tokenize.ENDMARKER,
+}  # fmt: skip
+
+
+def lines_of_code(source):
+    """How many lines hold code: no blank lines, no comments, no docstrings."""
+    docstrings = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            docstrings.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - docstrings)
+
+
+def test_what_counts_as_code():
+    program = '''"""Docstring
+    of two lines."""
+
+    # a comment
+def f(x):  # one
+    """Docstring."""
+    return [  # two
+        x,  # three
+
+    ]  # four
+'''
+    assert lines_of_code(program) == 4
+
+
+def test_the_engine_is_small():
+    source = (ROOT / "tinyattn" / "autograd.py").read_text(encoding="utf-8")
+    assert lines_of_code(source) <= MOST_LINES

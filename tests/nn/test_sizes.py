@@ -1,0 +1,97 @@
+"""Every size of every constructor: negative, zero, fractional or a text is refused by name."""
+
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+
+from tinyattn import graph, models, nn
+from tinyattn.models.captioner import Cells, Regions
+
+# what the parameters may be called that are no sizes
+OTHERS = {
+    "activation", "add_self_loops", "affine", "aggr", "aggregate", "alpha", "approximate", "attend",
+    "axis", "base", "bert", "bias", "bidirectional", "concat", "decoder_layer", "dropout", "edge",
+    "elementwise_affine", "encoder_layer", "end_dim", "eps", "ignore_index", "impl",
+    "label_smoothing", "layer_norm_eps", "modules", "momentum", "negative_slope", "node",
+    "nonlinearity", "norm", "norm_first", "p", "pad", "padding_idx", "phi", "pool", "pos_weight",
+    "reduction", "regions", "rho", "rng", "rotary", "score", "sharpness", "start_dim", "std",
+    "tied_head", "track_running_stats", "weight", "weights", "whole", "batch_first",
+}  # fmt: skip
+MAY_BE_ZERO = {"padding"}  # all others begin at 1
+
+# arguments that make a small one of each; what is not told is 4
+TOLD = {
+    "dropout": 0.0, "sizes": [4, 4], "phi": nn.Linear(4, 4), "rho": nn.Linear(4, 4),
+    "encoder_layer": nn.TransformerEncoderLayer(4, 2), "activation": "relu", "rotary": None,
+    "decoder_layer": nn.TransformerDecoderLayer(4, 2), "nn": nn.Linear(8, 4), "rng": 0, "eps": 1e-5,
+    "bert": models.BERT(4, 4, 2, 1), "regions": Regions(1, (4,), 4), "score": nn.Linear(4, 4),
+    "hidden": 4, "widths": (4, 4), "num_heads": 2, "num_kv_heads": 2,
+}  # fmt: skip
+OF_CLASS = {
+    nn.MLP: {"activation": nn.ReLU}, models.ParticleNet: {"widths": ((4, 4), (4, 4))},
+    models.DGCNN: {"hidden": (4, 4)}, models.DGCNNSegmentation: {"hidden": (4, 4)},
+}  # fmt: skip
+
+
+def constructors():
+    """{class: names of its sizes} of all modules of nn, graph and models."""
+    found = {}
+    for package in (nn, graph, models):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for name, value in vars(importlib.import_module(info.name)).items():
+                here = inspect.isclass(value) and value.__module__ == info.name
+                if here and issubclass(value, nn.Module) and not name.startswith("_"):
+                    parameters = [
+                        p for p in list(inspect.signature(value).parameters.values())
+                        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+                    ]  # fmt: skip
+                    if parameters:
+                        found[value] = parameters
+    return found
+
+
+CONSTRUCTORS = constructors()
+NOT_A_SIZE = {(graph.EdgeConv, "nn"), (graph.DynamicEdgeConv, "nn")}
+CASES = [(c, p.name) for c, parameters in CONSTRUCTORS.items() for p in parameters
+         if p.name not in OTHERS and (c, p.name) not in NOT_A_SIZE]  # fmt: skip
+
+
+def arguments(cls):
+    told = TOLD | OF_CLASS.get(cls, {})
+    required = [p for p in CONSTRUCTORS[cls] if p.default is p.empty or p.name in
+                ("widths", "hidden", "rng") or p.name in OF_CLASS.get(cls, {})]  # fmt: skip
+    return {p.name: told.get(p.name, 4) for p in required}
+
+
+@pytest.mark.parametrize("cls", CONSTRUCTORS, ids=lambda c: c.__name__)
+def test_the_arguments_of_these_tests_are_right(cls):
+    cls(**arguments(cls))
+
+
+@pytest.mark.parametrize(("cls", "name"), CASES, ids=lambda x: getattr(x, "__name__", x))
+def test_sizes_that_are_none_are_refused_with_a_sentence(cls, name):
+    usual = arguments(cls).get(name, 4)
+    for wrong in (-1, 0, 1.5, 2.0, "4", np.nan, True):
+        if wrong == 0 and wrong is not False and name in MAY_BE_ZERO:
+            continue
+        value = _in_place(usual, wrong)
+        with pytest.raises((ValueError, TypeError)) as caught:
+            cls(**arguments(cls) | {name: value})
+        assert "must be a whole number of at least" in str(caught.value), (wrong, caught.value)
+        assert repr(wrong) in str(caught.value), (wrong, caught.value)
+
+
+def _in_place(usual, wrong):
+    """`wrong` in place of the first of several sizes."""
+    if isinstance(usual, tuple | list):
+        return type(usual)([_in_place(usual[0], wrong), *usual[1:]])
+    return wrong
+
+
+def test_numpy_integers_are_sizes():
+    assert nn.Linear(np.int64(3), np.int32(2))(np.ones((1, 3), np.float32)).shape == (1, 2)
+    assert nn.LayerNorm(np.int64(3)).normalized_shape == (3,)
+    assert Cells(1, np.int64(4), np.int64(2), np.int64(4)).size == 2

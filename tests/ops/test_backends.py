@@ -1,0 +1,229 @@
+"""Functions and layers with `impl`: the rungs they have agree, and all others are refused."""
+
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tests.machine import fresh_python
+from tinyattn import Tensor, graph, kernels, nn
+from tinyattn.functional import recurrent
+from tinyattn.ops import backends, neighbours
+from tinyattn.ops.backends import TABLE
+
+RUNGS = ("sums", "numpy", "kernel")
+MODULES = {"F": F, "graph": graph, "nn": nn, "recurrent": recurrent, "neighbours": neighbours}
+
+
+def has_impl(f):
+    return callable(f) and "impl" in inspect.signature(f).parameters
+
+
+def found():
+    """{name: function or class} of all that take `impl`, also in the forward of a layer."""
+    public = {}
+    for module, content in MODULES.items():
+        for name, f in vars(content).items():
+            ours = getattr(f, "__module__", "").startswith("tinyattn") and not name.startswith("_")
+            if ours and name != "choose" and (has_impl(f) or has_impl(getattr(f, "forward", None))):
+                public.setdefault(f, f"{module}.{name}")
+    return {name: f for f, name in public.items()}
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2, 6, 8))  # as [B, C, L], [B, T, D] or [heads, T, D]
+POINTS, FEATURES = RNG.normal(size=(20, 3)), RNG.normal(size=(20, 4))
+INDEX = RNG.integers(0, 20, (20, 3))
+IDS = RNG.integers(0, 5, 20)
+WEIGHTS = [RNG.normal(size=s) for s in ((9, 8), (9, 3), (9,), (9,))]
+GRU, STATE = recurrent.GRU, (RNG.normal(size=(2, 3)),)
+
+
+def layer(cls, *arguments):
+    """impl -> the layer in float64."""
+    return lambda impl: cls(*arguments, impl=impl, rng=0).astype(np.float64)
+
+
+def pooling(cls):
+    return lambda impl: cls(2, impl=impl)
+
+
+def forward(module, **options):
+    module = module.astype(np.float64)
+    return lambda impl: lambda *inputs: module(*inputs, impl=impl, **options)
+
+
+# name: (its line of the table, impl -> function of the inputs, inputs)
+EXAMPLES = {
+    "F.scaled_dot_product_attention": ("attention", None, (X, X[::-1], X + 1)),
+    "F.conv1d": ("conv1d", None, (X, RNG.normal(size=(4, 6, 3)))),
+    "F.conv2d": ("conv2d", None, (X[None], RNG.normal(size=(4, 2, 3, 2)))),
+    "F.max_pool1d": ("max_pool1d", None, (X, 2)),
+    "F.max_pool2d": ("max_pool2d", None, (X, 2)),
+    "F.avg_pool1d": ("avg_pool1d", None, (X, 2)),
+    "F.avg_pool2d": ("avg_pool2d", None, (X, 2)),
+    "graph.segment_max": ("segment_max", None, (POINTS, IDS, 5)),
+    "graph.segment_min": ("segment_min", None, (POINTS, IDS, 5)),
+    "graph.segment_prod": ("segment_prod", None, (POINTS, IDS, 5)),
+    "graph.segment_softmax": ("segment_softmax", None, (POINTS, IDS, 5)),
+    "graph.knn": ("knn", None, (POINTS, 4)),
+    "graph.knn_graph": ("knn_graph", None, (POINTS, 4)),
+    "graph.radius_graph": ("radius_graph", None, (POINTS, 0.9)),
+    "graph.mean_max": ("mean_max", None, (RNG.random((20, 3)), FEATURES, INDEX)),
+    "graph.squared_distances": ("squared_distances", None, (POINTS, INDEX)),
+    "neighbours.neighbour_max": ("neighbour_max", None, (FEATURES, INDEX)),
+    "neighbours.pair_sums": ("pair_sums", None, (FEATURES, FEATURES[::-1], INDEX)),
+    "recurrent.scan": (
+        "GRU",
+        lambda impl: lambda x, h, *w: recurrent.scan(GRU, x, (h,), *w, impl=impl),
+        (X, *STATE, *WEIGHTS),
+    ),
+    "recurrent.step": (
+        "GRUCell",
+        lambda impl: lambda x, h, *w: recurrent.step(GRU, x, (h,), *w, impl=impl),
+        (X[:, 0], *STATE, *WEIGHTS),
+    ),
+    "nn.Conv1d": ("conv1d", layer(nn.Conv1d, 6, 4, 3), (X,)),
+    "nn.Conv2d": ("conv2d", layer(nn.Conv2d, 2, 4, 3), (X,)),
+    "nn.MaxPool1d": ("max_pool1d", pooling(nn.MaxPool1d), (X,)),
+    "nn.MaxPool2d": ("max_pool2d", pooling(nn.MaxPool2d), (X,)),
+    "nn.AvgPool2d": ("avg_pool2d", pooling(nn.AvgPool2d), (X,)),
+    "nn.RNN": ("RNN", layer(nn.RNN, 8, 3), (X,)),
+    "nn.GRU": ("GRU", layer(nn.GRU, 8, 3), (X,)),
+    "nn.LSTM": ("LSTM", layer(nn.LSTM, 8, 3), (X,)),
+    "nn.RNNCell": ("RNNCell", layer(nn.RNNCell, 8, 3), (X[:, 0],)),
+    "nn.GRUCell": ("GRUCell", layer(nn.GRUCell, 8, 3), (X[:, 0],)),
+    "nn.LSTMCell": ("LSTMCell", layer(nn.LSTMCell, 8, 3), (X[:, 0],)),
+    "nn.MultiheadAttention": (
+        "attention",
+        forward(nn.MultiheadAttention(8, 2, rng=0), need_weights=False),
+        (X, X[::-1], X + 1),
+    ),
+    "nn.SelfAttention": (
+        "attention", forward(nn.SelfAttention(8, 2, rng=0), need_weights=False), (X,),
+    ),
+    "nn.CrossAttention": (
+        "attention", forward(nn.CrossAttention(8, 2, rng=0), need_weights=False), (X, X + 1),
+    ),
+    "nn.GroupedQueryAttention": (
+        "attention", forward(nn.GroupedQueryAttention(8, 2, rng=0)), (X,),
+    ),
+}  # fmt: skip
+names = pytest.mark.parametrize("name", EXAMPLES)
+
+
+def test_every_function_with_impl_has_an_example():
+    assert set(found()) == set(EXAMPLES)
+
+
+def run(name, impl):
+    """The results and the gradients of all inputs, as arrays."""
+    _, make, inputs = EXAMPLES[name]
+    inputs = [Tensor(x, requires_grad=True) if getattr(x, "dtype", None) == np.float64 else x
+              for x in inputs]  # fmt: skip
+    f = make(impl) if make else lambda *xs: found()[name](*xs, impl=impl)
+    results = flat(f(*inputs))
+    recorded = [y for y in results if isinstance(y, Tensor) and y.requires_grad]
+    if recorded:
+        sum(np.sum(y * np.cos(np.arange(y.size).reshape(y.shape))) for y in recorded).backward()
+    gradients = [x.grad for x in inputs if isinstance(x, Tensor)]
+    return [np.asarray(getattr(y, "data", y)) for y in results], gradients
+
+
+def flat(y):
+    if isinstance(y, graph.Graph):
+        return [y.src, y.dst]
+    if isinstance(y, tuple | list):
+        return [part for x in y for part in flat(x)]
+    return [] if y is None else [y]
+
+
+@names
+def test_the_rungs_of_a_function_agree(name):
+    pytest.importorskip("numba")
+    rungs = TABLE[EXAMPLES[name][0]].rungs
+    assert len(rungs) > 1 and "numpy" in rungs
+    expected, gradients = run(name, "numpy")
+    for impl in (*rungs, "auto"):
+        results, own = run(name, impl)
+        for a, b in zip(results, expected, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)
+        assert [g is None for g in own] == [g is None for g in gradients]
+        for a, b in zip(own, gradients, strict=True):
+            if b is not None:
+                np.testing.assert_allclose(a, b, atol=1e-11)
+    assert name.split(".")[1] in ("knn", "knn_graph", "radius_graph") or gradients[0] is not None
+
+
+@names
+def test_other_rungs_are_refused_by_name(name):
+    rungs = TABLE[EXAMPLES[name][0]].rungs
+    for impl in ("nonsense", "matmul", None, *(r for r in RUNGS if r not in rungs)):
+        message = re.escape(f"impl={impl!r} is not one of auto, {', '.join(rungs)}")
+        with pytest.raises(ValueError, match=message):
+            run(name, impl)
+
+
+@names
+def test_what_a_docstring_names_is_what_there_is(name):
+    line, make, _ = EXAMPLES[name]
+    if make is None:  # a function; a layer refers to it, or to another layer
+        named = re.findall(r'"(sums|numpy|kernel|matmul)"', found()[name].__doc__)
+        assert set(named) == set(TABLE[line].rungs)
+
+
+# ---------------------------------------------------------------- by itself
+
+
+def test_auto_takes_the_kernel_from_the_work_in_the_table(monkeypatch):
+    monkeypatch.setattr(backends, "_numba", True)
+    for name, entry in TABLE.items():
+        if "kernel" in entry.rungs:
+            assert backends.choose(name, "auto", np.dtype(np.float32), entry.least) == "kernel"
+            assert backends.choose(name, "auto", np.dtype(np.float32), entry.least - 1) == "numpy"
+        assert backends.choose(name, "auto", np.dtype(np.float32), 1) == "numpy"
+        assert backends.choose(name, "auto", np.dtype(np.float16), 1e20) == "numpy"
+        assert backends.choose(name, "auto", np.dtype(np.int64), 1e20) == "numpy"
+
+
+def test_loops_and_kernels_name_the_numbers_they_take():
+    x = np.ones((1, 4, 4), np.float16)
+    for impl in ("sums", "kernel"):
+        with pytest.raises(TypeError, match='float32 or float64, got float16; "numpy" takes all'):
+            F.scaled_dot_product_attention(x, x, x, impl=impl)
+
+
+def test_without_numba_arrays_compute_and_one_warning_says_so(monkeypatch):
+    monkeypatch.setattr(backends, "_numba", None)
+    monkeypatch.setattr(kernels, "numba", None)
+    x = np.ones((1, 40, 8), np.float32)
+    with pytest.warns(UserWarning, match=r"attention: .* needs Numba \(pip install numba\)"):
+        y = F.scaled_dot_product_attention(x, x, x, impl="kernel")
+    np.testing.assert_array_equal(y.data, F.scaled_dot_product_attention(x, x, x, impl="numpy"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        F.scaled_dot_product_attention(x, x, x, impl="kernel")
+        graph.knn(POINTS, 3, impl="kernel")
+        F.softmax(np.ones((100, 100), np.float32))
+        with ta.no_grad():
+            nn.GRU(8, 3, impl="kernel", rng=0)(x)
+
+
+def test_small_work_does_not_load_numba():
+    assert fresh_python("""
+        import sys
+        import numpy as np
+        import tinyattn as ta
+        from tinyattn import graph, nn, optim
+        model = nn.Sequential(nn.Linear(3, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 2))
+        optimizer = optim.Adam(model.parameters())
+        model(np.ones((5, 3), np.float32)).sum().backward()
+        optimizer.step()
+        nn.SelfAttention(8, 2)(np.ones((1, 5, 8), np.float32))[0].sum().backward()
+        graph.knn(np.ones((9, 2)), 3)
+        print("numba" in sys.modules)
+    """) == ["False"]

@@ -1,0 +1,91 @@
+"""Light curves: the brightness of real variable stars, at the moments when a telescope looked."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.random import generator
+
+FILE = Path(__file__).with_name("light_curves.npz")
+TEST = 2100  # the last stars of the file; they are stored in random order
+CLASSES = ("RR Lyrae ab", "RR Lyrae c", "Cepheid F", "Cepheid 1O", "δ Scuti", "Mira",
+           "semi-regular")  # fmt: skip
+
+
+class LightCurves(NamedTuple):
+    """B stars at T moments each."""
+
+    times: np.ndarray  # [B, T] float32: days from the first observation, not evenly spaced
+    magnitudes: np.ndarray  # [B, T] float32: smaller is brighter; around the mean of the star
+    errors: np.ndarray  # [B, T] float32: standard deviation of the noise that is in them
+    label: np.ndarray  # [B] int64: which of CLASSES
+    period: np.ndarray  # [B] float32: the main one, in days
+
+
+def light_curves(part="train", length=200, rng=0, noise=True):
+    """10500 variable stars, 1500 of each class: 8400 to train, 2100 to test.
+
+    part is "train", "test" or "all". The stars are real: periods, amplitudes and shapes are those
+    of the OGLE-III catalogue. When they are looked at is real, too: `length` observations in a row
+    of a star of the MACHO survey, about one a night, with gaps. The curve is put together from the
+    two: the phase is random, the noise is normal with MACHO's error of that night, and Mira and
+    semi-regular stars, which really change from cycle to cycle, are sums of three sines.
+    Another rng gives the same stars at other moments. Sources and licences: SOURCES.md.
+    """
+    if part not in ("train", "test", "all"):
+        raise ValueError(
+            f'light_curves: expected part to be "train", "test" or "all", got {part!r}'
+        )
+    rng = generator(rng)
+    with np.load(FILE) as stored:
+        label, fourier = stored["label"].astype(np.int64), stored["fourier"].astype(np.float64)
+        ends = np.cumsum(stored["number"])
+        observed = stored["times"] / 1e5, stored["errors"] / 1e3
+    nights = min(np.diff(ends, prepend=0))
+    if not 1 <= length <= nights:
+        raise ValueError(f"light_curves: expected a length of 1 to {nights}, got {length}")
+    rows = {"train": slice(0, -TEST), "test": slice(-TEST, None), "all": slice(None)}[part]
+    label, fourier = label[rows], fourier[:, rows]
+    times, errors = _windows(observed, ends, len(label), length, rng)
+    y = brightness(times, fourier, rng.random((3, len(label))))
+    y = y + errors * rng.normal(size=y.shape) * noise
+    f32 = (x.astype(np.float32) for x in (times, y, errors))
+    return LightCurves(*f32, label, fourier[0].astype(np.float32))
+
+
+def _windows(observed, ends, B, length, rng):
+    """Times and errors [B, length]: observations in a row of one of the observed stars."""
+    which = rng.integers(len(ends), size=B)
+    first = np.append(0, ends[:-1])[which]
+    start = first + (rng.random(B) * (ends[which] - first - length + 1)).astype(int)
+    index = start[:, None] + np.arange(length)
+    times, errors = (x[index] for x in observed)
+    return times - times[:, :1], errors
+
+
+def brightness(times, fourier, phase):
+    """Magnitudes [B, T] around the mean of stars at times [B, T], without noise.
+
+        m(t) = Σ_k A_k/2 cos 2π(t/P_k + phase_k)        Mira, semi-regular: up to three periods
+        m(t) = A_1 f(t/P_1 + phase_1)/(max f - min f)   the others: one period, with a shape
+        f(x) = cos 2πx + R21 cos(4πx + φ21) + R31 cos(6πx + φ31)
+
+    fourier [10, B]: P_1 … P_3 in days, A_1 … A_3 in magnitudes, R21, φ21, R31, φ31 as in the
+    OGLE-III catalogue; phase [3, B], 0 … 1.
+    """
+    P, A, shape = fourier[:3], fourier[3:6], fourier[6:]
+    turns = times / P[0][:, None] + phase[0][:, None]
+    x = np.linspace(0, 1, 200, endpoint=False)
+    range_of_f = np.ptp(_shape(x[None], shape), axis=1)[:, None]
+    m = A[0][:, None] * _shape(turns, shape) / range_of_f
+    for k in (1, 2):
+        turns = times / np.where(P[k] > 0, P[k], 1)[:, None] + phase[k][:, None]
+        m = m + A[k][:, None] / 2 * np.cos(2 * np.pi * turns)
+    return m
+
+
+def _shape(x, shape):
+    r21, phi21, r31, phi31 = shape[:, :, None]
+    return (np.cos(2 * np.pi * x) + r21 * np.cos(4 * np.pi * x + phi21)
+            + r31 * np.cos(6 * np.pi * x + phi31))  # fmt: skip

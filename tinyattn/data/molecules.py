@@ -1,0 +1,71 @@
+"""Real molecules of QM9: atoms, where they are, which are bonded, and computed properties."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+FILE = Path(__file__).with_name("molecules.npz")
+TEST = 400  # the last molecules of the file; they are stored in random order
+SYMBOLS = ("H", "C", "N", "O", "F")
+RADII = np.array([0.31, 0.76, 0.71, 0.66, 0.57])  # covalent radii in Å, Cordero et al. 2008
+TARGETS = (
+    "atomisation energy in eV",  # to take the molecule apart into its atoms, at 0 K
+    "dipole moment in debye",
+    "polarisability in bohr³",
+    "HOMO in eV",  # energy of the highest occupied orbital
+    "LUMO in eV",  # and of the lowest empty one
+    "gap in eV",  # between the two
+    "extent in bohr²",  # ⟨R²⟩ of the electrons
+    "zero-point energy in eV",
+    "heat capacity in cal/(mol K)",
+)
+
+
+class Molecules(NamedTuple):
+    """B molecules of at most N = 29 atoms, hydrogen included; padding is 0."""
+
+    atoms: np.ndarray  # [B, N, 5] float32: one-hot, which of SYMBOLS it is
+    positions: np.ndarray  # [B, N, 3] float32 in Å, around the middle of the molecule
+    bonds: np.ndarray  # [B, N, N] bool: bonded or not, of whatever order
+    mask: np.ndarray  # [B, N] bool, True where there is an atom
+    targets: np.ndarray  # [B, 9] float32: TARGETS
+    smiles: np.ndarray  # [B] text: the formula of the bonds, hydrogen left out
+
+
+def molecules(part="train"):
+    """2000 small organic molecules of QM9: 1600 to train, 400 to test.
+
+    part is "train", "test" or "all". Their shapes and properties were computed by quantum mechanics
+    (density functional theory, B3LYP). Which atoms are bonded follows from their distances.
+    Source: Ramakrishnan, Dral, Rupp, von Lilienfeld 2014; SOURCES.md.
+    """
+    if part not in ("train", "test", "all"):
+        raise ValueError(f'molecules: expected part to be "train", "test" or "all", got {part!r}')
+    with np.load(FILE) as stored:
+        count, kind = stored["count"].astype(np.int64), stored["atoms"]
+        places, targets = stored["positions"].T / np.float32(1000), stored["targets"]
+        smiles = np.array(str(stored["smiles"]).split("\n"))
+    mask = np.arange(count.max()) < count[:, None]  # [B, N]
+    atoms = np.zeros((*mask.shape, len(SYMBOLS)), np.float32)
+    atoms[mask, kind] = 1
+    positions = np.zeros((*mask.shape, 3), np.float32)
+    positions[mask] = places
+    rows = {"train": slice(0, -TEST), "test": slice(-TEST, None), "all": slice(None)}[part]
+    atoms, positions, mask = atoms[rows], positions[rows], mask[rows]
+    bonds = bonded(atoms, positions, mask)
+    return Molecules(atoms, positions, bonds, mask, targets[rows], smiles[rows])
+
+
+def distances(positions):
+    """‖x_i - x_j‖ of all pairs;   positions [..., N, 3], result [..., N, N]."""
+    return np.linalg.norm(positions[..., :, None, :] - positions[..., None, :, :], axis=-1)
+
+
+def bonded(atoms, positions, mask):
+    """Which atoms are closer than 1.16 times the sum of their covalent radii, [B, N, N] bool.
+
+    With this factor the bonds of all 2000 molecules are those of their SMILES."""
+    reach = (atoms @ RADII)[..., None] + (atoms @ RADII)[..., None, :]
+    pairs = mask[:, :, None] & mask[:, None, :] & ~np.eye(mask.shape[1], dtype=bool)
+    return pairs & (distances(positions) < 1.16 * reach)

@@ -1,0 +1,38 @@
+"""ln |Γ| and its derivative, for all numbers but the poles 0, -1, -2, …"""
+
+import math
+
+import numpy as np
+
+from tinyattn.ops.elementwise import unwrap
+from tinyattn.ops.gamma import derivative_of_log_gamma
+
+
+def lgamma(x):
+    """y = ln |Γ(x)|, infinite at the poles. For x < ½: ln π - ln |sin πx| - ln Γ(1 - x)."""
+    left, inner = _mirrored(x)
+    y = derivative_of_log_gamma(inner, 0)
+    with np.errstate(divide="ignore"):
+        mirrored = math.log(math.pi) - np.log(np.absolute(np.sin(_from_pole(x, left)))) - y
+    return np.where(left, mirrored, y)
+
+
+def digamma(x):
+    """y = d/dx ln |Γ(x)|, without a value at the poles. For x < ½: ψ(1 - x) - π / tan πx."""
+    left, inner = _mirrored(x)
+    y = derivative_of_log_gamma(inner, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(left, y - np.pi / np.tan(_from_pole(x, left)), y)
+
+
+def _mirrored(x):
+    """Which numbers are on the left, and x or 1 - x, which is at least ½."""
+    left = np.less(unwrap(x), 0.5)
+    return left, np.where(left, np.subtract(1, x), x)
+
+
+def _from_pole(x, left):
+    """π (x - the nearest whole number), of the same |sin| and tan as πx; π/2 on the right."""
+    left = left & np.isfinite(unwrap(x))
+    near = np.where(left, np.rint(np.where(left, unwrap(x), 0)), 0)
+    return np.pi * np.where(left, np.subtract(x, near), 0.5)

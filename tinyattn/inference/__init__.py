@@ -1,0 +1,12 @@
+"""Compiled inference, for those who ask for it: several operations of a layer in one call.
+
+    compiled = inference.compile(model)
+    print(compiled)                          which layers are compiled, and when; what is not
+    compiled.generate(ids, 100)              the same text as model.generate(ids, 100)
+
+Nothing else in the framework is replaced: `model(x)` always runs the `forward` of every layer.
+"""
+
+from tinyattn.inference.compiled import Compiled, Refused, compile
+
+__all__ = ["Compiled", "Refused", "compile"]

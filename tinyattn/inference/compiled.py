@@ -1,0 +1,163 @@
+"""`compile`: a copy of a model in which some layers are one compiled call each.
+
+The copy shares all parameters with the model. Only the modules around a compiled layer are copied,
+so everything but these layers runs the code that the model runs: its embeddings, its norms, its
+`features` and `generate`, and models of one's own around the layers of `nn`.
+"""
+
+from copy import copy
+from operator import is_
+
+from tinyattn.autograd import no_grad
+from tinyattn.inference.layers import FORMS
+from tinyattn.nn import Module, Parameter
+from tinyattn.nn.changes import change_of_class, change_of_object, is_own
+
+
+class Refused(ValueError):
+    """The model has a layer that was changed; the message names it. `model(x)` runs it as it is."""
+
+
+def compile(model):
+    """The model with compiled layers where there are some; printing it shows which.
+
+    Raises `Refused`, and names the layer, if any layer of the model is of a subclass, if a method
+    of it was replaced (on its class or on the layer alone), or if it is watched: a compiled call
+    would not do what the changed layer does. A module written from scratch runs as it is.
+    """
+    return Compiled(model)
+
+
+class Compiled:
+    """A model and what is compiled of it. Made by `inference.compile`.
+
+    Before each use it looks whether the model is still the same. If parameters or modules were
+    replaced it compiles anew, so new weights count at once; if a layer was changed in a way that
+    `compile` refuses, it raises `Refused`. Nothing that it computes has a gradient.
+    """
+
+    def __init__(self, model):
+        if not isinstance(model, Module):
+            raise TypeError(f"inference.compile: expected an nn.Module, got {type(model).__name__}")
+        self.model = model
+        self._compile()
+
+    def _compile(self):
+        self._seen = None  # stays so if the model is refused
+        self._parts = []  # (name, module, what runs it)
+        self._snapshot, self._classes = _Snapshot(), {}
+        self._module = self._copy("", self.model, {})
+        self._snapshot.add_classes(self._classes)
+        self._seen = self._snapshot
+
+    def _copy(self, name, module, copies):
+        """The module with compiled layers inside, and a line for each part of it in `_parts`."""
+        if id(module) in copies:  # a layer that is used twice
+            return copies[id(module)]
+        self._refuse_changed(name, module)
+        self._snapshot.add(module)
+        first, twin, how = len(self._parts), module, "module"
+        inside = [(n, m) for n, m in vars(module).items() if isinstance(m, Module)]
+        copied = {n: self._copy(f"{name}.{n}".lstrip("."), m, copies) for n, m in inside}
+        if type(module) in FORMS:
+            twin, how = FORMS[type(module)](module)
+            del self._parts[first:]
+        elif any(copied[n] is not m for n, m in inside):
+            twin = copy(module)
+            vars(twin).update(copied)
+        copies[id(module)] = twin
+        if all(how == "module" for *_, how in self._parts[first:]):  # one line for all of it
+            self._parts[first:] = [(name or "all", module, how)]
+        return twin
+
+    def _refuse_changed(self, name, module):
+        cls = type(module)
+        if cls not in self._classes:
+            self._classes[cls] = None if is_own(cls) else change_of_class(cls)
+        change = self._classes[cls] or (None if is_own(cls) else change_of_object(module))
+        if change is not None:
+            raise Refused(
+                f"inference.compile: {name or 'the model'} {change}; call the model itself, which "
+                f"runs every layer as it is"
+            )
+
+    def module(self):
+        """The copy of the model, up to date. To be used under `no_grad`, in evaluation mode."""
+        if self._seen is None or not self._seen.is_current():
+            self._compile()
+        return self._module
+
+    def __call__(self, *inputs, **options):
+        """What `model(...)` gives, without a gradient."""
+        with no_grad():
+            return self.module()(*inputs, **options)
+
+    def generate(self, *inputs, **options):
+        """What `model.generate(...)` gives."""
+        return self.module().generate(*inputs, **{**options, "compiled": False})
+
+    def sentence_vectors(self, *inputs, **options):
+        """What `model.sentence_vectors(...)` gives."""
+        return self.module().sentence_vectors(*inputs, **{**options, "compiled": False})
+
+    @property
+    def compiled_layers(self):
+        """The names of the compiled layers."""
+        return [name for name, module, how in self._parts if how.startswith("compiled")]
+
+    def __repr__(self):
+        try:
+            self.module()
+        except Refused as reason:
+            return str(reason)
+        rows = [("part", "layer", "runs as"), *_in_groups(self._parts)]
+        widths = [max(len(row[i]) for row in rows) for i in range(2)]
+        lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in rows]
+        n, kind = len(self.compiled_layers), type(self.model).__name__
+        head = f"{kind}: {n or 'no'} layer{'' if n == 1 else 's'} compiled"
+        return "\n".join([head, "", lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def _in_groups(parts):
+    """A row for each part; neighbours in a list that run alike, such as equal layers, share one."""
+    rows, last = [], None
+    for name, module, how in parts:
+        parent, _, number = name.rpartition(".")
+        group = (parent, type(module), how) if number.isdigit() else None
+        if group is not None and group == last:
+            first = rows[-1][0].partition(" to ")[0]
+            rows[-1] = (f"{first} to {number}", *rows[-1][1:])
+        else:
+            rows.append((name, type(module).__name__, how))
+        last = group
+    return rows
+
+
+class _Snapshot:
+    """What a model was made of at one moment: all attributes of its modules and their classes."""
+
+    def __init__(self):
+        self.dicts, self.values, self.parameters, self.arrays = [], [], [], []
+
+    def add(self, module):
+        """Remember the attributes of a module, and the arrays of its parameters."""
+        values = list(vars(module).values())
+        self.dicts.append(vars(module))
+        self.values.append(values)
+        for value in values:
+            if isinstance(value, Parameter):
+                self.parameters.append(value)
+                self.arrays.append(value.data)
+
+    def add_classes(self, classes):
+        """Remember what stands in classes of modules and in their bases."""
+        for cls in dict.fromkeys(base for c in classes for base in c.__mro__[:-1]):
+            self.dicts.append(vars(cls))
+            self.values.append(list(vars(cls).values()))
+
+    def is_current(self):
+        """Whether all of it is still the same; numbers inside an array may differ."""
+        for d, values in zip(self.dicts, self.values, strict=True):
+            if len(d) != len(values) or not all(map(is_, d.values(), values)):
+                return False
+        return all(map(is_, [p.data for p in self.parameters], self.arrays))

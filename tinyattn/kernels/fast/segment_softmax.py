@@ -1,0 +1,133 @@
+"""Softmax over segments for rows of few numbers, such as one score for each edge.
+
+With few numbers a row, ordering the rows by segment costs more than the softmax itself. So the rows
+are taken in the order in which they lie, and each segment has a place for its maximum and one for
+its sum. These places are far fewer numbers than the rows, so they stay in the cache.
+
+Rows are split into parts, whose number depends on the shapes alone; each part has its own maxima
+and sums, and those of the parts are then put together in their order. So several threads can work,
+and the result does not depend on how many there are. Arrays of rows have one axis, with C numbers a
+row.
+"""
+
+import math
+
+import numpy as np
+
+from tinyattn.kernels.fast.rowwise import parallel_rows
+from tinyattn.kernels.machine.compile import jit
+from tinyattn.kernels.machine.fork_join import fork_join
+from tinyattn.kernels.machine.layout import ravel
+from tinyattn.kernels.machine.load_store import load_partial, store_partial
+from tinyattn.kernels.machine.simd import exp, width
+from tinyattn.memory import empty
+
+BLOCK = 1024  # numbers that stay in the first cache while several loops go over them
+MAX_PARTS = 8
+SERIAL_ROWS = 2**16  # rows below which one part is enough for any number of segments
+
+
+@jit
+def segment_maxima(tops, x, ids, C, team, start, stop):
+    """tops[part, s] = max of the rows of segment s in this part; -inf if it has none."""
+    if fork_join(team, start, stop):
+        return
+    E, parts = len(ids), tops.shape[0]
+    for part in range(start, stop):
+        top = tops[part]
+        for e in range(part * E // parts, (part + 1) * E // parts):
+            at = ids[e] * C
+            for c in range(C):
+                v = x[e * C + c]
+                if v > top[at + c]:
+                    top[at + c] = v
+
+
+@jit
+def segment_exponentials(y, sums, x, top, ids, C, team, start, stop):
+    """y_e = exp(x_e - top) and, of each part, sums[part, s] = Σ y_e."""
+    if fork_join(team, start, stop):
+        return
+    E, parts, W = len(ids), sums.shape[0], width(x)
+    step = max(1, BLOCK // C)
+    for part in range(start, stop):
+        total, end = sums[part], (part + 1) * E // parts
+        for first in range(part * E // parts, end, step):
+            last = min(first + step, end)
+            for e in range(first, last):
+                at = ids[e] * C
+                for c in range(C):
+                    y[e * C + c] = x[e * C + c] - top[at + c]
+            for i in range(first * C, last * C, W):
+                store_partial(y, i, last * C, exp(load_partial(y, i, last * C, 0)))
+            for e in range(first, last):
+                at = ids[e] * C
+                for c in range(C):
+                    total[at + c] += y[e * C + c]
+
+
+@jit
+def divide_rows(y, sums, ids, C, team, start, stop):
+    """y_e /= the sum of its segment"""
+    if fork_join(team, start, stop):
+        return
+    for e in range(start, stop):
+        at = ids[e] * C
+        for c in range(C):
+            y[e * C + c] /= sums[at + c]
+
+
+@jit
+def segment_products(sums, g, y, ids, C, team, start, stop):
+    """sums[part, s] = Σ g_e y_e over the rows of segment s in this part"""
+    if fork_join(team, start, stop):
+        return
+    E, parts = len(ids), sums.shape[0]
+    for part in range(start, stop):
+        total = sums[part]
+        for e in range(part * E // parts, (part + 1) * E // parts):
+            at = ids[e] * C
+            for c in range(C):
+                total[at + c] += g[e * C + c] * y[e * C + c]
+
+
+@jit
+def gradient_rows(dx, g, y, mean, ids, C, team, start, stop):
+    """dx_e = y_e (g_e - Σ g_e' y_e')"""
+    if fork_join(team, start, stop):
+        return
+    for e in range(start, stop):
+        at = ids[e] * C
+        for c in range(C):
+            dx[e * C + c] = y[e * C + c] * (g[e * C + c] - mean[at + c])
+
+
+def number_of_parts(E, n):
+    """Two for many rows, and more if the segments are few."""
+    least = 2 if E >= SERIAL_ROWS else 1
+    return max(least, min(MAX_PARTS, E // max(2 * n, 1)))
+
+
+def softmax(values, ids, n):
+    """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment; y has the shape of values."""
+    y, x = empty(values.shape, values.dtype), ravel(values)
+    E, C = len(ids), math.prod(values.shape[1:])
+    parts = number_of_parts(E, n)
+    flat, work = y.reshape(-1), 4 * y.size
+    tops = np.full((parts, n * C), -np.inf, values.dtype)
+    parallel_rows(segment_maxima, parts, work, tops, x, ids, C)
+    sums = np.zeros((parts, n * C), values.dtype)
+    parallel_rows(segment_exponentials, parts, work, flat, sums, x, tops.max(axis=0), ids, C)
+    parallel_rows(divide_rows, E, work, flat, sums.sum(axis=0), ids, C)
+    return y
+
+
+def softmax_backward(g, y, ids, n):
+    """The gradient of `softmax`, from its result y."""
+    dx, C = empty(y.shape, y.dtype), math.prod(y.shape[1:])
+    parts, g, flat = number_of_parts(len(ids), n), ravel(g), ravel(y)
+    sums = np.zeros((parts, n * C), y.dtype)
+    parallel_rows(segment_products, parts, y.size, sums, g, flat, ids, C)
+    mean = sums.sum(axis=0)
+    parallel_rows(gradient_rows, len(ids), y.size, dx.reshape(-1), g, flat, mean, ids, C)
+    return dx

@@ -1,0 +1,169 @@
+"""Astromer: a transformer that reads light curves, trained by guessing hidden magnitudes.
+
+The body is `Astromer`; `MaskedMagnitudes` and `StarClassifier` put a head on it, one for the
+pre-training and one for what comes after. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54,
+arXiv:2205.01677); slides H14, H15.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn import nn
+from tinyattn.autograd import no_grad
+from tinyattn.models.generate import evaluating
+from tinyattn.ops.elementwise import unwrap
+from tinyattn.random import generator
+
+
+def time_encoding(times, d, shortest, longest):
+    """p[…, 2i] = sin ω_i t,  p[…, 2i+1] = cos ω_i t with ω_i = 2π/P_i;   times [...], p [..., d].
+
+    The d/2 periods P_i run from the shortest to the longest, each a fixed factor above the one
+    before, in the unit of the times. The sinusoids of a sentence are the same with t = 0, 1, 2, …
+    """
+    periods = np.geomspace(shortest, longest, d // 2)
+    angle = times[..., None] * (2 * np.pi / periods)  # [..., d/2]
+    p = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
+    return np.reshape(p, (*p.shape[:-2], d))
+
+
+class Astromer(nn.Module):
+    """A vector for each observation of a light curve, [B, T, d_model].
+
+        x = W m + b + p(t),   m and t less their means over the curve
+        x ← x + Attention(norm x),  x ← x + W₂ tanh(W₁ norm x)      num_layers times
+
+    times       [B, T] in days, in any order and not evenly spaced
+    magnitudes  [B, T]
+    keep        [B, T] bool, True for observations, False for padding; all True if None
+    visible     [B, T] bool, False where the magnitude is hidden: nobody listens to such an
+                observation, and its magnitude is not used, but it asks what it might be
+
+    Since means are taken off, neither the distance of the star nor the date of the first night
+    matters, and the order of the observations matters only through their times. The default
+    periods of the encoding, 2π to 2000π days, are about the paper's.
+    Differs: sums around attention and network as in other transformers, and norms in front; the
+    published code leaves the sums out. Attention to hidden observations is zero, not weaker.
+    """
+
+    def __init__(self, d_model=64, num_heads=4, num_layers=2, dim_feedforward=128, dropout=0.0,
+                 periods=(2 * math.pi, 2000 * math.pi), rng=None):  # fmt: skip
+        if d_model % 2:
+            raise ValueError(f"Astromer: d_model must be even (sine and cosine), got {d_model}")
+        rng = None if rng is None else generator(rng)
+        self.d_model, self.periods = d_model, periods
+        self.embed = nn.Linear(1, d_model, rng=rng)
+        layer = nn.TransformerEncoderLayer(
+            d_model, num_heads, dim_feedforward, dropout, F.tanh, norm_first=True, rng=rng
+        )
+        self.encoder = nn.TransformerEncoder(layer, num_layers, nn.LayerNorm(d_model))
+
+    def forward(self, times, magnitudes, keep=None, visible=None):
+        x, seen = self._start(times, magnitudes, keep, visible)
+        return self.encoder(x, seen)
+
+    def attention_maps(self, times, magnitudes, keep=None, visible=None):
+        """Who listens to whom: for each layer an array [B, H, T, T]."""
+        with evaluating(self), no_grad():
+            return self.encoder.attention_maps(*self._start(times, magnitudes, keep, visible))
+
+    def _start(self, times, magnitudes, keep, visible):
+        """What the first layer gets [B, T, d_model], and the mask [B, 1, T]."""
+        keep, visible = _checked(times, magnitudes, keep, visible)
+        shown = np.where(visible, magnitudes - mean_of(magnitudes, visible), 0)
+        position = time_encoding(times - mean_of(times, keep), self.d_model, *self.periods)
+        x = self.embed(shown[..., None])
+        return x + position.astype(x.dtype), visible[:, None, :]
+
+    def extra_repr(self):
+        return "periods=({:.3g}, {:.3g})".format(*self.periods)
+
+
+def mean_of(x, mask):
+    """The mean of the chosen numbers of each row, [B, 1]; 0 where none is chosen."""
+    total = np.sum(np.where(mask, x, 0), axis=1, keepdims=True)
+    return total / np.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)
+
+
+def _checked(times, magnitudes, keep, visible):
+    """keep and visible as bool arrays; visible is False for padding, too."""
+    shape = times.shape
+    if len(shape) != 2 or magnitudes.shape != shape:
+        raise ValueError(
+            f"Astromer: expected times and magnitudes [B, T], got {shape} and {magnitudes.shape}"
+        )
+    masks = []
+    for name, mask in (("keep", keep), ("visible", visible)):
+        mask = np.ones(shape, bool) if mask is None else np.asarray(unwrap(mask))
+        if mask.dtype != bool or mask.shape != shape:
+            raise ValueError(
+                f"Astromer: {name} must be bool and have the shape of times {shape}, got "
+                f"{mask.dtype} {mask.shape}"
+            )
+        masks.append(mask)
+    return masks[0], masks[0] & masks[1]
+
+
+# ---------------------------------------------------------------- heads
+
+
+class MaskedMagnitudes(nn.Module):
+    """The magnitude at each observation, [B, T], from its vector: y = w·x + b + mean of the seen.
+
+    The body is trained with it; the loss looks only at observations that were asked for:
+
+        task = hide_magnitudes(magnitudes, rng=0)
+        y = model(times, task.magnitudes, visible=task.visible)
+        loss = np.sqrt(F.mse_loss(y[task.asked], magnitudes[task.asked]))
+    """
+
+    def __init__(self, astromer, rng=None):
+        self.astromer = astromer
+        self.out = nn.Linear(astromer.d_model, 1, rng=rng)
+
+    def forward(self, times, magnitudes, keep=None, visible=None):
+        _, seen = _checked(times, magnitudes, keep, visible)
+        x = self.astromer(times, magnitudes, keep, visible)
+        return self.out(x)[..., 0] + mean_of(magnitudes, seen)
+
+
+class StarClassifier(nn.Module):
+    """logits [B, num_classes] of a light curve, from the mean vector of its observations."""
+
+    def __init__(self, astromer, num_classes, hidden=64, rng=None):
+        self.astromer = astromer
+        self.mlp = nn.MLP([astromer.d_model, hidden, num_classes], rng=rng)
+
+    def forward(self, times, magnitudes, keep=None):
+        x = self.astromer(times, magnitudes, keep)
+        return self.mlp(nn.sets.masked_mean(x, keep))
+
+
+class Hidden(NamedTuple):
+    """What a model may see of light curves, and where it is asked; all [B, T]."""
+
+    magnitudes: np.ndarray
+    visible: np.ndarray  # bool
+    asked: np.ndarray  # bool
+
+
+def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
+    """A task to learn from light curves [B, T]: what are the magnitudes that were asked for?
+
+    A share of the observations is asked for. Of these 60% are hidden, 20% get the magnitude of
+    another observation of the curve, and 20% stay, so that the model cannot rely on what it sees.
+    Source: Donoso-Oliva et al. 2023, section 3.
+    """
+    magnitudes, rng = np.asarray(unwrap(magnitudes)), generator(rng)
+    keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(unwrap(keep))
+    asked = (rng.random(magnitudes.shape) < share) & keep
+    how = rng.random(magnitudes.shape)
+    number = np.maximum(keep.sum(axis=1, keepdims=True), 1)
+    chosen = (rng.random(magnitudes.shape) * number).astype(np.int64)
+    places = np.argsort(~keep, axis=1, kind="stable")  # observations first, padding last
+    others = np.take_along_axis(magnitudes, np.take_along_axis(places, chosen, 1), 1)
+    changed = np.where(asked & (how >= 0.6) & (how < 0.8), others, magnitudes)
+    return Hidden(changed, keep & ~(asked & (how < 0.6)), asked)

@@ -1,0 +1,164 @@
+"""Molecule Attention Transformer: attention that also looks at distances and at bonds.
+
+Source: Maziarka, Danel, Mucha, Rataj, Tabor, Jastrzębski 2020, arXiv:2002.08264; slide N28.
+"""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn import nn
+from tinyattn.autograd import no_grad
+from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.models.generate import evaluating
+from tinyattn.ops.elementwise import unwrap
+from tinyattn.random import generator
+
+FAR = 1e6  # Å: where the dummy atom is
+
+
+def near_first(D, mask):
+    """softmax(-D) over the atoms of each row: nearer atoms weigh more, each row sums to 1."""
+    return F.softmax(np.where(mask[:, None, :], -D, -np.inf))
+
+
+def exponential(D, mask):
+    """exp(-D): the weight of a pair does not depend on other atoms."""
+    return np.where(mask[:, None, :], np.exp(-D), 0)
+
+
+G = {"softmax": near_first, "exp": exponential}
+
+
+class MoleculeAttention(nn.Module):
+    """A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,   y = A V W_oᵀ + b, in each of H heads.
+
+    The last two terms are the same for all heads and layers, and come as one matrix, `geometry`.
+    """
+
+    def __init__(self, d, num_heads, share, rng):
+        self.num_heads, self.share = num_heads, share  # λ_a
+        self.in_proj, self.out_proj = nn.Linear(d, 3 * d, rng=rng), nn.Linear(d, d, rng=rng)
+
+    def forward(self, x, geometry, mask):
+        """x [B, N, d], geometry λ_d g(D) + λ_g Adj [B, 1, N, N], mask [B, N]; y [B, N, d]."""
+        q, k, v = self._heads(x)
+        y = np.matmul(geometry, v)
+        if self.share:
+            seen = mask[:, None, None, :]
+            y = y + self.share * F.scaled_dot_product_attention(q, k, v, seen)
+        y = np.swapaxes(y, 1, 2)  # [B, N, H, d/H]
+        return self.out_proj(np.reshape(y, x.shape))
+
+    def weights(self, x, geometry, mask):
+        """A [B, H, N, N]."""
+        q, k, _ = self._heads(x)
+        return self.share * F.attention_weights(q, k, mask[:, None, None, :]) + geometry
+
+    def _heads(self, x):
+        B, N, d = x.shape
+        parts = np.reshape(self.in_proj(x), (B, N, 3, self.num_heads, d // self.num_heads))
+        return [np.swapaxes(parts[:, :, i], 1, 2) for i in range(3)]  # [B, H, N, d/H]
+
+
+class Layer(nn.Module):
+    """x ← x + Attention(norm x),   x ← x + W₂ relu(W₁ norm x)."""
+
+    def __init__(self, d, num_heads, share, dropout, rng):
+        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.attention = MoleculeAttention(d, num_heads, share, rng)
+        self.feed_forward = nn.MLP([d, d, d], rng=rng)
+        self.dropout = nn.Dropout(dropout, rng)
+
+    def forward(self, x, geometry, mask):
+        x = x + self.dropout(self.attention(self.norm1(x), geometry, mask))
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+
+
+class MoleculeAttentionTransformer(nn.Module):
+    """atoms [B, N, C], distances [B, N, N], bonds [B, N, N], mask [B, N] give [B, outputs].
+
+        A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj        in each layer
+        y = W mean(norm x) + b                               the mean over the atoms
+
+    distances  D in Å
+    bonds      bool; Adj has ones for them and for each atom itself, divided by the sum of the row
+    mask       bool, True for atoms, False for padding; all True if None
+    lambdas    λ_a, λ_d, λ_g: not learned; with (1, 0, 0) it is a plain transformer
+    g          "softmax" (of -D, along each row) or "exp" (exp(-D) of each pair)
+
+    One dummy atom with a learned vector is added, 10⁶ Å from all and from itself, without bonds.
+    Differs: the paper's formula has Adj undivided; its code divides, as here. There dropout acts
+    on A, here on what is added to x.
+    """
+
+    def __init__(self, features, outputs=1, d_model=64, num_heads=4, num_layers=4,
+                 lambdas=(1 / 3, 1 / 3, 1 / 3), g="softmax", dropout=0.0, rng=None):  # fmt: skip
+        name, rng = type(self).__name__, generator(rng)
+        if d_model % num_heads:
+            raise ValueError(
+                f"{name}: d_model must be a multiple of num_heads, got {d_model} and {num_heads}"
+            )
+        if len(lambdas) != 3 or min(lambdas) < 0:
+            raise ValueError(f"{name}: expected three weights λ of at least 0, got {lambdas}")
+        if g not in G:
+            raise ValueError(f"{name}: g is one of {', '.join(G)}, got {g!r}")
+        self.lambdas, self.g = tuple(lambdas), g
+        self.dummy = nn.Parameter(rng.normal(size=(1, 1, d_model)).astype(DEFAULT_DTYPE))
+        self.embed = nn.Linear(features, d_model, rng=rng)
+        self.layers = nn.ModuleList(
+            [Layer(d_model, num_heads, lambdas[0], dropout, rng) for _ in range(num_layers)]
+        )
+        self.norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, outputs, rng=rng)
+
+    def forward(self, atoms, distances, bonds, mask=None):
+        x, geometry, mask = self._start(atoms, distances, bonds, mask)
+        for layer in self.layers:
+            x = layer(x, geometry, mask)
+        return self.head(nn.sets.masked_mean(self.norm(x), mask))
+
+    def attention_maps(self, atoms, distances, bonds, mask=None):
+        """A of each layer, [B, H, 1 + N, 1 + N]; the first atom is the dummy."""
+        maps = []
+        with evaluating(self), no_grad():
+            x, geometry, mask = self._start(atoms, distances, bonds, mask)
+            for layer in self.layers:
+                maps.append(layer.attention.weights(layer.norm1(x), geometry, mask).data)
+                x = layer(x, geometry, mask)
+        return maps
+
+    def _start(self, atoms, distances, bonds, mask):
+        """x [B, 1 + N, d], λ_d g(D) + λ_g Adj [B, 1, 1 + N, 1 + N] and the mask, with the dummy."""
+        bonds, mask = _checked(atoms, distances, bonds, mask)
+        B, N = mask.shape
+        x = self.embed(atoms)
+        x = np.concatenate([np.broadcast_to(self.dummy, (B, 1, x.shape[-1])), x], axis=1)
+        mask = np.concatenate([np.ones((B, 1), bool), mask], axis=1)
+        D = np.pad(distances, ((0, 0), (1, 0), (1, 0)), constant_values=FAR)
+        edges = np.zeros((B, N + 1, N + 1), x.dtype)
+        edges[:, 1:, 1:] = bonds | (np.eye(N, dtype=bool) & mask[:, 1:, None])
+        edges /= np.maximum(edges.sum(axis=-1, keepdims=True), 1)
+        _, near, bonded = self.lambdas
+        geometry = near * G[self.g](D, mask) + bonded * edges
+        return x, geometry.astype(x.dtype)[:, None], mask
+
+    def extra_repr(self):
+        return f"lambdas=({', '.join(f'{x:.3g}' for x in self.lambdas)}), g={self.g!r}"
+
+
+def _checked(atoms, distances, bonds, mask):
+    """bonds and mask as bool arrays; shapes that do not fit are refused."""
+    name = "MoleculeAttentionTransformer"
+    bonds = np.asarray(unwrap(bonds))
+    pairs = (*atoms.shape[:2], atoms.shape[1]) if atoms.ndim == 3 else None
+    if pairs is None or distances.shape != pairs or bonds.shape != pairs or bonds.dtype != bool:
+        raise ValueError(
+            f"{name}: expected atoms [B, N, C], distances [B, N, N] and bool bonds [B, N, N], got "
+            f"{atoms.shape}, {distances.shape} and {bonds.dtype} {bonds.shape}"
+        )
+    mask = np.ones(atoms.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
+    if mask.dtype != bool or mask.shape != atoms.shape[:2]:
+        raise ValueError(
+            f"{name}: expected a bool mask {atoms.shape[:2]} with True for atoms, got "
+            f"{mask.dtype} {mask.shape}"
+        )
+    return bonds & mask[:, :, None] & mask[:, None, :], mask

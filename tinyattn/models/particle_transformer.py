@@ -1,0 +1,309 @@
+"""Particle Transformer: jets as sets of particles, with physics of pairs inside the attention.
+
+Names and shapes of the parameters, start values and results are those of `ParticleTransformer` of
+the package weaver-core, so its state_dict can be loaded. Here particles are rows, [B, N, …], and
+four-momenta begin with the energy. Source: Qu, Li, Qian 2022, arXiv:2202.03772; slides H10 to H13.
+"""
+
+import math
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn import nn
+from tinyattn.autograd import no_grad
+from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.models.generate import evaluating
+from tinyattn.ops.elementwise import unwrap
+from tinyattn.random import generator
+
+SMALLEST = 1e-8  # what is smaller counts as this before the logarithm
+
+
+def pair_features(a, b):
+    """ln kT, ln z, ln Δ, ln m² of pairs of particles with the four-momenta a and b, [..., 4].
+
+        Δ² = (y_a - y_b)² + (φ_a - φ_b)²          distance in rapidity and angle
+        kT = min(pT_a, pT_b) Δ                    in GeV
+        z  = min(pT_a, pT_b) / (pT_a + pT_b)      0 … 0.5
+        m² = (E_a + E_b)² - |p_a + p_b|²          in GeV²
+
+    a, b [..., 4]: E, px, py, pz in GeV. Nothing changes if a and b change places, if both are
+    turned around the beam, or (but for rounding) if both are boosted along it.
+    Before the logarithm each of kT, z, Δ and m² is at least 1e-8: a particle has no distance from
+    itself. ln Δ is computed as ½ ln Δ², because a root has no derivative at zero.
+    Source: Qu, Li, Qian 2022, eq. 3, in the order of weaver; slide H11.
+    """
+    pt_a, y_a, phi_a = _cylindrical(a)
+    pt_b, y_b, phi_b = _cylindrical(b)
+    dphi = (phi_a - phi_b + math.pi) % (2 * math.pi) - math.pi  # -π … π
+    distance2 = (y_a - y_b) ** 2 + dphi**2
+    softer = np.minimum(pt_a, pt_b)
+    E, px, py, pz = (a[..., k] + b[..., k] for k in range(4))
+    m2 = E**2 - (px**2 + py**2 + pz**2)
+    columns = (
+        0.5 * _safe_log(softer**2 * distance2, SMALLEST**2),
+        _safe_log(softer / np.maximum(pt_a + pt_b, SMALLEST), SMALLEST),
+        0.5 * _safe_log(distance2, SMALLEST**2),
+        _safe_log(m2, SMALLEST),
+    )
+    return np.stack(columns, axis=-1)
+
+
+def _cylindrical(p):
+    """pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam."""
+    E, px, py, pz = (p[..., k] for k in range(4))
+    y = 0.5 * np.log(1 + 2 * pz / np.maximum(E - pz, 1e-20))
+    return np.sqrt(px**2 + py**2), y, np.arctan2(py, px)
+
+
+def _safe_log(x, smallest):
+    return np.log(np.maximum(x, smallest))
+
+
+# ---------------------------------------------------------------- from features to vectors
+
+
+class Embed(nn.Module):
+    """A vector for each particle: batch norm, then layer norm, linear map and nn.GELU, thrice.
+
+    x [B, N, C] gives [B, N, dims[-1]]. In training the batch norm sees padding, too, as zeros.
+    """
+
+    def __init__(self, input_dim, dims, rng):
+        self.input_bn = nn.BatchNorm1d(input_dim)
+        layers, sizes = [], [input_dim, *dims]
+        for d_in, d_out in zip(sizes[:-1], dims, strict=True):
+            layers += [nn.LayerNorm(d_in), nn.Linear(d_in, d_out, rng=rng), nn.GELU()]
+        self.embed = nn.Sequential(*layers)
+
+    def forward(self, x):
+        rows = self.input_bn(np.reshape(x, (-1, x.shape[-1])))
+        return self.embed(np.reshape(rows, x.shape))
+
+
+class PointwiseConv1d(nn.Conv1d):
+    """The same linear map for every row of x [M, C], stored as a convolution of width 1."""
+
+    def __init__(self, in_channels, out_channels, rng):
+        super().__init__(in_channels, out_channels, 1, rng=rng)
+
+    def forward(self, x):
+        return F.linear(x, self.weight[:, :, 0], self.bias)
+
+
+class PairEmbed(nn.Module):
+    """U [B, H, N, N]: what is added to the scores of each head, from the features of each pair.
+
+    The network sees each pair of particles once, since U is symmetric, and no padding: there U = 0.
+    """
+
+    def __init__(self, dims, rng):
+        layers, sizes = [nn.BatchNorm1d(4)], [4, *dims]
+        for d_in, d_out in zip(sizes[:-1], dims, strict=True):
+            layers += [PointwiseConv1d(d_in, d_out, rng), nn.BatchNorm1d(d_out), nn.GELU()]
+        self.embed = nn.Sequential(*layers[:-1])
+
+    def forward(self, momenta, mask, dtype):
+        """momenta [B, N, 4] of any float dtype, U of the dtype that is asked for."""
+        B, N = mask.shape
+        jet, i, j = np.nonzero(np.tril(mask[:, :, None] & mask[:, None, :]))
+        pairs = pair_features(momenta[jet, i], momenta[jet, j]).astype(dtype)  # [M, 4]
+        u = self.embed(pairs)  # [M, H]
+        row = np.full((B, N, N), len(jet))  # the last row is that of padding
+        row[jet, i, j] = row[jet, j, i] = np.arange(len(jet))
+        u = np.concatenate([u, np.zeros((1, u.shape[1]), u.dtype)])
+        return np.moveaxis(u[row], -1, 1)
+
+
+# ---------------------------------------------------------------- blocks
+
+
+class BiasedAttention(nn.Module):
+    """softmax(Q Kᵀ/√d + U) V in each of H heads; Q from q, K and V from x."""
+
+    def __init__(self, d, num_heads, dropout, rng):
+        self.num_heads, self.dropout = num_heads, nn.Dropout(dropout, rng)
+        self.in_proj = nn.Linear(d, 3 * d, rng=rng)
+        self.out_proj = nn.Linear(d, d, rng=rng)
+
+    def forward(self, q, x, mask=None, bias=None):
+        """q [B, T, d], x [B, S, d], mask [B, 1, 1, S], bias U [B, H, T, S] give [B, T, d]."""
+        q, k, v = self._heads(q, x)
+        if self.training and self.dropout.p > 0:  # the kernel keeps no weights to act on
+            y = np.matmul(self.dropout(F.attention_weights(q, k, mask, bias)), v)
+        else:
+            y = F.scaled_dot_product_attention(q, k, v, mask, bias)
+        y = np.swapaxes(y, 1, 2)  # [B, T, H, d/H]
+        return self.out_proj(np.reshape(y, (*y.shape[:2], -1)))
+
+    def weights(self, q, x, mask=None, bias=None):
+        """Who listens to whom, [B, H, T, S]."""
+        q, k, _ = self._heads(q, x)
+        return F.attention_weights(q, k, mask, bias)
+
+    def _heads(self, q, x):
+        """Queries, keys and values of each head, [B, H, T or S, d/H]."""
+        W, b = self.in_proj.weight, self.in_proj.bias
+        d = q.shape[-1]
+        if q is x:
+            parts = np.split(self.in_proj(x), 3, axis=-1)
+        else:
+            parts = [F.linear(q, W[:d], b[:d]), *np.split(F.linear(x, W[d:], b[d:]), 2, axis=-1)]
+        shape = (self.num_heads, d // self.num_heads)
+        return [np.swapaxes(np.reshape(a, (*a.shape[:2], *shape)), 1, 2) for a in parts]
+
+
+class Block(nn.Module):
+    """x ← x + norm(c ⊙ Attention(norm x)),   x ← w ⊙ x + W₂ norm(gelu(W₁ norm x)).
+
+    c scales each head and w each feature; both are learned and start at 1, as in NormFormer
+    (Shleifer, Weston, Ott 2021). A class token asks itself and all particles:
+    token ← token + norm(c ⊙ Attention(token, norm [token, x])), and goes on in the same way.
+    """
+
+    def __init__(self, d, num_heads, dropout, rng):
+        self.pre_attn_norm = nn.LayerNorm(d)
+        self.attn = BiasedAttention(d, num_heads, dropout, rng)
+        self.post_attn_norm = nn.LayerNorm(d)
+        self.dropout = nn.Dropout(dropout, rng)
+        self.pre_fc_norm = nn.LayerNorm(d)
+        self.fc1 = nn.Linear(d, 4 * d, rng=rng)
+        self.act_dropout = nn.Dropout(dropout, rng)
+        self.post_fc_norm = nn.LayerNorm(4 * d)
+        self.fc2 = nn.Linear(4 * d, d, rng=rng)
+        self.c_attn = nn.Parameter(np.ones(num_heads, DEFAULT_DTYPE))
+        self.w_resid = nn.Parameter(np.ones(d, DEFAULT_DTYPE))
+
+    def forward(self, x, mask=None, bias=None, token=None):
+        """The new x [B, N, d], or with a token [B, 1, d] the new token; mask [B, N] bool."""
+        heard = self.attn(*self.listens(x, mask, token), bias)
+        scale = np.repeat(self.c_attn, heard.shape[-1] // len(self.c_attn))
+        old = x if token is None else token
+        x = old + self.dropout(self.post_attn_norm(heard * scale))
+        hidden = self.act_dropout(F.gelu(self.fc1(self.pre_fc_norm(x))))
+        return self.w_resid * x + self.dropout(self.fc2(self.post_fc_norm(hidden)))
+
+    def listens(self, x, mask, token):
+        """Who asks, who is asked, and the mask [B, 1, 1, S] of those."""
+        if token is None:
+            x = self.pre_attn_norm(x)
+            return x, x, None if mask is None else mask[:, None, None, :]
+        if mask is not None:  # the token itself is always there
+            mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)[:, None, None, :]
+        return token, self.pre_attn_norm(np.concatenate([token, x], axis=1)), mask
+
+
+# ---------------------------------------------------------------- the model
+
+
+class ParticleTransformer(nn.Module):
+    """features [B, N, C], momenta [B, N, 4], mask [B, N] (True: a particle) give [B, classes].
+
+        x = Embed(features),   U = PairEmbed(ln kT, ln z, ln Δ, ln m² of each pair)
+        x ← Block(x) with softmax(Q Kᵀ/√d + U) V            num_layers times
+        token ← Block(token, [token, x]), without U          num_cls_layers times
+        logits = W norm(token) + b
+
+    momenta are E, px, py, pz in GeV; without them U = 0. Give them in float64: m² of light
+    particles is a small difference of large numbers. The token's start value is a parameter, the
+    same for all jets. The order of the particles does not matter. dropout acts on the particle
+    blocks only. Weaver's random cut of the longest jets (`trim`) is left out.
+    """
+
+    def __init__(self, input_dim, num_classes=2, embed_dims=(128, 512, 128),
+                 pair_embed_dims=(64, 64, 64), num_heads=8, num_layers=8, num_cls_layers=2,
+                 dropout=0.1, rng=None):  # fmt: skip
+        rng, d = generator(rng), embed_dims[-1]
+        if d % num_heads:
+            raise ValueError(
+                f"ParticleTransformer: {d} features cannot be divided among {num_heads} heads; the "
+                f"last of embed_dims must be a multiple of num_heads"
+            )
+        self.cls_token = nn.Parameter((0.02 * rng.normal(size=(1, 1, d))).astype(DEFAULT_DTYPE))
+        self.embed = Embed(input_dim, embed_dims, rng)
+        self.pair_embed = PairEmbed((*pair_embed_dims, num_heads), rng)
+        self.blocks = nn.ModuleList([Block(d, num_heads, dropout, rng) for _ in range(num_layers)])
+        self.cls_blocks = nn.ModuleList(
+            [Block(d, num_heads, 0, rng) for _ in range(num_cls_layers)]
+        )
+        self.norm = nn.LayerNorm(d)
+        self.fc = nn.Sequential(nn.Linear(d, num_classes, rng=rng))
+        start_values(self, rng)
+
+    def forward(self, features, momenta=None, mask=None):
+        mask = _checked(features, momenta, mask)
+        return self.head(self.tokens(self.particles(features, momenta, mask), mask)[-1])
+
+    def particles(self, features, momenta=None, mask=None):
+        """What is known of each particle after its blocks, [B, N, d]."""
+        mask = _checked(features, momenta, mask)
+        x, bias = self.embedded(features, momenta, mask)
+        for block in self.blocks:
+            x = block(x, mask, bias)
+        return x
+
+    def embedded(self, features, momenta, mask):
+        """What the first block gets: x [B, N, d] and U [B, H, N, N] or None."""
+        x = np.where(mask[..., None], self.embed(features), 0)
+        return x, None if momenta is None else self.pair_embed(momenta, mask, x.dtype)
+
+    def tokens(self, x, mask=None):
+        """The class token before the class blocks and after each of them, a list of [B, 1, d]."""
+        tokens = [np.broadcast_to(self.cls_token, (x.shape[0], 1, x.shape[-1]))]
+        for block in self.cls_blocks:
+            tokens.append(block(x, mask, token=tokens[-1]))
+        return tokens
+
+    def head(self, token):
+        """logits [B, classes] of a token [B, 1, d]."""
+        return self.fc(self.norm(token[:, 0]))
+
+    def attention_maps(self, features, momenta=None, mask=None):
+        """Who listens to whom: for each block an array [B, H, N, N], then for each class block
+        one of the token, [B, H, 1, 1 + N], which listens to itself and to the particles.
+        """
+        mask = _checked(features, momenta, mask)
+        maps = []
+        with evaluating(self), no_grad():
+            x, bias = self.embedded(features, momenta, mask)
+            for block in self.blocks:
+                maps.append(block.attn.weights(*block.listens(x, mask, None), bias).data)
+                x = block(x, mask, bias)
+            for block, token in zip(self.cls_blocks, self.tokens(x, mask), strict=False):
+                maps.append(block.attn.weights(*block.listens(x, mask, token)).data)
+        return maps
+
+
+def _checked(features, momenta, mask):
+    """The mask as a bool array [B, N]; shapes that do not fit are refused."""
+    if features.ndim != 3 or (momenta is not None and momenta.shape != (*features.shape[:2], 4)):
+        got = "" if momenta is None else f" and {momenta.shape}"
+        raise ValueError(
+            f"ParticleTransformer: expected features [B, N, C] and momenta [B, N, 4] (E, px, py, "
+            f"pz), got {features.shape}{got}"
+        )
+    mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
+    if mask.dtype != bool or mask.shape != features.shape[:2]:
+        raise ValueError(
+            f"ParticleTransformer: expected a bool mask {features.shape[:2]} with True for "
+            f"particles, got {mask.dtype} {mask.shape}"
+        )
+    return mask
+
+
+def start_values(model, rng):
+    """Linear maps start uniform in ±√(6/(fan-in + fan-out)), queries, keys and values each as a
+    map of their own, with biases 0; what block l adds to x is smaller by 1/√(2l).
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear):
+            fan_out, fan_in = module.weight.shape
+            fan_out //= 3 if name.endswith("in_proj") else 1
+            bound = math.sqrt(6 / (fan_in + fan_out))
+            values = rng.uniform(-bound, bound, module.weight.shape)
+            module.weight.data = values.astype(DEFAULT_DTYPE)
+            module.bias.data = 0 * module.bias.data
+    for number, block in enumerate(model.blocks, start=1):
+        for part in (block.attn.out_proj, block.fc2):
+            part.weight.data = part.weight.data / np.float32(math.sqrt(2 * number))

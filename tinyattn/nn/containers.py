@@ -1,0 +1,84 @@
+"""Modules that only hold others, or do nothing."""
+
+from tinyattn.nn.module import Module
+
+
+class Identity(Module):
+    """y = x, to stand where a layer could be; takes and forgets any arguments."""
+
+    def __init__(self, *arguments, **options):
+        pass
+
+    def forward(self, x):
+        return x
+
+
+class ModuleDict(Module):
+    """Modules under names of their own, called by whoever holds it.
+
+    heads = nn.ModuleDict({"mass": nn.Linear(8, 1), "kind": nn.Linear(8, 5)})
+    heads["kind"](x)
+    """
+
+    def __init__(self, modules=None):
+        self.update({} if modules is None else modules)
+
+    def __setitem__(self, name, module):
+        if not isinstance(name, str):
+            raise TypeError(f"ModuleDict: names are strings, got {name!r}")
+        if not name or "." in name:
+            raise KeyError(f"ModuleDict: {name!r} cannot be a name in a state dict")
+        if name not in self and hasattr(self, name):
+            raise KeyError(f"ModuleDict: {name!r} is an attribute of modules; take another name")
+        if not isinstance(module, Module):
+            raise TypeError(
+                f"ModuleDict: {name!r} is a {type(module).__name__}, expected an nn.Module (for a "
+                f"function use its layer, for example nn.Tanh())"
+            )
+        setattr(self, name, module)
+
+    def __getitem__(self, name):
+        return dict(self.named_children())[name]
+
+    def __delitem__(self, name):
+        self.pop(name)
+
+    def __contains__(self, name):
+        return name in dict(self.named_children())
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __len__(self):
+        return len(self.keys())
+
+    def keys(self):
+        """The names, in the order in which the modules came."""
+        return dict(self.named_children()).keys()
+
+    def values(self):
+        """The modules."""
+        return dict(self.named_children()).values()
+
+    def items(self):
+        """(name, module)"""
+        return dict(self.named_children()).items()
+
+    def update(self, modules):
+        """Take in all of a dictionary, or of pairs (name, module)."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def pop(self, name):
+        """Take a module out; returns it."""
+        module = self[name]
+        delattr(self, name)
+        return module
+
+    def clear(self):
+        """Take all out."""
+        for name in list(self):
+            del self[name]
+
+    def forward(self, *inputs):
+        raise NotImplementedError("nn.ModuleDict only holds modules: call them by name")

@@ -1,0 +1,132 @@
+"""Start values, as in `torch.nn.init`: each function fills a tensor with numbers and returns it.
+
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", rng=0)
+
+Of a weight [out, in, ...] fan-in is in · (size of the window), fan-out is out · that size. Random
+ones take rng= (a Generator or a seed).
+"""
+
+import math
+
+import numpy as np
+
+from tinyattn.random import generator
+
+
+def uniform_(tensor, a=0.0, b=1.0, rng=None):
+    """Independent numbers, uniform in [a, b]."""
+    return _filled(tensor, generator(rng).uniform(a, b, tensor.shape))
+
+
+def normal_(tensor, mean=0.0, std=1.0, rng=None):
+    """Independent normal numbers."""
+    return _filled(tensor, generator(rng).normal(mean, std, tensor.shape))
+
+
+def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
+    """Normal numbers; those outside [a, b] are drawn again."""
+    rng = generator(rng)
+    if not (a < b and (b - mean) / std > -5 and (a - mean) / std < 5):
+        raise ValueError(f"trunc_normal_: hardly any number is in [{a}, {b}] of mean {mean}, "
+                         f"std {std}")  # fmt: skip
+    values = rng.normal(mean, std, tensor.shape)
+    while (outside := (values < a) | (values > b)).any():
+        values[outside] = rng.normal(mean, std, outside.sum())
+    return _filled(tensor, values)
+
+
+def constant_(tensor, val):
+    """The same number everywhere."""
+    return _filled(tensor, np.full(tensor.shape, val))
+
+
+def ones_(tensor):
+    """1 everywhere."""
+    return constant_(tensor, 1)
+
+
+def zeros_(tensor):
+    """0 everywhere."""
+    return constant_(tensor, 0)
+
+
+def eye_(tensor):
+    """1 on the diagonal of a matrix, 0 elsewhere."""
+    if tensor.ndim != 2:
+        raise ValueError(f"eye_: expected a matrix, got shape {tensor.shape}")
+    return _filled(tensor, np.eye(*tensor.shape))
+
+
+def xavier_uniform_(tensor, gain=1.0, rng=None):
+    """Uniform in ±gain √(6 / (fan-in + fan-out)). Source: Glorot, Bengio 2010."""
+    bound = gain * math.sqrt(6 / sum(_fans(tensor)))
+    return uniform_(tensor, -bound, bound, rng)
+
+
+def xavier_normal_(tensor, gain=1.0, rng=None):
+    """Normal with std gain √(2 / (fan-in + fan-out)). Source: Glorot, Bengio 2010."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor))), rng)
+
+
+def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=None):
+    """Uniform in ±√3 gain / √fan; a is the slope of leaky_relu. Source: He et al. 2015."""
+    bound = math.sqrt(3) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return uniform_(tensor, -bound, bound, rng)
+
+
+def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=None):
+    """Normal with std gain / √fan; a is the slope of leaky_relu. Source: He et al. 2015."""
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return normal_(tensor, 0.0, std, rng)
+
+
+def orthogonal_(tensor, gain=1.0, rng=None):
+    """gain · Q with rows, or columns if there are fewer, at right angles. Saxe et al. 2014.
+
+    More than two axes: all but the first as one.
+    """
+    if tensor.ndim < 2:
+        raise ValueError(f"orthogonal_: expected at least two axes, got shape {tensor.shape}")
+    rows, columns = len(tensor.data), tensor.size // max(1, len(tensor.data))
+    q, r = np.linalg.qr(generator(rng).normal(size=(max(rows, columns), min(rows, columns))))
+    q = q * np.where(np.diag(r) < 0, -1, 1)  # then each such matrix is as likely as any other
+    return _filled(tensor, gain * np.reshape(q if rows >= columns else q.T, tensor.shape))
+
+
+GAINS = {
+    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3,
+    "relu": math.sqrt(2), "selu": 3 / 4,
+}  # fmt: skip
+
+
+def calculate_gain(nonlinearity, param=None):
+    """The factor for the weights in front of a non-linearity; param: the slope of leaky_relu."""
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity not in GAINS:
+        raise ValueError(
+            f"calculate_gain: {nonlinearity!r} is unknown; known are leaky_relu, {', '.join(GAINS)}"
+        )
+    return GAINS[nonlinearity]
+
+
+def _fans(tensor):
+    """(fan-in, fan-out)"""
+    if tensor.ndim < 2 or tensor.size == 0:
+        raise ValueError(
+            f"nn.init: fan-in and fan-out need a weight [out, in, ...] with numbers, got shape "
+            f"{tensor.shape}; for a bias use zeros_ or uniform_"
+        )
+    out, into, *window = tensor.shape
+    return into * math.prod(window), out * math.prod(window)
+
+
+def _fan(tensor, mode):
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f'nn.init: mode is "fan_in" or "fan_out", got {mode!r}')
+    return _fans(tensor)[mode == "fan_out"]
+
+
+def _filled(tensor, values):
+    tensor.data = values.astype(tensor.dtype)
+    return tensor

@@ -1,0 +1,25 @@
+"""One check for the sizes of all layers and models, with one sentence if they are wrong."""
+
+import numpy as np
+
+
+def check_sizes(layer, least=1, **sizes):
+    """Each of `sizes` must be a whole number from `least` on, or a tuple of such numbers.
+
+    layer: the module that asks. None is left alone: it stands for the layer's own default.
+    """
+    for what, value in sizes.items():
+        if value is None or _fits(value, least):
+            continue
+        kind = type(value).__name__
+        kind = f", a {kind}" if kind in ("str", "float", "bool", "dict", "Tensor") else ""
+        raise ValueError(
+            f"{type(layer).__name__}: {what} must be a whole number of at least {least}, got "
+            f"{value!r}{kind}"
+        )
+
+
+def _fits(value, least):
+    if isinstance(value, tuple | list | np.ndarray):
+        return all(_fits(n, least) for n in value)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least

@@ -1,0 +1,77 @@
+"""Attention as one operation over a kernel: as index sums, block by block, and of all heads."""
+
+import numpy as np
+
+from tinyattn.ops.fused import fused
+
+
+@fused()
+def attention(q, k, v, bias, mask, causal, scale):
+    """y_t = Σ_s a_ts v_s with a = softmax(scale q·k + bias), block by block. [..., T, E]"""
+    from tinyattn.kernels.fast import attention as kernel
+
+    return kernel.attention(q, k, v, bias, mask, causal, scale)
+
+
+@attention.defvjp
+def _attention_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
+    from tinyattn.kernels.fast import attention as kernel
+
+    return kernel.attention_backward(g, y, saved, q, k, v, bias, mask, causal, scale, wanted[3])
+
+
+@fused()
+def attention_sums(q, k, v, bias, mask, causal, scale):
+    """The same as index sums in loops."""
+    from tinyattn.kernels import attention as loops
+
+    return loops.attention_sums(q, k, v, bias, mask, causal, scale)
+
+
+@attention_sums.defvjp
+def _attention_sums_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
+    from tinyattn.kernels import attention as loops
+
+    return loops.attention_sums_backward(g, saved, q, k, v, scale)
+
+
+@fused()
+def self_attention(x, bias, mask, causal, heads):
+    """Attention of queries, keys and values that lie side by side: x [..., T, 3·H·d].
+
+    y [..., T, H·d] is the heads side by side. The same as `attention` on views of x, but the
+    gradients of the three come back in one array: that is the form in which the projection that
+    made x needs them.
+    """
+    from tinyattn.kernels.fast import attention as kernel
+
+    q, k, v = _heads(x, heads)
+    y, saved = kernel.attention(q, k, v, bias, mask, causal, q.shape[-1] ** -0.5)
+    return _side_by_side(y), (y, saved)
+
+
+@self_attention.defvjp
+def _self_attention_rule(g, _, saved, wanted, x, bias, mask, causal, heads):
+    from tinyattn.kernels.fast import attention as kernel
+
+    y, saved = saved
+    dx = np.empty(x.shape, x.dtype)
+    q, k, v = _heads(x, heads)
+    g = np.swapaxes(g.reshape(*g.shape[:-1], heads, -1), -3, -2)
+    scale = q.shape[-1] ** -0.5
+    *_, db = kernel.attention_backward(g, y, saved, q, k, v, bias, mask, causal, scale,
+                                       wanted[1], _heads(dx, heads))  # fmt: skip
+    return dx, db, None, None, None
+
+
+def _heads(x, heads):
+    """Views [..., H, T, d] of the three thirds of x [..., T, 3·H·d]."""
+    *lead, T, wide = x.shape
+    x = x.reshape(*lead, T, 3, heads, wide // 3 // heads)
+    return [np.swapaxes(x[..., i, :, :], -3, -2) for i in range(3)]
+
+
+def _side_by_side(y):
+    """[..., H, T, d] -> [..., T, H·d]"""
+    y = np.swapaxes(y, -3, -2)
+    return y.reshape(*y.shape[:-2], -1)
