@@ -6,7 +6,8 @@ import pytest
 
 from tests import ROOT
 
-FOR_PYTHON, FOR_KERNELS = {"jit", "jit_no_fma"}, {"helper", "helper_no_fma"}
+FOR_PYTHON = {"jit", "jit_no_fma", "compiled"}  # the last in facts.py
+FOR_KERNELS = {"helper", "helper_no_fma"}
 # plain functions that are compiled inside of an instruction, and so do not run as Python
 COMPILED_INSIDE = {
     ("tinyattn/kernels/machine/fork_join.py", "run_as_primary"),
