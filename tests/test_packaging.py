@@ -5,7 +5,10 @@ import importlib
 import re
 import tomllib
 
+from packaging.markers import Marker
+
 from tests import ROOT
+from tests.lowest import lowest
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -22,6 +25,21 @@ def test_only_numpy_and_numba_are_needed_and_nothing_is_capped():
     assert set(extras) == {"class", "dev", "peers"}
     for requirements in (needed, *extras.values()):
         assert not [one for one in requirements if "<" in one.split(";")[0]]
+
+
+def test_numba_is_asked_for_only_where_it_can_be_had():
+    (numba,) = [one for one in PROJECT["project"]["dependencies"] if one.startswith("numba")]
+    marker = Marker(numba.partition(";")[2].strip())
+    for system, machine, expected in [
+        ("linux", "x86_64", True), ("linux", "aarch64", True), ("win32", "AMD64", True),
+        ("darwin", "arm64", True), ("darwin", "x86_64", False), ("emscripten", "wasm32", False),
+    ]:  # fmt: skip
+        assert marker.evaluate({"sys_platform": system, "platform_machine": machine}) == expected
+
+
+def test_the_lowest_versions_are_read_from_the_project():
+    assert lowest().keys() == {"numpy", "numba"}
+    assert all(re.fullmatch(r"\d+\.\d+", number) for number in lowest().values())
 
 
 def test_every_data_file_is_installed():

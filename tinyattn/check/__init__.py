@@ -6,6 +6,7 @@
     check.causal(f, x)                   does no position see a later one?
     check.padding(f, x)                  is a padded sequence what it is alone? f(x, keep)
     check.isolated(f, x)                 does no member of a batch see another one?
+    check.trains(model, (x, y))          do all parameters move, is one batch learned by heart?
     check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?
 
 Each returns a report that prints what was compared and where it differs most, is true if all
@@ -16,6 +17,7 @@ from tinyattn.check.gradients import gradcheck
 from tinyattn.check.influence import causal, isolated, padding
 from tinyattn.check.report import Report
 from tinyattn.check.symmetry import equivariant, invariant, same
+from tinyattn.check.trains import trains
 
 __all__ = [
     "Report",
@@ -26,4 +28,5 @@ __all__ = [
     "isolated",
     "padding",
     "same",
+    "trains",
 ]

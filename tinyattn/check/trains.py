@@ -1,0 +1,229 @@
+"""Does a model learn? All parameters must move, and a small batch must be learned by heart."""
+
+import math
+from copy import deepcopy
+
+import numpy as np
+
+from tinyattn.autograd import Tensor, no_grad
+from tinyattn.check.report import Report, name_of, number
+from tinyattn.ops.elementwise import plain
+from tinyattn.ops.index import take_along_axis
+from tinyattn.ops.rowwise import log_softmax
+
+RATES = (1e-2, 1e-3)  # learning rates that are tried, the second if the first does not do
+FEWEST = 10  # steps, in which every parameter should have moved
+LEARNED = 0.1  # of the loss at first: below it the batch counts as learned
+
+
+def trains(module, batch, loss=None, steps=300, learned=LEARNED):
+    """Does every parameter get a gradient and move, and can one batch be learned by heart?
+
+    module   a copy of it is trained with Adam, without dropout; it stays as it is itself
+    batch    what the loss takes: (x, target), or (x, mask, target), …
+    loss     loss(module, *batch) -> Tensor, a single number, as for `training.fit`. If None,
+             module(*inputs) is compared with the target, the last one of the batch: by
+             cross-entropy if it is integers (classes on the last axis of the result, or on axis
+             1), else by squared error
+    steps    of training at most, for each of the learning rates 0.01 and 0.001
+    learned  the loss must fall to this part of what it was at first
+
+    Passes if all parameters that are not frozen moved and the loss fell that far. Give it few
+    examples, such as 4 to 16: a good model must be able to remember them. Examples that are equal
+    but have different targets cannot be learned.
+    """
+    batch = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+    loss = _usual_loss if loss is None else loss
+    trained = {name for name, p in module.named_parameters() if p.requires_grad}
+    if not trained:
+        raise ValueError("trains: the module has no parameters that require a gradient")
+    for rate in RATES:
+        run = _Run(module, loss, batch, trained)
+        run.train(steps, rate, learned)
+        if run.losses[-1] <= learned * run.losses[0] or run.lost(trained):
+            break
+    return _report(module, run, trained, batch, learned)
+
+
+class _Run:
+    """A training of a copy, and what happened to each parameter.
+
+    losses  before each step, and after the last
+    arrived {name}: those that got a gradient once; nonzero {name}: one that was not only zeros
+    moved   {name}: those that are not what they were
+    """
+
+    def __init__(self, module, loss, batch, trained):
+        self.module, self.loss, self.batch = _without_dropout(deepcopy(module)), loss, batch
+        self.parameters = {n: p for n, p in self.module.named_parameters() if n in trained}
+        self.losses, self.arrived, self.nonzero, self.connected = [], set(), set(), True
+
+    def train(self, steps, rate, learned):
+        """Until the loss is low enough, for at most so many steps."""
+        before = {n: p.data.copy() for n, p in self.parameters.items()}
+        moments = {n: (np.zeros_like(a), np.zeros_like(a)) for n, a in before.items()}
+        for t in range(1, steps + 1):
+            value = self.value()
+            self.losses.append(value.item())
+            self.connected = value.requires_grad
+            if not math.isfinite(self.losses[-1]) or not self.connected:
+                break
+            if t > FEWEST and self.losses[-1] <= learned * self.losses[0]:
+                break
+            for p in self.parameters.values():
+                p.grad = None
+            value.backward()
+            for n, p in self.parameters.items():
+                if p.grad is not None:
+                    self.arrived.add(n)
+                    if np.any(p.grad):
+                        self.nonzero.add(n)
+                        p.data = _adam(p.data, np.asarray(plain(p.grad)), moments[n], t, rate)
+        else:
+            self.losses.append(self.value().item())
+        self.moved = {
+            n for n, p in self.parameters.items() if not np.array_equal(p.data, before[n])
+        }
+
+    def value(self):
+        value = self.loss(self.module, *self.batch)
+        if not isinstance(value, Tensor) or value.size != 1:
+            kind = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+            raise TypeError(
+                f"trains: loss(module, *batch) must return a Tensor with a single number, got "
+                f"{kind}"
+            )
+        return value
+
+    def lost(self, trained):
+        """What no training would mend."""
+        return not self.connected or trained - self.moved
+
+
+def _adam(theta, g, moments, t, rate):
+    m, v = moments
+    m += 0.1 * (g - m)
+    v += 0.001 * (g * g - v)
+    step = (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return (theta - rate * step).astype(theta.dtype)
+
+
+def _without_dropout(module):
+    for part in module.modules():
+        for name in ("p", "dropout"):
+            if isinstance(getattr(part, name, None), float):
+                setattr(part, name, 0.0)
+    return module
+
+
+def _usual_loss(module, *batch):
+    if len(batch) < 2:
+        raise ValueError(
+            "trains: expected batch = (x, target), or loss= for one that needs no target"
+        )
+    *inputs, target = batch
+    y, target = module(*inputs), np.asarray(plain(target))
+    if not isinstance(y, Tensor):
+        raise TypeError(
+            f"trains: the module returns a {type(y).__name__}; pass loss=, a function of the "
+            f"module and the batch that returns one number"
+        )
+    if target.dtype.kind in "iu":
+        for axis in (-1, 1):
+            if y.ndim > 1 and (*y.shape[:axis], *y.shape[axis:][1:]) == target.shape:
+                scores = take_along_axis(log_softmax(y, axis), np.expand_dims(target, axis), axis)
+                return -np.mean(scores)
+        expected = "classes on the last axis of the result, or on axis 1"
+    elif y.shape == target.shape:
+        return np.mean(np.square(y - target))
+    else:
+        expected = "the same shape"
+    raise ValueError(
+        f"trains: the module returns shape {y.shape} for a target {target.dtype} {target.shape}; "
+        f"expected {expected}, or pass loss="
+    )
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def _report(module, run, trained, batch, learned):
+    title, first, last = f"trains: {name_of(module)}", run.losses[0], run.losses[-1]
+    n, size = len(trained), sum(p.size for p in run.parameters.values())
+    course = f"loss {number(first)} → {number(last)} in {len(run.losses) - 1} steps on one batch"
+    faults, causes = _faults(run, trained), []
+    if run.connected and not last <= learned * first:
+        faults.append(f"the batch is not learned by heart: expected a loss below "
+                      f"{number(learned * first)}")  # fmt: skip
+        causes = _why_not_learned(run, batch)
+    frozen = [name for name, p in module.named_parameters() if name not in trained]
+    frozen = f", {len(frozen)} frozen" if frozen else ""
+    what = f"{n} parameters{frozen}, {course}"
+    error = abs(last / first) if first else float(last != 0)
+    if not faults:
+        return Report(True, f"{title}: yes ({what}, all moved)", error, size)
+    lines = [f"{title}: NO ({what})", *(f"  {f}" for f in faults)]
+    lines += [f"  perhaps: {cause}" for cause in causes]
+    return Report(False, "\n".join(lines), error, size, tuple(causes))
+
+
+def _faults(run, trained):
+    if not run.connected:
+        return ["the loss is connected to no parameter: the graph is cut (.data, .numpy(), "
+                ".detach(), no_grad, an array that was written into)"]  # fmt: skip
+    faults = []
+    for names, what in (
+        (trained - run.arrived, "got no gradient (not used in forward, or cut off by .data, "
+                                ".numpy() or .detach())"),
+        (run.arrived - run.nonzero, "got a gradient of zeros only (a dead ReLU, a factor 0, or "
+                                    "something that cancels)"),
+        (run.nonzero - run.moved, "got a gradient but did not move (so large that a step is "
+                                  "below its rounding, or replaced in forward)"),
+    ):  # fmt: skip
+        if names:
+            faults.append(f"{_list(names)} {what}")
+    return faults
+
+
+def _list(names, most=8):
+    names = sorted(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _why_not_learned(run, batch):
+    """Possible causes, the likeliest first."""
+    first, last, best = run.losses[0], run.losses[-1], np.nanmin(run.losses)
+    if not math.isfinite(last):
+        return [f"the loss became {last} in step {len(run.losses)}: a logarithm of 0, a division "
+                f"by 0, or an overflow"]  # fmt: skip
+    if len(batch) > 1 and _contradicts(batch):
+        return ["two examples are equal but have different targets: no model can learn both"]
+    if _same_answers(run, batch):
+        return ["all examples get the same answer: x does not reach the result, or something is "
+                "taken over the axis of the batch"]  # fmt: skip
+    if best > 0.99 * first:
+        return ["the loss never fell: a gradient with the wrong sign, or a loss that does not "
+                "depend on what is trained"]  # fmt: skip
+    if last > 2 * best:
+        return ["the loss fell and rose again: unstable, without a norm, or too deep"]
+    return ["it falls, but slowly: too few parameters for so many examples, a squashing function "
+            "behind the last layer, or targets of another scale; or more steps="]  # fmt: skip
+
+
+def _contradicts(batch):
+    x, target = np.asarray(plain(batch[0])), np.asarray(plain(batch[-1]))
+    if x.ndim == 0 or target.ndim == 0 or len(x) != len(target) or not len(x):
+        return False
+    _, of = np.unique(x.reshape(len(x), -1), axis=0, return_inverse=True)
+    pairs = np.column_stack([of.ravel(), target.reshape(len(target), -1)])
+    return len(np.unique(pairs, axis=0)) > len(np.unique(of))
+
+
+def _same_answers(run, batch):
+    if run.loss is not _usual_loss:
+        return False
+    with no_grad():
+        y = plain(run.module(*batch[:-1]))
+    size = np.abs(y).max(initial=0)
+    return y.ndim > 0 and len(y) > 1 and np.abs(y - y[:1]).max(initial=0) <= 1e-5 * size
