@@ -8,7 +8,7 @@ The same result in two ways, each with its gradient:
 
 1. `sums`: the three formulas, one after the other. It keeps all weights, T·S numbers.
 2. `blockwise`: one pass over the keys, a block of them at a time. It keeps the weights of one
-   block, and the backward pass computes each weight again when it needs it.
+   block, and the backward pass computes them again, block by block.
 
 fast/attention.py is the second one on vectors and threads: 64 queries side by side in place of one.
 
@@ -25,14 +25,15 @@ from tinyattn.kernels import helper, jit
 
 
 @helper
-def score(q, k, bias, mask, causal, scale, t, s):
-    """score_ts = scale q_t·k_s + bias_ts, or -∞ where query t may not see key s."""
-    if not mask[t, s] or (causal and s > t):
-        return -math.inf
-    total = bias[t, s]
-    for d in range(q.shape[1]):
-        total += scale * q[t, d] * k[s, d]
-    return total
+def scores(row, q, k, bias, mask, causal, scale, t, start, stop):
+    """row = the scores of query t for the keys start … stop - 1; -∞ where it may not see one."""
+    for s in range(start, stop):
+        score = -math.inf
+        if mask[t, s] and (s <= t or not causal):
+            score = bias[t, s]
+            for d in range(q.shape[1]):
+                score += scale * q[t, d] * k[s, d]
+        row[s - start] = score
 
 
 # ---------------------------------------------------------------- 1. the sums, as they are written
@@ -44,9 +45,9 @@ def sums(q, k, v, bias, mask, causal, scale):
     T, (S, E) = len(q), v.shape
     y, a = np.zeros((T, E), q.dtype), np.zeros((T, S), q.dtype)
     for t in range(T):
+        scores(a[t], q, k, bias, mask, causal, scale, t, 0, S)
         highest = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞, not nan
         for s in range(S):
-            a[t, s] = score(q, k, bias, mask, causal, scale, t, s)
             if a[t, s] > highest:
                 highest = a[t, s]
         total = 0.0
@@ -105,21 +106,21 @@ def blockwise(q, k, v, bias, mask, causal, scale, block):
     """
     T, (S, E) = len(q), v.shape
     y, highest, total = np.zeros((T, E), q.dtype), np.zeros(T), np.zeros(T)
-    scores = np.zeros(block)
+    row = np.zeros(block)
     for t in range(T):
         highest[t] = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞, not nan
         for start in range(0, S, block):
             stop, old = min(start + block, S), highest[t]
+            scores(row, q, k, bias, mask, causal, scale, t, start, stop)
             for s in range(start, stop):
-                scores[s - start] = score(q, k, bias, mask, causal, scale, t, s)
-                if scores[s - start] > highest[t]:
-                    highest[t] = scores[s - start]
+                if row[s - start] > highest[t]:
+                    highest[t] = row[s - start]
             shrink = math.exp(old - highest[t])
             total[t] *= shrink
             for d in range(E):
                 y[t, d] *= shrink
             for s in range(start, stop):
-                weight = math.exp(scores[s - start] - highest[t])
+                weight = math.exp(row[s - start] - highest[t])
                 total[t] += weight
                 for d in range(E):
                     y[t, d] += weight * v[s, d]
@@ -129,31 +130,32 @@ def blockwise(q, k, v, bias, mask, causal, scale, block):
 
 
 @jit
-def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale):
-    """The chain rule of `sums_backward`, with each weight computed again from its score.
+def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale, block):
+    """The chain rule of `sums_backward`; the weights of a block are computed again.
 
-    highest_t and total_t are known now, so a_ts = exp(score_ts - highest_t) / total_t needs no
-    other key, and no block. The mean of da needs no pass over the keys either:
-
-        Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t
+    highest_t and total_t are known now: a_ts = exp(score_ts - highest_t) / total_t. So the mean of
+    da needs no pass over the keys either: Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t.
     """
-    (T, D), (S, E) = q.shape, v.shape
+    T, D, (S, E) = len(q), k.shape[1], v.shape
     dq, dk, dv, dbias = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), np.zeros_like(bias)
+    row = np.zeros(block)
     for t in range(T):
         mean = 0.0
         for d in range(E):
             mean += g[t, d] * y[t, d]
-        for s in range(S if total[t] != 0 else 0):
-            a = score(q, k, bias, mask, causal, scale, t, s)
-            a = math.exp(a - highest[t]) / total[t]
-            da = 0.0
-            for d in range(E):
-                da += g[t, d] * v[s, d]
-                dv[s, d] += a * g[t, d]
-            dscore = dbias[t, s] = a * (da - mean)
-            for d in range(D):
-                dq[t, d] += scale * dscore * k[s, d]
-                dk[s, d] += scale * dscore * q[t, d]
+        for start in range(0, S if total[t] != 0 else 0, block):
+            stop = min(start + block, S)
+            scores(row, q, k, bias, mask, causal, scale, t, start, stop)
+            for s in range(start, stop):
+                a = math.exp(row[s - start] - highest[t]) / total[t]
+                da = 0.0
+                for d in range(E):
+                    da += g[t, d] * v[s, d]
+                    dv[s, d] += a * g[t, d]
+                dscore = dbias[t, s] = a * (da - mean)
+                for d in range(D):
+                    dq[t, d] += scale * dscore * k[s, d]
+                    dk[s, d] += scale * dscore * q[t, d]
     return dq, dk, dv, dbias
 
 

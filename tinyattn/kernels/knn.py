@@ -15,16 +15,7 @@ instruction (`jit_no_fma` in place of `jit`). So all versions round alike and ha
 
 import numpy as np
 
-from tinyattn.kernels import helper_no_fma, jit_no_fma
-
-
-@helper_no_fma
-def squared_distance(x, i, j):
-    """d²_ij = Σ_d (x_id - x_jd)²"""
-    total = x.dtype.type(0)
-    for d in range(x.shape[1]):
-        total += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
-    return total
+from tinyattn.kernels import jit_no_fma
 
 
 @jit_no_fma
@@ -34,7 +25,9 @@ def sums(index, d2, x, offsets, k):
         for i in range(offsets[c], offsets[c + 1]):
             found = 0
             for j in range(offsets[c], offsets[c + 1]):
-                distance = squared_distance(x, i, j)
+                distance = x.dtype.type(0)
+                for d in range(x.shape[1]):
+                    distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
                 if found < k:
                     found += 1
                 elif not distance < d2[i, k - 1]:

@@ -8,7 +8,6 @@ x [N, D] is ordered by cloud (rows offsets[c] to offsets[c + 1]). A point is its
 import numpy as np
 
 from tinyattn.kernels import jit_no_fma
-from tinyattn.kernels.knn import squared_distance
 
 
 @jit_no_fma
@@ -18,7 +17,10 @@ def count(x, offsets, r2):
     for c in range(len(offsets) - 1):
         for i in range(offsets[c], offsets[c + 1]):
             for j in range(offsets[c], offsets[c + 1]):
-                n += squared_distance(x, i, j) <= r2
+                distance = x.dtype.type(0)
+                for d in range(x.shape[1]):
+                    distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
+                n += distance <= r2
     return n
 
 
@@ -30,7 +32,9 @@ def sums(j_of, i_of, d2, x, offsets, r2):
         for i in range(offsets[c], offsets[c + 1]):
             first = n
             for j in range(offsets[c], offsets[c + 1]):
-                distance = squared_distance(x, i, j)
+                distance = x.dtype.type(0)
+                for d in range(x.shape[1]):
+                    distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
                 if distance <= r2:
                     p = n  # j moves up past all neighbours of i that are farther
                     while p > first and distance < d2[p - 1]:
