@@ -10,6 +10,7 @@ class ReLU(Module):
     """y = max(x, 0)."""
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.relu(x)
 
 
@@ -20,6 +21,7 @@ class LeakyReLU(Module):
         self.negative_slope = negative_slope
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.leaky_relu(x, self.negative_slope)
 
     def extra_repr(self):
@@ -33,6 +35,7 @@ class ELU(Module):
         self.alpha = alpha
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.elu(x, self.alpha)
 
 
@@ -43,6 +46,7 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, x):
+        """y, in the shape of x. Raises ValueError if `approximate` is neither "none" nor "tanh"."""
         return F.gelu(x, self.approximate)
 
 
@@ -50,6 +54,7 @@ class SiLU(Module):
     """y = x σ(x)."""
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.silu(x)
 
 
@@ -57,6 +62,7 @@ class Sigmoid(Module):
     """y = 1 / (1 + e⁻ˣ)."""
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.sigmoid(x)
 
 
@@ -64,6 +70,7 @@ class Tanh(Module):
     """y = tanh x."""
 
     def forward(self, x):
+        """y, in the shape of x."""
         return np.tanh(x)
 
 
@@ -74,4 +81,5 @@ class Softmax(Module):
         self.axis = axis
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.softmax(x, self.axis)
