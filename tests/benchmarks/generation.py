@@ -1,6 +1,7 @@
-"""Tokens per second: language models that write with a cache, and sentences through MiniLM.
+"""Tokens per second: language models that generate with a cache, and sentences through MiniLM.
 
-Every program starts from the same weights and the same prompt and writes the same tokens (greedy).
+Every program starts from the same weights and the same prompt and generates the same tokens
+(greedy). Ours runs compiled, as `generate` does by itself, and once through the modules alone.
 PyTorch's models are written as one would by hand: its functions for norm, attention and products,
 in inference mode, keys and values kept in tensors with room for all of them.
 
@@ -22,6 +23,7 @@ import torch  # noqa: E402
 import torch.nn.functional as TF  # noqa: E402
 
 import tinyattn as ta  # noqa: E402
+from tinyattn import inference  # noqa: E402
 from tinyattn.models import BERT, GPT, Llama  # noqa: E402
 
 torch.set_num_threads(THREADS)
@@ -31,8 +33,8 @@ def tensors(model):
     return {name: torch.tensor(a) for name, a in model.state_dict().items()}
 
 
-class TorchWriter:
-    """Writes on by the likeliest token; `features` is what the models differ in."""
+class TorchGenerator:
+    """Takes the likeliest token; `features` is what the models differ in."""
 
     def __init__(self, model, heads, kv_heads, layers):
         self.w, self.heads, self.kv_heads, self.layers = tensors(model), heads, kv_heads, layers
@@ -66,7 +68,7 @@ class TorchWriter:
         return x.unflatten(-1, (-1, self.embedding.shape[1] // self.heads)).transpose(1, 2)
 
 
-class TorchGPT(TorchWriter):
+class TorchGPT(TorchGenerator):
     def __init__(self, model, heads, layers):
         super().__init__(model, heads, heads, layers)
         self.embedding = self.w["embedding.weight"]
@@ -88,7 +90,7 @@ class TorchGPT(TorchWriter):
         return TF.layer_norm(x, shape, w["blocks.norm.weight"], w["blocks.norm.bias"])
 
 
-class TorchLlama(TorchWriter):
+class TorchLlama(TorchGenerator):
     def __init__(self, model, heads, kv_heads, layers, base=10000.0):
         super().__init__(model, heads, kv_heads, layers)
         self.embedding = self.w["embed_tokens.weight"]
@@ -117,16 +119,18 @@ class TorchLlama(TorchWriter):
         return TF.rms_norm(x, shape, w["norm.weight"], 1e-5)
 
 
-def writing(ours, theirs, B, T, n, vocab):
-    """Both programs, after a look whether they write the same."""
+def generating(ours, theirs, B, T, n, vocab):
+    """All programs, after a look whether they generate the same."""
     ids = np.random.default_rng(0).integers(vocab, size=(B, T))
     programs = {
         "tinyattn": lambda: ours.generate(ids, n, temperature=0),
+        "our modules": lambda: ours.generate(ids, n, temperature=0, compiled=False),
         "PyTorch eager": lambda: theirs.generate(torch.tensor(ids), n).numpy(),
     }
-    first, second = (run() for run in programs.values())
-    if not (first == second).all():
-        print(f"  note: {np.mean(first != second):.1%} of the tokens differ (near ties)")
+    first, second, third = (run() for run in programs.values())
+    assert (first == second).all()
+    if not (first == third).all():
+        print(f"  note: {np.mean(first != third):.1%} of the tokens differ (near ties)")
     return programs
 
 
@@ -141,7 +145,9 @@ def sentences(B, T):
     ids = np.random.default_rng(0).integers(30522, size=(B, T))
     torch_ids = torch.tensor(ids)
 
-    def ours():
+    compiled = inference.compile(model)
+
+    def modules():
         with ta.no_grad():
             return model(ids).data
 
@@ -150,22 +156,24 @@ def sentences(B, T):
         x = w["embedding.weight"][torch_ids] + w["positions.weight"][:T] + w["types.weight"][0]
         return encoder(TF.layer_norm(x, (384,), w["norm.weight"], w["norm.bias"], 1e-12)).numpy()
 
+    ours = lambda: compiled(ids).data
+    np.testing.assert_allclose(modules(), theirs(), atol=1e-4)
     np.testing.assert_allclose(ours(), theirs(), atol=1e-4)
-    return {"tinyattn": ours, "PyTorch eager": theirs}
+    return {"tinyattn": ours, "our modules": modules, "PyTorch eager": theirs}
 
 
 def works():
     small = GPT(65, 128, 4, 4, 256, rng=0)
     torch_small = TorchGPT(small, 4, 4)
-    yield "GPT, 4 layers, d = 128: 100 tokens", writing(small, torch_small, 1, 8, 100, 65)
-    yield "the same, 12 texts at once", writing(small, torch_small, 12, 8, 100, 65)
+    yield "GPT, 4 layers, d = 128: 100 tokens", generating(small, torch_small, 1, 8, 100, 65)
+    yield "the same, 12 texts at once", generating(small, torch_small, 12, 8, 100, 65)
     middle = GPT(65, 384, 6, 6, 256, rng=0)
     yield (
         "GPT, 6 layers, d = 384: 100 tokens",
-        writing(middle, TorchGPT(middle, 6, 6), 1, 8, 100, 65),
+        generating(middle, TorchGPT(middle, 6, 6), 1, 8, 100, 65),
     )
     smol = Llama(49152, 576, 9, 3, 30, 1536, rng=0)
-    yield "SmolLM2: 20 tokens", writing(smol, TorchLlama(smol, 9, 3, 30), 1, 30, 20, 49152)
+    yield "SmolLM2: 20 tokens", generating(smol, TorchLlama(smol, 9, 3, 30), 1, 30, 20, 49152)
     yield "MiniLM: 1 sentence of 12 tokens", sentences(1, 12)
     yield "MiniLM: 32 sentences of 24 tokens", sentences(32, 24)
 
@@ -181,7 +189,7 @@ def main(rounds=12):
         f"\nFloat32, {THREADS} threads each, median and quartiles of {rounds} rounds, "
         f"for MiniLM {3 * rounds}.\n"
     )
-    print(table(rows, ["PyTorch eager"]))
+    print(table(rows, ["our modules", "PyTorch eager"]))
     print("\n" + versions(ta, np, torch))
 
 

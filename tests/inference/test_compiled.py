@@ -47,7 +47,7 @@ def token_by_token(run, empty_cache, ids, lengths=None, start=None):
         if lengths is not None:
             run(np.tile(np.arange(6) % V, (len(ids), 1)) if start is None else start, cache)
             for layer in cache:
-                layer.keep(lengths)
+                layer.truncate(lengths)
         for t in range(ids.shape[1]):
             found.append(run(ids[:, t : t + 1], cache).data[:, 0])
     return np.stack(found, axis=1), cache

@@ -84,6 +84,16 @@ def examples():
     ]
 
 
+@pytest.mark.parametrize("package", [nn, models], ids=["nn", "models"])
+def test_every_forward_says_its_shapes(package):
+    """Those of graph as well, as soon as they have a docstring."""
+    for cls in layer_classes():
+        if cls.__module__.startswith(package.__name__):
+            text = inspect.getdoc(cls.forward) or ""
+            assert text, f"{cls.__name__}.forward has no docstring"
+            assert "[" in text or "shape" in text or cls is nn.Sequential, cls.__name__
+
+
 def tensor_of(x):
     return Tensor(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
 

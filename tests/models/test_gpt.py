@@ -125,7 +125,7 @@ def test_prompts_of_different_length_share_a_cache():
     cache = model.empty_cache()
     logits(model, IDS, cache)
     for layer in cache:
-        layer.keep(lengths)
+        layer.truncate(lengths)
     new = np.array([[1, 2], [3, 4], [5, 6]])
     found = logits(model, new, cache)
     for b, n in enumerate(lengths):
@@ -152,8 +152,8 @@ def test_a_cache_is_not_for_training_nor_for_another_batch():
     logits(model, IDS, cache)
     with pytest.raises(ValueError, match="holds 3 sequences, but 2 came"):
         logits(model, IDS[:2, :1], cache)
-    with pytest.raises(ValueError, match="cannot keep"):
-        cache[0].keep([8, 7, 7])
+    with pytest.raises(ValueError, match="cannot truncate"):
+        cache[0].truncate([8, 7, 7])
 
 
 # ---------------------------------------------------------------- generate

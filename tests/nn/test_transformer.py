@@ -1,5 +1,7 @@
 """Transformer layers equal PyTorch's with its weights, and masks hide what they should."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -248,7 +250,7 @@ def test_one_token_at_a_time_is_the_whole_at_once(options):
     np.testing.assert_allclose(np.concatenate(found, axis=1), whole, rtol=0, atol=1e-12)
 
 
-def test_one_token_with_a_mask_or_dropout_takes_the_long_way():
+def test_one_token_with_a_mask_or_dropout():
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, H, FF, dropout=0.5, rng=0), 1)
     x, seen = ta.tensor(normal(1, 3, D).astype(np.float32)), np.array([True, False, True])
     with ta.no_grad():
@@ -279,3 +281,44 @@ def test_a_cache_wants_a_batch():
     attention = nn.MultiheadAttention(D, H)
     with pytest.raises(ValueError, match=r"with a cache q is \[B, T, d\]"):
         attention(*[ta.tensor(normal(T, D))] * 3, cache=nn.KeyValueCache())
+
+
+# ---------------------------------------------------------------- without gradients
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("batch", "length"), [(1, 1), (2, 7), (70, 41)])  # the last for kernels
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"norm_first": True}, {"activation": "gelu"}, {"activation": np.tanh}, {"bias": False}],
+    ids=str,
+)
+def test_without_gradients_it_gives_the_same(options, batch, length, dtype):
+    layer = nn.TransformerEncoderLayer(24, 3, 40, 0.0, rng=0, **options).astype(dtype)
+    x, masks = ta.tensor(normal(batch, length, 24).astype(dtype)), [None]
+    before = x.data.copy()
+    if length > 1:
+        masks += [rng.random(shape) < 0.7 for shape in ((length, length), (batch, 1, length),
+                                                        (batch, 3, length, length))]  # fmt: skip
+    for mask in masks:
+        for causal in (False, True):
+            expected = layer(x, mask, causal)
+            with ta.no_grad():
+                found = layer(x, mask, causal)
+            assert expected.requires_grad
+            assert not found.requires_grad
+            close = 20 * np.finfo(dtype).eps * np.abs(expected.data).max()
+            np.testing.assert_allclose(found.data, expected.data, rtol=0, atol=close)
+    assert np.array_equal(x.data, before)
+
+
+@pytest.mark.parametrize("what", ["width", "mask"])
+def test_without_gradients_the_errors_are_the_same(what):
+    layer, mask, messages = nn.TransformerEncoderLayer(24, 3, 40), None, []
+    x = ta.tensor(np.ones((2, 7, 25 if what == "width" else 24), np.float32))
+    mask = np.ones((2, 5), bool) if what == "mask" else None
+    for context in (nullcontext(), ta.no_grad()):
+        with context, pytest.raises(ValueError, match="2, ") as caught:
+            layer(x, mask)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]

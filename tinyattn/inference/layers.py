@@ -53,7 +53,7 @@ class OneTokenEncoderLayer(Module):
         from tinyattn.kernels.fast import decode
 
         x, H = x.data[:, 0], heads.num_heads  # [B, D]
-        room = cache.make_room((len(x), H, 1, x.shape[1] // H), x.dtype)
+        room = cache.reserve((len(x), H, 1, x.shape[1] // H), x.dtype)
         return from_numpy(decode.encoder_layer(x, room, H, self.eps, self.weights)[:, None])
 
 
@@ -76,7 +76,7 @@ class OneTokenLlamaBlock(Module):
         x, heads = x.data[:, 0], self.layer.self_attn  # [B, D]
         H, G, d = heads.num_heads, heads.num_kv_heads, heads.d
         turns = heads.rotary.turns(cache.positions(1)[..., 0], x.dtype)  # [d/2] or [B, d/2] each
-        room = cache.make_room((len(x), G, 1, d), x.dtype)
+        room = cache.reserve((len(x), G, 1, d), x.dtype)
         return from_numpy(
             decode.llama_block(x, room, H, G, *turns, self.eps, self.weights)[:, None]
         )

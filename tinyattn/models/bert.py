@@ -54,6 +54,10 @@ class BERT(nn.Module):
         start_values(self, d_model, rng)
 
     def forward(self, ids, types=None, keep=None):
+        """A vector for each token, [B, T, d_model].
+
+        Raises ValueError for ids that are not [B, T] with T up to max_len, and for another keep.
+        """
         return self.encoder(self.embed(ids, types), hide(ids, keep))
 
     def embed(self, ids, types=None):
@@ -139,6 +143,7 @@ class MaskedWords(nn.Module):
         self.bias = nn.Parameter(np.zeros(vocab_size, bert.embedding.weight.dtype))
 
     def forward(self, ids, types=None, keep=None):
+        """logits [B, T, V];   ids [B, T], types, keep and errors as in `BERT`."""
         hidden = self.norm(F.gelu(self.dense(self.bert(ids, types, keep))))
         return F.linear(hidden, self.bert.embedding.weight, self.bias)
 
@@ -154,6 +159,7 @@ class Classifier(nn.Module):
         self.out = nn.Linear(bert.embedding.embedding_dim, num_classes, rng=rng)
 
     def forward(self, ids, types=None, keep=None):
+        """logits [B, num_classes];   ids [B, T], types, keep and errors as in `BERT`."""
         return self.out(self.dropout(self.bert.pooled(self.bert(ids, types, keep))))
 
 

@@ -51,6 +51,7 @@ class Regions(nn.Module):
         self.places = normal((count, self.size), 0.3, rng)
 
     def forward(self, images):
+        """z [B, R, D];   images [B, height, width, channels]. ValueError for other shapes."""
         x = _pictures("Regions", images)
         x = np.moveaxis(1 - x, -1, 1)  # [B, channels, height, width]
         for convolution in self.convolutions:
@@ -75,6 +76,9 @@ class Cells(nn.Module):
         self.places = normal((count, size), 0.3, rng)
 
     def forward(self, images):
+        """z [B, R, D];   images [B, height, width, channels]. Raises ValueError for other
+        shapes, and for pictures that cannot be cut into cells.
+        """
         x = _pictures("Cells", images)
         b, height, width, channels = x.shape
         s = self.cell
@@ -120,6 +124,7 @@ class AdditiveScore(nn.Module):
         return self.from_region(z)
 
     def forward(self, h, z, keys=None):
+        """e [B, R];   h [B, H], z [B, R, D], keys [B, R, size]."""
         keys = self.keys(z) if keys is None else keys
         return self.v(np.tanh(self.from_state(h)[:, None] + keys))[:, :, 0]
 
@@ -142,6 +147,7 @@ class DotScore(nn.Module):
         return self.from_region(z)
 
     def forward(self, h, z, keys=None):
+        """e [B, R];   h [B, H], z [B, R, D], keys [B, R, size]."""
         q, k = self.from_state(h), self.keys(z) if keys is None else keys
         return np.einsum("bd,brd->br", q, k) / math.sqrt(self.size)
 
@@ -150,6 +156,7 @@ class SigmoidGate(nn.Module):
     """a_i = σ(e_i): each region let through by itself, weights need not sum to 1 (slide KB10)."""
 
     def forward(self, scores):
+        """a [B, R];   scores [B, R]."""
         return F.sigmoid(scores)
 
 
@@ -157,6 +164,7 @@ class Softmax(nn.Module):
     """a = softmax(e): weights in [0, 1] that sum to 1 over the regions."""
 
     def forward(self, scores):
+        """a [B, R];   scores [B, R]."""
         return F.softmax(scores, axis=-1)
 
 
@@ -178,6 +186,7 @@ class Attend(nn.Module):
         return self.score.keys(z) if hasattr(self.score, "keys") else None
 
     def forward(self, h, z, keys=None):
+        """(c [B, D], a [B, R]);   h [B, H], z [B, R, D], keys as `keys(z)` gives them."""
         e = self.score(h, z) if keys is None else self.score(h, z, keys)  # [B, R]
         a = self.weights(e)
         return np.einsum("br,brd->bd", a, z), a

@@ -41,6 +41,7 @@ class PointFeatures(Module):
         self.embed = dense(sum(widths), embedding, rng)
 
     def forward(self, x, batch):
+        """(y [N, embedding], [N, Σ widths]);   x [N, in_features], batch [N] or None."""
         outputs = []
         for conv in self.convs:
             x = conv(x, batch)
@@ -70,6 +71,10 @@ class DGCNN(Module):
         self.head = Sequential(*head, Linear(sizes[-1], classes, rng=rng))
 
     def forward(self, x, batch=None):
+        """[B, classes];   x [N, in_features], batch [N] or None.
+
+        Raises ValueError for other shapes and for a cloud of fewer than k points.
+        """
         y, _ = self.features(x, batch)
         return self.head(_global(y, split_clouds(batch, x.shape[0])[0]))
 
@@ -94,6 +99,10 @@ class DGCNNSegmentation(Module):
         self.head = Sequential(*head, Linear(sizes[-1], classes, rng=rng))
 
     def forward(self, x, batch=None):
+        """[N, classes];   x [N, in_features], batch [N] or None.
+
+        Raises ValueError for other shapes and for a cloud of fewer than k points.
+        """
         y, points = self.features(x, batch)
         table, cloud = split_clouds(batch, x.shape[0])
         u = _global(y, table)  # [B, 2 embedding]

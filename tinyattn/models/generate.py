@@ -73,7 +73,7 @@ def reader(model, prompts, cache=True, compiled=True):
         if seen.size:  # read all prompts at once; what was padded is forgotten again
             current().features(_to_the_left(seen, lengths - 1), state["cache"])
             for layer in state["cache"]:
-                layer.keep(lengths - 1)
+                layer.truncate(lengths - 1)
 
     def step(tokens, state):
         model = current()

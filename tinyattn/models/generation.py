@@ -1,4 +1,4 @@
-"""From scores to sequences: sampling, greedy choice and beam search, for every model that writes.
+"""From scores to sequences: sampling, greedy choice and beam search, for every language model.
 
 All of them ask the model one token at a time through a function
 

@@ -55,6 +55,10 @@ class GPT(nn.Module):
         return F.linear(features, self.embedding.weight)
 
     def forward(self, ids, cache=None):
+        """logits [B, T, V];   ids [B, T]; with a cache they are the tokens that follow those in it.
+
+        Raises ValueError for other shapes, and without a cache for more than max_len tokens.
+        """
         if ids.ndim != 2 or (cache is None and ids.shape[1] > self.max_len):
             raise ValueError(
                 f"GPT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"

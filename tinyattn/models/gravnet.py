@@ -28,6 +28,10 @@ class GravNetBlock(Module):
         self.norm = BatchNorm1d(out_features)
 
     def forward(self, x, batch, cloud):
+        """[N, out_features];   x [N, in_features], batch as in `GravNetModel`.
+
+        cloud [N] is the event of each hit, counted from 0 without gaps; None for one event.
+        """
         x = np.concatenate([x, _mean_of_event(x, cloud)], axis=-1)
         return self.norm(np.tanh(self.gravnet(self.dense(x), batch)))
 
@@ -70,6 +74,10 @@ class GravNetModel(Module):
         )  # fmt: skip
 
     def forward(self, x, batch=None):
+        """[N, out_features];   x [N, in_features], batch [N] or None.
+
+        Raises ValueError for other shapes and for an event of fewer than k hits.
+        """
         cloud = None if batch is None else split_clouds(batch, x.shape[0])[1]
         x, outputs = self.norm(x), []
         for block in self.blocks:

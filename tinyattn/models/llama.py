@@ -58,6 +58,10 @@ class Llama(nn.Module):
         return F.linear(features, self.embed_tokens.weight)
 
     def forward(self, ids, cache=None):
+        """logits [B, T, V];   ids [B, T]; with a cache they are the tokens that follow those in it.
+
+        Raises ValueError for other shapes.
+        """
         if ids.ndim != 2:
             raise ValueError(f"Llama: expected token ids [B, T], got {ids.shape}")
         return self.head(self.features(ids, cache))

@@ -67,6 +67,10 @@ class ParticleNet(Module):
         )  # fmt: skip
 
     def forward(self, points, features, mask=None):
+        """logits [B, classes];   points [B, P, 2], features [B, P, C], mask [B, P] bool or None.
+
+        Raises ValueError for other shapes and for a mask without any particle.
+        """
         mask = _checked(points, features, mask)
         B, P = mask.shape
         rows = np.flatnonzero(mask)  # the particles, jet after jet

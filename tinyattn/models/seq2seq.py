@@ -1,4 +1,4 @@
-"""The transformer of 2017: an encoder reads a sentence, a decoder writes another one.
+"""The transformer of 2017: an encoder reads a sentence, a decoder generates another.
 
 Source: Vaswani et al. 2017; slides S14-S17, N23-N26, K22-K27.
 """
@@ -46,6 +46,7 @@ class Seq2Seq(nn.Module):
         )  # fmt: skip
 
     def forward(self, src, tgt):
+        """logits [B, T, V];   src [B, S], tgt [B, T]. Token t of tgt sees tgt up to t, and src."""
         memory, keep = self.encode(src)
         return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
 

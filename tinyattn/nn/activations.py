@@ -8,6 +8,7 @@ class ReLU(Module):
     """y = max(x, 0)."""
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.relu(x)
 
 
@@ -18,6 +19,7 @@ class LeakyReLU(Module):
         self.negative_slope = negative_slope
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.leaky_relu(x, self.negative_slope)
 
     def extra_repr(self):
@@ -31,6 +33,7 @@ class ELU(Module):
         self.alpha = alpha
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.elu(x, self.alpha)
 
 
@@ -41,6 +44,7 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, x):
+        """y, in the shape of x. Raises ValueError if `approximate` is neither "none" nor "tanh"."""
         return F.gelu(x, self.approximate)
 
 
@@ -48,6 +52,7 @@ class SiLU(Module):
     """y = x σ(x)."""
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.silu(x)
 
 
@@ -55,6 +60,7 @@ class Sigmoid(Module):
     """y = 1 / (1 + e⁻ˣ)."""
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.sigmoid(x)
 
 
@@ -62,6 +68,7 @@ class Tanh(Module):
     """y = tanh x."""
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.tanh(x)
 
 
@@ -72,4 +79,5 @@ class Softmax(Module):
         self.axis = axis
 
     def forward(self, x):
+        """y, in the shape of x."""
         return F.softmax(x, self.axis)

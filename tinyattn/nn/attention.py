@@ -121,7 +121,7 @@ class MultiheadAttention(Module):
             make = lambda: [
                 self._split(F.linear(x, *m)) for x, m in zip((k, v), of_kv, strict=True)
             ]
-            return self._split(F.linear(q, *of_q)), *cache.once(make), None, causal
+            return self._split(F.linear(q, *of_q)), *cache.get_or_compute(make), None, causal
         q, k, v = (self._split(x) for x in self._project(q, k, v))
         past, causal = cache.past(q.shape[-2])
         return q, *cache.append(k, v), past, causal
@@ -199,6 +199,9 @@ class SelfAttention(MultiheadAttention):
 
     def forward(self, x, mask=None, causal=False, need_weights=False, average_attn_weights=True,
                 bias=None, impl="auto"):  # fmt: skip
+        """out [B, N, d], or (out, weights);   x [B, N, d], mask and bias as in
+        `MultiheadAttention`, whose errors are raised.
+        """
         out, weights = super().forward(
             x, x, x, mask, causal, need_weights, average_attn_weights, bias, impl
         )
@@ -218,6 +221,9 @@ class CrossAttention(MultiheadAttention):
 
     def forward(self, x, context, mask=None, causal=False, need_weights=False,
                 average_attn_weights=True, bias=None, impl="auto"):  # fmt: skip
+        """out [B, T, d], or (out, weights);   x [B, T, d], context [B, S, d_context], mask and bias
+        as in `MultiheadAttention`, whose errors are raised.
+        """
         out, weights = super().forward(
             x, context, context, mask, causal, need_weights, average_attn_weights, bias, impl
         )

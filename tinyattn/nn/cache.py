@@ -1,8 +1,8 @@
-"""What attention remembers while a sequence is written token by token.
+"""What attention remembers while a sequence is generated token by token.
 
 Without it each new token would compute the keys and values of all tokens before it once more: T
 tokens cost T²/2 of them in place of T. The caches hold plain numbers, no graph: they are for
-writing, not for training, and are filled in place.
+generation, not for training, and are filled in place.
 
 One cache belongs to one attention layer; a model keeps them in lists. The sequences stand on axis
 0, and `rows(index)` is the cache of other sequences, as a beam search needs it.
@@ -29,7 +29,7 @@ class KeyValueCache:
         """Put the keys and values of T new tokens [B, H, T, d] behind the others; returns all."""
         k, v = _numbers(k), _numbers(v)
         B, T = k.shape[0], k.shape[-2]
-        *_, before = self.make_room(k.shape, np.result_type(k, v), v.shape[-1])
+        *_, before = self.reserve(k.shape, np.result_type(k, v), v.shape[-1])
         S = self.longest
         if self.shortest == self.longest:
             self.k[..., S - T : S, :], self.v[..., S - T : S, :] = k, v
@@ -38,7 +38,7 @@ class KeyValueCache:
             self.k[b, :, s], self.v[b, :, s] = np.swapaxes(k, 1, 2), np.swapaxes(v, 1, 2)
         return self.k[..., :S, :], self.v[..., :S, :]
 
-    def make_room(self, shape, dtype, d_v=None):
+    def reserve(self, shape, dtype, d_v=None):
         """Count in T new tokens, whose keys [B, H, T, d] have this shape; d_v: where values differ.
 
         Returns (k, v, lengths before) for the caller to write them: row b from its
@@ -86,11 +86,11 @@ class KeyValueCache:
             return self.longest + np.arange(T)
         return self.lengths[:, None] + np.arange(T)
 
-    def keep(self, lengths):
+    def truncate(self, lengths):
         """Forget all tokens of row b but the first lengths[b], such as the padding of a prompt."""
         lengths = np.broadcast_to(np.asarray(lengths, np.int64), self.lengths.shape).copy()
         if (lengths < 0).any() or (lengths > self.lengths).any():
-            raise ValueError(f"KeyValueCache: cannot keep {lengths} of {self.lengths} tokens")
+            raise ValueError(f"KeyValueCache: cannot truncate {self.lengths} tokens to {lengths}")
         self._set(lengths)
         return self
 
@@ -127,7 +127,7 @@ class MemoryCache:
     def __init__(self):
         self.k = self.v = None
 
-    def once(self, make):
+    def get_or_compute(self, make):
         """The keys and values; `make()` gives them the first time."""
         if self.k is None:
             self.k, self.v = (_numbers(x) for x in make())

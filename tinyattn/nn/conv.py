@@ -46,6 +46,10 @@ class _Convolution(Module):
         self.bias = uniform((out_channels,), bound, rng) if bias else None
 
     def forward(self, x):
+        """y [B, out_channels, ...];   x [B, in_channels, ...] with one or two axes of positions.
+
+        Raises ValueError if x has other channels, or fewer positions than the kernel.
+        """
         options = self.stride, self.padding, self.dilation, self.groups, self.impl
         return type(self).convolve(x, self.weight, self.bias, *options)
 
@@ -75,6 +79,7 @@ class _Pool(Module):
         self.impl = impl
 
     def forward(self, x):
+        """y [B, C, ...], one number for each window;   x [B, C, ...]."""
         options = self.kernel_size, self.stride, self.padding
         return type(self).pool(x, *options, impl=self.impl)
 

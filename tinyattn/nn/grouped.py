@@ -87,6 +87,7 @@ class SwiGLU(Module):
         self.down_proj = Linear(d_hidden, d_model, bias, rng)
 
     def forward(self, x):
+        """y [..., d_model];   x [..., d_model]. Raises ValueError for other features."""
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 

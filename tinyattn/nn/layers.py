@@ -28,6 +28,7 @@ class Linear(Module):
         self.bias = uniform((out_features,), bound, rng) if bias else None
 
     def forward(self, x):
+        """y [..., out_features];   x [..., in_features]. Raises ValueError for other features."""
         return F.linear(x, self.weight, self.bias)
 
     def extra_repr(self):
@@ -52,6 +53,9 @@ class Embedding(Module):
             self.weight.data = weight
 
     def forward(self, ids):
+        """y [..., embedding_dim];   ids [...]. TypeError if they are no integers, IndexError if one
+        is negative or has no row.
+        """
         return F.embedding(ids, self.weight, self.padding_idx)
 
     def extra_repr(self):
@@ -76,6 +80,7 @@ class MLP(Module):
         self.layers = Sequential(*parts[:-1])
 
     def forward(self, x):
+        """y [..., sizes[-1]];   x [..., sizes[0]]. Raises ValueError for other features."""
         return self.layers(x)
 
 
@@ -86,6 +91,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x):
+        """y [B, n] with the default axes;   x [B, ...]."""
         x = as_tensor(x)
         start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
         length = int(np.prod(x.shape[start : end + 1], dtype=np.int64))
@@ -101,6 +107,7 @@ class Dropout(Module):
         self.p, self.rng = p, None if rng is None else generator(rng)
 
     def forward(self, x):
+        """y, in the shape of x; x itself in evaluation mode."""
         return F.dropout(x, self.p, self.training, self.rng)
 
     def extra_repr(self):

@@ -43,6 +43,7 @@ class Module:
     training = True
 
     def forward(self, *inputs, **options):
+        """The output of the layer; each layer writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...) yet: write one")
 
     def __call__(self, *inputs, **options):
@@ -251,6 +252,7 @@ class Sequential(Module):
             setattr(self, str(i), module)
 
     def forward(self, x):
+        """What the last module makes of it;   x is the input of the first."""
         for module in self.children():
             x = module(x)
         return x
@@ -283,6 +285,7 @@ class ModuleList(Sequential):
         return ModuleList(found) if isinstance(i, slice) else found
 
     def forward(self, *inputs):
+        """Raises NotImplementedError: a list of modules has no order of computation."""
         raise NotImplementedError("nn.ModuleList only holds modules: call them one by one")
 
 

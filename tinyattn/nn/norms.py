@@ -33,6 +33,7 @@ class LayerNorm(Module):
         self.bias = _zeros(self.normalized_shape) if elementwise_affine and bias else None
 
     def forward(self, x):
+        """y, in the shape of x;   x [..., *normalized_shape]. Raises ValueError for others."""
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
@@ -51,6 +52,7 @@ class RMSNorm(Module):
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
 
     def forward(self, x):
+        """y, in the shape of x;   x [..., *normalized_shape]. Raises ValueError for others."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self):
@@ -77,6 +79,10 @@ class BatchNorm1d(Module):
             self.num_batches_tracked = Buffer(np.array(0, dtype=np.int64))
 
     def forward(self, x):
+        """y, in the shape of x;   x [B, C] or [B, C, L].
+
+        Raises ValueError for other shapes, and in training for a single number per feature.
+        """
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
             raise ValueError(
                 f"BatchNorm1d: expected [B, {self.num_features}] or "

@@ -3,7 +3,7 @@
 Added to x: PositionalEncoding (sinusoids), LearnedPositions. Next to it: AppendedPositions. Or as
 a turn of queries and keys, so that their product sees the distance only: RotaryPositions.
 
-`positions` is [T] or [B, T]; without it the rows stand at 0, 1, …, T - 1. A model that writes
+`positions` is [T] or [B, T]; without it the rows stand at 0, 1, …, T - 1. A model that generates
 token by token passes those of its cache.
 """
 
@@ -35,6 +35,9 @@ class PositionalEncoding(Module):
         self.dropout = Dropout(dropout, rng)
 
     def forward(self, x, positions=None):
+        """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for other features, and for
+        positions of max_len and more.
+        """
         max_len, d_model = self.p.shape
         if x.shape[-1] != d_model or (positions is None and x.shape[-2] > max_len):
             raise ValueError(
@@ -59,6 +62,7 @@ class LearnedPositions(Module):
         self.weight = normal((max_len, d_model), std, rng)
 
     def forward(self, x, positions=None):
+        """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for unknown positions."""
         return x + self.weight[_positions("LearnedPositions", x, positions, len(self.weight.data))]
 
     def extra_repr(self):
@@ -76,6 +80,9 @@ class AppendedPositions(Module):
         self.p = sinusoids(max_len, d_position)
 
     def forward(self, x, positions=None):
+        """y [B, T, d + d_position];   x [B, T, d]. Raises ValueError for positions of max_len and
+        more.
+        """
         x = as_tensor(x)
         p = self.p[_positions("AppendedPositions", x, positions, len(self.p))].astype(x.dtype)
         p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
@@ -123,6 +130,10 @@ class RotaryPositions(Module):
         self.table = np.ones((0, d // 2)), np.zeros((0, d // 2))  # cos and sin, as far as needed
 
     def forward(self, x, positions=None):
+        """y, in the shape of x;   x [..., T, d], positions [T], or [B, T] for x [B, ..., T, d].
+
+        Raises ValueError for other features and negative positions.
+        """
         x = as_tensor(x)
         if x.shape[-1] != self.d:
             raise ValueError(f"{type(self).__name__}: expected [..., T, {self.d}], got {x.shape}")

@@ -82,6 +82,10 @@ class _Cell(Module):
         self.bias_hh = uniform((rows,), bound, rng) if bias else None
 
     def forward(self, x, state=None):
+        """The next state, h [B, H] or for an LSTM (h, c);   x [B, D], state as returned, or None.
+
+        Raises ValueError for other shapes, TypeError for integers or a state of another form.
+        """
         name = type(self).__name__
         x = _floating(name, x, ("B", "D"), self.input_size)
         dtype = np.result_type(x.dtype, self.weight_ih.dtype)
@@ -169,6 +173,13 @@ class _Recurrent(Module):
         return [getattr(self, f"{part}_l{layer}{suffix}", None) for part in parts]
 
     def forward(self, x, state=None, lengths=None):
+        """(y [B, T, H · directions], last state [layers · directions, B, H], for an LSTM (h, c)).
+
+        x [B, T, D], state as returned or None (zeros), lengths [B] or None (all T).
+
+        Raises ValueError for other shapes and lengths, TypeError for integers or a state of another
+        form.
+        """
         name, places = type(self).__name__, self._places()
         x = _floating(name, x, ("B", "T", "D"), self.input_size)
         B, T, _ = x.shape

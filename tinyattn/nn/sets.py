@@ -72,6 +72,7 @@ class DeepSets(Module):
         self.phi, self.rho, self.pool = phi, rho, pool
 
     def forward(self, x, mask=None):
+        """y [B, d_out];   x [B, N, d], mask [B, N]. Raises ValueError for other shapes."""
         mask = _check_set("DeepSets", x, mask)
         return self.rho(POOLINGS[self.pool](self.phi(x), mask))
 
@@ -94,6 +95,7 @@ class MAB(Module):
         self.norm1, self.norm2 = LayerNorm(d), LayerNorm(d)
 
     def forward(self, x, y, mask=None):
+        """[B, T, d];   x [B, T, d], y [B, S, d]. Raises ValueError for other shapes."""
         H = self.norm1(x + self.attention(x, y, mask))
         return self.norm2(H + self.rff(H))
 
@@ -106,6 +108,7 @@ class SAB(Module):
         self.mab = MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
+        """[B, N, d];   x [B, N, d], mask [B, 1, N]. Raises ValueError for other shapes."""
         return self.mab(x, x, mask)
 
 
@@ -122,6 +125,7 @@ class ISAB(Module):
         self.gather, self.scatter = MAB(d, heads, rng), MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
+        """[B, N, d];   x [B, N, d], mask [B, 1, N]. Raises ValueError for other shapes."""
         inducing = np.broadcast_to(self.inducing, (x.shape[0], *self.inducing.shape))
         return self.scatter(x, self.gather(inducing, x, mask))
 
@@ -140,6 +144,7 @@ class PMA(Module):
         self.mab = MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
+        """y [B, k, d];   x [B, N, d], mask [B, N]. Raises ValueError for other shapes."""
         mask = _check_set("PMA", x, mask)
         seeds = np.broadcast_to(self.seeds, (x.shape[0], *self.seeds.shape))
         return self.mab(seeds, self.rff(x), None if mask is None else mask[:, None, :])
@@ -161,6 +166,10 @@ class SetTransformer(Module):
         self.out = Linear(d, d_out, rng=rng)
 
     def forward(self, x, mask=None):
+        """y [B, d_out], or [B, k, d_out] for k > 1;   x [B, N, d_in], mask [B, N].
+
+        Raises ValueError for other shapes.
+        """
         mask = _check_set("SetTransformer", x, mask)
         keys = None if mask is None else mask[:, None, :]
         x = self.encode2(self.encode1(self.project(x), keys), keys)
@@ -183,6 +192,7 @@ class ClassAttention(Module):
         self.norm1, self.norm2 = LayerNorm(d), LayerNorm(d)
 
     def forward(self, c, x, mask=None):
+        """The new c [B, 1, d];   c [B, 1, d], x [B, N, d], mask [B, N], else ValueError."""
         mask = _check_set("ClassAttention", x, mask)
         if mask is not None:  # the class token itself is always there
             mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)[:, None, :]

@@ -96,7 +96,12 @@ class TransformerDecoderLayer(_Layer):
     attentions = ("self_attn", "multihead_attn")
 
     def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
-        """cache: a pair of an `nn.KeyValueCache` and an `nn.MemoryCache`."""
+        """The new x [B, T, d_model];   x [B, T, d_model], memory [B, S, d_model].
+
+        mask is [T, T], memory_mask [T, S], each also with B or with B and H in front; causal: token
+        t sees the tokens ≤ t only. cache: a pair of an `nn.KeyValueCache` and an `nn.MemoryCache`;
+        x are then the tokens that follow those in it. Raises ValueError for other shapes.
+        """
         own, of_memory = (None, None) if cache is None else cache
         x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, own)
         x = self._residual(x, self.norm2, self.dropout2, self._look_up, memory, memory_mask,
@@ -129,12 +134,16 @@ class TransformerEncoder(Module):
         self.norm = norm
 
     def forward(self, x, mask=None, causal=False, cache=None):
+        """[B, T, d_model];   x [B, T, d_model], mask and causal as in the layers.
+
+        cache: a list of one `nn.KeyValueCache` for each layer, see `empty_cache`.
+        """
         for i, layer in enumerate(self.layers):
             x = layer(x, mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
 
     def attention_maps(self, x, mask=None, causal=False):
-        """The weights of each layer, [B, H, T, T]: row t says whom token t listens to."""
+        """The weights of each layer, [B, H, T, T]: row t is how token t weighs the others."""
         maps = []
         for layer in self.layers:
             z = layer.norm1(x) if layer.norm_first else x
@@ -156,6 +165,10 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
+        """[B, T, d_model];   x [B, T, d_model], memory [B, S, d_model], masks as in the layers.
+
+        cache: a list of one pair of caches for each layer, see `empty_cache`.
+        """
         for i, layer in enumerate(self.layers):
             x = layer(x, memory, mask, memory_mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
@@ -218,5 +231,10 @@ class Transformer(Module):
                 p.data = rng.uniform(-bound, bound, p.shape).astype(DEFAULT_DTYPE, copy=False)
 
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, causal=False):
+        """[B, T, d_model];   src [B, S, d_model], tgt [B, T, d_model].
+
+        src_mask is [S, S], tgt_mask [T, T], memory_mask [T, S], each also with B or with B and H in
+        front. Raises ValueError for other shapes.
+        """
         memory = self.encoder(src, src_mask)
         return self.decoder(tgt, memory, tgt_mask, memory_mask, causal)
