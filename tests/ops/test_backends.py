@@ -200,6 +200,7 @@ def test_loops_and_kernels_name_the_numbers_they_take():
 def test_without_numba_arrays_compute_and_one_warning_says_so(monkeypatch):
     monkeypatch.setattr(backends, "_numba", None)
     monkeypatch.setattr(kernels, "numba", None)
+    monkeypatch.setattr(kernels, "missing", "needs Numba (pip install numba)")
     x = np.ones((1, 40, 8), np.float32)
     with pytest.warns(UserWarning, match=r"attention: .* needs Numba \(pip install numba\)"):
         y = F.scaled_dot_product_attention(x, x, x, impl="kernel")

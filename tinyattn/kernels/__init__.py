@@ -6,6 +6,6 @@ is imported with the first kernel, not with tinyattn; without Numba the loops ru
 Python.
 """
 
-from tinyattn.kernels.machine.compile import helper, helper_no_fma, jit, jit_no_fma, numba
+from tinyattn.kernels.machine.compile import helper, helper_no_fma, jit, jit_no_fma, missing, numba
 
-__all__ = ["helper", "helper_no_fma", "jit", "jit_no_fma", "numba"]
+__all__ = ["helper", "helper_no_fma", "jit", "jit_no_fma", "missing", "numba"]

@@ -124,8 +124,8 @@ def have_numba(name):
         _numba = kernels.numba is not None
         if not _numba:
             warnings.warn(
-                f"{name}: the compiled kernel needs Numba (pip install numba); here and from now "
-                f"on NumPy computes in its place, with the same results, but more slowly",
+                f"{name}: the compiled kernel {kernels.missing}; here and from now on NumPy "
+                f"computes in its place, with the same results, but more slowly",
                 stacklevel=2,
             )
     return _numba

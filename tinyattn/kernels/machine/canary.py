@@ -10,7 +10,6 @@ import os
 import platform
 import subprocess
 import sys
-import warnings
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -21,24 +20,21 @@ SECONDS = 300  # no trial takes longer
 REMEMBERED = 16  # outcomes that are kept
 
 
-def can_compile(numba):
-    """Whether the facts hold; if not, one warning says which does not."""
+def problem_with(numba):
+    """Why kernels cannot be compiled with it, as the end of a sentence; "" if all facts hold."""
     if os.environ.get("TINYATTN_CANARY") == "off" or getattr(sys, "frozen", False):
-        return True
+        return ""
     key, places = key_of(numba), places_of(numba)
     problem = remembered(key, places)
     if problem is None:
         problem = try_facts()
         remember(key, problem, places)
-    if problem:
-        warnings.warn(
-            f"tinyattn: Numba {numba.__version__} does not do what the compiled kernels rely on "
-            f"({problem}), so everything runs on NumPy alone, and slower; they were written with "
-            f"Numba {KNOWN}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    return not problem
+    if not problem:
+        return ""
+    return (
+        f"was written for Numba {KNOWN}, and Numba {numba.__version__} does not do what it relies "
+        f"on ({problem})"
+    )
 
 
 def key_of(numba):

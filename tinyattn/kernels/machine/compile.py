@@ -8,15 +8,19 @@ import zlib
 from functools import partial
 from pathlib import Path
 
-from tinyattn.kernels.machine.canary import can_compile
+from tinyattn.kernels.machine.canary import problem_with
 
+# why kernels are not compiled, as the end of a sentence; "" if they are
+missing = ""
 try:
     import numba
 except ImportError:
-    numba = None
+    numba, missing = None, "needs Numba (pip install numba)"
 
-if numba is not None and not can_compile(numba):
-    numba = None  # from here on all is as if it were missing
+if numba is not None:
+    missing = problem_with(numba)
+    if missing:
+        numba = None  # from here on all is as if it were not installed
 
 if numba is not None:
     from numba import types
