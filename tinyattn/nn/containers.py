@@ -1,6 +1,7 @@
 """Modules that only hold others, or do nothing."""
 
 from tinyattn.nn.module import Module
+from tinyattn.ops.elementwise import as_tensor
 
 
 class Identity(Module):
@@ -10,7 +11,7 @@ class Identity(Module):
         pass
 
     def forward(self, x):
-        return x
+        return as_tensor(x)
 
 
 class ModuleDict(Module):
