@@ -91,6 +91,11 @@ def _in_place(usual, wrong):
     return wrong
 
 
+def test_a_convolution_takes_the_padding_by_name():
+    assert nn.Conv1d(1, 1, 3, padding="same")(np.ones((1, 1, 5), np.float32)).shape == (1, 1, 5)
+    assert nn.Conv2d(1, 1, 3, padding="valid").padding == "valid"
+
+
 def test_numpy_integers_are_sizes():
     assert nn.Linear(np.int64(3), np.int32(2))(np.ones((1, 3), np.float32)).shape == (1, 2)
     assert nn.LayerNorm(np.int64(3)).normalized_shape == (3,)

@@ -29,7 +29,8 @@ class _Convolution(Module):
         check_sizes(self, in_channels=in_channels, out_channels=out_channels,
                     kernel_size=kernel_size, stride=stride, dilation=dilation,
                     groups=groups)  # fmt: skip
-        check_sizes(self, least=0, padding=padding)
+        by_name = isinstance(padding, str) and padding in ("same", "valid")
+        check_sizes(self, least=0, padding=None if by_name else padding)
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"{type(self).__name__}: groups={groups} must divide in_channels={in_channels} "
