@@ -21,7 +21,7 @@ from torch_geometric.nn import EdgeConv as PyGEdgeConv  # noqa: E402
 
 import tinyattn as ta  # noqa: E402
 import tinyattn.functional as TF  # noqa: E402
-from tests import point_peers  # noqa: E402
+from tests.parity import point_models as point_peers  # noqa: E402
 from tinyattn import models, nn, optim  # noqa: E402
 from tinyattn.graph import EdgeConv, GravNetConv, knn_graph  # noqa: E402
 

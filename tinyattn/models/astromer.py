@@ -62,6 +62,10 @@ class Astromer(nn.Module):
         self.encoder = nn.TransformerEncoder(layer, num_layers, nn.LayerNorm(d_model))
 
     def forward(self, times, magnitudes, keep=None, visible=None):
+        """One vector for each night [B, T, d];   times, magnitudes, keep, visible [B, T].
+
+        Raises ValueError if their shapes differ.
+        """
         x, seen = self._start(times, magnitudes, keep, visible)
         return self.encoder(x, seen)
 
@@ -125,6 +129,7 @@ class MaskedMagnitudes(nn.Module):
         self.out = nn.Linear(astromer.d_model, 1, rng=rng)
 
     def forward(self, times, magnitudes, keep=None, visible=None):
+        """The magnitude of each night [B, T], also of those that are not visible."""
         _, seen = _checked(times, magnitudes, keep, visible)
         x = self.astromer(times, magnitudes, keep, visible)
         return self.out(x)[..., 0] + mean_of(magnitudes, seen)
@@ -138,6 +143,7 @@ class StarClassifier(nn.Module):
         self.mlp = nn.MLP([astromer.d_model, hidden, num_classes], rng=rng)
 
     def forward(self, times, magnitudes, keep=None):
+        """The scores of the classes [B, C];   times, magnitudes, keep [B, T]."""
         x = self.astromer(times, magnitudes, keep)
         return self.mlp(nn.sets.masked_mean(x, keep))
 

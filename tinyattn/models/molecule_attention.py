@@ -70,6 +70,7 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(dropout, rng)
 
     def forward(self, x, geometry, mask):
+        """The new x [B, N, d];   x [B, N, d], geometry [B, 1, N, N], mask [B, N]."""
         x = x + self.dropout(self.attention(self.norm1(x), geometry, mask))
         return x + self.dropout(self.feed_forward(self.norm2(x)))
 
@@ -111,6 +112,10 @@ class MoleculeAttentionTransformer(nn.Module):
         self.norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, outputs, rng=rng)
 
     def forward(self, atoms, distances, bonds, mask=None):
+        """The outputs [B, outputs];   atoms [B, N, C], distances and bonds [B, N, N], mask [B, N].
+
+        Raises ValueError if shapes do not fit.
+        """
         x, geometry, mask = self._start(atoms, distances, bonds, mask)
         for layer in self.layers:
             x = layer(x, geometry, mask)

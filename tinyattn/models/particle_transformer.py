@@ -78,6 +78,7 @@ class Embed(nn.Module):
         self.embed = nn.Sequential(*layers)
 
     def forward(self, x):
+        """One vector for each row [..., d];   x [..., C]."""
         rows = self.input_bn(np.reshape(x, (-1, x.shape[-1])))
         return self.embed(np.reshape(rows, x.shape))
 
@@ -89,6 +90,7 @@ class PointwiseConv1d(nn.Conv1d):
         super().__init__(in_channels, out_channels, 1, rng=rng)
 
     def forward(self, x):
+        """y [M, out];   x [M, C]."""
         return F.linear(x, self.weight[:, :, 0], self.bias)
 
 
@@ -232,6 +234,9 @@ class ParticleTransformer(nn.Module):
         start_values(self, rng)
 
     def forward(self, features, momenta=None, mask=None):
+        """The scores of the classes [B, classes];   features [B, N, C], momenta [B, N, 4] in GeV,
+        mask [B, N]. Raises ValueError if shapes do not fit, TypeError for a mask that is not bool.
+        """
         mask = _checked(features, momenta, mask)
         return self.head(self.tokens(self.particles(features, momenta, mask), mask)[-1])
 

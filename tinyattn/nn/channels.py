@@ -16,6 +16,7 @@ class BatchNorm2d(BatchNorm1d):
     """
 
     def forward(self, x):
+        """y, in the shape of x [B, C, H, W]. Raises ValueError for other shapes."""
         if x.ndim != 4 or x.shape[1] != self.num_features:
             raise ValueError(f"BatchNorm2d: expected [B, {self.num_features}, H, W], got {x.shape}")
         return np.reshape(super().forward(np.reshape(x, (*x.shape[:2], -1))), x.shape)
@@ -39,6 +40,7 @@ class GroupNorm(Module):
         self.bias = Parameter(np.zeros(num_channels, DEFAULT_DTYPE)) if affine else None
 
     def forward(self, x):
+        """y, in the shape of x [B, C, ...]. Raises ValueError for another number of channels."""
         B, C, *places = x.shape if x.ndim > 1 else (0, -1)
         if self.num_channels != C:
             raise ValueError(f"GroupNorm: expected [B, {self.num_channels}, ...], got {x.shape}")

@@ -25,6 +25,7 @@ class MSELoss(_Loss):
     """(x - t)² for each element."""
 
     def forward(self, input, target):
+        """The loss of input [...] and target [...] of one shape: one number, or with "none" [...]."""
         return F.mse_loss(input, target, self.reduction)
 
 
@@ -32,6 +33,7 @@ class L1Loss(_Loss):
     """|x - t| for each element."""
 
     def forward(self, input, target):
+        """The loss of input [...] and target [...] of one shape: one number, or with "none" [...]."""
         return F.l1_loss(input, target, self.reduction)
 
 
@@ -44,6 +46,7 @@ class CrossEntropyLoss(_Loss):
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input, target):
+        """The loss of the scores input [B, C, ...] and the classes target [B, ...]."""
         return F.cross_entropy(
             input,
             target,
@@ -62,6 +65,7 @@ class BCEWithLogitsLoss(_Loss):
         self.weight, self.pos_weight = _buffer(weight), _buffer(pos_weight)
 
     def forward(self, input, target):
+        """The loss of the scores input [...] and target [...] from 0 to 1, of one shape."""
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, self.reduction, self.pos_weight
         )
