@@ -246,5 +246,5 @@ def test_wrong_input():
         edge_conv(nn.Linear(6, 3), x[:2], np.array([[0], [5]]))
     with pytest.raises(ValueError, match="neighbours of 5 points, got of 2"):
         edge_conv(nn.Linear(6, 3), x, np.array([[0], [4]]))
-    with pytest.raises(ValueError, match="k of at least 1 neighbour"):
+    with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         GravNetConv(3, 3, 2, 4, 0)
