@@ -318,7 +318,7 @@ def _state(path, metadata, rng):
     if state["bit_generator"] != kind:
         raise ValueError(
             f"load_checkpoint: {path} was saved with a generator of kind "
-            f"{_short(state['bit_generator'])}, got {kind}"
+            f"{str(state['bit_generator'])[:100]}, got {kind}"
         )
     return state
 

@@ -14,7 +14,7 @@ def lgamma(x):
     y = derivative_of_log_gamma(inner, 0)
     with np.errstate(divide="ignore"):
         mirrored = math.log(math.pi) - np.log(np.absolute(np.sin(_from_pole(x, left)))) - y
-    return np.where(left, mirrored, y)
+    return np.where(np.equal(unwrap(x), -np.inf), np.inf, np.where(left, mirrored, y))
 
 
 def digamma(x):

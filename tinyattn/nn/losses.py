@@ -25,7 +25,7 @@ class MSELoss(_Loss):
     """(x - t)² for each element."""
 
     def forward(self, input, target):
-        """The loss of input [...] and target [...] of one shape: one number, or with "none" [...]."""
+        """The loss of input [...] and target [...]: one number, or [...] if nothing is reduced."""
         return F.mse_loss(input, target, self.reduction)
 
 
@@ -33,7 +33,7 @@ class L1Loss(_Loss):
     """|x - t| for each element."""
 
     def forward(self, input, target):
-        """The loss of input [...] and target [...] of one shape: one number, or with "none" [...]."""
+        """The loss of input [...] and target [...]: one number, or [...] if nothing is reduced."""
         return F.l1_loss(input, target, self.reduction)
 
 
