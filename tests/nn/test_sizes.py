@@ -12,7 +12,8 @@ from tinyattn.models.captioner import Cells, Regions
 
 # what the parameters may be called that are no sizes
 OTHERS = {
-    "activation", "add_self_loops", "affine", "aggr", "aggregate", "alpha", "approximate", "attend",
+    "activation", "add_self_loops", "affine", "aggr", "aggregate", "alpha", "approximate",
+    "astromer", "attend", "g", "lambdas", "periods", "share",
     "axis", "base", "bert", "bias", "bidirectional", "concat", "decoder_layer", "dropout", "edge",
     "elementwise_affine", "encoder_layer", "end_dim", "eps", "ignore_index", "impl",
     "label_smoothing", "layer_norm_eps", "modules", "momentum", "negative_slope", "node",
@@ -28,7 +29,8 @@ TOLD = {
     "encoder_layer": nn.TransformerEncoderLayer(4, 2), "activation": "relu", "rotary": None,
     "decoder_layer": nn.TransformerDecoderLayer(4, 2), "nn": nn.Linear(8, 4), "rng": 0, "eps": 1e-5,
     "bert": models.BERT(4, 4, 2, 1), "regions": Regions(1, (4,), 4), "score": nn.Linear(4, 4),
-    "hidden": 4, "widths": (4, 4), "num_heads": 2, "num_kv_heads": 2,
+    "hidden": 4, "widths": (4, 4), "num_heads": 2, "num_kv_heads": 2, "share": 0.5, "dims": (4, 4),
+    "astromer": models.Astromer(4, 2, 1, 4),
 }  # fmt: skip
 OF_CLASS = {
     nn.MLP: {"activation": nn.ReLU}, models.ParticleNet: {"widths": ((4, 4), (4, 4))},

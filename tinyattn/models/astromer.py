@@ -14,6 +14,7 @@ import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import no_grad
 from tinyattn.models.generate import evaluating
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -51,6 +52,8 @@ class Astromer(nn.Module):
 
     def __init__(self, d_model=64, num_heads=4, num_layers=2, dim_feedforward=128, dropout=0.0,
                  periods=(2 * math.pi, 2000 * math.pi), rng=None):  # fmt: skip
+        check_sizes(self, d_model=d_model, num_heads=num_heads, num_layers=num_layers,
+                    dim_feedforward=dim_feedforward)  # fmt: skip
         if d_model % 2:
             raise ValueError(f"Astromer: d_model must be even (sine and cosine), got {d_model}")
         rng = None if rng is None else generator(rng)
@@ -139,6 +142,7 @@ class StarClassifier(nn.Module):
     """logits [B, num_classes] of a light curve, from the mean vector of its observations."""
 
     def __init__(self, astromer, num_classes, hidden=64, rng=None):
+        check_sizes(self, num_classes=num_classes, hidden=hidden)
         self.astromer = astromer
         self.mlp = nn.MLP([astromer.d_model, hidden, num_classes], rng=rng)
 

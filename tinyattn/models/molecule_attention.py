@@ -10,6 +10,7 @@ from tinyattn import nn
 from tinyattn.autograd import no_grad
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.models.generate import evaluating
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -36,6 +37,7 @@ class MoleculeAttention(nn.Module):
     """
 
     def __init__(self, d, num_heads, share, rng):
+        check_sizes(self, d=d, num_heads=num_heads)
         self.num_heads, self.share = num_heads, share  # λ_a
         self.in_proj, self.out_proj = nn.Linear(d, 3 * d, rng=rng), nn.Linear(d, d, rng=rng)
 
@@ -64,6 +66,7 @@ class Layer(nn.Module):
     """x ← x + Attention(norm x),   x ← x + W₂ relu(W₁ norm x)."""
 
     def __init__(self, d, num_heads, share, dropout, rng):
+        check_sizes(self, d=d, num_heads=num_heads)
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
         self.attention = MoleculeAttention(d, num_heads, share, rng)
         self.feed_forward = nn.MLP([d, d, d], rng=rng)
@@ -94,6 +97,8 @@ class MoleculeAttentionTransformer(nn.Module):
 
     def __init__(self, features, outputs=1, d_model=64, num_heads=4, num_layers=4,
                  lambdas=(1 / 3, 1 / 3, 1 / 3), g="softmax", dropout=0.0, rng=None):  # fmt: skip
+        check_sizes(self, features=features, outputs=outputs, d_model=d_model,
+                    num_heads=num_heads, num_layers=num_layers)  # fmt: skip
         name, rng = type(self).__name__, generator(rng)
         if d_model % num_heads:
             raise ValueError(

@@ -14,6 +14,7 @@ from tinyattn import nn
 from tinyattn.autograd import no_grad
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.models.generate import evaluating
+from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
@@ -71,6 +72,7 @@ class Embed(nn.Module):
     """
 
     def __init__(self, input_dim, dims, rng):
+        check_sizes(self, input_dim=input_dim, dims=dims)
         self.input_bn = nn.BatchNorm1d(input_dim)
         layers, sizes = [], [input_dim, *dims]
         for d_in, d_out in zip(sizes[:-1], dims, strict=True):
@@ -101,6 +103,7 @@ class PairEmbed(nn.Module):
     """
 
     def __init__(self, dims, rng):
+        check_sizes(self, dims=dims)
         layers, sizes = [nn.BatchNorm1d(4)], [4, *dims]
         for d_in, d_out in zip(sizes[:-1], dims, strict=True):
             layers += [PointwiseConv1d(d_in, d_out, rng), nn.BatchNorm1d(d_out), nn.GELU()]
@@ -125,6 +128,7 @@ class BiasedAttention(nn.Module):
     """softmax(Q Kᵀ/√d + U) V in each of H heads; Q from q, K and V from x."""
 
     def __init__(self, d, num_heads, dropout, rng):
+        check_sizes(self, d=d, num_heads=num_heads)
         self.num_heads, self.dropout = num_heads, nn.Dropout(dropout, rng)
         self.in_proj = nn.Linear(d, 3 * d, rng=rng)
         self.out_proj = nn.Linear(d, d, rng=rng)
@@ -165,6 +169,7 @@ class Block(nn.Module):
     """
 
     def __init__(self, d, num_heads, dropout, rng):
+        check_sizes(self, d=d, num_heads=num_heads)
         self.pre_attn_norm = nn.LayerNorm(d)
         self.attn = BiasedAttention(d, num_heads, dropout, rng)
         self.post_attn_norm = nn.LayerNorm(d)
@@ -216,6 +221,9 @@ class ParticleTransformer(nn.Module):
     def __init__(self, input_dim, num_classes=2, embed_dims=(128, 512, 128),
                  pair_embed_dims=(64, 64, 64), num_heads=8, num_layers=8, num_cls_layers=2,
                  dropout=0.1, rng=None):  # fmt: skip
+        check_sizes(self, input_dim=input_dim, num_classes=num_classes, embed_dims=embed_dims,
+                    pair_embed_dims=pair_embed_dims, num_heads=num_heads, num_layers=num_layers,
+                    num_cls_layers=num_cls_layers)  # fmt: skip
         rng, d = generator(rng), embed_dims[-1]
         if d % num_heads:
             raise ValueError(
