@@ -453,6 +453,13 @@ def test_a_model_of_ones_own_is_compiled_where_it_holds_layers(kernel_calls):
     assert all(a is b for a, b in pairs)
 
 
+def test_a_module_that_points_back_is_no_endless_loop():
+    model, x = OwnModel().eval(), np.random.default_rng(0).normal(size=(1, 5, 24))
+    model.layers.parent, x = model, ta.tensor(x.astype(np.float32))
+    found = inference.compile(model)(x)
+    np.testing.assert_allclose(found.data, model(x).data, rtol=0, atol=1e-5)
+
+
 def test_a_wanted_gradient_runs_the_module():
     """Whoever uses the copy of the model with gradients gets them."""
     model, ids = random_weights(bert()), np.array([[1, 2, 3]])

@@ -59,7 +59,6 @@ def further_examples():
     yield nn.Dropout(0.5), (normal(2, 3),), {}
     yield captioner.SigmoidGate(), (normal(2, 3),), {}
     yield captioner.Softmax(), (normal(2, 3),), {}
-    yield nn.LlamaBlock(8, 2, 1, 5, rng=0), (normal(2, 3, 8),), {}
     yield nn.MaxPool1d(2), (normal(1, 2, 6),), {}
     gelu = {"activation": "gelu", "rng": 0}
     for norm_first in (False, True):  # of the kinds that are compiled

@@ -56,6 +56,7 @@ class Compiled:
             return copies[id(module)]
         self._refuse_changed(name, module)
         self._snapshot.add(module)
+        copies[id(module)] = module  # a module inside that points back here gets the model's own
         first, twin, how = len(self._parts), module, "module"
         inside = [(n, m) for n, m in vars(module).items() if isinstance(m, Module)]
         copied = {n: self._copy(f"{name}.{n}".lstrip("."), m, copies) for n, m in inside}
