@@ -129,15 +129,16 @@ class BiasedAttention(nn.Module):
 
     def __init__(self, d, num_heads, dropout, rng):
         check_sizes(self, d=d, num_heads=num_heads)
-        self.num_heads, self.dropout = num_heads, nn.Dropout(dropout, rng)
+        self.num_heads, self.dropout, self.rng = num_heads, dropout, rng
         self.in_proj = nn.Linear(d, 3 * d, rng=rng)
         self.out_proj = nn.Linear(d, d, rng=rng)
 
     def forward(self, q, x, mask=None, bias=None):
         """q [B, T, d], x [B, S, d], mask [B, 1, 1, S], bias U [B, H, T, S] give [B, T, d]."""
         q, k, v = self._heads(q, x)
-        if self.training and self.dropout.p > 0:  # the kernel keeps no weights to act on
-            y = np.matmul(self.dropout(F.attention_weights(q, k, mask, bias)), v)
+        if self.training and self.dropout > 0:  # the kernel keeps no weights to act on
+            a = F.attention_weights(q, k, mask, bias)
+            y = np.matmul(F.dropout(a, self.dropout, True, self.rng), v)
         else:
             y = F.scaled_dot_product_attention(q, k, v, mask, bias)
         y = np.swapaxes(y, 1, 2)  # [B, T, H, d/H]
@@ -150,12 +151,10 @@ class BiasedAttention(nn.Module):
 
     def _heads(self, q, x):
         """Queries, keys and values of each head, [B, H, T or S, d/H]."""
-        W, b = self.in_proj.weight, self.in_proj.bias
         d = q.shape[-1]
-        if q is x:
-            parts = np.split(self.in_proj(x), 3, axis=-1)
-        else:
-            parts = [F.linear(q, W[:d], b[:d]), *np.split(F.linear(x, W[d:], b[d:]), 2, axis=-1)]
+        parts = np.split(self.in_proj(x), 3, axis=-1)
+        if q is not x:  # a class token asks: it is one row, so its keys and values cost little
+            parts[0] = self.in_proj(q)[..., :d]
         shape = (self.num_heads, d // self.num_heads)
         return [np.swapaxes(np.reshape(a, (*a.shape[:2], *shape)), 1, 2) for a in parts]
 
