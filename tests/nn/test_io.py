@@ -259,8 +259,9 @@ def test_a_generator_that_would_read_behind_its_numbers_is_refused(tmp_path, kin
         load_checkpoint(tmp_path / "c", model, optimizer, rng)
 
 
-@pytest.mark.parametrize(("kind", "place", "numbers"), [("MT19937", "pos", "key"),
-                                                        ("Philox", "buffer_pos", "buffer")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "place", "numbers"), [("MT19937", "pos", "key"), ("Philox", "buffer_pos", "buffer")]
+)
 def test_more_numbers_than_a_generator_has_are_refused(tmp_path, kind, place, numbers):
     model, optimizer, _ = fresh(lambda p: optim.Adam(p))
     rng = np.random.Generator(getattr(np.random, kind)(0))
