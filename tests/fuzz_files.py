@@ -170,7 +170,7 @@ KINDS = {
     "safetensors": Kind(safetensors_files, read_safetensors, (ValueError,), 12),
     "checkpoint": Kind(checkpoint_files, read_checkpoint, (ValueError, KeyError), 12, 160_000),
     "gguf": Kind(gguf_files, read_gguf, (ValueError,), 10),  # 4 bits become 32
-    "llama": Kind(llama_files, read_llama, (ValueError,), 10),
+    "llama": Kind(llama_files, read_llama, (ValueError,), 10, 160_000),
     # a line becomes a string and an entry of two tables, however short it is
     "vocabulary": Kind(vocabulary_files, read_vocabulary, (ValueError,), 100),
 }

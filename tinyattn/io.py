@@ -308,7 +308,7 @@ def _state(path, metadata, rng):
         state = _json(metadata["rng"])
         if state["bit_generator"] == kind:
             trial.state = state
-            if not _in_buffers(state):
+            if not _in_buffers(state, rng.bit_generator.state):
                 raise ValueError("it points behind the end of its numbers")
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise ValueError(
@@ -323,8 +323,12 @@ def _state(path, metadata, rng):
     return state
 
 
-def _in_buffers(state):
-    """Whether a generator would read within its numbers; NumPy does not look."""
-    buffered = 0 <= state.get("buffer_pos", 0) <= len(state.get("buffer", ()))  # Philox
-    inner = state["state"]
-    return buffered and 0 <= inner.get("pos", 0) <= len(inner.get("key", ()))  # MT19937
+def _in_buffers(state, own):
+    """Whether a generator would read within its numbers, as many as it has; NumPy does not look."""
+    inner, own_inner = state["state"], own["state"]
+    places = (state, own, "buffer_pos", "buffer"), (inner, own_inner, "pos", "key")
+    return all(  # Philox has the first, the Mersenne twister the second
+        len(found[numbers]) == len(ours[numbers]) and 0 <= found[place] <= len(ours[numbers])
+        for found, ours, place, numbers in places
+        if place in ours
+    )

@@ -132,6 +132,8 @@ class Optimizer:
         taken = {}
         for key, value in state.items():
             counter = value.ndim == 0 and value.dtype.kind in "iu"
+            if counter and value < 0:
+                self._misfit(f"{key} is {value}, no number of steps")
             if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
                 self._misfit(f"{key} is {value.dtype} {value.shape} for a parameter {p.shape}")
             taken[key] = int(value) if counter else value.astype(p.dtype)
@@ -164,6 +166,8 @@ def _check_options(name, group):
     for option in ("lr", "momentum", "weight_decay", "eps", "alpha"):
         if not group.get(option, 0) >= 0:  # nan is not
             raise ValueError(f"{name}: {option} must not be negative, got {group[option]}")
+    if not all(0 <= b < 1 for b in group.get("betas", ())):
+        raise ValueError(f"{name}: betas must be in [0, 1), got {group['betas']}")
 
 
 def _option(old, value):
@@ -257,8 +261,6 @@ class Adam(Optimizer):
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
-        if not all(0 <= b < 1 for b in betas):
-            raise ValueError(f"{type(self).__name__}: betas must be in [0, 1), got {betas}")
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
     def remembers(self, group):

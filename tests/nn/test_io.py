@@ -260,10 +260,28 @@ def test_a_generator_that_would_read_behind_its_numbers_is_refused(tmp_path, kin
 
 
 @pytest.mark.parametrize(
+    ("kind", "place", "numbers"), [("MT19937", "pos", "key"), ("Philox", "buffer_pos", "buffer")]
+)
+def test_more_numbers_than_a_generator_has_are_refused(tmp_path, kind, place, numbers):
+    model, optimizer, _ = fresh(lambda p: optim.Adam(p))
+    rng = np.random.Generator(getattr(np.random, kind)(0))
+    state = json.loads(json.dumps(rng.bit_generator.state, default=np.ndarray.tolist))
+    inside = state["state"] if kind == "MT19937" else state
+    inside[numbers], inside[place] = inside[numbers] * 1000, 10 * len(inside[numbers])
+    tensors = {f"module.{k}": v for k, v in model.state_dict().items()}
+    tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
+    ta.save(tmp_path / "c", tensors, {"step": "1", "rng": json.dumps(state)})
+    with pytest.raises(ValueError, match="behind the end of its numbers"):
+        load_checkpoint(tmp_path / "c", model, optimizer, rng)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"groups.0.lr": np.ones(3)}, r"lr is float64 \(3,\), expected numbers \(\)"),
         ({"groups.0.lr": np.array(-1.0)}, "lr must not be negative"),
+        ({"groups.0.betas": np.array([0.9, 2.0])}, r"betas must be in \[0, 1\), got \(0.9, 2.0\)"),
+        ({"state.0.t": np.array(-3)}, "t is -3, no number of steps"),
         ({"state.0.m": np.ones((2, 2))}, r"m is float64 \(2, 2\) for a parameter \(5, 3\)"),
         ({"state.0.m": None}, r"it has t, v, expected m, t, v"),
         ({"state.0.more": np.ones((5, 3))}, "it has m, more, t, v"),
