@@ -203,8 +203,8 @@ def test_importing_is_light(statement):
     assert loaded_by(statement).isdisjoint(HEAVY)
 
 
-SUBMODULES = ["check", "data", "functional", "graph", "metrics", "models", "nn", "optim", "plot",
-              "training"]  # fmt: skip
+SUBMODULES = ["check", "data", "functional", "graph", "inference", "metrics", "models", "nn",
+              "optim", "plot", "training"]  # fmt: skip
 
 
 def test_submodules_are_reached_after_one_import():

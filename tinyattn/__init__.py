@@ -11,10 +11,23 @@ from tinyattn.threads import set_threads
 from tinyattn.transforms import grad, gradients, hessian, jacobian, value_and_grad
 
 if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports what is asked for
-    from . import check, data, functional, graph, metrics, models, nn, optim, plot, training  # noqa: F401
+    from . import (  # noqa: F401
+        check,
+        data,
+        functional,
+        graph,
+        inference,
+        metrics,
+        models,
+        nn,
+        optim,
+        plot,
+        training,
+    )
 
 _SUBMODULES = [
-    "check", "data", "functional", "graph", "metrics", "models", "nn", "optim", "plot", "training",
+    "check", "data", "functional", "graph", "inference", "metrics", "models", "nn", "optim", "plot",
+    "training",
 ]  # fmt: skip
 
 

@@ -287,7 +287,10 @@ WRONG = {
     "half floats": (lambda: nn.GRU(4, 2, impl="kernel").astype(np.float16)(X.astype(np.float16)),
                     "takes float32 or float64, got float16"),
     "nonlinearity": (lambda: nn.RNN(4, 2, nonlinearity="sin"), '"tanh" or "relu", got \'sin\''),
-    "layers": (lambda: nn.LSTM(4, 2, 0), "LSTM: num_layers must be a whole number of at least 1, got 0"),
+    "layers": (
+        lambda: nn.LSTM(4, 2, 0),
+        "LSTM: num_layers must be a whole number of at least 1, got 0",
+    ),
     "dropout": (lambda: nn.LSTM(4, 2, dropout=1.5), "LSTM: dropout is a probability"),
 }  # fmt: skip
 
