@@ -98,12 +98,12 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
   unpacks Python's objects saved a fifth where a kernel has many of them, as kNN does; a function
   that only calls another costs all of that one's code again, and without them the LSTM takes a
   fifth less.
-- **Engine.** One `apply` and one backward loop for all operations, in place of special paths for one
-  and two operands, cost a third of the speed of a chain of small operations: 1.9 to 2.3 times
-  PyTorch eager before, 1.2 to 1.7 now; the row "add" falls short of 1.5. Training steps of a GPT, an
-  LSTM and ParticleNet showed no difference beyond the spread. For tanh the four calls of NumPy, one
-  forward and three in the rule, already take more than a fifth of HIPS's time: three times is out
-  of reach without compiled code.
+- **Engine.** One `apply` and one backward loop for all operations, in place of special paths for
+  one and two operands, cost a third of the speed of a chain of small operations: 1.9 to 2.3 times
+  PyTorch eager before, 1.2 to 1.7 now; the row "add" falls short of 1.5. Training steps of a GPT,
+  an LSTM and ParticleNet showed no difference beyond the spread. For tanh the four calls of NumPy,
+  one forward and three in the rule, already take more than a fifth of HIPS's time: three times is
+  out of reach without compiled code.
 """
 
 
