@@ -73,7 +73,6 @@ TABLE = {
     # they are done and slow down the kernels that follow. With less it takes one thread.
     "matmul": Entry(NO_SUMS, 2**18, "multiplications"),
     "matvec": Entry(NO_SUMS, 2**17, "multiplications"),  # of a few rows with a matrix
-    "add": Entry(NO_SUMS, 2**16, "numbers"),
     "adam": Entry(NO_SUMS, 2**12, "parameters"),  # 1.8
 }
 

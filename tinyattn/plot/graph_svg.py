@@ -138,7 +138,7 @@ def _results(root):
     for t in found:  # grows while we walk
         if t._inputs is None:
             raise RuntimeError(
-                "graph: this graph was already used and forgotten by backward(). Draw it before "
+                "graph: this graph was freed by an earlier backward(). Draw it before "
                 "backward(), or keep it with backward(create_graph=True)"
             )
         for parent in t._inputs:
