@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from tinyattn.kernels.fast import thresholds
-from tinyattn.kernels.machine.compile import jit
+from tinyattn.kernels.machine.compile import helper, jit
 from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.layout import ravel
 from tinyattn.kernels.machine.load_store import load_partial, store_partial
@@ -387,18 +387,13 @@ def gelu_backward(g, x, tanh):
 # ---------------------------------------------------------------- sums
 
 
-@jit
+@helper
 def add_numbers(y, x, team, start, stop):
     """y ← y + x"""
     if fork_join(team, start, stop):
         return
     for i in range(start, stop, width(y)):
         store_partial(y, i, stop, load_partial(y, i, stop, 0) + load_partial(x, i, stop, 0))
-
-
-def add(y, x):
-    """y ← y + x for contiguous arrays of one shape and dtype."""
-    parallel_rows(add_numbers, y.size, y.size, y.reshape(-1), ravel(x))
 
 
 # ---------------------------------------------------------------- AdamW
