@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from tinyattn.course.project import CourseError, homework, lectures
-from tinyattn.course.text import read_notebook
+from tinyattn.course.text import need, read_notebook
 
 
 def prepare(document, *, fresh=False):
@@ -62,10 +62,8 @@ def trust(root):
 
     Until its cells are run, a notebook that is not signed shows the text in place of an SVG.
     """
-    import nbformat
-    from nbformat.sign import NotebookNotary
-
-    notary = NotebookNotary()
+    nbformat = need("nbformat", "class")  # comes with JupyterLab
+    notary = need("nbformat.sign", "class").NotebookNotary()
     for document in lectures(root):
         copy = document.workbook
         if copy.is_file() and copy.read_bytes() == document.notebook.read_bytes():
