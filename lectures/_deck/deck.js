@@ -74,6 +74,7 @@
       next.querySelector(".body").replaceChildren(...blocks.slice(kept));
       next.querySelector("header").firstElementChild.append(" (continued)");
       next.dataset.ids = "";
+      next.dataset.continued = "";
       slide.after(next);
       layOut(slide);
       return layOut(next);
@@ -83,25 +84,38 @@
   };
 
   // --- turning pages
-  const fragments = (slide) => [...slide.querySelectorAll(".fragment")];
+  // what comes with one key press: all blocks of a step, or one step of a drawing
+  const steps = (slide) => {
+    const found = new Map();
+    [...slide.querySelectorAll(".block")].sort((a, b) => a.dataset.order - b.dataset.order).forEach((block) => {
+      const add = (key, part) => found.set(key, [...(found.get(key) ?? []), part]);
+      if (block.dataset.step) add(`step ${block.dataset.step}`, block);
+      block.querySelectorAll(".fragment").forEach((part, i) => add(`${block.dataset.order} ${i}`, part));
+    });
+    return [...found.values()];
+  };
+  const hide = (step, hidden) => step.forEach((part) => part.classList.toggle("hidden", hidden));
+  const isHidden = (step) => step[0].classList.contains("hidden");
+  // turning to a continued page was the key press that its first blocks waited for
+  const first = (slide) => ("continued" in slide.dataset && slide.querySelector(".block").dataset.step ? 1 : 0);
   const show = (index, whole = false) => {
     const all = pages();
     at = Math.max(0, Math.min(all.length - 1, index));
     all.forEach((slide, i) => slide.classList.toggle("current", i === at));
-    fragments(all[at]).forEach((block) => block.classList.toggle("hidden", !whole));
+    steps(all[at]).forEach((step, i) => hide(step, !whole && i >= first(all[at])));
     bar.style.width = `${(100 * (at + 1)) / all.length}%`;
     history.replaceState(null, "", `#${at + 1}`);
     showNotes();
     if (document.body.classList.contains("overview")) all[at].scrollIntoView({ block: "nearest" });
   };
   const on = () => {
-    const waiting = pages()[at].querySelector(".fragment.hidden");
-    if (waiting) waiting.classList.remove("hidden");
+    const next = steps(pages()[at]).find(isHidden);
+    if (next) hide(next, false);
     else if (at < pages().length - 1) show(at + 1);
   };
   const back = () => {
-    const shown = fragments(pages()[at]).filter((block) => !block.classList.contains("hidden"));
-    if (shown.length) shown.at(-1).classList.add("hidden");
+    const shown = steps(pages()[at]).slice(first(pages()[at])).filter((step) => !isHidden(step));
+    if (shown.length) hide(shown.at(-1), true);
     else if (at > 0) show(at - 1, true);
   };
   // #7 is the seventh page, #N12 the page that mirrors slide N12
@@ -173,6 +187,7 @@
     await Promise.all([...document.fonts].map((font) => font.load().catch(() => {})));
     // measured at scale 1, since a page is shown at the size of the screen
     deck.style.setProperty("--scale", 1);
+    pages().forEach((slide) => slide.querySelectorAll(".block").forEach((block, i) => { block.dataset.order = i; }));
     pages().forEach(layOut);
     scale();
     pages().forEach((slide, i) => { slide.querySelector(".number").textContent = i + 1; });

@@ -266,7 +266,8 @@ def test_cells_and_slides(lecture):
     assert [slide.ids for slide in slides] == [[], ["N12"], ["K15", "N13"], []]
     assert [slide.level for slide in slides] == [1, 2, 2, 2]
     assert [slide.title for slide in slides][:2] == ["How much is one and one?", "It is two"]
-    assert cells[3].source == "> *Speaker notes.* Ask the room first."
+    assert cells[1].metadata.notes == "Ask the room first."
+    assert not any("Ask the room" in cell.source for cell in cells)
 
 
 def test_two_readings_are_equal(lecture):
@@ -277,6 +278,24 @@ def test_a_tag_that_means_nothing(tmp_path):
     source = course_project.LECTURE.replace("hide-code", "hidecode")
     root = course_project.make(tmp_path, lecture=source)
     with pytest.raises(CourseError, match=r"04_counting\.md: the cell .* has the tag 'hidecode'"):
+        text.read_source(project.find(root, "04"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('["notes"]', '["notes", "N14"]', "speaker notes with the tag 'N14'"),
+        (
+            "# How much is one",
+            '+++ {"tags": ["notes"]}\n\nHi\n\n+++\n\n# How much',
+            "before the first",
+        ),
+    ],
+)
+def test_notes_belong_to_a_slide_and_are_nothing_else(tmp_path, old, new, message):
+    assert old in course_project.LECTURE
+    root = course_project.make(tmp_path, lecture=course_project.LECTURE.replace(old, new, 1))
+    with pytest.raises(CourseError, match=message):
         text.read_source(project.find(root, "04"))
 
 
@@ -360,7 +379,7 @@ def test_a_notebook_that_is_missing_or_short(lecture):
     notebook = text.read_source(lecture)
     notebook.cells.pop()
     project.write_text(lecture.notebook, build.to_json(notebook))
-    assert "slide 'What you saw', cell 8 is missing" in build.differences(lecture)[0]
+    assert "slide 'What you saw', cell 7 is missing" in build.differences(lecture)[0]
 
 
 def test_check_returns_the_exit_code(root, capsys):
@@ -454,7 +473,7 @@ def test_the_tags_say_what_the_deck_shows(page):
     assert "total" not in shown.split("And the slide claims it")[0]
     assert "counted" in shown
     assert "Much longer text" not in shown
-    assert re.search(r'<aside class="notes[^>]*>\s*<blockquote>\s*<p>Ask the room first', shown)
+    assert re.search(r'<aside class="notes[^>]*>\s*<p>Ask the room first', shown)
 
 
 def test_accents_of_formulas_stand_on_their_letters():
@@ -499,7 +518,7 @@ def test_in_a_browser_formulas_are_set_and_pages_fit(built, page, tmp_path):
         ("one and one?", "one and one", "does not open with the question"),
         ("## What you saw", "## The end", "ends with 'The end'"),
         ('["K15", "N13"]', '["K15", "N12"]', "N12 stands already in lectures/04_counting.md"),
-        ('["notes"]', '["notes", "N14"]', "N14 tags a cell that is no heading"),
+        ('["notebook-only"]', '["N14"]', "N14 tags a cell that is no heading"),
         ("total = 1 + 1", "%timeit 1", "is not plain Python"),
         ("total = 1 + 1", 'course.claim("C002", True)', "C002: a cell has one claim, and it is"),
         ("    pass\n", "    pass\n" + "1\n" * 34, "37 lines of code in the deck"),

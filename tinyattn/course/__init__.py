@@ -6,11 +6,12 @@ notebooks, `course.deck` slides, `course.homework` the student's version of an e
 
 from tinyattn.course.claims import Claim, ClaimError, claim, full, seeds
 from tinyattn.course.drawings import drawing, where
+from tinyattn.course.predictions import compare, predict
 from tinyattn.course.progress import progress
 from tinyattn.course.project import CourseError
 from tinyattn.course.weights import trained
 
 __all__ = [
-    "Claim", "ClaimError", "CourseError", "claim", "drawing", "full", "progress", "seeds",
-    "trained", "where",
+    "Claim", "ClaimError", "CourseError", "claim", "compare", "drawing", "full", "predict",
+    "progress", "seeds", "trained", "where",
 ]  # fmt: skip

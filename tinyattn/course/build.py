@@ -16,12 +16,14 @@ from tinyattn.course.experiment import stamp
 from tinyattn.course.project import CourseError, write_text
 from tinyattn.course.text import (
     need,
+    notes_of,
     read_notebook,
     read_source,
     slide_heading,
     slides,
     tags_of,
 )
+from tinyattn.course.views import fold
 
 CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
 # pixels of a figure's inch: sharp on a projector, and shown at 100 an inch in the notebook
@@ -135,10 +137,9 @@ def clean(notebook):
     notebook.metadata.clear()
     notebook.metadata.update(METADATA)
     for cell in notebook.cells:
-        tags = tags_of(cell)
+        kept = {key: cell.metadata[key] for key in ("tags", "notes") if key in cell.metadata}
         cell.metadata.clear()
-        if tags:
-            cell.metadata["tags"] = tags
+        cell.metadata.update(kept)
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 figure = base64.b64decode(output.data["image/png"])
@@ -146,6 +147,7 @@ def clean(notebook):
             if "metadata" in output:
                 output.metadata.clear()
                 output.metadata.update(_figure_size(output.get("data", {})))
+    fold(notebook.cells)
 
 
 def fewer_bytes(png):
@@ -191,7 +193,7 @@ def to_json(notebook):
 def differences(document):
     """What a rebuild of the notebook's sources would change, one line a difference.
 
-    Sources, types, tags and names of the cells are compared; outputs are not.
+    Sources, types, tags, speaker notes and names of the cells are compared; outputs are not.
     """
     name = document.relative(document.notebook)
     try:
@@ -217,7 +219,7 @@ def differences(document):
 
 
 def _content(cell):
-    return cell["cell_type"], cell["source"], tags_of(cell), cell.get("id")
+    return cell["cell_type"], cell["source"], tags_of(cell), notes_of(cell), cell.get("id")
 
 
 def plain_text(text):

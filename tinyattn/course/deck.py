@@ -7,7 +7,8 @@ import unicodedata
 from tinyattn.course.build import differences
 from tinyattn.course.progress import MIME
 from tinyattn.course.project import CourseError, write_text
-from tinyattn.course.text import need, read_notebook, slides, tags_of
+from tinyattn.course.questions import in_deck, parted, waiting
+from tinyattn.course.text import need, notes_of, read_notebook, slides, tags_of
 
 KATEX = "vendor/katex"
 ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "hat"}
@@ -66,39 +67,53 @@ def render(cells, document):
 
 def _page(slide):
     """What the template needs of a slide, or None if nothing of it is in the deck."""
-    shown = [cell for cell in slide.cells if "notebook-only" not in tags_of(cell)]
-    if not shown:
+    blocks = _blocks(slide)
+    if not in_deck(slide):
         return None
-    notes = [cell["source"] for cell in shown if "notes" in tags_of(cell)]
-    cells = [_cell(cell) for cell in shown if "notes" not in tags_of(cell)]
-    maps = [o for cell in cells for o in cell["outputs"] if _is_map(o)]
-    for cell in cells:
-        cell["outputs"] = [o for o in cell["outputs"] if not _is_map(o)]
-    heading = f"{'#' * slide.level} {slide.title}"
-    if slide.title and cells:
-        # the heading stands above the columns, so it is taken out of the cell's text
-        cells[0]["text"] = cells[0]["text"].partition("\n")[2].strip()
+    maps = [block["output"] for block in blocks if _is_map(block)]
     return {
-        "heading": heading if slide.title else "",
+        "heading": f"{'#' * slide.level} {slide.title}" if slide.title else "",
         "plain": re.sub(r"[*`$]", "", slide.title),
         "level": slide.level,
         "ids": slide.ids,
         "map": maps[0]["data"]["image/svg+xml"] if maps else "",
-        "cells": cells,
-        "notes": "\n\n".join(notes).replace("*Speaker notes.* ", ""),
+        "blocks": [block for block in blocks if not _is_map(block)],
+        "notes": "\n\n".join(filter(None, map(notes_of, slide.cells))),
     }
 
 
-def _cell(cell):
+def _blocks(slide):
+    """The blocks of a page: texts, codes and outputs, each with the key press that brings it.
+
+    step 0 is there from the start. A text is cut after each question that ends a paragraph; of a
+    cell with code that waits, the code comes first and what it gives at the next key press.
+    """
+    blocks, step = [], 0
+    for cell, waits in waiting(slide):
+        for kind, shown in _parts(cell, slide):
+            parts = parted(shown) if kind == "text" and slide.level > 1 else [shown]
+            for number, part in enumerate(parts):
+                step += waits or number > 0
+                at = step if waits or number > 0 else 0
+                pieces = part if kind == "outputs" else [part]
+                name = "output" if kind == "outputs" else kind
+                blocks += [{"kind": name, name: piece, "step": at} for piece in pieces]
+    return blocks
+
+
+def _parts(cell, slide):
+    """(kind, what the deck shows) of a cell: a text, a code, its outputs; nothing that is empty."""
     tags = tags_of(cell)
-    is_code = cell["cell_type"] == "code"
+    if cell["cell_type"] == "markdown":
+        text = cell["source"]
+        # the heading stands above the columns, so it is taken out of the cell's text
+        if slide.title and cell is slide.cells[0]:
+            text = text.partition("\n")[2].strip()
+        return [("text", text)] if text else []
     code = re.sub(r"\n{3,}", "\n\n", cell["source"])  # a page has no room for two empty lines
-    return {
-        "text": "" if is_code else cell["source"],
-        "code": code if is_code and "hide-code" not in tags else "",
-        "outputs": [] if "hide-output" in tags else _outputs(cell),
-        "fragment": "fragment" in tags,
-    }
+    parts = [] if "hide-code" in tags else [("code", code)]
+    outputs = [] if "hide-output" in tags else _outputs(cell)
+    return parts + ([("outputs", outputs)] if outputs else [])
 
 
 def _outputs(cell):
@@ -159,9 +174,9 @@ def _is_drawing(svg):
     return bool(re.match(r'<svg [^>]*class="drawing', svg))
 
 
-def _is_map(output):
-    """Whether an output is a small map of a drawing, which stands beside the title."""
-    svg = output.get("data", {}).get("image/svg+xml", "")
+def _is_map(block):
+    """Whether a block is a small map of a drawing, which stands beside the title."""
+    svg = block.get("output", {}).get("data", {}).get("image/svg+xml", "")
     return bool(re.match(r'<svg [^>]*class="drawing map"', svg))
 
 

@@ -16,7 +16,9 @@ def drawing(name, until=None, focus=(), root=None):
     Both as in `plot.Drawing.svg`. Raises CourseError for a drawing that is not there, ValueError
     for a part that is not in it.
     """
-    return SavedDrawing(shown(_read(name, root), until, focus))
+    svg = shown(_read(name, root), until, focus)
+    # without a size of its own it is as wide as the page, also in a narrow window
+    return SavedDrawing(re.sub(r'(<svg [^>]*?) width="\d+" height="\d+"', r"\1", svg, count=1))
 
 
 def where(name, *parts, root=None):

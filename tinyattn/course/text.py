@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 
 from tinyattn.course.project import CourseError
 
-TAGS = {"notebook-only", "notes", "hide-code", "hide-output", "slow", "fragment", "solution"}
+TAGS = {
+    "notebook-only",
+    "notes",
+    "hide-code",
+    "hide-output",
+    "slow",
+    "fragment",
+    "shown",
+    "solution",
+}
 SLIDE_ID = re.compile(r"[A-Z]{1,2}\d\d")
 # the same in every notebook, whatever Python built it
 METADATA = {
@@ -47,7 +56,8 @@ def read_source(document):
     """The notebook of a lecture's text: cells with sources, types and tags; nothing executed.
 
     Cells are named by their position ("04-017"), so two readings of one text are equal. Speaker
-    notes become quotations. Raises CourseError for a tag that means nothing.
+    notes are no cells: they are kept in the metadata of the cell that begins their slide. Raises
+    CourseError for a tag that means nothing, and for notes in front of the first slide.
     """
     jupytext = need("jupytext")
     nbformat = need("nbformat")
@@ -57,9 +67,10 @@ def read_source(document):
         tags = list(cell.metadata.get("tags", []))
         _check_tags(document, cell, tags)
         source = cell.source.strip("\n")
-        if cell.cell_type == "markdown" and "notes" in tags:
-            source = quote(source)
-        cells.append(_cell(nbformat, cell.cell_type, source, tags))
+        if "notes" in tags:
+            _add_notes(document, cells, source, tags)
+        else:
+            cells.append(_cell(nbformat, cell.cell_type, source, tags))
     return assemble(document.number, cells)
 
 
@@ -119,9 +130,9 @@ def slide_ids(cell):
     return [tag for tag in tags_of(cell) if SLIDE_ID.fullmatch(tag)]
 
 
-def quote(text):
-    """Speaker notes as the notebook shows them: a quiet block."""
-    return "\n".join(f"> {line}".rstrip() for line in f"*Speaker notes.* {text}".split("\n"))
+def notes_of(cell):
+    """The speaker notes of the slide that this cell begins, "" if there are none."""
+    return cell["metadata"].get("notes", "")
 
 
 def _cell(nbformat, kind, source, tags):
@@ -137,3 +148,15 @@ def _check_tags(document, cell, tags):
                 f"{document.relative(document.source)}: the cell '{first}' has the tag '{tag}'; "
                 f"a tag is a slide's ID like N12, or one of {', '.join(sorted(TAGS))}"
             )
+
+
+def _add_notes(document, cells, notes, tags):
+    """Keep speaker notes with the cell that begins the slide."""
+    begins = next((cell for cell in reversed(cells) if slide_heading(cell)), None)
+    others = [tag for tag in tags if tag != "notes"]
+    where = document.relative(document.source)
+    if others:
+        raise CourseError(f"{where}: speaker notes with the tag '{others[0]}'; they take no other")
+    if begins is None:
+        raise CourseError(f"{where}: speaker notes stand before the first slide")
+    begins.metadata["notes"] = "\n\n".join(filter(None, [notes_of(begins), notes]))

@@ -6,17 +6,17 @@ The committed notebooks stay as they are: saving in JupyterLab would change them
 
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from tinyattn.course.project import CourseError, homework, lectures
-from tinyattn.course.text import need, read_notebook
+from tinyattn.course.project import CourseError, homework, lectures, write_text
+from tinyattn.course.text import read_notebook
+from tinyattn.course.views import student_copy
 
 
 def prepare(document, *, fresh=False):
-    """Copy what is built into workbook/ where it is not there yet; returns the document's copy.
+    """Make the copies in workbook/ that are not there yet; returns the document's copy.
 
     With `fresh` the student's copy is renamed, never deleted, and a new one is made.
     """
@@ -25,8 +25,8 @@ def prepare(document, *, fresh=False):
         _set_aside(document.workbook)
     for other in lectures(document.root) + homework(document.root):
         if other.notebook.is_file() and not other.workbook.exists():
-            other.workbook.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(other.notebook, other.workbook)
+            text = other.notebook.read_text(encoding="utf-8")
+            write_text(other.workbook, text if other.is_homework else student_copy(text))
     return document.workbook
 
 
@@ -39,7 +39,6 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
             f"or without it, in the terminal: tinyattn run {document.number}"
         )
     path = prepare(document, fresh=fresh)
-    trust(document.root)
     # as the address, not as the file to run: so the address that is printed leads there too
     address = f"--LabApp.default_url=/lab/tree/{document.relative(path)}"
     command = [sys.executable, "-m", "jupyterlab", address]
@@ -55,19 +54,6 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
             return process.wait()
         except KeyboardInterrupt:
             continue  # JupyterLab got it too, and asks whether to stop
-
-
-def trust(root):
-    """Sign the copies that nobody has changed: JupyterLab shows drawings of signed notebooks only.
-
-    Until its cells are run, a notebook that is not signed shows the text in place of an SVG.
-    """
-    nbformat = need("nbformat", "class")  # comes with JupyterLab
-    notary = need("nbformat.sign", "class").NotebookNotary()
-    for document in lectures(root):
-        copy = document.workbook
-        if copy.is_file() and copy.read_bytes() == document.notebook.read_bytes():
-            notary.sign(nbformat.read(copy, as_version=4))
 
 
 def _environment():

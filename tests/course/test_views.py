@@ -1,0 +1,219 @@
+"""Questions come before their answers: in the deck, the notebook to read, the student's copy."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from tests.course import browser
+from tests.course import small_project as course_project
+from tinyattn.course import build, deck, predictions, project, questions, text, views
+from tinyattn.course.project import CourseError
+
+ASKING = """\
+## A wager
+
+Two coins. What comes next?
+
+So much for the question.
+
+```{code-cell} ipython3
+shown = 3
+print("the answer")
+```
+
+```{code-cell} ipython3
+:tags: [hide-code]
+
+print("the picture")
+```
+
++++ {"tags": ["shown"]}
+
+A remark.
+
++++
+
+A second thought.
+
+"""
+
+
+@pytest.fixture
+def asking(tmp_path):
+    lecture = course_project.LECTURE.replace("## What you saw", ASKING + "## What you saw")
+    return project.find(course_project.make(tmp_path, lecture=lecture), "04")
+
+
+def stream(words):
+    new_output = pytest.importorskip("nbformat").v4.new_output
+    return new_output("stream", name="stdout", text=words)
+
+
+def wager(cells):
+    return next(slide for slide in text.slides(cells) if slide.title == "A wager")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Who wins?", True),
+        ("*Who wins?* Guess.", True),
+        ("Who wins (and why?)", True),
+        ("Why? Because: so", True),
+        ("No question.", False),
+        ("`a ? b : c` and $x?$ and [here](page?x=1)", False),
+        ("```\nwhat?\n```", False),
+    ],
+)
+def test_what_is_a_question(words, expected):
+    assert questions.asks(words) is expected
+
+
+def test_a_text_is_parted_after_its_questions():
+    assert questions.parted("One.\n\nTwo?\n\nThree.\n\n**Four?**\n\nFive.") == [
+        "One.\n\nTwo?", "Three.\n\n**Four?**", "Five.",
+    ]  # fmt: skip
+    assert questions.parted("One? Two.\n\nThree.") == ["One? Two.\n\nThree."]
+
+
+def test_what_follows_a_question_waits(asking):
+    slide = wager(text.read_source(asking).cells)
+    assert [waits for _, waits in questions.waiting(slide)] == [False, True, True, False, True]
+
+
+def test_nothing_waits_without_a_question_or_on_a_title_slide(asking):
+    for slide in text.slides(text.read_source(asking).cells):
+        if slide.title != "A wager":
+            assert not any(waits for _, waits in questions.waiting(slide)), slide.title
+
+
+def test_a_title_that_asks_makes_its_slide_wait():
+    heading = {"cell_type": "markdown", "source": "## Which?\n\nWords.", "metadata": {}}
+    code = {"cell_type": "code", "source": "1", "metadata": {}}
+    slide = text.Slide("Which?", [], 2, [heading, code])
+    assert [waits for _, waits in questions.waiting(slide)] == [False, True]
+
+
+def test_the_deck_brings_code_and_answer_one_after_the_other(asking):
+    cells = json.loads(build.to_json(text.read_source(asking)))["cells"]
+    for cell in cells:
+        cell["source"] = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            cell["outputs"] = [stream("said")]
+    here = SimpleNamespace(root=project.find_root(), name="04")
+    page = deck.render(cells, here).partition('data-title="A wager"')[2].partition("</section>")[0]
+    found = re.findall(r'class="block (\w+)( fragment" data-step="\d+)?"', page)
+    steps = [(kind, int(at.rpartition('"')[2]) if at else 0) for kind, at in found]
+    assert steps == [
+        ("md", 0), ("md", 1), ("code", 2), ("out", 3), ("out", 4), ("md", 0), ("md", 5),
+    ]  # fmt: skip
+
+
+def test_the_notebook_to_read_folds_pictures_and_answers(asking):
+    notebook = text.read_source(asking)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [stream("said")]
+    views.fold(notebook.cells)
+    by_source = {cell.source: cell.metadata for cell in notebook.cells}
+    answer = by_source['shown = 3\nprint("the answer")']
+    picture = by_source['print("the picture")']
+    assert answer.jupyter == {"outputs_hidden": True} and answer.collapsed
+    assert picture.jupyter == {"source_hidden": True, "outputs_hidden": True}
+    counted = next(m for source, m in by_source.items() if "counted" in source)
+    assert counted.jupyter == {"source_hidden": True} and "collapsed" not in counted
+
+
+def test_the_students_copy_asks_for_a_prediction(asking):
+    notebook = text.read_source(asking)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [stream("said")]
+    views.fold(notebook.cells)
+    copy = json.loads(views.student_copy(build.to_json(notebook)))
+    pytest.importorskip("nbformat").validate(copy)
+    codes = [cell for cell in copy["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] for cell in codes)
+    assert not any("notes" in cell["metadata"] for cell in copy["cells"])
+    assert "Ask the room" not in json.dumps(copy)
+    sources = [cell["source"] for cell in wager(copy["cells"]).cells]
+    assert sources[1].startswith('course.predict("")')
+    assert sources[2:5] == [
+        'shown = 3\nprint("the answer")',
+        'print("the picture")',
+        "course.compare()",
+    ]
+    assert sum("predict" in cell["source"] for cell in codes) == 1
+
+
+def test_a_prediction_comes_back_beside_the_result(tmp_path):
+    root = course_project.make(tmp_path)
+    assert "Noted" in repr(predictions.predict("three"))
+    shown = predictions.compare("C001", root=root)
+    assert "three" in repr(shown) and "total 2" in repr(shown)
+    assert "three" in shown._repr_html_()
+    assert "no prediction" in repr(predictions.compare())  # it was taken up, once
+    assert "Any guess" in repr(predictions.predict(""))
+    assert "<b>" not in predictions.predict("<b>")._repr_html_().replace("<b>Noted.</b>", "")
+    predictions.compare()
+
+
+def test_a_prediction_is_a_text_and_a_claim_is_one_of_the_ledger(tmp_path):
+    with pytest.raises(TypeError, match="a text in quotes, but this is 3 "):
+        predictions.predict(3)
+    with pytest.raises(CourseError, match="there is no claim C999"):
+        predictions.compare("C999", root=course_project.make(tmp_path))
+
+
+WALK = """<script>
+(function walk() {
+  if (document.documentElement.dataset.ready !== "yes") return setTimeout(walk, 50);
+  const press = (key) => window.onkeydown(new KeyboardEvent("keydown", { key }));
+  const seen = () => [...document.querySelectorAll(".slide.current .block")]
+    .map((block) => (block.classList.contains("hidden") ? "-" : "x")).join("");
+  const said = [];
+  for (const key of ["ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft"]) {
+    said.push(seen());
+    press(key);
+  }
+  document.documentElement.dataset.walk = said.concat(seen()).join(" ");
+})();
+</script>"""
+
+
+@browser.needed
+def test_in_a_browser_keys_bring_the_answers(tmp_path):
+    slide = """# Why?
+
+One.
+
++++
+
+## Two
+
+How many?
+
+```{code-cell} ipython3
+print("two")
+```
+
+And so on.
+
++++
+
+## What you saw
+
+- all
+"""
+    root = course_project.make(tmp_path, lecture=course_project.HEADER + slide)
+    cells = text.read_source(project.find(root, "04")).cells
+    for cell in cells:
+        if cell.cell_type == "code":
+            cell.outputs = [stream("two")]
+    here = SimpleNamespace(root=project.find_root(), name="04")
+    path = tmp_path / "deck.html"
+    path.write_text(deck.render(cells, here).replace("</body>", WALK + "</body>"), encoding="utf-8")
+    walk = re.search(r'data-walk="([^"]*)"', browser.show(path, tmp_path))[1].split()
+    assert walk == ["x", "x---", "xx--", "xxx-", "xxxx", "xxx-"]

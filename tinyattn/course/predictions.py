@@ -1,0 +1,72 @@
+"""What a student expects, written down before the cell is run, and shown again beside the result.
+
+A guess that is only thought is forgotten as soon as the answer stands there. In the student's
+copy of a lecture a cell `course.predict("...")` follows each question, and `course.compare()`
+the answer.
+"""
+
+import html
+from dataclasses import dataclass
+
+from tinyattn.course import claims
+from tinyattn.course.project import LEDGER, CourseError, find_root
+
+_open = []  # the prediction that waits for its answer
+
+
+@dataclass(frozen=True)
+class Note:
+    """Lines of (what they are, words); shows itself in a notebook and in a terminal."""
+
+    lines: tuple
+
+    def __repr__(self):
+        return "\n".join(f"{what} {words}" for what, words in self.lines)
+
+    def _repr_html_(self):
+        rows = "<br>".join(f"<b>{html.escape(a)}</b> {html.escape(b)}" for a, b in self.lines)
+        return (
+            '<div style="border-left:4px solid #8a4577;padding:0.3em 0 0.3em 0.8em;'
+            f'margin:0.4em 0;line-height:1.6;text-align:left">{rows}</div>'
+        )
+
+
+def predict(words=""):
+    """Keep what you expect until `compare` shows it beside the result.
+
+    Raises TypeError for anything but a text.
+    """
+    if not isinstance(words, str):
+        raise TypeError(
+            f"a prediction is a text in quotes, but this is {words!r} ({type(words).__name__})"
+        )
+    _open[:] = [words.strip()]
+    if not _open[0]:
+        return Note((("No prediction yet.", "Any guess is better: write one and run it again."),))
+    return Note((("Noted.", "Now run the next cell."),))
+
+
+def compare(*numbers, root=None):
+    """Show the last prediction beside what the claims with these numbers came to.
+
+    numbers: as "C030"; their verdict and evidence are read from the ledger. Raises CourseError for
+    a claim that is not in it. Without a number: the picture above is the answer.
+    """
+    words = _open.pop() if _open else ""
+    said = ("You expected:", f"“{words}”") if words else ("You wrote no prediction.", "")
+    return Note((said, *(_measured(number, root) for number in numbers), _question(words, numbers)))
+
+
+def _question(words, numbers):
+    if not words:
+        return ("", "Before the next question: what would have surprised you here?")
+    what = "this" if numbers else "what you see above"
+    return ("And now:", f"does {what} agree with you? If not, which step of your reasoning fails?")
+
+
+def _measured(number, root):
+    path = (find_root() if root is None else root) / LEDGER
+    entry = claims.read_ledger(path).get(number)
+    if entry is None:
+        raise CourseError(f"there is no claim {number} in {LEDGER.as_posix()}")
+    return (f"It came out ({number}, {entry['verdict']}):", entry["evidence"])
