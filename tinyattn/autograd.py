@@ -361,7 +361,7 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                     if total is None:  # g_x may be shared with another tensor: never written to
                         grads[x] = g_x
                     elif x in owned:
-                        np.add(total, g_x, out=total)
+                        total += g_x  # in place
                     else:
                         grads[x] = guards.as_array(total + g_x)
                         if not create_graph:
