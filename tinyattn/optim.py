@@ -42,6 +42,18 @@ class Optimizer:
         for g in self.groups:
             _check_options(type(self).__name__, g)
         self.state = [{} for _ in self._parameters()]
+        self.shapes = [p.shape for p in self._parameters()]
+
+    def _check_shapes(self):
+        """Raise ValueError for a parameter whose shape is not the one it was given with."""
+        for p, shape in zip(self._parameters(), self.shapes, strict=True):
+            gradient = p.shape if p.grad is None else p.grad.shape
+            if not shape == p.shape == gradient:
+                raise ValueError(
+                    f"{type(self).__name__}: a parameter was given with shape {shape}, now its "
+                    f"data has {p.shape} and its gradient {gradient}. Write values of the same "
+                    f"shape into .data, or make a new optimizer after the change"
+                )
 
     def _parameters(self):
         return [p for g in self.groups for p in g["params"]]
@@ -62,7 +74,11 @@ class Optimizer:
             p.grad = None
 
     def step(self):
-        """One step for every parameter that has a gradient."""
+        """One step for every parameter that has a gradient.
+
+        Raises ValueError if a parameter got another shape since the optimizer was made.
+        """
+        self._check_shapes()
         states = iter(self.state)
         for group in self.groups:
             for p in group["params"]:
@@ -278,6 +294,7 @@ class Adam(Optimizer):
         if not _by_kernel(with_gradient):
             super().step()
             return
+        self._check_shapes()
         states, jobs, new, known = iter(self.state), [], [], {}
         for group in self.groups:
             for p in group["params"]:

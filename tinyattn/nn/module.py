@@ -51,6 +51,7 @@ class Module:
 
     def __setattr__(self, name, value):
         _refuse_container(self, name, value)
+        _keep_kind(self, name, value)
         if type(value) is Tensor and value.requires_grad and value._operation is None:
             raise TypeError(
                 f"{type(self).__name__}.{name} is a tensor that requires a gradient, but it would "
@@ -217,6 +218,20 @@ def _refuse_container(module, name, value):
             f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or "
             f"parameters, which would not be trained: put modules into nn.ModuleList, "
             f"parameters into attributes of their own"
+        )
+
+
+def _keep_kind(module, name, value):
+    """Refuse what would take a parameter or buffer out of the module in silence; None may."""
+    old = vars(module).get(name)
+    kind = next((k for k in OWN if isinstance(old, k)), None)
+    if kind is not None and value is not None and not isinstance(value, kind):
+        kept = "trained or saved" if kind is Parameter else "saved"
+        of = f" of shape {value.shape}" if hasattr(value, "shape") else ""
+        raise TypeError(
+            f"{type(module).__name__}.{name} is a {kind.__name__}, got a {type(value).__name__}"
+            f"{of}, which would not be {kept}: for new values write {name}.data = array, for a "
+            f"new one nn.{kind.__name__}(array)"
         )
 
 
