@@ -6,6 +6,7 @@ the same gradient. `ops/__init__.py` adds what stands in this class to `Tensor`.
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,17 @@ def _on_data(ufunc):
     """A ufunc without gradient as a method: comparisons and logic."""
 
     def method(self, other) -> Tensor:
+        return ufunc(self, other)
+
+    return method
+
+
+def _equality(ufunc, operator):
+    """== and !=; what keeps out of NumPy's functions, such as pytest.approx, gets the array."""
+
+    def method(self, other) -> Tensor:
+        if getattr(other, "__array_ufunc__", ufunc) is None:
+            return operator(other, self._data)
         return ufunc(self, other)
 
     return method
@@ -82,7 +94,7 @@ class TensorMethods:
     __imul__, __itruediv__ = _in_place(elementwise.multiply), _in_place(elementwise.divide)
 
     # comparisons and logic: tensors of booleans, without gradient
-    __eq__, __ne__ = _on_data(np.equal), _on_data(np.not_equal)
+    __eq__, __ne__ = _equality(np.equal, operator.eq), _equality(np.not_equal, operator.ne)
     __lt__, __le__ = _on_data(np.less), _on_data(np.less_equal)
     __gt__, __ge__ = _on_data(np.greater), _on_data(np.greater_equal)
     __and__, __rand__ = _on_data(np.bitwise_and), _reversed(np.bitwise_and)
