@@ -113,10 +113,10 @@ def from_pairs(pairs, tokenizer=None):
         tokenizer = WordPiece([*marks, *words], lower=False)
     unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))
     if unknown:
+        more = f" and {len(unknown) - 5} more words" if len(unknown) > 5 else ""
         raise ValueError(
             f"from_pairs: the tokenizer does not know {', '.join(map(repr, [*unknown][:5]))}"
-            f"{f' and {len(unknown) - 5} more words' if len(unknown) > 5 else ''}; leave tokenizer= "
-            f"out to get one that knows all"
+            f"{more}; leave tokenizer= out to get one that knows all"
         )
     source, target = (tokenizer.batch(side)[0] for side in zip(*pairs, strict=True))
     return source, target, tokenizer

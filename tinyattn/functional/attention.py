@@ -31,7 +31,8 @@ def scaled_dot_product_attention(
 
     A query that may see no key gives y = 0 and passes no gradient on. A key that no query may see
     counts as zeros, so nan or infinity in it has no effect; one that some queries may see can
-    reach the others, as 0 · nan = nan. Raises ValueError if the shapes do not fit, and TypeError if the mask is not bool or q, k, v are not floating point.
+    reach the others, as 0 · nan = nan. Raises ValueError if the shapes do not fit, and TypeError if
+    the mask is not bool or q, k, v are not floating point.
     Source: Vaswani et al. 2017, eq. 1; slides N09, N10.
     """
     q, k, v, mask, bias, scale = _checked(q, k, v, mask, bias, scale)
