@@ -5,11 +5,13 @@ import math
 import numpy as np
 
 from tinyattn.autograd import Tensor
+from tinyattn.hints import explained
 from tinyattn.ops import attention
 from tinyattn.ops.backends import LEAST_QUERIES, choose, kernel_is_faster
 from tinyattn.ops.elementwise import as_tensor, of_one_dtype, unwrap
 
 
+@explained
 def scaled_dot_product_attention(
     q, k, v, mask=None, bias=None, causal=False, scale=None, impl="auto"
 ):
@@ -72,6 +74,7 @@ def _work(lead, T, S):
     return math.prod(lead) * T * S if T >= LEAST_QUERIES else 0
 
 
+@explained
 def self_attention(x, num_heads, mask=None, bias=None, causal=False):
     """Attention of H heads whose queries, keys and values lie side by side in x [..., T, 3·H·d].
 
@@ -106,6 +109,7 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
     return np.reshape(np.swapaxes(y, -3, -2), (*lead, T, num_heads * d))
 
 
+@explained
 def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
     """a_ts = softmax_s(scale q_t·k_s + bias_ts): how much query t takes from key s. [..., T, S]
 

@@ -6,6 +6,7 @@ Nothing is registered. What belongs to a module is what stands in its attributes
 
 import numpy as np
 
+from tinyattn import hints
 from tinyattn.autograd import Tensor
 from tinyattn.guards import StateError
 from tinyattn.nn.summary import Summary, tree
@@ -46,8 +47,23 @@ class Module:
         """The output of the layer; each layer writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...) yet: write one")
 
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("tinyattn."):
+            hints.explain_arguments(cls)
+
     def __call__(self, *inputs, **options):
-        return self.forward(*inputs, **options)
+        try:
+            y = self.forward(*inputs, **options)
+        except TypeError as error:
+            if options:
+                hints.explain(error, self.forward)
+            raise
+        if y is None:
+            raise TypeError(
+                f"{type(self).__name__}.forward returned None; is `return` missing at its end?"
+            )
+        return y
 
     def __setattr__(self, name, value):
         _refuse_container(self, name, value)
@@ -135,6 +151,11 @@ class Module:
         name is missing, unexpected, or has another shape, one KeyError lists them all and nothing
         is changed.
         """
+        if not hasattr(state, "items"):
+            raise TypeError(
+                f"load_state_dict: expected a dictionary of arrays, such as model.state_dict() or "
+                f"ta.load(path), got a {type(state).__name__}"
+            )
         own = dict(self._named_tensors(OWN))
         arrays = {n: _array(v) for n, v in state.items()}
         problems = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]

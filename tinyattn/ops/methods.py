@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tinyattn import guards
+from tinyattn import guards, hints
 from tinyattn.autograd import is_grad_enabled
 from tinyattn.ops import (
     compositions,
@@ -142,6 +142,13 @@ class TensorMethods:
     def __index__(self) -> int:
         return self._data.__index__()
 
+    def __getattr__(self, name):
+        """Only asked for what there is not: say what it is called here."""
+        if name == "grad":  # of a result, which keeps none
+            return guards.no_gradient_kept(self._operation.name)
+        known = "" if name.startswith("_") else hints.missing_attribute(name)
+        raise AttributeError(f"a Tensor has no attribute {name!r}{known}")
+
     # ---------------------------------------------------------------- reductions
 
     def sum(self, axis=None, keepdims=False) -> Tensor:
@@ -221,6 +228,11 @@ class TensorMethods:
     def transpose(self, *axes) -> Tensor:
         """The axes in another order: x.transpose(1, 0, 2), x.transpose((1, 0, 2)); reversed: ()."""
         axes = axes[0] if len(axes) == 1 else axes
+        if isinstance(axes, tuple | list) and 0 < len(axes) != self.ndim:
+            raise ValueError(
+                f"transpose: expected all {self.ndim} axes of shape {self.shape} in their new "
+                f"order, got {tuple(axes)}; PyTorch's transpose(i, j) is swapaxes(i, j) here"
+            )
         return shape.transpose(self, axes or None)
 
     def swapaxes(self, axis1, axis2) -> Tensor:
