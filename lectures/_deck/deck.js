@@ -7,7 +7,9 @@
 
   // --- fitting: a page is made smaller in steps, in one column or in two, until nothing overflows
   // (pictures first, then the text too)
-  const STEPS = 10, textSize = (step) => 1 - 0.0035 * step ** 2;
+  const textSize = (step) => 1 - 0.0035 * step ** 2;
+  // code stays at 14 pixels or more, at a height of 720
+  const mostSteps = (blocks) => (blocks.some((block) => block.classList.contains("code")) ? 8 : 10);
   const arrange = (body, blocks, split) => {
     body.className = split ? "body split" : "body stack";
     if (!split) return body.replaceChildren(...blocks);
@@ -29,11 +31,12 @@
   };
   const smallest = (body, blocks, split) => {
     arrange(body, blocks, split);
-    for (let step = 0; step <= STEPS; step++) {
+    const most = mostSteps(blocks);
+    for (let step = 0; step <= most; step++) {
       shrink(body, step);
       if (fits(body)) return step;
     }
-    return STEPS + 1;
+    return most + 1;
   };
   // how well a layout shows the page: the size of its text, and of its largest picture
   const quality = (body, blocks, split) => {
@@ -43,7 +46,7 @@
       const { width, height } = picture.getBoundingClientRect();
       return Math.min(width, height * fill) * Math.min(height, width / fill || height);
     });
-    return [step, step > STEPS ? 0 : textSize(step) ** 2 * Math.sqrt(Math.max(1, ...areas))];
+    return [step, step > mostSteps(blocks) ? 0 : textSize(step) ** 2 * Math.sqrt(Math.max(1, ...areas))];
   };
   const layOut = (slide) => {
     const body = slide.querySelector(".body"), blocks = [...body.querySelectorAll(".block")];
@@ -55,8 +58,8 @@
       best = split ? step : best;
     }
     arrange(body, blocks, split);
-    shrink(body, Math.min(best, STEPS));
-    if (best > STEPS) overflow(slide, body, blocks);
+    shrink(body, Math.min(best, mostSteps(blocks)));
+    if (best > mostSteps(blocks)) overflow(slide, body, blocks);
     else if (best === 0) enlargeCode(body);
   };
   // code is small beside the text; where there is room it is made larger
@@ -193,7 +196,8 @@
     pages().forEach((slide, i) => { slide.querySelector(".number").textContent = i + 1; });
     show(fromAddress());
     // for the test: what a reader would not see whole
-    const bad = pages().filter((slide) => !fits(slide.querySelector(".body")) || slide.querySelector(".scrolls, .katex-error"));
+    const tiny = (slide) => [...slide.querySelectorAll(".code pre")].some((code) => parseFloat(getComputedStyle(code).fontSize) < 14);
+    const bad = pages().filter((slide) => !fits(slide.querySelector(".body")) || slide.querySelector(".scrolls, .katex-error") || tiny(slide));
     document.documentElement.dataset.problems = bad.map((slide) => slide.dataset.title).join("; ");
     document.documentElement.dataset.ready = "yes";
   };
