@@ -77,6 +77,7 @@
       next.querySelector(".body").replaceChildren(...blocks.slice(kept));
       next.querySelector("header").firstElementChild.append(" (continued)");
       next.dataset.ids = "";
+      next.dataset.minutes = 0; // its first page has them
       next.dataset.continued = "";
       slide.after(next);
       layOut(slide);
@@ -136,13 +137,26 @@
     panel.innerHTML = slide.querySelector(".notes")?.innerHTML ?? "<p>no notes on this page</p>";
     if (!notes || notes.closed) return;
     const title = (s) => s?.dataset.title ?? "the end";
-    notes.document.body.innerHTML = `<p>${at + 1} of ${pages().length}</p><h1></h1>${panel.innerHTML}<p class="next"></p>`;
+    notes.document.body.innerHTML = `<p id="clock"></p><p>${at + 1} of ${pages().length}</p><h1></h1>${panel.innerHTML}<p class="next"></p>`;
     notes.document.querySelector("h1").textContent = title(slide);
     notes.document.querySelector(".next").textContent = `next: ${title(next)}`;
+    showClock();
   };
+  // the plan: the minutes of all pages before this one, and of this one too
+  let began = null;
+  const planned = (n) => pages().slice(0, n).reduce((sum, slide) => sum + Number(slide.dataset.minutes), 0);
+  const showClock = () => {
+    const clock = notes && !notes.closed && notes.document.getElementById("clock");
+    if (!clock) return;
+    const [since, from, to] = [(Date.now() - began) / 60000, planned(at), planned(at + 1)];
+    const late = since > to ? `, ${Math.ceil(since - to)} late` : since < from ? `, ${Math.ceil(from - since)} early` : "";
+    clock.textContent = `minute ${Math.floor(since)}; this page: ${from} to ${to} of ${planned(pages().length)}${late}`;
+  };
+  setInterval(showClock, 5000);
   const notesWindow = () => {
     notes = open("", "notes", "width=800,height=600");
     if (!notes) return;
+    began ??= Date.now(); // the lecture begins when the lecturer opens the notes
     notes.document.head.innerHTML = "<title>Speaker notes</title>";
     notes.document.head.append(document.querySelector("style").cloneNode(true), Object.assign(
       document.createElement("style"), { textContent: "body{background:#fff;padding:32px;font-size:24px;overflow:auto}.next{color:#6a7178}" }));
