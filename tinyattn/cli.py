@@ -138,6 +138,9 @@ def _add_slides(commands):
     )
     command.add_argument("lecture", help="the number: 04")
     command.add_argument("--no-open", action="store_true", help="only make the file")
+    command.add_argument(
+        "--core", action="store_true", help="the short way: without the slides tagged 'optional'"
+    )
 
 
 def _add_build(commands):
@@ -231,7 +234,7 @@ def slides(options):
     from tinyattn.course import deck, project
 
     document = project.find(project.find_root(), options.lecture)
-    path = deck.build_deck(document)
+    path = deck.build_deck(document, core=options.core)
     print(path)
     if not options.no_open and not webbrowser.open(path.as_uri()):
         print("no browser could be started here; open the file above in one")

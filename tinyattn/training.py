@@ -17,7 +17,7 @@ import numpy as np
 from tinyattn.autograd import Tensor, no_grad
 from tinyattn.data import batches
 from tinyattn.ops.elementwise import unwrap
-from tinyattn.optim import clip_grad_norm
+from tinyattn.optim import AdamW, clip_grad_norm
 from tinyattn.progress import moving_line
 
 
@@ -67,6 +67,30 @@ def fit(
                 break
         history.best = best.restore(model)
     return history
+
+
+def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1.0):
+    """Train for a number of steps on batches that the loss draws by itself; returns the losses.
+
+    For data that is generated on the way, where there are no epochs:
+
+        rng = np.random.default_rng(0)
+        def loss(model):
+            x, y = batch(32, rng)
+            return F.cross_entropy(model(x), y)
+        losses = training.fit_steps(model, loss, 1000)
+
+    AdamW; the learning rate grows in a straight line over `warmup` steps to lr and falls along half
+    a cosine to 0 at the last step. clip: largest norm of all gradients together.
+    Raises TypeError if the loss is not a single number, FloatingPointError if it is not finite.
+    """
+    _mode(model, "train")
+    optimizer, history = AdamW(model.parameters(), lr=lr, weight_decay=weight_decay), History()
+    for step in range(steps):
+        grows = min(1.0, (step + 1) / (warmup + 1))
+        optimizer.lr = lr * grows * (1 + math.cos(math.pi * step / steps)) / 2
+        history.steps.append(_step(model, loss, optimizer, (), clip, history))
+    return history.steps
 
 
 def _step(model, loss, optimizer, batch, clip, history):

@@ -14,7 +14,7 @@ import pytest
 from tests import ROOT
 from tests.course import small_project as course_project
 from tinyattn import cli
-from tinyattn.course import build, doctor, project, text, workbook
+from tinyattn.course import build, doctor, index, project, text, workbook
 
 COMMANDS = ["class", "run", "slides", "build", "claims", "doctor"]
 
@@ -267,6 +267,9 @@ def test_class_without_jupyterlab(root, capsys, monkeypatch):
 
 
 def test_build_check(root, capsys):
+    assert cli.main(["build", "--check"]) == 1
+    assert "notebooks/index.ipynb is old" in capsys.readouterr().err
+    index.write_index(root)
     assert cli.main(["build", "--check"]) == 0
     edit(root, "- two", "- three")
     assert cli.main(["build", "--check"]) == 1

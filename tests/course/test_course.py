@@ -13,7 +13,7 @@ from tests import ROOT
 from tests.course import browser
 from tests.course import small_project as course_project
 from tinyattn import course
-from tinyattn.course import build, claims, deck, homework, lint, make, project, text, tidy
+from tinyattn.course import build, claims, deck, homework, index, lint, make, project, text, tidy
 from tinyattn.course.project import LEDGER, CourseError
 
 REPOSITORY = ROOT
@@ -387,6 +387,7 @@ def test_check_returns_the_exit_code(root, capsys):
     assert make.check(documents) == 1
     for document in documents:
         project.write_text(document.notebook, build.to_json(build.unexecuted(document)))
+    index.write_index(root)
     assert make.check(documents) == 0
     assert "2 notebooks agree" in capsys.readouterr().out
 
@@ -519,6 +520,7 @@ def test_in_a_browser_formulas_are_set_and_pages_fit(built, page, tmp_path):
         ("## What you saw", "## The end", "ends with 'The end'"),
         ('["K15", "N13"]', '["K15", "N12"]', "N12 stands already in lectures/04_counting.md"),
         ('["notebook-only"]', '["N14"]', "N14 tags a cell that is no heading"),
+        ('["notebook-only"]', '["3min"]', "3min tags a cell that is no heading"),
         ("total = 1 + 1", "%timeit 1", "is not plain Python"),
         ("total = 1 + 1", 'course.claim("C002", True)', "C002: a cell has one claim, and it is"),
         ("    pass\n", "    pass\n" + "1\n" * 34, "37 lines of code in the deck"),

@@ -2,12 +2,13 @@
 
 import json
 import re
+from urllib.parse import unquote
 
 import pytest
 
 from tests import ROOT
 from tests.course import browser
-from tinyattn.course import build, claims, deck, experiment, homework, lint, project, text
+from tinyattn.course import build, claims, deck, experiment, homework, index, lint, project, text
 
 LECTURES = project.lectures(ROOT)
 HOMEWORK = project.homework(ROOT)
@@ -81,6 +82,30 @@ def test_every_page_of_the_deck_fits(document, tmp_path):
 def test_slides_are_short_and_mirrored_once():
     found = lint.problems(LECTURES)
     assert not found, "\n".join(found)
+
+
+def test_the_table_of_contents_is_of_these_lectures():
+    pytest.importorskip("nbformat")
+    there = (ROOT / index.INDEX).read_text(encoding="utf-8")
+    assert there == index.index(ROOT), "run: tinyattn build"
+
+
+def test_every_link_of_the_table_of_contents_leads_somewhere():
+    cells = json.loads((ROOT / index.INDEX).read_text(encoding="utf-8"))["cells"]
+    shown = "".join(line for cell in cells for line in cell["source"])
+    links = set(re.findall(r'\]\(([^)]+)\)|(?:href|src)="([^"]+)"', shown))
+    titles = {
+        d.notebook.name: {s.title for s in text.slides(text.read_notebook(d))}
+        for d in project.lectures(ROOT)
+    }
+    for link in (a or b for a, b in links):
+        name, _, anchor = link.partition("#")
+        assert (ROOT / "notebooks" / name).is_file(), link
+        if anchor:
+            heading = unquote(anchor).replace("-", " ")
+            found = {re.sub(r"[*`$\\]", "", t).replace("-", " ") for t in titles[name]}
+            assert heading in found, link
+    assert len(links) > 300
 
 
 def test_ledger_and_lectures_agree():

@@ -20,6 +20,7 @@ OTHERS = {
     "nonlinearity", "norm", "norm_first", "p", "pad", "padding_idx", "phi", "pool", "pos_weight",
     "reduction", "regions", "rho", "rng", "rotary", "score", "sharpness", "start_dim", "std",
     "tied_head", "track_running_stats", "weight", "weights", "whole", "batch_first",
+    "strict",
 }  # fmt: skip
 MAY_BE_ZERO = {"padding"}  # all others begin at 1
 

@@ -309,3 +309,21 @@ def test_a_loss_that_is_not_finite_leaves_the_weights_as_they_were():
     with pytest.raises(FloatingPointError):
         fit_line(model, train=(np.array([np.nan], np.float32), np.zeros(1, np.float32)))
     assert model.w.item() == 2.0
+
+
+def test_fit_steps_learns_and_ends_with_a_step_of_nothing():
+    rng = np.random.default_rng(0)
+    model = nn.Linear(2, 1, rng=0)
+
+    def loss(model):
+        x = rng.normal(size=(16, 2)).astype(np.float32)
+        return np.mean((model(x) - x @ np.float32([[1], [-2]])) ** 2)
+
+    losses = training.fit_steps(model, loss, 300, lr=0.05, warmup=10)
+    assert len(losses) == 300 and losses[-1] < 1e-4 < losses[0]
+    assert model.weight.data == pytest.approx(np.array([[1, -2]]), abs=0.02)
+
+
+def test_fit_steps_wants_one_number():
+    with pytest.raises(TypeError, match="must return a Tensor with a single number"):
+        training.fit_steps(nn.Linear(2, 1, rng=0), lambda m: m(np.zeros((3, 2), np.float32)), 2)

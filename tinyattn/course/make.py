@@ -5,6 +5,7 @@ import time
 
 from tinyattn.course.build import build_notebook, differences
 from tinyattn.course.deck import build_deck
+from tinyattn.course.index import INDEX, index, write_index
 from tinyattn.course.lint import problems
 from tinyattn.course.tidy import tidy
 
@@ -22,6 +23,8 @@ def build(documents, *, tidy_first=False):
         if not document.is_homework:
             path = build_deck(document)
             print(f"    {document.relative(path)}  {path.stat().st_size / 2**20:.1f} MB")
+    if documents:
+        write_index(documents[0].root)
     return 0
 
 
@@ -32,11 +35,20 @@ def check(documents):
     """
     changed = [line for document in documents for line in differences(document)]
     changed += problems(documents)
+    if documents:
+        changed += _old_index(documents[0].root)
     for line in changed:
         print(line, file=sys.stderr)
     if not changed:
         print(f"{len(documents)} notebooks agree with their texts")
     return 1 if changed else 0
+
+
+def _old_index(root):
+    """A line if the table of contents is older than what it lists."""
+    path = root / INDEX
+    there = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return [] if there == index(root) else [f"{INDEX.as_posix()} is old; run: tinyattn build"]
 
 
 def _show_slide(slide):

@@ -54,8 +54,8 @@ class DGCNN(Module):
     """One answer for a cloud of points: x [N, in_features] gives [B, classes].
 
     batch [N] says to which of the B clouds a point belongs (None: to one); clouds come in the
-    order of their number. Each cloud needs k points. Source: Wang et al. 2018, arXiv:1801.07829,
-    fig. 3 (without the spatial transformer); slide K44.
+    order of their number. In a cloud with fewer than k points all are neighbours. Source: Wang et
+    al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer); slide K44.
     """
 
     def __init__(self, in_features, classes, k=20, widths=(64, 64, 128, 256), embedding=1024,
@@ -73,7 +73,7 @@ class DGCNN(Module):
     def forward(self, x, batch=None):
         """[B, classes];   x [N, in_features], batch [N] or None.
 
-        Raises ValueError for other shapes and for a cloud of fewer than k points.
+        Raises ValueError for other shapes, no points, and nan or infinity among them.
         """
         y, _ = self.features(x, batch)
         return self.head(_global(y, split_clouds(batch, x.shape[0])[0]))
@@ -101,7 +101,7 @@ class DGCNNSegmentation(Module):
     def forward(self, x, batch=None):
         """[N, classes];   x [N, in_features], batch [N] or None.
 
-        Raises ValueError for other shapes and for a cloud of fewer than k points.
+        Raises ValueError for other shapes, no points, and nan or infinity among them.
         """
         y, points = self.features(x, batch)
         table, cloud = split_clouds(batch, x.shape[0])

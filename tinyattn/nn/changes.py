@@ -10,6 +10,7 @@ from functools import cache
 from operator import is_
 from types import FunctionType
 
+from tinyattn.hints import plain
 from tinyattn.nn.module import Module
 
 
@@ -84,6 +85,7 @@ def _stands_in(cls, name, value):
     if isinstance(value, property):
         value = value.fget
     if isinstance(value, FunctionType):
+        value = plain(value)
         code, file = value.__code__, sys.modules[cls.__module__].__file__
         return (code.co_qualname, code.co_filename) == (f"{cls.__qualname__}.{name}", file)
     return isinstance(value, type | staticmethod | classmethod) or not callable(value)

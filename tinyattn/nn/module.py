@@ -6,6 +6,7 @@ Nothing is registered. What belongs to a module is what stands in its attributes
 
 import numpy as np
 
+from tinyattn import hints
 from tinyattn.autograd import Tensor
 from tinyattn.guards import StateError
 from tinyattn.nn.summary import Summary, tree
@@ -46,11 +47,27 @@ class Module:
         """The output of the layer; each layer writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...) yet: write one")
 
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("tinyattn."):
+            hints.explain_arguments(cls)
+
     def __call__(self, *inputs, **options):
-        return self.forward(*inputs, **options)
+        try:
+            y = self.forward(*inputs, **options)
+        except TypeError as error:
+            if options:
+                hints.explain(error, self.forward)
+            raise
+        if y is None:
+            raise TypeError(
+                f"{type(self).__name__}.forward returned None; is `return` missing at its end?"
+            )
+        return y
 
     def __setattr__(self, name, value):
         _refuse_container(self, name, value)
+        _keep_kind(self, name, value)
         if type(value) is Tensor and value.requires_grad and value._operation is None:
             raise TypeError(
                 f"{type(self).__name__}.{name} is a tensor that requires a gradient, but it would "
@@ -134,6 +151,11 @@ class Module:
         name is missing, unexpected, or has another shape, one KeyError lists them all and nothing
         is changed.
         """
+        if not hasattr(state, "items"):
+            raise TypeError(
+                f"load_state_dict: expected a dictionary of arrays, such as model.state_dict() or "
+                f"ta.load(path), got a {type(state).__name__}"
+            )
         own = dict(self._named_tensors(OWN))
         arrays = {n: _array(v) for n, v in state.items()}
         problems = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]
@@ -217,6 +239,20 @@ def _refuse_container(module, name, value):
             f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or "
             f"parameters, which would not be trained: put modules into nn.ModuleList, "
             f"parameters into attributes of their own"
+        )
+
+
+def _keep_kind(module, name, value):
+    """Refuse what would take a parameter or buffer out of the module in silence; None may."""
+    old = vars(module).get(name)
+    kind = next((k for k in OWN if isinstance(old, k)), None)
+    if kind is not None and value is not None and not isinstance(value, kind):
+        kept = "trained or saved" if kind is Parameter else "saved"
+        of = f" of shape {value.shape}" if hasattr(value, "shape") else ""
+        raise TypeError(
+            f"{type(module).__name__}.{name} is a {kind.__name__}, got a {type(value).__name__}"
+            f"{of}, which would not be {kept}: for new values write {name}.data = array, for a "
+            f"new one nn.{kind.__name__}(array)"
         )
 
 

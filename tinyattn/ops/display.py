@@ -48,7 +48,7 @@ def to_html(self):
         facts.append("op " + _name(self._operation).replace("<", "&lt;"))  # of a lambda
     elif self.requires_grad:
         facts.append("requires grad")
-    if self.grad is not None:
+    if self._operation is None and self.grad is not None:
         gradient = self.grad if isinstance(self.grad, np.ndarray) else self.grad.data
         facts.append(f"gradient of length {np.linalg.norm(gradient):.3g}")
     head = f'<div style="font-size:90%;opacity:.75;margin-bottom:3px">{" · ".join(facts)}</div>'
