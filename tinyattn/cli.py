@@ -117,8 +117,7 @@ def _add_run(commands):
         "run a lecture or homework in the terminal",
         "Run every cell of a lecture, slide by slide, and say which claims held. With hw04 it\n"
         "runs your homework and shows the first check that fails.\n"
-        "TINYATTN_FULL=1 in the environment tries the claims at full size (minutes) and writes\n"
-        "the verdicts into lectures/claims.toml.",
+        "'tinyattn full' tries the claims at full size and writes their verdicts.",
         "tinyattn run 04",
     )
     command.add_argument("lecture", help="the number: 04, or hw04 for homework")
@@ -157,7 +156,7 @@ def _add_build(commands):
     command.add_argument(
         "--check",
         action="store_true",
-        help="change nothing; say which slides of which notebook differ from the text",
+        help="change nothing; say which slides differ from the text, and what a lecture lacks",
     )
     command.add_argument(
         "--tidy", action="store_true", help="first bring the code in the texts into house style"

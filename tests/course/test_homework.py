@@ -15,14 +15,30 @@ pytest.importorskip("matplotlib")
 
 HOMEWORK = {document.number: document for document in project.homework(ROOT)}
 SOLUTION = "# BEGIN SOLUTION"
+LEAST = 15  # wrong answers for each homework
 
 
 def mistakes():
     """(homework, right line, wrong line, what the check must say about it), of all homework."""
     for number in HOMEWORK:
-        table = import_module(f"tests.course.mistakes.{number}")
-        for right, wrong, says in table.MISTAKES:
+        for right, wrong, says in table_of(number):
             yield pytest.param(number, right, wrong, says, id=f"{number}-{wrong}")
+
+
+def table_of(number):
+    """The wrong answers to a homework; none if nobody wrote its table yet."""
+    if not (ROOT / f"tests/course/mistakes/{number}.py").is_file():
+        return []
+    return import_module(f"tests.course.mistakes.{number}").MISTAKES
+
+
+@pytest.mark.parametrize("number", HOMEWORK)
+def test_enough_mistakes_are_tried(number):
+    found = len(table_of(number))
+    assert found >= LEAST, (
+        f"tests/course/mistakes/{number}.py has {found} wrong answers, expected at least {LEAST}: "
+        f"write MISTAKES, a list of (right line, wrong line, words of the check), as in hw03.py"
+    )
 
 
 def copied(names):
@@ -60,6 +76,9 @@ class Desk:
         """The number of the cell whose solution has this line."""
         tasks = [SOLUTION in c["source"] and right in c["source"] for c in self.cells]
         assert any(tasks), f"no solution has the line {right!r}"
+        assert tasks.index(True) + 1 < len(self.cells), (
+            f"no code cell follows the task with {right!r}: put its check there"
+        )
         return tasks.index(True)
 
     def hand_in(self, at, right, wrong):

@@ -1,7 +1,7 @@
 """The ledger of claims: what a slide says, how it was tried, and what came out.
 
 A lecture ends an experiment with `course.claim("C027", holds=..., evidence="...", control="...")`.
-The full run (TINYATTN_FULL=1) writes verdict, evidence and control into `lectures/claims.toml`;
+The full run (`tinyattn full 04`) writes verdict, evidence and control into `lectures/claims.toml`;
 every other run must come to the same verdict, else it stops with a ClaimError.
 """
 
@@ -30,7 +30,7 @@ FIELDS = (
 )  # fmt: skip
 HEADER = """\
 # The claims of the slides, and what came out when they were tried.
-# Verdict, evidence and control are written by a full run: TINYATTN_FULL=1 tinyattn run NN
+# Verdict, evidence and control are written by a full run: tinyattn full NN
 # control: what was tried that would have come out the same if the claim's reason were not at work.
 # experiment: a digest of the code that led to the verdict; when the code changes, run it in full.
 # Add a claim by hand with verdict = "not run"; `tinyattn claims` prints this file as a table.
@@ -200,7 +200,7 @@ def _verdict(number, holds):
 
 
 def _compare(number, entry, verdict, evidence):
-    rerun = f"TINYATTN_FULL=1 tinyattn run {entry['lecture']}"
+    rerun = f"tinyattn full --again {entry['lecture']}"
     if entry["verdict"] == NOT_RUN:
         raise ClaimError(
             f"claim {number} came out '{verdict}' ({evidence}), but the ledger has no verdict "
