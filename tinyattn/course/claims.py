@@ -37,6 +37,9 @@ HEADER = """\
 """
 
 
+SHORT = "this short run:"
+
+
 class ClaimError(CourseError):
     """A claim came out differently from the ledger, or is not in it."""
 
@@ -87,8 +90,12 @@ class Claim:
         )
         rows = [f"{pill} <b>{self.number}</b> {html.escape(self.text)}"]
         for line in self._lines():
-            tag = "small" if line is self.note else "span"
-            rows.append(f'<{tag} style="opacity:0.8">{html.escape(line)}</{tag}>')
+            if line is self.note and line.startswith(SHORT):
+                # most readers want the full run's figures only
+                words = html.escape(line.removeprefix(SHORT).strip())
+                rows.append(f"<details><summary>{SHORT}</summary>{words}</details>")
+            else:
+                rows.append(f'<span style="opacity:0.8">{html.escape(line)}</span>')
         return (
             f'<div class="ta-claim" style="border-left:4px solid {colour};padding:0.3em 0 0.3em '
             f'0.8em;margin:0.4em 0;line-height:1.6;text-align:left">{"<br>".join(rows)}</div>'
@@ -130,7 +137,7 @@ def claim(number, holds, evidence="", control="", *, quick_decides=True, root=No
         note = _enter(number, entry, verdict, evidence, control)
         write_ledger(path, ledger)
         return Claim(number, verdict, evidence, control, entry["claim"], note)
-    note = f"this short run: {evidence}" if evidence and evidence != entry["evidence"] else ""
+    note = f"{SHORT} {evidence}" if evidence and evidence != entry["evidence"] else ""
     if quick_decides or entry["verdict"] == NOT_RUN:
         _compare(number, entry, verdict, evidence)
     elif verdict != entry["verdict"]:
