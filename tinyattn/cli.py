@@ -69,6 +69,7 @@ def parser():
     _add_build(commands)
     _add_full(commands)
     _add_claims(commands)
+    _add_warm(commands)
     _add_doctor(commands)
     return whole
 
@@ -197,15 +198,31 @@ def _add_claims(commands):
     command.add_argument("--lecture", metavar="NN", help="only the claims of this lecture")
 
 
+def _add_warm(commands):
+    command = _command(
+        commands,
+        "warm",
+        warm,
+        "compile what lectures use, before class",
+        "Compile the kernels that lectures use, which takes a few minutes once for each version\n"
+        "and machine. 'tinyattn class' does it in the background at its first start.",
+        "tinyattn warm",
+    )
+    command.add_argument("--quiet", action="store_true", help="print nothing")
+
+
 def _add_doctor(commands):
-    _command(
+    command = _command(
         commands,
         "doctor",
         doctor,
         "say what is installed and what is missing",
         "Say which versions are installed, how NumPy and Numba compute on this machine, whether\n"
         "the kernels are compiled and the lectures are found, and how to get what is missing.",
-        "tinyattn doctor",
+        "tinyattn doctor --numpy",
+    )
+    command.add_argument(
+        "--numpy", action="store_true", help="say what each of NumPy's functions does with a Tensor"
     )
 
 
@@ -266,10 +283,16 @@ def claims(options):
     terminal.print_claims(root, lecture)
 
 
-def doctor(options):
-    from tinyattn.course import doctor
+def warm(options):
+    from tinyattn.course import warm
 
-    return doctor.examine()
+    return warm.warm(quiet=options.quiet)
+
+
+def doctor(options):
+    from tinyattn.course import doctor, functions
+
+    return functions.print_table() if options.numpy else doctor.examine()
 
 
 if __name__ == "__main__":

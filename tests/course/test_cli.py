@@ -14,7 +14,7 @@ import pytest
 from tests import ROOT
 from tests.course import small_project as course_project
 from tinyattn import cli
-from tinyattn.course import build, doctor, index, project, text, workbook
+from tinyattn.course import build, doctor, index, project, text, warm, workbook
 
 COMMANDS = ["class", "run", "slides", "build", "claims", "doctor"]
 
@@ -228,14 +228,15 @@ def started(monkeypatch):
             return 0
 
     monkeypatch.setattr(workbook.subprocess, "Popen", Process)
+    monkeypatch.setattr(warm, "in_the_background", lambda: commands.append("warm"))
     return commands
 
 
 def test_class_opens_the_students_copy(root, started, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
     assert cli.main(["class", "04", "--no-browser"]) == 0
-    ((command, cwd),) = started
-    assert cwd == root
+    (command, cwd), then = started
+    assert cwd == root and then == "warm"
     assert any(c.endswith("=/lab/tree/workbook/04_counting.ipynb") for c in command)
     assert "--no-browser" in command
     assert (root / "workbook" / "homework" / "hw04_counting.ipynb").is_file()
@@ -246,7 +247,7 @@ def test_class_as_root_says_so(root, started, capsys, monkeypatch):
     for user, expected in ((0, True), (1000, False)):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         assert cli.main(["class", "04"]) == 0
-        assert ("--allow-root" in started[-1][0]) is expected
+        assert ("--allow-root" in started[-2][0]) is expected
         assert ("you are root" in capsys.readouterr().out) is expected
 
 

@@ -49,6 +49,10 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
         command.append("--allow-root")
     print(f"opening {document.relative(path)}, your own copy; Ctrl-C twice ends JupyterLab")
     process = subprocess.Popen(command, cwd=document.root, env=_environment())
+    from tinyattn.course import warm  # loads all layers, while JupyterLab starts
+
+    if warm.in_the_background() is not None:
+        print("the kernels of the lectures are compiled in the background, once")
     while True:
         try:
             return process.wait()
