@@ -19,6 +19,7 @@ FLOORS = {
     "nn": 4, "optim": 4, "io": 4,
     "graph": 5,
     "models": 6, "inference": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
+    "trace": 6,
     "course": 7, "cli": 7,
 }  # fmt: skip
 # on one floor only these look at each other: (who, at whom)
@@ -204,7 +205,7 @@ def test_importing_is_light(statement):
 
 
 SUBMODULES = ["check", "data", "functional", "graph", "inference", "metrics", "models", "nn",
-              "optim", "plot", "training"]  # fmt: skip
+              "optim", "plot", "trace", "training"]  # fmt: skip
 
 
 def test_submodules_are_reached_after_one_import():

@@ -24,10 +24,11 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
         plot,
         training,
     )
+    from .trace import trace  # noqa: F401
 
 _SUBMODULES = [
     "check", "data", "functional", "graph", "inference", "metrics", "models", "nn", "optim", "plot",
-    "training",
+    "trace", "training",
 ]  # fmt: skip
 
 
