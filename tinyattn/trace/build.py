@@ -17,11 +17,14 @@ STORED = 3_000  # slopes of one step up to which each measured one is kept in th
 
 
 def built(tape, recorder, model=None, title="trace"):
-    """All that the page needs, as dictionaries, lists and arrays. Raises ValueError if the
-    computation is too large to be looked at number by number."""
+    """All that the page needs, as dictionaries, lists and arrays; {id of a Tensor: its number}.
+
+    Raises ValueError if the computation is too large to be looked at number by number.
+    """
     _small_enough(tape)
     roots = ([model] if model is not None else []) + [r for r in recorder.roots if r is not model]
-    return Builder(tape, recorder, roots).data() | {"title": title}
+    builder = Builder(tape, recorder, roots)
+    return builder.data() | {"title": title}, builder.number
 
 
 def _small_enough(tape):
@@ -42,6 +45,7 @@ class Builder:
         self.parameters = names.of_parameters(recorder, roots)
         self.modules = names.of_modules(roots)
         self.nodes, self.number, self.operations, self.entries = [], {}, {}, 0
+        self.by_node = {}  # names of results that may stand in an expression
 
     def data(self):
         for step in self.tape.steps:
@@ -102,22 +106,23 @@ class Builder:
             )
         forms = packed(step, rows)
         inputs = [self._input(step, k, form) for k, form in enumerate(forms)]
-        operands = [self._operand(i) for i in inputs if i is not None and "text" not in i]
+        through = _moves_only(step, rows, forms)
+        operands = [self._operand(i, step.operation.name) for i in inputs if i is not None]
+        name, is_name = names.base_name(step, self.recorder, operands)
+        known = is_name or name != step.operation.name  # a variable, or an expression of them
+        moved = next((o for o in operands if o is not None), None) if through else None
+        if moved is not None and step.operation.name in ("transpose", "swapaxes"):
+            moved = f"({moved})ᵀ" if " " in moved else f"{moved}ᵀ"
+        self.by_node[len(self.nodes)] = name if known else moved
         self._add(
-            id(step.tensor), step.y, step.tensor, kind="result",
-            name=names.base_name(step, self.recorder, operands),
-            named=self._is_named(step.tensor),
+            id(step.tensor), step.y, step.tensor, kind="result", name=name,
             operation=self._operation(step.operation, function),
             inputs=[i for i in inputs if i is not None], terms=summands(step, rows, forms),
             measured=_measured(step, function, rows, forms),
-            through=_moves_only(step, rows, forms), time=step.tensor._time,
+            through=through, time=step.tensor._time,
             line=_line(self.recorder.lines, step.tensor._time),
             inner=_line(self.recorder.inner, step.tensor._time),
         )  # fmt: skip
-
-    def _is_named(self, tensor):
-        name = self.recorder.names.get(id(tensor))
-        return name is not None and name.rank == 0
 
     def _input(self, step, k, form):
         """An operand on the page: a node, a number, or the text of an index or an axis."""
@@ -129,10 +134,16 @@ class Builder:
             return {"k": k, "number": float(value), "rows": form}
         return None if value is None else {"k": k, "text": names.brief(value)}
 
-    def _operand(self, entry):
+    def _operand(self, entry, operation):
+        """What an operand is called in an expression; None for what has no name."""
         if "number" in entry:
-            return f"{entry['number']:g}"
-        return self.nodes[entry["node"]]["name"]
+            return f"{entry['number']:.3g}"
+        if "text" in entry:
+            return entry["text"] if operation == "power" else None
+        node = self.nodes[entry["node"]]
+        if node["kind"] == "result":
+            return self.by_node[entry["node"]]
+        return node["name"] if node["kind"] != "constant" else None
 
     def _operation(self, operation, function):
         """The number of an operation among those that the page describes."""
@@ -204,8 +215,9 @@ def _measured(step, function, rows, forms):
     wrong      [element of y, column, rule's slope, measured slope] where the two differ
 
     Returns how many were compared, and the largest difference; None if the function is unknown.
+    A compiled kernel is not measured: some of its inputs were computed from others.
     """
-    if function is None or step.y.dtype.kind != "f":
+    if function is None or "saved" in step.options:
         return None
     compared, wrong, largest = 0, 0, 0.0
     for k, (r, form) in enumerate(zip(rows, forms, strict=True)):

@@ -1,30 +1,29 @@
 """What the arrays of a computation are called, as a student would call them."""
 
-import re
-
 import numpy as np
 
 SIGNS = {"add": "+", "subtract": "−", "multiply": "·", "divide": "/", "matmul": "@", "power": "**"}
-LONGEST = 16  # letters of an expression that stands as a name
+TIGHT = {"multiply", "divide", "matmul", "power"}  # a sum inside of them stands in brackets
+LONGEST = 18  # letters of an expression that stands as a name
 DULL = {"x", "y", "out", "output", "input", "result", "t", "a", "b", "inputs", "module", "values"}
 
 
-def base_name(step, recorder, inputs):
-    """The name of a result: the user's variable, else an expression of two names, else the
-    library's variable, else the operation. inputs: names of the operands, None for no array."""
+def base_name(step, recorder, operands):
+    """The name of a result: the user's variable, else the library's, else an expression of two
+    names, else the operation. operands: names of variables and numbers, None for anything else.
+    Returns it with whether it is a name, which may stand in an expression itself."""
     own = recorder.names.get(id(step.tensor))
-    if own is not None and own.rank == 0:
-        return own.text
-    expression = _expression(step.operation.name, inputs)
-    inner = own.text if own is not None and own.text not in DULL else None
-    return inner or expression or step.operation.name
+    if own is not None and (own.rank == 0 or own.text not in DULL):
+        return own.text, True
+    return _expression(step.operation.name, operands) or step.operation.name, False
 
 
-def _expression(operation, inputs):
-    simple = all(n is not None and re.fullmatch(r"[\w.\[\]]+", n) for n in inputs)
-    if operation not in SIGNS or len(inputs) != 2 or not simple:
+def _expression(operation, operands):
+    if operation not in SIGNS or len(operands) != 2 or None in operands:
         return None
-    text = f"{inputs[0]} {SIGNS[operation]} {inputs[1]}"
+    first, second = [f"({n})" if " " in n and operation in TIGHT else n for n in operands]
+    text = f"{first}²" if (operation, second) == ("power", "2") else (
+        f"{first} {SIGNS[operation]} {second}")  # fmt: skip
     return text if len(text) <= LONGEST else None
 
 
@@ -35,7 +34,7 @@ def numbered(names):
         count[n] = count.get(n, 0) + 1
     for n in names:
         seen[n] = seen.get(n, 0) + 1
-        text = f"({n})" if " " in n else n
+        text = f"({n})" if " " in n and (count[n] > 1 or not n.endswith(("²", "ᵀ"))) else n
         out.append(text + _subscript(seen[n]) if count[n] > 1 else text)
     return out
 

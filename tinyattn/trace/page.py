@@ -18,11 +18,11 @@ MOST_BYTES = 10_000_000
 def page(data):
     """The HTML of a trace. Raises ValueError if it has more than ten million letters."""
     head, numbers = _packed(data)
-    scripts = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    scripts = "\n".join(_short((FOLDER / name).read_text(encoding="utf-8")) for name in SCRIPTS)
     text = (FOLDER / "page.html").read_text(encoding="utf-8")
     for mark, part in (
         ("{{title}}", html.escape(data["title"])),
-        ("{{style}}", (FOLDER / "style.css").read_text(encoding="utf-8")),
+        ("{{style}}", _short((FOLDER / "style.css").read_text(encoding="utf-8"))),
         ("{{scripts}}", scripts),
         ("{{head}}", head),
         ("{{numbers}}", numbers),
@@ -35,6 +35,12 @@ def page(data):
             f"smaller batch"
         )
     return text
+
+
+def _short(text):
+    """A script or style without its indentation and the comments that have lines of their own."""
+    lines = [line.strip() for line in text.splitlines()]
+    return "\n".join([line for line in lines if line and not line.startswith(("//", "/* "))])
 
 
 def _packed(data):

@@ -5,55 +5,62 @@
 No operation is described by hand: the rows are what its own rule makes of one-hot gradients.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
+from tinyattn.autograd import no_grad
+from tinyattn.trace.few_questions import Rows, element_by_element, moved
 from tinyattn.trace.forward import run
 from tinyattn.trace.tape import pull
 
 SMALL = 20_000  # elements of y times elements of the inputs, up to which many questions are asked
-MANY, FEW = 8, 2  # how often rules are asked at other numbers
-
-
-class Rows(NamedTuple):
-    """The rows of one input: element i of y has the slopes starts[i] to starts[i + 1]."""
-
-    starts: np.ndarray
-    columns: np.ndarray
-    slopes: np.ndarray
-
-    def dense(self, n_columns):
-        """The same as a matrix."""
-        matrix = np.zeros((len(self.starts) - 1, n_columns))
-        matrix[self.owners(), self.columns] = self.slopes
-        return matrix
-
-    def owners(self):
-        """The element of y that each slope belongs to."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+FEW, MANY = 2, 8  # how often rules are asked at other numbers
+SAMPLE = 24  # elements that are asked so at first; if they show nothing new, the others are not
 
 
 def rows_of(step, function):
     """For each input of a step its Rows, or None for one that has no slopes.
 
     A source whose slope happens to be 0 (a dead relu, the losers of a maximum, a factor 0) is a
-    source all the same. It is found by asking the rule at other numbers, too.
+    source all the same. It is found by asking the rule at other numbers, too. Two kinds of rows
+    are found with few questions, and kept only if random gradients confirm them; for all others
+    there is one question for each element.
     """
-    with np.errstate(all="ignore"):
-        others = list(_elsewhere(step, function))
-        asked = [step, *others]
-        found = [[] for _ in step.values]  # for each input, for each i: (columns, slopes)
-        g = [np.zeros(s.y.shape, s.y.dtype) for s in asked]  # a rule may return a view of its g
-        for i in range(step.y.size):
-            rows = []
-            for s, one in zip(asked, g, strict=True):
-                one.reshape(-1)[i] = 1
-                rows.append(_row(s, one, must=s is step))
-            for k, row in enumerate(zip(*rows, strict=True)):
-                found[k].append(_sources(*row))
-            for one in g:
-                one.reshape(-1)[i] = 0
+    with np.errstate(all="ignore"), no_grad():
+        asked = [step, *_elsewhere(step, function)]
+        if step.y.size > FEW:
+            quick = moved(step) or element_by_element(asked)
+            if quick is not None:
+                return quick
+        return _one_by_one(asked)
+
+
+def _one_by_one(asked):
+    n = asked[0].y.size
+    if n > 4 * SAMPLE:
+        sample = np.linspace(0, n - 1, SAMPLE).astype(int)
+        here, everywhere = _answers(asked[:1], sample), _answers(asked, sample)
+        if all(_same_sources(a, b) for a, b in zip(here, everywhere, strict=True)):
+            asked = asked[:1]
+    return _answers(asked, range(n))
+
+
+def _same_sources(a, b):
+    return (a is None and b is None) or np.array_equal(a.columns, b.columns)
+
+
+def _answers(asked, elements):
+    """The rows of some elements of y, which the rule of each of `asked` is asked for."""
+    found = [[] for _ in asked[0].values]  # for each input, for each i: (columns, slopes)
+    g = [np.zeros(s.y.shape, s.y.dtype) for s in asked]  # a rule may return a view of its g
+    for i in elements:
+        rows = []
+        for s, one in zip(asked, g, strict=True):
+            one.reshape(-1)[i] = 1
+            rows.append(_row(s, one, must=s is asked[0]))
+        for k, row in enumerate(zip(*rows, strict=True)):
+            found[k].append(_sources(*row))
+        for one in g:
+            one.reshape(-1)[i] = 0
     return [_joined(f) for f in found]
 
 

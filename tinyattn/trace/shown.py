@@ -11,6 +11,7 @@ from tinyattn import nn
 from tinyattn.autograd import Tensor
 from tinyattn.ops.backends import array_algebra
 from tinyattn.trace.build import built
+from tinyattn.trace.forward import function_of, measured_through
 from tinyattn.trace.page import page
 from tinyattn.trace.record import Recorder
 from tinyattn.trace.tape import Tape
@@ -94,7 +95,7 @@ class Trace:
 
     def __init__(self, tape, recorder, model=None, title="trace"):
         self.tape, self._recorder = tape, recorder
-        self.data = built(tape, recorder, model, title)
+        self.data, self._numbers = built(tape, recorder, model, title)
 
     def walk(self, name, index=()):
         """The same, opening with a walk to one number: why it gets its gradient.
@@ -115,8 +116,17 @@ class Trace:
             ) from None
         if node["grad"] is None:
             raise ValueError(f"trace: {name} has no gradient, so there is no walk to it")
-        self.data["walk"] = [names.index(name), element]
+        self.data["walk"] = [names.index(name), element, self._measured(names.index(name), element)]
         return self
+
+    def _measured(self, number, element):
+        """dL/d(the element) by running everything again; None for what is no leaf."""
+        leaves = {id(x): x for s in self.tape.steps for x in s.inputs if x is not None}
+        tensor = next((leaves[key] for key, n in self._numbers.items() if n == number
+                       and key in leaves and leaves[key]._operation is None), None)  # fmt: skip
+        functions = {s.operation: function_of(s.operation, self._recorder.functions)
+                     for s in self.tape.steps}  # fmt: skip
+        return None if tensor is None else measured_through(self.tape, functions, tensor, element)
 
     def html(self):
         """The whole page as text."""

@@ -65,7 +65,7 @@ def described(operation, function):
     """What the page shows of an operation: its formula, its lines, the lines of each rule."""
     doc = cleandoc(function.__doc__).partition("\n\n")[0] if getattr(function, "__doc__", "") else ""
     rules = [operation.joint] if operation.joint is not None else operation.rules
-    found = [source_of(_written(r)) for r in rules]
+    found = [None if r.__name__ == "missing" else source_of(_written(r)) for r in rules]
     return {
         "formula": doc.replace("\n", " "),
         "forward": _shown(source_of(function)),

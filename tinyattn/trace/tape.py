@@ -52,11 +52,12 @@ class Tape:
 
     def _all_gradients(self):
         gradients = {self.root: np.ones(self.root.shape, self.root.dtype)}
-        for step in reversed(self.steps):
-            found = pull(step, gradients[step.tensor])
-            for x, g in zip(step.inputs, found, strict=True):
-                if x is not None and x.requires_grad:
-                    gradients[x] = gradients[x] + g if x in gradients else g
+        with no_grad():
+            for step in reversed(self.steps):
+                found = pull(step, gradients[step.tensor])
+                for x, g in zip(step.inputs, found, strict=True):
+                    if x is not None and x.requires_grad:
+                        gradients[x] = gradients[x] + g if x in gradients else g
         return gradients
 
 
@@ -83,16 +84,15 @@ def pull(step, g, constants=False):
     options, op = step.options, step.operation
     if "wanted" in options:  # of a compiled kernel
         options = options | {"wanted": tuple(asked)}
-    with no_grad():
-        rules = op.rules
-        if op.joint is not None:
-            together = op.joint(g, step.y, *step.values, **options)
-            needed = {x for x in step.inputs if x is not None and x.requires_grad}
-            rules = guards.one_rule_each(op, step.inputs, needed, together)
-        found = []
-        for k, (x, v) in enumerate(zip(step.inputs, step.values, strict=True)):
-            rule = rules[k] if asked[k] and k < len(rules) else None
-            found.append(_one(rule, g, step, options, v, must=_wanted(x)) if rule else None)
+    rules = op.rules
+    if op.joint is not None:
+        together = op.joint(g, step.y, *step.values, **options)
+        needed = {x for x in step.inputs if x is not None and x.requires_grad}
+        rules = guards.one_rule_each(op, step.inputs, needed, together)
+    found = []
+    for k, (x, v) in enumerate(zip(step.inputs, step.values, strict=True)):
+        rule = rules[k] if asked[k] and k < len(rules) else None
+        found.append(_one(rule, g, step, options, v, must=_wanted(x)) if rule else None)
     return found
 
 

@@ -3,7 +3,7 @@
 function draw(turned = true) {
   if (turned) state.slices.clear();
   const { node, backward } = now(), i = chosen(), group = foldOf(node);
-  document.body.className = backward ? "backward" : "forward";
+  document.body.className = (backward ? "backward" : "forward") + (state.walk ? " walking" : "");
   const half = steps.filter((s) => !s.backward).length;
   $("#range").value = state.at;
   $("#phase").textContent = backward ? `backward ${state.at - half + 1} of ${steps.length - half}` : `forward ${state.at + 1} of ${half}`;
@@ -19,9 +19,9 @@ function draw(turned = true) {
 
 function drawWhere(node) {
   const layers = node.path.map((g) => escaped(g.label)).join(" › ");
-  const line = (found, said, className) => (found ? `<span class="${className}">${said} ${found[1]} <code>${escaped(found[2])}</code></span>` : "");
+  const line = (found, said, className) => (found ? `<div class="${className}">${said} ${found[1]} <code>${escaped(found[2].replace(/\s+# .*/, ""))}</code></div>` : "");
   const inner = node.inner && (!node.line || node.inner[2] !== node.line[2]) && node.path.length ? node.inner : null;
-  $("#where").innerHTML = (layers ? `<span>${layers}</span>` : "") + line(node.line, `${node.line?.[0] === "cell" ? "" : escaped(node.line?.[0] ?? "")} line`, "") + line(inner, `${escaped(inner?.[0] ?? "")} line`, "inner");
+  $("#where").innerHTML = (layers ? `<div>${layers}</div>` : "") + line(node.line, `${node.line?.[0] === "cell" ? "" : escaped(node.line?.[0] ?? "")} line`, "") + line(inner, `${escaped(inner?.[0] ?? "")} line`, "inner");
 }
 
 // ---- keys

@@ -33,9 +33,10 @@ function drawOverview() {
   const width = 268 - lanes * LANE;
   rows.forEach((row, r) => graph.append(overviewBox(row, r, width, current, backward)));
   graph.style.height = `${rows.length * ROW}px`;
-  graph.insertAdjacentHTML("afterbegin", frames(rows, width) + drawnEdges(rows, paths, width));
   const nav = $("nav"), scrolled = nav.scrollTop;
   nav.replaceChildren(graph, leaves(current));
+  const ends = [...graph.querySelectorAll("button")].map((b) => b.offsetLeft + b.offsetWidth);
+  graph.insertAdjacentHTML("afterbegin", frames(rows, width) + drawnEdges(rows, paths, width, ends));
   nav.scrollTop = scrolled;
   nav.querySelector(".now")?.scrollIntoView({ block: "nearest" });
 }
@@ -60,7 +61,8 @@ function overviewBox({ node, group, depth, folded }, r, width, current, backward
     button.dataset.step = node.id;
   }
   button.style.maxWidth = `${width - left}px`;
-  button.style.minWidth = `${Math.min(96, width - left)}px`;
+  if (group && !folded) button.style.width = `${width - left}px`;
+  else button.style.minWidth = `${Math.min(96, width - left)}px`;
   return button;
 }
 
@@ -90,7 +92,8 @@ function edges(rows, rowOf) {
   return { paths, lanes: ends.length };
 }
 
-function drawnEdges(rows, paths, width) {
+// ends: where each box ends on the right
+function drawnEdges(rows, paths, width, ends) {
   const { node } = now();
   const left = (r) => LEFT + rows[r].depth * INDENT;
   const drawn = paths.map(({ from, to, straight, lane, source, target }) => {
@@ -99,17 +102,17 @@ function drawnEdges(rows, paths, width) {
     const y = to * ROW;
     if (straight) {
       const x = Math.max(left(from), left(to)) + 30, y0 = from * ROW + BOX;
-      return line(`M${x} ${y0}V${y - 7}`, x, y, stroke, wide) +
+      return line(`M${x} ${y0}V${y - 7}`, `M${x - 4} ${y - 8}h8l-4 8z`, stroke, wide) +
         `<text x="${x + 9}" y="${y - 5}" font-size="13" fill="#5F6B76" font-family="monospace">${shapeOf(source)}</text>`;
     }
-    const x = width + 6 + lane * LANE, x1 = left(to) + 72, y0 = from * ROW + BOX / 2;
-    return line(`M${left(from) + 60} ${y0}H${x - 6}q6 0 6 6V${y - 17}q0 6 -6 6H${x1 + 6}q-6 0 -6 6`, x1, y, stroke, wide);
+    const x = width + 6 + lane * LANE, x1 = ends[to], y0 = from * ROW + BOX - 8, y1 = y + 8;
+    return line(`M${ends[from]} ${y0}H${x - 6}q6 0 6 6V${y1 - 6}q0 6 -6 6H${x1 + 7}`, `M${x1 + 8} ${y1 - 4}v8l-8 -4z`, stroke, wide);
   });
   return `<svg width="1" height="1" aria-hidden="true">${drawn.join("")}</svg>`;
 }
 
-const line = (path, x, y, stroke, width) =>
-  `<path d="${path}" fill="none" stroke="${stroke}" stroke-width="${width}"/><path d="M${x - 4} ${y - 8}h8l-4 8z" fill="${stroke}"/>`;
+const line = (path, head, stroke, width) =>
+  `<path d="${path}" fill="none" stroke="${stroke}" stroke-width="${width}"/><path d="${head}" fill="${stroke}"/>`;
 
 function frames(rows, width) {
   const drawn = [];

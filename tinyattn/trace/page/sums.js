@@ -129,7 +129,7 @@ function came(node, i) {
   const users = [...new Set(all.map((u) => u.node))];
   html += users.map(wrongNote).join("");
   html += more("measured", "Are the slopes right? Measured", `<table>${shown.map((u) => `<tr><td>of ${link(u.node, u.i)}</td><td>${text(u.slope)}</td>${measuredCell(u, u.node)}</tr>`).join("")}</table>${users.map(agreement).join("")}`);
-  if (node.kind !== "result") return `${html}<p>It was ${node.kind === "parameter" ? "learned, not computed: training reads its gradient here" : "given: the way back ends here"}.</p>`;
+  if (node.kind !== "result") return `${html}<p class="quiet">It was ${node.kind === "parameter" ? "learned, not computed: training reads its gradient here" : "given: the way back ends here"}.</p>`;
   return html + more("goes", "Where does dL go on to?", goes(node, i));
 }
 
@@ -183,7 +183,7 @@ function drawArrays() {
   if (backward) {
     const to = marksOf(uses(node, i), (u) => [u.node, u.i]);
     flow.append(row([{ node, grad }]));
-    if (to.size) flow.append(arrow("↑ through", operationsOf([...to.keys()])), row([...to].map(([user, marks]) => ({ node: user, grad, marks }))));
+    if (to.size) flow.append(arrow("↑ through", operationsOf([...to.keys()]), [...to.keys()][0]), row([...to].map(([user, marks]) => ({ node: user, grad, marks }))));
   } else if (group) {
     const outside = [...slopesThrough(group, node, i)].map(([id, marks]) => {
       const values = new Float32Array(trace.nodes[id].size);

@@ -22,7 +22,7 @@ function arrayBox({ node, grad, marks, values, lead = "" }) {
   const box = element("div", `array${node === now().node ? " this" : ""}`);
   values ??= grad ? node.grad : node.data;
   const said = { parameter: "parameter", given: "given", constant: "constant" }[node.kind] ?? "";
-  const before = lead || (grad ? "dL/d" : "");
+  const before = lead || (grad ? "dL/d " : "");
   box.append(element("div", "name", `${before}<button class="link" data-node="${node.id}" data-i="${state.chosen.get(node.id) ?? 0}">${escaped(node.name)}</button> <small>${shapeOf(node)}</small> <span class="quiet">${said}</span>`));
   if (!values) {
     box.append(element("div", "quiet", "nobody asked for its gradient"));
@@ -131,7 +131,7 @@ function map(view) {
   return box;
 }
 
-const legend = () => `<span>−<i class="scale" style="margin:0 5px"></i>+ each array its own</span>
+const legend = () => `<span>−<i class="scale" style="margin:0 5px"></i>+</span>
 <span><i style="box-shadow:0 0 0 3px var(--ink)"></i>chosen</span>
 <span><i style="box-shadow:0 0 0 1.5px var(--ink)"></i>part of it</span>
-<span><i style="outline:2px dashed var(--edge)"></i>part with slope 0</span>`;
+<span><i style="outline:2px dashed var(--edge)"></i>slope 0</span>`;

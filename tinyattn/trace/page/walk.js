@@ -19,7 +19,7 @@ function stops(x, j) {
   const list = [{
     at: [trace.last, 0, false],
     title: `Should ${escaped(nameOf(x, j))} grow or shrink?`,
-    body: `This page holds one run of a computation, each number of it. On the left are its steps, from the first at the top to ${L} = ${text(trace.last.data[0])} at the bottom. L says how wrong the result is; smaller is better. We follow one number, ${w} = ${value}, and ask: <b>if it moves a little, how far does L move?</b>`,
+    body: `This page holds one run of a computation, each number of it. On the left are its steps, down to the last number, <b>L</b>: ${L} = ${text(trace.last.data[0])}. It says how wrong the result is; smaller is better. We follow one number, ${w} = ${value}, and ask: <b>if it moves a little, how far does L move?</b>`,
   }];
   path.forEach((p, n) => {
     const [from, at] = p.from, name = `<b>${escaped(nameOf(from, at))}</b>`, to = `<b>${escaped(nameOf(p.node, p.i))}</b>`;
