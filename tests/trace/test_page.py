@@ -65,8 +65,8 @@ SUMS = """
     }
     if (node.grad && node !== trace.last)
       rows.push(["gradient", nameOf(node, i),
-        uses(node, i).filter((u) => u.node.grad).reduce((s, u) => s + u.slope * u.node.grad[u.i], 0),
-        node.grad[i]]);
+        uses(node, i).filter((u) => u.node.grad)
+          .reduce((s, u) => s + u.slope * u.node.grad[u.i], 0), node.grad[i]]);
   };
   for (const moves of [false, true]) {
     state.moves = moves;
@@ -113,7 +113,7 @@ def test_every_step_by_keys(tmp_path):
           press("ArrowRight");
         }
         press("End"); press("Home");
-        if (said() !== seen[0]) seen.push("Home does not lead to the first step");
+        if (!said().startsWith("linear[")) seen.push("Home does not lead to the first step");
         return [seen, steps.length, overflow];
         """,
         tmp_path,
@@ -171,7 +171,8 @@ def test_the_path_is_followed(tmp_path):
           const near = backward ? uses(node, chosen()) : parts(node, chosen());
           const places = near.map((p) => (backward ? [p.node, p.i] : origin(p.source, p.j)));
           const before = places.filter(([x]) => x && state.chosen.has(x.id));
-          if (before.length && !before.some(([x, j]) => state.chosen.get(x.id) === j)) apart.push(said());
+          if (before.length && !before.some(([x, j]) => state.chosen.get(x.id) === j))
+            apart.push(said());
         }
         return apart;
         """,
@@ -240,7 +241,8 @@ def test_keys_and_tab_reach_everything(tmp_path):
     focusable, labels, opened, kept = run(
         examples.selection(),
         """
-        const focusable = [...document.querySelectorAll("button, td[tabindex='0'], summary, input")].filter((e) => e.tabIndex >= 0 && !e.closest("dialog")).length;
+        const focusable = [...document.querySelectorAll("button, td, summary, input")]
+          .filter((e) => e.tabIndex >= 0 && !e.closest("dialog")).length;
         const labels = [...document.querySelectorAll("td[data-i]")].every((td) => td.ariaLabel);
         press("?");
         const opened = $("#help").open;
@@ -291,7 +293,8 @@ def test_layers_fold(tmp_path):
         const group = foldOf(now().node);
         const rows = new Set();
         for (const [id, m] of slopesThrough(group, now().node, 2 * 20 + 3))
-          if (/position/.test(trace.nodes[id].name)) for (const j of m.keys()) rows.add(Math.floor(j / 8));
+          if (/position/.test(trace.nodes[id].name))
+            for (const j of m.keys()) rows.add(Math.floor(j / 8));
         document.querySelector("#graph .folded").click();
         return [folded, document.querySelectorAll("#graph .frame").length, [...rows].sort()];
         """,

@@ -9,7 +9,7 @@ import tests.cases.graph
 import tests.cases.models
 import tests.cases.points
 import tests.cases.recurrent
-import tests.cases.rowwise
+import tests.cases.rowwise  # noqa: F401 - each of these files adds its cases
 from tests.cases.layers import CASES
 from tests.ops.test_gradients import indexing_cases, name_of
 from tinyattn import Tensor
@@ -23,7 +23,7 @@ from tinyattn.trace.terms import summands
 CASES["indexing"] = indexing_cases()
 MOST = 500  # elements of y times those of the inputs; larger steps are no new operation
 # np.linalg.cholesky reads one triangle only, and its rule shares the gradient between both
-NOT_A_FUNCTION_OF_EACH_ELEMENT = {"cholesky"}
+NOT_MEASURED = {"cholesky"}
 
 
 SEEN, RAN = set(), set()  # (operation, note, shapes) that were checked; rows of the table
@@ -48,7 +48,7 @@ def size_of(value):
 
 
 def check(step, g):
-    """Rows against the rule, patterns against rows, terms against the result, and slopes measured."""
+    """Rows against the rule, patterns against rows, terms against the result, slopes measured."""
     function = function_of(step.operation)
     assert function is not None, f"{step.operation.name}: its function is not found"
     rows = rows_of(step, function)
@@ -61,7 +61,7 @@ def check(step, g):
         matrix = unpacked(forms, rows, step, k, size)
         whole = pull(step, g)[k].reshape(-1)
         close(g.reshape(-1) @ matrix, whole, f"{step.operation.name}: gradient of input {k}", g)
-        if "saved" not in step.options and step.operation.name not in NOT_A_FUNCTION_OF_EACH_ELEMENT:
+        if "saved" not in step.options and step.operation.name not in NOT_MEASURED:
             m = Measured(function, step, k)
             bad = m.wrong(_columns_of(step, r, k, m.columns))
             assert not bad.any(), f"{step.operation.name}: {bad.sum()} measured slopes of input {k}"

@@ -52,15 +52,27 @@ class Builder:
             for x, value in zip(step.inputs, step.values, strict=True):
                 self._leaf(x, value)
             self._result(step)
-        for node, label in zip(self.nodes, names.numbered([n["name"] for n in self.nodes]),
-                               strict=True):  # fmt: skip
+        self._names_before_reshapes()
+        groups = self._groups()
+        shown = [n for n in self.nodes if not n.get("through")]  # a reshape keeps its bare name
+        for node, label in zip(shown, names.numbered([n["name"] for n in shown]), strict=True):
             node["name"] = label
+        for node in self.nodes:  # what the page does not need
+            node.pop("rank", None), node.pop("time", None)
         return {
             "nodes": self.nodes,
             "loss": self.number[id(self.tape.root)],
             "operations": self.operations,
-            "groups": self._groups(),
+            "groups": groups,
         }
+
+    def _names_before_reshapes(self):
+        """A reshape is passed through: what the user called its result names what it came from."""
+        for node in reversed(self.nodes):
+            if node.get("through") and node["rank"] == 0:
+                (source,) = [self.nodes[i["node"]] for i in node["inputs"] if i.get("rows")]
+                if source["kind"] == "result" and source["rank"] == 2:
+                    source["name"], source["rank"] = node["name"], 0
 
     # ---- arrays that were given
 
@@ -116,6 +128,7 @@ class Builder:
         self.by_node[len(self.nodes)] = name if known else moved
         self._add(
             id(step.tensor), step.y, step.tensor, kind="result", name=name,
+            rank=self._rank(step.tensor),
             operation=self._operation(step.operation, function),
             inputs=[i for i in inputs if i is not None], terms=summands(step, rows, forms),
             measured=_measured(step, function, rows, forms),
@@ -123,6 +136,11 @@ class Builder:
             line=_line(self.recorder.lines, step.tensor._time),
             inner=_line(self.recorder.inner, step.tensor._time),
         )  # fmt: skip
+
+    def _rank(self, tensor):
+        """0 for a name of the user, 1 for one of the library, 2 for none."""
+        found = self.recorder.names.get(id(tensor))
+        return 2 if found is None or found.text in names.DULL else found.rank
 
     def _input(self, step, k, form):
         """An operand on the page: a node, a number, or the text of an index or an axis."""
@@ -148,9 +166,8 @@ class Builder:
     def _operation(self, operation, function):
         """The number of an operation among those that the page describes."""
         key = f"{operation.name} {id(operation)}"
-        for number, (name, facts) in enumerate(self.operations.items()):
-            if name == key:
-                return facts["number"]
+        if key in self.operations:
+            return self.operations[key]["number"]
         number = len(self.operations)
         self.operations[key] = described(operation, function) | {
             "number": number, "name": operation.name}  # fmt: skip
@@ -235,8 +252,9 @@ def _measured(step, function, rows, forms):
         largest = max(largest, difference[np.isfinite(difference)].max(initial=0))
         if len(r.columns) <= STORED and len(m.columns) == np.size(step.values[k]):
             form["measured"] = m.slopes[r.owners(), r.columns].astype(np.float32)
-        form["wrong"] = [[int(i), int(m.columns[c]), float(slopes[i, c]), float(m.slopes[i, c])]
-                         for i, c in np.argwhere(bad)[:STORED]]  # fmt: skip
+        if bad.any():
+            form["wrong"] = [[int(i), int(m.columns[c]), float(slopes[i, c]), float(m.slopes[i, c])]
+                             for i, c in np.argwhere(bad)[:STORED]]  # fmt: skip
     return {"compared": compared, "wrong": wrong, "largest": float(largest)}
 
 

@@ -34,7 +34,7 @@ def numbered(names):
         count[n] = count.get(n, 0) + 1
     for n in names:
         seen[n] = seen.get(n, 0) + 1
-        text = f"({n})" if " " in n and (count[n] > 1 or not n.endswith(("²", "ᵀ"))) else n
+        text = f"({n})" if " " in n and (count[n] > 1 or not n.endswith("²")) else n
         out.append(text + _subscript(seen[n]) if count[n] > 1 else text)
     return out
 

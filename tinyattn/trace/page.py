@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import math
+import re
 import zlib
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def page(data):
     text = (FOLDER / "page.html").read_text(encoding="utf-8")
     for mark, part in (
         ("{{title}}", html.escape(data["title"])),
-        ("{{style}}", _short((FOLDER / "style.css").read_text(encoding="utf-8"))),
+        ("{{style}}", _style()),
         ("{{scripts}}", scripts),
         ("{{head}}", head),
         ("{{numbers}}", numbers),
@@ -38,9 +39,14 @@ def page(data):
 
 
 def _short(text):
-    """A script or style without its indentation and the comments that have lines of their own."""
-    lines = [line.strip() for line in text.splitlines()]
+    """A script or style without its indentation and comments."""
+    lines = [re.sub(r"\s\s// .*", "", line).strip() for line in text.splitlines()]
     return "\n".join([line for line in lines if line and not line.startswith(("//", "/* "))])
+
+
+def _style():
+    """The style sheet without spaces that mean nothing in it."""
+    return re.sub(r" ?([{};,]) ?", r"\1", _short((FOLDER / "style.css").read_text("utf-8")))
 
 
 def _packed(data):

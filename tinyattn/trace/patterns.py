@@ -1,7 +1,7 @@
 """Rows in few numbers: patterns that are found by comparing, never declared by an operation.
 
-    columns   one row's columns lie in steps from a first one on, the same steps in every row
-    slopes    one number; one a row; the same in every row; the values of another input (products)
+columns   one row's columns lie in steps from a first one on, the same steps in every row
+slopes    one number; one a row; the same in every row; the values of another input (products)
 """
 
 import numpy as np

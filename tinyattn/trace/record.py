@@ -21,7 +21,9 @@ HERE = os.path.dirname(tinyattn.__file__) + os.sep
 # in these files results are made, but their lines say nothing about the computation
 ENGINE = tuple(HERE + p for p in ("autograd.py", "ops" + os.sep, "guards.py", "transforms.py",
                                   "memory.py", "random.py", "trace" + os.sep))  # fmt: skip
-OTHERS = tuple({os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))})
+OTHERS = tuple(
+    {os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))}
+)
 BACKWARD = autograd.backward_pass.__code__
 MOST_ITEMS = 64  # of a list, whose elements get names
 

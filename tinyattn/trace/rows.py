@@ -89,7 +89,9 @@ def _joined(found):
         return None
     found = [f or (np.zeros(0, int), np.zeros(0)) for f in found]
     starts = np.concatenate([[0], np.cumsum([len(c) for c, _ in found])])
-    return Rows(starts, np.concatenate([c for c, _ in found]), np.concatenate([s for _, s in found]))
+    return Rows(
+        starts, np.concatenate([c for c, _ in found]), np.concatenate([s for _, s in found])
+    )
 
 
 def _elsewhere(step, function):

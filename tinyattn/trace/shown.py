@@ -143,6 +143,7 @@ class Trace:
         return (
             f'<iframe srcdoc="{source}" title="{html.escape(repr(self))}" sandbox="allow-scripts" '
             f'style="width:100%;height:{HEIGHT}px;border:1px solid #C9D0D6"></iframe>'
+            f'<div style="opacity:.7">{html.escape(repr(self))}</div>'
         )
 
     def __repr__(self):

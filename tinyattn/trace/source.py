@@ -32,7 +32,11 @@ def source_of(function):
         text = ast.get_source_segment("".join(lines), node)
         return short(code.co_filename), node.lineno, _tidy(text)
     first = _first_line(node)
-    return short(code.co_filename), first, textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
+    return (
+        short(code.co_filename),
+        first,
+        textwrap.dedent("".join(lines[first - 1 : node.end_lineno])),
+    )
 
 
 def _tidy(text):
@@ -63,7 +67,9 @@ def short(file):
 
 def described(operation, function):
     """What the page shows of an operation: its formula, its lines, the lines of each rule."""
-    doc = cleandoc(function.__doc__).partition("\n\n")[0] if getattr(function, "__doc__", "") else ""
+    doc = (
+        cleandoc(function.__doc__).partition("\n\n")[0] if getattr(function, "__doc__", "") else ""
+    )
     rules = [operation.joint] if operation.joint is not None else operation.rules
     found = [None if r.__name__ == "missing" else source_of(_written(r)) for r in rules]
     return {
@@ -78,10 +84,16 @@ def _written(rule):
     """The rule as somebody wrote it: that of a compiled kernel lies inside of another function."""
     for cell in getattr(rule, "__closure__", None) or ():
         inside = cell.cell_contents
-        if getattr(rule, "__name__", "") == "joint" and getattr(inside, "__name__", "").endswith("rule"):
+        if getattr(rule, "__name__", "") == "joint" and getattr(inside, "__name__", "").endswith(
+            "rule"
+        ):
             return inside
     return rule
 
 
 def _shown(source):
-    return None if source is None else {"file": source[0], "line": source[1], "text": source[2].rstrip()}
+    return (
+        None
+        if source is None
+        else {"file": source[0], "line": source[1], "text": source[2].rstrip()}
+    )

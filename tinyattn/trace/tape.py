@@ -47,7 +47,10 @@ class Tape:
         if not isinstance(array, np.ndarray):
             return array
         if id(array) not in self._copies:
-            self._copies[id(array)] = array, array.copy()  # the first keeps its id from being reused
+            self._copies[id(array)] = (
+                array,
+                array.copy(),
+            )  # the first keeps its id from being reused
         return self._copies[id(array)][1]
 
     def _all_gradients(self):
@@ -110,7 +113,9 @@ def _one(rule: Callable, g, step, options, value, must):
 
 
 def _is_float(value):
-    return isinstance(value, np.ndarray | np.floating | float) and np.asarray(value).dtype.kind == "f"
+    return (
+        isinstance(value, np.ndarray | np.floating | float) and np.asarray(value).dtype.kind == "f"
+    )
 
 
 def _wanted(x):

@@ -90,6 +90,7 @@ $("#back").onclick = back;
 $("#walk-on").onclick = startWalk;
 $("#keys").onclick = KEYS["?"];
 $("#help button").onclick = () => $("#help").close();
+new ResizeObserver(() => steps.length && drawOverview()).observe($("header"));  // a slide that appears
 $("#range").oninput = (event) => go(visible(Number(event.target.value), 1));
 
 // ---- start

@@ -61,7 +61,13 @@ function indexOf(node, i) {
 const nameOf = (node, i) => (node.shape.length ? `${node.name}[${indexOf(node, i).join(", ")}]` : node.name);
 const shapeOf = (node) => (node.shape.length ? `[${node.shape.join(", ")}]` : "number");
 const escaped = (s) => String(s).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
-const link = (node, i) => `<button class="link" data-node="${node.id}" data-i="${i}">${escaped(nameOf(node, i))}</button>`;
+
+// in a sum a long name of a parameter is cut at the front: …out_proj.weight[3, 1]
+function link(node, i) {
+  const name = nameOf(node, i), ends = name.split(".");
+  const shown = name.length > 24 && ends.length > 2 ? `…${ends.slice(-2).join(".")}` : name;
+  return `<button class="link" title="${escaped(name)}" data-node="${node.id}" data-i="${i}">${escaped(shown)}</button>`;
+}
 
 function element(tag, className, html) {
   const e = document.createElement(tag);

@@ -80,14 +80,15 @@ function sum(node, i, summed) {
   });
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} smaller ones</td><td></td><td>${text(rest.sum)}</td></tr>`);
   if (summed.length > 1) lines.push(`<tr class="total"><td>sum</td><td></td><td>= ${text(node.data[i])}</td></tr>`);
-  return `<table>${lines.join("")}</table>`;
+  const widest = Math.max(...shown.map((p) => nameOf(...(p.source ? [p.source, p.j] : [node, i])).length));
+  return `<table class="${widest > 12 ? "dense" : ""}">${lines.join("")}</table>`;
 }
 
 function slopes(node, all) {
   const [shown, rest] = largest(all.filter((p) => p.source || p.slope), (p) => p.slope);
   const lines = shown.map((p) => `<tr class="${p.wrong ? "wrong" : ""}"><td>by ${partLink(p)}</td><td>${text(valueOf(p))}</td><td>${text(p.slope)}</td>${measuredCell(p, node)}</tr>`);
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} with a smaller slope</td></tr>`);
-  return `<table><tr><th>slope</th><th>its value</th><th>slope</th><th></th></tr>${lines.join("")}</table>
+  return `<table><tr><th></th><th>its value</th><th>slope</th><th></th></tr>${lines.join("")}</table>
 <p class="quiet">When that number moves by a little, this one moves by slope times as much.</p>`;
 }
 
@@ -107,7 +108,7 @@ function folded(group, node, i, outside) {
   return `<h2>${escaped(nameOf(node, i))} = ${text(node.data[i])}</h2>
 <p>out of <b>${escaped(group.label)}</b>, ${group.shown.length} steps <button data-group="${group.id}">open it</button></p>
 <p class="quiet">${all.length} numbers outside have a part in it; if one moves a little, this one moves by slope times as much:</p>
-<table><tr><th>slope</th><th>its value</th><th>slope</th></tr>${lines.join("")}</table>`;
+<table class="dense"><tr><th></th><th>its value</th><th>slope</th></tr>${lines.join("")}</table>`;
 }
 
 // ---- backward: how dL/dx[j] came
