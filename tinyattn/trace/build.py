@@ -150,7 +150,11 @@ class Builder:
             return {"k": k, "node": self.number[key], "rows": form}
         if isinstance(value, int | float | np.number) and not isinstance(value, bool) and form:
             return {"k": k, "number": float(value), "rows": form}
-        return None if value is None else {"k": k, "text": names.brief(value)}
+        if value is None or value is False:
+            return None
+        taken = step.operation.parameters or ()
+        what = taken[k].name if k < len(taken) else "input"
+        return {"k": k, "text": names.brief(value), "what": what}
 
     def _operand(self, entry, operation):
         """What an operand is called in an expression; None for what has no name."""

@@ -46,7 +46,7 @@ def _short(text):
 
 def _style():
     """The style sheet without spaces that mean nothing in it."""
-    return re.sub(r" ?([{};,]) ?", r"\1", _short((FOLDER / "style.css").read_text("utf-8")))
+    return re.sub(r" ?([{};,]|:(?= )) ?", r"\1", _short((FOLDER / "style.css").read_text("utf-8")))
 
 
 def _packed(data):

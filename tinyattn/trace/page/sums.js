@@ -38,9 +38,9 @@ function made(node, i) {
 
 // an index, an axis, a shape: what is no number of an array
 function extras(node) {
-  const texts = node.inputs.filter((o) => "text" in o && o.text !== "None" && o.text !== "False" && !"+−·".includes(o.text));
-  return texts.length && !["power", "sum", "mean"].includes(operationOf(node).name)
-    ? `<p class="quiet">${operationOf(node).name}, with ${texts.map((o) => escaped(o.text)).join(" and ")}</p>` : "";
+  const texts = node.inputs.filter((o) => "text" in o);
+  return texts.length && operationOf(node).name !== "power"
+    ? `<p class="quiet">${escaped(operationOf(node).name)}, ${texts.map((o) => escaped(`${o.what} = ${o.text}`)).join(", ")}</p>` : "";
 }
 
 function copied(summed, all) {
@@ -55,7 +55,10 @@ function written(node, i, all) {
   const sign = { divide: " / ", power: " ** ", multiply: " · ", add: " + ", subtract: " − " }[operationOf(node).name];
   const operands = [];
   for (const input of node.inputs) {
-    if ("text" in input) { if (operationOf(node).name === "power") operands.push([escaped(input.text), escaped(input.text)]); continue; }
+    if ("text" in input) {
+      if (operationOf(node).name === "power") operands.push([escaped(input.text), escaped(input.text)]);
+      continue;
+    }
     const mine = all.filter((p) => p.input === input);
     if (mine.length !== 1 || mine[0].at < 0) return null;
     operands.push([partLink(mine[0]), text(valueOf(mine[0]))]);
