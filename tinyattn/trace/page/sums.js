@@ -83,8 +83,8 @@ function sum(node, i, summed) {
   });
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} smaller ones</td><td></td><td>${text(rest.sum)}</td></tr>`);
   if (summed.length > 1) lines.push(`<tr class="total"><td>sum</td><td></td><td>= ${text(node.data[i])}</td></tr>`);
-  const widest = Math.max(...shown.map((p) => nameOf(...(p.source ? [p.source, p.j] : [node, i])).length));
-  return `<table class="${widest > 12 ? "dense" : ""}">${lines.join("")}</table>`;
+  const widest = Math.max(...lines.map((html) => html.replace(/<[^>]*>/g, "").length));
+  return `<table class="${widest > 48 ? "dense" : ""}">${lines.join("")}</table>`;
 }
 
 function slopes(node, all) {
