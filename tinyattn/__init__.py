@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
         functional,
         graph,
         inference,
+        knobs,
         metrics,
         models,
         nn,
@@ -27,8 +28,8 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
     from .trace import trace  # noqa: F401
 
 _SUBMODULES = [
-    "check", "data", "functional", "graph", "inference", "metrics", "models", "nn", "optim", "plot",
-    "trace", "training",
+    "check", "data", "functional", "graph", "inference", "knobs", "metrics", "models", "nn",
+    "optim", "plot", "trace", "training",
 ]  # fmt: skip
 
 

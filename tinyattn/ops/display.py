@@ -106,8 +106,8 @@ def _cell(value, reach):
     finite = np.isfinite(value) and value.dtype.kind != "c"
     background = color(value, reach) if finite else "rgba(128,128,128,.25)"
     return (
-        f'<td title="{value}" style="background:{background};color:inherit;border:0;padding:2px 7px;'
-        f'text-align:right">{_text(value)}</td>'
+        f'<td title="{value}" style="background:{background};color:inherit;border:0;'
+        f'padding:2px 7px;text-align:right">{_text(value)}</td>'
     )
 
 

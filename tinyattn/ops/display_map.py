@@ -29,7 +29,7 @@ def color(value, reach):
 
 def picture(array, text):
     """The HTML of an array [..., R, C] of real numbers; `text` writes a number."""
-    *lead, rows, columns = array.shape
+    lead = array.shape[:-2]
     count = int(np.prod(lead))
     drawn = [np.unravel_index(i, lead) for i in range(min(count, SLICES))] if lead else [()]
     blocks = [_blocks(array[index], SEVERAL if count > 1 else ALONE) for index in drawn]
