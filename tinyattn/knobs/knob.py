@@ -53,11 +53,11 @@ class Knob:
         source = html.escape(self.html(), quote=True)
         still = base64.b64encode(self.still.encode()).decode()
         return (
-            f'<div style="position:relative;min-height:{self.height}px;background:#fff">'
-            f'<img alt="{html.escape(repr(self))}" src="data:image/svg+xml;base64,{still}" '
+            '<div class="explorer" style="position:relative;background:#fff;'
+            f'height:{self.height}px"><img alt="{html.escape(repr(self))}" src="data:image/svg+xml;base64,{still}" '
             'style="max-width:100%">'
             f'<iframe srcdoc="{source}" title="{html.escape(self.title)}" sandbox="allow-scripts" '
-            f'style="position:absolute;left:0;top:0;width:100%;height:{self.height}px;border:0;'
+            'style="position:absolute;left:0;top:0;width:100%;height:100%;border:0;'
             'background:#fff"></iframe></div>'
         )
 

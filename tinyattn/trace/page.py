@@ -1,10 +1,13 @@
-"""The page: data, scripts and styles in one HTML file that needs no network."""
+"""The page: data, scripts and styles in one HTML file that needs no network.
+
+Data and scripts are packed with zlib; `page/inflate.js` unpacks them in the browser, which then
+shows the scripts as they stand in `page/`, comments and all.
+"""
 
 import base64
 import html
 import json
 import math
-import re
 import zlib
 from pathlib import Path
 
@@ -18,17 +21,17 @@ MOST_BYTES = 10_000_000
 
 def page(data):
     """The HTML of a trace. Raises ValueError if it has more than ten million letters."""
-    head, numbers = _packed(data)
-    scripts = "\n".join(_short((FOLDER / name).read_text(encoding="utf-8")) for name in SCRIPTS)
-    text = (FOLDER / "page.html").read_text(encoding="utf-8")
-    for mark, part in (
-        ("{{title}}", html.escape(data["title"])),
-        ("{{style}}", _style()),
-        ("{{scripts}}", scripts),
-        ("{{head}}", head),
-        ("{{numbers}}", numbers),
-    ):
-        text = text.replace(mark, part, 1)
+    head, numbers = _parts(data)
+    scripts = "\n".join(_read(name) for name in SCRIPTS) + "\n//# sourceURL=trace.js"
+    text = _read("page.html")
+    packed = {"head": head, "numbers": numbers, "scripts": scripts.encode()}
+    marks = {"title": html.escape(data["title"]), "style": _read("style.css")}
+    marks["inflate"] = _read("inflate.js")
+    for name, part in packed.items():
+        marks[f"{name} size"] = str(len(part))
+        marks[name] = base64.b64encode(zlib.compress(part, 9)).decode()
+    for name, part in marks.items():
+        text = text.replace("{{" + name + "}}", part, 1)
     if len(text) > MOST_BYTES:
         raise ValueError(
             f"trace: the page would have {len(text) / 1e6:.0f} MB, at most "
@@ -38,19 +41,12 @@ def page(data):
     return text
 
 
-def _short(text):
-    """A script or style without its indentation and comments."""
-    lines = [re.sub(r"\s\s// .*", "", line).strip() for line in text.splitlines()]
-    return "\n".join([line for line in lines if line and not line.startswith(("//", "/* "))])
+def _read(name):
+    return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def _style():
-    """The style sheet without spaces that mean nothing in it."""
-    return re.sub(r" ?([{};,]|:(?= )) ?", r"\1", _short((FOLDER / "style.css").read_text("utf-8")))
-
-
-def _packed(data):
-    """JSON, in which each array is its place in one block of numbers; both compressed."""
+def _parts(data):
+    """(JSON in which each array is its place in a block of numbers, that block), as bytes."""
     blocks, place = [], 0
 
     def put(value):
@@ -70,8 +66,4 @@ def _packed(data):
         return value
 
     head = json.dumps(put(data), ensure_ascii=False, separators=(",", ":")).encode()
-    return _compressed(head), _compressed(b"".join(blocks))
-
-
-def _compressed(data):
-    return base64.b64encode(zlib.compress(data, 9)).decode()
+    return head, b"".join(blocks)

@@ -141,8 +141,9 @@ class Trace:
     def _repr_html_(self):
         source = html.escape(self.html(), quote=True)
         return (
-            f'<iframe srcdoc="{source}" title="{html.escape(repr(self))}" sandbox="allow-scripts" '
-            f'style="width:100%;height:{HEIGHT}px;border:1px solid #C9D0D6"></iframe>'
+            f'<div class="explorer" style="height:{HEIGHT}px"><iframe srcdoc="{source}" '
+            f'title="{html.escape(repr(self))}" sandbox="allow-scripts" '
+            'style="width:100%;height:100%;border:1px solid #C9D0D6"></iframe></div>'
             f'<div style="opacity:.7">{html.escape(repr(self))}</div>'
         )
 

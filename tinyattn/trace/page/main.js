@@ -95,8 +95,8 @@ $("#range").oninput = (event) => go(visible(Number(event.target.value), 1));
 
 // ---- start
 
-async function start() {
-  await read();
+function start() {
+  read();
   order();
   $("h1").textContent = trace.title;
   document.title = trace.title;

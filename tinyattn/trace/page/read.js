@@ -1,14 +1,7 @@
-"use strict";
 // From the packed text in the page to arrays. Every other file only reads `trace`.
 
 const $ = (selector) => document.querySelector(selector);
 const trace = {};
-
-async function inflated(id) {
-  const bytes = Uint8Array.from(atob($(id).textContent.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).arrayBuffer();
-}
 
 // {"$": [kind, place, size]} stands for an array, {"$": "inf"} for a number JSON does not know
 function filled(value, block) {
@@ -22,9 +15,8 @@ function filled(value, block) {
   return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, filled(v, block)]));
 }
 
-async function read() {
-  const head = JSON.parse(new TextDecoder().decode(await inflated("#head")));
-  Object.assign(trace, filled(head, await inflated("#numbers")));
+function read() {
+  Object.assign(trace, filled(JSON.parse(words("#head")), unpacked("#numbers").buffer));
   trace.operations = Object.values(trace.operations);
   trace.nodes.forEach((node, id) => Object.assign(node, { id, users: [], size: node.data.length }));
   for (const node of trace.nodes)
