@@ -51,10 +51,10 @@ class Knob:
     def _repr_html_(self):
         """The frame covers the still picture; where the frame is taken out, the picture is left."""
         source = html.escape(self.html(), quote=True)
-        still = base64.b64encode(self.still.encode()).decode()
+        still = f"data:image/svg+xml;base64,{base64.b64encode(self.still.encode()).decode()}"
         return (
             '<div class="explorer" style="position:relative;background:#fff;'
-            f'height:{self.height}px"><img alt="{html.escape(repr(self))}" src="data:image/svg+xml;base64,{still}" '
+            f'height:{self.height}px"><img alt="{html.escape(repr(self))}" src="{still}" '
             'style="max-width:100%">'
             f'<iframe srcdoc="{source}" title="{html.escape(self.title)}" sandbox="allow-scripts" '
             'style="position:absolute;left:0;top:0;width:100%;height:100%;border:0;'

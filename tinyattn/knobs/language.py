@@ -12,7 +12,8 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0):
 
     weights: [L, H, T, S], or a list of L arrays [H, T, S].
     tokens: T names of the queries; keys: S names, the same as the queries if None.
-    what: the name of the model, for the title. layer, head: what is seen at first.
+    what: the name of the model, for the title. layer, head: numbers (from 0) of what is seen at
+    first.
     """
     weights = np.stack([numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)])
     L, H, T, S = weights.shape
@@ -26,7 +27,7 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0):
         "result would be without it: values, other heads and residual paths count as well.",
         {"weights": np.round(weights, 4), "queries": queries, "keys": keys,
          "names": ["query", "key"], "start": {"layer": layer, "head": head}},
-        still.cells(f"layer {layer}, head {head}: row = query, column = key",
+        still.cells(f"layer {layer + 1}, head {head + 1}: row = query, column = key",
                     weights[layer, head], queries, keys),
         height=640,
     )  # fmt: skip

@@ -3,8 +3,8 @@
 const KNOB = {
   state: { over: null },
   controls: [
-    { name: "layer", label: "layer", choices: DATA.weights.map((_, l) => String(l)), start: 0 },
-    { name: "head", label: "head", choices: [...DATA.weights[0].map((_, h) => String(h)), "mean of all"], start: 0 },
+    { name: "layer", label: "layer", choices: DATA.weights.map((_, l) => String(l + 1)), start: 0 },
+    { name: "head", label: "head", choices: [...DATA.weights[0].map((_, h) => String(h + 1)), "mean of all"], start: 0 },
   ],
   values({ layer, head, over }) {
     const heads = DATA.weights[layer];
@@ -34,7 +34,7 @@ const KNOB = {
   },
   said({ weights, word }, { layer, head }) {
     const best = weights.indexOf(Math.max(...weights));
-    return `layer ${layer}, ${head < DATA.weights[0].length ? `head ${head}` : "mean of all heads"}: “${DATA.queries[word]}” takes most from “${DATA.keys[best]}”, ${text(weights[best])}`;
+    return `layer ${layer + 1}, ${head < DATA.weights[0].length ? `head ${head + 1}` : "mean of all heads"}: “${DATA.queries[word]}” takes most from “${DATA.keys[best]}”, ${text(weights[best])}`;
   },
   over(mark) { const to = Number(mark.i ?? mark.r), changed = to !== state.over; state.over = to; return changed; },
   key(key) {

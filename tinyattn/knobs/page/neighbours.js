@@ -22,7 +22,7 @@ const KNOB = {
     if (kind && over !== null) { const [x, y] = at(DATA.points[over]); pen.put(`<circle cx="${x}" cy="${y}" r="${scale * radius}" fill="#DCEBF6" stroke="${BLUE}" pointer-events="none"/>`); }
     edges.forEach(([j, i]) => pen.line([at(DATA.points[j]), at(DATA.points[i])], { color: i === over ? INK : "#C9D0D6", width: i === over ? 3 : 1.2 }));
     const largest = Math.max(...DATA.sizes);
-    DATA.points.forEach((p, i) => { const [x, y] = at(p); pen.dot(x, y, { color: i === over ? BLUE : SLATE, radius: 4 + 11 * Math.sqrt(DATA.sizes[i] / largest), i, said: `${DATA.what} ${i}: ${text(DATA.sizes[i])}` }); });
+    DATA.points.forEach((p, i) => { const [x, y] = at(p); pen.dot(x, y, { color: i === over ? BLUE : SLATE, radius: 3 + 9 * Math.sqrt(DATA.sizes[i] / largest), i, said: `${DATA.what} ${i}: ${text(DATA.sizes[i])}` }); });
   },
   said({ edges, into }, { over }) {
     const alone = into.filter((n) => n === 0).length;
