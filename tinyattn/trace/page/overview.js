@@ -30,7 +30,7 @@ function drawOverview() {
     else if (row.folded) row.group.nodes.forEach((id) => rowOf.set(id, r));
   });
   const { paths, lanes } = edges(rows, rowOf);
-  const width = 268 - lanes * LANE;
+  const width = $("nav").clientWidth - 32 - lanes * LANE;
   rows.forEach((row, r) => graph.append(overviewBox(row, r, width, current, backward)));
   graph.style.height = `${rows.length * ROW}px`;
   const nav = $("nav"), scrolled = nav.scrollTop;

@@ -74,7 +74,7 @@ function uses(x, j) {
       if (at < 0 && !wrong) continue;
       if (isHidden(node)) { found.push(...uses(node, i)); break; }
       found.push({
-        node, i, input, slope: at < 0 ? 0 : slopeAt(node, input, i, at),
+        node, i, input, at, slope: at < 0 ? 0 : slopeAt(node, input, i, at),
         measured: wrong ? wrong[3] : input.rows.measured?.[at], wrong: Boolean(wrong),
       });
     }
