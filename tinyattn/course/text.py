@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 
 from tinyattn.course.project import CourseError
 
-TAGS = {"notebook-only", "notes", "hide-code", "hide-output", "slow", "fragment", "solution"}
+TAGS = {
+    "notebook-only",
+    "notes",
+    "hide-code",
+    "hide-output",
+    "slow",
+    "fragment",
+    "solution",
+    "answer",
+}
 SLIDE_ID = re.compile(r"[A-Z]{1,2}\d\d")
 # the same in every notebook, whatever Python built it
 METADATA = {
