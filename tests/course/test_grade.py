@@ -161,6 +161,15 @@ def test_a_forged_reply_is_only_a_wrong_answer(reply):
         student.ask(ask_for, "f")
 
 
+@needs_wasi
+@pytest.mark.parametrize("document", project.homework(ROOT), ids=lambda d: d.number)
+def test_the_solutions_pass_in_the_sandbox(document):
+    if find_spec(f"tinyattn.course.checks.{document.number}") is None:
+        pytest.skip("has no checks")
+    with sandbox.place("wasi") as there:
+        grading._try_the_solution(plan_of(document), there)
+
+
 # --- what may not be called
 
 

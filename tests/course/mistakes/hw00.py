@@ -14,7 +14,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SIGMOID, "return y * (1 - y)", "Multiply by g"),
     (SIGMOID, "return g * x * (1 - x)", "Did you use x?"),
     (SIGMOID, "return -g * y * (1 - y)", "the sign is wrong"),
-    (SIGMOID, "g * y * (1 - y)", "is `return` missing?"),
+    (SIGMOID, "g * y * (1 - y)", "Is the `return` missing?"),
     (TOTAL, "return g", "must have the shape of x"),
     (TOTAL, "return np.broadcast_to(g, x.shape)", "Put the lost axis back"),
     (TOTAL, "return np.expand_dims(g, axis) / x.shape[axis] + 0 * x", "the rule of the mean"),

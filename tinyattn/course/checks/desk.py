@@ -35,7 +35,7 @@ def report(task, outcomes):
     if all(outcome.right for outcome in outcomes):
         return f"Task {task} is right."
     if all(outcome.unfinished for outcome in outcomes):
-        return f"Task {task} is not done: {outcomes[0].text}"
+        return f"Task {task} is not done: {outcomes[0].text.removeprefix(f'task {task}: ')}"
     lines = [f"Task {task}: {sum(o.right for o in outcomes)} of {len(outcomes)} parts are right."]
     for outcome in outcomes:
         text = f": {outcome.text}" if outcome.text else ""
