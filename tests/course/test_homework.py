@@ -16,6 +16,7 @@ from tinyattn.course.checks import answering
 from tinyattn.course.checks.judging import attempt
 from tinyattn.course.checks.student import LocalStudent, Student
 from tinyattn.course.grade import forbidden
+from tinyattn.course.grade.marking import refused
 from tinyattn.course.grade.plan import plan_of
 
 pytest.importorskip("jupytext")
@@ -181,6 +182,20 @@ def an_input(value, inputs):
 @pytest.mark.parametrize("replace", [zeros, an_input])
 def test_zeros_and_inputs_of_the_right_shape_have_no_points(number, replace):
     assert points(number, InPlaceOf(number, replace)) == []
+
+
+def library_calls():
+    """(homework, right line, a call in its place) of all homework."""
+    for number in HOMEWORK:
+        for right, call in import_module(f"tests.course.mistakes.{number}").LIBRARY:
+            yield pytest.param(number, right, call, id=f"{number}-{call}")
+
+
+@pytest.mark.parametrize(("number", "right", "call"), list(library_calls()))
+def test_the_library_in_place_of_the_work_has_no_points(number, right, call):
+    cell = next(c for c in plan(number).cells if c.kind == "code" and right in c.solution)
+    sources = {**solutions(number), cell.id: cell.solution.replace(right, call, 1)}
+    assert "asks you to write yourself" in refused(cell.task, plan(number), sources)
 
 
 # --- the notebook

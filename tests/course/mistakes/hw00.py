@@ -45,3 +45,15 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (BELL_X, "g * y * 2 * x / width**2", "the sign is wrong"),
     (BELL_WIDTH, "g * y * 2 * x**2 / width**2", "a factor width too many"),
 ]
+
+LIBRARY = [  # right, the library's function in its place
+    (
+        SOFTMAX,
+        "t = ta.tensor(x, requires_grad=True)\n    softmax(t).backward(g)\n    return t.grad",
+    ),
+    (
+        "g = g.sum(axis=tuple(range(g.ndim - len(shape))))",
+        "from tinyattn import guards\n    return guards.unbroadcast(g, np.zeros(shape), '', '')",
+    ),
+    (MATMUL_A, "return ta.grad(lambda a: np.sum((a @ b) * g))(a)"),
+]

@@ -37,3 +37,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("    optimizer.zero_grad()\n    loss =", "    loss =", "gradients add up"),
     ("    loss.backward()\n    optimizer.step()", "    loss.backward()", "did not move"),
 ]
+
+LIBRARY = [  # right, the library's function in its place
+    (HIDDEN, "return nn.LSTMCell(1, 2)(s, c)"),
+    ("t = np.tanh(c_new)\n    total", "return ta.gradients(lambda *x: 0, s, c)\n    total"),
+]

@@ -54,3 +54,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PICKED, "return a[n, t, cells[n, t]]", "one by one"),
     (PICKED, "return a[n, t, cells[n, t]].sum() / cells.size", "when the others count as 0"),
 ]
+
+LIBRARY = [  # right, the library's function in its place
+    (SHARE, "import tinyattn.functional as F\n    return F.softmax(e, axis=1)"),
+]

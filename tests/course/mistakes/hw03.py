@@ -56,3 +56,10 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PAIR, "return a[j, i] * wh", "the sender is the first index"),
     (PAIR, "return wh", "without the weight"),
 ]
+
+LIBRARY = [  # right, the library's function in its place
+    (TERM, "return F.conv1d(x.T, w.transpose(1, 2, 0), b, padding=1).numpy().T"),
+    (EINSUM, "return F.conv1d(x.T, w.transpose(1, 2, 0), b, padding=1).T"),
+    (OUTPUT, "return F.scaled_dot_product_attention(x @ wt.T, x @ w.T, x @ wh.T)"),
+    (INSIDE, "I = F.neighbour_table((N,), k, stride, padding)"),
+]

@@ -60,3 +60,9 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PLACES, "return self.attend(x)", "without the places"),
     (PLACES, "return self.attend(x) + self.places", "adding the places after the layer"),
 ]
+
+LIBRARY = [  # right, the library's function in its place
+    (LOOP_SUM, "Y[t] = F.scaled_dot_product_attention(Q, K, V).numpy()[t]"),
+    (SHARE, "return F.softmax(s, axis=-1)\n    # END"),
+    (NOTHING, "return F.scaled_dot_product_attention(Q, K, V, mask=mask)"),
+]

@@ -36,3 +36,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (OWN, "return np.cumsum(X, axis=0)", "it is not equivariant"),
     (OWN, "return distance", "expected shape"),
 ]
+
+LIBRARY = [  # right, the library's function in its place
+    (MASKED, "return nn.DeepSets(phi, rho)(x, mask)"),
+    (INVARIANCE, "return check.invariant(F, X).error"),
+]

@@ -62,3 +62,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (ALONE, "model, src, tgt", "about a model without a fault"),
     (NEIGHBOURS, "return (y - np.array(alone)).min() * 0", "does not notice"),
 ]
+
+LIBRARY = [  # right, the library's function in its place
+    (WEIGHTS, "F.scaled_dot_product_attention(Q, K, V, mask=keep)"),
+]

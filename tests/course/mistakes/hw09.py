@@ -62,3 +62,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SIDE_BY_SIDE, "return ys[0]", "only the first head"),
     ("S, a) for R, S, a in zip", "S, vectors[0]) for R, S, a in zip", "all heads use the first a"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (LAYER, "from tinyattn.graph import GATConv\n    return GATConv(3, 4)(h, adj)"),
+]

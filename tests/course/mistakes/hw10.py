@@ -58,3 +58,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHT, "np.ones(k)", "the weights are missing"),
     (WEIGHT, WEIGHT.replace("(t -", "(array(t) -"), "with t itself"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (SORT, "from tinyattn.graph import knn_graph\n    return knn_graph(x, k).src.reshape(-1, k)"),
+    (COLLECT, "from tinyattn import graph\n    return graph.EdgeConv(x)"),
+]

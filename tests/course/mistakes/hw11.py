@@ -43,3 +43,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (GRAV, GRAV.replace("K * P", "K * 2 * P"), "computed once"),
     (GRAV, GRAV.replace("N * (", "N * K * (", 1), "once for each point"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (HEARD, "from tinyattn.graph import mean_max\n    return mean_max(a, h, index)"),
+    (Y, "return ta.graph.GravNetConv(6, 3, 2, 4, k=5)(x, event)"),
+]

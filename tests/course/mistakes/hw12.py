@@ -60,3 +60,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PROPERTIES, "/ np.sum(weight)", "no noise in either"),
     (PROPERTIES, "/ np.sum(~noise)", "no noise in either"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (MEAN, "return sum(ta.graph.condensation_terms(beta, x, truth)[:2])"),
+]

@@ -77,7 +77,7 @@ class Homework:
     number: str
     parts: list = field(default_factory=list)
     forbidden: dict = field(default_factory=dict)  # task -> functions that it may not call
-    alone: set = field(default_factory=set)  # tasks whose prohibitions would stop other checks
+    alone: set = field(default_factory=set)  # tasks that forbid what other checks need
 
     def part(self, task, title, hidden=HIDDEN):
         """Decorator: a function(student, case) is a part of this task."""

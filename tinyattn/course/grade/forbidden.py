@@ -20,8 +20,11 @@ def calls(source, names, given=""):
     for place in (_parse(given), tree):
         aliases |= _imports(place)
     found = []
+    methods = {name.rpartition(".")[2] for name in names if ".Tensor." in name}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute | ast.Name):
+        if isinstance(node, ast.Attribute) and node.attr in methods:
+            found.append(f".{node.attr}")
+        elif isinstance(node, ast.Attribute | ast.Name):
             written = _dotted(node)
             first, _, rest = written.partition(".")
             if first not in aliases:

@@ -74,7 +74,7 @@ def read(student, path):
 def take(submission, plan):
     """The student's task cells and answers: by id, else by the names that a cell defines."""
     by_id = {name: (kind, source) for name, kind, source in submission.cells if name}
-    sources, notes, used = {}, [], set()
+    sources, moved, missing, used = {}, [], [], set()
     for cell in plan.cells:
         if not cell.wanted:
             continue
@@ -88,11 +88,24 @@ def take(submission, plan):
             name, source = _by_name(submission, cell)
             used.add(name)
             if source is not None:
-                notes.append(f"task {cell.task}: taken from another cell than the one handed out")
+                moved.append(cell.task)
             elif cell.kind == "code":
-                notes.append(f"task {cell.task}: its cell is missing")
+                missing.append(cell.task)
         sources[cell.id] = source
+    notes = [
+        f"{_tasks(tasks)}: {what}"
+        for tasks, what in (
+            (moved, "taken from another cell than the one handed out"),
+            (missing, "the cell is missing"),
+        )
+        if tasks
+    ]
     return Found(sources, notes + _added(submission, plan, sources, used))
+
+
+def _tasks(numbers):
+    numbers = [str(n) for n in dict.fromkeys(numbers)]
+    return f"task{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
 def _by_name(submission, cell):

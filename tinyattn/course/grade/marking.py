@@ -49,28 +49,24 @@ def mark(submission, plan, place):
     notes, first = list(found.notes), {}
     open_tasks = []
     for task in homework.tasks:
-        refused = _refused(task, plan, found.sources)
-        if refused:
-            first[task] = [_nothing(part, refused, refused) for part in homework.of(task)]
+        reason = refused(task, plan, found.sources)
+        if reason:
+            first[task] = [_nothing(part, reason, reason) for part in homework.of(task)]
         else:
             open_tasks.append(task)
         notes += _look(task, plan, found.sources)
-    together = [task for task in open_tasks if task not in homework.alone]
-    names = {name for task in together for name in homework.forbidden.get(task, ())}
-    with RemoteStudent(place, plan.program(found.sources), names) as student:
-        for task in together:
-            first[task] = _attempt(homework, task, student)
+    apart = [task for task in open_tasks if task in homework.alone]
+    for tasks in ([task for task in open_tasks if task not in apart], apart):
+        first |= _together(tasks, plan, found.sources, place)
     for task in open_tasks:
-        if task not in first:
-            first[task] = _alone(task, plan, found.sources, place)
-        elif not all(outcome.right for outcome in first[task]):
+        if not all(outcome.right for outcome in first[task]):
             first[task] = _best(first[task], _alone(task, plan, found.sources, place))
     outcomes = [outcome for task in homework.tasks for outcome in first[task]]
     answers = {cell.id: _answer(found.sources.get(cell.id), cell) for cell in plan.open_questions}
     return Mark(submission.student, outcomes, answers, list(dict.fromkeys(notes)))
 
 
-def _refused(task, plan, sources):
+def refused(task, plan, sources):
     """Why a task is not even run: it is untouched, or calls what it may not."""
     if plan.untouched(task, sources):
         return NOT_DONE
@@ -100,6 +96,15 @@ def _nothing(part, text, mistake):
 
 def _attempt(homework, task, student):
     return [attempt(part, student, hidden=True) for part in homework.of(task)]
+
+
+def _together(tasks, plan, sources, place):
+    """{task: outcomes} of several tasks in one box, with all that they forbid taken away."""
+    if not tasks:
+        return {}
+    names = {name for task in tasks for name in plan.homework.forbidden.get(task, ())}
+    with RemoteStudent(place, plan.program(sources), names) as student:
+        return {task: _attempt(plan.homework, task, student) for task in tasks}
 
 
 def _alone(task, plan, sources, place):

@@ -22,7 +22,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
 .bar { background: var(--soft); height: .7rem; border-radius: .35rem; min-width: 8rem }
 .bar div { background: var(--good); height: 100%; border-radius: .35rem }
 .question { background: var(--soft); padding: .8rem 1rem; border-radius: .4rem }
-.sample { border-left: 4px solid var(--good); padding-left: .8rem }
+.sample { border-left: 4px solid var(--good); padding-left: .8rem; margin: .8rem 0 }
 """
 
 
