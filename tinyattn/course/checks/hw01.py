@@ -22,9 +22,9 @@ def sigmoid(s):
 
 
 def scores(case):
-    """s [B, 4H] and the old c [B, H]."""
+    """s [B, 4H], the old c [B, H] and the peepholes p [3, H]."""
     B, H = case.size(3, 1, 5), case.size(2, 1, 4)
-    return case.normal(B, 4 * H), case.normal(B, H)
+    return case.normal(B, 4 * H), case.normal(B, H), case.normal(3, H)
 
 
 def pair(came, names):
@@ -39,39 +39,36 @@ def pair(came, names):
 # --- task 1
 
 
-def cell_of(i, f, g, o, c, outer=np.tanh):
-    new = f * c + i * g
-    return o * outer(new), new
+def cell_of(s, c, p, *, order="ifgo", S=sigmoid, on_g=np.tanh, outer=np.tanh, look="new", **slip):
+    """(h, c') of the cell, and with a usual slip in it."""
+    block = dict(zip(order, np.split(s, 4, axis=-1), strict=True))
+    i, f = S(block["i"] + p[0] * c), S(block["f"] + p[1] * c)
+    f = slip["f_of"](i) if "f_of" in slip else f
+    new = f * c + i * on_g(block["g"])
+    o = S(block["o"] + p[2] * (new if look == "new" else c))
+    return o * outer(c if slip.get("h_from_old") else new), new
 
 
-def cell(s, c):
-    i, f, g, o = np.split(s, 4, axis=-1)
-    return cell_of(sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o), c)
-
-
-def known_cells(s, c):
+def known_cells(s, c, p):
     """(h, c) of frequent slips, by name."""
-    i, f, g, o = np.split(s, 4, axis=-1)
-    S, t = sigmoid, np.tanh
+
+    def cell(p=p, **slip):
+        return cell_of(s, c, p, **slip)
+
     return {
-        "with the blocks in the order i, f, o, g: the third one is g": cell_of(
-            S(i), S(f), t(o), S(g), c
-        ),
-        "with the blocks in the order f, i, g, o: the first one is i": cell_of(
-            S(f), S(i), t(g), S(o), c
-        ),
-        "with a sigmoid on g: it needs a tanh, so that it can be negative": cell_of(
-            S(i), S(f), S(g), S(o), c
-        ),
-        "without the outer tanh: h = o ⊙ tanh c'": cell_of(S(i), S(f), t(g), S(o), c, lambda u: u),
-        "with h from the old cell state: c' has to be computed first": (
-            S(o) * t(c),
-            S(f) * c + S(i) * t(g),
-        ),
-        "with f = 1 - i: this is the coupled gate of a GRU": cell_of(S(i), 1 - S(i), t(g), S(o), c),
-        "without the sigmoids": cell_of(i, f, t(g), o, c),
-        "without forgetting: the old c must be multiplied by f": cell_of(S(i), 1, t(g), S(o), c),
-        "when h and c_new are exchanged: h comes first, yours are swapped": cell(s, c)[::-1],
+        "with the blocks in the order i, f, o, g: the third one is g": cell(order="ifog"),
+        "with the blocks in the order f, i, g, o: the first one is i": cell(order="figo"),
+        "with a sigmoid on g: it needs a tanh, so that it can be negative": cell(on_g=sigmoid),
+        "without the outer tanh: h = o ⊙ tanh c'": cell(outer=lambda u: u),
+        "with h from the old cell state: c' has to be computed first": cell(h_from_old=True),
+        "with f = 1 - i: this is the coupled gate of a GRU": cell(f_of=lambda i: 1 - i),
+        "without the sigmoids": cell(S=lambda u: u),
+        "without forgetting: the old c must be multiplied by f": cell(f_of=lambda i: 1),
+        "without the peepholes": cell(0 * p),
+        "when the output gate looks at the old c; it looks at the new one": cell(look="old"),
+        "with the peepholes of i and f exchanged": cell(p[[1, 0, 2]]),
+        "without the peephole of the output gate": cell(p * [[1], [1], [0]]),
+        "when h and c_new are exchanged: h comes first, yours are swapped": cell()[::-1],
     }
 
 
@@ -80,10 +77,10 @@ SPLIT = "s is [B, 4H]: np.split(s, 4, axis=-1) gives four blocks [B, H]."
 
 def lstm_part(place, name):
     def part(student, case):
-        s, c = scores(case)
-        came = pair(student.lstm_cell(s, c, hint=SPLIT), ("h", "c_new"))
-        slips = {slip: hc[place] for slip, hc in known_cells(s, c).items()}
-        judge(came[place], cell(s, c)[place], slips, what=name)
+        given = scores(case)
+        came = pair(student.lstm_cell(*given, hint=SPLIT), ("h", "c_new"))
+        slips = {slip: hc[place] for slip, hc in known_cells(*given).items()}
+        judge(came[place], cell_of(*given)[place], slips, what=name)
 
     return part
 
@@ -95,30 +92,27 @@ homework.part(1, "the hidden state")(lstm_part(0, "h"))
 # --- task 2
 
 
-def rule_of(s, c, gh, gc, **slip):
+def rule_of(s, c, p, gh, gc, *, one_minus=True, on_g=None, last=np.tanh, back=1, total=None):
     """The gradients by s and c, and with a usual slip in them."""
     i, f, g, o = np.split(s, 4, axis=-1)
-    i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+    i, f, g = sigmoid(i + p[0] * c), sigmoid(f + p[1] * c), np.tanh(g)
     new = f * c + i * g
-    t = np.tanh(new)
-    factor = {"di": i * (1 - i), "df": f * (1 - f), "dg": 1 - g * g, "do": o * (1 - o), "last": t}
-    factor["total"] = gc + gh * o * (1 - t * t)
-    factor |= {name: change(i, f, g, o, new, t) for name, change in slip.items()}
-    total = factor["total"]
-    rows = [
-        total * g * factor["di"],
-        total * c * factor["df"],
-        total * i * factor["dg"],
-        gh * factor["last"] * factor["do"],
-    ]
-    return np.concatenate(rows, axis=-1), total * f
+    o, t = sigmoid(o + p[2] * new), np.tanh(new)
+    slope = (lambda gate: gate * (1 - gate)) if one_minus else (lambda gate: 1)
+    s_o = gh * last(new) * slope(o)
+    direct = gc + gh * o * (1 - t * t) if total is None else total(o, t)
+    arrives = direct + s_o * p[2] * (back != "not to c'")
+    s_i, s_f = arrives * g * slope(i), arrives * c * slope(f)
+    s_g = arrives * i * (on_g(g) if on_g else (1 - g * g if one_minus else 1))
+    by_c = arrives * f + (s_i * p[0] + s_f * p[1]) * (back != "not to c")
+    return np.concatenate([s_i, s_f, s_g, s_o], axis=-1), by_c
 
 
-def by_differences(s, c, gh, gc, epsilon=1e-6):
+def by_differences(s, c, p, gh, gc, epsilon=1e-6):
     """The same from difference quotients of the cell: the independent reference."""
 
     def loss(s, c):
-        h, new = cell(s, c)
+        h, new = cell_of(s, c, p)
         return np.sum(gh * h + gc * new)
 
     found = []
@@ -132,29 +126,32 @@ def by_differences(s, c, gh, gc, epsilon=1e-6):
     return found
 
 
-def known_rules(s, c, gh, gc):
+def known_rules(s, c, p, gh, gc):
     """(gradient by s, by c) of frequent slips, by name."""
 
     def rule(**slip):
-        return rule_of(s, c, gh, gc, **slip)
+        return rule_of(s, c, p, gh, gc, **slip)
 
-    one = lambda *_: 1
     return {
         "when gh reaches c' without gc: add what comes directly": rule(
-            total=lambda i, f, g, o, new, t: gh * o * (1 - t * t)
+            total=lambda o, t: gh * o * (1 - t * t)
         ),
-        "when only gc reaches c': c' is used in h as well": rule(total=lambda *_: gc),
-        "without the derivative of the outer tanh": rule(
-            total=lambda i, f, g, o, new, t: gc + gh * o
-        ),
+        "when only gc reaches c': c' is used in h as well": rule(total=lambda o, t: gc),
+        "without the derivative of the outer tanh": rule(total=lambda o, t: gc + gh * o),
         "without the factor o on the way from h to c'": rule(
-            total=lambda i, f, g, o, new, t: gc + gh * (1 - t * t)
+            total=lambda o, t: gc + gh * (1 - t * t)
         ),
         "without σ' and tanh': from a gate you still have to go to its score": rule(
-            di=one, df=one, dg=one, do=one
+            one_minus=False
         ),
-        "with σ' for the block g: it has a tanh": rule(dg=lambda i, f, g, o, new, t: g * (1 - g)),
-        "with c' in place of tanh c' at the output gate": rule(last=lambda i, f, g, o, new, t: new),
+        "with σ' for the block g: it has a tanh": rule(on_g=lambda g: g * (1 - g)),
+        "with c' in place of tanh c' at the output gate": rule(last=lambda new: new),
+        "without the way through the peephole of the output gate: it looks at c'": rule(
+            back="not to c'"
+        ),
+        "without the ways through the peepholes of i and f: they look at the old c": rule(
+            back="not to c"
+        ),
     }
 
 
@@ -162,11 +159,11 @@ BLOCKS = "np.concatenate([...], axis=-1) puts four blocks [B, H] side by side."
 
 
 def _backward(student, case):
-    s, c = scores(case)
-    gh, gc = case.normal(*c.shape), case.normal(*c.shape)
-    came = student.lstm_cell_backward(s, c, gh, gc, hint=BLOCKS)
+    s, c, p = scores(case)
+    given = s, c, p, case.normal(*c.shape), case.normal(*c.shape)
+    came = student.lstm_cell_backward(*given, hint=BLOCKS)
     by_s, by_c = pair(came, ("gradient by s", "gradient by c"))
-    return (s, c, gh, gc), array_of(by_s), array_of(by_c)
+    return given, array_of(by_s), array_of(by_c)
 
 
 @homework.part(2, "the gradient by c")
