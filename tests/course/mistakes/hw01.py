@@ -49,5 +49,5 @@ MISTAKES = [  # right, wrong, what the check must say about it
 
 LIBRARY = [  # right, the library's function in its place
     (HIDDEN, "return nn.LSTMCell(1, 2)(s, c)"),
-    ("t = np.tanh(c_new)\n    total", "return ta.gradients(lambda *x: 0, s, c)\n    total"),
+    ("t = np.tanh(c_new)\n    s_o", "return ta.gradients(lambda *x: 0, s, c)\n    s_o"),
 ]
