@@ -218,6 +218,15 @@ def test_the_notebook_shows_no_expected_result(number):
         assert "assert " not in cell.source
 
 
+@each_homework
+def test_checks_leave_the_notebook_as_it_was(number):
+    names = solved(number)
+    before = dict(names)
+    outcomes(number, LocalStudent(names), hidden=False)
+    changed = [name for name in names if names[name] is not before.get(name)]
+    assert names.keys() == before.keys() and not changed
+
+
 def test_a_check_never_raises_and_the_table_says_what_is_left(capsys):
     names = names_of("hw04", {**solutions("hw04"), "hw04-010": "def masked_attention(*_): pass"})
     desk = checks.homework("hw04", names)

@@ -252,8 +252,13 @@ def pair_matrices(its, which, x, w, wt, wh, kernel, a):
     if which == "convolution":
         A = its.as_convolution(kernel)
     else:
-        its.as_attention.__globals__["weights_loops"] = lambda *_: a  # task 4 is another task
-        A = its.as_attention(x, w, wt, wh)
+        names = its.as_attention.__globals__
+        kept = names.get("weights_loops")
+        names["weights_loops"] = lambda *_: a  # task 4 is another task
+        try:
+            A = its.as_attention(x, w, wt, wh)
+        finally:
+            names["weights_loops"] = kept
     found = [[A(i, j) for j in range(N)] for i in range(N)]
     if any(matrix is None for row in found for matrix in row):
         return None
