@@ -262,7 +262,10 @@ def run(options):
     from tinyattn.course import project, terminal
 
     document = project.find(project.find_root(), options.lecture)
-    return 0 if terminal.run(document, verbose=options.verbose) else 1
+    done = terminal.run(document, verbose=options.verbose)
+    if document.is_homework:
+        print(f"which tasks are right: tinyattn check {document.number}")
+    return 0 if done else 1
 
 
 def slides(options):

@@ -287,7 +287,9 @@ def _slope(student, what, program, value):
             "only when all that was computed from it has done so."
         )
     expect(
-        np.isclose(came, right), f"{what}: the slope is {right:g}, yours {came:g}. {why}", why[:10]
+        np.isclose(came, right),
+        f"{what}: the slope is {right:g}, yours {came:g}. {why}",
+        why.partition(":")[0],
     )
 
 

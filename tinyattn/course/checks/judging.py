@@ -127,8 +127,8 @@ def attempt(part, student, *, hidden=False):
 
 
 def expect(condition, text, mistake=None):
-    """Raise a Diagnosis if the condition does not hold."""
-    if not np.all(condition):
+    """Raise a Diagnosis if the condition does not hold, or not everywhere in an array of bools."""
+    if not (condition.all() if isinstance(condition, np.ndarray) else condition):
         raise Diagnosis(text, mistake)
 
 

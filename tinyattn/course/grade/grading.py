@@ -32,6 +32,7 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, place=None):
     if len(left) < len(submissions):
         print(f"{len(submissions) - len(left)} were graded before and have not changed")
     if left:
+        print("preparing the sandbox; the first time this may take some minutes", flush=True)
         with sandbox.place(place) as where:
             print(f"the students' code runs {where.description}")
             _try_the_solution(plan, where)
