@@ -27,7 +27,7 @@ HOSTILE = {
     "much output": "for i in range(100):\n    print('x' * 10**6)",
     "allclose": "import numpy as np\nnp.allclose = np.isclose = lambda *a, **k: True",
     "judge": "import tinyattn.course.checks as c\nc.judge = c.expect = lambda *a, **k: None\n"
-    "import answering, server\nanswering.answer = lambda *a: {'value': True}",
+    "import server\nserver.answer = lambda *a: {'value': True}",
     "always equal": "class Always:\n    def __eq__(self, other):\n        return True\n"
     "    def __getattr__(self, name):\n        return self\n    def __call__(self, *a):\n"
     "        return self\n    __array__ = None",

@@ -65,11 +65,13 @@ class Place:
             Path(tinyattn.__file__).parent, package, ignore=shutil.ignore_patterns(*LEFT_OUT)
         )
         (package / "plot.py").write_text(NO_PLOTS, encoding="utf-8")
-        (package / "course").mkdir()
+        checks = package / "course" / "checks"
+        checks.mkdir(parents=True)
         (package / "course" / "__init__.py").write_text("", encoding="utf-8")
-        (package / "course" / "checks.py").write_text(STAND_IN, encoding="utf-8")
-        for file in (answering.__file__, INSIDE / "server.py", INSIDE / "guard.py"):
-            shutil.copy(file, self.folder)
+        (checks / "__init__.py").write_text(STAND_IN, encoding="utf-8")
+        shutil.copy(answering.__file__, checks)
+        for file in ("server.py", "guard.py"):
+            shutil.copy(INSIDE / file, self.folder)
 
     def __enter__(self):
         return self
