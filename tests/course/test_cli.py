@@ -236,8 +236,12 @@ def test_class_opens_the_students_copy(root, started, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
     assert cli.main(["class", "04", "--no-browser"]) == 0
     (command, cwd), then = started
-    assert cwd == root and then == "warm"
-    assert any(c.endswith("=/lab/tree/workbook/04_counting.ipynb") for c in command)
+    folder = root / "workbook"
+    assert cwd == folder and then == "warm"
+    assert f"--ServerApp.root_dir={folder}" in command
+    assert any(c.endswith("=/lab/tree/04_counting.ipynb") for c in command)
+    below = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    assert sorted(below) == ["04_counting.ipynb", "homework/hw04_counting.ipynb"]
     assert "--no-browser" in command
     assert (root / "workbook" / "homework" / "hw04_counting.ipynb").is_file()
 

@@ -167,17 +167,6 @@ def test_the_solutions_pass(document):
 
 
 @each_homework
-def test_an_untouched_stub_says_what_to_write(document):
-    failed = homework.run(build.unexecuted(document), document.notebook.parent)
-    assert failed is not None, (
-        "the student's version passes without any work: no cell calls what is to be written. "
-        "Put a check into the cell after each task"
-    )
-    assert failed["type"] == "NotImplementedError", failed["report"]
-    assert failed["message"] in homework.messages(text.read_source(document))
-
-
-@each_homework
 def test_no_solution_is_left(document):
     solution = homework.solution_lines(text.read_source(document))
     assert solution, "there is no solution in the source"
