@@ -11,8 +11,10 @@ import re
 import numpy as np
 import pytest
 
+from tests import ROOT
 from tests.course import browser
 from tests.trace import examples
+from tinyattn.course import deck, project
 
 pytestmark = browser.needed
 
@@ -83,6 +85,28 @@ def check_sums(rows):
         a, b = float(total), float(expected)
         assert np.isclose(a, b, rtol=1e-5, atol=1e-5, equal_nan=True), f"{kind} of {name}: {a}, {b}"
     return sum(kind == "value" for kind, *_ in rows), sum(kind == "gradient" for kind, *_ in rows)
+
+
+def test_in_a_deck_it_fits_on_its_slide(tmp_path):
+    shown = examples.perceptron()
+    output = {"output_type": "execute_result",
+              "data": {"text/html": shown._repr_html_(), "text/plain": repr(shown)}}  # fmt: skip
+    cells = [{"cell_type": "markdown", "source": "## A number", "metadata": {}},
+             {"cell_type": "code", "source": "t", "metadata": {"tags": ["hide-code"]},
+              "outputs": [output]}]  # fmt: skip
+    path = tmp_path / "deck.html"
+    measure = """<script>addEventListener("load", () => setTimeout(() => {
+      const size = (e) => { const b = document.querySelector(e).getBoundingClientRect();
+        return [b.left, b.top, b.right, b.bottom]; };
+      document.body.dataset.sizes = JSON.stringify([size(".page"), size(".explorer"),
+        size(".explorer iframe")]); }, 500))</script></body>"""
+    page = deck.render(cells, project.lectures(ROOT)[0])
+    path.write_text(page.replace("</body>", measure), encoding="utf-8")
+    found = re.search(r'data-sizes="([^"]*)"', browser.show(path, tmp_path))[1]
+    outer, *inner = json.loads(html.unescape(found))
+    for left, top, right, bottom in inner:
+        assert outer[0] < left < right < outer[2] and outer[1] < top < bottom < outer[3]
+        assert bottom - top > 0.6 * (outer[3] - outer[1])
 
 
 @pytest.mark.parametrize("example", examples.SMALL, ids=lambda f: f.__name__)

@@ -71,6 +71,13 @@ def test_names_lines_and_layers():
     assert [t.data["nodes"][i]["name"] for i in frame["nodes"]] == ["linear", "tanh", "y"]
 
 
+def test_a_result_without_a_name_and_layers_in_a_list():
+    layers = [nn.Linear(2, 2, rng=0), nn.Linear(2, 1, rng=1)]
+    t = ta.trace(lambda x: layers[1](np.tanh(layers[0](x))).sum(), np.ones((1, 2), np.float32))
+    assert names_of(t)[-1] == "L"
+    assert "layers[0].weight" in names_of(t) and "layers[1].bias" in names_of(t)
+
+
 def test_names_in_a_language_model():
     names = names_of(examples.language_model(6, 8))
     assert "scores₁" in names and "logits" in names

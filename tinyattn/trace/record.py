@@ -60,6 +60,7 @@ class Recorder:
     functions  {operation: its function}
     roots      the outermost modules that were called
     tape       the tape of the last backward pass that ran meanwhile, or None
+    given      tensors made of arrays that a traced function was called with
     last       the youngest single number that was bound to a variable of the user, or None
     """
 
@@ -67,6 +68,7 @@ class Recorder:
         self.calls, self.lines, self.inner = [], [], []
         self.names, self.functions, self.roots = {}, {}, []
         self.tape = self.last = None
+        self.given = []
         self._kept = {}  # what has a name, so that its id stays its own
 
     @contextmanager
@@ -183,7 +185,7 @@ def _named(name, value):
         yield name, value
     elif isinstance(value, list | tuple) and len(value) <= MOST_ITEMS:
         for i, v in enumerate(value):
-            if isinstance(v, Tensor | np.ndarray):
+            if isinstance(v, Tensor | np.ndarray | nn.Module):
                 yield f"{name}[{i}]", v
     elif isinstance(value, dict) and len(value) <= MOST_ITEMS:
         for key, v in value.items():

@@ -55,6 +55,7 @@ def trace(what=None, *args, model=None, title=None):
 
 def _run(f, args, recorder):
     inputs = [_with_gradient(x) for x in args]
+    recorder.given = [t for t, x in zip(inputs, args, strict=True) if t is not x]
     for name, x in zip(_argument_names(f, len(inputs)), inputs, strict=True):
         recorder.look({name: x}, 0, 0)
     with array_algebra(), recorder.on():
