@@ -95,6 +95,17 @@ def test_rules_as_they_stand_in_the_source():
     assert len({r["text"] for r in shown["divide"]["rules"]}) == 2  # two lambdas on one line
 
 
+def test_an_operation_of_a_function_is_measured_after_the_fact_too():
+    @ta.primitive
+    def half(x):
+        return x / 2
+
+    half.defvjp(lambda g, y, x: g)  # wrong
+    loss = half(ta.tensor([1.0, 2.0], requires_grad=True)).sum()
+    t = ta.trace(loss)
+    assert t.data["nodes"][1]["measured"]["wrong"] == 2
+
+
 def test_reshapes_pass_through_and_others_do_not():
     t = examples.selection()
     through = [n["name"] for n in t.data["nodes"] if n.get("through")]

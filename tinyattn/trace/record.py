@@ -92,6 +92,8 @@ class Recorder:
         for name, value in list(variables.items()):
             if name.startswith("_"):
                 continue
+            if hasattr(value, "defvjp") and hasattr(value, "__wrapped__"):  # an operation
+                self.functions[value.operation] = value.__wrapped__
             for text, x in _named(name, value):
                 made = isinstance(x, Tensor) and x._operation is not None
                 if rank == 0 or (made and x._time >= born):

@@ -43,11 +43,11 @@ def trace(what=None, *args, model=None, title=None):
             model, args = args[0], args[1:]
         if args:
             raise TypeError("trace: after a Tensor only its model may follow")
-        recorder.look(frame.f_globals | frame.f_locals, 0, 0)
+        recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
         return Trace(Tape(what), recorder, model, title or "Where does this number come from?")
     if not callable(what):
         raise TypeError(f"trace: expected a Tensor or a function, got a {type(what).__name__}")
-    recorder.look(frame.f_globals | frame.f_locals, 0, 0)
+    recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
     loss = _run(what, args, recorder)
     name = getattr(what, "__name__", type(what).__name__)
     return Trace(_tape_of(loss, recorder), recorder, model, title or name)
@@ -164,7 +164,7 @@ class Block:
         self._recorder, self._trace = Recorder(), None
 
     def __enter__(self):
-        self._recorder.look(self._frame.f_globals | self._frame.f_locals, 0, 0)
+        self._recorder.look({**self._frame.f_globals, **self._frame.f_locals}, 0, 0)
         self._recorder.last = None  # what was there before is not what the block computes
         self._inside = [array_algebra(), self._recorder.on(self._frame)]
         for manager in self._inside:
