@@ -234,6 +234,37 @@ def test_numbers_on_the_page_are_those_of_numpy(tmp_path):
     assert checked > 60
 
 
+def test_rows_have_the_words_that_were_given(tmp_path):
+    heads, plain = run(
+        examples.attention(),
+        """
+        const heads = () => [...document.querySelectorAll(".array.this th")]
+          .map((e) => e.textContent);
+        go(stepOf(trace.nodes.find((n) => n.name === "weights"), false));
+        const words = heads();
+        go(stepOf(trace.nodes.find((n) => n.name === "WQ"), true));
+        return [words, heads()];
+        """,
+        tmp_path,
+    )
+    assert heads == ["", "Thinking", "Machines", "Thinking", "Machines"]
+    assert plain == []
+
+
+def test_the_keyboard_stays_where_it_was(tmp_path):
+    """After a step by keys the chosen number has the focus, so that Tab goes on from there."""
+    where = run(
+        examples.perceptron(),
+        """
+        document.querySelector("#arrays .row td").focus();
+        press("ArrowRight");
+        return document.activeElement.className;
+        """,
+        tmp_path,
+    )
+    assert "chosen" in where
+
+
 def test_a_wrong_rule_shows_red(tmp_path):
     import tinyattn as ta
 
