@@ -191,3 +191,19 @@ def test_a_graph_that_was_freed():
     loss.backward()
     with pytest.raises(RuntimeError, match="freed"):
         ta.trace(loss)
+
+
+def test_a_kernel_that_was_asked_for_is_traced_as_it_is():
+    """Attention by the kernel is one step; it is found to be a sum over its values v."""
+    q, k, v = (ta.tensor(np.random.default_rng(i).normal(size=(3, 2)), np.float32,
+                         requires_grad=True) for i in range(3))  # fmt: skip
+    with ta.trace() as t:
+        y = F.scaled_dot_product_attention(q, k, v, causal=True, impl="kernel")
+        loss = (y * y).sum()  # noqa: F841
+    attended = node(t, "y")
+    assert attended["terms"] == [2] and attended["measured"] is None
+    weights = F.scaled_dot_product_attention(q, k, np.eye(3, dtype=np.float32), causal=True).data
+    (rows,) = [i["rows"] for i in attended["inputs"] if i["k"] == 2]
+    starts = rows["starts"]  # query i sees i + 1 keys
+    found = np.concatenate([rows["slopes"][starts[2 * i] : starts[2 * i + 1]] for i in range(3)])
+    assert np.allclose(found, weights[np.tri(3, dtype=bool)], atol=1e-6)

@@ -15,12 +15,14 @@ import numpy as np
 import tinyattn
 from tinyattn import autograd, nn
 from tinyattn.autograd import Tensor
+from tinyattn.trace.forward import is_primitive
 from tinyattn.trace.tape import Tape
 
 HERE = os.path.dirname(tinyattn.__file__) + os.sep
 # in these files results are made, but their lines say nothing about the computation
-ENGINE = tuple(HERE + p for p in ("autograd.py", "ops" + os.sep, "guards.py", "transforms.py",
-                                  "memory.py", "random.py", "trace" + os.sep))  # fmt: skip
+ENGINE = tuple(HERE + file for file in ("autograd.py", "guards.py", "transforms.py", "memory.py",
+                                        "random.py"))  # fmt: skip
+ENGINE += tuple(HERE + folder + os.sep for folder in ("ops", "kernels", "trace"))
 OTHERS = tuple(
     {os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))}
 )
@@ -92,7 +94,7 @@ class Recorder:
         for name, value in list(variables.items()):
             if name.startswith("_"):
                 continue
-            if hasattr(value, "defvjp") and hasattr(value, "__wrapped__"):  # an operation
+            if is_primitive(value):
                 self.functions[value.operation] = value.__wrapped__
             for text, x in _named(name, value):
                 made = isinstance(x, Tensor) and x._operation is not None
