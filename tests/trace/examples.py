@@ -33,7 +33,7 @@ def attention():
         y = weights @ v
         return np.mean((y - target) ** 2)
 
-    return ta.trace(self_attention, WQ, WK, WV)
+    return ta.trace(self_attention, WQ, WK, WV, labels=["Thinking", "Machines"])
 
 
 def recurrent():

@@ -11,8 +11,10 @@ import re
 import numpy as np
 import pytest
 
+from tests import ROOT
 from tests.course import browser
 from tests.trace import examples
+from tinyattn.course import deck, project
 
 pytestmark = browser.needed
 
@@ -83,6 +85,28 @@ def check_sums(rows):
         a, b = float(total), float(expected)
         assert np.isclose(a, b, rtol=1e-5, atol=1e-5, equal_nan=True), f"{kind} of {name}: {a}, {b}"
     return sum(kind == "value" for kind, *_ in rows), sum(kind == "gradient" for kind, *_ in rows)
+
+
+def test_in_a_deck_it_fits_on_its_slide(tmp_path):
+    shown = examples.perceptron()
+    output = {"output_type": "execute_result",
+              "data": {"text/html": shown._repr_html_(), "text/plain": repr(shown)}}  # fmt: skip
+    cells = [{"cell_type": "markdown", "source": "## A number", "metadata": {}},
+             {"cell_type": "code", "source": "t", "metadata": {"tags": ["hide-code"]},
+              "outputs": [output]}]  # fmt: skip
+    path = tmp_path / "deck.html"
+    measure = """<script>addEventListener("load", () => setTimeout(() => {
+      const size = (e) => { const b = document.querySelector(e).getBoundingClientRect();
+        return [b.left, b.top, b.right, b.bottom]; };
+      document.body.dataset.sizes = JSON.stringify([size(".page"), size(".explorer"),
+        size(".explorer iframe")]); }, 500))</script></body>"""
+    page = deck.render(cells, project.lectures(ROOT)[0])
+    path.write_text(page.replace("</body>", measure), encoding="utf-8")
+    found = re.search(r'data-sizes="([^"]*)"', browser.show(path, tmp_path))[1]
+    outer, *inner = json.loads(html.unescape(found))
+    for left, top, right, bottom in inner:
+        assert outer[0] < left < right < outer[2] and outer[1] < top < bottom < outer[3]
+        assert bottom - top > 0.6 * (outer[3] - outer[1])
 
 
 @pytest.mark.parametrize("example", examples.SMALL, ids=lambda f: f.__name__)
@@ -208,6 +232,37 @@ def test_numbers_on_the_page_are_those_of_numpy(tmp_path):
                     assert np.isclose(shown, numbers[i], rtol=0.06, atol=6e-4), name
                     checked += 1
     assert checked > 60
+
+
+def test_rows_have_the_words_that_were_given(tmp_path):
+    heads, plain = run(
+        examples.attention(),
+        """
+        const heads = () => [...document.querySelectorAll(".array.this th")]
+          .map((e) => e.textContent);
+        go(stepOf(trace.nodes.find((n) => n.name === "weights"), false));
+        const words = heads();
+        go(stepOf(trace.nodes.find((n) => n.name === "WQ"), true));
+        return [words, heads()];
+        """,
+        tmp_path,
+    )
+    assert heads == ["", "Thinking", "Machines", "Thinking", "Machines"]
+    assert plain == []
+
+
+def test_the_keyboard_stays_where_it_was(tmp_path):
+    """After a step by keys the chosen number has the focus, so that Tab goes on from there."""
+    where = run(
+        examples.perceptron(),
+        """
+        document.querySelector("#arrays .row td").focus();
+        press("ArrowRight");
+        return document.activeElement.className;
+        """,
+        tmp_path,
+    )
+    assert "chosen" in where
 
 
 def test_a_wrong_rule_shows_red(tmp_path):

@@ -1,5 +1,7 @@
 """What elements are made of, for every operation: nothing about one is declared by its name."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -10,13 +12,15 @@ import tests.cases.models
 import tests.cases.points
 import tests.cases.recurrent
 import tests.cases.rowwise  # noqa: F401 - each of these files adds its cases
+import tinyattn as ta
+import tinyattn.functional as F
 from tests.cases.layers import CASES
 from tests.ops.test_gradients import indexing_cases, name_of
 from tinyattn import Tensor
 from tinyattn.trace.build import _columns_of
 from tinyattn.trace.forward import Measured, function_of
 from tinyattn.trace.patterns import packed
-from tinyattn.trace.rows import rows_of
+from tinyattn.trace.rows import _elsewhere, _one_by_one, rows_of
 from tinyattn.trace.tape import Tape, pull
 from tinyattn.trace.terms import summands
 
@@ -47,9 +51,9 @@ def size_of(value):
     return value.size if isinstance(value, np.ndarray) else 1
 
 
-def check(step, g):
+def check(step, g, function=None):
     """Rows against the rule, patterns against rows, terms against the result, slopes measured."""
-    function = function_of(step.operation)
+    function = function or function_of(step.operation)
     assert function is not None, f"{step.operation.name}: its function is not found"
     rows = rows_of(step, function)
     forms = packed(step, rows)
@@ -131,6 +135,46 @@ def test_terms_add_up(what):
                     SEEN.add((*kind, shapes))
                     with np.errstate(all="ignore"):
                         check(step, tape.gradients[step.tensor])
+
+
+def test_the_check_sees_a_wrong_rule():
+    @ta.primitive
+    def cube(x):
+        return x**3
+
+    for rule, right in (
+        (lambda g, y, x: g * 3 * x**2, True),
+        (lambda g, y, x: g * 2 * x**2, False),
+    ):
+        cube.defvjp(rule)
+        (step, *_) = Tape(np.sum(cube(Tensor(np.array([1.0, 2.0]), requires_grad=True)))).steps
+        with contextlib.nullcontext() if right else pytest.raises(AssertionError, match="measured"):
+            check(step, np.ones(2), cube.__wrapped__)
+
+
+QUICK = {
+    "reshape": lambda x: np.reshape(x.T, (2, 15)),
+    "slice": lambda x: x[1:, ::2],
+    "picked once": lambda x: x[np.array([4, 0, 2])],
+    "picked twice": lambda x: x[np.array([4, 0, 4])],
+    "broadcast": lambda x: x * x[:, :1] + x[0],
+    "tanh": np.tanh,
+    "neighbours": lambda x: np.cumsum(x, axis=1),
+    "mean taken off": lambda x: x - np.mean(x, axis=0),
+    "softmax": lambda x: F.softmax(x),
+    "maximum": lambda x: np.maximum(x, x[::-1]),
+}
+
+
+@pytest.mark.parametrize("name", list(QUICK))
+def test_rows_found_with_few_questions_are_those_of_one_each(name):
+    x = Tensor(np.random.default_rng(0).normal(size=(5, 6)), requires_grad=True)
+    for step in Tape(np.sum(QUICK[name](x) ** 2)).steps:
+        rows = rows_of(step, function_of(step.operation))
+        each = _one_by_one([step, *_elsewhere(step, function_of(step.operation))])
+        for a, b, value in zip(rows, each, step.values, strict=True):
+            if b is not None:
+                assert np.allclose(a.dense(np.size(value)), b.dense(np.size(value)), atol=1e-9)
 
 
 def test_every_operation_was_looked_at():

@@ -71,6 +71,13 @@ def test_names_lines_and_layers():
     assert [t.data["nodes"][i]["name"] for i in frame["nodes"]] == ["linear", "tanh", "y"]
 
 
+def test_a_result_without_a_name_and_layers_in_a_list():
+    layers = [nn.Linear(2, 2, rng=0), nn.Linear(2, 1, rng=1)]
+    t = ta.trace(lambda x: layers[1](np.tanh(layers[0](x))).sum(), np.ones((1, 2), np.float32))
+    assert names_of(t)[-1] == "L"
+    assert "layers[0].weight" in names_of(t) and "layers[1].bias" in names_of(t)
+
+
 def test_names_in_a_language_model():
     names = names_of(examples.language_model(6, 8))
     assert "scores₁" in names and "logits" in names
@@ -86,6 +93,17 @@ def test_rules_as_they_stand_in_the_source():
     assert rule.startswith("lambda g, y, x")
     assert "y = Σ x / n" in shown["mean"]["formula"]
     assert len({r["text"] for r in shown["divide"]["rules"]}) == 2  # two lambdas on one line
+
+
+def test_an_operation_of_a_function_is_measured_after_the_fact_too():
+    @ta.primitive
+    def half(x):
+        return x / 2
+
+    half.defvjp(lambda g, y, x: g)  # wrong
+    loss = half(ta.tensor([1.0, 2.0], requires_grad=True)).sum()
+    t = ta.trace(loss)
+    assert t.data["nodes"][1]["measured"]["wrong"] == 2
 
 
 def test_reshapes_pass_through_and_others_do_not():
@@ -173,3 +191,19 @@ def test_a_graph_that_was_freed():
     loss.backward()
     with pytest.raises(RuntimeError, match="freed"):
         ta.trace(loss)
+
+
+def test_a_kernel_that_was_asked_for_is_traced_as_it_is():
+    """Attention by the kernel is one step; it is found to be a sum over its values v."""
+    q, k, v = (ta.tensor(np.random.default_rng(i).normal(size=(3, 2)), np.float32,
+                         requires_grad=True) for i in range(3))  # fmt: skip
+    with ta.trace() as t:
+        y = F.scaled_dot_product_attention(q, k, v, causal=True, impl="kernel")
+        loss = (y * y).sum()  # noqa: F841
+    attended = node(t, "y")
+    assert attended["terms"] == [2] and attended["measured"] is None
+    weights = F.scaled_dot_product_attention(q, k, np.eye(3, dtype=np.float32), causal=True).data
+    (rows,) = [i["rows"] for i in attended["inputs"] if i["k"] == 2]
+    starts = rows["starts"]  # query i sees i + 1 keys
+    found = np.concatenate([rows["slopes"][starts[2 * i] : starts[2 * i + 1]] for i in range(3)])
+    assert np.allclose(found, weights[np.tri(3, dtype=bool)], atol=1e-6)

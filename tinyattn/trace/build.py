@@ -4,7 +4,6 @@ import linecache
 
 import numpy as np
 
-from tinyattn import nn
 from tinyattn.trace import names
 from tinyattn.trace.forward import Measured, function_of
 from tinyattn.trace.patterns import packed
@@ -53,6 +52,8 @@ class Builder:
                 self._leaf(x, value)
             self._result(step)
         self._names_before_reshapes()
+        root = self.nodes[self.number[id(self.tape.root)]]
+        root["name"] = root["name"] if root["rank"] < 2 else "L"
         groups = self._groups()
         shown = [n for n in self.nodes if not n.get("through")]  # a reshape keeps its bare name
         for node, label in zip(shown, names.numbered([n["name"] for n in shown]), strict=True):
@@ -82,10 +83,9 @@ class Builder:
         is_array = isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
         if key in self.number or not is_array:
             return
-        is_parameter = isinstance(x, nn.Parameter)
         name = self.parameters.get(key) or self._variable(x, value)
-        kind = "parameter" if is_parameter else "given" if name else "constant"
-        if x is not None and x.requires_grad:
+        kind = "given" if name else "constant"
+        if x is not None and x.requires_grad and not any(x is t for t in self.recorder.given):
             kind = "parameter"
         self._add(key, value, x, name=name or _plain_name(value), kind=kind)
 

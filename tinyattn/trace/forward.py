@@ -1,6 +1,7 @@
 """The function of an operation, found again, so that slopes can be measured with it."""
 
 import sys
+from types import FunctionType
 
 import numpy as np
 
@@ -20,9 +21,14 @@ def function_of(operation, seen=None):
         return seen[operation]
     for space in _spaces(operation):
         for value in list(space.values()):
-            if getattr(value, "operation", None) is operation and hasattr(value, "__wrapped__"):
+            if is_primitive(value) and value.operation is operation:
                 return value.__wrapped__
     return None
+
+
+def is_primitive(value):
+    """Whether a value is what `ta.primitive` makes of a function. Any value may be asked."""
+    return type(value) is FunctionType and {"operation", "__wrapped__"} <= vars(value).keys()
 
 
 def _spaces(operation):

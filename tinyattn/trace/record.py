@@ -15,12 +15,14 @@ import numpy as np
 import tinyattn
 from tinyattn import autograd, nn
 from tinyattn.autograd import Tensor
+from tinyattn.trace.forward import is_primitive
 from tinyattn.trace.tape import Tape
 
 HERE = os.path.dirname(tinyattn.__file__) + os.sep
 # in these files results are made, but their lines say nothing about the computation
-ENGINE = tuple(HERE + p for p in ("autograd.py", "ops" + os.sep, "guards.py", "transforms.py",
-                                  "memory.py", "random.py", "trace" + os.sep))  # fmt: skip
+ENGINE = tuple(HERE + file for file in ("autograd.py", "guards.py", "transforms.py", "memory.py",
+                                        "random.py"))  # fmt: skip
+ENGINE += tuple(HERE + folder + os.sep for folder in ("ops", "kernels", "trace"))
 OTHERS = tuple(
     {os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))}
 )
@@ -60,6 +62,7 @@ class Recorder:
     functions  {operation: its function}
     roots      the outermost modules that were called
     tape       the tape of the last backward pass that ran meanwhile, or None
+    given      tensors made of arrays that a traced function was called with
     last       the youngest single number that was bound to a variable of the user, or None
     """
 
@@ -67,6 +70,7 @@ class Recorder:
         self.calls, self.lines, self.inner = [], [], []
         self.names, self.functions, self.roots = {}, {}, []
         self.tape = self.last = None
+        self.given = []
         self._kept = {}  # what has a name, so that its id stays its own
 
     @contextmanager
@@ -90,6 +94,8 @@ class Recorder:
         for name, value in list(variables.items()):
             if name.startswith("_"):
                 continue
+            if is_primitive(value):
+                self.functions[value.operation] = value.__wrapped__
             for text, x in _named(name, value):
                 made = isinstance(x, Tensor) and x._operation is not None
                 if rank == 0 or (made and x._time >= born):
@@ -183,7 +189,7 @@ def _named(name, value):
         yield name, value
     elif isinstance(value, list | tuple) and len(value) <= MOST_ITEMS:
         for i, v in enumerate(value):
-            if isinstance(v, Tensor | np.ndarray):
+            if isinstance(v, Tensor | np.ndarray | nn.Module):
                 yield f"{name}[{i}]", v
     elif isinstance(value, dict) and len(value) <= MOST_ITEMS:
         for key, v in value.items():

@@ -19,7 +19,7 @@ from tinyattn.trace.tape import Tape
 HEIGHT = 720  # pixels of the frame in a notebook
 
 
-def trace(what=None, *args, model=None, title=None):
+def trace(what=None, *args, model=None, title=None, labels=()):
     """Go through the computation of one number, forward and backward, number by number.
 
         ta.trace(loss)            after the fact; ta.trace(loss, model) names the parameters
@@ -27,6 +27,7 @@ def trace(what=None, *args, model=None, title=None):
         with ta.trace() as t:     records the lines of the block, up to its last single number
             loss = ...
 
+    labels: words for the rows of all arrays that have as many rows, such as the tokens of a text.
     While it records, operations take array algebra in place of compiled kernels: there are more
     and smaller steps to look at. The result is a `Trace`. Raises TypeError for anything else than
     a Tensor or a function, ValueError for a result that is not a single number and for a
@@ -36,25 +37,27 @@ def trace(what=None, *args, model=None, title=None):
     if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") == __package__:
         frame = frame.f_back
     if what is None:
-        return Block(frame, model, title)
+        return Block(frame, model, title, labels)
     recorder = Recorder()
     if isinstance(what, Tensor):
         if args and model is None and isinstance(args[0], nn.Module):
             model, args = args[0], args[1:]
         if args:
             raise TypeError("trace: after a Tensor only its model may follow")
-        recorder.look(frame.f_globals | frame.f_locals, 0, 0)
-        return Trace(Tape(what), recorder, model, title or "Where does this number come from?")
+        recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
+        title = title or "Where does this number come from?"
+        return Trace(Tape(what), recorder, model, title, labels)
     if not callable(what):
         raise TypeError(f"trace: expected a Tensor or a function, got a {type(what).__name__}")
-    recorder.look(frame.f_globals | frame.f_locals, 0, 0)
+    recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
     loss = _run(what, args, recorder)
     name = getattr(what, "__name__", type(what).__name__)
-    return Trace(_tape_of(loss, recorder), recorder, model, title or name)
+    return Trace(_tape_of(loss, recorder), recorder, model, title or name, labels)
 
 
 def _run(f, args, recorder):
     inputs = [_with_gradient(x) for x in args]
+    recorder.given = [t for t, x in zip(inputs, args, strict=True) if t is not x]
     for name, x in zip(_argument_names(f, len(inputs)), inputs, strict=True):
         recorder.look({name: x}, 0, 0)
     with array_algebra(), recorder.on():
@@ -93,9 +96,10 @@ class Trace:
     tape   the steps and all gradients, {tensor: dL/d(tensor)} in `tape.gradients`
     """
 
-    def __init__(self, tape, recorder, model=None, title="trace"):
+    def __init__(self, tape, recorder, model=None, title="trace", labels=()):
         self.tape, self._recorder = tape, recorder
         self.data, self._numbers = built(tape, recorder, model, title)
+        self.data["labels"] = [str(word) for word in labels]
 
     def walk(self, name, index=()):
         """The same, opening with a walk to one number: why it gets its gradient.
@@ -158,12 +162,12 @@ class Trace:
 class Block:
     """`with ta.trace() as t:`; afterwards `t` shows itself like any trace."""
 
-    def __init__(self, frame, model, title):
-        self._frame, self._model, self._title = frame, model, title
+    def __init__(self, frame, model, title, labels):
+        self._frame, self._model, self._title, self._labels = frame, model, title, labels
         self._recorder, self._trace = Recorder(), None
 
     def __enter__(self):
-        self._recorder.look(self._frame.f_globals | self._frame.f_locals, 0, 0)
+        self._recorder.look({**self._frame.f_globals, **self._frame.f_locals}, 0, 0)
         self._recorder.last = None  # what was there before is not what the block computes
         self._inside = [array_algebra(), self._recorder.on(self._frame)]
         for manager in self._inside:
@@ -177,7 +181,8 @@ class Block:
         if kind is None:
             root = self._recorder.tape.root if self._recorder.tape else self._recorder.last
             tape = _tape_of(root, self._recorder)
-            self._trace = Trace(tape, self._recorder, self._model, self._title or "trace")
+            self._trace = Trace(tape, self._recorder, self._model, self._title or "trace",
+                                self._labels)  # fmt: skip
 
     def __getattr__(self, name):
         if name.startswith("__") or self._trace is None:

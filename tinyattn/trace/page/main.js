@@ -9,12 +9,14 @@ function draw(turned = true) {
   $("#phase").textContent = backward ? `backward ${state.at - half + 1} of ${steps.length - half}` : `forward ${state.at + 1} of ${half}`;
   $("#what").textContent = (state.gradients ?? backward) ? "gradients" : "values";
   $("#walk-on").hidden = Boolean(state.walk);
+  const focused = document.activeElement?.closest("#arrays, #sum, nav");  // what is drawn anew
   drawOverview();
   drawWhere(node);
   const lead = backward ? came(node, i) : group ? folded(group, node, i, slopesThrough(group, node, i)) : made(node, i);
   $("#sum").innerHTML = lead + (group && !backward ? "" : source(node, backward)) + (backward || !node.grad ? "" : `<p class="quiet">dL/d ${escaped(nameOf(node, i))} = ${text(node.grad[i])}; space: how it came</p>`);
   drawArrays();
   drawCard();
+  if (focused) (focused.tagName === "NAV" ? $("nav .now") : $(".array.this td.chosen"))?.focus({ preventScroll: true });
 }
 
 function drawWhere(node) {

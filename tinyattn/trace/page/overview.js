@@ -2,6 +2,9 @@
 
 const ROW = 46, BOX = 28, INDENT = 14, LANE = 11, LEFT = 4;
 
+// what training or somebody else changes: an array with a gradient that no step made
+const isLeaf = (node) => node.kind !== "result" && Boolean(node.grad);
+
 function overviewRows() {
   const rows = [], opened = new Set();
   for (const node of trace.results) {
@@ -53,7 +56,7 @@ function overviewBox({ node, group, depth, folded }, r, width, current, backward
     button.dataset.group = group.id;
   } else {
     const operation = trace.operations[node.operation].name;
-    const weights = node.inputs.filter((o) => "node" in o && trace.nodes[o.node].kind === "parameter");
+    const weights = node.inputs.filter((o) => "node" in o && isLeaf(trace.nodes[o.node]));
     const later = !backward && node.place > current.place;
     button.className = [weights.length ? "weights" : "", node === current ? "now" : later ? "later" : ""].join(" ");
     button.innerHTML = `${escaped(node.name)}${node.name.startsWith(operation) ? "" : ` <small>${escaped(operation)}</small>`}`;

@@ -133,7 +133,7 @@ function came(node, i) {
   const users = [...new Set(all.map((u) => u.node))];
   html += users.map(wrongNote).join("");
   html += more("measured", "Are the slopes right? Measured", `<table>${shown.map((u) => `<tr><td>of ${link(u.node, u.i)}</td><td>${text(u.slope)}</td>${measuredCell(u, u.node)}</tr>`).join("")}</table>${users.map(agreement).join("")}`);
-  if (node.kind !== "result") return `${html}<p class="quiet">It was ${node.kind === "parameter" ? "learned, not computed: training reads its gradient here" : "given: the way back ends here"}.</p>`;
+  if (node.kind !== "result") return `${html}<p class="quiet">It was not computed, so the way back ends here${node.kind === "parameter" ? "; training reads this gradient" : ""}.</p>`;
   return html + more("goes", "Where does dL go on to?", goes(node, i));
 }
 
@@ -233,6 +233,6 @@ function row(boxes) {
 const operationsOf = (nodes) => [...new Set(nodes.map(operationOf))];
 
 function arrow(sign, operations, node) {
-  const weights = node?.inputs.some((o) => "node" in o && trace.nodes[o.node].kind === "parameter");
+  const weights = node?.inputs.some((o) => "node" in o && isLeaf(trace.nodes[o.node]));
   return element("div", "arrow", `${sign} ${operations.map((o) => `<b class="${weights ? "weights" : ""}">${escaped(o.name)}</b>`).join(" ")}`);
 }

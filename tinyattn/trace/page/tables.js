@@ -74,11 +74,15 @@ function cells(view, r0, c0, rows, columns) {
   const table = element("table", `cells${blank ? " blank" : ""}${columns > 6 ? " narrow" : ""}`);
   table.setAttribute("role", "grid");
   table.setAttribute("aria-label", `${node.name}, ${shapeOf(node)}`);
+  const cut = rows < view.rows || columns < view.columns;  // then rows and columns have numbers
+  const words = trace.labels ?? [], byRow = node.shape.length > 1 && words.length === view.rows;
+  const byColumn = byRow && words.length === view.columns;
+  const name = (named, at) => escaped(named ? words[at] : cut ? at : "");
   const lines = [];
-  if (rows < view.rows || columns < view.columns)
-    lines.push(`<tr><th></th>${Array.from({ length: columns }, (_, c) => `<th>${c0 + c}</th>`).join("")}</tr>`);
+  if (cut || byColumn)
+    lines.push(`<tr><th></th>${Array.from({ length: columns }, (_, c) => `<th>${name(byColumn, c0 + c)}</th>`).join("")}</tr>`);
   for (let r = r0; r < r0 + rows; r++) {
-    const head = lines[0]?.startsWith("<tr><th>") ? `<th>${r}</th>` : "";
+    const head = cut || byRow ? `<th>${name(byRow, r)}</th>` : "";
     const line = [];
     for (let c = c0; c < c0 + columns; c++) {
       const i = start + r * view.columns + c, value = values[i];
