@@ -53,6 +53,10 @@ EXPLAINED = {
     ("ops/index.py", "_taken", "2 -> 1"): "chooses who computes, not what",
     ("ops/index.py", "_taken", "index.size"): "chooses who computes, not what",
     ("ops/index.py", "_taken", "x -> y"): "a line that runs with kernels only",
+    ("ops/matmul.py", "dot", "matmul.py:15"): "chooses who computes, not what",
+    ("ops/matmul.py", "dot", "matmul.py:16"): "chooses who computes, not what",
+    ("ops/matmul.py", "dot", "matmul.py:18"): "a line that runs with kernels only",
+    ("ops/linalg.py", "_cholesky_rule", "404"): "x and y have the same shape and dtype",
     ("ops/fused.py", "_through", "np.reshape(x, x.shape)"): "of kernels: see test_rules.py",
 }
 
@@ -292,7 +296,7 @@ def passes(check):
 
 
 def what_runs_where(cases, codes):
-    """{code: [(seconds, name, check)]}: which cases run a function, the quick ones first.
+    """{code: [(work, name, check)]}: which cases run a function, the quick ones first.
 
     A case runs the rules of the operations in its graph, and what these call in their files.
     """
@@ -311,7 +315,7 @@ def what_runs_where(cases, codes):
             return bool(gradcheck(c.f, *c.inputs, order=c.order))
 
         for code in {code for op in operations for code in codes_below(op)} & found.keys():
-            found[code].append((seconds, name, check))
+            found[code].append((len(operations) * seconds, name, check))  # the direct ones first
     return {code: sorted(runs, key=lambda run: run[0]) for code, runs in found.items()}
 
 
