@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
         functional,
         graph,
         inference,
+        knobs,
         metrics,
         models,
         nn,
@@ -26,10 +27,11 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
         plot,
         training,
     )
+    from .trace import trace  # noqa: F401
 
 _SUBMODULES = [
-    "check", "data", "functional", "graph", "inference", "metrics", "models", "nn", "optim", "plot",
-    "training",
+    "check", "data", "functional", "graph", "inference", "knobs", "metrics", "models", "nn",
+    "optim", "plot", "trace", "training",
 ]  # fmt: skip
 
 

@@ -345,7 +345,7 @@ COUNTED = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
 def is_shared(g):
     """Whether anything but one variable of the caller may refer to the memory of the gradient g."""
     owner = g.base
-    if not COUNTED or not g.flags.c_contiguous:
+    if not COUNTED or not g.flags.c_contiguous or not g.flags.writeable:
         return True
     if sys.getrefcount(g) > 3:  # the caller, this function and the question itself
         return True

@@ -99,7 +99,7 @@ def test_a_claim_that_disagrees_says_both_sides(root):
     message = str(caught.value)
     assert "ledger:   holds (total 2)" in message
     assert "this run: refuted as worded (total 3)" in message
-    assert "TINYATTN_FULL=1 tinyattn run 04" in message
+    assert "tinyattn full --again 04" in message
 
 
 def test_a_short_run_shows_the_figures_of_the_full_one_and_its_own(root):
@@ -112,7 +112,8 @@ def test_a_quick_run_that_cannot_decide_shows_the_ledgers_verdict(root, monkeypa
     assert shown.verdict == claims.HOLDS
     assert shown.note.startswith("this short run: total 3; too short to decide")
     assert shown.note.endswith("it would say 'refuted as worded'")
-    assert shown.note in shown._repr_html_().replace("&#x27;", "'")
+    words = shown.note.removeprefix("this short run: ")
+    assert words in shown._repr_html_().replace("&#x27;", "'")
     shown = course.claim("C001", True, "total 2", quick_decides=False, root=root)
     assert shown.note == ""
     monkeypatch.setenv("TINYATTN_FULL", "1")  # the full run does decide
@@ -390,6 +391,16 @@ def test_check_returns_the_exit_code(root, capsys):
     index.write_index(root)
     assert make.check(documents) == 0
     assert "2 notebooks agree" in capsys.readouterr().out
+
+
+def test_check_names_what_a_lecture_lacks(tmp_path, capsys):
+    lecture = course_project.LECTURE.replace('course.claim("C001"', 'course.claim("C990"')
+    root = course_project.make(tmp_path, lecture=lecture)
+    (root / "lectures/homework/hw04_counting.md").unlink()
+    make.check(project.lectures(root))
+    said = capsys.readouterr().err
+    assert "lecture 04 tries C990, which is not in lectures/claims.toml: add a table" in said
+    assert "04_counting has no homework: write lectures/homework/hw04_counting.md" in said
 
 
 # --- homework

@@ -86,7 +86,21 @@ def disagreements(ledger, lectures_claims):
             )
     for number, lecture in tried:
         if number not in ledger:
-            yield f"lecture {lecture} tries {number}, which is not in {LEDGER.as_posix()}"
+            yield (
+                f"lecture {lecture} tries {number}, which is not in {LEDGER.as_posix()}: add a "
+                f'table [{number}] there with verdict = "not run"'
+            )
+
+
+def without_homework(lectures, homework):
+    """One line for each lecture that has no homework of its number and slug."""
+    there = {document.name for document in homework}
+    for document in lectures:
+        if f"hw{document.name}" not in there:
+            yield (
+                f"{document.name} has no homework: write lectures/homework/hw{document.name}.md, "
+                f"and build it with  tinyattn build hw{document.number}"
+            )
 
 
 def _frame(parts):

@@ -8,7 +8,7 @@ from tinyattn.course.project import CourseError
 
 TAGS = {
     "notebook-only", "notes", "hide-code", "hide-output", "slow", "fragment", "shown", "solution",
-    "optional",
+    "optional", "answer",
 }  # fmt: skip
 SLIDE_ID = re.compile(r"[A-Z]{1,2}\d\d")
 MINUTES = re.compile(r"(\d+)min")

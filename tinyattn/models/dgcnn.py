@@ -1,4 +1,4 @@
-"""DGCNN: point clouds by layers that choose their neighbours anew, in the features they made."""
+"""DGCNN: a network for point clouds; each layer finds neighbours anew, in its input features."""
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from tinyattn.random import generator
 
 
 def dense(d_in, d_out, rng):
-    """Linear without bias, batch norm, leaky ReLU: what all layers of the paper are made of."""
+    """Linear without bias, batch norm, leaky ReLU: as in all layers of the paper."""
     return Sequential(Linear(d_in, d_out, bias=False, rng=rng), BatchNorm1d(d_out), LeakyReLU(0.2))
 
 
 class PointFeatures(Module):
-    """EdgeConv upon EdgeConv; y [N, embedding] from all their outputs side by side.
+    """Stacked EdgeConv layers; y [N, embedding] from all their outputs side by side.
 
     Also returns these outputs [N, Σ widths].
     """
@@ -51,7 +51,7 @@ class PointFeatures(Module):
 
 
 class DGCNN(Module):
-    """One answer for a cloud of points: x [N, in_features] gives [B, classes].
+    """Classification of point clouds: x [N, in_features] gives [B, classes].
 
     batch [N] says to which of the B clouds a point belongs (None: to one); clouds come in the
     order of their number. In a cloud with fewer than k points all are neighbours. Source: Wang et
@@ -80,9 +80,9 @@ class DGCNN(Module):
 
 
 class DGCNNSegmentation(Module):
-    """An answer for each point: x [N, in_features] gives [N, classes].
+    """Classification of each point: x [N, in_features] gives [N, classes].
 
-    What describes the whole cloud, u, is put beside the features of each point. Arguments as in
+    A vector u of the whole cloud is appended to the features of each point. Arguments as in
     DGCNN. Source: Wang et al. 2018, fig. 3, lower branch; slide K44.
     """
 

@@ -1,4 +1,4 @@
-"""GravNetModel: hits of a detector, one answer for each, in time and memory that grow with N."""
+"""GravNetModel: one output vector for each hit of a detector, with learned neighbourhoods."""
 
 import numpy as np
 

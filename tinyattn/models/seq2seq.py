@@ -1,6 +1,6 @@
-"""The transformer of 2017: an encoder reads a sentence, a decoder generates another.
+"""The transformer of Vaswani et al.: an encoder for one sentence, a decoder for the other.
 
-Source: Vaswani et al. 2017; slides S14-S17, N23-N26, K22-K27.
+Source: Vaswani et al. 2017, "Attention is all you need"; slides S14-S17, N23-N26, K22-K27.
 """
 
 import math
@@ -23,7 +23,7 @@ class Seq2Seq(nn.Module):
 
         memory = encoder(√d E[src] + p),   h = decoder(√d E[tgt] + p, memory),   logits = h Eᵀ
 
-    One embedding E serves source, target and head, so the vocabulary is a common one. Positions
+    Source, target and head share one embedding E, so they have one vocabulary. Positions
     are sinusoids p. Source tokens equal to `pad` are hidden. In training the decoder is given the
     true target shifted by one (teacher forcing): see `loss`.
     """
@@ -56,7 +56,7 @@ class Seq2Seq(nn.Module):
         return self.positions(self.embedding(ids) * self.scale, positions)
 
     def encode(self, src):
-        """(memory [B, S, d_model], mask [B, 1, S] of what may be looked at)."""
+        """(memory [B, S, d_model], mask [B, 1, S] of the tokens that may be attended to)."""
         keep = (np.asarray(unwrap(src)) != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
@@ -125,7 +125,7 @@ class Seq2Seq(nn.Module):
         return step, (memory.data, keep, self.transformer.decoder.empty_cache())
 
     def attention_maps(self, src, tgt):
-        """Which source tokens the decoder looks at: for each layer an array [B, H, T, S]."""
+        """The attention of the decoder to the source: for each layer an array [B, H, T, S]."""
         with evaluating(self), no_grad():
             memory, keep = self.encode(src)
             return self.transformer.decoder.attention_maps(

@@ -1,7 +1,7 @@
 """`Module`: an object whose attributes hold parameters, buffers and other modules.
 
-Nothing is registered. What belongs to a module is what stands in its attributes: a `Parameter`, a
-`Buffer` or a `Module`. Names are the attribute names joined by dots, as in PyTorch.
+A module need not register its parts as in PyTorch: every attribute that is a `Parameter`, a
+`Buffer` or a `Module` belongs to it. Names are the attribute names joined by dots, as in PyTorch.
 """
 
 import numpy as np
@@ -189,7 +189,7 @@ class Module:
         return self.train(False)
 
     def zero_grad(self):
-        """Forget the gradients of all parameters."""
+        """Set the gradients of all parameters to None."""
         for p in self.parameters():
             p.grad = None
 
@@ -216,14 +216,14 @@ class Module:
                 t.data, t.grad = t.data.astype(dtype), None
         return self
 
-    # ---- how it shows itself
+    # ---- display
 
     def summary(self, *inputs, **options):
         """A table of layers, output shapes and parameters, from one run on `inputs`."""
         return Summary(self, inputs, options)
 
     def extra_repr(self):
-        """What stands in the brackets behind the name; layers override it."""
+        """The text in brackets after the name of the class; layers override it."""
         return ""
 
     def __repr__(self):
@@ -243,7 +243,7 @@ def _refuse_container(module, name, value):
 
 
 def _keep_kind(module, name, value):
-    """Refuse what would take a parameter or buffer out of the module in silence; None may."""
+    """Refuse a value that would silently take the place of a parameter or buffer; None may."""
     old = vars(module).get(name)
     kind = next((k for k in OWN if isinstance(old, k)), None)
     if kind is not None and value is not None and not isinstance(value, kind):
@@ -274,13 +274,13 @@ def _can_be_owned(array):
 def _array(value):
     if isinstance(value, Tensor):
         return value.data
-    if hasattr(value, "detach"):  # a PyTorch parameter refuses np.asarray before
+    if hasattr(value, "detach"):  # np.asarray refuses a PyTorch tensor that requires a gradient
         value = value.detach()
     return np.asarray(value)
 
 
 class Sequential(Module):
-    """Modules one behind the other; the names are "0", "1", …"""
+    """Modules that are applied one after the other; the names are "0", "1", …"""
 
     def __init__(self, *modules):
         for i, module in enumerate(modules):
@@ -288,7 +288,7 @@ class Sequential(Module):
             setattr(self, str(i), module)
 
     def forward(self, x):
-        """What the last module makes of it;   x is the input of the first."""
+        """The output of the last module;   x is the input of the first."""
         for module in self.children():
             x = module(x)
         return x
@@ -304,14 +304,14 @@ class Sequential(Module):
         return type(self)(*found) if isinstance(i, slice) else found
 
     def append(self, module):
-        """One more module at the end."""
+        """Add a module at the end."""
         _check_module(self, len(self), module)
         setattr(self, str(len(self)), module)
         return self
 
 
 class ModuleList(Sequential):
-    """Modules in a list, called by whoever holds it."""
+    """Modules in a list; the module that holds the list calls them."""
 
     def __init__(self, modules=()):
         super().__init__(*modules)

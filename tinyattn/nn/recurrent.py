@@ -16,7 +16,7 @@ from tinyattn.random import generator
 
 
 def detach(state):
-    """The same state, cut off from its past: truncated backpropagation through time.
+    """The same state without its graph, for truncated backpropagation through time.
 
     A long sequence is trained piece by piece. Each piece starts from the state where the one
     before ended, but gradients stop there, so that time and memory of a training step do not grow:
@@ -219,12 +219,12 @@ class RNN(_Recurrent):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh) over sequences.
 
     x [B, T, D] and state [layers · directions, B, H] (None: zeros) give y [B, T, H · directions]
-    and the last state. With lengths [B], sequence b ends after lengths[b] steps: y is 0 behind
+    and the last state. With lengths [B], sequence b ends after lengths[b] steps: y is 0 after
     the end, the last state is the one at the end, and the reverse direction starts there.
 
-    num_layers  layers upon each other, each reads the outputs of the one below
+    num_layers  stacked layers: each reads the outputs of the one below
     batch_first  only True: the batch is the first axis of x and y; PyTorch's default is False
-    dropout     acts between layers, while training
+    dropout     acts between layers, in training
     nonlinearity  "tanh" or "relu"
     impl        "sums", "numpy" (can be differentiated twice), "kernel", or "auto"
     Source: slides H17, KB03; Elman 1990.
