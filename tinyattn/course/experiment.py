@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tinyattn.course.project import LEDGER
 
 # What is only looked at does not change the experiment. Calls on these names draw or print.
-SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display"}
+SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "knobs"}
 WORDING = {"evidence", "control"}  # arguments of a claim that only say what came out
 # fields of a syntax tree that differ between versions of Python, or mean nothing here
 SKIPPED = {"ctx", "kind", "type_comment", "type_ignores", "type_params"}
@@ -123,12 +123,18 @@ def _statement(tree):
             (reads if isinstance(node.ctx, ast.Load) else makes).add(node.id)
         elif isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             makes.add(_root(node))  # x.data = ..., x[i] = ... change x
-        elif isinstance(node, ast.Call) and _root(node.func) not in SHOWS:
+        elif isinstance(node, ast.Call) and not _only_shows(node.func):
             # x.train(), fit(x): a call may change what it is called on and what it is given
             given = [*node.args, *[k.value for k in node.keywords]]
             makes |= {_root(node.func)} if isinstance(node.func, ast.Attribute) else set()
             makes |= {_root(a) for a in given if isinstance(a, ast.Name | ast.Attribute)}
     return Statement(tree, makes - {None}, reads)
+
+
+def _only_shows(function):
+    """Whether a call of it draws or prints: plot.bars, knobs.vectors, ta.trace."""
+    traces = isinstance(function, ast.Attribute) and function.attr == "trace"
+    return traces or _root(function) in SHOWS
 
 
 def _root(node):
