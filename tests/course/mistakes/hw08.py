@@ -1,0 +1,91 @@
+"""Wrong answers to homework 08, and what its checks must say about them."""
+
+DPHI = "dphi = (phi[:, None] - phi + np.pi) % (2 * np.pi) - np.pi"
+DISTANCE = "distance = np.sqrt(deta**2 + dphi**2)"
+SOFTER = "softer = np.minimum(pt[:, None], pt)"
+Z = "z = softer / (pt[:, None] + pt)"
+M2 = "m2 = 2 * pt[:, None] * pt * (np.cosh(deta) - np.cos(dphi))"
+COLUMNS = "columns = np.stack([softer * distance, z, distance, m2], axis=-1)"
+LOG = "return np.log(np.maximum(columns, SMALLEST))"
+SCORES = "scores = q @ k.T / np.sqrt(q.shape[-1]) + U"
+MASKED = "scores = np.where(mask, scores, -np.inf)"
+BIASED = "return softmax(scores) @ v"
+TOKENS = "z = np.concatenate([c, x])"
+THERE = "there = np.concatenate([[True], mask])"
+HEARD = "a = softmax(np.where(there, scores, -np.inf))"
+STEP = "return c + a @ (z @ W_v)"
+COPY = "changed = magnitudes.copy()"
+CHANGE = "changed[t] += 1"
+FOUND = "found[t] = np.abs(array(model(times, changed, visible)) - before).max() > 1e-9"
+HIDDEN = "for t in np.flatnonzero(~visible):"
+MEAN = "mean = m[visible].mean()"
+LISTEN = "may_listen = np.broadcast_to(visible, (len(m), len(m)))"
+NEAR = "return near_in_time(times, np.where(visible, m - mean, 0), may_listen) + mean"
+
+MISTAKES = [  # right, wrong, what the check must say about it
+    (DPHI, "dphi = phi[:, None] - phi", "bring Δφ into"),
+    (DISTANCE, DISTANCE.replace("np.sqrt", ""), "the root is missing"),
+    (DISTANCE, "distance = np.abs(deta)", "from Δη alone"),
+    (LOG, "return np.maximum(columns, SMALLEST)", "without the logarithm"),
+    (LOG, LOG.replace("return ", ""), "Is the `return` missing?"),
+    (LOG, "return np.log(columns)", "pairs: infinite"),
+    (LOG, "return np.log(columns + SMALLEST)", "when SMALLEST is added"),
+    (LOG, "return np.maximum(np.log(columns), SMALLEST)", "raise the value before it"),
+    (COLUMNS, COLUMNS.replace("axis=-1", "axis=0"), "pairs: expected shape"),
+    (COLUMNS, "distance = np.maximum(distance, SMALLEST)\n    " + COLUMNS, "raise kT itself"),
+    (COLUMNS, COLUMNS.replace("softer * distance", "softer"), "multiplied by Δ"),
+    (COLUMNS, COLUMNS.replace("softer * ", "np.maximum(pt[:, None], pt) * "), "the softer one"),
+    (Z, "z = softer", "divide by the sum of both"),
+    (Z, "z = softer / np.maximum(pt[:, None], pt)", "dividing the softer by the harder"),
+    (M2, M2.replace("2 * pt", "pt"), "without the factor 2"),
+    (M2, M2.replace("(np.cosh(deta) - np.cos(dphi))", "distance**2 / 2"), "small distances only"),
+    (M2, M2 + "\n    m2 = np.sqrt(np.maximum(m2, 0))", "for ln m, half"),
+    (SCORES, SCORES.replace(" + U", ""), "without U"),
+    (SCORES, SCORES.replace("+ U", "* U"), "it is added"),
+    (SCORES, SCORES.replace("+ U", "+ U.T"), "U transposed"),
+    (SCORES, "scores = (q @ k.T + U) / np.sqrt(q.shape[-1])", "only QKᵀ is"),
+    (SCORES, "scores = q @ k.T + U", "without the root of d"),
+    (SCORES, SCORES.replace("np.sqrt(q.shape[-1])", "q.shape[-1]"), "not by its root"),
+    (BIASED, "return softmax(scores, axis=0) @ v", "each row has to sum to 1"),
+    (BIASED, "return (softmax(scores - U) + U) @ v", "it belongs to the scores"),
+    (MASKED, "", "it is still heard"),
+    (MASKED, MASKED.replace("mask,", "mask[:, None],"), "you masked who listens"),
+    (MASKED, "scores = scores + np.where(mask, 0, -np.inf)", "nan in U of the padding"),
+    (MASKED, MASKED.replace("-np.inf", "0"), "exp(0) is 1"),
+    (MASKED + "\n    " + BIASED, "return (softmax(scores) * mask) @ v", "no longer sum to 1"),
+    (TOKENS, "z, mask = x, mask[1:]", "the token does not hear itself"),
+    (THERE, "there = np.concatenate([mask, [True]])", "slipped by one"),
+    (TOKENS, "z = np.concatenate([x, c])", "the token is last in z"),
+    (HEARD, "a = softmax(scores)", "padding is heard"),
+    (STEP, STEP.replace("c + ", ""), "the old token is not added"),
+    (STEP, "return c + a @ z", "in place of z W_V"),
+    (COPY, "changed = magnitudes", "work on a copy"),
+    (HIDDEN, "for t in range(len(times)):", "visible magnitudes may be used"),
+    (HIDDEN, "for t in np.flatnonzero(~visible)[:1]:", "go through all of them"),
+    (CHANGE, "changed[~visible] += 1", "Change one"),
+    (FOUND, "found |= np.abs(array(model(times, changed, visible)) - before) > 1e-9",
+     "you marked the place where the guess changes"),
+    (FOUND, FOUND.replace("1e-9", "0.1"), "with a small tolerance"),
+    (FOUND, "gap = np.abs(array(model(times, changed, visible)) - before)\n        gap[t] = 0\n"
+     "        found[t] = gap.max() > 1e-9", "also the one at the place that was changed"),
+    ("return found", "return found.astype(int)", "expected True and False"),
+    (MEAN, "mean = m.mean()", "the mean still counts the hidden ones"),
+    (MEAN, "mean = np.where(visible, m, 0).mean()", "the number of all"),
+    (LISTEN, LISTEN.replace("visible,", "True,"), "0 is a magnitude, too"),
+    (NEAR, "may_listen = may_listen.T | np.eye(len(m), dtype=bool)\n"
+     "    return near_in_time(times, m - mean, may_listen) + mean", "only the mean is repaired"),
+    (NEAR, "may_listen = may_listen | np.eye(len(m), dtype=bool)\n"
+     "    return near_in_time(times, m - mean, may_listen) + mean", "each still hears itself"),
+    (NEAR, NEAR.replace(" + mean", ""), "without the mean that is added"),
+    (NEAR, NEAR.replace("m - mean", "m"), "the mean is not taken off first"),
+    (NEAR, "return colleague(times, m, visible)", "by leaving it as it was"),
+    (NEAR, "return np.full(len(m), mean)", "Most different at index"),
+]  # fmt: skip
+
+PAIRS = "ta.models.particle_transformer.pair_features"
+ATTENTION = "ta.functional.scaled_dot_product_attention"
+LIBRARY = [  # right, the library's function in its place
+    (LOG, f"return {PAIRS}(deta, dphi)"),
+    (BIASED, f"return {ATTENTION}(q, k, v, mask=U)"),
+    (STEP, f"return c + {ATTENTION}(c @ W_q, z @ W_k, z @ W_v)"),
+]

@@ -1,0 +1,466 @@
+"""The checks of homework 08: pair features, the class token, and a mask that leaks."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import NO_RETURN, Homework, array_of, expect, judge
+
+homework = Homework("hw08")
+SMALLEST = 1e-8
+ATTENTION = ["tinyattn.functional.scaled_dot_product_attention", "tinyattn.nn.MultiheadAttention"]
+homework.forbid(1, "tinyattn.models.particle_transformer.pair_features")
+homework.forbid(2, *ATTENTION)
+homework.forbid(3, *ATTENTION)
+
+
+def soft(s, axis=-1):
+    e = np.exp(s - s.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+# --- task 1
+
+
+def jet(case):
+    """pT, η, φ [N] of a jet that lies across φ = ±π."""
+    if case.number == 0:
+        pt, eta = np.array([120.0, 60, 31, 8, 2]), np.array([0.10, 0.15, -0.30, 0.42, 0.25])
+        return pt, eta, np.array([3.10, -3.05, 2.90, -3.10, 3.10])
+    N = case.size(5, 4, 8)
+    away = np.sign(np.arange(N) % 2 - 0.5) * case.rng.uniform(0.05, 0.6, N)  # from φ = π
+    return case.rng.uniform(1, 200, N), case.normal(N), np.angle(-np.exp(1j * away))
+
+
+def four_columns(pt, eta, phi):
+    """kT, z, Δ, m² of all pairs [N, N, 4], and what the mistakes are made from."""
+    turn = np.exp(1j * phi)
+    dphi, deta = np.angle(turn[:, None] / turn), eta[:, None] - eta
+    distance, softer = np.hypot(deta, dphi), np.minimum(pt[:, None], pt)
+    # cosh x - cos y = 2 sinh²(x/2) + 2 sin²(y/2)
+    m2 = 4 * np.outer(pt, pt) * (np.sinh(deta / 2) ** 2 + np.sin(dphi / 2) ** 2)
+    return np.stack([softer * distance, softer / (pt[:, None] + pt), distance, m2], axis=-1)
+
+
+def ask_pairs(student, case):
+    """The jet, and the columns of its pairs: the student's and the right ones [N(N-1), 4]."""
+    pt, eta, phi = jet(case)
+    y = array_of(student.pairs(pt, eta, phi, hint="pt[:, None] with pt gives all pairs, [N, N]."))
+    N = len(pt)
+    expect(
+        y.shape == (N, N, 4),
+        f"pairs: expected shape {(N, N, 4)}, but yours has shape {y.shape}",
+        "with another shape than asked for",
+    )
+    off = ~np.eye(N, dtype=bool)
+    return (pt, eta, phi), y[off], np.log(four_columns(pt, eta, phi)[off])
+
+
+def of_pairs(values):
+    """Values [N, N] of the pairs of different particles."""
+    return values[~np.eye(len(values), dtype=bool)]
+
+
+@homework.part(1, "distance")
+def pair_distance(student, case):
+    (_, eta, phi), y, right = ask_pairs(student, case)
+    deta, dphi = eta[:, None] - eta, phi[:, None] - phi
+    with np.errstate(all="ignore"):
+        mistakes = {
+            "when the angles 3.10 and -3.05 count as far apart: bring Δφ into -π … π first": (
+                of_pairs(np.log(np.hypot(deta, dphi)))
+            ),
+            "from ln Δ²: the root is missing": 2 * right[:, 2],
+            "from Δη alone": of_pairs(np.log(np.abs(deta))),
+            "without the logarithm": np.exp(right[:, 2]),
+        }
+    judge(y[:, 2], right[:, 2], mistakes, atol=1e-6, what="ln Δ")
+
+
+@homework.part(1, "kT and z")
+def pair_momenta(student, case):
+    (pt, _, _), y, right = ask_pairs(student, case)
+    softer = of_pairs(np.log(np.minimum(pt[:, None], pt)))
+    harder = of_pairs(np.log(np.maximum(pt[:, None], pt)))
+    mistakes = {
+        "from the harder of the two; the softer one is wanted": harder + right[:, 2],
+        "from the softer pT alone; it is to be multiplied by Δ": softer,
+        "with Δ² in place of Δ": softer + 2 * right[:, 2],
+    }
+    judge(y[:, 0], right[:, 0], mistakes, atol=1e-6, what="ln kT")
+    mistakes = {
+        "from the softer pT alone: z is its share, so divide by the sum of both": softer,
+        "by dividing the softer by the harder; divide by the sum of both": softer - harder,
+        "for the harder one; z is the share of the softer one": right[:, 1] + harder - softer,
+    }
+    judge(y[:, 1], right[:, 1], mistakes, atol=1e-6, what="ln z")
+
+
+@homework.part(1, "mass")
+def pair_mass(student, case):
+    (pt, _, _), y, right = ask_pairs(student, case)
+    distance = right[:, 2]
+    pairs_of_pt = of_pairs(np.log(2 * np.outer(pt, pt)))
+    mistakes = {
+        "for ln m, half of what is wanted": right[:, 3] / 2,
+        "without the factor 2": right[:, 3] - np.log(2),
+        "with Δ² in place of 2 (cosh Δη - cos Δφ): that holds for small distances only": (
+            pairs_of_pt - np.log(2) + 2 * distance
+        ),
+    }
+    judge(y[:, 3], right[:, 3], mistakes, atol=1e-6, what="ln m²")
+
+
+def same_direction(case):
+    """A jet whose first two particles fly in the same direction."""
+    pt, eta, phi = jet(case)
+    eta[1], phi[1] = eta[0], phi[0]
+    return pt, eta, phi
+
+
+@homework.part(1, "distance 0")
+def pair_of_itself(student, case):
+    pt, eta, phi = same_direction(case)
+    y = array_of(student.pairs(pt, eta, phi))
+    expect(not np.isnan(y).any(), "pairs: nan. A root or a logarithm of a negative number?", "nan")
+    expect(
+        np.isfinite(y),
+        "pairs: infinite. A particle has no distance from itself: take the larger of the value and "
+        "SMALLEST before the logarithm",
+        "infinite at distance 0",
+    )
+    columns = four_columns(pt, eta, phi)
+    raised = np.maximum(columns, SMALLEST)
+    right, softer = np.log(raised), np.minimum(pt[:, None], pt)
+    early = np.log(np.maximum(softer * raised[..., 2], SMALLEST))
+    for k, name in enumerate(("ln kT", "ln z", "ln Δ", "ln m²")):
+        mistakes = {
+            "when SMALLEST is added: that changes the others too": np.log(columns + SMALLEST)[
+                ..., k
+            ],
+            "when the logarithm is raised to SMALLEST: raise the value before it": np.maximum(
+                right[..., k], SMALLEST
+            ),
+        }
+        if k == 0:
+            mistakes["from a Δ that was raised already: raise kT itself"] = early
+        judge(y[..., k], right[..., k], mistakes, rtol=1e-10, atol=1e-9, what=name)
+
+
+# --- task 2
+
+
+def one_head(case, N=5, d=4):
+    """q, k, v [N, d], U [N, N], and a mask whose last one or two are padding."""
+    N, d = case.size(N, 4, 8), case.size(d, 2, 6)
+    mask = np.arange(N) < N - (1 if case.number == 0 else case.number % 2 + 1)
+    return case.normal(3, N, d), 2 * case.normal(N, N), mask
+
+
+HEAD_HINT = "q @ k.T is [N, N]: its row is who listens, its column who is heard."
+
+
+@homework.part(2, "U and the scores")
+def biased(student, case):
+    (q, k, v), U, _ = one_head(case)
+    s, root = q @ k.T, np.sqrt(q.shape[1])
+    mistakes = {
+        "when U is added to the weights; it belongs to the scores, before the softmax": (
+            (soft(s / root) + U) @ v
+        ),
+        "when U is multiplied with the scores; it is added": soft(s / root * U) @ v,
+        "when U is divided by √d, too; only QKᵀ is": soft((s + U) / root) @ v,
+        "without the root of d": soft(s + U) @ v,
+        "by dividing by d, not by its root": soft(s / root**2 + U) @ v,
+        "when the softmax runs over the listeners; each row has to sum to 1": (
+            soft(s / root + U, axis=0) @ v
+        ),
+        "without U": soft(s / root) @ v,
+        "when U is subtracted": soft(s / root - U) @ v,
+        "with U transposed: its row is who listens": soft(s / root + U.T) @ v,
+        "without the softmax": (s / root + U) @ v,
+    }
+    everybody = np.ones(len(q), bool)
+    came = student.biased_attention(q, k, v, U, everybody, hint=HEAD_HINT)
+    judge(came, soft(s / root + U) @ v, mistakes, what="without padding")
+
+
+@homework.part(2, "padding")
+def biased_padding(student, case):
+    (q, k, v), U, mask = one_head(case)
+    s = q @ k.T / np.sqrt(q.shape[1]) + U
+    right, heard = soft(s[:, mask]) @ v[mask], soft(s) @ v
+    y = array_of(student.biased_attention(q, k, v, U, mask, hint=HEAD_HINT))
+    expect(y.shape == right.shape, f"expected shape {right.shape}, but yours has shape {y.shape}")
+    same = np.allclose(y[mask], heard[mask])
+    expect(
+        not same or np.allclose(y[~mask], heard[~mask]),
+        "with padding: you masked who listens (rows); mask who is heard (columns)",
+        "rows masked in place of columns",
+    )
+    expect(
+        not same, "with padding: it is still heard, as if all were particles", "mask without effect"
+    )
+    mistakes = {
+        "when the weights of padding are set to 0 after the softmax: the rows no longer sum to 1. "
+        "Mask the scores with -inf": (soft(s) * mask) @ v,
+        "when the scores of padding are set to 0: exp(0) is 1, so it is heard": (
+            soft(np.where(mask, s, 0)) @ v
+        ),
+        "when the mask is the wrong way round: True is a particle": soft(s[:, ~mask]) @ v[~mask],
+    }
+    mistakes = {name: wrong[mask] for name, wrong in mistakes.items()}
+    judge(y[mask], right[mask], mistakes, what="with padding")
+
+
+@homework.part(2, "nan in U")
+def biased_nan(student, case):
+    (q, k, v), U, mask = one_head(case)
+    right = soft((q @ k.T / np.sqrt(q.shape[1]) + U)[:, mask]) @ v[mask]
+    U[:, ~mask] = np.nan
+    y = array_of(student.biased_attention(q, k, v, U, mask))
+    expect(y.shape == right.shape, f"expected shape {right.shape}, but yours has shape {y.shape}")
+    expect(
+        not np.isnan(y[mask]).any(),
+        "nan in U of the padding comes through: nan - inf is nan. Choose with np.where instead of "
+        "adding",
+        "nan in the padding comes through",
+    )
+    judge(y[mask], right[mask], what="with nan in U of the padding")
+
+
+# --- task 3
+
+
+def token_and_particles(case):
+    """c [1, d], x [N, d], mask [N] (the last ones are padding), and three weights [d, d]."""
+    N, d = case.size(6, 4, 9), case.size(4, 2, 6)
+    mask = np.arange(N) < N - 1 - case.number % 2
+    return case.normal(1, d), case.normal(N, d), mask, case.normal(3, d, d)
+
+
+def step(asks, heard, there, add, W):
+    s = (asks @ W[0]) @ (heard @ W[1]).T / np.sqrt(asks.shape[1])
+    return add + soft(np.where(there, s, -np.inf)) @ (heard @ W[2])
+
+
+@homework.part(3, "the token's step")
+def class_step(student, case):
+    c, x, mask, W = token_and_particles(case)
+    z, there = np.concatenate([c, x]), np.append(True, mask)
+    everybody = np.ones(len(z), bool)
+    mistakes = {
+        "when the token does not hear itself: keys and values come from [c, x]": step(
+            c, x, mask, c, W
+        ),
+        "when the mask has slipped by one: the token stands in front, so its True does, too": step(
+            c, z, np.append(mask, True), c, W
+        ),
+        "when padding is heard": step(c, z, everybody, c, W),
+        "when the old token is not added": step(c, z, there, 0, W),
+        "when the token is last in z, but its True in front": step(
+            c, np.concatenate([x, c]), there, c, W
+        ),
+        "without the root of d": step(c * np.sqrt(c.shape[1]), z, there, c, W),
+        "with W_q and W_k exchanged": step(c, z, there, c, W[[1, 0, 2]]),
+        "with z in place of z W_V": step(c, z, there, c, [*W[:2], np.eye(len(c.T))]),
+        "with the keys z, without W_K": step(c, z, there, c, [W[0], np.eye(len(c.T)), W[2]]),
+    }
+    hint = "c is [1, d]: one row asks, so the scores are [1, N + 1]."
+    judge(student.class_step(c, x, mask, *W, hint=hint), step(c, z, there, c, W), mistakes)
+
+
+@homework.part(3, "no particle")
+def class_step_alone(student, case):
+    c, x, mask, W = token_and_particles(case)
+    mistakes = {
+        "when it hears nobody: without particles it still hears itself": c,
+        "when padding is heard": step(c, np.concatenate([c, x]), np.ones(len(x) + 1, bool), c, W),
+    }
+    came = student.class_step(c, x, mask & False, *W)
+    judge(came, c + c @ W[2], mistakes, what="without any particle")
+
+
+# --- task 4
+
+
+def light_curve(case):
+    """Times, magnitudes and who is visible, [T]; at least two are hidden."""
+    if case.number == 0:
+        times, m = np.array([0.0, 1, 3, 4, 8, 9]), np.array([1.0, 1.2, 0.7, 2.0, 1.1, 0.4])
+        return times, m, np.array([True, False, True, True, False, True])
+    T = case.size(6, 6, 10)
+    visible = np.ones(T, bool)
+    visible[case.rng.permutation(T)[: T // 3]] = False
+    return np.cumsum(case.rng.uniform(0.3, 3, T)), 1 + case.normal(T) ** 2, visible
+
+
+def leaks_of(its, kind, times, m, visible):
+    """What the student's test says of a model of this kind, and the magnitudes afterwards."""
+    import numpy as np
+
+    hidden = np.flatnonzero(~visible)
+
+    def fair(times, m, visible):
+        far = np.abs(times[:, None] - times[visible])
+        return np.exp(-far) @ m[visible] / np.exp(-far).sum(axis=1)
+
+    def leaking(times, m, visible):
+        y = fair(times, m, visible)
+        if kind == "itself":
+            y[hidden] = m[hidden]
+        if kind == "one":
+            y[hidden[1]] += m[hidden[0]]
+        if kind == "a little":
+            y[hidden[1]] += 1e-3 * m[hidden[0]]
+        if kind == "difference":
+            y[0] += m[hidden[0]] - m[hidden[1]]
+        return y
+
+    return its.leaks(leaking, times, m, visible), m
+
+
+def ask_leaks(student, kind, case):
+    times, m, visible = light_curve(case)
+    found, after = student.ask(leaks_of, kind, times, m, visible)
+    expect(found is not None, "leaks returned None. Is the `return` missing?", NO_RETURN)
+    found = array_of(found)
+    expect(
+        found.shape == m.shape,
+        f"leaks: expected shape {m.shape}, but yours has shape {found.shape}",
+        "with another shape than asked for",
+    )
+    expect(
+        found.dtype == bool,
+        f"leaks: expected True and False, but yours has {found.dtype}",
+        "not True and False",
+    )
+    expect(
+        np.array_equal(after, m),
+        "leaks: your test changed the magnitudes it was given: work on a copy",
+        "the magnitudes are changed",
+    )
+    expect(
+        not found[visible].any(),
+        "leaks: visible magnitudes may be used; only hidden ones can leak",
+        "visible magnitudes count as leaks",
+    )
+    return found, np.flatnonzero(~visible)
+
+
+@homework.part(4, "its own magnitude")
+def leak_of_itself(student, case):
+    found, hidden = ask_leaks(student, "itself", case)
+    expect(
+        found.any(),
+        "leaks: a guess that depends on its own hidden magnitude is not found. Compare all "
+        "guesses, also the one at the place that was changed",
+        "a guess of its own magnitude is not found",
+    )
+    expect(
+        found[hidden].all(),
+        f"leaks: the hidden places {hidden.tolist()} all leak, you found only "
+        f"{np.flatnonzero(found).tolist()}. Does the loop go through all of them?",
+        "not all leaks are found",
+    )
+
+
+@homework.part(4, "somebody else's magnitude")
+def leak_of_another(student, case):
+    for kind, sort in (("one", "is copied"), ("a little", "is added times 0.001")):
+        found, hidden = ask_leaks(student, kind, case)
+        expect(
+            not found[hidden[1]] or found[hidden[0]],
+            "leaks: you marked the place where the guess changes; mark the one that was changed",
+            "marked where the guess changes",
+        )
+        expect(
+            found[hidden[0]],
+            f"leaks: the hidden magnitude at place {hidden[0]} {sort} in another guess, which is "
+            "not found. Compare all guesses, without sign, and with a small tolerance",
+            "a leak into another guess is not found",
+        )
+        expect(
+            not found[hidden[1]],
+            f"leaks: only place {hidden[0]} leaks, but {hidden[1]} is marked too. Change one "
+            "magnitude at a time, and from the original ones",
+            "marked although it does not leak",
+        )
+
+
+@homework.part(4, "both, or none")
+def leak_of_a_difference(student, case):
+    found, hidden = ask_leaks(student, "difference", case)
+    expect(
+        found[hidden[:2]].all(),
+        "leaks: a guess uses the difference of two hidden magnitudes, which stays when both are "
+        "changed alike. Change one at a time",
+        "a difference is not found",
+    )
+    found, _ = ask_leaks(student, "none", case)
+    expect(
+        not found.any(),
+        "leaks: a model that uses visible magnitudes only is said to leak at the places "
+        f"{np.flatnonzero(found).tolist()}",
+        "a fair model is said to leak",
+    )
+
+
+# --- task 5
+
+
+def near(times, m, may_listen):
+    far = np.abs(times[:, None] - times)
+    return 0.8 * soft(np.where(may_listen, -far, -np.inf)) @ m
+
+
+@homework.part(5, "no leak")
+def no_leak(student, case):
+    times, m, visible = light_curve(case)
+    y = array_of(student.repaired(times, m, visible))
+    expect(
+        y.shape == m.shape,
+        f"repaired: expected shape {m.shape}, but yours has shape {y.shape}",
+        "with another shape than asked for",
+    )
+    for t in range(len(m)):
+        changed = m + (np.arange(len(m)) == t)
+        gap = np.abs(array_of(student.repaired(times, changed, visible)) - y).max()
+        if visible[t]:
+            expect(
+                gap > 1e-9,
+                f"repaired: no guess depends on the visible magnitude at place {t}",
+                "a visible magnitude is not used",
+            )
+        else:
+            expect(
+                gap <= 1e-9,
+                f"repaired: still leaks: the hidden magnitude at place {t} changes a guess",
+                "still leaks",
+            )
+
+
+@homework.part(5, "the same formula")
+def same_formula(student, case):
+    times, m, visible = light_curve(case)
+    mean, seen = m.mean(), m[visible].mean()
+    columns, itself = np.tile(visible, (len(m), 1)), np.eye(len(m), dtype=bool)
+    rows = columns.T | itself
+    mistakes = {
+        "when the mean still counts the hidden ones": near(times, m - mean, columns) + mean,
+        "when only the mean is repaired: the mask still says who may listen (rows), and must say "
+        "who is heard (columns)": near(times, m - seen, rows) + seen,
+        "when each still hears itself, also if it is hidden": (
+            near(times, m - seen, columns | itself) + seen
+        ),
+        "when hidden magnitudes are set to 0, but are still heard: 0 is a magnitude, too": (
+            near(times, np.where(visible, m - seen, 0), True) + seen
+        ),
+        "without the mean that is added at the end": near(times, m - seen, columns),
+        "when the mean is not taken off first": near(times, m, columns) + seen,
+        "when the mean divides by the number of all": near(
+            times, m - np.where(visible, m, 0).mean(), columns
+        )
+        + np.where(visible, m, 0).mean(),
+        "by leaving it as it was": near(times, m - mean, rows) + mean,
+    }
+    came = student.repaired(times, m, visible)
+    judge(came, near(times, m - seen, columns) + seen, mistakes, what="repaired")
