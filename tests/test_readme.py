@@ -29,6 +29,13 @@ def test_examples_run_and_print_what_the_text_says():
     assert "2/3" in printed[2], "the check is to name the factor that is missing"
 
 
+def test_the_table_names_every_lecture_and_homework():
+    there = {p.relative_to(ROOT).as_posix() for p in (ROOT / "notebooks").rglob("[0-9h]*.ipynb")}
+    missing = sorted(path for path in there if f"({path})" not in README)
+    assert len(there) > 20
+    assert not missing, f"the table of lectures in README.md has no link to {', '.join(missing)}"
+
+
 def test_links_lead_somewhere():
     targets = [t for t in re.findall(r"\]\(([^)]+)\)", README) if "://" not in t]
     missing = [t for t in targets if not (ROOT / t).exists()]

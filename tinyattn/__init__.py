@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from tinyattn import ops  # noqa: F401 - gives Tensor its operators
 from tinyattn.autograd import Tensor, no_grad, primitive, tensor
+from tinyattn.check.anomaly import detect_anomaly
+from tinyattn.hints import missing_name
 from tinyattn.io import load, save
 from tinyattn.random import seed
 from tinyattn.threads import set_threads
@@ -17,6 +19,7 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
         functional,
         graph,
         inference,
+        knobs,
         metrics,
         models,
         nn,
@@ -24,10 +27,11 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
         plot,
         training,
     )
+    from .trace import trace  # noqa: F401
 
 _SUBMODULES = [
-    "check", "data", "functional", "graph", "inference", "metrics", "models", "nn", "optim", "plot",
-    "training",
+    "check", "data", "functional", "graph", "inference", "knobs", "metrics", "models", "nn",
+    "optim", "plot", "trace", "training",
 ]  # fmt: skip
 
 
@@ -35,7 +39,7 @@ def __getattr__(name):
     """`ta.nn` after `import tinyattn as ta`: a submodule is imported when it is first used."""
     if name in _SUBMODULES:
         return import_module(f"tinyattn.{name}")
-    raise AttributeError(f"module 'tinyattn' has no attribute {name!r}")
+    raise AttributeError(f"module 'tinyattn' has no attribute {name!r}{missing_name(name)}")
 
 
 def __dir__():
@@ -44,6 +48,6 @@ def __dir__():
 
 __version__ = "0.1.0"
 __all__ = [
-    "Tensor", "grad", "gradients", "hessian", "jacobian", "load", "no_grad", "primitive", "save",
-    "seed", "set_threads", "tensor", "value_and_grad",
+    "Tensor", "detect_anomaly", "grad", "gradients", "hessian", "jacobian", "load", "no_grad",
+    "primitive", "save", "seed", "set_threads", "tensor", "value_and_grad",
 ]  # fmt: skip

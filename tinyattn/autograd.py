@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tinyattn import guards
+from tinyattn.guards import OWN, own
 from tinyattn.memory import fork_safe
 
 if TYPE_CHECKING:  # editors find the methods here; when the program runs they are added later
@@ -286,7 +287,7 @@ def primitive(f) -> "Primitive":
             inputs, options = guards.by_position(f, op.name, inputs, options, Tensor)
         values = []
         for x in inputs:
-            values.append(x._data if isinstance(x, Tensor) else x)
+            values.append(x._data if isinstance(x, Tensor) else x if type(x) in OWN else own(x))
         return record(op, f(*values, **options), inputs, values, options)
 
     apply.operation, apply.defvjp, apply.defvjp_joint = op, op.defvjp, op.defvjp_joint
@@ -313,6 +314,7 @@ def record(op, y, inputs, values, options):
     if wanted and _mode.grad_enabled and (y.dtype is FLOAT32 or y.dtype.kind == "f"):
         t._operation, t._inputs, t._values, t._options = op, tensors, values, options
         t._time, t.requires_grad = _clock(), True
+        del t.grad  # a result keeps none: whoever asks is told so
     return t
 
 

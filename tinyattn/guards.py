@@ -164,8 +164,28 @@ def no_numpy_rule(function):
     )
 
 
+OWN = {np.ndarray, int, float, bool, type(None), tuple, str}  # what most operations are given
+LIBRARIES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jaxlib": "JAX", "cupy": "CuPy"}
+
+
+def own(x):
+    """x as it is; TypeError if it is a tensor of another library, whose gradient would be lost."""
+    library = LIBRARIES.get(type(x).__module__.partition(".")[0])
+    if library is None:
+        return x
+    raise TypeError(
+        f"an operation of tinyattn was given a {library} tensor: each library records its own "
+        f"gradients. Turn it into an array first, with .detach().numpy() in PyTorch"
+    )
+
+
 def array_of(data, dtype=None, requires_grad=False):
     """A fresh array. Python floats become float32; so do integers that require a gradient."""
+    if data is None:
+        raise TypeError(
+            "Tensor: expected numbers or booleans, got None; is `return` missing in the function "
+            "that made it?"
+        )
     array = np.array(data, dtype=dtype)
     if array.dtype.kind not in "fiubc":
         raise TypeError(
@@ -325,12 +345,21 @@ COUNTED = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
 def is_shared(g):
     """Whether anything but one variable of the caller may refer to the memory of the gradient g."""
     owner = g.base
-    if not COUNTED or not g.flags.c_contiguous:
+    if not COUNTED or not g.flags.c_contiguous or not g.flags.writeable:
         return True
     if sys.getrefcount(g) > 3:  # the caller, this function and the question itself
         return True
     plain = type(owner) is Block or (type(owner) is np.ndarray and owner.base is None)
     return owner is not None and not (plain and sys.getrefcount(owner) <= 3)
+
+
+def no_gradient_kept(name):
+    """None, for `.grad` of a result, and a warning that says where gradients are."""
+    warnings.warn(
+        f".grad of a result is always None: this tensor was computed by {name}, and gradients are "
+        f"kept on leaves only. ta.gradients(y, [x]) gives that of a result x",
+        stacklevel=3,
+    )
 
 
 def first_gradient(root, gradient, kind):

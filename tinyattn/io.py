@@ -156,6 +156,8 @@ def load(path):
 
 
 def _read(path):
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"load: expected the path of a file, got a {type(path).__name__}")
     path = Path(path)
     content = path.read_bytes()
     header = _header(path, content)

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from tinyattn import hints
 from tinyattn.autograd import Tensor
 from tinyattn.ops.backends import FLOATS, kernel_is_faster
 
@@ -19,6 +20,11 @@ class Optimizer:
     params   parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
     state    what the rule remembers for each parameter, in the order of the parameters
     """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if cls.__module__ == __name__:
+            hints.explain_arguments(cls)
 
     def __init__(self, params, **options):
         params = _listed(type(self).__name__, params)
@@ -42,6 +48,18 @@ class Optimizer:
         for g in self.groups:
             _check_options(type(self).__name__, g)
         self.state = [{} for _ in self._parameters()]
+        self.shapes = [p.shape for p in self._parameters()]
+
+    def _check_shapes(self):
+        """Raise ValueError for a parameter whose shape is not the one it was given with."""
+        for p, shape in zip(self._parameters(), self.shapes, strict=True):
+            gradient = p.shape if p.grad is None else p.grad.shape
+            if not shape == p.shape == gradient:
+                raise ValueError(
+                    f"{type(self).__name__}: a parameter was given with shape {shape}, now its "
+                    f"data has {p.shape} and its gradient {gradient}. Write values of the same "
+                    f"shape into .data, or make a new optimizer after the change"
+                )
 
     def _parameters(self):
         return [p for g in self.groups for p in g["params"]]
@@ -62,7 +80,11 @@ class Optimizer:
             p.grad = None
 
     def step(self):
-        """One step for every parameter that has a gradient."""
+        """One step for every parameter that has a gradient.
+
+        Raises ValueError if a parameter got another shape since the optimizer was made.
+        """
+        self._check_shapes()
         states = iter(self.state)
         for group in self.groups:
             for p in group["params"]:
@@ -89,6 +111,11 @@ class Optimizer:
 
     def load_state_dict(self, saved):
         """Take over what `state_dict` returned, for the same parameters in the same order."""
+        if not hasattr(saved, "items"):
+            raise TypeError(
+                f"load_state_dict of {type(self).__name__}: expected what state_dict() returned, a "
+                f"dictionary, got a {type(saved).__name__}"
+            )
         state = [{} for _ in self.state]
         groups = [dict(g) for g in self.groups]
         own = {f"groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
@@ -157,17 +184,28 @@ class Optimizer:
 
 
 def _listed(name, params):
+    if hasattr(params, "parameters") or callable(params):
+        raise TypeError(f"{name}: expected a list of Tensors; write model.parameters(), with ()")
     if isinstance(params, Tensor):  # a list of it would be its rows, which are never trained
         raise TypeError(f"{name}: expected a list of Tensors, got one Tensor; write [tensor]")
     return list(params)
 
 
 def _check_options(name, group):
-    for option in ("lr", "momentum", "weight_decay", "eps", "alpha"):
-        if not group.get(option, 0) >= 0:  # nan is not
+    for option in ("lr", "momentum", "dampening", "weight_decay", "eps", "alpha"):
+        _number(f"{name}: {option}", group.get(option, 0))
+        if option != "dampening" and not group.get(option, 0) >= 0:  # nan is not
             raise ValueError(f"{name}: {option} must not be negative, got {group[option]}")
+    for b in group.get("betas", ()):
+        _number(f"{name}: each of betas", b)
     if not all(0 <= b < 1 for b in group.get("betas", ())):
         raise ValueError(f"{name}: betas must be in [0, 1), got {group['betas']}")
+
+
+def _number(what, value):
+    """TypeError unless the value is a number."""
+    if not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{what} must be a number, got {value!r}, a {type(value).__name__}")
 
 
 def _option(old, value):
@@ -261,6 +299,8 @@ class Adam(Optimizer):
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+        if not isinstance(betas, tuple | list) or len(betas) != 2:
+            raise TypeError(f"{type(self).__name__}: betas are two numbers (β₁, β₂), got {betas!r}")
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
     def remembers(self, group):
@@ -278,6 +318,7 @@ class Adam(Optimizer):
         if not _by_kernel(with_gradient):
             super().step()
             return
+        self._check_shapes()
         states, jobs, new, known = iter(self.state), [], [], {}
         for group in self.groups:
             for p in group["params"]:
@@ -352,7 +393,8 @@ def _by_kernel(parameters):
 
 def clip_grad_norm(parameters, max_norm):
     """Scale all gradients together so that ‖g‖₂ ≤ max_norm; returns ‖g‖₂ from before."""
-    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
+    one = isinstance(parameters, Tensor)
+    parameters = [parameters] if one else _listed("clip_grad_norm", parameters)
     with_gradient = [p for p in parameters if p.grad is not None]
     grads = [p.grad.data if isinstance(p.grad, Tensor) else p.grad for p in with_gradient]
     total = math.sqrt(sum(float(np.vdot(g, g)) for g in grads))
@@ -372,6 +414,11 @@ class Schedule:
     """
 
     def __init__(self, optimizer):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"{type(self).__name__}: expected an optimizer such as optim.SGD(...), got a "
+                f"{type(optimizer).__name__}"
+            )
         self.optimizer, self.step_count = optimizer, -1
         self.base = [g["lr"] for g in optimizer.groups]
         self.step()
@@ -392,6 +439,7 @@ class Schedule:
 
 
 def _at_least_one(name, steps):
+    _number(name, steps)
     if steps < 1:
         raise ValueError(f"{name} is at least 1 step, got {steps}")
     return steps
@@ -436,3 +484,10 @@ class NoamLR(Schedule):
     def factor(self, step):
         t = step + 1
         return self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise AttributeError(
+        f"module 'tinyattn.optim' has no attribute {name!r}{hints.missing_name(name)}"
+    )

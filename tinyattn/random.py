@@ -8,6 +8,8 @@ _default = np.random.default_rng()
 def seed(n):
     """Start the default generator anew: the same n gives the same numbers."""
     global _default
+    if not isinstance(n, int | np.integer):
+        raise TypeError(f"seed: expected a whole number, got {n!r}")
     _default = np.random.default_rng(n)
 
 

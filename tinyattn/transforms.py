@@ -27,6 +27,7 @@ def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
 def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Like `grad`, but the function returns (f(x), df/dx)."""
+    _check_function("grad", f)
 
     @wraps(f)
     def both(*args, **kwargs):
@@ -46,6 +47,8 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
 def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """The function x -> J with J[i, j] = df(x)[i] / dx[j]; its shape is f(x).shape + x.shape."""
+
+    _check_function("jacobian", f)
 
     @wraps(f)
     def derivative(*args, **kwargs):
@@ -142,15 +145,22 @@ def _trace(f, argnum, args, kwargs):
             y = f(*args, **kwargs)
         finally:
             _active.difference_update(xs)
-    if isinstance(y, tuple | list | dict):
-        raise TypeError(
-            f"grad, jacobian: the function must return one array, got {type(y).__name__}"
-        )
+    if y is None or isinstance(y, tuple | list | dict):
+        missing = "None; is `return` missing?" if y is None else type(y).__name__
+        raise TypeError(f"grad, jacobian: the function must return one array, got {missing}")
     y = y if isinstance(y, Tensor) else Tensor(y)
     below = collect_graph(y)[1] if y.requires_grad else set()
     nested = not _active.isdisjoint(below)
     again = recorded and (nested or any(t._operation is None for t in below))
     return y, xs, as_tensor or again, again
+
+
+def _check_function(name, f):
+    if not callable(f):
+        raise TypeError(
+            f"{name}: expected a function, got a {type(f).__name__}; ta.{name}(f)(x) is the "
+            f"derivative of f at x"
+        )
 
 
 def _chosen(argnum, n):

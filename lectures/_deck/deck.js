@@ -7,7 +7,9 @@
 
   // --- fitting: a page is made smaller in steps, in one column or in two, until nothing overflows
   // (pictures first, then the text too)
-  const STEPS = 10, textSize = (step) => 1 - 0.0035 * step ** 2;
+  const textSize = (step) => 1 - 0.0035 * step ** 2;
+  // code stays at 14 pixels or more, at a height of 720
+  const mostSteps = (blocks) => (blocks.some((block) => block.classList.contains("code")) ? 8 : 10);
   const arrange = (body, blocks, split) => {
     body.className = split ? "body split" : "body stack";
     if (!split) return body.replaceChildren(...blocks);
@@ -29,11 +31,12 @@
   };
   const smallest = (body, blocks, split) => {
     arrange(body, blocks, split);
-    for (let step = 0; step <= STEPS; step++) {
+    const most = mostSteps(blocks);
+    for (let step = 0; step <= most; step++) {
       shrink(body, step);
       if (fits(body)) return step;
     }
-    return STEPS + 1;
+    return most + 1;
   };
   // how well a layout shows the page: the size of its text, and of its largest picture
   const quality = (body, blocks, split) => {
@@ -43,7 +46,7 @@
       const { width, height } = picture.getBoundingClientRect();
       return Math.min(width, height * fill) * Math.min(height, width / fill || height);
     });
-    return [step, step > STEPS ? 0 : textSize(step) ** 2 * Math.sqrt(Math.max(1, ...areas))];
+    return [step, step > mostSteps(blocks) ? 0 : textSize(step) ** 2 * Math.sqrt(Math.max(1, ...areas))];
   };
   const layOut = (slide) => {
     const body = slide.querySelector(".body"), blocks = [...body.querySelectorAll(".block")];
@@ -55,8 +58,8 @@
       best = split ? step : best;
     }
     arrange(body, blocks, split);
-    shrink(body, Math.min(best, STEPS));
-    if (best > STEPS) overflow(slide, body, blocks);
+    shrink(body, Math.min(best, mostSteps(blocks)));
+    if (best > mostSteps(blocks)) overflow(slide, body, blocks);
     else if (best === 0) enlargeCode(body);
   };
   // code is small beside the text; where there is room it is made larger
@@ -74,6 +77,7 @@
       next.querySelector(".body").replaceChildren(...blocks.slice(kept));
       next.querySelector("header").firstElementChild.append(" (continued)");
       next.dataset.ids = "";
+      next.dataset.minutes = 0; // its first page has them
       next.dataset.continued = "";
       slide.after(next);
       layOut(slide);
@@ -133,13 +137,26 @@
     panel.innerHTML = slide.querySelector(".notes")?.innerHTML ?? "<p>no notes on this page</p>";
     if (!notes || notes.closed) return;
     const title = (s) => s?.dataset.title ?? "the end";
-    notes.document.body.innerHTML = `<p>${at + 1} of ${pages().length}</p><h1></h1>${panel.innerHTML}<p class="next"></p>`;
+    notes.document.body.innerHTML = `<p id="clock"></p><p>${at + 1} of ${pages().length}</p><h1></h1>${panel.innerHTML}<p class="next"></p>`;
     notes.document.querySelector("h1").textContent = title(slide);
     notes.document.querySelector(".next").textContent = `next: ${title(next)}`;
+    showClock();
   };
+  // the plan: the minutes of all pages before this one, and of this one too
+  let began = null;
+  const planned = (n) => pages().slice(0, n).reduce((sum, slide) => sum + Number(slide.dataset.minutes), 0);
+  const showClock = () => {
+    const clock = notes && !notes.closed && notes.document.getElementById("clock");
+    if (!clock) return;
+    const [since, from, to] = [(Date.now() - began) / 60000, planned(at), planned(at + 1)];
+    const late = since > to ? `, ${Math.ceil(since - to)} late` : since < from ? `, ${Math.ceil(from - since)} early` : "";
+    clock.textContent = `minute ${Math.floor(since)}; this page: ${from} to ${to} of ${planned(pages().length)}${late}`;
+  };
+  setInterval(showClock, 5000);
   const notesWindow = () => {
     notes = open("", "notes", "width=800,height=600");
     if (!notes) return;
+    began ??= Date.now(); // the lecture begins when the lecturer opens the notes
     notes.document.head.innerHTML = "<title>Speaker notes</title>";
     notes.document.head.append(document.querySelector("style").cloneNode(true), Object.assign(
       document.createElement("style"), { textContent: "body{background:#fff;padding:32px;font-size:24px;overflow:auto}.next{color:#6a7178}" }));
@@ -193,7 +210,8 @@
     pages().forEach((slide, i) => { slide.querySelector(".number").textContent = i + 1; });
     show(fromAddress());
     // for the test: what a reader would not see whole
-    const bad = pages().filter((slide) => !fits(slide.querySelector(".body")) || slide.querySelector(".scrolls, .katex-error"));
+    const tiny = (slide) => [...slide.querySelectorAll(".code pre")].some((code) => parseFloat(getComputedStyle(code).fontSize) < 14);
+    const bad = pages().filter((slide) => !fits(slide.querySelector(".body")) || slide.querySelector(".scrolls, .katex-error") || tiny(slide));
     document.documentElement.dataset.problems = bad.map((slide) => slide.dataset.title).join("; ");
     document.documentElement.dataset.ready = "yes";
   };

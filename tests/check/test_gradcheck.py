@@ -377,3 +377,11 @@ def test_same_names_what_differs():
     assert check.same([lambda x: x * nan, lambda x: x * nan], np.ones(2), gradients=False)
     with pytest.raises(AssertionError, match="same"):
         report.expect()
+
+
+def test_a_rule_that_forgets_what_arrives_is_seen_also_for_a_single_number():
+    """Where the result is one number, the gradient that arrives is often 1."""
+    total = primitive(lambda x: np.sum(x * x))
+    total.defvjp(lambda g, y, x: 2 * x)
+    report = check.gradcheck(total, np.array([1.0, 2.0, 3.0]))
+    assert not report and "factor 1/2" in str(report)

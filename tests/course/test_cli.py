@@ -14,7 +14,7 @@ import pytest
 from tests import ROOT
 from tests.course import small_project as course_project
 from tinyattn import cli
-from tinyattn.course import build, doctor, index, project, text, workbook
+from tinyattn.course import build, doctor, index, project, text, warm, workbook
 
 COMMANDS = ["class", "run", "slides", "build", "claims", "doctor"]
 
@@ -185,6 +185,16 @@ def test_a_full_run_writes_the_ledger(root):
     assert "in full: 2" in (root / project.LEDGER).read_text(encoding="utf-8")
 
 
+def test_a_refused_claim_keeps_the_digest_of_its_old_verdict(root):
+    """Else a verdict of the old code would pass as one of the new code."""
+    assert tinyattn("run", "04", cwd=root, TINYATTN_FULL="1").returncode == 0
+    before = (root / project.LEDGER).read_text(encoding="utf-8")
+    edit(root, "total = 1 + 1", "total = 3 - 1")
+    edit(root, ', f"one and two are {1 + 2}")', ")")  # no control: the full run is refused
+    assert tinyattn("run", "04", cwd=root, TINYATTN_FULL="1").returncode == 1
+    assert (root / project.LEDGER).read_text(encoding="utf-8") == before
+
+
 def test_without_jupytext_the_notebook_is_run(root, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "jupytext", None)
     assert cli.main(["run", "04"]) == 0
@@ -218,15 +228,20 @@ def started(monkeypatch):
             return 0
 
     monkeypatch.setattr(workbook.subprocess, "Popen", Process)
+    monkeypatch.setattr(warm, "in_the_background", lambda: commands.append("warm"))
     return commands
 
 
 def test_class_opens_the_students_copy(root, started, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
     assert cli.main(["class", "04", "--no-browser"]) == 0
-    ((command, cwd),) = started
-    assert cwd == root
-    assert any(c.endswith("=/lab/tree/workbook/04_counting.ipynb") for c in command)
+    (command, cwd), then = started
+    folder = root / "workbook"
+    assert cwd == folder and then == "warm"
+    assert f"--ServerApp.root_dir={folder}" in command
+    assert any(c.endswith("=/lab/tree/04_counting.ipynb") for c in command)
+    below = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    assert sorted(below) == ["04_counting.ipynb", "homework/hw04_counting.ipynb"]
     assert "--no-browser" in command
     assert (root / "workbook" / "homework" / "hw04_counting.ipynb").is_file()
 
@@ -236,7 +251,7 @@ def test_class_as_root_says_so(root, started, capsys, monkeypatch):
     for user, expected in ((0, True), (1000, False)):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         assert cli.main(["class", "04"]) == 0
-        assert ("--allow-root" in started[-1][0]) is expected
+        assert ("--allow-root" in started[-2][0]) is expected
         assert ("you are root" in capsys.readouterr().out) is expected
 
 

@@ -13,7 +13,7 @@ from tests import ROOT
 from tests.course import browser
 from tests.course import small_project as course_project
 from tinyattn import course
-from tinyattn.course import build, claims, deck, homework, lint, make, project, text, tidy
+from tinyattn.course import build, claims, deck, homework, index, lint, make, project, text, tidy
 from tinyattn.course.project import LEDGER, CourseError
 
 REPOSITORY = ROOT
@@ -99,7 +99,7 @@ def test_a_claim_that_disagrees_says_both_sides(root):
     message = str(caught.value)
     assert "ledger:   holds (total 2)" in message
     assert "this run: refuted as worded (total 3)" in message
-    assert "TINYATTN_FULL=1 tinyattn run 04" in message
+    assert "tinyattn full --again 04" in message
 
 
 def test_a_short_run_shows_the_figures_of_the_full_one_and_its_own(root):
@@ -387,8 +387,19 @@ def test_check_returns_the_exit_code(root, capsys):
     assert make.check(documents) == 1
     for document in documents:
         project.write_text(document.notebook, build.to_json(build.unexecuted(document)))
+    index.write_index(root)
     assert make.check(documents) == 0
     assert "2 notebooks agree" in capsys.readouterr().out
+
+
+def test_check_names_what_a_lecture_lacks(tmp_path, capsys):
+    lecture = course_project.LECTURE.replace('course.claim("C001"', 'course.claim("C990"')
+    root = course_project.make(tmp_path, lecture=lecture)
+    (root / "lectures/homework/hw04_counting.md").unlink()
+    make.check(project.lectures(root))
+    said = capsys.readouterr().err
+    assert "lecture 04 tries C990, which is not in lectures/claims.toml: add a table" in said
+    assert "04_counting has no homework: write lectures/homework/hw04_counting.md" in said
 
 
 # --- homework
@@ -519,6 +530,7 @@ def test_in_a_browser_formulas_are_set_and_pages_fit(built, page, tmp_path):
         ("## What you saw", "## The end", "ends with 'The end'"),
         ('["K15", "N13"]', '["K15", "N12"]', "N12 stands already in lectures/04_counting.md"),
         ('["notebook-only"]', '["N14"]', "N14 tags a cell that is no heading"),
+        ('["notebook-only"]', '["3min"]', "3min tags a cell that is no heading"),
         ("total = 1 + 1", "%timeit 1", "is not plain Python"),
         ("total = 1 + 1", 'course.claim("C002", True)', "C002: a cell has one claim, and it is"),
         ("    pass\n", "    pass\n" + "1\n" * 34, "37 lines of code in the deck"),

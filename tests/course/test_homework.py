@@ -1,98 +1,252 @@
-"""Homework explains the usual mistakes: each wrong answer is refused, in words that help."""
+"""Homework: right answers pass, wrong ones are explained, and nothing is had for nothing."""
 
-import copy
 import functools
+import pkgutil
+import re
 from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from tests import ROOT
-from tinyattn.course import execute, project, text
+from tests.course.handed_in import STUB
+from tinyattn.course import build, checks, execute, homework, project, text
+from tinyattn.course.checks import answering
+from tinyattn.course.checks.judging import attempt
+from tinyattn.course.checks.student import LocalStudent, Student
+from tinyattn.course.grade import forbidden
+from tinyattn.course.grade.marking import refused
+from tinyattn.course.grade.plan import plan_of
 
 pytest.importorskip("jupytext")
 pytest.importorskip("matplotlib")
 
-HOMEWORK = {document.number: document for document in project.homework(ROOT)}
-SOLUTION = "# BEGIN SOLUTION"
+HOMEWORK = {
+    document.number: document
+    for document in project.homework(ROOT)
+    if find_spec(f"tinyattn.course.checks.{document.number}")
+}
+LEAST = 15  # wrong answers for each homework
+each_homework = pytest.mark.parametrize("number", HOMEWORK)
+
+
+@functools.cache
+def plan(number):
+    return plan_of(HOMEWORK[number])
+
+
+def names_of(number, sources):
+    """The names that a homework has after its definitions and these task cells."""
+    names = execute.namespace()
+    given = [cell for cell in plan(number).cells if cell.kind == "code"]
+    for one, source in zip(given, plan(number).program(sources), strict=True):
+        cell = {"id": one.id, "source": source, "cell_type": "code", "metadata": {}}
+        try:
+            execute.execute(cell, names)
+        except execute.CellError as error:
+            # what is given may rest on a training, which a check does not need
+            if one.wanted and not isinstance(error.cause, NotImplementedError):
+                raise
+    return names
+
+
+def solutions(number):
+    return {c.id: c.solution for c in plan(number).cells if c.wanted and c.kind == "code"}
+
+
+@functools.cache
+def solved(number):
+    return names_of(number, solutions(number))
+
+
+def outcomes(number, student, hidden=True):
+    return [attempt(part, student, hidden=hidden) for part in checks.load(number).parts]
+
+
+def points(number, student):
+    return [o.title for o in outcomes(number, student) if o.right]
+
+
+# --- right and wrong answers
+
+
+@each_homework
+def test_the_solutions_are_right_for_hidden_inputs_too(number):
+    wrong = [o for o in outcomes(number, LocalStudent(solved(number))) if not o.right]
+    assert not wrong
+
+
+@each_homework
+def test_no_solution_calls_what_it_may_not(number):
+    for cell in plan(number).cells:
+        if cell.wanted and cell.kind == "code":
+            given = "\n".join(c.source for c in plan(number).cells if c.kind == "code")
+            imports = "\n".join(re.findall(r"^(?:import|from) .+$", given, flags=re.M))
+            names = plan(number).homework.forbidden.get(cell.task, ())
+            assert not forbidden.calls(cell.solution, names, imports)
+
+
+@each_homework
+def test_what_is_forbidden_exists(number):
+    for names in checks.load(number).forbidden.values():
+        for name in names:
+            owner, _, last = name.rpartition(".")
+            assert callable(getattr(pkgutil.resolve_name(owner), last)), name
 
 
 def mistakes():
     """(homework, right line, wrong line, what the check must say about it), of all homework."""
     for number in HOMEWORK:
-        table = import_module(f"tests.course.mistakes.{number}")
-        for right, wrong, says in table.MISTAKES:
+        for right, wrong, says in table_of(number):
             yield pytest.param(number, right, wrong, says, id=f"{number}-{wrong}")
 
 
-def copied(names):
-    """A copy of the dictionary, of its arrays, and of the state of its random generators."""
-    changes = (np.ndarray, np.random.Generator)
-    return {k: copy.deepcopy(v) if isinstance(v, changes) else v for k, v in names.items()}
+def table_of(number):
+    """The wrong answers to a homework; none if nobody wrote its table yet."""
+    if not (ROOT / f"tests/course/mistakes/{number}.py").is_file():
+        return []
+    return import_module(f"tests.course.mistakes.{number}").MISTAKES
 
 
-class Desk:
-    """One homework, worked on with the right answers; names are kept as they were before each cell.
-
-    A cell is run once, and a mistake in it starts from where the right answers had come to. There
-    is one dictionary of names, emptied and filled: functions look up their globals in it.
-    """
-
-    def __init__(self, document):
-        cells = text.read_source(document).cells
-        self.cells = [cell for cell in cells if cell["cell_type"] == "code"]
-        self.names = execute.namespace()
-        self.before = [copied(self.names)]  # names before cell 0, 1, ...
-
-    def go_to(self, at):
-        """Put the names back to what they were before cell `at`, reached with right answers."""
-        while len(self.before) <= at:
-            self.put_back(len(self.before) - 1)
-            execute.execute(self.cells[len(self.before) - 1], self.names)
-            self.before.append(copied(self.names))
-        self.put_back(at)
-
-    def put_back(self, at):
-        self.names.clear()
-        self.names.update(copied(self.before[at]))
-
-    def place_of(self, right):
-        """The number of the cell whose solution has this line."""
-        tasks = [SOLUTION in c["source"] and right in c["source"] for c in self.cells]
-        assert any(tasks), f"no solution has the line {right!r}"
-        return tasks.index(True)
-
-    def hand_in(self, at, right, wrong):
-        """Run cell `at` with `wrong` in place of `right`, and the check behind it."""
-        cell = {**self.cells[at], "source": self.cells[at]["source"].replace(right, wrong, 1)}
-        execute.execute(cell, self.names)
-        execute.execute(self.cells[at + 1], self.names)
-
-
-@functools.cache
-def desk(number):
-    return Desk(HOMEWORK[number])
+@each_homework
+def test_enough_mistakes_are_tried(number):
+    found = len(table_of(number))
+    assert found >= LEAST, (
+        f"tests/course/mistakes/{number}.py has {found} wrong answers, expected at least {LEAST}: "
+        f"write MISTAKES, a list as in hw03.py"
+    )
 
 
 @pytest.mark.parametrize(("number", "right", "wrong", "says"), list(mistakes()))
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflow and 0 / 0 are mistakes too
 def test_the_check_names_the_mistake(number, right, wrong, says):
-    here = desk(number)
-    at = here.place_of(right)
-    here.go_to(at)
-    with pytest.raises(execute.CellError) as found:
-        here.hand_in(at, right, wrong)
-    assert isinstance(found.value.cause, AssertionError), found.value.cause
-    assert says in str(found.value.cause)
+    cell = next(c for c in plan(number).cells if c.kind == "code" and right in c.solution)
+    sources = {**solutions(number), cell.id: cell.solution.replace(right, wrong, 1)}
+    student = LocalStudent(names_of(number, sources))
+    found = [attempt(part, student) for part in checks.load(number).of(cell.task)]
+    assert any(says in outcome.text for outcome in found if not outcome.right), found
 
 
-def test_the_space_of_homework_11_ignores_the_kind():
-    """GravNet beats a layer without neighbours, and finds them by x and y alone."""
-    here = desk("hw11")
-    at = next(i for i, cell in enumerate(here.cells) if 'f"alone:' in cell["source"])
-    here.go_to(at)
-    printed = execute.execute(here.cells[at], here.names).printed
-    alone, gravnet = (float(line.split()[1][:-1]) for line in printed.split("\n")[:2])
-    assert gravnet > alone + 5
-    W_s = here.names["learned"].lin_s.weight.data
-    assert abs(W_s[:, 2]).max() < 0.3 * abs(W_s[:, :2]).max()
+# --- no free points
+
+
+@each_homework
+def test_untouched_homework_has_no_points_and_says_what_to_write(number):
+    stubs = {c.id: c.source for c in plan(number).cells if c.wanted and c.kind == "code"}
+    found = outcomes(number, LocalStudent(names_of(number, stubs)))
+    assert not any(outcome.right for outcome in found)
+    said = homework.messages(text.read_source(HOMEWORK[number]))
+    assert {outcome.text for outcome in found if outcome.unfinished} & set(said)
+
+
+@each_homework
+@pytest.mark.parametrize("instead", ["return None", "pass"])
+def test_nothing_in_place_of_the_work_has_no_points(number, instead):
+    lazy = {
+        c.id: STUB.sub(lambda _: instead, c.source)
+        for c in plan(number).cells
+        if c.wanted and c.kind == "code"
+    }
+    if instead == "return None":  # a stub outside of a function cannot return
+        lazy = {name: re.sub(r"^return None", "pass", s, flags=re.M) for name, s in lazy.items()}
+    assert points(number, LocalStudent(names_of(number, lazy))) == []
+
+
+class InPlaceOf(Student):
+    """The sample solution, whose results are replaced before anybody sees them."""
+
+    def __init__(self, number, replace):
+        self.names, self.replace = solved(number), replace
+
+    def _ask(self, function, inputs):
+        reply = answering.answer(function, self.names, inputs)
+        return {"value": self.replace(reply["value"], inputs)} if "value" in reply else reply
+
+
+def zeros(value, inputs=()):
+    if isinstance(value, np.ndarray):
+        return np.zeros_like(value)
+    if isinstance(value, list | tuple):
+        return type(value)(map(zeros, value))
+    if isinstance(value, dict):
+        return {k: zeros(v) for k, v in value.items()}
+    return type(value)() if isinstance(value, bool | int | float | str) else value
+
+
+def arrays_in(value):
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [a for v in value for a in arrays_in(v)]
+    return []
+
+
+def an_input(value, inputs):
+    """The first input of the right shape, else the first input."""
+    given = arrays_in(inputs) or [np.zeros(())]
+    if isinstance(value, tuple | list):
+        return type(value)(an_input(v, inputs) for v in value)
+    return next((a for a in given if a.shape == np.shape(value)), given[0])
+
+
+@each_homework
+@pytest.mark.parametrize("replace", [zeros, an_input])
+def test_zeros_and_inputs_of_the_right_shape_have_no_points(number, replace):
+    assert points(number, InPlaceOf(number, replace)) == []
+
+
+def library_calls():
+    """(homework, right line, a call in its place) of all homework."""
+    for number in HOMEWORK:
+        for right, call in import_module(f"tests.course.mistakes.{number}").LIBRARY:
+            yield pytest.param(number, right, call, id=f"{number}-{call}")
+
+
+@pytest.mark.parametrize(("number", "right", "call"), list(library_calls()))
+def test_the_library_in_place_of_the_work_has_no_points(number, right, call):
+    cell = next(c for c in plan(number).cells if c.kind == "code" and right in c.solution)
+    sources = {**solutions(number), cell.id: cell.solution.replace(right, call, 1)}
+    assert "asks you to write yourself" in refused(cell.task, plan(number), sources)
+
+
+# --- the notebook
+
+
+@each_homework
+def test_every_task_is_checked_in_the_notebook(number):
+    cells = build.unexecuted(HOMEWORK[number]).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    assert f'hw = checks.homework("{number}", globals())' in "\n".join(sources)
+    assert sources[-1] == "hw.table()"
+    tasks = [int(s[9:-1]) for s in sources if s.startswith("hw.check(")]
+    assert tasks == checks.load(number).tasks
+
+
+@each_homework
+def test_the_notebook_shows_no_expected_result(number):
+    """No check stands in the notebook, so none can be read or edited there."""
+    for cell in build.unexecuted(HOMEWORK[number]).cells:
+        assert "assert " not in cell.source
+
+
+@each_homework
+def test_checks_leave_the_notebook_as_it_was(number):
+    names = solved(number)
+    before = dict(names)
+    outcomes(number, LocalStudent(names), hidden=False)
+    changed = [name for name in names if names[name] is not before.get(name)]
+    assert names.keys() == before.keys() and not changed
+
+
+def test_a_check_never_raises_and_the_table_says_what_is_left(capsys):
+    names = names_of("hw04", {**solutions("hw04"), "hw04-010": "def masked_attention(*_): pass"})
+    desk = checks.homework("hw04", names)
+    for task in (1, 3):
+        desk.check(task)
+    said = capsys.readouterr().out
+    assert "Task 1 is right." in said
+    assert "Task 3: 0 of 3 parts are right." in said and "Is the `return` missing?" in said
+    desk.table()
+    shown = capsys.readouterr().out
+    assert "task 1   2 of 2   right" in shown and "task 3   0 of 3   left: mask" in shown
+    assert "all      13 of 16" in shown

@@ -217,3 +217,17 @@ And so on.
     path.write_text(deck.render(cells, here).replace("</body>", WALK + "</body>"), encoding="utf-8")
     walk = re.search(r'data-walk="([^"]*)"', browser.show(path, tmp_path))[1].split()
     assert walk == ["x", "x---", "xx--", "xxx-", "xxxx", "xxx-"]
+
+
+def test_the_short_way_leaves_optional_slides_out(tmp_path):
+    lecture = course_project.LECTURE.replace('["N12"]', '["N12", "optional", "7min"]')
+    document = project.find(course_project.make(tmp_path, lecture=lecture), "04")
+    cells = text.read_source(document).cells
+    parts = text.slides(cells)
+    assert [slide.minutes for slide in parts] == [2, 7, 2, 2]
+    assert [slide.optional for slide in parts] == [False, True, False, False]
+    assert parts[1].ids == ["N12"]
+    here = SimpleNamespace(root=project.find_root(), name="04")
+    whole, core = deck.render(cells, here), deck.render(cells, here, core=True)
+    assert whole.count("<section") == 4 and core.count("<section") == 3
+    assert 'data-minutes="7" data-optional' in whole and "It is two" not in core

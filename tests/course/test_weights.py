@@ -42,7 +42,7 @@ def test_a_full_run_trains_and_every_other_loads(root, monkeypatch):
 
 
 def test_without_the_file_it_says_what_makes_it(root):
-    with pytest.raises(course.CourseError, match="TINYATTN_FULL=1 tinyattn run 04"):
+    with pytest.raises(course.CourseError, match="tinyattn full --again 04"):
         course.trained("04_line", line(), None, root=root)
 
 

@@ -44,9 +44,10 @@ def test_blocks_keep_to_themselves():
         data.blocks(between=2)
 
 
-def test_distractors_hide_the_class_from_equal_weights():
+def test_distractors_hide_the_class_from_weights_of_the_degrees():
     g, y, asked = data.distractors(600, noise=0.0, rng=0)
-    assert g.x.shape == (600, 4) and set(g.in_degree) == {8} and (g.src != g.dst).all()
+    assert g.x.shape == (600, 4) and set(g.in_degree) == set(range(4, 13))
+    assert (g.src != g.dst).all()
     assert np.array_equal(asked, g.x[:, 3] == 0) and np.bincount(y).tolist() == [200] * 3
     assert np.array_equal(g.x[~asked, :3].argmax(axis=1), y[~asked])
 
@@ -56,15 +57,16 @@ def test_distractors_hide_the_class_from_equal_weights():
 
     assert accuracy(lambda x_i: x_i[:, 3:]) == 1
     assert accuracy(lambda x_i: 1) < 0.8
+    assert accuracy(lambda x_i: 1 / np.sqrt(g.in_degree[g.src])[:, None]) < 0.8
     again = data.distractors(600, noise=0.0, rng=0)[0]
     assert np.array_equal(g.src, again.src)
-    with pytest.raises(ValueError, match="told must be 0 to 8 neighbours, got 9"):
-        data.distractors(told=9)
-    with pytest.raises(ValueError, match="2 of 8 neighbours who know need at least 27 nodes"):
-        data.distractors(26)
+    with pytest.raises(ValueError, match=r"got told 5 and neighbours \(4, 12\)"):
+        data.distractors(told=5)
+    with pytest.raises(ValueError, match="2 of 12 neighbours who know need at least 36 nodes"):
+        data.distractors(35)
     for told in (0, 4, 8):
         few = 3 * max(3 * told + 3, 10 - told)
-        g, _, _ = data.distractors(few, told=told, rng=0)
+        g, _, _ = data.distractors(few, (8, 8), told, rng=0)
         assert len(np.unique(np.stack([g.src, g.dst]), axis=1).T) == 8 * few
 
 

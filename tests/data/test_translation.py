@@ -7,7 +7,10 @@ import pytest
 
 from tinyattn.data import translation
 from tinyattn.data.make_translation import make
-from tinyattn.data.translation import phrases, software, tokenizer
+from tinyattn.data.tokenizers import WordPiece
+from tinyattn.data.translation import from_pairs, phrases, software, tokenizer
+
+MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 
 def test_numbers_in_words():
@@ -87,6 +90,26 @@ def test_wrong_requests_are_explained():
         phrases(3, kinds=("hour",))
     with pytest.raises(ValueError, match="expected 0 to 5000 of \\['number'\\], got 9000"):
         phrases(9000, kinds=("number",))
+
+
+def test_own_pairs_become_ids():
+    source, target, cutter = from_pairs([("A cat.", "Eine Katze."), ["dogs", "die Hunde"]])
+    assert source.shape == (2, 5) and target.shape == (2, 5)
+    assert cutter.decode(source[0]) == "[CLS] A cat . [SEP]"
+    assert cutter.decode(target[1]) == "[CLS] die Hunde [SEP] [PAD]"
+    assert cutter.ids["[PAD]"] == 0 and cutter.unknown("a cat dogs fly") == ["a", "fly"]
+    again = from_pairs([("cat", "Katze")], cutter)
+    assert again[2] is cutter and again[0].shape == (1, 3)
+
+
+def test_pairs_that_are_none_are_explained():
+    for wrong in (["a cat"], [("a", "b", "c")], [("a", "")], [("a", 3)], ["ab"]):
+        with pytest.raises(ValueError, match=r"expected \(text, translation\), got .* as pair 0"):
+            from_pairs(wrong)
+    with pytest.raises(ValueError, match="at least one pair"):
+        from_pairs([])
+    with pytest.raises(ValueError, match="does not know 'zebra'; leave tokenizer= out"):
+        from_pairs([("a zebra", "ein Zebra")][:1], WordPiece([*MARKS, "a", "ein", "Zebra"], False))
 
 
 def test_the_maker_makes_the_same(tmp_path):

@@ -23,8 +23,8 @@ from tinyattn import graph, nn, optim
 t = ta.tensor([1.0])
 results = [t + 1, 1 - t, -t, t @ t, t[0], t > 0, t.T, t.sum(), t.reshape(1), abs(t), t.detach()]
 """
-LATER = ["check", "data", "functional", "graph", "metrics", "models", "nn", "optim", "plot",
-         "training"]  # fmt: skip
+LATER = ["check", "data", "functional", "graph", "knobs", "metrics", "models", "nn", "optim",
+         "plot", "trace", "training"]  # fmt: skip
 
 
 def public(thing):

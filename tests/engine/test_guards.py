@@ -224,6 +224,14 @@ def test_gradients_are_writable_and_our_own(f):
     np.testing.assert_allclose(other.grad, before, rtol=1e-15)
 
 
+@pytest.mark.parametrize("f", [np.sum, np.mean, lambda x: np.broadcast_to(x, ())])
+def test_the_gradient_of_a_single_number_is_writable(f):
+    x = leaf()
+    f(x).backward()
+    x.grad -= 0.5
+    assert x.grad == 0.5
+
+
 def test_gradient_accumulates_into_its_own_array():
     x = leaf(3)
     np.sum(x).backward()

@@ -237,3 +237,13 @@ def test_remainder_where_the_quotient_rounds_to_an_integer(f):
     assert y.item() == f(1.0, 0.1) > 0.09
     y.backward()
     assert a.grad == 1 and b.grad == -9
+
+
+def test_a_tensor_is_compared_with_pytest_approx():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    assert x == pytest.approx([1, 2]) and x == pytest.approx(np.array([1, 2.0000001]))
+    assert x.sum() == pytest.approx(3) and x[0] == pytest.approx(1)
+    assert x != pytest.approx([1, 3]) and not x[0] == pytest.approx(1.1)
+    assert x.detach() == pytest.approx([1, 2]) and pytest.approx(1) == x.detach()[0]
+    with pytest.raises(TypeError, match=r"say .numpy\(\)"):
+        assert pytest.approx(1) == x[0]

@@ -389,6 +389,73 @@ def test_nan_is_not_hidden(impl):
     assert np.isfinite(np.delete(y, 3, axis=0)).all()
 
 
+def with_a_wrong_number(impl, part, wrong, mask, causal, T=3, S=5):
+    """Result and gradients where one number of key 1 (or query 1) is `wrong`."""
+    (q, k, v, _), _ = random_inputs(((T, 4), (S, 4), (S, 4), None, None))
+    arrays = {"q": q, "k": k, "v": v}
+    arrays[part][1, 1] = wrong
+    tensors = [Tensor(x, requires_grad=True) for x in arrays.values()]
+    y = F.scaled_dot_product_attention(*tensors, mask=mask, causal=causal, impl=impl)
+    y.backward(1 + np.arange(y.size).reshape(y.shape) / 10)
+    return [y.data, *(x.grad for x in tensors)]
+
+
+SEEN_BY_SOME = np.ones((3, 5), bool)
+SEEN_BY_SOME[0, 1] = SEEN_BY_SOME[2, 4] = False
+SEEN_BY_NONE = np.ones((3, 5), bool)
+SEEN_BY_NONE[:, 1] = False
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("part", "qkv")
+def test_the_rungs_agree_on_nan_and_infinity(part, wrong, causal):
+    for mask in (None, SEEN_BY_SOME, SEEN_BY_NONE):
+        expected = with_a_wrong_number("numpy", part, wrong, mask, causal)
+        for impl in ("sums", "kernel"):
+            found = with_a_wrong_number(impl, part, wrong, mask, causal)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12, err_msg=impl)
+        if mask is SEEN_BY_NONE and part != "q":
+            assert all(np.isfinite(a).all() for a in expected)
+        elif mask is None and not causal:
+            assert np.isnan(expected[0]).any() or np.isinf(expected[0]).any()
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+@pytest.mark.parametrize("impl", RUNGS)
+def test_a_key_that_no_query_may_see_has_no_effect(impl):
+    """As behind the last query under `causal`, and in padding that was never filled."""
+    (q, k, v, _), _ = random_inputs(((2, 3, 4), (2, 5, 4), (2, 5, 4), None, None))
+    bias, keep = np.zeros((3, 5)), np.array([[True] * 5, [True] * 3 + [False] * 2])[:, None]
+    for options, hidden in (
+        ({"causal": True}, np.s_[:, 3:]),
+        ({"causal": True, "bias": bias, "mask": np.ones((1, 5), bool)}, np.s_[:, 3:]),
+        ({"causal": True, "mask": np.ones((3, 1), bool)}, np.s_[:, 3:]),
+        ({"mask": keep}, np.s_[1, 3:]),
+        ({"mask": keep[1, 0]}, np.s_[:, 3:]),
+        ({"mask": np.zeros((3, 1), bool)}, np.s_[:]),
+        ({"mask": np.array(False)}, np.s_[:]),
+    ):
+        expected = attend(q, k, v, impl=impl, **options)
+        for wrong in (np.nan, np.inf):
+            bad_k, bad_v = k.copy(), v.copy()
+            bad_k[hidden] = bad_v[hidden] = wrong
+            found = attend(q, bad_k, bad_v, impl=impl, **options)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b, err_msg=f"{options} {wrong}")
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_hidden_keys_have_no_effect_where_heads_lie_side_by_side():
+    x = np.random.default_rng(0).normal(size=(1, 90, 24)).astype(np.float32)
+    keep = np.arange(90) < 80
+    expected = F.self_attention(x, 2, mask=keep).data[:, :80]
+    x[:, 80:] = np.nan
+    np.testing.assert_allclose(F.self_attention(x, 2, mask=keep).data[:, :80], expected, rtol=1e-5)
+
+
 # ---------------------------------------------------------------- weights
 
 

@@ -79,6 +79,28 @@ def test_what_is_no_number_stays_so(impl):
     np.testing.assert_array_equal(y, [[[np.nan, 5.0, np.nan, -np.inf]]])
 
 
+@pytest.mark.parametrize("wrong", [np.nan, -np.inf, np.inf])
+def test_gradients_at_nan_and_infinity_are_pytorchs_on_every_rung(wrong):
+    """One wrong number a window: PyTorch's result. Several share, as all that is tied does."""
+    single, several = np.array([[[1.0, wrong, 5, 3, 2, 9]]]), np.array([[[wrong, wrong, wrong, 1]]])
+    theirs = torch.tensor(single, requires_grad=True)
+    y = torch.nn.functional.max_pool1d(theirs, 2)
+    y.sum().backward()
+    for impl in RUNGS:
+        mine = ta.tensor(single, requires_grad=True)
+        found = F.max_pool1d(mine, 2, impl=impl)
+        found.sum().backward()
+        np.testing.assert_array_equal(found.data, y.detach().numpy(), err_msg=impl)
+        np.testing.assert_array_equal(mine.grad, theirs.grad.numpy(), err_msg=impl)
+        mine = ta.tensor(several, requires_grad=True)
+        F.max_pool1d(mine, 2, impl=impl).sum().backward()
+        last = [0, 1] if wrong == -np.inf else [1, 0]
+        np.testing.assert_array_equal(mine.grad, [[[0.5, 0.5, *last]]], err_msg=impl)
+        mine = ta.tensor(several[..., :2], requires_grad=True)
+        F.max_pool1d(mine, 2, 2, 1, impl=impl).sum().backward()
+        np.testing.assert_array_equal(mine.grad, [[[1, 1]]], err_msg=f"{impl}, beside the edge")
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d"])
 def test_the_same_bits_on_every_number_of_threads(name, dtype):

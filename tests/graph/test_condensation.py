@@ -353,6 +353,27 @@ def test_match_without_objects():
     assert math.isnan(m.efficiency)
 
 
+def test_events_that_count_from_zero_each_are_kept_apart():
+    found, truth, event = np.array([[1, 1, 0, 0], [0, 0, 0, -1], [0, 0, 1, 1]]), None, [4, 4, 2]
+    truth = np.array([[0, 0, 1, 1], [2, 2, 2, -1], [1, 1, 0, -1]])
+    batch = np.repeat(event, 4)
+    batch[4:8] = 7
+    m = match(found.ravel(), truth.ravel(), batch=batch)
+    # event 4: 1-0 and 0-1; event 7: 0-2; event 2: 0-1, while 1-0 is at the threshold
+    assert sorted(zip(m.event.tolist(), m.pairs.tolist(), strict=True)) == [
+        (2, [0, 1]), (4, [0, 1]), (4, [1, 0]), (7, [0, 2]),
+    ]  # fmt: skip
+    assert (m.efficiency, m.purity) == (4 / 5, 4 / 5)
+    alone = [match(f, t) for f, t in zip(found, truth, strict=True)]
+    assert sorted(m.iou) == sorted(np.concatenate([one.iou for one in alone]))
+    order = np.random.default_rng(0).permutation(12)
+    mixed = match(found.ravel()[order], truth.ravel()[order], batch=batch[order])
+    assert (mixed.efficiency, mixed.purity) == (m.efficiency, m.purity)
+    assert match(found.ravel(), truth.ravel()).efficiency == 2 / 3  # as one event they mix
+    with pytest.raises(ValueError, match="match: expected batch to be 12 whole numbers"):
+        match(found.ravel(), truth.ravel(), batch=batch[:3])
+
+
 def test_what_is_found_exactly():
     truth = np.array([3, 3, -1, 7, 7, 7])
     m = match(np.array([1, 1, -1, 0, 0, 0]), truth)

@@ -5,7 +5,7 @@ import pytest
 
 import tinyattn as ta
 from tests.parity import modules, same, torch
-from tinyattn import nn
+from tinyattn import models, nn
 from tinyattn.graph import (
     DynamicEdgeConv,
     EdgeConv,
@@ -230,12 +230,71 @@ def test_all_points_are_neighbours(N):
     assert DynamicEdgeConv(nn.Linear(4, 3), k=N)(x).shape == (N, 3)
 
 
+def small_events(strict=False):
+    """Layers and a model that want 6 neighbours, for points with 3 features."""
+    yield GravNetConv(3, 5, 2, 4, 6, strict=strict, rng=0)
+    for aggr in ("max", "mean", "sum"):
+        yield DynamicEdgeConv(nn.Linear(6, 4, rng=0), 6, aggr, strict)
+        yield DynamicEdgeConv(nn.MLP([6, 8, 4], rng=0), 6, aggr, strict)
+        yield DynamicEdgeConv(Turned(), 6, aggr, strict)
+    model = models.GravNetModel(3, 2, 2, 8, 8, 3, 4, k=6, hidden=8, strict=strict, rng=0)
+    yield model.eval()
+
+
+class Turned(nn.Module):
+    """A network of edges that does not begin with a linear layer."""
+
+    def forward(self, x):
+        return np.sin(x)
+
+
+@pytest.mark.parametrize("layer", [*small_events()], ids=lambda layer: type(layer).__name__)
+def test_an_event_with_few_points_uses_all_of_them(layer):
+    """Each event by itself: it gets what it gets alone, in any order of the points."""
+    sizes = (9, 3, 6, 1, 3)
+    x, batch = points(sum(sizes), 3), np.repeat([7, 3, 0, 9, 4], sizes)
+    layer.astype(np.float64)
+    t = ta.tensor(x, requires_grad=True)
+    together = layer(t, batch)
+    together.backward(np.ones(together.shape))
+    for cloud in np.unique(batch):
+        alone = ta.tensor(x[batch == cloud], requires_grad=True)
+        y = layer(alone)
+        y.backward(np.ones(y.shape))
+        np.testing.assert_allclose(together.data[batch == cloud], y.data, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(t.grad[batch == cloud], alone.grad, rtol=0, atol=1e-12)
+    order = np.random.default_rng(1).permutation(len(x))
+    mixed = layer(x[order], batch[order]).data
+    np.testing.assert_allclose(mixed, together.data[order], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "layer", [*small_events(strict=True)], ids=lambda layer: type(layer).__name__
+)
+def test_few_points_are_an_error_where_that_is_asked_for(layer):
+    x = points(8, 3).astype(np.float32)
+    with pytest.raises(ValueError, match="at most 5.*k = 6"):
+        layer(x[:5])
+    with pytest.raises(ValueError, match=r"at most 1, because the smallest cloud .* k = 6"):
+        layer(x, batch_of(7, 1))
+
+
+@pytest.mark.parametrize("layer", [*small_events()], ids=lambda layer: type(layer).__name__)
+def test_no_points_and_nan_are_errors_that_say_so(layer):
+    x, name = points(8, 3).astype(np.float32), type(layer).__name__
+    with pytest.raises(ValueError, match=rf"{name}: x has no points \(shape \(0, 3\)\); leave"):
+        layer(x[:0])
+    with pytest.raises(ValueError, match=rf"{name}: x has no points"):
+        layer(x[:0], np.zeros(0, int))
+    x[2, 1], x[5, 0] = np.nan, np.inf
+    with pytest.raises(ValueError, match=rf"{name}: x is nan or infinite in point 2, 5 of 8; rem"):
+        layer(x)
+    with pytest.raises(ValueError, match="batch to be 8 whole numbers"):
+        layer(np.ones((8, 3), np.float32), np.zeros(3, int))
+
+
 def test_wrong_input():
     x = points(5, 3).astype(np.float32)
-    with pytest.raises(ValueError, match="at most 5.*k = 6"):
-        DynamicEdgeConv(nn.Linear(6, 3), 6)(x)
-    with pytest.raises(ValueError, match="at most 5.*k = 6"):
-        GravNetConv(3, 3, 2, 4, 6)(x)
     with pytest.raises(ValueError, match=r"starts with 5 features, expected 2 · 3"):
         DynamicEdgeConv(nn.Linear(5, 3), 2)(x)
     with pytest.raises(ValueError, match="aggr is one of max, mean, sum, got 'min'"):

@@ -150,6 +150,32 @@ def test_nan_is_not_lost(name, impl):
     assert np.isnan(y[0, 0]) and y[1, 0] == 2
 
 
+ODD = [[0.0, 2, 3], [0.0, 0, 3], [np.inf, 0, 2], [np.inf, 2, 3], [-np.inf, np.inf, 1],
+       [np.inf, np.inf, 1], [np.nan, 1, 2], [np.nan, 0, np.nan], [-np.inf, -np.inf, -np.inf],
+       [-np.inf, 1, 2], [-0.0, 0, 1]]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+@pytest.mark.parametrize("values", ODD, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rungs_agree_at_zeros_infinity_and_nan(name, values):
+    values, ids = np.array([*values, 5.0])[:, None], np.array([0, 0, 0, 1])
+    found, expected = (run(name, values, ids, 3, impl) for impl in ("kernel", "numpy"))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+@pytest.mark.parametrize("impl", ["numpy", "kernel"])
+@pytest.mark.parametrize("values", ODD, ids=str)
+def test_the_derivative_of_a_product_is_the_product_of_the_others(values, impl):
+    """Also where the product over the value would be 0/0 or ∞/∞."""
+    x = Tensor(np.array(values), requires_grad=True)
+    graph.segment_prod(x, np.zeros(3, int), 1, impl=impl).backward(np.ones(1))
+    others = [np.prod(np.delete(values, i)) for i in range(3)]
+    np.testing.assert_array_equal(x.grad, others)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_strided_and_read_only_values(name):
     values, ids = np.random.default_rng(0).normal(size=(6, 8))[::2, ::3], np.array([1, 0, 1])

@@ -92,8 +92,10 @@ def test_every_forward_says_its_shapes(package):
     for cls in layer_classes():
         if cls.__module__.startswith(package.__name__):
             text = inspect.getdoc(cls.forward) or ""
-            assert text, f"{cls.__name__}.forward has no docstring"
-            assert "[" in text or "shape" in text or cls is nn.Sequential, cls.__name__
+            assert text, f"{cls.__name__}.forward has no docstring: say its shapes and what raises"
+            assert "[" in text or "shape" in text or cls is nn.Sequential, (
+                f"the docstring of {cls.__name__}.forward names no shape, such as y [B, d]"
+            )
 
 
 def tensor_of(x):
@@ -103,7 +105,10 @@ def tensor_of(x):
 def examples_of(cls):
     """Examples in which a layer of this class takes part, each to be changed at will."""
     found = [e for e in examples() if any(type(m) is cls for m in e[0].modules())]
-    assert found, f"no example holds a {cls.__name__}: add one to tests.cases or to this file"
+    assert found, (
+        f"no example holds a {cls.__name__}: add one to tests/cases with layer(...), or to "
+        f"further_examples() in this file"
+    )
     own = [e for e in found if type(e[0]) is cls][:2]
     return [deepcopy(e) for e in own + [e for e in found if type(e[0]) is not cls]]
 

@@ -132,7 +132,7 @@ def test_files_of_the_cache_carry_the_checksum(tmp_path):
         from tinyattn.kernels.fast.rowwise import relu
         from tinyattn.kernels.machine import compile
         relu(np.ones(3, np.float32))
-        print(f"{compile._checksum:08x}")
+        print(f"{compile.checksum:08x}")
         print(*[f for _, _, files in os.walk(os.environ["NUMBA_CACHE_DIR"]) for f in files])
         """,
         NUMBA_CACHE_DIR=str(tmp_path),

@@ -6,6 +6,7 @@ import pytest
 import tinyattn as ta
 from tests.parity import torch
 from tinyattn import check, nn, optim
+from tinyattn.data import translation
 from tinyattn.models import Seq2Seq
 from tinyattn.models.generation import log_softmax
 
@@ -95,3 +96,52 @@ def test_maps_of_an_encoder_are_those_it_uses():
     z = encoder.layers[1].norm1(encoder.layers[0](x, causal=True))
     _, weights = encoder.layers[1].self_attn(z, z, z, causal=True, average_attn_weights=False)
     assert (maps[1] == weights.data).all() and maps[0].shape == (2, H, 5, 5)
+
+
+# ---------------------------------------------------------------- what translate takes
+
+PAIRS = [("a cat sleeps", "eine Katze schläft"), ("a dog", "ein Hund"), ("cats", "Katzen")]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    source, target, tokenizer = translation.from_pairs(PAIRS)
+    model = Seq2Seq(len(tokenizer), 32, 4, 1, 64, dropout=0.0, rng=0)
+    optimizer = optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(120):
+        optimizer.zero_grad()
+        model.loss(source, target, label_smoothing=0.0).backward()
+        optimizer.step()
+    return model, source, tokenizer
+
+
+def test_texts_one_sentence_and_batches_are_translated(translator):
+    model, source, tokenizer = translator
+    said = [german for _, german in PAIRS]
+    texts = [english for english, _ in PAIRS]
+    assert model.translate(texts, tokenizer=tokenizer) == said
+    assert model.translate("a dog", tokenizer=tokenizer) == "ein Hund"
+    ids = [tokenizer.encode(german)[1:-1] for german in said]
+    start, stop = tokenizer.ids["[CLS]"], tokenizer.ids["[SEP]"]
+    ragged = [row[row != 0] for row in source]
+    for given in (source, ta.tensor(source), ragged, [row.tolist() for row in ragged]):
+        for found in (
+            model.translate(given, start, stop),
+            model.translate(given, tokenizer=tokenizer),
+        ):
+            assert [list(a) for a in found] == [list(a) for a in ids]
+    for one in (ragged[1], ragged[1].tolist(), ta.tensor(ragged[1])):
+        found = model.translate(one, start, stop)
+        assert found.ndim == 1 and list(found) == list(ids[1])
+
+
+def test_what_translate_cannot_read_is_visible(translator):
+    model, source, tokenizer = translator
+    with pytest.raises(ValueError, match=r"does not know 'tomorrow', 'never'; .*\[UNK\]"):
+        model.translate(["a tomorrow", "never a cat"], tokenizer=tokenizer)
+    with pytest.raises(TypeError, match="a text needs tokenizer="):
+        model.translate("a cat", 2, 3)
+    with pytest.raises(TypeError, match="expected start= and stop="):
+        model.translate(source)
+    with pytest.raises(ValueError, match=r"ids \[S\] or \[B, S\], or texts, got float64 \(2, 3\)"):
+        model.translate(np.ones((2, 3)), 2, 3)

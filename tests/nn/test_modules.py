@@ -155,6 +155,26 @@ def test_a_tensor_that_would_not_be_trained_is_refused():
         Forgets()
 
 
+@pytest.mark.parametrize("value", [
+    ta.tensor([[1.0, 2.0]]), np.ones((1, 2)), [[1.0, 2.0]], 1.0, nn.Linear(2, 1), nn.Buffer([1.0]),
+])  # fmt: skip
+def test_only_a_parameter_takes_the_place_of_a_parameter(value):
+    model = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
+    kind = type(value).__name__
+    with pytest.raises(TypeError, match=rf"Linear.weight is a Parameter, got a {kind}.*\.data = "):
+        model[0].weight = value
+    if not isinstance(value, nn.Buffer):
+        with pytest.raises(TypeError, match=rf"running_mean is a Buffer, got a {kind}.*be saved"):
+            model[1].running_mean = value
+    assert len(model.state_dict()) == 7
+    computed = model[0].weight * 2
+    with pytest.raises(TypeError, match=r"got a Tensor of shape \(1, 2\), which would not be tra"):
+        model[0].weight = computed
+    model[0].weight = nn.Parameter(np.zeros((1, 2)))
+    model[0].bias = None
+    assert [*model.state_dict()][:2] == ["0.weight", "1.weight"]
+
+
 def test_lists_of_modules():
     parts = nn.Sequential(nn.Linear(2, 3, rng=0), nn.Tanh(), nn.Linear(3, 1, rng=1))
     assert len(parts) == 3

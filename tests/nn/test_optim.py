@@ -194,3 +194,23 @@ def test_one_tensor_can_be_clipped():
     p.grad = np.array([3.0, 0.0, 4.0])
     assert optim.clip_grad_norm(p, 1.0) == 5
     np.testing.assert_allclose(p.grad, [0.6, 0, 0.8], rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.RMSprop, optim.Adam, optim.AdamW])
+@pytest.mark.parametrize("size", [3, 300_000])  # the second is large enough for the kernel
+def test_a_parameter_that_got_another_shape_is_found(make, size):
+    p, q = nn.Parameter(np.ones(size)), nn.Parameter(np.ones(4))
+    optimizer = make([p, q], lr=0.1)
+    (np.sum(p * p) + np.sum(q * q)).backward()
+    optimizer.step()
+    before = p.data.copy()
+    q.data = np.ones((2, 4))
+    with pytest.raises(ValueError, match=r"given with shape \(4,\), now .* \(2, 4\) and .* \(4,\)"):
+        optimizer.step()
+    np.testing.assert_array_equal(p.data, before)  # nothing was changed
+    q.grad = None
+    with pytest.raises(ValueError, match="make a new optimizer"):
+        optimizer.step()
+    q.data, q.grad = np.ones(4), np.ones((1, 4))
+    with pytest.raises(ValueError, match=r"its gradient \(1, 4\)"):
+        optimizer.step()

@@ -123,6 +123,21 @@ def _first(state):
     return state[0] if isinstance(state, tuple) else state
 
 
+@pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
+def test_the_batch_comes_first_always(name):
+    """PyTorch's default is the other order: the same call would give another result."""
+    layer, rest = getattr(nn, name), ("tanh",) if name == "RNN" else ()
+    for x in (layer(3, 4, batch_first=True), layer(3, 4, 1, *rest, True, True, 0.0, True)):
+        assert x(np.zeros((2, 5, 3), np.float32))[0].shape[:2] == (2, 5)
+    for wrong in (False, None, 0):
+        with pytest.raises(
+            ValueError, match=rf"{name}: batch_first is True always: x is \[B, T, D"
+        ):
+            layer(3, 4, batch_first=wrong)
+    with pytest.raises(ValueError, match=r"np.swapaxes\(x, 0, 1\).*got batch_first=False"):
+        layer(3, 4, 1, *rest, True, False)
+
+
 def test_weights_start_as_in_pytorch():
     weights = np.concatenate([p.data.ravel() for p in nn.LSTM(8, 64, rng=0).parameters()])
     assert weights.dtype == np.float32

@@ -1,5 +1,6 @@
 """How a Tensor shows itself."""
 
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -69,18 +70,19 @@ class Balanced(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.cells, self.text = [], 0, []
+        self.open, self.cells, self.pictured, self.text, self.titles = [], 0, 0, [], []
 
     def handle_starttag(self, tag, attrs):
         self.open.append(tag)
         self.cells += tag == "td"
+        self.pictured += tag == "path"
         assert not {"src", "href", "onclick"} & {name for name, _ in attrs}
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.text.append(data)
+        (self.titles if self.open and self.open[-1] == "title" else self.text).append(data)
 
 
 def read(x):
@@ -94,15 +96,59 @@ def read(x):
 @pytest.mark.parametrize(
     ("shape", "cells"),
     [
-        ((), 0), ((0,), 0), ((0, 3), 0), ((3, 0), 0), ((5,), 5), ((40,), 13), ((2, 3), 6),
-        ((8, 12), 96), ((9, 13), 8 * 13 + 12), ((2, 2, 3), 6), ((2, 0, 3), 0),
+        ((), 0), ((0,), 0), ((0, 3), 0), ((3, 0), 0), ((5,), 5), ((40,), 13), ((200,), 13),
+        ((2, 3), 6), ((8, 12), 96), ((2, 2, 3), 12), ((2, 0, 3), 0), ((2, 3, 2, 2), 24),
     ],
 )  # fmt: skip
-def test_html_shows_the_first_cells(shape, cells):
+def test_html_shows_the_numbers_of_small_arrays(shape, cells):
     for dtype in (np.float32, np.int64, bool, np.complex64):
         page = read(ta.tensor(np.ones(shape, dtype)))
         assert page.cells == cells
         assert str(list(shape)) in "".join(page.text)
+
+
+@pytest.mark.parametrize(
+    ("shape", "cells"),
+    [((9, 13), 117), ((100, 3), 60), ((3, 200), 84), ((500, 700), 560), ((2, 9, 13), 234),
+     ((50, 4, 9, 13), 468), ((1000, 1), 20)],
+)  # fmt: skip
+def test_html_of_large_arrays_is_a_picture_that_stays_small(shape, cells):
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for array in (x, (10 * x).astype(int), x > 0):
+        page = read(ta.tensor(array))
+        assert page.pictured == cells
+        assert len(ta.tensor(array)._repr_html_()) < 70_000
+
+
+def test_a_picture_says_each_value_under_the_mouse():
+    x = np.random.default_rng(0).normal(size=(2, 9, 13)).astype(np.float32)
+    page = read(ta.tensor(x))
+    for i in range(2):
+        for r, c in np.ndindex(9, 13):
+            said = f"[{r}, {c}] = {x[i, r, c]:.3f}".replace("-", "−")
+            assert page.titles[i * 117 + r * 13 + c] == said
+    assert "[1, :, :]" in "".join(page.text)
+    blocks = np.arange(80 * 56.0).reshape(80, 56)
+    assert read(ta.tensor(blocks)).titles[29] == "[4:8, 2:4] from 226.000 to 395.000"
+
+
+def test_one_outlier_does_not_take_the_colours_of_all_others():
+    x = np.random.default_rng(0).normal(size=(10, 13))
+    plain = ta.tensor(x)._repr_html_()
+    x[3, 4] = 1e6
+    with_outlier = ta.tensor(x)._repr_html_()
+    shares = [[float(s) for s in re.findall(r"rgba\([\d,]+,(0\.\d+)\)", h)]
+              for h in (plain, with_outlier)]  # fmt: skip
+    assert np.mean(shares[1]) > 0.8 * np.mean(shares[0])
+    assert "1.00e+06" in with_outlier
+
+
+def test_nan_and_infinity_have_a_sign_of_their_own():
+    x = np.zeros((20, 13))
+    x[1, 2], x[3, 4], x[5, 6] = np.nan, np.inf, -np.inf
+    text = "".join(read(ta.tensor(x)).text)
+    assert text.count("×") == 1 and text.count("−∞") == 1 and text.count("∞") == 2
+    read(ta.tensor(np.full((200, 200), np.nan)))
 
 
 def test_html_names_operation_and_gradient():

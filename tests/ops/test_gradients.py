@@ -73,8 +73,11 @@ def test_indexing(record_property):
 
 
 def test_every_numpy_function_is_checked():
-    missing = [f for f in NUMPY if f not in CASES and f not in WITHOUT_GRADIENT]
-    assert not missing, f"no gradient check in tests/cases/ops.py for {missing}"
+    missing = [name_of(f) for f in NUMPY if f not in CASES and f not in WITHOUT_GRADIENT]
+    assert not missing, (
+        f"no gradient check for {', '.join(missing)}: add case(function, input, ...) to "
+        f"tests/cases/ops.py"
+    )
 
 
 def test_every_function_and_layer_is_checked():
@@ -83,7 +86,26 @@ def test_every_function_and_layer_is_checked():
     public += [getattr(graph, name) for name in graph.__all__]
     missing = [name_of(f) for f in public if f not in CASES]
     missing = [n for n in missing if n not in map(name_of, EXEMPT)]
-    assert not missing, f"no gradient check in tests/cases/layers.py for {missing}"
+    assert not missing, (
+        f"no gradient check for {', '.join(missing)}: add case(F.name, input, ...) for a function, "
+        f"layer(nn.Name, input, make=nn.Name(...)) for a layer, to tests/cases/layers.py"
+    )
+
+
+@pytest.mark.parametrize("package", [nn, graph], ids=["nn", "graph"])
+def test_every_layer_is_exported(package):
+    missing = []
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        for name, value in vars(importlib.import_module(info.name)).items():
+            here = inspect.isclass(value) and value.__module__ == info.name
+            if here and issubclass(value, nn.Module) and not name.startswith("_"):
+                exported = name in package.__all__ and hasattr(package, name)
+                missing += [] if exported else [f"{info.name}.{name}"]
+    assert not missing, (
+        f"{', '.join(missing)} cannot be reached as {package.__name__}.Name: add the import and "
+        f"the name in __all__ to {package.__name__.replace('.', '/')}/__init__.py, or begin the "
+        f"name with _ if it is not for users"
+    )
 
 
 def operations_of_the_library():
@@ -135,4 +157,7 @@ def test_every_primitive_is_checked():
     library = operations_of_the_library()
     assert len(library) > 50
     missing = [name for operation, name in library.items() if operation not in seen]
-    assert not missing, f"no gradient check for {missing}"
+    assert not missing, (
+        f"no gradient check for {', '.join(missing)}: import it in tests/cases/ops.py and add "
+        f"case(operation, input, ...)"
+    )

@@ -8,11 +8,13 @@
     check.isolated(f, x)                 does no member of a batch see another one?
     check.trains(model, (x, y))          do all parameters move, is one batch learned by heart?
     check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?
+    with ta.detect_anomaly():            which operation made the first nan or infinity?
 
 Each returns a report that prints what was compared and where it differs most, is true if all
 is well, and raises AssertionError with the same text by `.expect()`.
 """
 
+from tinyattn.check.anomaly import detect_anomaly
 from tinyattn.check.gradients import gradcheck
 from tinyattn.check.influence import causal, isolated, padding
 from tinyattn.check.report import Report
@@ -22,6 +24,7 @@ from tinyattn.check.trains import trains
 __all__ = [
     "Report",
     "causal",
+    "detect_anomaly",
     "equivariant",
     "gradcheck",
     "invariant",

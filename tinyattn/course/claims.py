@@ -1,7 +1,7 @@
 """The ledger of claims: what a slide says, how it was tried, and what came out.
 
 A lecture ends an experiment with `course.claim("C027", holds=..., evidence="...", control="...")`.
-The full run (TINYATTN_FULL=1) writes verdict, evidence and control into `lectures/claims.toml`;
+The full run (`tinyattn full 04`) writes verdict, evidence and control into `lectures/claims.toml`;
 every other run must come to the same verdict, else it stops with a ClaimError.
 """
 
@@ -30,11 +30,14 @@ FIELDS = (
 )  # fmt: skip
 HEADER = """\
 # The claims of the slides, and what came out when they were tried.
-# Verdict, evidence and control are written by a full run: TINYATTN_FULL=1 tinyattn run NN
+# Verdict, evidence and control are written by a full run: tinyattn full NN
 # control: what was tried that would have come out the same if the claim's reason were not at work.
 # experiment: a digest of the code that led to the verdict; when the code changes, run it in full.
 # Add a claim by hand with verdict = "not run"; `tinyattn claims` prints this file as a table.
 """
+
+
+SHORT = "this short run:"
 
 
 class ClaimError(CourseError):
@@ -87,8 +90,12 @@ class Claim:
         )
         rows = [f"{pill} <b>{self.number}</b> {html.escape(self.text)}"]
         for line in self._lines():
-            tag = "small" if line is self.note else "span"
-            rows.append(f'<{tag} style="opacity:0.8">{html.escape(line)}</{tag}>')
+            if line is self.note and line.startswith(SHORT):
+                # most readers want the full run's figures only
+                words = html.escape(line.removeprefix(SHORT).strip())
+                rows.append(f"<details><summary>{SHORT}</summary>{words}</details>")
+            else:
+                rows.append(f'<span style="opacity:0.8">{html.escape(line)}</span>')
         return (
             f'<div class="ta-claim" style="border-left:4px solid {colour};padding:0.3em 0 0.3em '
             f'0.8em;margin:0.4em 0;line-height:1.6;text-align:left">{"<br>".join(rows)}</div>'
@@ -130,7 +137,7 @@ def claim(number, holds, evidence="", control="", *, quick_decides=True, root=No
         note = _enter(number, entry, verdict, evidence, control)
         write_ledger(path, ledger)
         return Claim(number, verdict, evidence, control, entry["claim"], note)
-    note = f"this short run: {evidence}" if evidence and evidence != entry["evidence"] else ""
+    note = f"{SHORT} {evidence}" if evidence and evidence != entry["evidence"] else ""
     if quick_decides or entry["verdict"] == NOT_RUN:
         _compare(number, entry, verdict, evidence)
     elif verdict != entry["verdict"]:
@@ -200,7 +207,7 @@ def _verdict(number, holds):
 
 
 def _compare(number, entry, verdict, evidence):
-    rerun = f"TINYATTN_FULL=1 tinyattn run {entry['lecture']}"
+    rerun = f"tinyattn full --again {entry['lecture']}"
     if entry["verdict"] == NOT_RUN:
         raise ClaimError(
             f"claim {number} came out '{verdict}' ({evidence}), but the ledger has no verdict "

@@ -14,8 +14,10 @@ KATEX = "vendor/katex"
 ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "hat"}
 
 
-def build_deck(document):
+def build_deck(document, *, core=False):
     """Write the deck of a lecture from its built notebook; returns the path.
+
+    core: without the slides that are tagged `optional`, as a file of its own.
 
     Raises CourseError for homework, for a notebook that is not built, and for one that no longer
     agrees with its text (where the text can be read).
@@ -28,12 +30,13 @@ def build_deck(document):
             f"{document.relative(document.notebook)} is older than its text; "
             f"run: tinyattn build {document.number}"
         )
-    write_text(document.deck, render(cells, document))
-    return document.deck
+    path = document.deck.with_stem(f"{document.deck.stem}_core") if core else document.deck
+    write_text(path, render(cells, document, core=core))
+    return path
 
 
-def render(cells, document):
-    """The HTML of the deck, from the cells of an executed notebook."""
+def render(cells, document, *, core=False):
+    """The HTML of the deck, from the cells of an executed notebook; core: see `build_deck`."""
     nbconvert = need("nbconvert", "class")
     folder = document.root / "lectures" / "_deck"
     # nbconvert's own template is left aside: its filters are what is wanted
@@ -47,7 +50,8 @@ def render(cells, document):
         ansi2html=lambda text: accents(nbconvert.filters.ansi2html(text)),
     )
     template = environment.from_string((folder / "deck.html.j2").read_text(encoding="utf-8"))
-    pages = [page for page in map(_page, slides(cells)) if page]
+    chosen = [slide for slide in slides(cells) if not (core and slide.optional)]
+    pages = [page for page in map(_page, chosen) if page]
     return template.render(
         deck={
             "title": pages[0]["plain"] if pages else document.name,
@@ -75,6 +79,8 @@ def _page(slide):
         "heading": f"{'#' * slide.level} {slide.title}" if slide.title else "",
         "plain": re.sub(r"[*`$]", "", slide.title),
         "level": slide.level,
+        "minutes": slide.minutes,
+        "optional": slide.optional,
         "ids": slide.ids,
         "map": maps[0]["data"]["image/svg+xml"] if maps else "",
         "blocks": [block for block in blocks if not _is_map(block)],

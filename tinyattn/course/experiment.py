@@ -49,13 +49,17 @@ def outdated(ledger, cells):
     ]
 
 
-def stamp(root, cells):
-    """Write the digests of the experiments into the ledger, after a full run of these cells."""
+def stamp(root, cells, entered=None):
+    """Write the digests of the experiments into the ledger, after a full run of these cells.
+
+    entered: the claims whose verdict this run wrote; all that the cells try if None. A claim that
+    the run refused keeps its old verdict, so its old digest must stay as well.
+    """
     from tinyattn.course.claims import read_ledger, write_ledger
 
     ledger = read_ledger(root / LEDGER)
     for number, digest in digests(cells).items():
-        if number in ledger:
+        if number in ledger and (entered is None or number in entered):
             ledger[number]["experiment"] = digest
     write_ledger(root / LEDGER, ledger)
 

@@ -27,7 +27,7 @@ def student_version(notebook, document):
     `# BEGIN SOLUTION:`. Cells tagged `solution` are left out.
     """
     kept = []
-    for task, cell in _by_task(notebook):
+    for task, cell in by_task(notebook.cells):
         if "solution" in tags_of(cell):
             continue
         if cell.cell_type == "code":
@@ -76,19 +76,24 @@ def messages(notebook):
     """What the stubs of the student's version say, in order."""
     return [
         _numbered(task, match[2])
-        for task, cell in _by_task(notebook)
+        for task, cell in by_task(notebook.cells)
         for line in cell.source.split("\n")
         if (match := BEGIN.match(line))
     ]
 
 
-def _by_task(notebook):
+def by_task(cells):
     """Each cell with the number of the task that its heading announced; None before the first."""
     task = None
-    for cell in notebook.cells:
+    for cell in cells:
         if cell.cell_type == "markdown" and (heading := TASK.match(cell.source)):
             task = heading[1]
         yield task, cell
+
+
+def is_task(cell):
+    """True for a cell in which the student writes."""
+    return any(BEGIN.match(line) for line in cell.source.split("\n"))
 
 
 def _numbered(task, message):

@@ -4,7 +4,14 @@ import ast
 import re
 
 from tinyattn.course.project import LEDGER
-from tinyattn.course.text import read_source, slide_heading, slide_ids, slides, tags_of
+from tinyattn.course.text import (
+    MINUTES,
+    read_source,
+    slide_heading,
+    slide_ids,
+    slides,
+    tags_of,
+)
 
 MOST_WORDS = 60
 MOST_LINES = 34  # of code that one cell puts into the deck
@@ -38,10 +45,15 @@ def lecture_problems(cells):
         if words > MOST_WORDS:
             yield f"{where} has {words} words, at most {MOST_WORDS}; tag text 'notebook-only'"
         for cell in slide.cells:
-            if slide_ids(cell) and slide_heading(cell) is None:
-                yield f"{where}: {' '.join(slide_ids(cell))} tags a cell that is no heading"
+            of_slides = slide_ids(cell) + [tag for tag in tags_of(cell) if _of_a_slide(tag)]
+            if of_slides and slide_heading(cell) is None:
+                yield f"{where}: {' '.join(of_slides)} tags a cell that is no heading"
             if cell["cell_type"] == "code":
                 yield from (f"{where}: {problem}" for problem in _code(cell))
+
+
+def _of_a_slide(tag):
+    return tag == "optional" or MINUTES.fullmatch(tag)
 
 
 def slide_words(slide):
@@ -74,7 +86,21 @@ def disagreements(ledger, lectures_claims):
             )
     for number, lecture in tried:
         if number not in ledger:
-            yield f"lecture {lecture} tries {number}, which is not in {LEDGER.as_posix()}"
+            yield (
+                f"lecture {lecture} tries {number}, which is not in {LEDGER.as_posix()}: add a "
+                f'table [{number}] there with verdict = "not run"'
+            )
+
+
+def without_homework(lectures, homework):
+    """One line for each lecture that has no homework of its number and slug."""
+    there = {document.name for document in homework}
+    for document in lectures:
+        if f"hw{document.name}" not in there:
+            yield (
+                f"{document.name} has no homework: write lectures/homework/hw{document.name}.md, "
+                f"and build it with  tinyattn build hw{document.number}"
+            )
 
 
 def _frame(parts):

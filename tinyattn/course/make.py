@@ -3,10 +3,13 @@
 import sys
 import time
 
+from tinyattn.course import claims
 from tinyattn.course.build import build_notebook, differences
 from tinyattn.course.deck import build_deck
 from tinyattn.course.index import INDEX, index, write_index
-from tinyattn.course.lint import problems
+from tinyattn.course.lint import claims_in, disagreements, problems, without_homework
+from tinyattn.course.project import LEDGER, homework
+from tinyattn.course.text import read_source
 from tinyattn.course.tidy import tidy
 
 
@@ -29,19 +32,27 @@ def build(documents, *, tidy_first=False):
 
 
 def check(documents):
-    """Say which cells of which notebooks differ from the text, and what is wrong with the text.
+    """Say which cells of which notebooks differ from the text, and what is wrong or missing.
 
     Returns the exit code: 1 if there is anything to say.
     """
     changed = [line for document in documents for line in differences(document)]
     changed += problems(documents)
     if documents:
+        changed += _missing_parts(documents[0].root, [d for d in documents if not d.is_homework])
         changed += _old_index(documents[0].root)
     for line in changed:
         print(line, file=sys.stderr)
     if not changed:
         print(f"{len(documents)} notebooks agree with their texts")
     return 1 if changed else 0
+
+
+def _missing_parts(root, lectures):
+    """What these lectures still lack beside their text: claims in the ledger, homework."""
+    ledger = claims.read_ledger(root / LEDGER)
+    tried = {d.number: claims_in(read_source(d).cells) for d in lectures}
+    return [*disagreements(ledger, tried), *without_homework(lectures, homework(root))]
 
 
 def _old_index(root):

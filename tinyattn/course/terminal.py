@@ -33,7 +33,8 @@ def run(document, *, verbose=False):
                 print(f"\n{label}\n{textwrap.indent(str(error), '        ')}", file=sys.stderr)
                 return False
     if claims.full() and not document.is_homework:
-        stamp(document.root, cells)
+        entered = {claim.number for outcome in outcomes for claim in outcome.claims}
+        stamp(document.root, cells, entered)
     _print_summary(outcomes, time.perf_counter() - began, verbose)
     return not any(outcome.disagreement for outcome in outcomes)
 

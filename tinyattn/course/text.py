@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 from tinyattn.course.project import CourseError
 
 TAGS = {
-    "notebook-only",
-    "notes",
-    "hide-code",
-    "hide-output",
-    "slow",
-    "fragment",
-    "shown",
-    "solution",
-}
+    "notebook-only", "notes", "hide-code", "hide-output", "slow", "fragment", "shown", "solution",
+    "optional", "answer",
+}  # fmt: skip
 SLIDE_ID = re.compile(r"[A-Z]{1,2}\d\d")
+MINUTES = re.compile(r"(\d+)min")
+USUAL_MINUTES = 2  # of a slide that does not say how many it takes
 # the same in every notebook, whatever Python built it
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -32,6 +28,17 @@ class Slide:
     ids: list
     level: int  # 1 for a title slide, 2 for an ordinary one
     cells: list = field(default_factory=list)
+
+    @property
+    def minutes(self):
+        """How long it takes in class: the number of its tag such as `4min`."""
+        found = [MINUTES.fullmatch(tag) for cell in self.cells[:1] for tag in tags_of(cell)]
+        return next((int(match[1]) for match in found if match), USUAL_MINUTES)
+
+    @property
+    def optional(self):
+        """Whether it is left out on the short way through the lecture."""
+        return any("optional" in tags_of(cell) for cell in self.cells[:1])
 
 
 class MissingPackage(CourseError, ImportError):
@@ -142,12 +149,13 @@ def _cell(nbformat, kind, source, tags):
 
 def _check_tags(document, cell, tags):
     for tag in tags:
-        if tag not in TAGS and not SLIDE_ID.fullmatch(tag):
-            first = cell.source.strip().split("\n")[0]
-            raise CourseError(
-                f"{document.relative(document.source)}: the cell '{first}' has the tag '{tag}'; "
-                f"a tag is a slide's ID like N12, or one of {', '.join(sorted(TAGS))}"
-            )
+        if tag in TAGS or SLIDE_ID.fullmatch(tag) or MINUTES.fullmatch(tag):
+            continue
+        first = cell.source.strip().split("\n")[0]
+        raise CourseError(
+            f"{document.relative(document.source)}: the cell '{first}' has the tag '{tag}'; a tag "
+            f"is a slide's ID like N12, its time like 3min, or one of {', '.join(sorted(TAGS))}"
+        )
 
 
 def _add_notes(document, cells, notes, tags):

@@ -23,7 +23,7 @@ def trained(name, module, train, *, root=None):
     train   function without arguments that trains the module; it returns a dictionary of arrays to
             show, such as {"loss": [...]}, or None
 
-    A full run (TINYATTN_FULL=1) calls `train`, rounds the weights to the 16 bits in which they are
+    A full run (`tinyattn full`) calls `train`, rounds the weights to the 16 bits in which they are
     shipped, so that what is judged is what is shipped, and writes the file. Every other run reads
     the file. Returns the dictionary of arrays.
 
@@ -43,7 +43,7 @@ def trained(name, module, train, *, root=None):
     if not path.is_file():
         raise CourseError(
             f"the trained weights {WEIGHTS.as_posix()}/{path.name} are not there; "
-            f"a full run makes them: TINYATTN_FULL=1 tinyattn run {lecture}"
+            f"a full run makes them: tinyattn full --again {lecture}"
         )
     tensors = load(path)
     try:
@@ -51,7 +51,7 @@ def trained(name, module, train, *, root=None):
     except (KeyError, ValueError) as error:
         raise CourseError(
             f"the trained weights {WEIGHTS.as_posix()}/{path.name} are of another network than "
-            f"the lecture's ({error}); train it again: TINYATTN_FULL=1 tinyattn run {lecture}"
+            f"the lecture's ({error}); train it again: tinyattn full --again {lecture}"
         ) from None
     return _part("shown", tensors)
 

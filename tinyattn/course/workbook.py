@@ -40,15 +40,21 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
         )
     path = prepare(document, fresh=fresh)
     # as the address, not as the file to run: so the address that is printed leads there too
-    address = f"--LabApp.default_url=/lab/tree/{document.relative(path)}"
-    command = [sys.executable, "-m", "jupyterlab", address]
+    folder = document.root / "workbook"
+    address = f"--LabApp.default_url=/lab/tree/{path.relative_to(folder).as_posix()}"
+    # the file browser shows the copies alone: the texts with the solutions are not below them
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", address]
     if not browser:
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         print("you are root (as in a container): JupyterLab is started with --allow-root")
         command.append("--allow-root")
     print(f"opening {document.relative(path)}, your own copy; Ctrl-C twice ends JupyterLab")
-    process = subprocess.Popen(command, cwd=document.root, env=_environment())
+    process = subprocess.Popen(command, cwd=folder, env=_environment())
+    from tinyattn.course import warm  # loads all layers, while JupyterLab starts
+
+    if warm.in_the_background() is not None:
+        print("the kernels of the lectures are compiled in the background, once")
     while True:
         try:
             return process.wait()

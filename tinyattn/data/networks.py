@@ -63,23 +63,26 @@ def blocks(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
     return _both_ways(N, np.stack([a, b], axis=1)), group
 
 
-def distractors(num_nodes=200, neighbours=8, told=2, classes=3, noise=0.3, rng=None):
+def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3, rng=None):
     """Every node hears `told` neighbours who know its class, and others who only disturb it.
 
     Generated. A third of the nodes know: they carry their class, and a sign that they know. The
-    others carry a class at random. A node hears `told` knowing nodes of its own class and
-    `neighbours - told` of those that do not know. Gives (graph, y, asked): graph.x
-    [N, classes + 1] float32 are the carried classes as one-hot rows with noise, and the sign; y
-    [N] int the true classes; asked [N] bool the nodes that do not know, whose class is to be
-    found. Weights that depend on the sender alone solve it, equal ones do not.
+    others carry a class at random. A node hears neighbours[0] to neighbours[1] others, `told` of
+    them knowing nodes of its own class, the rest nodes that do not know. Gives (graph, y, asked):
+    graph.x [N, classes + 1] float32 are the carried classes as one-hot rows with noise, and the
+    sign; y [N] int the true classes; asked [N] bool the nodes that do not know, whose class is to
+    be found. Weights that depend on the sender alone solve it, those of the degrees do not.
     """
-    if not 0 <= told <= neighbours:
-        raise ValueError(f"distractors: told must be 0 to {neighbours} neighbours, got {told}")
-    least = classes * max(3 * told + 3, neighbours - told + 2)  # nobody is heard twice
+    if not 0 <= told <= neighbours[0] <= neighbours[1]:
+        raise ValueError(
+            f"distractors: expected told of at least 0, and neighbours as (fewest, most) with room "
+            f"for them, got told {told} and neighbours {neighbours}"
+        )
+    least = classes * max(3 * told + 3, neighbours[1] - told + 2)  # nobody is heard twice
     if num_nodes < least:
         raise ValueError(
-            f"distractors: {classes} classes and {told} of {neighbours} neighbours who know need "
-            f"at least {least} nodes, got {num_nodes}"
+            f"distractors: {classes} classes and {told} of {neighbours[1]} neighbours who know "
+            f"need at least {least} nodes, got {num_nodes}"
         )
     rng, node = generator(rng), np.arange(num_nodes)
     y, knows = rng.permutation(node % classes), np.zeros(num_nodes, bool)
@@ -89,11 +92,10 @@ def distractors(num_nodes=200, neighbours=8, told=2, classes=3, noise=0.3, rng=N
     carried = np.where(knows, y, rng.integers(0, classes, num_nodes))
     x = np.concatenate([np.eye(classes)[carried], knows[:, None]], axis=1)
     x[:, :classes] += noise * rng.normal(size=(num_nodes, classes))
-    src = np.zeros((num_nodes, neighbours), int)
+    degree, src = rng.integers(neighbours[0], neighbours[1] + 1, num_nodes), []
     for j in range(num_nodes):
         tell = rng.choice(np.flatnonzero(knows & (y == y[j]) & (node != j)), told, replace=False)
         others = np.flatnonzero(~knows & (node != j))
-        disturb = rng.choice(others, neighbours - told, replace=False)
-        src[j] = np.concatenate([tell, disturb])
-    dst = np.repeat(node, neighbours)
-    return Graph(src.ravel(), dst, num_nodes, x=x.astype(np.float32)), y, ~knows
+        src += [tell, rng.choice(others, degree[j] - told, replace=False)]
+    dst = np.repeat(node, degree)
+    return Graph(np.concatenate(src), dst, num_nodes, x=x.astype(np.float32)), y, ~knows

@@ -3,6 +3,7 @@
     phrases(1000, "de", rng=0)     [("in twenty-two days", "in zweiundzwanzig Tagen"), ...]
     software("de")                 [("Add another", "Eine weitere hinzufügen"), ...]
     tokenizer("de")                cuts both sides of the phrases into pieces, and joins them again
+    from_pairs([("a cat", "eine Katze"), ...])    your own: ids of both sides, and a tokenizer
 
 Words and patterns come from CLDR and num2words, messages from Django: see SOURCES.md.
 """
@@ -84,6 +85,45 @@ def tokenizer(language="de"):
 
 
 TENS = range(20, 100, 10)
+
+
+def from_pairs(pairs, tokenizer=None):
+    """(source [n, S], target [n, T], tokenizer) of your own pairs of texts, [(text, translation)].
+
+        source, target, tokenizer = from_pairs([("a cat", "eine Katze"), ("a dog", "ein Hund")])
+        model = models.Seq2Seq(len(tokenizer), 64, 4, 2)
+        model.loss(source, target).backward()
+        model.translate("a dog", tokenizer=tokenizer)
+
+    The beginning of a sentence is [CLS], its end [SEP], padding [PAD] with the number 0. tokenizer:
+    a `WordPiece`; None makes one whose pieces are all words and signs of both sides. Raises
+    ValueError for anything but pairs of texts with words, and for words that a given tokenizer does
+    not know.
+    """
+    pairs = [tuple(pair) if isinstance(pair, tuple | list) else pair for pair in pairs]
+    for i, pair in enumerate(pairs):
+        if not (isinstance(pair, tuple) and len(pair) == 2 and all(map(_has_words, pair))):
+            raise ValueError(f"from_pairs: expected (text, translation), got {pair!r} as pair {i}")
+    if not pairs:
+        raise ValueError("from_pairs: expected at least one pair of texts, got none")
+    marks, texts = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"], [text for pair in pairs for text in pair]
+    if tokenizer is None:
+        cutter = WordPiece(marks, lower=False)
+        words = sorted({word for text in texts for word in cutter.words(text)})
+        tokenizer = WordPiece([*marks, *words], lower=False)
+    unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))
+    if unknown:
+        more = f" and {len(unknown) - 5} more words" if len(unknown) > 5 else ""
+        raise ValueError(
+            f"from_pairs: the tokenizer does not know {', '.join(map(repr, [*unknown][:5]))}"
+            f"{more}; leave tokenizer= out to get one that knows all"
+        )
+    source, target = (tokenizer.batch(side)[0] for side in zip(*pairs, strict=True))
+    return source, target, tokenizer
+
+
+def _has_words(text):
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _words(language):

@@ -1,5 +1,6 @@
 """Functions of networks without weights of their own: activations, norms, losses, attention."""
 
+from tinyattn import hints
 from tinyattn.functional.activations import (
     dropout,
     elu,
@@ -88,3 +89,10 @@ __all__ = [
     "softplus",
     "tanh",
 ]  # fmt: skip
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise AttributeError(
+        f"module 'tinyattn.functional' has no attribute {name!r}{hints.missing_name(name)}"
+    )

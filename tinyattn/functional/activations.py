@@ -3,6 +3,7 @@
 import numpy as np
 
 from tinyattn.autograd import Tensor
+from tinyattn.hints import explained
 from tinyattn.ops import nonlinear, rowwise
 from tinyattn.ops.elementwise import as_float, as_tensor
 from tinyattn.ops.rowwise import log_softmax, softmax
@@ -14,27 +15,30 @@ __all__ = [
 ]  # fmt: skip
 
 
+@explained
 def relu(x) -> Tensor:
     """y = max(x, 0)."""
-    return nonlinear.relu(x)
+    return nonlinear.relu(as_tensor(x))
 
 
 def sigmoid(x) -> Tensor:
     """y = 1 / (1 + e⁻ˣ), without overflow."""
-    return nonlinear.sigmoid(x)
+    return nonlinear.sigmoid(as_tensor(x))
 
 
 def erf(x) -> Tensor:
     """y = 2/√π ∫₀ˣ exp(-t²) dt, the error function."""
-    return nonlinear.erf(x)
+    return nonlinear.erf(as_tensor(x))
 
 
+@explained
 def leaky_relu(x, negative_slope=0.01):
     """y = x for x > 0, else negative_slope · x."""
     x = as_tensor(x)
     return np.where(np.greater(x.data, 0), x, negative_slope * x)
 
 
+@explained
 def elu(x, alpha=1.0):
     """y = x for x > 0, else α (eˣ - 1)."""
     x = as_tensor(x)
@@ -53,6 +57,7 @@ def gelu(x, approximate="none"):
     raise ValueError(f'gelu: approximate is "none" or "tanh", got {approximate!r}')
 
 
+@explained
 def silu(x):
     """y = x σ(x)."""
     x = as_tensor(x)
@@ -71,6 +76,7 @@ def tanh(x):
     return np.tanh(as_tensor(x))
 
 
+@explained
 def logsumexp(x, axis=-1, keepdims=False):
     """y = ln Σ exp x along `axis`, without overflow; -inf for a row of -inf."""
     x = as_float(x)
@@ -81,6 +87,7 @@ def logsumexp(x, axis=-1, keepdims=False):
     return y if keepdims else np.squeeze(y, axis)
 
 
+@explained
 def dropout(x, p=0.5, training=True, rng=None):
     """In training each number is 0 with probability p, else divided by 1 - p; x itself otherwise.
 

@@ -5,11 +5,13 @@ import math
 import numpy as np
 
 from tinyattn.autograd import Tensor
+from tinyattn.hints import explained
 from tinyattn.ops import attention
 from tinyattn.ops.backends import LEAST_QUERIES, choose, kernel_is_faster
 from tinyattn.ops.elementwise import as_tensor, of_one_dtype, unwrap
 
 
+@explained
 def scaled_dot_product_attention(
     q, k, v, mask=None, bias=None, causal=False, scale=None, impl="auto"
 ):
@@ -29,11 +31,17 @@ def scaled_dot_product_attention(
             "kernel"  compiled, block by block: the T×S weights are never stored
             "auto"    "kernel" where it is faster, else "numpy"
 
-    A query that may see no key gives y = 0 and passes no gradient on. Raises ValueError if the
-    shapes do not fit, and TypeError if the mask is not bool or q, k, v are not floating point.
+    A query that may see no key gives y = 0 and passes no gradient on. A key that no query may see
+    counts as zeros, so nan or infinity in it has no effect; one that some queries may see can
+    reach the others, as 0 · nan = nan. Raises ValueError if the shapes do not fit, and TypeError if
+    the mask is not bool or q, k, v are not floating point.
     Source: Vaswani et al. 2017, eq. 1; slides N09, N10.
     """
     q, k, v, mask, bias, scale = _checked(q, k, v, mask, bias, scale)
+    if causal and k.shape[-2] > q.shape[-2]:
+        k, v, mask, bias = _seen_by_the_last(q.shape[-2], k, v, mask, bias)
+    if mask is not None:
+        k, v = _without_unseen(k, v, mask)
     lead = q.shape[:-2]
     if not lead == k.shape[:-2] == v.shape[:-2]:
         lead = np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
@@ -44,11 +52,29 @@ def scaled_dot_product_attention(
     return run(q, k, v, bias, mask, bool(causal), scale)
 
 
+def _seen_by_the_last(T, k, v, mask, bias):
+    """Without the keys s ≥ T, which under `causal` no query may see."""
+    mask, bias = (
+        x if x is None or x.shape[-1:] in ((), (1,)) else x[..., :T] for x in (mask, bias)
+    )
+    return k[..., :T, :], v[..., :T, :], mask, bias
+
+
+def _without_unseen(k, v, mask):
+    """k and v with zeros for the keys that no query may see, if they hold nan or infinity."""
+    unseen = ~np.any(unwrap(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
+    if not unseen.any() or np.isfinite(np.sum(unwrap(k)) + np.sum(unwrap(v))):
+        return k, v
+    unseen = np.broadcast_to(unseen, (*unseen.shape[:-1], k.shape[-2]))[..., None]
+    return np.where(unseen, 0, k), np.where(unseen, 0, v)
+
+
 def _work(lead, T, S):
     """How many scores there are; 0 for few queries, of which the kernel takes 64 at once."""
     return math.prod(lead) * T * S if T >= LEAST_QUERIES else 0
 
 
+@explained
 def self_attention(x, num_heads, mask=None, bias=None, causal=False):
     """Attention of H heads whose queries, keys and values lie side by side in x [..., T, 3·H·d].
 
@@ -65,7 +91,13 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
             f"and values of {num_heads} heads"
         )
     one_dtype = bias is None or bias.dtype == x.dtype
-    if d and one_dtype and kernel_is_faster("attention", x.dtype, _work((*lead, num_heads), T, T)):
+    plain = mask is None or np.isfinite(np.sum(x.data))  # else hidden keys need a closer look
+    if (
+        d
+        and one_dtype
+        and plain
+        and kernel_is_faster("attention", x.dtype, _work((*lead, num_heads), T, T))
+    ):
         mask = None if mask is None else unwrap(_bool_mask(mask))
         for name, a in (("mask", mask), ("bias", bias)):
             if a is not None:
@@ -77,6 +109,7 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
     return np.reshape(np.swapaxes(y, -3, -2), (*lead, T, num_heads * d))
 
 
+@explained
 def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
     """a_ts = softmax_s(scale q_t·k_s + bias_ts): how much query t takes from key s. [..., T, S]
 
@@ -96,12 +129,23 @@ def _weights(q, k, mask, bias, causal, scale):
         mask = past if mask is None else mask & past
     if mask is not None:
         scores = np.where(mask, scores, -np.inf)
-    # The softmax is unchanged if the same number is taken off all scores of a query: with the
-    # highest of them no exponential overflows. Where all are -∞, 0 avoids -∞ - -∞ = nan.
-    highest = unwrap(scores).max(axis=-1, keepdims=True, initial=-np.inf)
-    e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
-    total = e.sum(axis=-1, keepdims=True)
+    e, total = _exponentials(scores)
+    if np.isnan(unwrap(total)).any():  # a weight of 0 stays 0 beside a nan, and its gradient too
+        zero = unwrap(e) == 0
+        e, total = _exponentials(np.where(zero, -np.inf, scores))
+        return np.where(zero, 0, e / np.where(unwrap(total) == 0, 1, total))
     return e / np.where(unwrap(total) == 0, 1, total)
+
+
+def _exponentials(scores):
+    """exp(score - highest) and their sum over the keys.
+
+    The softmax is unchanged if the same number is taken off all scores of a query: with the
+    highest of them no exponential overflows. Where all are -∞, 0 avoids -∞ - -∞ = nan.
+    """
+    highest = np.fmax.reduce(unwrap(scores), axis=-1, keepdims=True, initial=-np.inf)
+    e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
+    return e, e.sum(axis=-1, keepdims=True)
 
 
 # ---------------------------------------------------------------- arguments

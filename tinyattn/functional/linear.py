@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tinyattn.hints import explained
 from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import getitem
 from tinyattn.ops.matmul import linear as map_rows
@@ -79,12 +80,14 @@ def _length(x, p, axis, eps):
     return np.where(np.less(unwrap(s), eps), eps, s)
 
 
+@explained
 def normalize(x, p=2.0, axis=1, eps=1e-12):
     """y = x / max(‖x‖_p, eps) along `axis`."""
     x = as_tensor(x)
     return x / _length(x, p, axis, eps)
 
 
+@explained
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """y = x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along `axis`."""
     x1, x2 = as_tensor(x1), as_tensor(x2)

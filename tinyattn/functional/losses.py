@@ -8,6 +8,7 @@ input and target do not fit, or for another reduction.
 import numpy as np
 
 from tinyattn.functional.linear import integer_ids
+from tinyattn.hints import explained
 from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.nonlinear import softplus
@@ -33,6 +34,7 @@ def _same_shape(name, input, target):
     return as_tensor(input), as_tensor(target)
 
 
+@explained
 def mse_loss(input, target, reduction="mean"):
     """(x - t)² for each element;   input and target in one shape."""
     input, target = _same_shape("mse_loss", input, target)
@@ -40,12 +42,14 @@ def mse_loss(input, target, reduction="mean"):
     return _reduce(difference * difference, reduction)
 
 
+@explained
 def l1_loss(input, target, reduction="mean"):
     """|x - t| for each element;   input and target in one shape."""
     input, target = _same_shape("l1_loss", input, target)
     return _reduce(np.absolute(np.subtract(input, target)), reduction)
 
 
+@explained
 def huber_loss(input, target, reduction="mean", delta=1.0):
     """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola that goes on straight.
 
@@ -67,6 +71,7 @@ def _log_at_least_minus_100(p):
     return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
 
 
+@explained
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100.
 
@@ -87,6 +92,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     return _reduce(losses if weight is None else losses * weight, reduction)
 
 
+@explained
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
     """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x).
 
@@ -100,6 +106,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     return _reduce(losses if weight is None else losses * weight, reduction)
 
 
+@explained
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """-x[target] for log-probabilities x [N, C, ...] (or [C]) and classes [N, ...].
 
@@ -148,6 +155,7 @@ def _class_weights(name, weight, C, dtype):
     return weight
 
 
+@explained
 def cross_entropy(
     input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
 ):
@@ -203,6 +211,7 @@ def _along(weight, axis, ndim):
     return weight.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
+@explained
 def kl_div(input, target, reduction="mean", log_target=False):
     """t (ln t - x) for log-probabilities x and probabilities t (or their logarithms).
 

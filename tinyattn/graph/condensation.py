@@ -277,16 +277,18 @@ class Matching(NamedTuple):
     iou: np.ndarray  # [M], points they share / points of either
     efficiency: float  # share of the true objects that were found; nan if there are none
     purity: float  # share of the found objects that are true; nan if there are none
+    event: np.ndarray  # [M], the event of each pair; 0 without batch
 
 
-def match(found, truth, threshold=0.5, weights=None):
+def match(found, truth, threshold=0.5, weights=None, batch=None):
     """Pair found and true objects whose intersection over union exceeds the threshold.
 
         IoU = Σ_{i in both} w_i / Σ_{i in either} w_i
 
     found, truth [N] int, negative for points of no object; weights [N] (for example energies), 1
-    if None. The highest IoU is paired first, and each object at most once. Number the objects of
-    several events through. Slide K59.
+    if None. The highest IoU is paired first, and each object at most once. batch [N] is the event
+    of a point: objects of two events are different ones, though both count from 0. Without it all
+    points are of one event. Slide K59.
     """
     found, truth = np.asarray(unwrap(found)), np.asarray(unwrap(truth))
     kinds = found.dtype.kind + truth.dtype.kind
@@ -296,27 +298,42 @@ def match(found, truth, threshold=0.5, weights=None):
             f"{found.shape} and truth {truth.dtype} {truth.shape}"
         )
     w = np.ones(len(found)) if weights is None else np.asarray(unwrap(weights), np.float64)
-    labels, f = np.unique(found, return_inverse=True)
-    objects, t = np.unique(truth, return_inverse=True)
+    event = np.zeros(len(found), np.int64)
+    for number, rows in enumerate(_events("match", batch, len(found))):
+        event[rows] = number
+    (labels, of_found, f), (objects, _, t) = _by_event(found, event), _by_event(truth, event)
     both, pair = np.unique(f * max(len(objects), 1) + t, return_inverse=True)
     shared = np.bincount(pair, weights=w).astype(np.float64)  # of nothing, they are integers
     f_of, t_of = both // max(len(objects), 1), both % max(len(objects), 1)
     size_f, size_t = np.bincount(f, weights=w), np.bincount(t, weights=w)
     union = size_f[f_of] + size_t[t_of] - shared
     iou = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
-    pairs, values = [], []
-    used_f, used_t = labels < 0, objects < 0
+    chosen = _highest_first(iou, f_of, t_of, labels < 0, objects < 0, threshold)
+    number_f, number_t, M = np.sum(labels >= 0), np.sum(objects >= 0), len(chosen)
+    where = of_found[f_of[chosen]]
+    return Matching(
+        np.stack([labels[f_of[chosen]], objects[t_of[chosen]]], axis=1).astype(np.int64),
+        iou[chosen],
+        M / number_t if number_t else float("nan"),
+        M / number_f if number_f else float("nan"),
+        where if batch is None else np.unique(np.asarray(unwrap(batch)))[where],
+    )
+
+
+def _highest_first(iou, f_of, t_of, used_f, used_t, threshold):
+    """Which of the possible pairs belong together: each object at most once."""
+    chosen = []
     for p in np.argsort(-iou, kind="stable"):
         if not iou[p] > threshold:
             break
         if not used_f[f_of[p]] and not used_t[t_of[p]]:
             used_f[f_of[p]] = used_t[t_of[p]] = True
-            pairs.append((labels[f_of[p]], objects[t_of[p]]))
-            values.append(iou[p])
-    number_f, number_t = np.sum(labels >= 0), np.sum(objects >= 0)
-    return Matching(
-        np.array(pairs, np.int64).reshape(-1, 2),
-        np.array(values),
-        len(pairs) / number_t if number_t else float("nan"),
-        len(pairs) / number_f if number_f else float("nan"),
-    )
+            chosen.append(p)
+    return np.array(chosen, np.int64)
+
+
+def _by_event(labels, event):
+    """The objects of all events: their labels, their events, and which one each point is of."""
+    kinds, label = np.unique(labels, return_inverse=True)
+    each, number = np.unique(event * max(len(kinds), 1) + label, return_inverse=True)
+    return kinds[each % max(len(kinds), 1)], each // max(len(kinds), 1), number

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyattn.graph.graph import Graph
 from tinyattn.ops.backends import choose
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.ops.elementwise import as_tensor, unwrap
 
 
 def knn(x, k, batch=None, impl="auto"):
@@ -139,6 +139,46 @@ def neighbours(x, k, batch):
     return sender[order], receiver[order]
 
 
+def clouds_by_number(name, N, k, batch, strict=False):
+    """[(rows, min(k, n))]: the points of all clouds in which a point has so many neighbours.
+
+    rows is None if these are all N points. n is the number of points in a cloud. With strict they
+    are always together, and `knn` raises ValueError for a cloud with fewer than k points.
+    """
+    if strict or k == 0:
+        return [(None, k)]
+    if batch is None:
+        return [(None, min(k, N))]
+    batch = _cloud_of_each(name, batch, N)
+    if not np.any(batch[1:] < batch[:-1]) and np.diff(_offsets(batch)).min(initial=k) >= k:
+        return [(None, k)]
+    _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
+    number = np.minimum(size, k)
+    if len(set(number.tolist())) == 1:
+        return [(None, int(number[0]))]
+    return [(np.flatnonzero(number[cloud] == n), int(n)) for n in np.unique(number)]
+
+
+def checked_points(name, x, features=None):
+    """x as a Tensor [N, features] of at least one point, without nan and infinity."""
+    x = as_tensor(x)
+    if x.ndim != 2 or (features is not None and x.shape[1] != features):
+        wanted = "F" if features is None else features
+        raise ValueError(f"{name}: expected points x of shape [N, {wanted}], got {x.shape}")
+    if len(x) == 0:
+        raise ValueError(f"{name}: x has no points (shape {x.shape}); leave empty events out")
+    good = np.isfinite(x.data).all(axis=1)
+    if not good.all():
+        bad = np.flatnonzero(~good)
+        more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+        raise ValueError(
+            f"{name}: x is nan or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
+            f"{len(x)}; remove those points. If an earlier layer made them, its weights are too "
+            f"large or nan"
+        )
+    return x
+
+
 def split_clouds(batch, N):
     """The members of each cloud [B, points], filled up with -1, and the cloud of each point [N].
 
@@ -146,7 +186,7 @@ def split_clouds(batch, N):
     """
     if batch is None:
         return np.arange(N)[None], np.zeros(N, np.int64)
-    batch = np.asarray(unwrap(batch))
+    batch = _cloud_of_each("batch", batch, N)
     _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
     order = np.argsort(cloud, kind="stable")
     table = np.full((len(size), size.max(initial=0)), -1)
@@ -183,16 +223,26 @@ def _clouds(name, x, batch):
                          f"into {x.dtype}; scale the points down")  # fmt: skip
     if batch is None:
         return x, np.array([0, len(x)] if len(x) else [0]), None  # no points: no cloud
-    batch = np.asarray(unwrap(batch))
-    if batch.shape != (len(x),) or batch.dtype.kind not in "iu":
-        raise ValueError(f"{name}: expected batch to be {len(x)} whole numbers, the cloud of each "
-                         f"point, got {batch.dtype} of shape {batch.shape}")  # fmt: skip
-    order = None
+    batch, order = _cloud_of_each(name, batch, len(x)), None
     if np.any(batch[1:] < batch[:-1]):
         order = np.argsort(batch, kind="stable")
         x, batch = x[order], batch[order]
+    return x, _offsets(batch), order
+
+
+def _cloud_of_each(name, batch, N):
+    """batch as an array of N whole numbers."""
+    batch = np.asarray(unwrap(batch))
+    if batch.shape != (N,) or batch.dtype.kind not in "iu":
+        raise ValueError(f"{name}: expected batch to be {N} whole numbers, the cloud of each "
+                         f"point, got {batch.dtype} of shape {batch.shape}")  # fmt: skip
+    return batch
+
+
+def _offsets(batch):
+    """Where each cloud begins, and the number of points: batch is in ascending order."""
     starts = np.flatnonzero(batch[1:] != batch[:-1]) + 1
-    return x, np.unique(np.concatenate([[0], starts, [len(x)]])), order
+    return np.unique(np.concatenate([[0], starts, [len(batch)]]))
 
 
 def _count(name, k):

@@ -7,9 +7,11 @@ N(j) are the nodes with an edge to j. A CNN, attention, GCN and GAT are this wit
 
 from tinyattn.graph.graph import Graph
 from tinyattn.graph.segment import SEGMENT
+from tinyattn.hints import explained
 from tinyattn.ops.elementwise import as_tensor
 
 
+@explained
 def propagate(x, graph, message, aggregate="sum"):
     """y_j = □_{i ∈ N(j)} φ(x_j, x_i).
 
@@ -48,8 +50,8 @@ def nodes(name, x, graph):
     """x as a Tensor; TypeError if it is not an array or Tensor, or graph not a Graph."""
     if not isinstance(graph, Graph):
         raise TypeError(
-            f"{name}: expected a Graph, got {type(graph).__name__}; from_adjacency makes one of a "
-            f"matrix"
+            f"{name}: expected a Graph, got {type(graph).__name__}; Graph(src, dst, num_nodes) "
+            f"makes one of PyTorch Geometric's edge_index = (src, dst), from_adjacency of a matrix"
         )
     if not hasattr(x, "shape"):
         hint = "; does the graph have features?" if x is None else ""

@@ -15,7 +15,8 @@ Parameters have PyTorch Geometric's names and shapes.
 
 import numpy as np
 
-from tinyattn.graph.knn import knn
+from tinyattn.graph.graph import Graph
+from tinyattn.graph.knn import checked_points, clouds_by_number, knn
 from tinyattn.graph.message import propagate
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
@@ -34,12 +35,11 @@ def _check_aggr(name, aggr):
         raise ValueError(f"{name}: aggr is one of {', '.join(REDUCE)}, got {aggr!r}")
 
 
-def _points(name, x, features=None):
-    """x as a Tensor [N, features]."""
+def _points(name, x):
+    """x as a Tensor [N, F]."""
     x = as_tensor(x)
-    if x.ndim != 2 or (features is not None and x.shape[1] != features):
-        wanted = "F" if features is None else features
-        raise ValueError(f"{name}: expected points x of shape [N, {wanted}], got {x.shape}")
+    if x.ndim != 2:
+        raise ValueError(f"{name}: expected points x of shape [N, F], got {x.shape}")
     return x
 
 
@@ -106,46 +106,62 @@ class EdgeConv(Module):
 
     def forward(self, x, graph):
         """y [N, F'];   x [N, F]. Raises ValueError for another number of nodes than the graph's."""
-        x = _points("EdgeConv", x)
-        linear, rest = _parts(self.nn)
-        if linear is None:
-
-            def message(x_j, x_i):
-                return self.nn(np.concatenate([x_j, x_i - x_j], axis=-1))
-
-            return propagate(x, graph, message, self.aggr)
-        _check_nodes(x, graph)
-        table = _table(graph)
-        if table is not None:
-            return edge_conv(self.nn, x, table, self.aggr)
-        p, q = _split(linear, x)
-        src, dst, N = graph.src, graph.dst, graph.num_nodes
-        if self.aggr == "max" and all(_is_unchanged(part, *RISING) for part in rest):
-            y = _apply(rest, p + SEGMENT["max"](q[src], dst, N))
-            return np.where(graph.in_degree[:, None] > 0, y, 0)
-        return SEGMENT[self.aggr](_apply(rest, p[dst] + q[src]), dst, N)
+        return _edge_conv_of_graph(self.nn, _points("EdgeConv", x), graph, self.aggr)
 
     def extra_repr(self):
         return f"aggr={self.aggr!r}"
+
+
+def _edge_conv_of_graph(nn, x, graph, aggr):
+    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j) for the edges of a graph."""
+    linear, rest = _parts(nn)
+    if linear is None:
+
+        def message(x_j, x_i):
+            return nn(np.concatenate([x_j, x_i - x_j], axis=-1))
+
+        return propagate(x, graph, message, aggr)
+    _check_nodes(x, graph)
+    table = _table(graph)
+    if table is not None:
+        return edge_conv(nn, x, table, aggr)
+    p, q = _split(linear, x)
+    src, dst, N = graph.src, graph.dst, graph.num_nodes
+    if aggr == "max" and all(_is_unchanged(part, *RISING) for part in rest):
+        y = _apply(rest, p + SEGMENT["max"](q[src], dst, N))
+        return np.where(graph.in_degree[:, None] > 0, y, 0)
+    return SEGMENT[aggr](_apply(rest, p[dst] + q[src]), dst, N)
 
 
 class DynamicEdgeConv(Module):
     """EdgeConv on the k nearest neighbours in the features x themselves, the point included.
 
     Called (x [N, F], batch=None); batch [N] says which cloud a point belongs to. The choice of
-    neighbours has no gradient. Raises ValueError if a cloud has fewer than k points.
-    Source: Wang et al. 2018; slide K44.
+    neighbours has no gradient. A cloud with fewer than k points uses all of them; with strict it
+    raises ValueError. Source: Wang et al. 2018; slide K44.
     """
 
-    def __init__(self, nn, k, aggr="max"):
+    def __init__(self, nn, k, aggr="max", strict=False):
         check_sizes(self, k=k)
         _check_aggr("DynamicEdgeConv", aggr)
-        self.nn, self.k, self.aggr = nn, k, aggr
+        self.nn, self.k, self.aggr, self.strict = nn, k, aggr, strict
 
     def forward(self, x, batch=None):
-        """y [N, F'];   x [N, F], batch [N] whole numbers or None. Raises as `knn`."""
-        x = _points("DynamicEdgeConv", x)
-        return edge_conv(self.nn, x, knn(x, self.k, batch)[0], self.aggr)
+        """y [N, F'];   x [N, F], batch [N] whole numbers or None.
+
+        Raises ValueError for no points, and for nan or infinity among them.
+        """
+        x = checked_points("DynamicEdgeConv", x)
+        groups = clouds_by_number("DynamicEdgeConv", len(x), self.k, batch, self.strict)
+        if len(groups) == 1:
+            return edge_conv(self.nn, x, knn(x, groups[0][1], batch)[0], self.aggr)
+        batch, pairs = np.asarray(unwrap(batch)), []
+        for rows, k in groups:  # one list of edges, because nn shall see all messages at once
+            index, _ = knn(unwrap(x)[rows], k, batch[rows])
+            pairs.append((rows[index.ravel()], np.repeat(rows, k)))
+        src, dst = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        order = np.argsort(dst, kind="stable")
+        return _edge_conv_of_graph(self.nn, x, Graph(src[order], dst[order], len(x)), self.aggr)
 
     def extra_repr(self):
         return f"k={self.k}, aggr={self.aggr!r}"
@@ -190,29 +206,45 @@ class GravNetConv(Module):
     there. The gradient reaches s through the distances, not through the choice of neighbours.
     Called (x [N, in_channels], batch=None), gives [N, out_channels]. c = `sharpness` is 10 in the
     authors' code and in PyTorch Geometric; the slide has 1/10, which a longer s makes the same.
-    Raises ValueError if a cloud has fewer than k points.
+    A cloud with fewer than k points uses all of them; with strict it raises ValueError.
     Source: Qasim et al. 2019, arXiv:1902.07987; slides K48-K50.
     """
 
     def __init__(self, in_channels, out_channels, space_dimensions, propagate_dimensions, k,
-                 sharpness=10.0, rng=None):  # fmt: skip
+                 sharpness=10.0, strict=False, rng=None):  # fmt: skip
         check_sizes(self, in_channels=in_channels, out_channels=out_channels,
                     space_dimensions=space_dimensions,
                     propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
         rng = generator(rng)
         self.in_channels, self.k, self.sharpness = in_channels, k, sharpness
+        self.strict = strict
         self.lin_s = Linear(in_channels, space_dimensions, rng=rng)
         self.lin_h = Linear(in_channels, propagate_dimensions, rng=rng)
         self.lin_out1 = Linear(in_channels, out_channels, bias=False, rng=rng)
         self.lin_out2 = Linear(2 * propagate_dimensions, out_channels, rng=rng)
 
     def forward(self, x, batch=None):
-        """y [N, out_channels];   x [N, in_channels], batch [N] or None. Raises as `knn`."""
-        x = _points("GravNetConv", x, self.in_channels)
+        """y [N, out_channels];   x [N, in_channels], batch [N] or None.
+
+        Raises ValueError for no points, and for nan or infinity among them.
+        """
+        x = checked_points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)
-        index, _ = knn(unwrap(s), self.k, batch)
+        groups = clouds_by_number("GravNetConv", len(x), self.k, batch, self.strict)
+        if len(groups) == 1:
+            heard = self._gather(s, h, groups[0][1], batch)
+        else:
+            batch = np.asarray(unwrap(batch))
+            parts = [self._gather(s[rows], h[rows], k, batch[rows]) for rows, k in groups]
+            rows = np.concatenate([rows for rows, _ in groups])
+            heard = np.concatenate(parts)[np.argsort(rows)]
+        return self.lin_out1(x) + self.lin_out2(heard)
+
+    def _gather(self, s, h, k, batch):
+        """[mean_i ‖ max_i] exp(-c d²_ij) h_i over k neighbours in s. [N, 2 propagate_dimensions]"""
+        index, _ = knn(unwrap(s), k, batch)
         weights = np.exp(-self.sharpness * squared_distances(s, index))  # [N, K]
-        return self.lin_out1(x) + self.lin_out2(mean_max(weights, h, index))
+        return mean_max(weights, h, index)
 
     def extra_repr(self):
         return f"k={self.k}, sharpness={self.sharpness}"

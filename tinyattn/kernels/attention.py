@@ -55,7 +55,7 @@ def sums(q, k, v, bias, mask, causal, scale):
             a[t, s] = math.exp(a[t, s] - highest)  # at most 1: it cannot overflow
             total += a[t, s]
         for s in range(S):
-            a[t, s] = a[t, s] / total if total != 0 else 0.0
+            a[t, s] = a[t, s] / total if a[t, s] != 0 else 0.0  # total may be 0, or nan
             for d in range(E):
                 y[t, d] += a[t, s] * v[s, d]
     return y, a
@@ -81,7 +81,7 @@ def sums_backward(g, q, k, v, a, scale):
             dscore[t, s] = da
             mean += a[t, s] * da
         for s in range(S):
-            dscore[t, s] = a[t, s] * (dscore[t, s] - mean)
+            dscore[t, s] = a[t, s] * (dscore[t, s] - mean) if a[t, s] != 0 else 0.0
             for d in range(D):
                 dq[t, d] += scale * dscore[t, s] * k[s, d]
                 dk[s, d] += scale * dscore[t, s] * q[t, d]
@@ -147,12 +147,13 @@ def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale,
             stop = min(start + block, S)
             scores(row, q, k, bias, mask, causal, scale, t, start, stop)
             for s in range(start, stop):
-                a = math.exp(row[s - start] - highest[t]) / total[t]
+                a = math.exp(row[s - start] - highest[t])
+                a = a / total[t] if a != 0 else 0.0  # hidden keys stay so beside a nan
                 da = 0.0
                 for d in range(E):
                     da += g[t, d] * v[s, d]
                     dv[s, d] += a * g[t, d]
-                dscore = dbias[t, s] = a * (da - mean)
+                dscore = dbias[t, s] = a * (da - mean) if a != 0 else 0.0
                 for d in range(D):
                     dq[t, d] += scale * dscore * k[s, d]
                     dk[s, d] += scale * dscore * q[t, d]

@@ -10,7 +10,7 @@ x [B, C, N], y [B, C, P], I [P, K]. A gradient dL/dx is called dx; g is dL/dy.
 
 import numpy as np
 
-from tinyattn.kernels import jit
+from tinyattn.kernels import helper, jit
 from tinyattn.kernels.conv import OUTSIDE
 
 
@@ -53,14 +53,20 @@ def largest(y, x, I):
 
 @jit
 def largest_backward(dx, g, y, x, I):
-    """The largest positions of a window share its g."""
+    """The largest positions of a window share its g; if it holds nan, those that are nan."""
     for n in range(len(g)):
         for α in range(g.shape[1]):
             for j in range(len(I)):
                 tied = 0
                 for i in range(I.shape[1]):
-                    if I[j, i] != OUTSIDE and x[n, α, I[j, i]] == y[n, α, j]:
+                    if I[j, i] != OUTSIDE and equal(x[n, α, I[j, i]], y[n, α, j]):
                         tied += 1
                 for i in range(I.shape[1]):
-                    if I[j, i] != OUTSIDE and x[n, α, I[j, i]] == y[n, α, j]:
+                    if I[j, i] != OUTSIDE and equal(x[n, α, I[j, i]], y[n, α, j]):
                         dx[n, α, I[j, i]] += g[n, α, j] / tied
+
+
+@helper
+def equal(a, b):
+    """a = b, or both are nan."""
+    return a == b or (a != a and b != b)

@@ -1,7 +1,7 @@
-"""Astromer: a transformer that reads light curves, trained by guessing hidden magnitudes.
+"""Astromer: a transformer for light curves, pre-trained by predicting hidden magnitudes.
 
 The body is `Astromer`; `MaskedMagnitudes` and `StarClassifier` put a head on it, one for the
-pre-training and one for what comes after. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54,
+pre-training and one for classification. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54,
 arXiv:2205.01677); slides H14, H15.
 """
 
@@ -40,14 +40,15 @@ class Astromer(nn.Module):
     times       [B, T] in days, in any order and not evenly spaced
     magnitudes  [B, T]
     keep        [B, T] bool, True for observations, False for padding; all True if None
-    visible     [B, T] bool, False where the magnitude is hidden: nobody listens to such an
-                observation, and its magnitude is not used, but it asks what it might be
+    visible     [B, T] bool, False where the magnitude is hidden: it is not used, and no
+                observation attends to this one, which itself attends to the visible ones
 
-    Since means are taken off, neither the distance of the star nor the date of the first night
+    Since means are subtracted, neither the distance of the star nor the date of the first night
     matters, and the order of the observations matters only through their times. The default
     periods of the encoding, 2π to 2000π days, are about the paper's.
-    Differs: sums around attention and network as in other transformers, and norms in front; the
-    published code leaves the sums out. Attention to hidden observations is zero, not weaker.
+    Differences: residual sums around attention and network as in other transformers, and norms in
+    front; the published code leaves the sums out. Attention to hidden observations is zero, not
+    weaker.
     """
 
     def __init__(self, d_model=64, num_heads=4, num_layers=2, dim_feedforward=128, dropout=0.0,
@@ -73,7 +74,7 @@ class Astromer(nn.Module):
         return self.encoder(x, seen)
 
     def attention_maps(self, times, magnitudes, keep=None, visible=None):
-        """Who listens to whom: for each layer an array [B, H, T, T]."""
+        """The attention weights of each layer: a list of arrays [B, H, T, T]."""
         with evaluating(self), no_grad():
             return self.encoder.attention_maps(*self._start(times, magnitudes, keep, visible))
 
@@ -120,7 +121,7 @@ def _checked(times, magnitudes, keep, visible):
 class MaskedMagnitudes(nn.Module):
     """The magnitude at each observation, [B, T], from its vector: y = w·x + b + mean of the seen.
 
-    The body is trained with it; the loss looks only at observations that were asked for:
+    The body is trained with it; the loss is over the observations that were asked for:
 
         task = hide_magnitudes(magnitudes, rng=0)
         y = model(times, task.magnitudes, visible=task.visible)
@@ -153,7 +154,7 @@ class StarClassifier(nn.Module):
 
 
 class Hidden(NamedTuple):
-    """What a model may see of light curves, and where it is asked; all [B, T]."""
+    """Light curves with hidden magnitudes, and the observations to predict; all [B, T]."""
 
     magnitudes: np.ndarray
     visible: np.ndarray  # bool
@@ -161,11 +162,11 @@ class Hidden(NamedTuple):
 
 
 def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
-    """A task to learn from light curves [B, T]: what are the magnitudes that were asked for?
+    """Light curves [B, T] with hidden magnitudes, for the pre-training.
 
-    A share of the observations is asked for. Of these 60% are hidden, 20% get the magnitude of
-    another observation of the curve, and 20% stay, so that the model cannot rely on what it sees.
-    Source: Donoso-Oliva et al. 2023, section 3.
+    A share of the observations is to be predicted. Of these 60% are hidden, 20% get the magnitude
+    of another observation of the curve, and 20% stay, so that the model cannot rely on what it
+    sees. Source: Donoso-Oliva et al. 2023, section 3.
     """
     magnitudes, rng = np.asarray(unwrap(magnitudes)), generator(rng)
     keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(unwrap(keep))

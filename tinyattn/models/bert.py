@@ -1,7 +1,7 @@
-"""BERT: an encoder that reads in both directions, trained by guessing hidden words.
+"""BERT: an encoder that attends in both directions, pre-trained by predicting hidden words.
 
 The body is `BERT`; `MaskedWords` and `Classifier` put a head on it, one for the pre-training and
-one for what comes after. Sources: Devlin et al. 2019; slides H05, H07, H08, H09.
+one for classification. Sources: Devlin et al. 2019; slides H05, H07, H08, H09.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from tinyattn.random import generator
 
 
 class BERT(nn.Module):
-    """A vector for each token, [B, T, d_model]; every token sees all others.
+    """A vector for each token, [B, T, d_model]; every token attends to all others.
 
         x = norm(E[ids] + P[0..T-1] + S[types])
         x ← norm(x + Attention(x)),  x ← norm(x + W₂ gelu(W₁ x))      num_layers times
@@ -67,7 +67,7 @@ class BERT(nn.Module):
             raise ValueError(
                 f"BERT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
             )
-        types = np.zeros((1, 1), np.int64) if types is None else types  # one row serves all
+        types = np.zeros((1, 1), np.int64) if types is None else types  # broadcast to all
         return self.dropout(self.norm(self.positions(self.embedding(ids) + self.types(types))))
 
     def pooled(self, hidden):
@@ -86,7 +86,7 @@ class BERT(nn.Module):
             return F.normalize(masked_mean(hidden, keep), axis=-1).data
 
     def attention_maps(self, ids, types=None, keep=None):
-        """Who listens to whom: for each layer an array [B, H, T, T]."""
+        """The attention weights of each layer: a list of arrays [B, H, T, T]."""
         with evaluating(self), no_grad():
             return self.encoder.attention_maps(self.embed(ids, types), hide(ids, keep))
 
@@ -128,7 +128,7 @@ def hide(ids, keep):
 class MaskedWords(nn.Module):
     """logits [B, T, V] of the word at each place; the last map is the embedding, transposed.
 
-    The body is trained with it: inputs with hidden words go in, and the loss looks at these only:
+    The body is trained with it: its inputs have hidden words, and the loss is over these only:
 
         inputs, targets = mask_tokens(ids, mask_id, vocab_size, rng=0)
         loss = F.cross_entropy(model(inputs).reshape((-1, vocab_size)), targets.ravel())
@@ -164,7 +164,7 @@ class Classifier(nn.Module):
 
 
 def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
-    """(inputs, targets) to learn from ids [B, T]: what stood at the hidden places?
+    """(inputs, targets) of masked language modelling, from the tokens ids [B, T].
 
     A share of the tokens, without the special ones (such as padding), is chosen. Of these 80%
     become mask_id, 10% another token, and 10% stay, so that the model cannot rely on seeing the
@@ -205,7 +205,7 @@ def translated(name):
 
 
 def stacked(state):
-    """Queries, keys and values as the three blocks of one matrix, as in MultiheadAttention."""
+    """The state with queries, keys and values as one matrix, as in MultiheadAttention."""
     found = {}
     for name, array in state.items():
         for kind in ("weight", "bias"):

@@ -1,7 +1,7 @@
-"""Pictures into words: a small convolutional network sees, an LSTM writes.
+"""Image captioning: a network gives features of the regions of a picture, an LSTM writes words.
 
-`Captioner` looks at another part of the picture for every word (soft attention); for
-`FixedCaptioner` the whole picture must fit into one vector. Both share everything else.
+`Captioner` weighs the regions anew for every word (soft attention); `FixedCaptioner` has one vector
+for the whole picture. Both share everything else.
 
 Source: Xu et al. 2015 "Show, Attend and Tell", Vinyals et al. 2015 "Show and Tell"; slides
 KB08-KB13.
@@ -31,8 +31,9 @@ class Regions(nn.Module):
         z = places + relu(conv(... relu(conv(1 - pictures))))
 
     Convolutions of 3 by 3 that move by 2 pixels: L of them make regions of 2^L by 2^L pixels, in
-    reading order (a region sees a little of its neighbours, too). Each region gets a learned vector
-    for its place, or nobody could tell left from right. White paper (1) counts as 0.
+    reading order (its features depend on some pixels of its neighbours, too). A learned vector is
+    added for the place of each region, since attention does not use their order. Pixels are
+    inverted, so that white (1) becomes 0.
 
     count     the number of regions R
     """
@@ -61,10 +62,10 @@ class Regions(nn.Module):
 
 
 class Cells(nn.Module):
-    """Features z [B, R, D] of the cells of a grid: one MLP, alone on each cell of `cell` pixels.
+    """Features z [B, R, D] of the cells of a grid: one MLP for all cells of `cell`² pixels.
 
-    A region sees its own pixels and nothing else, so a weight on it can be read as a look at it.
-    Places and white as in `Regions`.
+    The features of a region depend on its own pixels only, so its attention weight says how much
+    these pixels were used. Places and inverted pixels as in `Regions`.
     """
 
     def __init__(self, channels, cell, size, count, rng=None):
@@ -109,7 +110,7 @@ def _placed(name, z, places):
 class AdditiveScore(nn.Module):
     """e_i = v · tanh(W h + U z_i), [B, R] (Xu et al. 2015, Bahdanau et al. 2015).
 
-    The part of z alone, `keys(z)`, is the same for every word: give it along if you have it.
+    The term of z alone, `keys(z)`, is the same for every word: pass it if it is already computed.
     """
 
     def __init__(self, state, features, size, rng=None):
@@ -153,7 +154,7 @@ class DotScore(nn.Module):
 
 
 class SigmoidGate(nn.Module):
-    """a_i = σ(e_i): each region let through by itself, weights need not sum to 1 (slide KB10)."""
+    """a_i = σ(e_i): a weight for each region alone, they need not sum to 1 (slide KB10)."""
 
     def forward(self, scores):
         """a [B, R];   scores [B, R]."""
@@ -169,11 +170,11 @@ class Softmax(nn.Module):
 
 
 class Attend(nn.Module):
-    """One look at the picture:  e_i = score(h, z_i),  a = weights(e),  c = Σ_i a_i z_i.
+    """Attention to the regions:  e_i = score(h, z_i),  a = weights(e),  c = Σ_i a_i z_i.
 
     h [B, H] is the decoder's state before the word, z [B, R, D] are the regions; returns the
-    context c [B, D] and the weights a [B, R]. Weights do not depend on the order of the regions
-    other than by following it, and the context does not depend on it at all (slide KB13).
+    context c [B, D] and the weights a [B, R]. If the regions are permuted, the weights are permuted
+    in the same way and the context does not change (slide KB13).
 
     keys   `keys(z)`, the part of the score that no state changes, if it is already known
     """
@@ -182,7 +183,7 @@ class Attend(nn.Module):
         self.score, self.weights = score, weights or Softmax()
 
     def keys(self, z):
-        """What the score makes of the regions alone; None for a score that has no such part."""
+        """The term of the score that only the regions enter; None if the score has none."""
         return self.score.keys(z) if hasattr(self.score, "keys") else None
 
     def forward(self, h, z, keys=None):
@@ -201,7 +202,7 @@ class Caption(NamedTuple):
 
 
 class _Captioner(nn.Module):
-    """What both captioners share: word vectors, an LSTM cell, a head; how to train and write."""
+    """What both captioners share: embedding, LSTM cell, head, loss, and search for a caption."""
 
     def __init__(self, regions, vocab_size, context, d_word, d_state, rng):
         check_sizes(self, vocab_size=vocab_size, context=context, d_word=d_word, d_state=d_state)
@@ -324,11 +325,11 @@ class Captioner(_Captioner):
 
 
 class FixedCaptioner(_Captioner):
-    """A caption for a picture that was squeezed into one context vector, the same for every word.
+    """A caption for a picture, with one context vector that is the same for every word.
 
         c = f_w(z_1, ..., z_R) [B, context],   h_t = LSTM([E w_{t-1}, c], h_{t-1})
 
-    f_w is an MLP on all regions side by side, so places are not lost before the squeeze.
+    f_w is an MLP on all regions side by side, so it can use where each of them is.
 
     regions    a module: pictures → z [B, R, D], with its D as `.size`
     count      the number of regions R

@@ -1,4 +1,4 @@
-"""DGCNN: point clouds by layers that choose their neighbours anew, in the features they made."""
+"""DGCNN: a network for point clouds; each layer finds neighbours anew, in its input features."""
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from tinyattn.random import generator
 
 
 def dense(d_in, d_out, rng):
-    """Linear without bias, batch norm, leaky ReLU: what all layers of the paper are made of."""
+    """Linear without bias, batch norm, leaky ReLU: as in all layers of the paper."""
     return Sequential(Linear(d_in, d_out, bias=False, rng=rng), BatchNorm1d(d_out), LeakyReLU(0.2))
 
 
 class PointFeatures(Module):
-    """EdgeConv upon EdgeConv; y [N, embedding] from all their outputs side by side.
+    """Stacked EdgeConv layers; y [N, embedding] from all their outputs side by side.
 
     Also returns these outputs [N, Σ widths].
     """
@@ -51,11 +51,11 @@ class PointFeatures(Module):
 
 
 class DGCNN(Module):
-    """One answer for a cloud of points: x [N, in_features] gives [B, classes].
+    """Classification of point clouds: x [N, in_features] gives [B, classes].
 
     batch [N] says to which of the B clouds a point belongs (None: to one); clouds come in the
-    order of their number. Each cloud needs k points. Source: Wang et al. 2018, arXiv:1801.07829,
-    fig. 3 (without the spatial transformer); slide K44.
+    order of their number. In a cloud with fewer than k points all are neighbours. Source: Wang et
+    al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer); slide K44.
     """
 
     def __init__(self, in_features, classes, k=20, widths=(64, 64, 128, 256), embedding=1024,
@@ -73,16 +73,16 @@ class DGCNN(Module):
     def forward(self, x, batch=None):
         """[B, classes];   x [N, in_features], batch [N] or None.
 
-        Raises ValueError for other shapes and for a cloud of fewer than k points.
+        Raises ValueError for other shapes, no points, and nan or infinity among them.
         """
         y, _ = self.features(x, batch)
         return self.head(_global(y, split_clouds(batch, x.shape[0])[0]))
 
 
 class DGCNNSegmentation(Module):
-    """An answer for each point: x [N, in_features] gives [N, classes].
+    """Classification of each point: x [N, in_features] gives [N, classes].
 
-    What describes the whole cloud, u, is put beside the features of each point. Arguments as in
+    A vector u of the whole cloud is appended to the features of each point. Arguments as in
     DGCNN. Source: Wang et al. 2018, fig. 3, lower branch; slide K44.
     """
 
@@ -101,7 +101,7 @@ class DGCNNSegmentation(Module):
     def forward(self, x, batch=None):
         """[N, classes];   x [N, in_features], batch [N] or None.
 
-        Raises ValueError for other shapes and for a cloud of fewer than k points.
+        Raises ValueError for other shapes, no points, and nan or infinity among them.
         """
         y, points = self.features(x, batch)
         table, cloud = split_clouds(batch, x.shape[0])

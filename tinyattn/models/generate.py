@@ -1,4 +1,4 @@
-"""Generation: a language model continues prompts of any length, one or many, with a cache.
+"""Generation: a language model continues one or many prompts of any length, with a cache.
 
 What the model must have:
 
@@ -29,8 +29,8 @@ def generate(
     cache        keep the keys and values of earlier tokens; without it all is computed anew for
                  each token, with the same result
     stop         a token, or several, after which a sequence ends
-    compiled     let `inference.compile` compile what it can; the modules run if it refuses the
-                 model, as somebody changed a layer. False: the modules run in any case
+    compiled     run the compiled model of `inference.compile`; if that refuses it, because a layer
+                 was changed, or with False, the modules themselves run
 
     One prompt gives one array, a list of prompts a list of arrays, without the stop token. Prompts
     [B, T] give an array [B, T + n]; a row that stopped goes on with its stop token. When there are
@@ -70,7 +70,7 @@ def reader(model, prompts, cache=True, compiled=True):
     state = {"seen": seen, "lengths": lengths - 1, "cache": None}
     if cache and lengths.max(initial=0) <= model.max_len:
         state["cache"] = model.empty_cache()
-        if seen.size:  # read all prompts at once; what was padded is forgotten again
+        if seen.size:  # read all prompts at once, then remove the padding from the cache
             current().features(_to_the_left(seen, lengths - 1), state["cache"])
             for layer in state["cache"]:
                 layer.truncate(lengths - 1)

@@ -1,6 +1,6 @@
-"""From scores to sequences: sampling, greedy choice and beam search, for every language model.
+"""Sampling, greedy decoding and beam search for every language model.
 
-All of them ask the model one token at a time through a function
+All of them call the model once for each token, through a function
 
     step(tokens [N] int, state) -> (logits [N, V], state)
 
@@ -8,7 +8,8 @@ The logits say what follows the tokens. The state is what the model remembers: a
 lists or dicts, with the N sequences on axis 0 (or an object with a method `rows(index)`, such as
 `nn.Cache`), so that sequences are copied, dropped and put in another order by indexing.
 
-Letters: B sequences asked for, K beams, N rows at work, V tokens of the vocabulary.
+Letters: B sequences, K beams, N rows of a call (B, or B·K in a beam search), V tokens of the
+vocabulary.
 """
 
 from typing import NamedTuple
@@ -69,7 +70,7 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     if top_p is not None and top_p < 1:
         order = np.argsort(-p, axis=-1, kind="stable")
         likeliest = np.take_along_axis(p, order, axis=-1)
-        before = np.cumsum(likeliest, axis=-1) - likeliest  # what the likelier ones hold already
+        before = np.cumsum(likeliest, axis=-1) - likeliest  # of all likelier tokens
         np.put_along_axis(p, order, np.where(before < top_p, likeliest, 0), axis=-1)
         p /= p.sum(axis=-1, keepdims=True)
     return p
@@ -227,14 +228,14 @@ class _Candidates:
 
 
 def _highest(scores, K):
-    """Where the K highest of each row of scores [B, N] stand, the highest first; ties: the left."""
+    """Indices of the K highest of each row of scores [B, N], the highest first; ties: the left."""
     if K == 1:
         return scores.argmax(axis=-1)[:, None]  # many times faster than to sort
     return np.argsort(-scores, axis=-1, kind="stable")[:, :K]
 
 
 def _may_improve(answers, total, K, t, max_len, length_penalty):
-    """Whether a search shall go on: what is followed can only lose probability from here."""
+    """Whether the search must go on: log-probabilities can only fall as sequences grow."""
     if len(answers) >= K or total.max() == -np.inf:
         return False
     longest = max_len if length_penalty > 0 else t + 1

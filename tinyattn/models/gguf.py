@@ -1,4 +1,4 @@
-"""Reading GGUF, the file format in which language models for laptops are handed around.
+"""Reading GGUF, a file format for language models with weights rounded to few bits.
 
 The format, version 2 and 3, little-endian: "GGUF", version, number of tensors, number of entries;
 then the entries (key, type, value) with sizes and vocabulary; then for each tensor name, axes (the
@@ -80,7 +80,7 @@ class _Place(NamedTuple):
 
 
 class _Reader:
-    """A place in the file that moves on with everything that is read."""
+    """Reads a file from its beginning; `at` is the position of the next byte."""
 
     def __init__(self, path, content):
         self.path, self.content, self.at = path, content, 0
@@ -149,7 +149,7 @@ class _Reader:
         step = MOST_AT_ONCE // size
         for i in range(0, len(out), step):
             raw = self.content[start + i * nbytes : min(stop, start + (i + step) * nbytes)]
-            with np.errstate(all="ignore"):  # nan and inf are for the reader to judge
+            with np.errstate(all="ignore"):  # nan and inf in a file are allowed
                 out[i : i + step] = unpack(np.frombuffer(raw, np.uint8).reshape(-1, nbytes))
         return out.reshape(shape)
 
@@ -210,7 +210,7 @@ ALIGNMENTS = {2**i for i in range(MAX_ALIGNMENT.bit_length())}
 
 
 def _short(value):
-    """A value of the file for a message: a broken name may have a million letters."""
+    """A value of the file for a message, cut: a broken name may have a million letters."""
     text = repr(value)
     return text if len(text) <= 100 else text[:100] + " …"
 

@@ -1,4 +1,4 @@
-"""GPT: a decoder-only transformer that says which token comes next.
+"""GPT: a decoder-only transformer that predicts the next token.
 
 Sources: Radford et al. 2018, 2019; slides H03, H04, H06.
 """
@@ -14,7 +14,7 @@ from tinyattn.models.generate import generate
 from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
 
-ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # the last maps of the parts of a block
+ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # their output is added to x
 
 
 class GPT(nn.Module):
@@ -45,7 +45,7 @@ class GPT(nn.Module):
         start_values(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
-        """What the head sees, [B, T, d_model]; with a cache ids are the tokens that are new."""
+        """The input of the head, [B, T, d_model]; with a cache ids are the tokens that are new."""
         positions = cache[0].positions(ids.shape[-1]) if cache else None
         x = self.dropout(self.positions(self.embedding(ids), positions))
         return self.blocks(x, causal=True, cache=cache)
@@ -66,7 +66,7 @@ class GPT(nn.Module):
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
-        """What `features` and `forward` take as cache: nothing read so far."""
+        """An empty cache for `features` and `forward`."""
         return self.blocks.empty_cache()
 
     def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
@@ -80,7 +80,7 @@ class GPT(nn.Module):
 def start_values(model, d_model, rng, num_layers=None):
     """Matrices normal, with standard deviation 0.02 √(768/d_model), biases zero.
 
-    Given num_layers L, the matrices of what is added to x are smaller by 1/√(2 L).
+    Given num_layers L, the matrices whose output is added to x are smaller by 1/√(2 L).
     """
     rng, std = generator(rng), 0.02 * math.sqrt(768 / d_model)
     for name, p in model.named_parameters():

@@ -1,9 +1,9 @@
-"""GravNetModel: hits of a detector, one answer for each, in time and memory that grow with N."""
+"""GravNetModel: one output vector for each hit of a detector, with learned neighbourhoods."""
 
 import numpy as np
 
 from tinyattn.graph import GravNetConv, segment_mean
-from tinyattn.graph.knn import split_clouds
+from tinyattn.graph.knn import checked_points, split_clouds
 from tinyattn.nn import BatchNorm1d, Linear, Module, ModuleList, ReLU, Sequential, Tanh
 from tinyattn.nn.sizes import check_sizes
 from tinyattn.random import generator
@@ -13,7 +13,7 @@ class GravNetBlock(Module):
     """Each hit gets the mean of its event, then three dense layers, then GravNet and batch norm."""
 
     def __init__(self, in_features, width, out_features, space_dimensions, propagate_dimensions,
-                 k, rng=None):  # fmt: skip
+                 k, strict=False, rng=None):  # fmt: skip
         check_sizes(self, in_features=in_features, width=width,
                     out_features=out_features, space_dimensions=space_dimensions,
                     propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
@@ -23,7 +23,7 @@ class GravNetBlock(Module):
             layers += [Linear(a, b, rng=rng), Tanh()]
         self.dense = Sequential(*layers)
         self.gravnet = GravNetConv(
-            width, out_features, space_dimensions, propagate_dimensions, k, rng=rng
+            width, out_features, space_dimensions, propagate_dimensions, k, strict=strict, rng=rng
         )
         self.norm = BatchNorm1d(out_features)
 
@@ -46,13 +46,14 @@ def _mean_of_event(x, cloud):
 class GravNetModel(Module):
     """x [N, in_features], the hits of one event or (batch [N]) of several, give [N, out_features].
 
-    The outputs of all blocks, side by side, go through two dense layers. Each event needs k hits.
+    The outputs of all blocks, side by side, go through two dense layers. An event with fewer than k
+    hits uses all of them as neighbours; with strict it raises ValueError.
     Source: Qasim et al. 2019, arXiv:1902.07987, section 4; slides K48-K50.
     """
 
     def __init__(self, in_features, out_features, blocks=4, width=64, block_features=48,
                  space_dimensions=4, propagate_dimensions=22, k=40, hidden=128,
-                 rng=None):  # fmt: skip
+                 strict=False, rng=None):  # fmt: skip
         check_sizes(self, in_features=in_features, out_features=out_features,
                     blocks=blocks, width=width, block_features=block_features,
                     space_dimensions=space_dimensions,
@@ -63,7 +64,14 @@ class GravNetModel(Module):
         self.blocks = ModuleList(
             [
                 GravNetBlock(
-                    size, width, block_features, space_dimensions, propagate_dimensions, k, rng
+                    size,
+                    width,
+                    block_features,
+                    space_dimensions,
+                    propagate_dimensions,
+                    k,
+                    strict,
+                    rng,
                 )
                 for size in sizes
             ]
@@ -76,8 +84,9 @@ class GravNetModel(Module):
     def forward(self, x, batch=None):
         """[N, out_features];   x [N, in_features], batch [N] or None.
 
-        Raises ValueError for other shapes and for an event of fewer than k hits.
+        Raises ValueError for other shapes, no hits, and nan or infinity among them.
         """
+        x = checked_points("GravNetModel", x, self.norm.num_features)
         cloud = None if batch is None else split_clouds(batch, x.shape[0])[1]
         x, outputs = self.norm(x), []
         for block in self.blocks:

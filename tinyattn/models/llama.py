@@ -1,8 +1,8 @@
-"""Llama: the decoder-only transformer as it is built today.
+"""Llama: a decoder-only transformer in the form that most recent language models have.
 
-Against GPT: RMSNorm for layer norm, turned queries and keys for added positions, keys and values
-shared by groups of heads, a gated feed-forward network, no biases. Sources: Touvron et al. 2023;
-Allal et al. 2025 (SmolLM2).
+Differences from GPT: RMSNorm in place of layer norm, rotary positions in place of added ones, keys
+and values shared by groups of heads, a gated feed-forward network, no biases. Sources: Touvron et
+al. 2023; Allal et al. 2025 (SmolLM2).
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ class Llama(nn.Module):
         start_values(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
-        """What the head sees, [B, T, d_model]; with a cache ids are the tokens that are new."""
+        """The input of the head, [B, T, d_model]; with a cache ids are the tokens that are new."""
         x = self.embed_tokens(ids)
         for i, layer in enumerate(self.layers):
             x = layer(x, None if cache is None else cache[i])
@@ -67,7 +67,7 @@ class Llama(nn.Module):
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
-        """What `features` and `forward` take as cache: nothing read so far."""
+        """An empty cache for `features` and `forward`."""
         return [nn.KeyValueCache() for _ in self.layers]
 
     def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
@@ -162,7 +162,7 @@ SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 
 
 def chat_prompt(question, system=SYSTEM):
-    """A question as the chat models of the SmolLM2 family know it; <|im_end|> ends the answer."""
+    """A question in the format of the SmolLM2 chat models; <|im_end|> ends the answer."""
     turns = [("system", system), ("user", question)]
     text = "".join(f"<|im_start|>{who}\n{what}<|im_end|>\n" for who, what in turns)
     return text + "<|im_start|>assistant\n"

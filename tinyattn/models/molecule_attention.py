@@ -1,4 +1,4 @@
-"""Molecule Attention Transformer: attention that also looks at distances and at bonds.
+"""Molecule Attention Transformer: attention that also depends on distances and bonds.
 
 Source: Maziarka, Danel, Mucha, Rataj, Tabor, Jastrzębski 2020, arXiv:2002.08264; slide N28.
 """
@@ -91,8 +91,8 @@ class MoleculeAttentionTransformer(nn.Module):
     g          "softmax" (of -D, along each row) or "exp" (exp(-D) of each pair)
 
     One dummy atom with a learned vector is added, 10⁶ Å from all and from itself, without bonds.
-    Differs: the paper's formula has Adj undivided; its code divides, as here. There dropout acts
-    on A, here on what is added to x.
+    Differences: the paper's formula has Adj undivided; its code divides, as here. There dropout
+    acts on A, here on what is added to x.
     """
 
     def __init__(self, features, outputs=1, d_model=64, num_heads=4, num_layers=4,

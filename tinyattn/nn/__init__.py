@@ -1,5 +1,6 @@
 """Layers: modules with weights, and the functions of networks as modules."""
 
+from tinyattn import hints
 from tinyattn.nn import init
 from tinyattn.nn.activations import ELU, GELU, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from tinyattn.nn.attention import CrossAttention, MultiheadAttention, SelfAttention
@@ -70,3 +71,10 @@ __all__ = [
     "BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss",
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell", "detach",
 ]  # fmt: skip
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise AttributeError(
+        f"module 'tinyattn.nn' has no attribute {name!r}{hints.missing_name(name)}"
+    )

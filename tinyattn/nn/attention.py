@@ -1,4 +1,4 @@
-"""Attention with learned maps: several heads, over one set of tokens or between two."""
+"""Attention with learned projections and several heads: over one set of tokens or between two."""
 
 import math
 
@@ -60,14 +60,14 @@ class MultiheadAttention(Module):
     ):  # fmt: skip
         """(out, weights);   q [B, T, embed_dim], k [B, S, kdim], v [B, S, vdim]; B may be absent.
 
-        mask     bool, True: may take part. [T, S], [B, T, S] or [B, H, T, S]; any axis may be 1.
-                 Padding is hidden with keep[:, None, :], where keep is [B, S]
+        mask     bool, True: may be attended to. [T, S], [B, T, S] or [B, H, T, S]; any axis may
+                 be 1. Padding is hidden with keep[:, None, :], where keep is [B, S]
         bias     added to the scores, in the same shapes
         causal   query t sees keys s ≤ t only
         impl     as in F.scaled_dot_product_attention
-        cache    where the keys and values of earlier calls are: with an `nn.KeyValueCache` q, k, v
-                 are the next tokens, and see all before them; with an `nn.MemoryCache` k and v are
-                 looked at in the first call only
+        cache    the keys and values of earlier calls. With an `nn.KeyValueCache` q, k, v are the
+                 tokens that follow, and attend to all before them too; with an `nn.MemoryCache` k
+                 and v are used in the first call only, and its keys and values are kept
 
         out is [B, T, embed_dim]. weights is None without need_weights, else the mean over the
         heads [B, T, S], or [B, H, T, S] if not average_attn_weights; after dropout, if that acts.
@@ -105,7 +105,7 @@ class MultiheadAttention(Module):
         return out, a.mean(axis=-3) if average_attn_weights else a
 
     def _is_self_attention(self, q, k, v, need_weights, impl, cache):
-        """Whether one product gives queries, keys and values, and nobody wants to see weights."""
+        """Whether `F.self_attention` can do it: one input; no weights, dropout or cache needed."""
         drop = self.dropout > 0 and self.training
         one = self.in_proj_weight is not None and q is k and k is v
         return one and not (need_weights or drop) and impl == "auto" and cache is None
@@ -127,7 +127,7 @@ class MultiheadAttention(Module):
         return q, *cache.append(k, v), past, causal
 
     def _project(self, q, k, v):
-        """Queries, keys and values of all heads next to each other: [B, T or S, embed_dim] each."""
+        """Queries, keys and values with the heads side by side: [B, T or S, embed_dim] each."""
         if self.in_proj_weight is not None and q is k and k is v:  # one product in place of three
             return np.split(F.linear(q, self.in_proj_weight, self.in_proj_bias), 3, axis=-1)
         return [F.linear(x, *m) for x, m in zip((q, k, v), self._maps(), strict=True)]
@@ -163,7 +163,7 @@ class MultiheadAttention(Module):
                 )
 
     def with_heads(self, x, scores, name):
-        """A mask or bias with the axis of the heads put in where it has none."""
+        """A mask or bias, with an axis for the heads added if it has none."""
         if x is None:
             return None
         x = x if isinstance(x, Tensor) else np.asarray(x)
@@ -187,7 +187,7 @@ class MultiheadAttention(Module):
 
 
 class SelfAttention(MultiheadAttention):
-    """Every token asks all tokens of its own set: queries, keys and values come from the same x.
+    """Attention within one set of tokens: queries, keys and values come from the same x.
 
     Called (x [B, N, d]) it returns [B, N, d], and (out, weights) with need_weights=True. The other
     arguments and the parameters are those of `MultiheadAttention`.
@@ -209,7 +209,7 @@ class SelfAttention(MultiheadAttention):
 
 
 class CrossAttention(MultiheadAttention):
-    """The tokens of x ask those of another set: keys and values come from the context.
+    """Attention from x to another set of tokens: keys and values come from the context.
 
     Called (x [B, T, d], context [B, S, d_context]) it returns [B, T, d], and (out, weights) with
     need_weights=True. The other arguments and the parameters are those of `MultiheadAttention`.
@@ -231,5 +231,5 @@ class CrossAttention(MultiheadAttention):
 
 
 def _xavier_uniform(shape, rng):
-    """Uniform in ±√(6 / (fan-in + fan-out)): the variance stays the same both ways."""
+    """Uniform in ±√(6 / (fan-in + fan-out)): keeps the variance of outputs and of gradients."""
     return uniform(shape, math.sqrt(6 / sum(shape)), rng)

@@ -1,8 +1,8 @@
-"""What attention remembers while a sequence is generated token by token.
+"""Caches of keys and values, for attention that generates a sequence token by token.
 
-Without it each new token would compute the keys and values of all tokens before it once more: T
-tokens cost T²/2 of them in place of T. The caches hold plain numbers, no graph: they are for
-generation, not for training, and are filled in place.
+Without a cache each new token would compute the keys and values of all tokens before it once more:
+T tokens cost T²/2 of them in place of T. The caches hold plain arrays, without a graph: they
+are for generation, not for training, and are filled in place.
 
 One cache belongs to one attention layer; a model keeps them in lists. The sequences stand on axis
 0, and `rows(index)` is the cache of other sequences, as a beam search needs it.
@@ -15,9 +15,9 @@ from tinyattn.ops.elementwise import unwrap
 
 
 class KeyValueCache:
-    """Keys and values of the tokens so far, [B, H, S, d]; how many of them count for each row.
+    """Keys and values of the tokens so far, [B, H, S, d], and how many of them each row has.
 
-    lengths [B]: row b has so many tokens. They are the positions of the next tokens, too.
+    lengths [B]: row b holds lengths[b] tokens, so this is also the position of its next token.
     """
 
     def __init__(self):
@@ -26,7 +26,7 @@ class KeyValueCache:
         self.shortest = self.longest = 0
 
     def append(self, k, v):
-        """Put the keys and values of T new tokens [B, H, T, d] behind the others; returns all."""
+        """Add the keys and values of T new tokens [B, H, T, d] at the end; returns all."""
         k, v = _numbers(k), _numbers(v)
         B, T = k.shape[0], k.shape[-2]
         *_, before = self.reserve(k.shape, np.result_type(k, v), v.shape[-1])
@@ -39,7 +39,9 @@ class KeyValueCache:
         return self.k[..., :S, :], self.v[..., :S, :]
 
     def reserve(self, shape, dtype, d_v=None):
-        """Count in T new tokens, whose keys [B, H, T, d] have this shape; d_v: where values differ.
+        """Make room for T new tokens and count them; shape [B, H, T, d] is that of their keys.
+
+        d_v: the features of a value, if they are not d.
 
         Returns (k, v, lengths before) for the caller to write them: row b from its
         k[b, :, lengths[b]] on.
@@ -58,7 +60,7 @@ class KeyValueCache:
                 f"cache for each batch, or take some rows of it with .rows(index)"
             )
         S = self.longest + T
-        if self.k is None or self.k.shape[-2] < S:  # twice the room, so that each is moved once
+        if self.k is None or self.k.shape[-2] < S:  # double it: else all are copied for each token
             room = S if self.k is None else max(S, 2 * self.k.shape[-2])
             self.k, self.v = (
                 self._widened(old, (B, *H, room, n), dtype)
@@ -69,7 +71,7 @@ class KeyValueCache:
         return self.k, self.v, before
 
     def past(self, T):
-        """(mask, causal): which keys T new tokens may see, their own past. Asked before `append`.
+        """(mask, causal) by which T new tokens attend to their past. Call it before `append`.
 
         The mask is [T, S] or [B, 1, T, S], None if they see all or if causal says it.
         """
@@ -87,7 +89,7 @@ class KeyValueCache:
         return self.lengths[:, None] + np.arange(T)
 
     def truncate(self, lengths):
-        """Forget all tokens of row b but the first lengths[b], such as the padding of a prompt."""
+        """Keep the first lengths[b] tokens of row b only, for example to remove padding."""
         lengths = np.broadcast_to(np.asarray(lengths, np.int64), self.lengths.shape).copy()
         if (lengths < 0).any() or (lengths > self.lengths).any():
             raise ValueError(f"KeyValueCache: cannot truncate {self.lengths} tokens to {lengths}")
@@ -122,13 +124,13 @@ class KeyValueCache:
 
 
 class MemoryCache:
-    """Keys and values of a memory that does not change: made at the first call, kept after it."""
+    """Keys and values of a memory that does not change: computed in the first call, then kept."""
 
     def __init__(self):
         self.k = self.v = None
 
     def get_or_compute(self, make):
-        """The keys and values; `make()` gives them the first time."""
+        """The keys and values; the first time they are computed by `make()`."""
         if self.k is None:
             self.k, self.v = (_numbers(x) for x in make())
         return self.k, self.v

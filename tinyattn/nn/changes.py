@@ -1,8 +1,9 @@
-"""Is a layer still what the library wrote, or did somebody replace a part of it?
+"""Finds out whether a layer was changed: made a subclass, or one of its methods replaced.
 
 A layer's `forward` is the only thing that computes it. Code that gets a layer's result in another
-way, because it is faster, may do so only for a layer that nobody changed, and asks here first:
-`inference.compile`, and the layers on point clouds, which split the product of a linear layer.
+way, because it is faster, may do so only for a layer that nobody changed, and calls `change_of`
+first: `inference.compile`, and the layers on point clouds, which split the product of a linear
+layer.
 """
 
 import sys
@@ -10,15 +11,16 @@ from functools import cache
 from operator import is_
 from types import FunctionType
 
+from tinyattn.hints import plain
 from tinyattn.nn.module import Module
 
 
 def change_of(module):
     """What differs between a module and the class of tinyattn that it is of; None if nothing.
 
-    Seen are subclasses, and methods that were replaced on the class or on this one object (which
-    is how a call is watched, too). The answer is the end of a sentence that begins with the name
-    of the module.
+    It finds subclasses, and methods that were replaced on the class or on this one object (as
+    `Summary` does to watch the calls). The answer is the end of a sentence that begins with the
+    name of the module.
     """
     return change_of_class(type(module)) or change_of_object(module)
 
@@ -45,7 +47,7 @@ def change_of_object(module):
 
 
 def is_own(cls):
-    """Whether a class of modules was written outside tinyattn, not upon one of its layers."""
+    """Whether a class was written outside tinyattn and derives directly from `Module`."""
     return not _is_ours(cls) and next(filter(_is_ours, cls.__mro__)) is Module
 
 
@@ -59,7 +61,7 @@ def _methods(cls):
     return frozenset(name for name in dir(cls) if callable(getattr(cls, name)))
 
 
-_unchanged = {}  # class: what stood in it when it was looked at and found as in its source
+_unchanged = {}  # class: its attributes when it was last compared with its source, and equal
 
 
 def _replaced(cls):
@@ -84,6 +86,7 @@ def _stands_in(cls, name, value):
     if isinstance(value, property):
         value = value.fget
     if isinstance(value, FunctionType):
+        value = plain(value)
         code, file = value.__code__, sys.modules[cls.__module__].__file__
         return (code.co_qualname, code.co_filename) == (f"{cls.__qualname__}.{name}", file)
     return isinstance(value, type | staticmethod | classmethod) or not callable(value)

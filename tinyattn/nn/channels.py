@@ -10,7 +10,7 @@ from tinyattn.nn.sizes import check_sizes
 
 
 class BatchNorm2d(BatchNorm1d):
-    """As `BatchNorm1d`, for pictures x [B, C, H, W]: each channel over batch and places.
+    """As `BatchNorm1d`, for pictures x [B, C, H, W]: each channel over batch and pixels.
 
     Source: Ioffe, Szegedy 2015.
     """
@@ -25,8 +25,8 @@ class BatchNorm2d(BatchNorm1d):
 class GroupNorm(Module):
     """y = (x - mean) / √(var + ε) · weight + bias; mean and var over a group of channels.
 
-    x [B, C, ...]. Each example by itself, so batches may be small; num_groups = C is instance norm.
-    Weight and bias [C] belong to the channels. Source: Wu, He 2018.
+    x [B, C, ...]. Examples do not affect each other, so batches may be small; num_groups = C is
+    instance norm. Weight and bias [C] belong to the channels. Source: Wu, He 2018.
     """
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True):

@@ -5,7 +5,7 @@ from tinyattn.ops.elementwise import as_tensor
 
 
 class Identity(Module):
-    """y = x, to stand where a layer could be; takes and forgets any arguments."""
+    """y = x, in a place where a layer could be; arguments of the constructor are ignored."""
 
     def __init__(self, *arguments, **options):
         pass
@@ -16,7 +16,7 @@ class Identity(Module):
 
 
 class ModuleDict(Module):
-    """Modules under names of their own, called by whoever holds it.
+    """Modules by name; the module that holds the dictionary calls them.
 
     heads = nn.ModuleDict({"mass": nn.Linear(8, 1), "kind": nn.Linear(8, 5)})
     heads["kind"](x)
@@ -67,18 +67,18 @@ class ModuleDict(Module):
         return dict(self.named_children()).items()
 
     def update(self, modules):
-        """Take in all of a dictionary, or of pairs (name, module)."""
+        """Add all modules of a dictionary, or of pairs (name, module)."""
         for name, module in dict(modules).items():
             self[name] = module
 
     def pop(self, name):
-        """Take a module out; returns it."""
+        """Remove a module and return it."""
         module = self[name]
         delattr(self, name)
         return module
 
     def clear(self):
-        """Take all out."""
+        """Remove all modules."""
         for name in list(self):
             del self[name]
 

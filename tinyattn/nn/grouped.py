@@ -1,4 +1,4 @@
-"""A Llama block and its two parts: attention with fewer keys than queries, and a gated network."""
+"""A Llama block and its parts: attention whose heads share keys, and a gated network."""
 
 import numpy as np
 
@@ -12,15 +12,15 @@ from tinyattn.random import generator
 
 
 class GroupedQueryAttention(Module):
-    """H heads ask, but only G of them have keys and values: H/G queries share each. Rotary, causal.
+    """Causal attention of H heads, with keys and values for G heads only, and rotary positions.
 
         Q = x W_qᵀ [B, T, H·d],   K = x W_kᵀ,   V = x W_vᵀ [B, T, G·d]
         head_h = softmax(R Q_h (R K_g)ᵀ / √d) V_g,   g = ⌊h G / H⌋,   R: RotaryPositions
         out = [head_1, …, head_H] W_oᵀ
 
-    num_kv_heads = num_heads is ordinary attention, 1 is multi-query attention. The cache of keys
-    and values shrinks by H/G. Parameter names are those of Llama in the Transformers library.
-    Source: Ainslie et al. 2023; Touvron et al. 2023.
+    H/G heads share the keys and values of one. num_kv_heads = num_heads is ordinary attention, 1 is
+    multi-query attention. The cache of keys and values shrinks by H/G. Parameter names are those of
+    Llama in the Transformers library. Source: Ainslie et al. 2023; Touvron et al. 2023.
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
@@ -55,11 +55,11 @@ class GroupedQueryAttention(Module):
             mask = np.asarray(mask)
             mask = mask[:, None] if mask.ndim == 3 else mask
             past = mask if past is None else mask & past
-        # the heads of a group one below the other: [B, G, share, T, d]
+        # the heads that share keys get an axis of their own: [B, G, share, T, d]
         q, k, v = np.reshape(q, (B, G, share, T, self.d)), k[:, :, None], v[:, :, None]
         if past is not None and past.ndim == 4:
             past = past[:, :, None]
-        if T == 1:  # they see the same keys: one product for all of a group
+        if T == 1:  # one query each: one matrix product serves all heads of a group
             q = np.swapaxes(q, 2, 3)
         y = F.scaled_dot_product_attention(q, k, v, past, causal=causal and T > 1, impl=impl)
         y = np.reshape(y, (B, self.num_heads, T, self.d))

@@ -81,15 +81,15 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
 
 
 def orthogonal_(tensor, gain=1.0, rng=None):
-    """gain · Q with rows, or columns if there are fewer, at right angles. Saxe et al. 2014.
+    """gain · Q with orthonormal rows, or columns if there are fewer. Source: Saxe et al. 2014.
 
-    More than two axes: all but the first as one.
+    More than two axes are read as a matrix: all axes but the first are one.
     """
     if tensor.ndim < 2:
         raise ValueError(f"orthogonal_: expected at least two axes, got shape {tensor.shape}")
     rows, columns = len(tensor.data), tensor.size // max(1, len(tensor.data))
     q, r = np.linalg.qr(generator(rng).normal(size=(max(rows, columns), min(rows, columns))))
-    q = q * np.where(np.diag(r) < 0, -1, 1)  # then each such matrix is as likely as any other
+    q = q * np.where(np.diag(r) < 0, -1, 1)  # makes Q uniform among all orthogonal matrices
     return _filled(tensor, gain * np.reshape(q if rows >= columns else q.T, tensor.shape))
 
 

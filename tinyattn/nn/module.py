@@ -1,11 +1,12 @@
 """`Module`: an object whose attributes hold parameters, buffers and other modules.
 
-Nothing is registered. What belongs to a module is what stands in its attributes: a `Parameter`, a
-`Buffer` or a `Module`. Names are the attribute names joined by dots, as in PyTorch.
+A module need not register its parts as in PyTorch: every attribute that is a `Parameter`, a
+`Buffer` or a `Module` belongs to it. Names are the attribute names joined by dots, as in PyTorch.
 """
 
 import numpy as np
 
+from tinyattn import hints
 from tinyattn.autograd import Tensor
 from tinyattn.guards import StateError
 from tinyattn.nn.summary import Summary, tree
@@ -46,11 +47,27 @@ class Module:
         """The output of the layer; each layer writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...) yet: write one")
 
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("tinyattn."):
+            hints.explain_arguments(cls)
+
     def __call__(self, *inputs, **options):
-        return self.forward(*inputs, **options)
+        try:
+            y = self.forward(*inputs, **options)
+        except TypeError as error:
+            if options:
+                hints.explain(error, self.forward)
+            raise
+        if y is None:
+            raise TypeError(
+                f"{type(self).__name__}.forward returned None; is `return` missing at its end?"
+            )
+        return y
 
     def __setattr__(self, name, value):
         _refuse_container(self, name, value)
+        _keep_kind(self, name, value)
         if type(value) is Tensor and value.requires_grad and value._operation is None:
             raise TypeError(
                 f"{type(self).__name__}.{name} is a tensor that requires a gradient, but it would "
@@ -134,6 +151,11 @@ class Module:
         name is missing, unexpected, or has another shape, one KeyError lists them all and nothing
         is changed.
         """
+        if not hasattr(state, "items"):
+            raise TypeError(
+                f"load_state_dict: expected a dictionary of arrays, such as model.state_dict() or "
+                f"ta.load(path), got a {type(state).__name__}"
+            )
         own = dict(self._named_tensors(OWN))
         arrays = {n: _array(v) for n, v in state.items()}
         problems = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]
@@ -167,7 +189,7 @@ class Module:
         return self.train(False)
 
     def zero_grad(self):
-        """Forget the gradients of all parameters."""
+        """Set the gradients of all parameters to None."""
         for p in self.parameters():
             p.grad = None
 
@@ -194,14 +216,14 @@ class Module:
                 t.data, t.grad = t.data.astype(dtype), None
         return self
 
-    # ---- how it shows itself
+    # ---- display
 
     def summary(self, *inputs, **options):
         """A table of layers, output shapes and parameters, from one run on `inputs`."""
         return Summary(self, inputs, options)
 
     def extra_repr(self):
-        """What stands in the brackets behind the name; layers override it."""
+        """The text in brackets after the name of the class; layers override it."""
         return ""
 
     def __repr__(self):
@@ -217,6 +239,20 @@ def _refuse_container(module, name, value):
             f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or "
             f"parameters, which would not be trained: put modules into nn.ModuleList, "
             f"parameters into attributes of their own"
+        )
+
+
+def _keep_kind(module, name, value):
+    """Refuse a value that would silently take the place of a parameter or buffer; None may."""
+    old = vars(module).get(name)
+    kind = next((k for k in OWN if isinstance(old, k)), None)
+    if kind is not None and value is not None and not isinstance(value, kind):
+        kept = "trained or saved" if kind is Parameter else "saved"
+        of = f" of shape {value.shape}" if hasattr(value, "shape") else ""
+        raise TypeError(
+            f"{type(module).__name__}.{name} is a {kind.__name__}, got a {type(value).__name__}"
+            f"{of}, which would not be {kept}: for new values write {name}.data = array, for a "
+            f"new one nn.{kind.__name__}(array)"
         )
 
 
@@ -238,13 +274,13 @@ def _can_be_owned(array):
 def _array(value):
     if isinstance(value, Tensor):
         return value.data
-    if hasattr(value, "detach"):  # a PyTorch parameter refuses np.asarray before
+    if hasattr(value, "detach"):  # np.asarray refuses a PyTorch tensor that requires a gradient
         value = value.detach()
     return np.asarray(value)
 
 
 class Sequential(Module):
-    """Modules one behind the other; the names are "0", "1", …"""
+    """Modules that are applied one after the other; the names are "0", "1", …"""
 
     def __init__(self, *modules):
         for i, module in enumerate(modules):
@@ -252,7 +288,7 @@ class Sequential(Module):
             setattr(self, str(i), module)
 
     def forward(self, x):
-        """What the last module makes of it;   x is the input of the first."""
+        """The output of the last module;   x is the input of the first."""
         for module in self.children():
             x = module(x)
         return x
@@ -268,14 +304,14 @@ class Sequential(Module):
         return type(self)(*found) if isinstance(i, slice) else found
 
     def append(self, module):
-        """One more module at the end."""
+        """Add a module at the end."""
         _check_module(self, len(self), module)
         setattr(self, str(len(self)), module)
         return self
 
 
 class ModuleList(Sequential):
-    """Modules in a list, called by whoever holds it."""
+    """Modules in a list; the module that holds the list calls them."""
 
     def __init__(self, modules=()):
         super().__init__(*modules)

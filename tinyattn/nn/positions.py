@@ -1,10 +1,11 @@
-"""Positions for layers that do not see the order: where does each row of x [B, T, d] stand?
+"""Encodings of the position of each row of x [B, T, d], for layers that ignore the order.
 
-Added to x: PositionalEncoding (sinusoids), LearnedPositions. Next to it: AppendedPositions. Or as
-a turn of queries and keys, so that their product sees the distance only: RotaryPositions.
+PositionalEncoding (sinusoids) and LearnedPositions are added to x, AppendedPositions gives it more
+features. RotaryPositions rotates queries and keys, so that their product depends on the distance
+of the two positions only.
 
-`positions` is [T] or [B, T]; without it the rows stand at 0, 1, …, T - 1. A model that generates
-token by token passes those of its cache.
+`positions` is [T] or [B, T]; without it the rows have the positions 0, 1, …, T - 1. A model that
+generates token by token passes those of its cache.
 """
 
 import numpy as np
@@ -31,7 +32,7 @@ class PositionalEncoding(Module):
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
         check_sizes(self, d_model=d_model, max_len=max_len)
-        self.p = sinusoids(max_len, d_model)  # an array: it need not be saved
+        self.p = sinusoids(max_len, d_model)  # computed, not learned: it need not be saved
         self.dropout = Dropout(dropout, rng)
 
     def forward(self, x, positions=None):
@@ -72,7 +73,7 @@ class LearnedPositions(Module):
 class AppendedPositions(Module):
     """y = [x, p[:T]]: the sinusoids as d_position further features;   [B, T, d + d_position].
 
-    x stays as it is, and the layer behind must be wider. Source: slide K23.
+    x is not changed; the next layer must take d + d_position features. Source: slide K23.
     """
 
     def __init__(self, d_position, max_len=5000):
@@ -93,7 +94,7 @@ class AppendedPositions(Module):
 
 
 def _positions(name, x, positions, max_len):
-    """The positions as an index; they must be known ones."""
+    """The positions as an index; ValueError for those that are not in 0 … max_len - 1."""
     T = x.shape[-2]
     if positions is None:
         if T > max_len:
@@ -112,11 +113,11 @@ def _positions(name, x, positions, max_len):
 
 
 class RotaryPositions(Module):
-    """Feature i and feature i + d/2 are turned together by the angle t θ_i, θ_i = base^(-2i/d).
+    """The pair of features i and i + d/2 is rotated by the angle t θ_i, θ_i = base^(-2i/d).
 
         y_i = x_i cos tθ_i - x_(i+d/2) sin tθ_i,   y_(i+d/2) = x_(i+d/2) cos tθ_i + x_i sin tθ_i
 
-    Turned by their positions t and s, a query and a key have a product that depends on t - s only.
+    The product of two such vectors at positions t and s depends on the positions by t - s only.
     x [..., T, d], positions [T], or [B, T] for x [B, ..., T, d]. Nothing is learned.
     Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
     """
@@ -152,7 +153,8 @@ class RotaryPositions(Module):
 
     def turns(self, t, dtype):
         """cos tθ and sin tθ, [..., d/2], for an integer or an array of integers from 0 on."""
-        last, table = int(np.max(t, initial=-1)), self.table  # another thread may put in its own
+        # self.table is read once, since another thread may replace it
+        last, table = int(np.max(t, initial=-1)), self.table
         if last >= len(table[0]):
             angle = np.arange(max(2 * last, 64))[:, None] * self.theta
             self.table = table = np.cos(angle), np.sin(angle)
@@ -170,9 +172,9 @@ class RotaryPositions(Module):
 
 
 class InterleavedRotaryPositions(RotaryPositions):
-    """The same turns of neighbouring features, 2i with 2i + 1, as the paper writes them.
+    """The same rotations for the pairs of features 2i and 2i + 1, as the paper writes them.
 
-    With the features of queries and keys in another order it is `RotaryPositions`.
+    It equals `RotaryPositions` if the features of queries and keys are put in another order.
     """
 
     def _pairs(self, x):

@@ -16,7 +16,7 @@ from tinyattn.random import generator
 
 
 def detach(state):
-    """The same state, cut off from its past: truncated backpropagation through time.
+    """The same state without its graph, for truncated backpropagation through time.
 
     A long sequence is trained piece by piece. Each piece starts from the state where the one
     before ended, but gradients stop there, so that time and memory of a training step do not grow:
@@ -143,10 +143,16 @@ def _rnn(name, nonlinearity):
 class _Recurrent(Module):
     cell = None
 
-    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, *, dropout=0.0,
-                 bidirectional=False, impl="auto", rng=None):  # fmt: skip
+    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=True,
+                 dropout=0.0, bidirectional=False, *, impl="auto", rng=None):  # fmt: skip
         check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         name = type(self).__name__
+        if batch_first is not True:
+            raise ValueError(
+                f"{name}: batch_first is True always: x is [B, T, D], a sequence in each row. "
+                f"PyTorch's default is False, x [T, B, D]; turn such an x with np.swapaxes(x, 0, "
+                f"1), and y back in the same way (got batch_first={batch_first!r})"
+            )
         if num_layers < 1:
             raise ValueError(f"{name}: num_layers starts at 1, got {num_layers}")
         if not 0 <= dropout <= 1:
@@ -213,11 +219,12 @@ class RNN(_Recurrent):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh) over sequences.
 
     x [B, T, D] and state [layers · directions, B, H] (None: zeros) give y [B, T, H · directions]
-    and the last state. With lengths [B], sequence b ends after lengths[b] steps: y is 0 behind
+    and the last state. With lengths [B], sequence b ends after lengths[b] steps: y is 0 after
     the end, the last state is the one at the end, and the reverse direction starts there.
 
-    num_layers  layers upon each other, each reads the outputs of the one below
-    dropout     acts between layers, while training
+    num_layers  stacked layers: each reads the outputs of the one below
+    batch_first  only True: the batch is the first axis of x and y; PyTorch's default is False
+    dropout     acts between layers, in training
     nonlinearity  "tanh" or "relu"
     impl        "sums", "numpy" (can be differentiated twice), "kernel", or "auto"
     Source: slides H17, KB03; Elman 1990.
@@ -225,12 +232,13 @@ class RNN(_Recurrent):
 
     cell = recurrent.RNN
 
-    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, *,
-                 dropout=0.0, bidirectional=False, impl="auto", rng=None):  # fmt: skip
+    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True,
+                 batch_first=True, dropout=0.0, bidirectional=False, *, impl="auto",
+                 rng=None):  # fmt: skip
         check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.cell, self.nonlinearity = _rnn("RNN", nonlinearity), nonlinearity
-        super().__init__(input_size, hidden_size, num_layers, bias, dropout=dropout,
-                         bidirectional=bidirectional, impl=impl, rng=rng)  # fmt: skip
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                         bidirectional, impl=impl, rng=rng)  # fmt: skip
 
 
 class GRU(_Recurrent):

@@ -1,9 +1,9 @@
-"""Layers on sets: x [B, N, d] has no order, so shuffled rows must give the same answer.
+"""Layers on sets: the N rows of x [B, N, d] have no order.
 
-Equivariant layers (SAB, ISAB) shuffle their output alike; pooling layers (PMA, DeepSets) do not
-change at all. Sets of different size are padded and masked, True meaning "is an element": pooling
-layers take [B, N], equivariant ones [B, 1, N]. The letters are those of Lee et al. 2019, except
-that n is N and the number of inducing points is m.
+If the rows are permuted, the output of equivariant layers (SAB, ISAB) is permuted in the same way;
+that of pooling layers (PMA, DeepSets) does not change. Sets of different size are padded and
+masked, True meaning "is an element": pooling layers take [B, N], equivariant ones [B, 1, N]. The
+letters are those of Lee et al. 2019, except that n is N and the number of inducing points is m.
 """
 
 import numpy as np
@@ -60,9 +60,10 @@ def _check_set(name, x, mask):
 
 
 class DeepSets(Module):
-    """y = ρ(□_i φ(x_i)), □ being sum, mean or max: any function of a set has this form.
+    """y = ρ(□_i φ(x_i)), □ being sum, mean or max of the elements.
 
-    φ and ρ are modules (or functions) on the last axis; x [B, N, d], y [B, d_out].
+    With the sum, every continuous function of sets of a given size has this form, if φ and ρ may be
+    any. Both are modules (or functions) on the last axis; x [B, N, d], y [B, d_out].
     Source: Zaheer et al. 2017; slides S02, S05.
     """
 
@@ -81,10 +82,10 @@ class DeepSets(Module):
 
 
 class MAB(Module):
-    """H = norm(x + Attention(x, y)),  MAB(x, y) = norm(H + rFF(H)): the elements of x ask y.
+    """H = norm(x + Attention(x, y)),  MAB(x, y) = norm(H + rFF(H)): x attends to y.
 
     x [B, T, d], y [B, S, d], mask [T, S], [B, T, S] (any axis may be 1) or [B, H, T, S]. rFF is
-    one network for each element by itself.
+    one network that is applied to each element alone.
     """
 
     def __init__(self, d, heads=1, rng=None):
@@ -101,7 +102,7 @@ class MAB(Module):
 
 
 class SAB(Module):
-    """SAB(x) = MAB(x, x): the elements of a set ask each other, in N² pairs. Equivariant."""
+    """SAB(x) = MAB(x, x): each element attends to all, N² pairs. Equivariant."""
 
     def __init__(self, d, heads=1, rng=None):
         check_sizes(self, d=d, heads=heads)
@@ -113,9 +114,10 @@ class SAB(Module):
 
 
 class ISAB(Module):
-    """H = MAB(I, x),  ISAB(x) = MAB(x, H): m learned points I ask the set, the set asks them.
+    """H = MAB(I, x),  ISAB(x) = MAB(x, H) with m learned points I.
 
-    N · m pairs in place of N². Equivariant. mask [B, 1, N].
+    The points attend to the set, then the set to the points: 2 N m pairs in place of N².
+    Equivariant. mask [B, 1, N].
     """
 
     def __init__(self, d, heads=1, m=16, rng=None):
@@ -131,7 +133,7 @@ class ISAB(Module):
 
 
 class PMA(Module):
-    """PMA(x) = MAB(S, rFF(x)): k learned seeds S ask the set; y [B, k, d]. Invariant.
+    """PMA(x) = MAB(S, rFF(x)): k learned seeds S attend to the set; y [B, k, d]. Invariant.
 
     mask [B, N].
     """
@@ -151,7 +153,7 @@ class PMA(Module):
 
 
 class SetTransformer(Module):
-    """Encoder: two ISABs. Decoder: PMA with k seeds, a SAB among them, and a linear map.
+    """Encoder: two ISABs. Decoder: PMA with k seeds, a SAB on its k outputs, and a linear map.
 
     x [B, N, d_in] gives [B, d_out], or [B, k, d_out] for k > 1. mask [B, N]. Source: Lee et al.
     2019; slide S06.
@@ -178,10 +180,10 @@ class SetTransformer(Module):
 
 
 class ClassAttention(Module):
-    """One token c asks itself and all others: c ← c + Attention(norm [c, x]), c ← c + FF(norm c).
+    """c ← c + Attention(norm [c, x]), c ← c + FF(norm c): token c attends to itself and to x.
 
-    c [B, 1, d], x [B, N, d], mask [B, N]; returns the new c, x stays. Source: Touvron et al. 2021
-    (CaiT), without its layer scale; slide H12.
+    c [B, 1, d], x [B, N, d], mask [B, N]; returns the new c, x is not changed. Source: Touvron et
+    al. 2021 (CaiT), without its layer scale; slide H12.
     """
 
     def __init__(self, d, heads=1, rng=None):
@@ -194,7 +196,7 @@ class ClassAttention(Module):
     def forward(self, c, x, mask=None):
         """The new c [B, 1, d];   c [B, 1, d], x [B, N, d], mask [B, N], else ValueError."""
         mask = _check_set("ClassAttention", x, mask)
-        if mask is not None:  # the class token itself is always there
+        if mask is not None:  # the class token is never hidden
             mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)[:, None, :]
         z = self.norm1(np.concatenate([c, x], axis=1))  # [B, 1 + N, d]
         c = c + self.attention(z[:, :1], z, mask)

@@ -1,4 +1,4 @@
-"""Start values of parameters, and how to leave them out for a model that is about to be loaded."""
+"""Start values of parameters, and how to skip them for a model that will be loaded."""
 
 import numpy as np
 
@@ -29,11 +29,11 @@ class SkipInit(np.random.Generator):
         model = GPT(50257, 768, 12, 12, 1024, rng=nn.SkipInit())
         model.load_state_dict(state)
 
-    To draw start values that are replaced at once is most of the time that loading takes. Here all
-    places of a parameter share one NaN, so that it takes no time and no memory. A parameter that
-    was never loaded makes every result NaN, and writing into it raises ValueError. Weights of
-    norms are 1 and biases 0 where a layer starts them so. What else is drawn, as by dropout, is
-    random as ever. In PyTorch: torch.nn.utils.skip_init and the device "meta".
+    Drawing start values that are replaced at once takes most of the time of loading. Here all
+    elements of a parameter share one NaN, which takes no time and no memory. A parameter that was
+    never loaded makes every result NaN, and writing into it raises ValueError. Weights of norms
+    are 1 and biases 0 where a layer starts them so. Other random numbers, such as those of dropout,
+    are drawn as usual. In PyTorch: torch.nn.utils.skip_init and the device "meta".
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""How a module shows itself: as a tree of its parts, and as a table of layers and shapes."""
+"""Display of a module: as a tree of its parts, and as a table of layers and shapes."""
 
 import html
 
@@ -26,7 +26,7 @@ class Summary:
     def __init__(self, module, inputs=(), options=None):
         shapes = _run(module, inputs, options or {}) if inputs else {}
         self.rows = []
-        left = {id(p): p.size for p in module.parameters()}  # each counts where it comes first
+        left = {id(p): p.size for p in module.parameters()}  # a shared parameter counts once
         for name, m in module.named_modules():
             size = sum(left.pop(id(v), 0) for v in vars(m).values())
             level = name.count(".") + 1 if name else 0

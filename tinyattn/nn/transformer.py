@@ -1,9 +1,9 @@
 """The transformer of Vaswani et al. 2017: encoder, decoder, and both together.
 
-x is [B, T, d_model]. Masks are bool, True means "may take part": [T, S], [B, T, S] or
+x is [B, T, d_model]. Masks are bool, True means "may be attended to": [T, S], [B, T, S] or
 [B, H, T, S]; padding is hidden with keep[:, None, :]. Arguments, parameter names and start values
-are PyTorch's, batch first. `norm_first` puts the layer norm in front of each part (Xiong et al.
-2020) instead of behind the sum as in the paper.
+are PyTorch's, batch first. `norm_first` puts the layer norm before each sublayer (Xiong et al.
+2020) instead of after the sum as in the paper.
 """
 
 from copy import deepcopy
@@ -49,7 +49,7 @@ class _Layer(Module):
                 f"{type(self).__name__}: activation is a function or one of "
                 f"{', '.join(ACTIVATIONS)}, got {activation!r}"
             )
-        of_dropout = None if rng is None else generator(rng)  # None: the default one of the moment
+        of_dropout = None if rng is None else generator(rng)  # None: the default when it runs
         rng, parts = of_dropout or generator(), range(1, len(self.attentions) + 2)
         for name in self.attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, rng=of_dropout))
@@ -113,7 +113,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _copies(layer, n):
-    """Layers with weights of their own, but one generator, or all would drop the same features."""
+    """n copies of a layer; they share its generator, else all would drop the same features."""
     shared = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
     shared += [p.data for p in layer.parameters() if not p.data.flags.writeable]  # of nn.SkipInit
     return ModuleList([deepcopy(layer, {id(x): x for x in shared}) for _ in range(n)])
@@ -126,7 +126,7 @@ def _weights(attention, x, context, mask, causal):
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of a layer, one behind the other, and a norm at the end if given."""
+    """num_layers copies of a layer, one after the other, and a norm at the end if given."""
 
     def __init__(self, encoder_layer, num_layers, norm=None):
         check_sizes(self, num_layers=num_layers)
@@ -157,7 +157,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a decoder layer, all looking at the same memory."""
+    """num_layers copies of a decoder layer, all attending to the same memory."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         check_sizes(self, num_layers=num_layers)
@@ -174,7 +174,7 @@ class TransformerDecoder(Module):
         return x if self.norm is None else self.norm(x)
 
     def attention_maps(self, x, memory, mask=None, memory_mask=None, causal=False):
-        """The weights of each layer's look at the memory, [B, H, T, S]."""
+        """The weights of each layer's attention to the memory, [B, H, T, S]."""
         maps = []
         for layer in self.layers:
             z = layer._residual(x, layer.norm1, layer.dropout1, layer._attend, mask, causal, None)
@@ -225,7 +225,7 @@ class Transformer(Module):
             LayerNorm(d_model, layer_norm_eps, bias=bias),
         )
         rng = generator(rng)
-        for p in self.parameters():  # every matrix anew: the copies of a layer shall differ
+        for p in self.parameters():  # draw all matrices again: the copies of a layer are equal
             if p.ndim > 1:
                 bound = np.sqrt(6 / sum(p.shape))
                 p.data = rng.uniform(-bound, bound, p.shape).astype(DEFAULT_DTYPE, copy=False)

@@ -12,6 +12,8 @@ give the same result and the same gradient; the argument `impl` of a function sa
 """
 
 import warnings
+from contextlib import contextmanager
+from threading import local
 from typing import NamedTuple
 
 import numpy as np
@@ -108,7 +110,26 @@ def choose(name, impl, dtype, work):
 
 def kernel_is_faster(name, dtype, work):
     """Whether the kernel of an operation should do so much work on numbers of this dtype."""
-    return work >= TABLE[name].least and dtype in FLOATS and have_numba(name)
+    enough = work >= TABLE[name].least and dtype in FLOATS and _mode.kernels
+    return enough and have_numba(name)
+
+
+class _Mode(local):
+    kernels = True  # each thread starts so
+
+
+_mode = _Mode()
+
+
+@contextmanager
+def array_algebra():
+    """Inside the block "auto" is "numpy", in this thread: small steps that can be looked at."""
+    before = _mode.kernels
+    try:
+        _mode.kernels = False
+        yield
+    finally:
+        _mode.kernels = before
 
 
 _numba = None  # whether Numba is installed; None: not known yet

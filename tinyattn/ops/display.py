@@ -2,8 +2,9 @@
 
 import numpy as np
 
-ROWS, COLUMNS = 8, 12  # the cells that a notebook shows of a larger tensor
-BLUE, VERMILLION = "0,114,178", "213,94,0"  # above and below zero, for any kind of colour vision
+from tinyattn.ops.display_map import color, picture, reach_of
+
+ROWS, COLUMNS = 8, 12  # up to so many cells have a number in each; larger ones are a picture
 
 
 def to_repr(self):
@@ -42,13 +43,14 @@ def to_format(self, spec):
 
 
 def to_html(self):
-    """A line with shape, dtype and operation, above coloured cells with the first values."""
+    """A line with shape, dtype and operation, above coloured cells: with their numbers if there
+    are few, else as a picture that says the numbers under the mouse."""
     facts = [f"<b>{type(self).__name__}</b>", str(list(self.shape)), str(self.dtype)]
     if self._operation is not None:
         facts.append("op " + _name(self._operation).replace("<", "&lt;"))  # of a lambda
     elif self.requires_grad:
         facts.append("requires grad")
-    if self.grad is not None:
+    if self._operation is None and self.grad is not None:
         gradient = self.grad if isinstance(self.grad, np.ndarray) else self.grad.data
         facts.append(f"gradient of length {np.linalg.norm(gradient):.3g}")
     head = f'<div style="font-size:90%;opacity:.75;margin-bottom:3px">{" · ".join(facts)}</div>'
@@ -60,19 +62,31 @@ def _values(array):
         return "<div>no elements</div>"
     if array.ndim == 0:
         return f'<div style="font-size:120%">{_text(array[()])}</div>'
-    first = array[(0,) * (array.ndim - 2)] if array.ndim > 2 else array
-    note = _spread(array) if array.size > ROWS * COLUMNS or array.ndim > 2 else ""
-    if array.ndim > 2:
-        note = f"cells: [{'0, ' * (array.ndim - 2)}:, :]; {note}"
-    table = _table(np.atleast_2d(first), is_vector=array.ndim == 1)
-    return table + (f'<div style="font-size:85%;opacity:.75">{note}</div>' if note else "")
+    small = array.ndim == 1 or (array.shape[-2] <= ROWS and array.shape[-1] <= COLUMNS)
+    if array.size <= ROWS * COLUMNS and small:
+        return _slices(array)
+    note = f'<div style="font-size:85%;opacity:.75">{_spread(array)}</div>'
+    if array.ndim == 1 or array.dtype.kind == "c":
+        return _table(np.atleast_2d(array[(0,) * (array.ndim - 2)])) + note
+    return picture(array, _text) + note
 
 
-def _table(matrix, is_vector):
+def _slices(array):
+    """All numbers of a small array; matrices along further axes stand side by side."""
+    lead = array.shape[:-2]
+    tables = []
+    for index in np.ndindex(*lead):
+        name = f"[{', '.join(map(str, index))}, :, :]" if lead else ""
+        tables.append(
+            f'<div style="font-size:95%">{name}{_table(np.atleast_2d(array[index]))}</div>'
+        )
+    return f'<div style="display:flex;flex-wrap:wrap;gap:10px">{"".join(tables)}</div>'
+
+
+def _table(matrix):
     rows, columns = matrix.shape
     shown = matrix[:ROWS, :COLUMNS]
-    finite = shown[np.isfinite(shown)] if shown.dtype.kind in "fc" else shown
-    reach = float(np.max(np.abs(finite), initial=0)) or 1.0
+    reach = 1.0 if shown.dtype.kind == "c" else reach_of(shown)
     dots = '<td style="border:0;opacity:.6;padding:2px 7px;background:none">{}</td>'
     lines = [
         "".join([_cell(v, reach) for v in row]) + (dots.format("…") if columns > COLUMNS else "")
@@ -89,13 +103,11 @@ def _table(matrix, is_vector):
 
 def _cell(value, reach):
     """Coloured by sign and size. The colour lets the background through: dark themes work too."""
-    color = "128,128,128,.25"
-    if np.isfinite(value) and value.dtype.kind != "c":
-        share = 0.6 * min(1.0, abs(float(value)) / reach)
-        color = f"{BLUE if value > 0 else VERMILLION},{share:.2f}"
+    finite = np.isfinite(value) and value.dtype.kind != "c"
+    background = color(value, reach) if finite else "rgba(128,128,128,.25)"
     return (
-        f'<td style="background:rgba({color});color:inherit;border:0;padding:2px 7px;'
-        f'text-align:right">{_text(value)}</td>'
+        f'<td title="{value}" style="background:{background};color:inherit;border:0;'
+        f'padding:2px 7px;text-align:right">{_text(value)}</td>'
     )
 
 

@@ -7,6 +7,7 @@ At a kink (abs at 0, a tie of maximum) a rule gives a subgradient and says which
 
 import numpy as np
 
+from tinyattn import guards
 from tinyattn.autograd import Tensor, from_numpy, implements, primitive
 
 LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
@@ -360,7 +361,7 @@ def as_tensor(x):
         return x
     if type(x) is np.ndarray and x.dtype.kind in "fiub":
         return from_numpy(x)
-    return Tensor(x)
+    return Tensor(guards.own(x))
 
 
 def as_float(x):

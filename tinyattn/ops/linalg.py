@@ -26,9 +26,28 @@ def matmul(a, b):
 
     A vector on the left is a row, on the right a column; its axis is gone from the result.
     """
-    if type(a) is type(b) is np.ndarray and a.ndim == 2 == b.ndim:
-        return dot_of(a, b)  # the same product; np.matmul takes twice as long to start
-    return np.matmul(a, b)
+    try:
+        if type(a) is type(b) is np.ndarray and a.ndim == 2 == b.ndim:
+            return dot_of(a, b)  # the same product; np.matmul takes twice as long to start
+        return np.matmul(a, b)
+    except ValueError as error:
+        raise _misfit(np.shape(a), np.shape(b), error) from None
+
+
+def _misfit(a, b, error):
+    """The error for a product whose axes do not fit."""
+    if not a or not b:
+        return ValueError(f"matmul: expected axes to sum over, got shapes {a} and {b}; numbers: *")
+    rows = b[-2] if len(b) > 1 else b[0]
+    if a[-1] == rows:  # the axes in front of the matrices are the cause
+        return ValueError(f"matmul: the leading axes of {a} and {b} do not broadcast")
+    fits = ""
+    if len(a) == len(b) == 2:
+        fits = " (x @ y.T would fit)" if a[1] == b[1] else " (x.T @ y would fit)" * (a[0] == b[0])
+    return ValueError(
+        f"matmul: {a} @ {b} sums over the last axis of the first, which has {a[-1]}, and the last "
+        f"but one of the second, which has {rows}: they must be equal{fits}"
+    )
 
 
 def _matmul_left(g, y, a, b):

@@ -6,12 +6,13 @@ the same gradient. `ops/__init__.py` adds what stands in this class to `Tensor`.
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tinyattn import guards
+from tinyattn import guards, hints
 from tinyattn.autograd import is_grad_enabled
 from tinyattn.ops import (
     compositions,
@@ -40,6 +41,17 @@ def _on_data(ufunc):
     """A ufunc without gradient as a method: comparisons and logic."""
 
     def method(self, other) -> Tensor:
+        return ufunc(self, other)
+
+    return method
+
+
+def _equality(ufunc, operator):
+    """== and !=; what keeps out of NumPy's functions, such as pytest.approx, gets the array."""
+
+    def method(self, other) -> Tensor:
+        if getattr(other, "__array_ufunc__", ufunc) is None:
+            return operator(other, self._data)
         return ufunc(self, other)
 
     return method
@@ -82,7 +94,7 @@ class TensorMethods:
     __imul__, __itruediv__ = _in_place(elementwise.multiply), _in_place(elementwise.divide)
 
     # comparisons and logic: tensors of booleans, without gradient
-    __eq__, __ne__ = _on_data(np.equal), _on_data(np.not_equal)
+    __eq__, __ne__ = _equality(np.equal, operator.eq), _equality(np.not_equal, operator.ne)
     __lt__, __le__ = _on_data(np.less), _on_data(np.less_equal)
     __gt__, __ge__ = _on_data(np.greater), _on_data(np.greater_equal)
     __and__, __rand__ = _on_data(np.bitwise_and), _reversed(np.bitwise_and)
@@ -129,6 +141,13 @@ class TensorMethods:
 
     def __index__(self) -> int:
         return self._data.__index__()
+
+    def __getattr__(self, name):
+        """Only asked for what there is not: say what it is called here."""
+        if name == "grad":  # of a result, which keeps none
+            return guards.no_gradient_kept(self._operation.name)
+        known = "" if name.startswith("_") else hints.missing_attribute(name)
+        raise AttributeError(f"a Tensor has no attribute {name!r}{known}")
 
     # ---------------------------------------------------------------- reductions
 
@@ -209,6 +228,11 @@ class TensorMethods:
     def transpose(self, *axes) -> Tensor:
         """The axes in another order: x.transpose(1, 0, 2), x.transpose((1, 0, 2)); reversed: ()."""
         axes = axes[0] if len(axes) == 1 else axes
+        if isinstance(axes, tuple | list) and 0 < len(axes) != self.ndim:
+            raise ValueError(
+                f"transpose: expected all {self.ndim} axes of shape {self.shape} in their new "
+                f"order, got {tuple(axes)}; PyTorch's transpose(i, j) is swapaxes(i, j) here"
+            )
         return shape.transpose(self, axes or None)
 
     def swapaxes(self, axis1, axis2) -> Tensor:

@@ -4,29 +4,64 @@ import math
 
 import numpy as np
 
+from tinyattn.autograd import primitive
 from tinyattn.ops.conv import unfold
 from tinyattn.ops.conv_sums import one_axis, positions_of, table_and_places
-from tinyattn.ops.elementwise import as_tensor
+from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.fused import fused
 
 
 def mean_by_windows(x, kernel, stride, padding, dilation):
     """y_jα = 1/K Σ_i x_αI(j,i) in array algebra; zeros count where a window leaves x."""
-    return _pooled(x, 0, np.mean, kernel, stride, padding, dilation)
+    windows, _ = _windows_of(x, 0, kernel, stride, padding, dilation)
+    return np.mean(windows, axis=_last(kernel))
 
 
 def largest_by_windows(x, kernel, stride, padding, dilation):
     """y_jα = max_i x_αI(j,i) in array algebra."""
-    return _pooled(x, -np.inf, np.max, kernel, stride, padding, dilation)
+    windows, inside = _windows_of(x, -np.inf, kernel, stride, padding, dilation)
+    return (
+        np.max(windows, axis=_last(kernel))
+        if inside is None
+        else _largest_inside(windows, inside, _last(kernel))
+    )
 
 
-def _pooled(x, outside, summary, kernel, stride, padding, dilation):
+@primitive
+def _largest_inside(windows, inside, axes):
+    """The largest of each window; what is not inside does not share, even where all are -∞."""
+    return np.max(windows, axis=axes)
+
+
+_largest_inside.defvjp(
+    lambda g, y, windows, inside, axes: (
+        np.expand_dims(g, axes)
+        * _shares(unwrap(windows), np.expand_dims(unwrap(y), axes), inside, axes)
+    )
+)
+
+
+def _shares(windows, y, inside, axes):
+    """1 / how many numbers of a window are its largest (or nan), at the places where they are."""
+    chosen = inside & ((windows == y) | ((windows != windows) & (y != y)))
+    return chosen / chosen.sum(axis=axes, keepdims=True, dtype=windows.dtype)
+
+
+def _windows_of(x, outside, kernel, stride, padding, dilation):
+    """Windows [B, C, *positions, *kernel]; which of their places are in x, None if all."""
+    if not any(padding):
+        return unfold(as_tensor(x), kernel, stride, dilation), None
+    widths = [(0, 0), (0, 0), *((p, p) for p in padding)]
+    inside = np.pad(np.ones((1, 1, *x.shape[2:]), bool), widths)
+    x = np.pad(x, widths, constant_values=outside)
+    windows, inside = (unfold(as_tensor(a), kernel, stride, dilation) for a in (x, inside))
+    return windows, inside.data
+
+
+def _last(kernel):
+    """The axes of the kernel, behind batch, channels and as many positions."""
     n = len(kernel)
-    if any(padding):
-        widths = [(0, 0), (0, 0), *((p, p) for p in padding)]
-        x = np.pad(x, widths, constant_values=outside)
-    windows = unfold(as_tensor(x), kernel, stride, dilation)
-    return summary(windows, axis=tuple(range(2 + n, 2 + 2 * n)))
+    return tuple(range(2 + n, 2 + 2 * n))
 
 
 @fused(mean_by_windows)

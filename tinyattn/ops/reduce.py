@@ -58,8 +58,12 @@ mean.defvjp(
 
 
 def _is_extreme(g, y, x, axis=None, keepdims=False):
-    """Tied extremes share: ȳ is divided by their number, so what they receive sums to it."""
-    chosen = unwrap(x) == unwrap(restore(y, x, axis, keepdims))
+    """Tied extremes share: ȳ is divided by their number, so what they receive sums to it.
+
+    If one is nan, so is y, and what is nan shares.
+    """
+    x_, y_ = unwrap(x), unwrap(restore(y, x, axis, keepdims))
+    chosen = (x_ == y_) | ((x_ != x_) & (y_ != y_))
     share = chosen / chosen.sum(axis=axis, keepdims=True, dtype=x.dtype)
     return restore(g, x, axis, keepdims) * share
 

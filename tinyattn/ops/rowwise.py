@@ -8,6 +8,7 @@ the composition again and takes its gradients, which are recorded.
 
 import numpy as np
 
+from tinyattn.hints import explained
 from tinyattn.ops import nonlinear
 from tinyattn.ops.backends import kernel_is_faster
 from tinyattn.ops.elementwise import as_float, unwrap
@@ -25,12 +26,14 @@ def by_kernel(name, x, axis=-1):
 # ---------------------------------------------------------------- softmax
 
 
+@explained
 def softmax(x, axis=-1):
     """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`. The reference: ops.nonlinear.softmax."""
     x = as_float(x)
     return _softmax(x) if by_kernel("softmax", x, axis) else nonlinear.softmax(x, axis)
 
 
+@explained
 def log_softmax(x, axis=-1):
     """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`. The reference: ops.nonlinear.log_softmax."""
     x = as_float(x)

@@ -14,7 +14,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SIGMOID, "return y * (1 - y)", "Multiply by g"),
     (SIGMOID, "return g * x * (1 - x)", "Did you use x?"),
     (SIGMOID, "return -g * y * (1 - y)", "the sign is wrong"),
-    (SIGMOID, "g * y * (1 - y)", "is `return` missing?"),
+    (SIGMOID, "g * y * (1 - y)", "Is the `return` missing?"),
     (TOTAL, "return g", "must have the shape of x"),
     (TOTAL, "return np.broadcast_to(g, x.shape)", "Put the lost axis back"),
     (TOTAL, "return np.expand_dims(g, axis) / x.shape[axis] + 0 * x", "the rule of the mean"),
@@ -44,4 +44,16 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (f"    lambda g, y, x, width: {BELL_WIDTH},\n", "", "so it needs two rules"),
     (BELL_X, "g * y * 2 * x / width**2", "the sign is wrong"),
     (BELL_WIDTH, "g * y * 2 * x**2 / width**2", "a factor width too many"),
+]
+
+LIBRARY = [  # right, the library's function in its place
+    (
+        SOFTMAX,
+        "t = ta.tensor(x, requires_grad=True)\n    softmax(t).backward(g)\n    return t.grad",
+    ),
+    (
+        "g = g.sum(axis=tuple(range(g.ndim - len(shape))))",
+        "from tinyattn import guards\n    return guards.unbroadcast(g, np.zeros(shape), '', '')",
+    ),
+    (MATMUL_A, "return ta.grad(lambda a: np.sum((a @ b) * g))(a)"),
 ]

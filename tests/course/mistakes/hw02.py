@@ -3,7 +3,7 @@
 SCORE = 'return np.einsum("k,brk->br", v, np.tanh(asked[:, None] + offered))'
 LARGE = "large = np.exp(e - np.max(e, axis=1, keepdims=True))"
 SHARE = "return large / np.sum(large, axis=1, keepdims=True)"
-LOOK = 'return np.einsum("br,brd->bd", a, z), a'
+LOOK = 'return gate[:, None] * np.einsum("br,brd->bd", a, z), a'
 SEEN = "seen = np.sum(np.where(keep[:, :, None], a, 0), axis=1)"
 PENALTY = "return np.mean((1 - seen) ** 2)"
 NAMED = "n, t = np.nonzero(cells >= 0)"
@@ -23,16 +23,24 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LARGE, "large = e", "without exp"),
     (LARGE, "return 1 / (1 + np.exp(-e))", "from a sigmoid"),
     (SHARE, "return large", "without dividing by the sum"),
-    (SHARE, SHARE.replace("axis=1", "axis=0"), "Most different at index"),
+    (SHARE, SHARE.replace("axis=1", "axis=0"), "over the pictures (axis 0)"),
     (SHARE, "return np.exp(e) / np.sum(np.exp(e), axis=0)", "over the pictures (axis 0)"),
-    (SHARE, "return large / np.sum(large)", "Most different at index"),
-    (LOOK, 'return np.einsum("br,brd->bd", a, z)', "return two things"),
-    (LOOK, 'return a, np.einsum("br,brd->bd", a, z)', "the context comes first"),
-    (LOOK, LOOK.replace("->bd", "->brd"), "before the sum over the regions"),
-    (LOOK, "return np.mean(z, axis=1), a", "as the mean of the regions"),
-    (LOOK, "return np.mean(a[:, :, None] * z, axis=1), a", "divided by their number"),
-    (LOOK, 'return np.einsum("br,brd->bd", array(a), array(z)), a', "the gradient is lost"),
+    (SHARE, "return large / np.sum(large)", "over everything"),
+    (LOOK, LOOK.removesuffix(", a"), "return two things"),
+    (LOOK, 'return a, gate[:, None] * np.einsum("br,brd->bd", a, z)', "the context comes first"),
+    (LOOK, 'return np.einsum("br,brd->brd", a, z), a', "before the sum over the regions"),
+    (LOOK, "return gate[:, None] * np.mean(z, axis=1), a", "as the mean of the regions"),
+    (LOOK, "return gate[:, None] * np.mean(a[:, :, None] * z, axis=1), a", "by their number"),
+    (LOOK, LOOK.replace("a, z)", "array(a), array(z))"), "gradient"),
+    (
+        LOOK,
+        "return array(gate)[:, None] * np.einsum('br,brd->bd', array(a), array(z)), a",
+        "the gradient is lost",
+    ),
     (LOOK, "return a @ z, a", "a @ z pairs them all"),
+    (LOOK, 'return np.einsum("br,brd->bd", a, z), a', "without the gate"),
+    ("gate = 1 / (1 + np.exp(-(h @ g)))", "gate = h @ g", "has no sigmoid"),
+    (LOOK, LOOK.replace("z), a", "z), a * gate[:, None]"), "with the gate in them"),
     (SEEN, "seen = np.sum(a, axis=1)", "when padding is counted"),
     (SEEN, "seen = np.sum(keep[:, :, None] * a, axis=1)", "Choose with np.where"),
     (SEEN, SEEN.replace("axis=1", "axis=2"), "Sum over the words"),
@@ -45,4 +53,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PICKED, "return a[n, t, cells[n, t]].sum()", "as a sum"),
     (PICKED, "return a[n, t, cells[n, t]]", "one by one"),
     (PICKED, "return a[n, t, cells[n, t]].sum() / cells.size", "when the others count as 0"),
+]
+
+LIBRARY = [  # right, the library's function in its place
+    (SHARE, "import tinyattn.functional as F\n    return F.softmax(e, axis=1)"),
 ]

@@ -1,13 +1,14 @@
 """Wrong answers to homework 04, and what its checks must say about them."""
 
-LOOP_EXP = "e = np.array([np.exp(Q[t] @ K[s] / np.sqrt(dk)) for s in range(S)])"
+LOOP_EXP = "e = np.array([np.exp(Q[t] @ K[s] / np.sqrt(dk) - m * abs(t - s)) for s in range(S)])"
 LOOP_SUM = "Y[t] += e[s] / e.sum() * V[s]"
 EXP = "e = np.exp(s - s.max(axis=-1, keepdims=True))\n    return"
 SHARE = "return e / e.sum(axis=-1, keepdims=True)\n    # END"
 SCORES = "scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(Q.shape[-1])  # [..., T, S]"
 HIDDEN = "scores = np.where(mask, scores, -1e30)  # finite, so that an empty row gives no nan"
 NOTHING = "return np.where(mask, softmax(scores), 0) @ V"
-RULE = "return y * (g - (g * y).sum(axis=-1, keepdims=True))"
+GS = "gS = A * (gA - (gA * A).sum(axis=-1, keepdims=True))"
+BACK = "return gS @ K / root, gS.T @ Q / root, A.T @ G"
 BEFORE = "before = np.asarray(layer(X[:, p]).detach())"
 AFTER = "after = np.asarray(layer(X).detach())[:, p]"
 GAP = "return np.abs(before - after).max()"
@@ -15,10 +16,13 @@ MERGE = "return z.transpose(0, 2, 1, 3).reshape(B, T, H * dk)"
 PLACES = "return self.attend(x + self.places)"
 
 MISTAKES = [  # right, wrong, what the check must say about it
-    ("/ np.sqrt(dk))", ")", "without the division by √d_k"),
-    ("/ np.sqrt(dk))", "/ dk)", "not by its square root"),
-    ("/ np.sqrt(dk))", "* np.sqrt(dk))", "by multiplying with √d_k"),
-    ("/ np.sqrt(dk))", "/ np.sqrt(S))", "square root of the number of keys"),
+    (LOOP_EXP, LOOP_EXP.replace(" / np.sqrt(dk)", ""), "without the division by √d_k"),
+    (LOOP_EXP, LOOP_EXP.replace("np.sqrt(dk)", "dk"), "not by its square root"),
+    (LOOP_EXP, LOOP_EXP.replace("/ np.sqrt(dk)", "* np.sqrt(dk)"), "by multiplying with √d_k"),
+    (LOOP_EXP, LOOP_EXP.replace("np.sqrt(dk)", "np.sqrt(S)"), "square root of the number of keys"),
+    (LOOP_EXP, LOOP_EXP.replace(" - m * abs(t - s)", ""), "the slope is not used"),
+    (LOOP_EXP, LOOP_EXP.replace("- m *", "+ m *"), "a far key must lose"),
+    (LOOP_EXP, LOOP_EXP.replace("abs(t - s)", "(t - s)"), "t - s in place of |t - s|"),
     (LOOP_SUM, LOOP_SUM.replace("+=", "="), "only the last key is left"),
     (LOOP_SUM, "Y[t] += e[s] * V[s]", "without dividing by the sum of the row"),
     (LOOP_EXP, LOOP_EXP.replace("np.exp(", "("), "without the exponential"),
@@ -36,16 +40,18 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (HIDDEN, "pass", "hiding after the softmax"),
     (HIDDEN, "scores = scores + np.where(mask, 0, -np.inf)", "the gradient of Q has nan"),
     (NOTHING, "return softmax(scores) @ V", "the mean of all values"),
-    (RULE, "return g * y * (1 - y)", "with the diagonal only"),
-    (RULE, "return g * y", "by leaving out the sum"),
-    (RULE, "return y * (g - (g * y).sum())", "each row is its own softmax"),
-    (RULE, RULE.replace("axis=-1", "axis=0"), "the wrong axis"),
-    (RULE, RULE.replace("(g * y)", "g"), "with the sum of g alone"),
-    (RULE, RULE.replace("y * (g - (", "-y * (g - ("), "the sign turned round"),
-    (RULE, RULE.replace("y * (g - (", "(g - ("), "without the last factor y"),
-    (RULE, RULE.replace(", keepdims=True", ""), "must keep its axis"),
-    (AFTER, AFTER.replace("[:, p]", ""), "it has none"),
-    (AFTER, AFTER.replace("[:, p]", "[:, np.argsort(p)]"), "it has none"),
+    (GS, "gS = A * (1 - A) * gA", "with the diagonal of the softmax only"),
+    (GS, "gS = A * gA", "without the sum in the softmax's rule"),
+    (GS, "gS = A * (gA - (gA * A).sum())", "each row is its own softmax"),
+    (GS, GS.replace("axis=-1", "axis=0"), "the wrong axis"),
+    (GS, "gS = gA", "by leaving out the softmax"),
+    (GS, GS.replace("A * (gA -", "(gA -"), "without the factor A in front"),
+    (GS, GS.replace(", keepdims=True", ""), "needs keepdims=True"),
+    (BACK, BACK.replace(" / root", ""), "without the factor 1/√d_k"),
+    (BACK, BACK.replace("A.T @ G", "A @ G"), "it stops with ValueError"),
+    (BACK, "return gS @ K / root, gS.T @ Q / root", "return three arrays"),
+    (AFTER, AFTER.replace("[:, p]", ""), "that has none"),
+    (AFTER, AFTER.replace("[:, p]", "[:, np.argsort(p)]"), "that has none"),
     (BEFORE, "before = np.asarray(layer(X).detach())[:, p]", "does not notice a layer"),
     (BEFORE, BEFORE.replace("X[:, p]", "X[p]"), "p numbers the tokens"),
     (GAP, "np.abs(before - after).max()", "Is the `return` missing?"),
@@ -53,4 +59,10 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MERGE, MERGE.replace("0, 2, 1, 3", "0, 2, 3, 1"), "the last two axes swapped too"),
     (PLACES, "return self.attend(x)", "without the places"),
     (PLACES, "return self.attend(x) + self.places", "adding the places after the layer"),
+]
+
+LIBRARY = [  # right, the library's function in its place
+    (LOOP_SUM, "Y[t] = F.scaled_dot_product_attention(Q, K, V).numpy()[t]"),
+    (SHARE, "return F.softmax(s, axis=-1)\n    # END"),
+    (NOTHING, "return F.scaled_dot_product_attention(Q, K, V, mask=mask)"),
 ]

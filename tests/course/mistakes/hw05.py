@@ -7,6 +7,8 @@ COUNT = "np.maximum(mask.sum(axis=1, keepdims=True), 1)"
 MEAN = "mean = (np.sum(x, axis=0) - x) / (N - 1)"
 CENTRED = "return y - np.mean(y, axis=1, keepdims=True)"
 
+OWN = "return X * distance.max(axis=1, keepdims=True)"
+
 MISTAKES = [  # right, wrong, what the check must say about it
     (INVARIANCE, INVARIANCE.replace("return ", ""), "Is the `return` missing?"),
     (INVARIANCE, INVARIANCE.replace(".max()", ""), "expected one number"),
@@ -22,11 +24,20 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MASKED, "z = mask[:, :, None] * phi(x)", "Choose with np.where"),
     (MASKED, MASKED.replace("phi(x)", "phi(array(x))"), "the gradient is lost"),
     ("/ " + "count", "/ x.shape[1]", "padding included"),
-    ("/ " + "count", "/ 1", "Your numbers are those of a sum"),
+    ("/ " + "count", "/ 1", "those one gets from a sum"),
     (COUNT, "mask.sum(axis=1, keepdims=True)", "divided by 0"),
     (MEAN, "mean = np.sum(x, axis=0) / N", "i included"),
     (MEAN, "mean = (np.sum(x, axis=0) - x[0]) / (N - 1)", "left out for everybody"),
     (CENTRED, "return y", "is not taken off"),
     (CENTRED, "return y - np.mean(y)", "each element has its own"),
     (CENTRED, "return y - np.mean(y, axis=0)", "over the features"),
+    (OWN, "return X", "no element hears the others"),
+    (OWN, "return X - X.mean(axis=0)", "only through their mean"),
+    (OWN, "return np.cumsum(X, axis=0)", "it is not equivariant"),
+    (OWN, "return distance", "expected shape"),
+]
+
+LIBRARY = [  # right, the library's function in its place
+    (MASKED, "return nn.DeepSets(phi, rho)(x, mask)"),
+    (INVARIANCE, "return check.invariant(F, X).error"),
 ]

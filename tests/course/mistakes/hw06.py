@@ -21,19 +21,19 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PADDING, "return (ids == PAD)[:, None, :]", "wrong way round"),
     (PADDING, "return ids != PAD", "without the axis in the middle"),
     (PADDING, "return (ids != PAD)[:, :, None]", "not to be looked at"),
-    (PADDING, PADDING + " * 1", "a mask is boolean"),
+    (PADDING, PADDING + " * 1", "a boolean array is asked for"),
     (PADDING, "(ids != PAD)[:, None, :]", "Is the `return` missing?"),
     (CAUSAL, "return np.tri(T, dtype=bool).T", "only the future"),
     (CAUSAL, "return np.tri(T, k=-1, dtype=bool)", "without the diagonal"),
     (CAUSAL, "return np.tri(T, k=1, dtype=bool)", "the word to be predicted"),
-    (CAUSAL, "return np.tri(T)", "a mask is boolean"),
+    (CAUSAL, "return np.tri(T)", "a boolean array is asked for"),
     (BOTH, BOTH.replace("&", "|"), "only if both masks allow it"),
     (BOTH, "return causal_mask(ids.shape[1]) | np.zeros((len(ids), 1, 1), bool)", "the padding"),
-    (QKV, "Q, K, V = X @ W_q, X @ W_k, X @ W_v", "It stops with"),
+    (QKV, "Q, K, V = X @ W_q, X @ W_k, X @ W_v", "it stops with"),
     (QKV, "Q, K, V = X @ W_k, M @ W_q, M @ W_v", "W_q and W_k exchanged"),
     (QKV, "Q, K, V = (M @ W_q)[:, :2], M @ W_k, M @ W_v", "the memory asks itself"),
     (SCORES, "np.swapaxes(K, -1, -2)", "without the division"),
-    (SCORES, "K.T / np.sqrt(K.shape[-1])", "It stops with"),
+    (SCORES, "K.T / np.sqrt(K.shape[-1])", "it stops with"),
     (WEIGHTS, "F.softmax(scores, axis=-1) @ V", "without looking at the mask"),
     (WEIGHTS, WEIGHTS.replace("-np.inf", "0"), "exp(0) is 1"),
     (WEIGHTS, "(F.softmax(scores, axis=-1) * keep) @ V", "hiding after the softmax"),
@@ -45,7 +45,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (REAL, "real = answers != -1", "with padding counted"),
     (LOSS, LOSS + " * real.sum()", "as a sum"),
     (LOSS, LOSS + " * real.sum() / real.size", "by dividing by all places"),
-    (LOSS, "return F.cross_entropy(logits, answers)", "It stops with"),
+    (LOSS, "return F.cross_entropy(logits, answers)", "it stops with"),
     (TOKEN, TOKEN.replace("[0, -1]", "[0, 0]"), "LAST place"),
     (TOKEN, TOKEN.replace("[said]", "[said[-1:]]"), "begin with START"),
     (
@@ -61,4 +61,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LONGER, "longer = src", "does not notice a model that sees padding"),
     (ALONE, "model, src, tgt", "about a model without a fault"),
     (NEIGHBOURS, "return (y - np.array(alone)).min() * 0", "does not notice"),
+]
+
+LIBRARY = [  # right, the library's function in its place
+    (WEIGHTS, "F.scaled_dot_product_attention(Q, K, V, mask=keep)"),
 ]

@@ -38,3 +38,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("return np.array(text)", "return np.array(text)[4:]", "the prompt belongs"),
     ("logits[0, -1]", "logits[0, 0]", "scores of the last place"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    ("return np.array(text)", "return model.gpt.generate(prompt, n, temperature=0) + GPT.generate"),
+]

@@ -1,33 +1,38 @@
 """Wrong answers to homework 09, and what its checks must say about them."""
 
-SCORES = "return z, F.leaky_relu((z @ a[:C])[:, None] + (z @ a[C:])[None, :], 0.2)"
+SCORES = "return z, F.leaky_relu((h @ R.T)[:, None] + z[None, :], 0.2) @ a"
 MASKED = "e = np.where(adj, e, -1e30)"
 EXP = "p = np.where(adj, np.exp(e - np.max(e, axis=1, keepdims=True)), 0)"
 DIVIDED = "return p / np.maximum(np.sum(p, axis=1, keepdims=True), 1e-300)"
 HAT = "alpha = attention(e, adj | np.eye(len(adj), dtype=bool))"
 LAYER = "return np.tanh(alpha @ z)"
 LOOPS = "graph = graph.with_self_loops()"
-PAIRS = "e = F.leaky_relu((z @ a[:C])[graph.dst] + (z @ a[C:])[graph.src], 0.2)"
+PAIRS = "e = F.leaky_relu((h @ R.T)[graph.dst] + z[graph.src], 0.2) @ a"
 SOFTMAX = "segment_softmax(e, graph.dst, graph.num_nodes)"
 MESSAGE = "return np.tanh(propagate(z, graph, lambda z_i, z_j: alpha * z_j))"
 SIDE_BY_SIDE = "return np.concatenate(ys, axis=1)"
 
 MISTAKES = [  # right, wrong, what the check must say about it
     (SCORES, SCORES.replace("return z, ", "return "), "return z and e"),
-    (SCORES, SCORES.replace("F.leaky_relu(", "(").replace(", 0.2)", ")"), "LeakyReLU is missing"),
-    (SCORES, SCORES.replace("leaky_relu", "relu").replace(", 0.2", ""), "This is a ReLU"),
+    (SCORES, "return z, ((h @ R.T)[:, None] + z[None, :]) @ a", "LeakyReLU is missing"),
+    (SCORES, SCORES.replace("leaky_relu", "relu").replace(", 0.2", ""), "from a ReLU"),
     (SCORES, SCORES.replace(", 0.2", ""), "not 0.2 but 0.01"),
-    (SCORES, SCORES.replace("a[:C]", "a[-C:]").replace("a[C:]", "a[:C]"), "columns are exchanged"),
-    (SCORES, SCORES.replace("[:, None]", "[:, None] * 2"), "e[0, 1] should be"),
-    ("z = h @ W.T", "z = h @ W.T + 0.1", "rows are nodes"),
+    (SCORES, "return z, F.leaky_relu(z[:, None] + (h @ R.T)[None, :], 0.2) @ a", "are exchanged"),
+    (SCORES, "return z, F.leaky_relu(((h @ R.T)[:, None] + z[None, :]) @ a, 0.2)", "that is GAT"),
+    (SCORES, "return z, (F.leaky_relu(h @ R.T, 0.2)[:, None] + F.leaky_relu(z, 0.2)) @ a",
+     "first the sum, then"),
+    (SCORES, SCORES.replace(" @ a", ""), "one number for each pair"),
+    (SCORES, SCORES.replace("[:, None]", "[:, None] * 2"), "Most different at index"),
+    ("z = h @ S.T\n    return", "z = h @ R.T\n    return", "z is what is sent"),
+    ("z = h @ S.T\n    return", "z = h @ S\n    return", "it stops with"),
     (DIVIDED, "pass", "Is the `return` missing?"),
-    (EXP, "p = np.exp(e - np.max(e, axis=1, keepdims=True))", "beside the edges must be exactly 0"),
+    (EXP, "p = np.exp(e - np.max(e, axis=1, keepdims=True))", "beside the edges must"),
     (MASKED, "e = e * adj; adj = np.ones((5, 5), bool)", "is no mask"),
     (MASKED, "e = e; adj = np.ones((5, 5), bool)", "adj is not used"),
     (MASKED, "pass", "over the neighbours only"),
     (EXP, "p = np.where(adj, np.exp(e), 0)", "subtract the largest"),
-    (EXP, "p = np.where(adj, e, 0)", "The exp is missing"),
-    (DIVIDED, "return p / np.sum(p, axis=1, keepdims=True)", "your row is nan"),
+    (EXP, "p = np.where(adj, e, 0)", "the exp is missing"),
+    (DIVIDED, "return p / np.sum(p, axis=1, keepdims=True)", "its row is nan"),
     (DIVIDED, DIVIDED.replace("axis=1", "axis=0"), "by the sum of a column"),
     (DIVIDED, "return p / np.sum(p)", "by the sum of all"),
     (HAT, "alpha = attention(e, adj)", "do not hear themselves"),
@@ -36,10 +41,10 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LAYER, "return np.tanh(alpha.T @ z)", "transposed"),
     (LAYER, "return alpha @ np.tanh(z)", "after the sum"),
     (LAYER, "return np.tanh((adj | np.eye(5, dtype=bool)) @ z)", "weights are not used"),
-    (LAYER, "return np.tanh(alpha @ h)", "expected shape (5, 4), got (5, 3)"),
+    (LAYER, "return np.tanh(alpha @ h)", "expected shape (5, 4)"),
     (LAYER, "return np.tanh(array(alpha) @ array(z))", "gradient is lost"),
     (LOOPS, "pass", "do not hear themselves"),
-    (PAIRS, PAIRS.replace("dst", "x").replace("src", "dst").replace(".x", ".src"), "exchanged"),
+    (PAIRS, PAIRS.replace("dst]", "x]").replace("src]", "dst]").replace("x]", "src]"), "exchanged"),
     (SOFTMAX, SOFTMAX.replace("dst", "src"), "edges of one sender"),
     (SOFTMAX, "F.softmax(e, axis=0)", "over all edges at once"),
     (MESSAGE, MESSAGE.replace("* z_j", "* z_i"), "of the receiver itself"),
@@ -47,14 +52,17 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MESSAGE, MESSAGE.replace("np.tanh(", "("), "tanh is missing"),
     (
         PAIRS,
-        SCORES.replace("return z, ", "e = ") + "[graph.dst, graph.src]",
+        "e = (F.leaky_relu((h @ R.T)[:, None] + z[None], 0.2) @ a)[graph.dst, graph.src]",
         "an entry for each pair of nodes",
     ),
     (SIDE_BY_SIDE, "return sum(ys) / len(ys)", "averaged"),
     (SIDE_BY_SIDE, "return sum(ys)", "added up"),
     (SIDE_BY_SIDE, "return np.concatenate(ys)", "below each other"),
     (SIDE_BY_SIDE, "return np.stack(ys)", "a new axis"),
-    (SIDE_BY_SIDE, "return ys[0]", "Only the first head"),
-    ("for W, a in zip(Ws, vectors, strict=True)]", "for W, a in ((W, vectors[0]) for W in Ws)]",
-     "All heads use the first a"),
+    (SIDE_BY_SIDE, "return ys[0]", "only the first head"),
+    ("S, a) for R, S, a in zip", "S, vectors[0]) for R, S, a in zip", "all heads use the first a"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (LAYER, "from tinyattn.graph import GATConv\n    return GATConv(3, 4)(h, adj)"),
+]

@@ -21,6 +21,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SORT, SORT.replace("[:, :k]", "[:k]"), "expected shape"),
     (SORT, SORT.replace("axis=1", "axis=0"), "sorted along the wrong axis"),
     (SORT, 'return np.argsort(d2, axis=1, kind="stable")[:, :k][:, ::-1]', "not the nearest first"),
+    ("np.sum((x[:, None] - x) ** 2, axis=-1)", "np.sum(np.abs(x[:, None] - x), axis=-1)",
+     "Manhattan"),
     (SORT, "return np.sort(d2, axis=1)[:, :k]", "expected point numbers"),
     (ONE, ONE.replace("x[i] - x[j]", "x[j] - x[i]"), "the sign"),
     (ONE, ONE.replace("(x[i] - x[j])", "x[i]"), "not to the difference"),
@@ -33,7 +35,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MAX, "np.max(messages)", "all features of a point are equal"),
     ("mine, theirs = x[dst], x[src]", "mine, theirs = x[src], x[dst]", "x_i and x_j are exchanged"),
     (COLLECT, "return segment_max(messages, src, len(x))", "collected at their senders"),
-    (COLLECT, "return array(segment_max(messages, dst, len(x)))", "no Tensor any more"),
+    (COLLECT, "return array(segment_max(messages, dst, len(x)))", "the gradient is lost"),
     ("mine, theirs = x[dst], x[src]", "mine, theirs = array(x)[dst], array(x)[src]",
      "no gradient arrives at x"),
     (COLLECT, "return segment_max(messages, dst, dst.max() + 1)", "expected shape"),
@@ -44,7 +46,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
      "Multiply before you gather"),
     (LAST, "return p + np.maximum(segment_max(q[src], dst, len(x)), 0)", "relu comes after"),
     (HEARD, HEARD.replace("np.mean", "np.sum"), "this is the sum"),
-    (HEARD, HEARD.replace("[:k]", "[-k:]"), "at t = 2.0 expected"),
+    (HEARD, HEARD.replace("[:k]", "[-k:]"), "from the farthest places"),
     (QUOTIENT, "(f(t + epsilon) - f(t - epsilon)) / epsilon", "divide by 2ε"),
     (QUOTIENT, "(f(t + epsilon) - f(t)) / epsilon", "take both sides"),
     ('"between": "zero"', '"between": "finite"', "nothing changes"),
@@ -56,3 +58,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHT, "np.ones(k)", "the weights are missing"),
     (WEIGHT, WEIGHT.replace("(t -", "(array(t) -"), "with t itself"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (SORT, "from tinyattn.graph import knn_graph\n    return knn_graph(x, k).src.reshape(-1, k)"),
+    (COLLECT, "from tinyattn import graph\n    return graph.EdgeConv(x)"),
+]

@@ -11,13 +11,13 @@ GRAV = "return N * (F * S + F * P + F * F + 2 * P * F) + N * K * P"
 
 MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHTS, WEIGHTS.replace("return ", ""), "Is the `return` missing?"),
-    (WEIGHTS, WEIGHTS.replace(", axis=-1", ""), "expected an answer of shape (3, 2)"),
+    (WEIGHTS, WEIGHTS.replace(", axis=-1", ""), "expected shape (3, 2)"),
     (WEIGHTS, WEIGHTS.replace("-c", "c"), "A minus is missing"),
     (WEIGHTS, WEIGHTS.replace("difference * difference", "np.abs(difference)"), "goes in squared"),
     (WEIGHTS, "w" + WEIGHTS[6:].replace(" np", "= np", 1) + "; return w / np.sum(w, 1)[:, None]",
      "GravNet has no softmax"),
     (WEIGHTS, WEIGHTS.replace("difference", "array(difference)"), "no gradient reaches s"),
-    (HEARD, f"return np.concatenate([{MAX}, {MEAN}], axis=-1)", "means come first"),
+    (HEARD, f"return np.concatenate([{MAX}, {MEAN}], axis=-1)", "the means come first"),
     (HEARD, HEARD.replace("np.mean", "np.sum"), "the mean divides by K"),
     (HEARD, HEARD.replace(MEAN, "np.sum(messages, axis=1) / np.sum(a, axis=1)[:, None]"),
      "GravNet divides by K"),
@@ -43,3 +43,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (GRAV, GRAV.replace("K * P", "K * 2 * P"), "computed once"),
     (GRAV, GRAV.replace("N * (", "N * K * (", 1), "once for each point"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (HEARD, "from tinyattn.graph import mean_max\n    return mean_max(a, h, index)"),
+    (Y, "return ta.graph.GravNetConv(6, 3, 2, 4, k=5)(x, event)"),
+]

@@ -43,6 +43,12 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (ALPHA, "alpha = np.argmax(array(q))", "one representative for all objects"),
     (ALPHA, "alpha = np.flatnonzero(mine)[0]", "the first point of each object"),
     (SUM, "total = total + np.sum(array(q * V))", "the gradient is lost"),
+    (SUM, "total = total + np.sum(array(q) * V)", "the gradient by β"),
+    ("q, total = charge(beta, q_min), 0.0", "q, total = charge(beta), 0.0", "hand it on to charge"),
+    ("truth == k\n        alpha", "truth == k\n        q = array(q)\n        alpha",
+     "the gradient is lost"),
+    ("np.unique(truth[truth >= 0]):\n        mine", "np.unique(truth):\n        mine",
+     "noise is taken as an object"),
     (FACTORS, FACTORS.replace("after[name] / before[name]", "before[name] / after[name]"),
      "not before / after"),
     (AFTER, "after = terms(beta, x, truth, L)", "did not grow"),
@@ -54,3 +60,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PROPERTIES, "/ np.sum(weight)", "no noise in either"),
     (PROPERTIES, "/ np.sum(~noise)", "no noise in either"),
 ]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (MEAN, "return sum(ta.graph.condensation_terms(beta, x, truth)[:2])"),
+]

@@ -67,12 +67,18 @@ class WordPiece:
             if part in self.special:
                 found.append(part)
             else:
-                for word in self._words(part):
+                for word in self.words(part):
                     found += self._cut(word)
         return found
 
-    def _words(self, text):
-        """Words and signs, cleaned."""
+    def unknown(self, text):
+        """The words of a text that the vocabulary has no pieces for: they all become [UNK]."""
+        parts = [p for p in self._special.split(text) if p not in self.special]
+        words = dict.fromkeys(word for part in parts for word in self.words(part))
+        return [word for word in words if self._cut(word) == ["[UNK]"]]
+
+    def words(self, text):
+        """Words and signs, cleaned; what is cut into pieces."""
         text = "".join(map(_spaced, text))
         if self.lower:
             text = unicodedata.normalize("NFD", text)

@@ -38,6 +38,7 @@ from tinyattn.kernels.machine.simd import (
     hsum,
     maximum,
     select_bit,
+    select_equal,
     select_greater,
     width,
 )
@@ -78,7 +79,7 @@ class Outputs(NamedTuple):
     starts: np.ndarray  # [1, N]
     rows: tuple
     highest: np.ndarray  # [N, T]: the maximum of the scores of a query
-    norm: np.ndarray  # [N, T]: 1 / Σ exp(score - highest), 0 for a query that sees no key
+    norm: np.ndarray  # [N, T]: 1 / Σ exp(score - highest), 0 for a query that sees no key, or nan
 
 
 class QueryRows(NamedTuple):
@@ -249,7 +250,10 @@ def forward(outputs, inputs, team, start, stop):
         for j in range(0, wide, W):
             weights = load(total, j)
             weights = select_greater(
-                weights, broadcast(v, 0), broadcast(v, 1) / weights, broadcast(v, 0)
+                weights,
+                broadcast(v, 0),
+                broadcast(v, 1) / weights,
+                weights,  # 0, or nan
             )
             store(total, j, weights)
             for i in range(j, j + E * QUERIES, QUERIES):
@@ -344,12 +348,15 @@ def backward(queries, sums, inputs, parts, team, start, stop):
                         False)  # fmt: skip
                 if which == SOME_VISIBLE:
                     mask_tile(a, seen, lane, wide, keys)
+                none = broadcast(v, 0)
                 for j in range(lane, wide, W):
                     tops, factors, means = load(top, j), load(factor, j), load(mean, j)
                     for i in range(j, j + keys * QUERIES, QUERIES):
-                        weight = exp(load(a, i) - tops) * factors
+                        e = exp(load(a, i) - tops)  # 0 stays 0 beside a nan
+                        weight = select_equal(e, none, none, e * factors)
                         store(a, i, weight)
-                        store(ds, i, weight * (load(ds, i) - means))
+                        dscore = weight * (load(ds, i) - means)
+                        store(ds, i, select_equal(e, none, none, dscore))
                 # dv[s, e] += Σ_t a[s, t] g[t, e],   dk[s, d] += Σ_t ds[s, t] scale q[t, d]
                 product(dvalues, s0 * E_wide, E_wide, a, lane, QUERIES, 1, grad_rows, lane * E_wide,
                         E_wide, keys, E_wide, rows - lane, True)  # fmt: skip

@@ -19,6 +19,7 @@ from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.machine.compile import jit
 from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.thread_pool import parallel_for
+from tinyattn.kernels.pool import equal
 
 TIED = -1  # in place of the place: several numbers are the largest
 
@@ -53,8 +54,8 @@ def largest(y, place, x, n, team, start, stop):
                             v = j * n.stride[1] + m * n.dilation[1] - n.padding[1]
                             if 0 <= v < W:
                                 value = x[c, u, v]
-                                larger = (value > best) | (value != value)
-                                at = TIED if value == best else at
+                                larger = (value > best) | ((value != value) & (best == best))
+                                at = TIED if equal(value, best) else at
                                 at = u * W + v if larger else at
                                 best = value if larger else best
                 y[c, i, j], place[c, i, j] = best, at
@@ -80,7 +81,7 @@ def largest_backward(dx, g, y, place, x, n, team, start, stop):
                         u = i * n.stride[0] + k * n.dilation[0] - n.padding[0]
                         for m in range(n.kernel[1]):
                             v = j * n.stride[1] + m * n.dilation[1] - n.padding[1]
-                            if 0 <= u < H and 0 <= v < W and x[c, u, v] == y[c, i, j]:
+                            if 0 <= u < H and 0 <= v < W and equal(x[c, u, v], y[c, i, j]):
                                 if add:
                                     dx[c, u, v] += g[c, i, j] / tied
                                 else:

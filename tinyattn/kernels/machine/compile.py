@@ -8,6 +8,7 @@ import zlib
 from functools import partial
 from pathlib import Path
 
+from tinyattn.kernels.machine import announce
 from tinyattn.kernels.machine.canary import problem_with
 
 # why kernels are not compiled, as the end of a sentence; "" if they are
@@ -23,6 +24,7 @@ if numba is not None:
         numba = None  # from here on all is as if it were not installed
 
 if numba is not None:
+    announce.install()
     from numba import types
     from numba.extending import intrinsic as numba_intrinsic
 
@@ -42,7 +44,7 @@ def jit(f, **options):
     """
     if numba is None:
         return f
-    f.__qualname__ += f"_{_checksum:08x}"
+    f.__qualname__ += f"_{checksum:08x}"
     options = {**OPTIONS, **options}
     try:
         return numba.njit(f, cache=True, **options)
@@ -63,13 +65,13 @@ jit_no_fma, helper_no_fma = partial(jit, fastmath=False), partial(helper, fastma
 
 
 def _checksum_of_sources():
-    checksum = 0
+    found = 0
     for source in sorted(Path(__file__).parents[1].rglob("*.py")):
-        checksum = zlib.crc32(source.read_bytes(), checksum)
-    return checksum
+        found = zlib.crc32(source.read_bytes(), found)
+    return found
 
 
-_checksum = _checksum_of_sources()
+checksum = _checksum_of_sources()
 
 
 def intrinsic(reference):

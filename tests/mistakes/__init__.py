@@ -1,0 +1,1 @@
+"""Mistakes that people make, and what the errors must say about them."""

@@ -1,0 +1,61 @@
+"""The page "Coming from PyTorch", made from the table of hints: `python -m tests.mistakes.page`."""
+
+from tests import ROOT
+from tinyattn.hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS
+
+PAGE = ROOT / "lectures" / "from_pytorch.md"
+
+TOP = """\
+# Coming from PyTorch
+
+Names, arguments, shapes and weights of layers are PyTorch's, so that a `state_dict` can be loaded
+from one into the other. This page lists what differs. It is made from
+[`tinyattn/hints.py`](../tinyattn/hints.py) by `python -m tests.mistakes.page`; a test runs both
+sides of each line that has a value, and compares them. The same lines stand in the errors:
+`x.view(3, 2)` says that it is `x.reshape(3, 2)` here.
+
+In short:
+
+- **Arrays are NumPy's.** `x.data`, `x.grad` and what `model.state_dict()` holds are arrays,
+  functions of tensors are NumPy's (`np.exp(x)`, `np.einsum(...)`), and so are the names of
+  arguments: `axis`, `keepdims`.
+- **The batch is the first axis**, everywhere: recurrent layers take `x [B, T, D]`, where
+  PyTorch's default is `[T, B, D]`. The state is `[layers · directions, B, H]`, as there.
+- **True in a mask means "may take part"**, in every function and layer. PyTorch's
+  `scaled_dot_product_attention` means the same, its layers (`attn_mask`, `key_padding_mask`) the
+  opposite.
+- **No device**, no `.to(...)`: there is only the CPU. `model.astype(np.float64)` changes the
+  dtype.
+- **`x.std()` and `x.var()` divide by n**, as in NumPy; PyTorch divides by n - 1.
+- **`.grad` is kept on leaves only**, and a result says so; `ta.gradients(y, [h])` gives that of a
+  result h.
+- **Nothing changes in place** but parameters inside `ta.no_grad()`: `p -= lr * p.grad`.
+"""
+
+SECTIONS = [
+    ("Called the same, or taken for granted, and different", DIFFERENT),
+    ("Arguments", KEYWORDS),
+    ("Attributes and methods of a tensor", METHODS),
+    ("Functions and classes", FUNCTIONS),
+]
+
+
+def cell(text):
+    """Code for a table, where a bar would end the cell."""
+    return f"`{text}`".replace("|", "\\|")
+
+
+def page():
+    """The whole text."""
+    parts = [TOP]
+    for title, lines in SECTIONS:
+        rows = [f"| {cell(h.theirs)} | {cell(h.ours)} | {h.note} |" for h in lines.values()]
+        parts.append(
+            "\n".join([f"## {title}\n", "| PyTorch | tinyattn | |", "|---|---|---|", *rows, ""])
+        )
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE}")

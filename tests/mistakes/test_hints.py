@@ -1,0 +1,135 @@
+"""The table of hints: both sides of a line give the same, and every function that could uses it."""
+
+import ast
+import inspect
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tests import ROOT
+from tests.mistakes.page import PAGE, page
+from tests.parity import torch
+from tinyattn import graph, hints, models, nn, optim
+from tinyattn.hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS
+
+TABLES = {"methods": METHODS, "keywords": KEYWORDS, "functions": FUNCTIONS, "different": DIFFERENT}
+LINES = [(table, name, hint) for table, lines in TABLES.items() for name, hint in lines.items()]
+# lines whose sides are no values that could be compared
+ONLY_SHOWN = {
+    "retain_grad", "is_leaf", "grad_fn", "device", "cuda", "retain_graph", "num_warmup_steps",
+    "ParameterList", "functional", "randn", "rand", "randint", "manual_seed", "autograd",
+    "clip_grad_norm_", "lr_scheduler", "utils", "scatter_add", "amsgrad", "fused", "foreach",
+    "maximize", "dtype", "batch_first", "edge_index", "input", "zero_", "fill_", "copy_", "add_",
+    "sub_", "mul_", "a recurrent layer", "padded sequences", "gradients",
+}  # fmt: skip
+
+
+def both_sides():
+    """The names of the table, for PyTorch and for here, with the same values."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "x": rng.normal(size=(2, 3)), "y": rng.normal(size=(2, 3)), "b": rng.normal(size=(2, 5, 4)),
+        "s": np.array([[2.0, 1], [1, 3]]),
+        "m": np.array([[True, False, True], [False, True, True]]),
+        "i": np.array([[0, 2, 1], [1, 1, 0]]), "j": np.array([1, 0, 1]), "v": rng.normal(size=3),
+        "keep": np.tri(5, dtype=bool), "hidden": ~np.tri(5, dtype=bool), "c": np.array([2, 0]),
+        "padding": np.arange(5) >= np.array([[5], [3]]), "array": rng.normal(size=(2, 3)),
+    }  # fmt: skip
+    theirs = {n: torch.tensor(a) for n, a in arrays.items()} | {"torch": torch}
+    theirs |= {"F": torch.nn.functional, "nn": torch.nn, "optim": torch.optim, "np": np}
+    theirs["array"] = arrays["array"]
+    theirs["later"] = torch.tensor(arrays["hidden"])
+    ours = {n: ta.tensor(a) if a.dtype == np.float64 else a for n, a in arrays.items()}
+    ours |= {"np": np, "ta": ta, "F": F, "nn": nn, "optim": optim, "graph": graph}
+    options = {"dropout": 0.0, "batch_first": True, "dtype": torch.float64}
+    peers = {
+        "attention": (torch.nn.MultiheadAttention(4, 2, **options), nn.MultiheadAttention(4, 2)),
+        "encoder": (torch.nn.TransformerEncoderLayer(4, 2, 8, **options),
+                    nn.TransformerEncoderLayer(4, 2, 8, 0.0)),
+        "decoder": (torch.nn.TransformerDecoderLayer(4, 2, 8, **options),
+                    nn.TransformerDecoderLayer(4, 2, 8, 0.0)),
+    }  # fmt: skip
+    for name, (their, mine) in peers.items():
+        mine.astype(np.float64).load_state_dict(their.state_dict())
+        theirs[name], ours[name] = their, mine
+    # the layers mean the opposite of the function: each side gets what it calls hidden
+    theirs["hidden"] = theirs["later"]
+    return theirs, ours
+
+
+def as_array(value):
+    value = value.detach() if isinstance(value, torch.Tensor) else value
+    value = value.data if isinstance(value, ta.Tensor) else value
+    return np.asarray(value)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
+@pytest.mark.parametrize(("table", "name", "hint"), LINES, ids=[f"{t} {n}" for t, n, _ in LINES])
+def test_both_sides_of_a_line_give_the_same(table, name, hint):
+    if name in ONLY_SHOWN:
+        ast.parse(hint.theirs), ast.parse(hint.ours)  # code it is, in any case
+        return
+    theirs, ours = both_sides()
+    a, b = as_array(eval(hint.theirs, theirs)), as_array(eval(hint.ours, ours))
+    assert a.shape == b.shape
+    np.testing.assert_allclose(b, a, rtol=1e-6, equal_nan=True)
+
+
+def test_hints_are_of_names_that_are_not_there():
+    assert not [name for name in METHODS if hasattr(ta.Tensor, name)]
+    assert not [n for n in FUNCTIONS if n in ta.__all__]
+    for module in (nn, F, optim):
+        assert not [n for n in FUNCTIONS if n in vars(module)], module
+
+
+def functions():
+    """What is public, and takes an axis: PyTorch calls it dim."""
+    for module in (F, graph, nn, models):
+        for name in module.__all__:
+            f = getattr(module, name)
+            if not callable(f) or f is nn.Module:
+                continue
+            try:
+                parameters = inspect.signature(f).parameters
+            except ValueError:
+                continue
+            for theirs, here in (("dim", "axis"), ("keepdim", "keepdims"), ("attn_mask", "mask"),
+                                 ("is_causal", "causal")):  # fmt: skip
+                if here in parameters and theirs not in parameters:
+                    yield f"{module.__name__}.{name}", f, theirs
+    for name in ("sum", "mean", "max", "min", "prod", "var", "std", "cumsum", "all", "any",
+                 "argmax", "squeeze", "repeat", "sort"):  # fmt: skip
+        yield f"Tensor.{name}", getattr(ta.tensor([1.0]), name), "dim"
+
+
+FOUND = list(functions())
+
+
+@pytest.mark.parametrize(("name", "f", "keyword"), FOUND, ids=[f"{n} {k}" for n, _, k in FOUND])
+def test_every_function_explains_the_other_name(name, f, keyword):
+    with pytest.raises(TypeError, match=rf"takes no {keyword}=: PyTorch's"):
+        f(**{keyword: 1})
+
+
+def test_other_errors_stay_what_they_are():
+    with pytest.raises(TypeError, match=r"softmax\(\) got an unexpected keyword argument 'axes'"):
+        F.softmax(np.ones(3), axes=0)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        F.softmax()
+
+    @hints.explained
+    def f(g):
+        return g(dim=1)
+
+    with pytest.raises(TypeError, match=r"<lambda>\(\) got an unexpected"):
+        f(g=lambda: 0)
+    assert hints.plain(f).__name__ == "f" and hints.plain(f) is not f
+    assert hints.plain(len) is len
+
+
+def test_the_page_is_the_one_of_the_table():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.mistakes.page"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "lectures/from_pytorch.md" in readme

@@ -1,0 +1,38 @@
+"""Rules where random numbers never come: what the mutation tool showed to be untested."""
+
+import numpy as np
+import pytest
+
+import tinyattn.functional as F
+from tinyattn import Tensor
+from tinyattn.ops.backends import TABLE
+from tinyattn.ops.elementwise import unwrap
+
+
+def gradients(f, *values):
+    xs = [Tensor(np.array(v), requires_grad=True) for v in values]
+    with np.errstate(all="ignore"):
+        f(*xs).backward()
+    return [float(x.grad) for x in xs]
+
+
+@pytest.mark.parametrize("f", [np.logaddexp, np.logaddexp2])
+def test_of_two_numbers_of_which_one_is_infinite_the_other_has_no_share(f):
+    assert gradients(f, 1.0, -np.inf) == [1, 0]
+    assert gradients(f, -np.inf, 1.0) == [0, 1]
+    assert gradients(f, -np.inf, -np.inf) == [0.5, 0.5]
+    assert gradients(f, np.inf, np.inf) == [0.5, 0.5]
+    assert gradients(f, np.inf, 1.0) == [1, 0]
+
+
+def test_one_tensor_in_two_places_of_a_kernel_is_differentiated_again():
+    """dL/dw counts each place once, also where the rule takes the reference (create_graph)."""
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(64, 64)), Tensor(rng.normal(size=64), requires_grad=True)
+    assert x.size >= TABLE["norm"].least  # the kernel computes
+    found = []
+    for again in (False, True):
+        w.grad = None
+        np.sum(F.layer_norm(x, 64, w, w) ** 2).backward(create_graph=again)
+        found.append(unwrap(w.grad))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-10)

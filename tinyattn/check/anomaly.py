@@ -1,0 +1,176 @@
+"""Where does the first nan or infinity come from? The operation, the line, and its inputs."""
+
+import linecache
+import os
+import sys
+from contextlib import contextmanager
+from threading import local
+
+import numpy as np
+
+from tinyattn import autograd
+from tinyattn.autograd import Operation
+from tinyattn.ops import fused
+from tinyattn.ops.elementwise import unwrap
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+@contextmanager
+def detect_anomaly():
+    """`with ta.detect_anomaly():` the first nan or infinity is an error that says how it came.
+
+        with ta.detect_anomaly():
+            loss = np.mean(np.log(model(x)))     # FloatingPointError: log gave nan ...
+            loss.backward()                      # or sqrt gave an infinite gradient ...
+
+    Looks at the result of every operation inside the block, and at the gradients that pass through
+    those operations, also if `backward` is called later. An infinity that somebody put in, as in
+    np.where(mask, scores, -np.inf), is no anomaly; what makes nan of it is. Raises
+    FloatingPointError with the operation, the line that called it, the layers around it, the inputs
+    and the values at the first place. Acts in this thread only; outside of the block nothing is
+    looked at, and nothing costs time.
+    """
+    before, _mode.looking = _mode.looking, True
+    _watch(+1)
+    try:
+        with np.errstate(all="ignore"):  # NumPy's warnings say less
+            yield
+    finally:
+        _watch(-1)
+        _mode.looking = before
+
+
+class _Mode(local):
+    looking = False  # each thread starts so
+
+
+_mode = _Mode()
+_record, _blocks = autograd.record, 0
+
+
+def _watch(change):
+    """While there are blocks, in any thread, operations are recorded through `_looked_at`."""
+    global _blocks
+    _blocks += change
+    autograd.record = fused.record = _looked_at if _blocks else _record
+
+
+def _looked_at(op, y, inputs, values, options):
+    """`autograd.record`, and a look at what the operation gave."""
+    t = _record(op, y, inputs, values, options)
+    if not _mode.looking:
+        return t
+    origin = _Origin(op, values)
+    came = [_kind(v) for v in values]
+    kind = _kind(t.data)
+    if kind > max(came, default=FINITE):
+        origin.complain(f"{op.name} gave {kind_name(kind)}", t.data)
+    if kind == NAN:  # and so was an input: it was not made inside of the block
+        origin.complain(f"{op.name} was given nan", t.data)
+    if t._operation is not None:
+        t._operation = _with_a_look(op, origin)
+    return t
+
+
+def _with_a_look(op, origin):
+    """The same operation, whose rules look at the gradients that they give."""
+
+    def look(rule):
+        def looked_at(g, y, *inputs, **options):
+            if _kind(g) != FINITE:  # a sum of gradients overflowed, or it was given to backward
+                origin.complain(f"the gradient that arrives at {op.name} is {_named(g)}", g)
+            found = rule(g, y, *inputs, **options)
+            for g_x in found if isinstance(found, tuple | list) else (found,):
+                if g_x is not None and _kind(g_x) != FINITE:
+                    origin.complain(f"the gradient of {op.name} is {_named(g_x)}", g_x)
+            return found
+
+        return looked_at
+
+    watched = Operation(op.name)
+    watched.parameters = op.parameters
+    watched.rules = tuple([rule and look(rule) for rule in op.rules])
+    watched.joint = op.joint and look(op.joint)
+    return watched
+
+
+# ---------------------------------------------------------------- what is looked at
+
+FINITE, INFINITE, NAN = range(3)
+
+
+def _kind(x):
+    """FINITE, INFINITE or NAN, whichever is the worst number of x."""
+    x = unwrap(x)
+    if isinstance(x, float):
+        x = np.asarray(x)
+    if isinstance(x, tuple | list):
+        return max(map(_kind, x), default=FINITE)
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "fc" or np.isfinite(x).all():
+        return FINITE
+    return NAN if np.isnan(x).any() else INFINITE
+
+
+def kind_name(kind):
+    """What a kind is called."""
+    return {FINITE: "finite numbers", INFINITE: "infinity", NAN: "nan"}[kind]
+
+
+def _named(x):
+    return kind_name(_kind(x))
+
+
+class _Origin:
+    """An operation, the line and the layers that called it, and the inputs it had."""
+
+    def __init__(self, op, values):
+        self.values, self.layers = values, []
+        self.names = [p.name for p in op.parameters or ()]
+        frame = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename.startswith(HERE):
+            frame = self._inside(frame)
+        self.file = self.line = None
+        if frame is not None:
+            self.file, self.line = frame.f_code.co_filename, frame.f_lineno
+        while frame is not None:
+            frame = self._inside(frame)
+
+    def _inside(self, frame):
+        """Note the layer whose `forward` this frame runs; the next frame."""
+        if frame.f_code.co_name == "forward" and "self" in frame.f_locals:
+            self.layers.insert(0, type(frame.f_locals["self"]).__name__)
+        return frame.f_back
+
+    def complain(self, what, x):
+        """Raise FloatingPointError: what happened to the array x, where, and with which inputs."""
+        x = np.asarray(unwrap(x))
+        bad = np.isnan(x) if np.isnan(x).any() else ~np.isfinite(x)
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        lines = [f"{what} ({int(bad.sum())} of {x.size} values, the first at {list(first)})"]
+        if self.file is not None:
+            source = linecache.getline(self.file, self.line).strip()
+            lines.append(f"line {self.line} of {os.path.basename(self.file)}: {source}")
+        if self.layers:
+            lines.append("inside of " + " > ".join(self.layers))
+        for i, v in enumerate(self.values):
+            lines += [f"input {self._name(i)}: {text}" for text in _described(v, x.shape, first)]
+        raise FloatingPointError("detect_anomaly: " + "\n  ".join(lines))
+
+    def _name(self, i):
+        return self.names[i] if i < len(self.names) else str(i)
+
+
+def _described(v, shape, first):
+    """One line about an input that holds numbers, none about others."""
+    if isinstance(v, int | float) and not isinstance(v, bool):
+        yield str(v)
+    if not isinstance(v, np.ndarray) or v.dtype.kind not in "fiu" or not v.size:
+        return
+    finite = v[np.isfinite(v)]
+    span = f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "no finite number"
+    odd = [
+        f"{n} {w}" for n, w in ((np.isnan(v).sum(), "nan"), (np.isinf(v).sum(), "infinite")) if n
+    ]
+    there = f", there {v[first]:.6g}" if v.shape == shape else ""
+    yield f"{list(v.shape)} {v.dtype}, {', '.join([span, *odd])}{there}"

@@ -1,0 +1,125 @@
+"""What runs beside the student's code: call it, and make plain data of what it returns.
+
+This file needs the standard library and NumPy only, and is copied into the sandbox as it is.
+Nothing here knows an expected result.
+"""
+
+import base64
+import math
+import traceback
+import types
+import warnings
+
+import numpy as np
+
+DTYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))} | {
+    "float16", "float32", "float64", "complex64", "complex128",
+}  # fmt: skip
+LONGEST_TEXT = 2000
+DEEPEST = 20
+
+
+class View:
+    """The names of a notebook as attributes."""
+
+    def __init__(self, names):
+        self._names = names
+
+    def __getattr__(self, name):
+        if name not in self._names:
+            raise NameError(f"there is no `{name}`: is the cell that defines it run?")
+        return self._names[name]
+
+
+def answer(function, names, inputs):
+    """Call function(the notebook's names, *inputs); what came of it as a dictionary.
+
+    Either `value`, plain data, or `error`, `message` and `line`, the line of the student's code.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return {"value": plain(function(View(names), *inputs))}
+    except BaseException as error:  # a student's sys.exit() too must not end the check
+        if isinstance(error, KeyboardInterrupt | GeneratorExit):
+            raise
+        return failure(error)
+
+
+def failure(error):
+    """An exception as plain data, with the student's line that raised it."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "cell" in f.filename]
+    line = (frames[-1].line or "") if frames else ""
+    try:
+        message = str(error)
+    except Exception:  # an exception class of the student's own
+        message = ""
+    return {
+        "error": type(error).__name__[:100],
+        "message": message[:LONGEST_TEXT],
+        "line": line[:200],
+    }
+
+
+def plain(value, depth=0):
+    """Copies of arrays, numbers, texts, and lists, tuples and dictionaries of these.
+
+    A Tensor becomes its array; anything else a namespace that says only what type it is.
+    """
+    if depth > DEEPEST:
+        return types.SimpleNamespace(type="something nested very deeply")
+    if value is None or type(value) in (bool, int, float, str):
+        return value[:LONGEST_TEXT] if type(value) is str else value
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.name in DTYPES:
+        return np.array(value)
+    if type(value) in (list, tuple):
+        return type(value)(plain(v, depth + 1) for v in value)
+    if type(value) is dict:
+        return {str(k)[:LONGEST_TEXT]: plain(v, depth + 1) for k, v in value.items()}
+    if type(value).__name__ in ("Tensor", "Parameter") and isinstance(value.data, np.ndarray):
+        return plain(value.data, depth)
+    return types.SimpleNamespace(type=type(value).__name__)
+
+
+def encode(value):
+    """Plain data as what JSON can carry."""
+    if isinstance(value, np.ndarray):
+        data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+        return {"array": [value.dtype.name, list(value.shape), data]}
+    if isinstance(value, list | tuple):
+        return {type(value).__name__: [encode(v) for v in value]}
+    if isinstance(value, dict):
+        return {"dict": [[k, encode(v)] for k, v in value.items()]}
+    if isinstance(value, types.SimpleNamespace):
+        return {"other": value.type}
+    return value
+
+
+def decode(value, depth=0):
+    """Plain data again. Raises ValueError for anything that `encode` does not write."""
+    if depth > DEEPEST + 5:
+        raise ValueError("nested too deeply")
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is not dict or len(value) != 1:
+        raise ValueError("no plain data")
+    ((kind, content),) = value.items()
+    if kind == "array":
+        return _array(*content)
+    if kind in ("list", "tuple") and type(content) is list:
+        items = [decode(v, depth + 1) for v in content]
+        return tuple(items) if kind == "tuple" else items
+    if kind == "dict":
+        return {str(k): decode(v, depth + 1) for k, v in content}
+    if kind == "other":
+        return types.SimpleNamespace(type=str(content)[:100])
+    raise ValueError("no plain data")
+
+
+def _array(dtype, shape, data):
+    if dtype not in DTYPES or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError("no plain array")
+    content = base64.b64decode(data, validate=True)
+    if len(content) != math.prod(shape) * np.dtype(dtype).itemsize:
+        raise ValueError("the shape does not fit the data")
+    return np.frombuffer(content, dtype).reshape(shape).copy()

@@ -1,0 +1,461 @@
+"""The checks of homework 00: rules of the engine."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import (
+    Homework,
+    array_of,
+    expect,
+    judge,
+    number_of,
+)
+
+homework = Homework("hw00")
+for task in (1, 2, 3, 4, 5):
+    homework.forbid_gradients(task)
+homework.forbid(3, "tinyattn.guards.unbroadcast")
+homework.forbid(5, "tinyattn.functional.softmax")
+
+
+# --- task 1
+
+
+@homework.part(1, "the rule")
+def sigmoid_rule(student, case):
+    x = np.array([[-2.0, 0.0, 1.0], [0.5, 3.0, -0.1]]) if case.number == 0 else case.normal(4, 2)
+    y = 1 / (1 + np.exp(-x))
+    g = case.normal(*x.shape)
+    mistakes = {
+        "without g: the slope from above is not used. Multiply by g": y * (1 - y),
+        "from x in place of y. Did you use x? The slope is easiest with y": g * x * (1 - x),
+        "from the other sign: the sign is wrong": -g * y * (1 - y),
+        "without the factor 1 - y": g * y,
+        "without the factor y": g * (1 - y),
+        "from y (1 + y)": g * y * (1 + y),
+        "from the rule of tanh, 1 - y²": g * (1 - y * y),
+    }
+    judge(student.sigmoid_rule(g, y, x), g * y * (1 - y), mistakes)
+
+
+# --- task 2
+
+AXIS = "Put the lost axis back in its old place (np.expand_dims), then copy g to the shape of x."
+
+
+@homework.part(2, "a sum over an axis")
+def total_rule(student, case):
+    shapes = [((2, 3), 1), ((2, 2), 0), ((3, 3), 1), ((2, 3, 4), 1)]
+    for shape, axis in shapes:
+        shape = tuple(n + case.number for n in shape)
+        x = case.normal(*shape)
+        g = case.normal(*np.sum(x, axis).shape)
+        right = np.repeat(np.expand_dims(g, axis), shape[axis], axis)
+        mistakes = {
+            "when it is divided: that would be the rule of the mean, not of the sum": right
+            / shape[axis],
+            "without the slopes from above: every number of x gets the g of its own sum": (
+                np.ones(shape)
+            ),
+        }
+        if g.ndim == 1 and len(g) == shape[-1]:
+            mistakes["along the wrong axis. For axis=1 all numbers of a ROW get the same slope"] = (
+                np.broadcast_to(g if axis == 1 else g[:, None], shape)
+            )
+        came = array_of(student.total_rule(g, np.sum(x, axis), x, axis, hint=AXIS))
+        expect(
+            came.shape == shape,
+            f"x has shape {shape} and axis={axis}, so g has shape {g.shape}, and the gradient must "
+            f"have the shape of x. Yours has shape {came.shape}",
+            "with another shape than x",
+        )
+        judge(came, right, mistakes, what=f"x of shape {shape}, axis={axis}")
+
+
+# --- task 3
+
+SHAPES = [
+    ((5, 3), (5, 3)), ((3,), (5, 3)), ((5, 1), (5, 3)), ((1, 3), (5, 3)), ((), (2, 3)),
+    ((4, 1), (2, 4, 3)), ((1, 1), (7, 1)),
+]  # fmt: skip
+MORE_SHAPES = [((3, 1, 2), (4, 3, 5, 2)), ((1,), (4, 6)), ((1, 4), (3, 1, 2, 4)), ((2, 1), (2, 1))]
+
+
+def summed(g, shape):
+    """By going through all numbers of g one by one."""
+    found = np.zeros(shape)
+    for place in np.ndindex(g.shape):
+        last = place[len(place) - len(shape) :]
+        found[tuple(0 if n == 1 else i for i, n in zip(last, shape, strict=True))] += g[place]
+    return found
+
+
+@homework.part(3, "sums over copies")
+def sum_to(student, case):
+    for small, large in SHAPES if case.number == 0 else MORE_SHAPES:
+        g = case.normal(*large)
+        what = f"g of shape {large}, to be summed to {small}"
+        came = array_of(student.sum_to(g, small, hint=what))
+        reason = (
+            "An axis got lost: use keepdims=True where shape has length 1."
+            if came.ndim < len(small)
+            else "There are axes or copies left over."
+        )
+        expect(
+            came.shape == small,
+            f"{what}: your result has shape {came.shape}. {reason}",
+            "with another shape than asked for",
+        )
+        right = summed(g, small)
+        copies = max(1, int(np.prod(large)) // max(1, int(np.prod(small))))
+        short = [i - len(small) for i, n in enumerate(small) if n == 1]
+        part = {
+            "as a mean: nothing may get lost, so sum. Did you take a mean?": right / copies,
+            "from the first copy only": g[(0,) * (len(large) - len(small))]
+            if not short
+            else right * np.nan,
+        }
+        judge(came, right, part, what=what)
+
+
+# --- task 4
+
+
+def factors(case):
+    """First square matrices: there every arrangement has a shape that fits."""
+    N, K, M = (3, 3, 3) if case.number < 2 else (2, 3, 4 + case.number)
+    return case.normal(N, K), case.normal(K, M), case.normal(N, M)
+
+
+def arrangements(case, of):
+    a, b, g = factors(case)
+    other, name, side = (b, "b", "right") if of == "a" else (a, "a", "left")
+    right = g @ b.T if of == "a" else a.T @ g
+    wrong = {}
+    ways = {
+        f"where {name} is not transposed: {name} must be transposed": (
+            lambda: g @ b if of == "a" else a @ g
+        ),
+        f"in the wrong order. In y = a b, {name} stands on the {side}; it stays there": (
+            lambda: other.T @ g if of == "a" else g @ other.T
+        ),
+        f"in the wrong order, and without a transpose: {name} stays on the {side}": (
+            lambda: other @ g if of == "a" else g @ other
+        ),
+        f"from the other rule: this is the gradient of {'b' if of == 'a' else 'a'}": (
+            lambda: a.T @ g if of == "a" else g @ b.T
+        ),
+    }
+    for way, compute in ways.items():
+        try:
+            wrong[way] = compute()
+        except ValueError:  # this arrangement has no shape that fits
+            continue
+    return (g, a @ b, a, b), right, wrong
+
+
+MATRICES = "g is [N, M], a is [N, K], b is [K, M]: which arrangement has the shape that is wanted?"
+
+
+@homework.part(4, "the rule of a")
+def rule_a(student, case):
+    given, right, wrong = arrangements(case, "a")
+    judge(student.matmul_rule_a(*given, hint=MATRICES), right, wrong, what="the rule of a")
+
+
+@homework.part(4, "the rule of b")
+def rule_b(student, case):
+    given, right, wrong = arrangements(case, "b")
+    judge(student.matmul_rule_b(*given, hint=MATRICES), right, wrong, what="the rule of b")
+
+
+# --- task 5
+
+
+@homework.part(5, "softmax along the rows")
+def softmax_rule(student, case):
+    N, C = (4, 4) if case.number == 0 else (case.size(4, 2, 5), case.size(4, 3, 6))
+    x, g = case.normal(N, C), case.normal(N, C)
+    y = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
+    J = [np.diag(row) - np.outer(row, row) for row in y]
+    right = np.array([j @ row for j, row in zip(J, g, strict=True)])
+    mistakes = {
+        "with the diagonal only: each share of a row depends on all its scores": g * y * (1 - y),
+        "without the sum: each share of a row depends on all its scores, so the others come in": g
+        * y,
+        "with the sum over everything; rows have nothing to do with each other": y
+        * (g - np.sum(g * y)),
+        "with the sum over the columns: sum along the row, axis=1": y
+        * (g - np.sum(g * y, axis=0, keepdims=True)),
+        "with the sum of g without y: if all scores of a row rise together nothing changes, so the "
+        "gradient of a row must sum to 0": y * (g - np.sum(g, axis=1, keepdims=True)),
+        "without the factor y in front": g - np.sum(g * y, axis=1, keepdims=True),
+        "with the other sign": -right,
+    }
+    hint = "A sum along the row must keep its axis (keepdims=True) to fit beside g."
+    judge(student.softmax_rule(g, y, x, hint=hint), right, mistakes)
+
+
+# --- task 6
+
+
+def slope_of(its, program, value):
+    """The student's slope of the last number of a program by the first.
+
+    program: steps (operation, i, j) on the numbers so far; the operation "const" makes j.
+    """
+
+    class Counted(tuple):
+        """Slopes that count how often they are used."""
+
+        used = 0
+
+        def __iter__(self):
+            Counted.used += 1
+            if Counted.used > 40 * len(program) + 1000:
+                raise ValueError(
+                    "your backward goes through the same numbers again and again: twenty "
+                    "doublings would take a million steps. Each number passes its slope on once"
+                )
+            return super().__iter__()
+
+    numbers = [its.Number(value)]
+    for operation, i, j in program:
+        if operation == "const":
+            numbers.append(its.Number(j))
+            continue
+        a, b = numbers[i], numbers[j]
+        new = a + b if operation == "add" else a * b
+        new.slopes = Counted(new.slopes)
+        numbers.append(new)
+    its.backward(numbers[-1])
+    return float(numbers[0].grad)
+
+
+def slope(program, value):
+    """The same forwards: every number takes its slope by the first along."""
+    numbers = [(value, 1.0)]
+    for operation, i, j in program:
+        if operation == "const":
+            numbers.append((j, 0.0))
+            continue
+        (a, da), (b, db) = numbers[i], numbers[j]
+        numbers.append((a + b, da + db) if operation == "add" else (a * b, da * b + a * db))
+    return numbers[-1][1]
+
+
+A, M = "add", "mul"
+PROGRAMS = {  # numbers are 0 (x), then one for each step
+    "y = 5 x": ([("const", 0, 5.0), (M, 0, 1)], 2.0),
+    "y = x x x, at 2": ([(M, 0, 0), (M, 1, 0)], 2.0),
+    "y = x + x + x": ([(A, 0, 0), (A, 1, 0)], 1.0),
+    "p = x x, y = p + p, at 3": ([(M, 0, 0), (A, 1, 1)], 3.0),
+    "p = x x, y = p p + p, at 3": ([(M, 0, 0), (M, 1, 1), (A, 2, 1)], 3.0),
+    "p = x x, y = p + p p, at 3": ([(M, 0, 0), (M, 1, 1), (A, 1, 2)], 3.0),
+    "q = 2 x + 1, y = q q + x q, at 1": (
+        [("const", 0, 2.0), (M, 0, 1), ("const", 0, 1.0), (A, 2, 3)]
+        + [(M, 4, 4), (M, 0, 4), (A, 5, 6)],
+        1.0,
+    ),
+}  # fmt: skip
+
+
+def a_program(case):
+    """Sums and products of earlier numbers, as they come."""
+    program = [("const", 0, 0.5)]
+    for n in range(2, case.size(6, 5, 9)):
+        operation = M if case.rng.random() < 0.5 else A
+        program.append((operation, int(case.rng.integers(0, n)), n - 1))
+    return [*program, (A, len(program), 0)], 0.7
+
+
+def _slope(student, what, program, value):
+    hint = (
+        "A recursion ends after a thousand steps; use a loop and a list (failure 1 of the lecture)."
+    )
+    came = float(number_of(student.ask(slope_of, program, value, hint=hint), "the slope"))
+    right = slope(program, value)
+    if came == 0:
+        why = "Nothing arrives: is result.grad set to 1, and does the loop start at the result?"
+    elif came > right:
+        why = (
+            "Too much: a number that is used twice passes its slope on twice, and the second time "
+            "the first one is still in it. This is the friend's bug."
+        )
+    else:
+        why = (
+            "Too little: the slopes of all paths must be ADDED, and a number may pass its slope on "
+            "only when all that was computed from it has done so."
+        )
+    expect(
+        np.isclose(came, right),
+        f"{what}: the slope is {right:g}, yours {came:g}. {why}",
+        why.partition(":")[0],
+    )
+
+
+@homework.part(6, "numbers that are used twice")
+def used_twice(student, case):
+    if case.number:
+        program, value = a_program(case)
+        _slope(student, f"the program {program}", program, value)
+        return
+    for what, (program, value) in PROGRAMS.items():
+        _slope(student, what, program, value)
+
+
+@homework.part(6, "each number once", hidden=())
+def once(student, case):
+    doubled = [(A, n, n) for n in range(20)]
+    _slope(student, "y = x doubled twenty times", doubled, 1.0)
+
+
+@homework.part(6, "a long chain", hidden=())
+def long_chain(student, case):
+    chain = [(A, n, 0) for n in range(5000)]
+    _slope(student, "y = x + x + … + x, 5,000 times", chain, 1.0)
+
+
+# --- task 7
+
+
+def descended(its, start, idle, step, times):
+    """What becomes of two parameters in a bowl; the second has no gradient."""
+    import numpy as np
+
+    import tinyattn as ta
+
+    w = ta.tensor(start, requires_grad=True)
+    other = ta.tensor(idle, requires_grad=True)
+    for _ in range(times):
+        np.sum(w * w).backward()
+        its.descend([w, other], step)
+    return w.data, other.data, w.grad
+
+
+DESCEND = (
+    "One of the parameters has no gradient, its .grad is None. And change the numbers inside, "
+    "p.data, not the tensor itself."
+)
+
+
+def _descend(student, case, times):
+    start, idle, step = (
+        np.array([1.0, -2.0]) + case.number,
+        np.array([5.0]),
+        0.25 / (1 + case.number),
+    )
+    w, other, grad = student.ask(descended, start, idle, step, times, hint=DESCEND)
+    return start, step, array_of(w), array_of(other), grad
+
+
+@homework.part(7, "one step")
+def one_step(student, case):
+    start, step, w, other, grad = _descend(student, case, 1)
+    mistakes = {
+        "when the parameter did not move. `p = p - ...` only gives the name p to a new tensor; "
+        "change p.data": start,
+        "when it goes uphill: the step is AGAINST the gradient": start + step * 2 * start,
+        "when the length of the step is not used": start - 2 * start,
+    }
+    judge(w, start - step * 2 * start, mistakes, what="descend")
+    judge(other, np.array([5.0]), what="a parameter without gradient must stay as it is")
+    expect(
+        grad is None or np.any(array_of(grad)),
+        "here a gradient is forgotten with p.grad = None; zeros say that there is one, and it is "
+        "flat",
+        "zeros in place of None",
+    )
+    expect(
+        grad is None,
+        "the gradient is still there. Gradients add up: the next backward() would come on top of "
+        "it. Set p.grad = None",
+        "the gradient is not forgotten",
+    )
+
+
+@homework.part(7, "many steps")
+def many_steps(student, case):
+    start, step, w, *_ = _descend(student, case, 20)
+    mistakes = {"when gradients add up: each step must start afresh": _piled_up(start, step, 20)}
+    judge(w, start * (1 - 2 * step) ** 20, mistakes, what="twenty steps in a bowl")
+
+
+def _piled_up(w, step, times):
+    g = np.zeros_like(w)
+    for _ in range(times):
+        g = g + 2 * w
+        w = w - step * g
+    return w
+
+
+# --- task 8
+
+
+def bell_of(x, width):
+    return np.exp(-((x / width) ** 2))
+
+
+def bells(case):
+    return case.normal(4, 3), np.array([0.7, 1.0, 2.0]) + 0.3 * case.number
+
+
+@homework.part(8, "the value")
+def bell(student, case):
+    x, width = bells(case)
+    mistakes = {
+        "without the square of the width: The width is squared too": np.exp(-(x**2 / width)),
+        "without the minus: it must fall on both sides": np.exp((x / width) ** 2),
+        "without the square": np.exp(-(x / width)),
+        "without the width": np.exp(-(x**2)),
+        "with a factor 1/2, as a normal distribution has it": np.exp(-((x / width) ** 2) / 2),
+    }
+    judge(student.bell(x, width), bell_of(x, width), mistakes, what="bell")
+
+
+RULES = (
+    "bell has two inputs, so it needs two rules, and each of them is given g, y, x and width, also "
+    "when it does not use them all."
+)
+
+
+@homework.part(8, "the two rules")
+def bell_rules(student, case):
+    x, width = bells(case)
+    arriving = case.normal(4, 3)
+    _, grads = student.gradients("bell", x, width, arriving=arriving, hint=RULES)
+    g, y = arriving, bell_of(x, width)
+    by_x, by_width = -2 * x / width**2 * y * g, 2 * x**2 / width**3 * y * g
+    expect(grads[0] is not None and grads[1] is not None, RULES, "a rule is missing")
+    judge(grads[0], by_x, {
+        "with the other sign: the sign is wrong": -by_x,
+        "without the 2": by_x / 2,
+        "with a factor width too many": by_x * width,
+    }, what="the rule of x", rtol=1e-5)  # fmt: skip
+    judge(grads[1], by_width.sum(axis=0), {
+        "with the other sign: the sign is wrong": -by_width.sum(axis=0),
+        "with a factor width too many": (by_width * width).sum(axis=0),
+        "with x in place of x²": (by_width / x).sum(axis=0),
+        "without the 2": by_width.sum(axis=0) / 2,
+    }, what="the rule of the width", rtol=1e-5)  # fmt: skip
+
+
+def second(its, x, width):
+    """The slope of the slope by x, for each number by itself."""
+    import numpy as np
+
+    import tinyattn as ta
+
+    t = ta.tensor(x, requires_grad=True)
+    its.bell(t, width).backward(np.ones(x.shape), create_graph=True)
+    slope, t.grad = t.grad, None
+    slope.backward(np.ones(x.shape))
+    return t.grad
+
+
+@homework.part(8, "the second derivative")
+def bell_second(student, case):
+    x, width = bells(case)
+    came = student.ask(second, x, width, hint="Are all parts of your rules NumPy functions?")
+    expect(came is not None, "no second derivative: are all parts of your rules NumPy functions?")
+    right = (4 * x**2 / width**4 - 2 / width**2) * bell_of(x, width)
+    judge(came, right, what="the second derivative by x", rtol=1e-5)

@@ -1,0 +1,309 @@
+"""The checks of homework 01: recurrent networks."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import (
+    NO_RETURN,
+    Homework,
+    array_of,
+    expect,
+    judge,
+    number_of,
+)
+
+homework = Homework("hw01")
+homework.forbid_gradients(2)
+for task in (1, 2):
+    homework.forbid(task, "tinyattn.nn.LSTM", "tinyattn.nn.LSTMCell")
+
+
+def sigmoid(s):
+    return 1 / (1 + np.exp(-s))
+
+
+def scores(case):
+    """s [B, 4H], the old c [B, H] and the peepholes p [3, H]."""
+    B, H = case.size(3, 1, 5), case.size(2, 1, 4)
+    return case.normal(B, 4 * H), case.normal(B, H), case.normal(3, H)
+
+
+def pair(came, names):
+    expect(
+        isinstance(came, tuple) and len(came) == len(names),
+        f"return {len(names)} things, {', '.join(names)}, separated by commas",
+        "not two things",
+    )
+    return came
+
+
+# --- task 1
+
+
+def cell_of(s, c, p, *, order="ifgo", S=sigmoid, on_g=np.tanh, outer=np.tanh, look="new", **slip):
+    """(h, c') of the cell, and with a usual slip in it."""
+    block = dict(zip(order, np.split(s, 4, axis=-1), strict=True))
+    i, f = S(block["i"] + p[0] * c), S(block["f"] + p[1] * c)
+    f = slip["f_of"](i) if "f_of" in slip else f
+    new = f * c + i * on_g(block["g"])
+    o = S(block["o"] + p[2] * (new if look == "new" else c))
+    return o * outer(c if slip.get("h_from_old") else new), new
+
+
+def known_cells(s, c, p):
+    """(h, c) of frequent slips, by name."""
+
+    def cell(p=p, **slip):
+        return cell_of(s, c, p, **slip)
+
+    return {
+        "with the blocks in the order i, f, o, g: the third one is g": cell(order="ifog"),
+        "with the blocks in the order f, i, g, o: the first one is i": cell(order="figo"),
+        "with a sigmoid on g: it needs a tanh, so that it can be negative": cell(on_g=sigmoid),
+        "without the outer tanh: h = o ⊙ tanh c'": cell(outer=lambda u: u),
+        "with h from the old cell state: c' has to be computed first": cell(h_from_old=True),
+        "with f = 1 - i: this is the coupled gate of a GRU": cell(f_of=lambda i: 1 - i),
+        "without the sigmoids": cell(S=lambda u: u),
+        "without forgetting: the old c must be multiplied by f": cell(f_of=lambda i: 1),
+        "without the peepholes": cell(0 * p),
+        "when the output gate looks at the old c; it looks at the new one": cell(look="old"),
+        "with the peepholes of i and f exchanged": cell(p[[1, 0, 2]]),
+        "without the peephole of the output gate": cell(p * [[1], [1], [0]]),
+        "when h and c_new are exchanged: h comes first, yours are swapped": cell()[::-1],
+    }
+
+
+SPLIT = "s is [B, 4H]: np.split(s, 4, axis=-1) gives four blocks [B, H]."
+
+
+def lstm_part(place, name):
+    def part(student, case):
+        given = scores(case)
+        came = pair(student.lstm_cell(*given, hint=SPLIT), ("h", "c_new"))
+        slips = {slip: hc[place] for slip, hc in known_cells(*given).items()}
+        judge(came[place], cell_of(*given)[place], slips, what=name)
+
+    return part
+
+
+homework.part(1, "the new cell state")(lstm_part(1, "c_new"))
+homework.part(1, "the hidden state")(lstm_part(0, "h"))
+
+
+# --- task 2
+
+
+def rule_of(s, c, p, gh, gc, *, one_minus=True, on_g=None, last=np.tanh, back=1, total=None):
+    """The gradients by s and c, and with a usual slip in them."""
+    i, f, g, o = np.split(s, 4, axis=-1)
+    i, f, g = sigmoid(i + p[0] * c), sigmoid(f + p[1] * c), np.tanh(g)
+    new = f * c + i * g
+    o, t = sigmoid(o + p[2] * new), np.tanh(new)
+    slope = (lambda gate: gate * (1 - gate)) if one_minus else (lambda gate: 1)
+    s_o = gh * last(new) * slope(o)
+    direct = gc + gh * o * (1 - t * t) if total is None else total(o, t)
+    arrives = direct + s_o * p[2] * (back != "not to c'")
+    s_i, s_f = arrives * g * slope(i), arrives * c * slope(f)
+    s_g = arrives * i * (on_g(g) if on_g else (1 - g * g if one_minus else 1))
+    by_c = arrives * f + (s_i * p[0] + s_f * p[1]) * (back != "not to c")
+    return np.concatenate([s_i, s_f, s_g, s_o], axis=-1), by_c
+
+
+def by_differences(s, c, p, gh, gc, epsilon=1e-6):
+    """The same from difference quotients of the cell: the independent reference."""
+
+    def loss(s, c):
+        h, new = cell_of(s, c, p)
+        return np.sum(gh * h + gc * new)
+
+    found = []
+    for x, f in ((s, lambda v: loss(v, c)), (c, lambda v: loss(s, v))):
+        slope = np.zeros_like(x)
+        for place in np.ndindex(x.shape):
+            step = np.zeros_like(x)
+            step[place] = epsilon
+            slope[place] = (f(x + step) - f(x - step)) / (2 * epsilon)
+        found.append(slope)
+    return found
+
+
+def known_rules(s, c, p, gh, gc):
+    """(gradient by s, by c) of frequent slips, by name."""
+
+    def rule(**slip):
+        return rule_of(s, c, p, gh, gc, **slip)
+
+    return {
+        "when gh reaches c' without gc: add what comes directly": rule(
+            total=lambda o, t: gh * o * (1 - t * t)
+        ),
+        "when only gc reaches c': c' is used in h as well": rule(total=lambda o, t: gc),
+        "without the derivative of the outer tanh": rule(total=lambda o, t: gc + gh * o),
+        "without the factor o on the way from h to c'": rule(
+            total=lambda o, t: gc + gh * (1 - t * t)
+        ),
+        "without σ' and tanh': from a gate you still have to go to its score": rule(
+            one_minus=False
+        ),
+        "with σ' for the block g: it has a tanh": rule(on_g=lambda g: g * (1 - g)),
+        "with c' in place of tanh c' at the output gate": rule(last=lambda new: new),
+        "without the way through the peephole of the output gate: it looks at c'": rule(
+            back="not to c'"
+        ),
+        "without the ways through the peepholes of i and f: they look at the old c": rule(
+            back="not to c"
+        ),
+    }
+
+
+BLOCKS = "np.concatenate([...], axis=-1) puts four blocks [B, H] side by side."
+
+
+def _backward(student, case):
+    s, c, p = scores(case)
+    given = s, c, p, case.normal(*c.shape), case.normal(*c.shape)
+    came = student.lstm_cell_backward(*given, hint=BLOCKS)
+    by_s, by_c = pair(came, ("gradient by s", "gradient by c"))
+    return given, array_of(by_s), array_of(by_c)
+
+
+@homework.part(2, "the gradient by c")
+def gradient_by_c(student, case):
+    given, _, by_c = _backward(student, case)
+    slips = {name: rc[1] for name, rc in known_rules(*given).items()}
+    judge(by_c, by_differences(*given)[1], slips, what="gradient by c", rtol=1e-5, atol=1e-7)
+
+
+def block_part(k, name):
+    def part(student, case):
+        given, by_s, _ = _backward(student, case)
+        s, c = given[:2]
+        expect(
+            by_s.shape == s.shape,
+            f"the gradient by s has the shape of s, {s.shape}: four blocks of {c.shape} side by "
+            f"side; yours is {by_s.shape}. {BLOCKS}",
+            "not four blocks side by side",
+        )
+        block = slice(k * c.shape[1], (k + 1) * c.shape[1])
+        slips = {slip: rc[0][:, block] for slip, rc in known_rules(*given).items()}
+        right = by_differences(*given)[0][:, block]
+        what = f"gradient by s, block {name}"
+        judge(by_s[:, block], right, slips, what=what, rtol=1e-5, atol=1e-7)
+
+    return part
+
+
+for k, name in enumerate("ifgo"):
+    homework.part(2, f"the block {name}")(block_part(k, name))
+
+
+# --- task 3
+
+
+def rnn(its, state, x, a, what):
+    """The cell, the loop, or the gradient by the inputs, of MendedRNN with these weights."""
+    import numpy as np
+
+    import tinyattn as ta
+
+    model = its.MendedRNN(len(state["aa.bias"]), np.random.default_rng(0)).astype(np.float64)
+    for name, parameter in model.named_parameters():
+        parameter.data = np.array(state[name])
+    if what == "cell":
+        return model.cell(x[:, 0], ta.tensor(a))
+    inputs = ta.tensor(x, requires_grad=True)
+    y = model(inputs)
+    if what == "loop":
+        return y
+    y.sum().backward()
+    return inputs.grad
+
+
+def some_weights(case, H):
+    shapes = {
+        "ax.weight": (H, 1), "ax.bias": (H,), "aa.weight": (H, H), "aa.bias": (H,),
+        "out.weight": (2, H), "out.bias": (2,),
+    }  # fmt: skip
+    return {name: 0.5 * case.normal(*shape) for name, shape in shapes.items()}
+
+
+def cell_with(w, x, a, pre=lambda x, a: a):
+    return x @ w["ax.weight"].T + w["ax.bias"] + pre(x, a) @ w["aa.weight"].T + w["aa.bias"]
+
+
+def bits(case, H=6):
+    """x [B, T, 1], an old state, and weights."""
+    x = case.rng.integers(0, 2, (4, case.size(8, 3, 9), 1)).astype(float)
+    x[:2, 0, 0] = 0, 1
+    return x, case.normal(4, H), some_weights(case, H)
+
+
+@homework.part(3, "the cell")
+def the_cell(student, case):
+    x, a, w = bits(case)
+    x0 = x[:, 0]
+    mistakes = {
+        "when the state is multiplied by the input: it is to be ADDED to it, each with its own "
+        "weights": np.tanh(cell_with(w, x0, a, lambda x, a: x * a)),
+        "without the old state": np.tanh(x0 @ w["ax.weight"].T + w["ax.bias"]),
+        "without the tanh": cell_with(w, x0, a),
+    }
+    came = student.ask(rnn, w, x, a, "cell", hint="x is [B, 1] and a is [B, H].")
+    judge(came, np.tanh(cell_with(w, x0, a)), mistakes, what="the cell")
+
+
+@homework.part(3, "the loop")
+def the_loop(student, case):
+    x, a, w = bits(case)
+    far = np.abs(array_of(student.ask(rnn, w, x, a, "gradient"))).max(axis=(0, 2))
+    expect(
+        far[-1] > 0,
+        "the loop: the last input does not reach the output",
+        "the last input does not reach the output",
+    )
+    expect(
+        far[0] > 0,
+        "the loop: not yet. The gradient by the first input is exactly 0, so nothing can be "
+        "learned about it. What cuts the state off from its past inside the loop?",
+        "the state is cut off from its past",
+    )
+    state = np.zeros_like(a)
+    for t in range(x.shape[1]):
+        state = np.tanh(cell_with(w, x[:, t], state))
+    right = state @ w["out.weight"].T + w["out.bias"]
+    judge(student.ask(rnn, w, x, a, "loop"), right, what="the loop")
+
+
+def one_step(its, W, x, y, lr):
+    """A step of a linear layer with old gradients: the loss, and the weights after it."""
+    import numpy as np
+
+    import tinyattn.functional as F
+    from tinyattn import nn, optim
+
+    model = nn.Linear(W.shape[1], len(W), rng=0).astype(np.float64)
+    model.weight.data, model.bias.data = W, np.zeros(len(W))
+    optimizer = optim.SGD(model.parameters(), lr=lr)
+    F.cross_entropy(model(x), y).backward()
+    loss = its.mended_step(model, optimizer, x, y)
+    return loss, model.weight.data, model.bias.data
+
+
+@homework.part(3, "the training step")
+def the_step(student, case):
+    W, x = case.normal(3, 4), case.normal(5, 4)
+    y, lr = case.rng.integers(0, 3, 5), 0.1 + 0.1 * case.number
+    value, W_after, b_after = student.ask(one_step, W, x, y, lr)
+    expect(value is not None, "the step: `loss` is not there to be returned", NO_RETURN)
+    s = x @ W.T
+    p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+    slope = (p - np.eye(3)[y]).T / 5
+    both = {
+        "when the weights did not move. optimizer.step()?": W,
+        "from the gradients of this step AND those of the one before: gradients add up until "
+        "somebody clears them": W - 2 * lr * slope @ x,
+        "when the weights go uphill": W + lr * slope @ x,
+    }
+    judge(W_after, W - lr * slope @ x, both, what="the step, the weights")
+    judge(b_after, -lr * slope.sum(axis=1), what="the step, the bias")
+    right = -np.log(p[np.arange(5), y]).mean()
+    judge(number_of(value, "the loss"), right, what="the loss that the step returns")

@@ -1,0 +1,278 @@
+"""The checks of homework 02: attention in a captioner."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import (
+    Homework,
+    array_of,
+    expect,
+    judge,
+    judge_gradients,
+    slopes,
+)
+
+homework = Homework("hw02")
+homework.forbid(2, "tinyattn.functional.softmax", "tinyattn.nn.Softmax")
+
+
+def given(case):
+    """h [B, H], z [B, R, D], W, b, U, v of the score, and g [H] of the gate."""
+    B, R, D = case.size(2, 1, 3), case.size(5, 2, 6), case.size(3, 2, 4)
+    H, K = case.size(4, 2, 5), case.size(6, 3, 6)
+    return (
+        case.normal(B, H), case.normal(B, R, D), case.normal(K, H), case.normal(K),
+        case.normal(K, D), case.normal(K), case.normal(H),
+    )  # fmt: skip
+
+
+def soft(e, axis=1):
+    p = np.exp(e - e.max(axis=axis, keepdims=True))
+    return p / p.sum(axis=axis, keepdims=True)
+
+
+def score_of(h, z, W, b, U, v):
+    """By loops over pictures and regions."""
+    rows = [[v @ np.tanh(W @ h[n] + b + U @ z[n, i]) for i in range(z.shape[1])]
+            for n in range(len(h))]  # fmt: skip
+    return np.array(rows)
+
+
+# --- task 1
+
+STATE = "W h is [B, K] and U z is [B, R, K]: give the first an axis for the regions, [:, None]."
+
+
+@homework.part(1, "the score")
+def score(student, case):
+    h, z, W, b, U, v, _ = given(case)
+    state, region = (h @ W.T)[:, None], z @ U.T
+    mistakes = {
+        "without the bias b": np.tanh(state + region) @ v,
+        "without tanh": (state + b + region) @ v,
+        "without the state: the score would look at the regions only": (
+            np.broadcast_to(np.tanh(b + region) @ v, region.shape[:2])
+        ),
+        "without the state, and b twice: the score would look at the regions only": np.tanh(
+            2 * b + region
+        )
+        @ v,
+        "with tanh around the two parts, one by one": (np.tanh(state + b) + np.tanh(region)) @ v,
+        "before the product with v: one number for each region is wanted": np.tanh(
+            state + b + region
+        ),
+        "with v inside of the tanh": np.tanh((state + b + region) * v).sum(axis=2),
+    }
+    right = score_of(h, z, W, b, U, v)
+    judge(student.score(h, z, W, b, U, v, hint=STATE), right, mistakes, what="score")
+
+
+@homework.part(1, "gradient")
+def score_gradient(student, case):
+    inputs = given(case)[:6]
+    judge_gradients(student, "score", score_of, *inputs, letters="hzWbUv", hint=STATE, case=case)
+
+
+# --- task 2
+
+KEEP = "Keep the axis of the regions when you sum: keepdims=True."
+
+
+@homework.part(2, "the weights")
+def weights(student, case):
+    e = case.normal(case.size(2, 2, 4), case.size(5, 2, 6))
+    p, top = np.exp(e), np.exp(e - e.max(axis=1, keepdims=True))
+    mistakes = {
+        "over the pictures (axis 0): each picture has weights of its own": p / p.sum(axis=0),
+        "over everything: all pictures together sum to 1": p / p.sum(),
+        "over the pictures (axis 0), the largest of each picture taken off": top / top.sum(axis=0),
+        "over everything, the largest of each picture taken off": top / top.sum(),
+        "from a sigmoid of each score: they need not sum to 1": 1 / (1 + np.exp(-e)),
+        "without dividing by the sum": p,
+        "without dividing by the sum, the largest taken off": top,
+        "from the scores themselves, without exp": e / e.sum(axis=1, keepdims=True),
+    }
+    judge(student.weights(e, hint=KEEP), soft(e), mistakes, what="weights")
+
+
+@homework.part(2, "large scores")
+def large_scores(student, case):
+    e = case.normal(2, case.size(5, 2, 6))
+    apart = e + np.array([[0.0], [-2000.0]])
+    for shifted, why in (
+        (e + 1000, "with 1000 added to all scores. Take the largest score of each picture off"),
+        (e - 1000, "with 1000 taken from all. Take the largest score of each picture off"),
+        (apart, "the second picture has scores near -2000: take the largest of each picture off, "
+                "not of all"),
+    ):  # fmt: skip
+        came = array_of(student.weights(shifted, hint=KEEP))
+        expect(
+            np.isfinite(came.astype(float)), f"weights: there is nan or infinity {why}",
+            "large scores overflow",
+        )  # fmt: skip
+        judge(came, soft(e), what=f"weights, {why}")
+
+
+# --- task 3
+
+
+def gate_of(h, g):
+    return 1 / (1 + np.exp(-(h @ g)))
+
+
+def context(h, z, W, b, U, v, g):
+    a = soft(score_of(h, z, W, b, U, v))
+    return gate_of(h, g)[:, None] * np.einsum("br,brd->bd", a, z)
+
+
+LOOK = "Weights are [B, R], regions [B, R, D]; the gate is one number a picture, [B]."
+
+
+def _look(student, *inputs):
+    found = student.look(*inputs, hint=LOOK)
+    expect(
+        isinstance(found, tuple) and len(found) == 2,
+        "look: return two things, the context and the weights",
+        "not two things",
+    )
+    return found
+
+
+@homework.part(3, "the context")
+def look(student, case):
+    inputs = h, z, W, b, U, v, g = given(case)
+    e = score_of(h, z, W, b, U, v)
+    a, gate = soft(e), gate_of(h, g)[:, None]
+    weighted = a[:, :, None] * z
+    mistakes = {
+        "without the gate": weighted.sum(axis=1),
+        "with a gate that has no sigmoid": (h @ g)[:, None] * weighted.sum(axis=1),
+        "before the sum over the regions": gate[:, :, None] * weighted,
+        "before the sum over the regions, without the gate": weighted,
+        "with the weights of every picture on every picture: a @ z pairs them all": a @ z,
+        "from the mean: every weighted region is there, divided by their number": gate
+        * weighted.mean(axis=1),
+        "without the weights, as the plain sum of the regions": gate * z.sum(axis=1),
+        "without the weights, as the mean of the regions": gate * z.mean(axis=1),
+        "with the scores in place of the weights": gate * np.einsum("br,brd->bd", e, z),
+        "with the weights of the first picture for all": gate * np.einsum("r,brd->bd", a[0], z),
+        "when it is not the context: the context comes first, then the weights": a,
+    }
+    judge(_look(student, *inputs)[0], context(*inputs), mistakes, what="look")
+
+
+@homework.part(3, "the weights")
+def look_weights(student, case):
+    inputs = given(case)
+    a, gate = soft(score_of(*inputs[:6])), gate_of(inputs[0], inputs[6])[:, None]
+    mistakes = {"with the gate in them: the weights sum to 1": gate * a}
+    judge(_look(student, *inputs)[1], a, mistakes, what="the weights")
+
+
+def look_gradients(its, inputs, arriving):
+    import numpy as np
+
+    import tinyattn as ta
+
+    tensors = [ta.tensor(np.array(x), requires_grad=True) for x in inputs]
+    c = its.look(*tensors)[0]
+    if not isinstance(c, ta.Tensor) or not c.requires_grad:
+        return None
+    c.backward(arriving)
+    return [t.grad for t in tensors]
+
+
+@homework.part(3, "gradient")
+def look_gradient(student, case):
+    inputs = given(case)
+    arriving = case.normal(*context(*inputs).shape)
+    grads = student.ask(look_gradients, list(inputs), arriving, hint=LOOK)
+    expect(
+        grads is not None,
+        "look: the gradient is lost on the way: use NumPy functions on the arguments themselves, "
+        "not .numpy() or np.asarray",
+        "when the gradient is lost on the way",
+    )
+    for i, (letter, came) in enumerate(zip("hzWbUvg", grads, strict=True)):
+        expect(came is not None, f"look: no gradient arrives at {letter}")
+        right = slopes(context, inputs, i, arriving)
+        judge(came, right, what=f"look, the gradient by {letter}", rtol=1e-4, atol=1e-6)
+
+
+# --- task 4
+
+
+@homework.part(4, "the penalty")
+def doubly_stochastic(student, case):
+    a, keep = _captions(case)
+    B = len(a)
+    there = a * keep[:, :, None]
+    seen, other, n = there.sum(axis=1), there.sum(axis=2), keep.sum(axis=1)[:, None]
+    mistakes = {
+        "when padding is counted as well": np.mean((1 - a.sum(axis=1)) ** 2),
+        "from a sum over the regions: for each word they sum to 1 anyway. Sum over the words": (
+            np.mean((1 - other) ** 2)
+        ),
+        "without dividing by B R": np.sum((1 - seen) ** 2),
+        "without the square": np.mean(1 - seen),
+        "from the square of the sum, without taking it from 1": np.mean(seen**2),
+        "dividing by B only": np.sum((1 - seen) ** 2) / B,
+        "from the mean over the words in place of the sum": np.mean((1 - seen / n) ** 2),
+        "before the last mean: one number is wanted": (1 - seen) ** 2,
+    }
+    judge(_penalty(student, a, keep), np.mean((1 - seen) ** 2), mistakes, what="doubly_stochastic")
+
+
+@homework.part(4, "padding that is nan")
+def nan_in_the_padding(student, case):
+    a, keep = _captions(case)
+    seen = (a * keep[:, :, None]).sum(axis=1)
+    a[~keep] = np.nan
+    came = array_of(_penalty(student, a, keep))
+    expect(
+        np.isfinite(came.astype(float)),
+        "doubly_stochastic: nan in the padding comes through: nan · 0 is nan. Choose with np.where",
+        "nan in the padding comes through",
+    )
+    judge(came, np.mean((1 - seen) ** 2), what="doubly_stochastic")
+
+
+def _penalty(student, a, keep):
+    hint = "keep is [B, T] and a is [B, T, R]: give keep an axis for the regions, [:, :, None]."
+    return student.doubly_stochastic(a, keep, hint=hint)
+
+
+def _captions(case):
+    T, R = case.size(4, 3, 6), case.size(3, 2, 5)
+    keep = np.arange(T) < np.array([[T], [T // 2]])
+    return case.rng.uniform(size=(2, T, R)), keep
+
+
+# --- task 5
+
+
+@homework.part(5, "the weight on what is named")
+def named(student, case):
+    a = case.rng.dirichlet(np.ones(4), size=(2, 3))
+    cells = np.array([[0, 2, -1], [3, -1, -1]])
+    if case.number:
+        cells = case.rng.integers(-1, 4, (2, 3))
+        cells[0, 0], cells[1] = case.rng.integers(0, 4), [-1, 2, -1]
+    hint = "np.nonzero(cells >= 0) gives the places n, t of all words that name a region."
+    picked = np.take_along_axis(a, cells[:, :, None], axis=2)[:, :, 0]
+    there = cells >= 0
+    zeroed = np.where(there, picked, 0)
+    right = [a[n, t, cells[n, t]] for n in range(2) for t in range(3) if there[n, t]]
+    mistakes = {
+        "when -1 is taken as a region: it counts from the end, without a warning": picked.mean(),
+        "when the others count as 0: divide by the number of words that name something": (
+            zeroed.mean()
+        ),
+        "as a sum: the mean is wanted": zeroed.sum(),
+        "as the mean of the means of the captions: every word counts once": np.mean(
+            zeroed.sum(axis=1) / there.sum(axis=1)
+        ),
+        "from the largest weight, wherever it is": a.max(axis=2)[there].mean(),
+        "one by one: one number is wanted": picked[there],
+    }
+    came = student.weight_on_the_named(a, cells, hint=hint)
+    judge(came, np.mean(right), mistakes, what="weight_on_the_named")

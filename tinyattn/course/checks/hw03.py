@@ -1,0 +1,327 @@
+"""The checks of homework 03: from convolution to attention."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import Diagnosis, Homework, judge, judge_gradients
+
+homework = Homework("hw03")
+CONV = ["tinyattn.functional.conv1d", "tinyattn.functional.conv2d", "tinyattn.nn.Conv1d"]
+ATTENTION = [
+    f"tinyattn.functional.{name}"
+    for name in ("scaled_dot_product_attention", "self_attention", "attention_weights")
+]
+homework.forbid(1, "tinyattn.functional.neighbour_table")
+for task in (2, 3):
+    homework.forbid(task, *CONV, "tinyattn.functional.neighbour_table")
+for task in (4, 5):
+    homework.forbid(task, *ATTENTION, "tinyattn.nn.MultiheadAttention")
+homework.forbid(6, *CONV, *ATTENTION)
+
+
+def soft(s, axis):
+    e = np.exp(s - s.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def table(N, k, stride=1, padding=0, dilation=1):
+    """I(j, i), by going through the padded input."""
+    padded = [-1] * padding + list(range(N)) + [-1] * padding
+    starts = range(0, len(padded) - dilation * (k - 1), stride)
+    return np.array([[padded[start + i * dilation] for i in range(k)] for start in starts])
+
+
+# --- task 1
+
+SHOWN = [(5, 3, 1, 0, 1), (5, 3, 1, 1, 1), (9, 3, 2, 1, 1), (6, 2, 2, 0, 1), (9, 3, 1, 2, 2)]
+SECRET = [(8, 3, 3, 1, 2), (10, 4, 2, 3, 2), (7, 1, 1, 0, 1), (6, 2, 1, 0, 3)]
+
+
+def wrong_tables(N, k, stride, padding, dilation):
+    j, i = np.indices(table(N, k, stride, padding, dilation).shape)
+
+    def clean(t):
+        return np.where((t >= 0) & (t < N), t, -1)
+
+    return {
+        "with the padding added: padding moves the first window to the left": clean(
+            j * stride + i * dilation + padding
+        ),
+        "without the padding": clean(j * stride + i * dilation),
+        "without the stride: from one output to the next the window moves by `stride`": clean(
+            j + i * dilation - padding
+        ),
+        "without the dilation: from one place of the kernel to the next it moves by `dilation`": (
+            clean(j * stride + i - padding)
+        ),
+        "with the stride on the kernel's place i: that would be a dilation": clean(
+            j + i * stride - padding
+        ),
+        "with stride and dilation exchanged": clean(j * dilation + i * stride - padding),
+        "with a step of k from window to window; it is `stride`": clean(
+            j * k + i * dilation - padding
+        ),
+        "without replacing places outside by -1": j * stride + i * dilation - padding,
+        "without replacing places behind the end by -1; outside by -1 on both sides": np.maximum(
+            j * stride + i * dilation - padding, -1
+        ),
+        "with the table still full of zeros": 0 * j,
+    }
+
+
+@homework.part(1, "the table", hidden=(1,))
+def neighbours(student, case):
+    for sizes in SHOWN if case.number == 0 else SECRET:
+        what = "N={}, k={}, stride={}, padding={}, dilation={}".format(*sizes)
+        came = student.neighbours(*sizes, hint="I is [P, k]: row j is the window of output j.")
+        judge(came, table(*sizes), wrong_tables(*sizes), what=what)
+
+
+# --- tasks 2 and 3
+
+
+def words(case):
+    """x [N, N_F], w [k, N_out, N_F], b [N_out] and a table."""
+    N, F, k, out = case.size(7, 5, 9), case.size(4, 2, 5), 3, case.size(2, 3, 4)
+    stride = 1 if case.number == 0 else case.size(2, 1, 2)
+    I = table(N, k, stride, 1, 1 + case.number % 2)
+    return case.normal(N, F), case.normal(k, out, F), case.normal(out), I
+
+
+def convolution(x, w, b, I):
+    """By loops over outputs and the places of the kernel."""
+    y = np.tile(b, (len(I), 1))
+    for j, row in enumerate(I):
+        for i, n in enumerate(row):
+            if n >= 0:
+                y[j] += w[i] @ x[n]
+    return y
+
+
+def wrong_convolutions(x, w, b, I):
+    seen = np.where(I[..., None] >= 0, x[I], 0)  # [P, k, N_F]
+    plain = np.einsum("iab,jib->ja", w, seen)
+    k, _, F = w.shape
+    there = (I >= 0).sum(axis=1, keepdims=True) * F
+    last = [max(i for i in range(k) if row[i] >= 0) for row in I]
+    only = np.array([w[i, :, -1] * x[row[i], -1] for i, row in zip(last, I, strict=True)])
+    return {
+        "where -1 reads the last word: a term without a neighbour is 0": np.einsum(
+            "iab,jib->ja", w, x[I]
+        )
+        + b,
+        "without the bias b": plain,
+        "with the bias subtracted: here it is +b, the slide's threshold is -T": plain - b,
+        "with b added once for every term of the sum; it belongs there once": plain + there * b,
+        "with b added once more for every term of the sum; it belongs there once": plain
+        + (there + 1) * b,
+        "with the kernel turned round (its last place first)": np.einsum(
+            "iab,jib->ja", w[::-1], seen
+        )
+        + b,
+        "with = in place of +=: only the last term is left": only,
+        "that are all bias: is anything added to y?": np.broadcast_to(b, plain.shape),
+    }
+
+
+INDICES = "w is [k, N_out, N_F]: w[i, alpha, beta]; x is [N, N_F]: x[I[j, i], beta]."
+LETTERS = "w has the letters i a b (kernel place, feature out, feature in), the windows j i b."
+
+
+@homework.part(2, "index by index")
+def conv_loops(student, case):
+    given = words(case)
+    came = student.conv_loops(*given, hint=INDICES)
+    judge(came, convolution(*given), wrong_convolutions(*given))
+
+
+@homework.part(2, "with a stride")
+def conv_strided(student, case):
+    x, w, b, _ = words(case)
+    I = table(len(x), len(w), stride=2)
+    came = student.conv_loops(x, w, b, I, hint="Take the number of outputs from I.")
+    judge(came, convolution(x, w, b, I), wrong_convolutions(x, w, b, I))
+
+
+@homework.part(3, "in one line")
+def conv_einsum(student, case):
+    given = words(case)
+    came = student.conv_einsum(*given, hint=LETTERS)
+    judge(came, convolution(*given), wrong_convolutions(*given))
+
+
+@homework.part(3, "gradient")
+def conv_gradient(student, case):
+    judge_gradients(
+        student, "conv_einsum", convolution, *words(case),
+        of=[0, 1, 2], letters="xwb", hint=LETTERS, case=case,
+    )  # fmt: skip
+
+
+# --- tasks 4 and 5
+
+
+def sentence(case):
+    """x [N, N_F], w and wt [d_k, N_F], wh [d_v, N_F]."""
+    N, F, dk, dv = case.size(6, 4, 7), case.size(5, 3, 6), case.size(3, 2, 4), case.size(2, 2, 4)
+    return case.normal(N, F), case.normal(dk, F), case.normal(dk, F), case.normal(dv, F)
+
+
+def weights_of(x, w, wt):
+    """a[i, j]: the weight of sender i for receiver j."""
+    keys, queries = x @ w.T, x @ wt.T
+    return soft(keys @ queries.T / np.sqrt(len(w)), 0)
+
+
+def wrong_weights(x, w, wt):
+    N, F = x.shape
+    s = np.einsum("ab,ib,ac,jc->ij", w, x, wt, x)
+    root = np.sqrt(len(w))
+    return {
+        "with the softmax over the receivers j: the weights of one receiver must sum to 1": soft(
+            s / root, 1
+        ),
+        "with one softmax over all pairs: each receiver needs its own": soft(s / root, (0, 1)),
+        "with sender and receiver exchanged: w belongs to x_i, wt to x_j": soft(s.T / root, 0),
+        "with both exchanged: your result is the transpose": soft(s / root, 0).T,
+        "without the division by √d_k": soft(s, 0),
+        "by dividing by d_k, not by its root": soft(s / len(w), 0),
+        "by dividing by the root of the number of features; d_k is len(w)": soft(s / np.sqrt(F), 0),
+        "by dividing by the root of the number of words; d_k is len(w)": soft(s / np.sqrt(N), 0),
+        "without the softmax": s / root,
+        "with w in both places: the query has its own map wt": soft(
+            np.einsum("ab,ib,ac,jc->ij", w, x, w, x) / root, 0
+        ),
+        "with the query of the sender: the query is that of x_j, the receiver": soft(
+            np.einsum("ab,ib,ac,ic->i", w, x, wt, x)[:, None] / root + np.zeros((N, N)), 0
+        ),
+        "with = in place of +=: only the last alpha is left": soft(
+            np.outer(x @ w[-1], x @ wt[-1]) / root, 0
+        ),
+        "where one sum over a feature serves both brackets (beta = gamma)": soft(
+            np.einsum("ab,ib,ab,jb->ij", w, x, wt, x) / root, 0
+        ),
+    }
+
+
+@homework.part(4, "index by index")
+def weights_loops(student, case):
+    x, w, wt, _ = sentence(case)
+    hint = "w and wt are [d_k, N_F]: w[alpha, beta], wt[alpha, gamma]; x is [N, N_F]."
+    judge(student.weights_loops(x, w, wt, hint=hint), weights_of(x, w, wt), wrong_weights(x, w, wt))
+
+
+def attention(x, w, wt, wh):
+    return weights_of(x, w, wt).T @ x @ wh.T
+
+
+EINSUM = 'Letters: w "ab", x "ib", wt "ac", x again "jc"; the weights "ij", wh "ab".'
+
+
+@homework.part(5, "the layer")
+def attention_einsum(student, case):
+    x, w, wt, wh = sentence(case)
+    v, a = x @ wh.T, weights_of(x, w, wt)
+    mistakes = {
+        why: weights.T @ v
+        for why, weights in wrong_weights(x, w, wt).items()
+        if "transpose" not in why
+    }
+    mistakes["with a_ij summed over j: the receiver j stays, the sender i is summed"] = a @ v
+    mistakes["without the weights: every word hears all words alike"] = np.broadcast_to(
+        v.sum(axis=0), v.shape
+    )
+    judge(student.attention_einsum(x, w, wt, wh, hint=EINSUM), a.T @ v, mistakes)
+
+
+@homework.part(5, "gradient")
+def attention_gradient(student, case):
+    judge_gradients(
+        student, "attention_einsum", attention, *sentence(case),
+        letters=["x", "w", "wt", "wh"], hint=EINSUM, case=case,
+    )  # fmt: skip
+
+
+# --- task 6
+
+
+def pair_matrices(its, which, x, w, wt, wh, kernel, a):
+    """A(i, j) of the student's for all pairs: [N, N, N_out, N_F]."""
+    import numpy as np
+
+    N = len(x)
+    if which == "convolution":
+        A = its.as_convolution(kernel)
+    else:
+        names = its.as_attention.__globals__
+        kept = names.get("weights_loops")
+        names["weights_loops"] = lambda *_: a  # task 4 is another task
+        try:
+            A = its.as_attention(x, w, wt, wh)
+        finally:
+            names["weights_loops"] = kept
+    found = [[A(i, j) for j in range(N)] for i in range(N)]
+    if any(matrix is None for row in found for matrix in row):
+        return None
+    return np.array([[np.asarray(matrix, float) for matrix in row] for row in found])
+
+
+PAIRS = "A(i, j) must be a matrix [N_out, N_F] for every pair; w[...] outside of 0 … k - 1 is none."
+
+
+def _summed(student, which, given):
+    came = student.ask(pair_matrices, which, *given, hint=PAIRS)
+    if came is None:
+        raise Diagnosis("A returned None. Is the `return` missing?", "without return")
+    return came
+
+
+def kernels(kernel, N, place_of):
+    """A(i, j) from a kernel whose place is place_of(i, j)."""
+    k, out, F = kernel.shape
+    A = np.zeros((N, N, out, F))
+    for i in range(N):
+        for j in range(N):
+            place = place_of(i, j)
+            if place is not None and -k <= place < k:
+                A[i, j] = kernel[place]
+    return A
+
+
+@homework.part(6, "a convolution")
+def as_convolution(student, case):
+    x, w, wt, wh = sentence(case)
+    k = 5 if case.number == 0 else (3, 1, 5)[case.number % 3]
+    kernel, N = case.normal(k, 2, x.shape[1]), len(x)
+    inside = lambda place: place if 0 <= place < k else None
+    right = kernels(kernel, N, lambda i, j: inside(i - j + k // 2))
+    ways = {
+        "with j - i: the kernel's first place is the word to the LEFT of j, where i - j < 0": (
+            lambda i, j: inside(j - i + k // 2)
+        ),
+        "without the shift by k // 2: the middle of the kernel belongs to i = j": (
+            lambda i, j: inside(i - j)
+        ),
+        "where a negative place reads the end of the kernel; too far means zeros": (
+            lambda i, j: i - j + k // 2
+        ),
+    }
+    mistakes = {why: kernels(kernel, N, way) for why, way in ways.items()}
+    given = x, w, wt, wh, kernel, weights_of(x, w, wt)
+    judge(_summed(student, "convolution", given), right, mistakes, what="as_convolution")
+
+
+@homework.part(6, "attention")
+def as_attention(student, case):
+    x, w, wt, wh = sentence(case)
+    a, N = weights_of(x, w, wt), len(x)
+
+    def of(weights):
+        return weights[:, :, None, None] * wh
+
+    mistakes = {
+        "with a[j, i]: the sender is the first index": of(a.T),
+        "without the weight a_ij": of(np.ones((N, N))),
+        "from the square of the weight": of(a**2),
+    }
+    given = x, w, wt, wh, case.normal(3, 2, x.shape[1]), a
+    judge(_summed(student, "attention", given), of(a), mistakes, what="as_attention")

@@ -1,0 +1,446 @@
+"""The checks of homework 04: self-attention."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import (
+    NO_RETURN,
+    Diagnosis,
+    Homework,
+    expect,
+    judge,
+    judge_gradients,
+    number_of,
+)
+
+homework = Homework("hw04")
+ATTENTION = [
+    f"tinyattn.functional.{name}"
+    for name in ("scaled_dot_product_attention", "self_attention", "attention_weights")
+]
+SOFTMAX = ["tinyattn.functional.softmax", "tinyattn.functional.log_softmax", "tinyattn.nn.Softmax"]
+LAYER = ["tinyattn.nn.MultiheadAttention"]
+for task in (1, 2, 3):
+    homework.forbid(task, *ATTENTION, *SOFTMAX, *LAYER)
+homework.forbid(4, *ATTENTION, *LAYER)
+homework.forbid_gradients(4)
+
+WORDS = np.array([[1.0, 0, 1, 0], [0, 2, 0, 1]])  # Thinking, Machines
+THINKING_MACHINES = (
+    WORDS @ [[1, 0, 1], [0, 1, 0], [1, 0, 0], [1, 0, 0]],
+    WORDS @ [[1, 1, 0], [0, 1, 1], [2, 0, 1], [1, 1, 0]],
+    WORDS @ [[2, 0, 0], [0, 1, 0], [2, 1, 1], [1, 1, 1]],
+)
+
+
+def soft(s, axis=-1):
+    e = np.exp(s - s.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def distances(T, S):
+    return np.abs(np.arange(T)[:, None] - np.arange(S))
+
+
+def reference(Q, K, V, slope=0.0):
+    scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(Q.shape[-1])
+    return soft(scores - slope * distances(*scores.shape[-2:])) @ V
+
+
+def wrong_attentions(Q, K, V, slope=0.0):
+    """What frequent slips give, by name."""
+    plain = Q @ np.swapaxes(K, -1, -2)
+    root, far = np.sqrt(Q.shape[-1]), slope * distances(*plain.shape[-2:])
+    scores = plain / root - far
+    e = np.exp(scores)
+    with np.errstate(all="ignore"):
+        found = {
+            "without the division by √d_k": soft(plain - far) @ V,
+            "by dividing by d_k, not by its square root": soft(plain / root**2 - far) @ V,
+            "by multiplying with √d_k in place of dividing": soft(plain * root - far) @ V,
+            "with the softmax over the wrong axis: the weights of one query must sum to 1, "
+            "so normalize along the keys": soft(scores, -2) @ V,
+            "with one softmax over the whole matrix: each query's row needs its own": soft(
+                scores, (-2, -1)
+            )
+            @ V,
+            "without the softmax": scores @ V,
+            "without the exponential: scores divided by their sum": scores
+            / scores.sum(axis=-1, keepdims=True)
+            @ V,
+            "with = in place of +=: only the last key is left": soft(scores)[..., -1:]
+            * V[..., -1:, :],
+            "with exp, but without dividing by the sum of the row": e @ V,
+            "with the square root of the number of keys: √d_k is about the length of a key": soft(
+                plain / np.sqrt(K.shape[-2]) - far
+            )
+            @ V,
+        }
+    if slope:
+        found |= wrong_penalties(plain, far, root, V)
+    if scores.shape[-1] == scores.shape[-2]:
+        found[
+            "with the weights transposed: the row is the query (receiver), the column the key"
+        ] = np.swapaxes(soft(scores), -1, -2) @ V
+        turned = np.swapaxes(plain, -1, -2) / root - far
+        found["with the scores transposed: compute Q Kᵀ, not K Qᵀ"] = soft(turned) @ V
+    return found
+
+
+def wrong_penalties(plain, far, root, V):
+    """Slips with the distance."""
+    T, S = plain.shape
+    signed = far * np.sign(np.arange(T)[:, None] - np.arange(S))
+    return {
+        "without the distance: the slope is not used": soft(plain / root) @ V,
+        "by adding the distance: a far key must lose": soft(plain / root + far) @ V,
+        "with the penalty inside the division by √d_k": soft((plain - far) / root) @ V,
+        "with t - s in place of |t - s|: keys on the right would win": soft(plain / root - signed)
+        @ V,
+        "with the penalty after the softmax: it belongs to the scores": (soft(plain / root) - far)
+        @ V,
+    }
+
+
+# --- task 1
+
+SHAPES = "Q[t] and K[s] have d_k numbers, V[s] and Y[t] have d_v; T and S may differ."
+
+
+def queries(case, T=3, S=5, dk=4, dv=2):
+    T, S = case.size(T, 1, 6), case.size(S, 2, 7)
+    dk, dv = case.size(dk, 2, 6), case.size(dv, 3, 6)
+    return case.normal(T, dk), case.normal(S, dk), case.normal(S, dv)
+
+
+@homework.part(1, "without a distance")
+def loops(student, case):
+    Q, K, V = queries(case) if case.number else THINKING_MACHINES
+    came = student.attention_loops(Q, K, V, 0.0, hint=SHAPES)
+    judge(came, reference(Q, K, V), wrong_attentions(Q, K, V))
+
+
+@homework.part(1, "far keys count less")
+def loops_with_distance(student, case):
+    Q, K, V = queries(case)
+    slope = 0.5 + case.number
+    came = student.attention_loops(Q, K, V, slope, hint=SHAPES)
+    judge(came, reference(Q, K, V, slope), wrong_attentions(Q, K, V, slope))
+
+
+# --- task 2
+
+
+@homework.part(2, "softmax")
+def softmax_rows(student, case):
+    s = np.array([[1.0, 2, 3], [3, 0, 0]]) if case.number == 0 else case.normal(2, 5, 3)
+    e = np.exp(s)
+    mistakes = {
+        "by dividing by the sum of all numbers, not of the row": e / e.sum(),
+        "along the first axis; the last one is meant": e / e.sum(axis=0),
+        "without dividing by the sum": np.exp(s - s.max(axis=-1, keepdims=True)),
+        "without dividing by the sum of the row": e,
+    }
+    hint = "A sum along the row must keep its axis (keepdims=True) to fit beside s."
+    judge(student.softmax(s, hint=hint), soft(s), mistakes, what="softmax")
+
+
+@homework.part(2, "softmax of large scores")
+def softmax_of_large_scores(student, case):
+    s = np.array([[1000.0, 0.0], [-1000.0, -1001.0]]) * (1 + case.number)
+    hint = "A sum along the row must keep its axis (keepdims=True) to fit beside s."
+    came = np.asarray(student.softmax(s, hint=hint))
+    expect(
+        came.dtype.kind == "f" and np.isfinite(came).all(),
+        "softmax: scores of 1000 overflow. Take the largest of each row off first",
+        "without taking the largest score off: 1000 overflows",
+    )
+    judge(came, soft(s), what="softmax of scores near 1000")
+
+
+@homework.part(2, "matrices")
+def matrices(student, case):
+    Q, K, V = queries(case)
+    hint = "The scores are [T, S]: queries are rows, keys are columns. Is something transposed?"
+    judge(student.attention(Q, K, V, hint=hint), reference(Q, K, V), wrong_attentions(Q, K, V))
+
+
+@homework.part(2, "leading axes")
+def leading_axes(student, case):
+    shape = (2, 3, case.size(5, 2, 6), 4)
+    Q, K, V = case.normal(*shape), case.normal(*shape), case.normal(*shape)
+    hint = f"Q, K and V had the shape {list(shape)}. Does K.T turn more axes than the last two?"
+    judge(student.attention(Q, K, V, hint=hint), reference(Q, K, V), wrong_attentions(Q, K, V))
+
+
+@homework.part(2, "gradient")
+def gradient(student, case):
+    judge_gradients(student, "attention", reference, *queries(case), letters="QKV", case=case)
+
+
+# --- task 3
+
+
+def hidden_reference(Q, K, V, mask):
+    scores = np.where(mask, Q @ np.swapaxes(K, -1, -2) / np.sqrt(Q.shape[-1]), -1e30)
+    weights = np.where(mask, soft(scores), 0)
+    return weights @ V
+
+
+def a_mask(case, T, S):
+    """Every query sees at least one key, and not all."""
+    if case.number == 0:
+        return np.array([[1, 1, 0, 0, 0], [1, 0, 1, 0, 1], [0, 0, 0, 1, 0]], dtype=bool)
+    mask = case.rng.random((T, S)) < 0.5
+    mask[np.arange(T), case.rng.integers(0, S, T)] = True
+    mask[0] = np.arange(S) == S - 1
+    return mask
+
+
+MASK_HINT = "mask is [T, S], as the scores are. A query may see any number of keys."
+
+
+@homework.part(3, "mask")
+def masked(student, case):
+    Q, K, V = queries(case)
+    some = a_mask(case, len(Q), len(K))
+    scores = Q @ K.T / np.sqrt(Q.shape[1])
+    inverted = hidden_reference(Q, K, V, ~some)
+    with np.errstate(all="ignore"):
+        infinite = soft(np.where(~some, scores, -np.inf)) @ V
+    mistakes = {
+        "without looking at the mask": reference(Q, K, V),
+        "with the mask the wrong way round: True means that a key may take part": inverted,
+        "with the mask the wrong way round, and -inf: True means may take part": infinite,
+        "with the mask the wrong way round in one of two places: nothing is left": 0 * inverted,
+        "by setting hidden scores to 0: exp(0) is 1, so they still get weight": soft(
+            np.where(some, scores, 0)
+        )
+        @ V,
+        "by setting hidden scores to 0 before the softmax and the weights after it: what is left "
+        "does not sum to 1": (soft(np.where(some, scores, 0)) * some) @ V,
+        "by hiding after the softmax: what is left does not sum to 1": (soft(scores) * some) @ V,
+    }
+    came = student.masked_attention(Q, K, V, some, hint=MASK_HINT)
+    judge(came, hidden_reference(Q, K, V, some), mistakes)
+
+
+@homework.part(3, "a query without keys")
+def empty_row(student, case):
+    Q, K, V = queries(case)
+    none = a_mask(case, len(Q), len(K))
+    none[len(Q) // 2] = False
+    y = np.asarray(student.masked_attention(Q, K, V, none, hint=MASK_HINT))
+    expect(
+        y.dtype.kind != "f" or not np.isnan(y).any(),
+        "a row without keys gives nan. A softmax of only -inf is 0/0: use a large negative number "
+        "that is finite, and set the weights to 0 afterwards",
+        "nan in a row without keys",
+    )
+    right = hidden_reference(Q, K, V, none)
+    mean = np.where(none.any(axis=1, keepdims=True), right, V.mean(axis=0))
+    judge(y, right, {"when an empty row becomes the mean of all values; it should be 0": mean})
+
+
+@homework.part(3, "gradient")
+def masked_gradient(student, case):
+    Q, K, V = queries(case)
+    none = a_mask(case, len(Q), len(K))
+    none[len(Q) // 2] = False
+    _, grads = student.gradients(
+        "masked_attention", Q, K, V, none, of=[0, 1, 2], arriving=case.normal(len(Q), V.shape[1])
+    )
+    for letter, came in zip("QKV", grads, strict=True):
+        expect(
+            came is not None and np.isfinite(np.asarray(came, float)).all(),
+            f"the gradient of {letter} has nan. np.where picks the values, yet both branches get "
+            "differentiated: neither may hold inf or nan",
+            "nan in the gradient behind np.where",
+        )
+    judge_gradients(
+        student, "masked_attention", hidden_reference, Q, K, V, none,
+        of=[0, 1, 2], letters="QKV", case=case,
+    )  # fmt: skip
+
+
+# --- task 4
+
+
+def backward(g, Q, K, V, case=None):
+    """The three gradients, and those of frequent slips: {name: (gQ, gK, gV)}."""
+    root = np.sqrt(Q.shape[1])
+    A = soft(Q @ K.T / root)
+    gA = g @ V.T
+    gS = A * (gA - (gA * A).sum(axis=1, keepdims=True))
+
+    def all_three(gS, gV=A.T @ g, root=root):
+        return gS @ K / root, gS.T @ Q / root, gV
+
+    slips = {
+        "without the factor 1/√d_k: the scores are Q Kᵀ/√d_k": all_three(gS, root=1.0),
+        "with the diagonal of the softmax only: every weight depends on every score of its row": (
+            all_three(A * (1 - A) * gA)
+        ),
+        "without the sum in the softmax's rule": all_three(A * gA),
+        "with the softmax's sum over the wrong axis: it runs along the row, over the keys": (
+            all_three(A * (gA - (gA * A).sum(axis=0, keepdims=True)))
+        ),
+        "with the softmax's sum over all rows; each row is its own softmax": all_three(
+            A * (gA - (gA * A).sum())
+        ),
+        "without the factor A in front of the bracket of the softmax's rule": all_three(
+            gA - (gA * A).sum(axis=1, keepdims=True)
+        ),
+        "by leaving out the softmax: what arrives at the weights has to get to the scores": (
+            all_three(gA)
+        ),
+        "with the sign turned round": all_three(-gS, -A.T @ g),
+        "from the scores in place of the weights": all_three(gS, (Q @ K.T / root).T @ g),
+    }
+    return all_three(gS), slips
+
+
+def backward_part(place, letter, more):
+    def part(student, case):
+        Q, K, V = queries(case)
+        g = case.normal(len(Q), V.shape[1])
+        came = student.attention_backward(
+            g, Q, K, V, hint=f"{SHAPES} A sum along the row needs keepdims=True."
+        )
+        expect(
+            isinstance(came, tuple) and len(came) == 3,
+            "return three arrays, the gradients by Q, K and V, separated by commas",
+        )
+        right, slips = backward(g, Q, K, V)
+        mistakes = {name: all_three[place] for name, all_three in slips.items()}
+        mistakes |= more(g, Q, K, V)
+        judge(came[place], right[place], mistakes, what=f"the gradient by {letter}")
+
+    return part
+
+
+def with_V(g, Q, K, V):
+    A = soft(Q @ K.T / np.sqrt(Q.shape[1]))
+    wrong = {
+        "of a plain sum: each value counts with the weights that it got": np.ones_like(A).T @ g
+    }
+    return wrong | ({"with A in place of Aᵀ": A @ g} if len(Q) == len(K) else {})
+
+
+homework.part(4, "the values")(backward_part(2, "V", with_V))
+homework.part(4, "the queries")(backward_part(0, "Q", lambda *_: {}))
+homework.part(4, "the keys")(backward_part(1, "K", lambda *_: {}))
+
+
+# --- task 5
+
+
+def gap_of(its, kind, M, X, p):
+    """What equivariance_gap says about one of four layers."""
+    import numpy as np
+
+    import tinyattn as ta
+
+    numbers = np.arange(1, X.shape[1] + 1)[:, None]
+    layers = {
+        "right": lambda x: ta.tensor(np.tanh(x @ M) + np.mean(x, 1, keepdims=True)),
+        "numbers": lambda x: ta.tensor(np.asarray(x) * numbers),
+        "turned": lambda x: ta.tensor(np.asarray(x)[:, ::-1]),
+        "minus": lambda x: ta.tensor(-np.exp(np.asarray(x)) * (numbers == 1)),
+    }
+    return its.equivariance_gap(layers[kind], X, p)
+
+
+@homework.part(5, "the test")
+def gap(student, case):
+    B, T, D = 2, case.size(6, 3, 8), 4
+    X, M = case.normal(B, T, D), case.normal(D, D)
+    p = np.array([3, 0, 5, 1, 4, 2]) if case.number == 0 else np.roll(np.arange(T), 1)
+    hint = f"X is [B, T, D] = [{B}, {T}, {D}], and p numbers the tokens: axis 1."
+
+    def ask(kind):
+        came = student.ask(gap_of, kind, M, X, p, hint=hint)
+        expect(
+            came is not None, "equivariance_gap returned None. Is the `return` missing?", NO_RETURN
+        )
+        return float(number_of(came, "equivariance_gap"))
+
+    came = ask("right")
+    expect(
+        came < 1e-12,
+        f"your test finds a gap of {came:.1e} in a layer that has none. Do both sides use the same "
+        "p, along axis 1 (the tokens, not the batch)?",
+        "a test that rejects a right layer",
+    )
+    numbers = np.arange(1, T + 1)[:, None]
+    wrong = {
+        "multiplies each place by its number": ("numbers", lambda x: x * numbers),
+        "turns the sentence round": ("turned", lambda x: x[:, ::-1]),
+        "hears the first place only": ("minus", lambda x: -np.exp(x) * (numbers == 1)),
+    }
+    for what, (kind, layer) in wrong.items():
+        came, right = ask(kind), np.abs(layer(X[:, p]) - layer(X)[:, p]).max()
+        expect(
+            came > 1e-3,
+            f"your test does not notice a layer that {what}. Compare each number of SA(PX) with "
+            "P SA(X), the output of the unpermuted X, permuted afterwards",
+            "a test that notices nothing",
+        )
+        judge(came, right, what=f"the gap of a layer that {what}")
+
+
+def merged(its, z, D, heads):
+    import tinyattn as ta
+
+    return its.MendedMultiHead(D, heads, rng=1).merge(ta.tensor(z))
+
+
+@homework.part(5, "merge")
+def merge(student, case):
+    B, H, T, dk = 2, case.size(4, 2, 5), case.size(6, 2, 5), case.size(4, 2, 5)
+    z = np.arange(1.0 * B * H * T * dk).reshape(B, H, T, dk)
+    came = student.ask(merged, z, H * dk, H, hint="z is [B, H, T, D/H]; the result is [B, T, D].")
+    mistakes = {
+        "by a reshape alone: the first tokens then hold the tokens of head 0": z.reshape(
+            B, T, H * dk
+        ),
+        "with the last two axes swapped too: the numbers of the heads are mixed": z.transpose(
+            0, 2, 3, 1
+        ).reshape(B, T, H * dk),
+        "with the first two axes swapped: sentences and tokens are mixed": z.transpose(
+            1, 0, 2, 3
+        ).reshape(B, T, H * dk),
+    }
+    judge(came, np.concatenate([z[:, h] for h in range(H)], axis=-1), mistakes, what="merge")
+
+
+# --- task 6
+
+
+def placed(its, X, M, places):
+    import numpy as np
+
+    import tinyattn as ta
+
+    attend = lambda x: ta.tensor(np.tanh(np.asarray(x) @ M) + np.mean(np.asarray(x), 1)[:, None])
+    return its.WithPlaces(attend, places)(X)
+
+
+@homework.part(6, "places")
+def places(student, case):
+    T, D = case.size(6, 2, 7), 4
+    X, M, vectors = case.normal(2, T, D), case.normal(D, D), case.normal(T, D)
+
+    def attend(x):
+        return np.tanh(x @ M) + x.mean(axis=1)[:, None]
+
+    came = student.ask(placed, X, M, vectors, hint="x is [B, T, D], the places are [T, D].")
+    if came is None:
+        raise Diagnosis("forward returned None. Is the `return` missing?", NO_RETURN)
+    mistakes = {
+        "without the places": attend(X),
+        "by adding the places after the layer": attend(X) + vectors,
+        "by adding the places before and after the layer": attend(X + vectors) + vectors,
+        "without the layer": X + vectors,
+        "by multiplying with the places": attend(X * vectors),
+    }
+    judge(came, attend(X + vectors), mistakes)

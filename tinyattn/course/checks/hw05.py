@@ -1,0 +1,357 @@
+"""The checks of homework 05: networks on sets."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import (
+    NO_RETURN,
+    Homework,
+    array_of,
+    expect,
+    judge,
+    number_of,
+)
+
+homework = Homework("hw05")
+LIBRARY = ["tinyattn.check.equivariant", "tinyattn.check.invariant"]
+homework.forbid(1, *LIBRARY)
+homework.forbid(3, "tinyattn.nn.DeepSets")
+
+
+def sets(case, N=5, F=3):
+    """A set, and a permutation that is not its own inverse."""
+    N, F = case.size(N, 4, 7), case.size(F, 2, 4)
+    p = np.array([2, 0, 3, 4, 1]) if case.number == 0 else np.roll(case.rng.permutation(N), 1)
+    while case.number and (np.array_equal(p, np.argsort(p)) or p[0] == 0):
+        p = case.rng.permutation(N)
+    return case.normal(N, F), p
+
+
+# --- task 1
+
+
+def error_of(its, name, kind, X, p):
+    import numpy as np
+
+    import tinyattn as ta
+
+    functions = {
+        "sum": lambda X: X.sum(axis=0),
+        "first row": lambda X: X[0],
+        "minus the first row": lambda X: ta.tensor(-np.asarray(X[0])),
+        "exp minus mean": lambda X: np.exp(X) - X.mean(axis=0),
+        "numbered": lambda X: X * np.arange(1, len(X) + 1)[:, None],
+    }
+    return getattr(its, name)(functions[kind], X, p)
+
+
+def ask_error(student, name, kind, X, p):
+    hint = "F takes a set [N, d]. PX is X[p]; results may be Tensors, array(...) makes arrays."
+    came = student.ask(error_of, name, kind, X, p, hint=hint)
+    expect(came is not None, f"{name} returned None. Is the `return` missing?", NO_RETURN)
+    return float(number_of(came, name))
+
+
+@homework.part(1, "invariance")
+def invariance(student, case):
+    X, p = sets(case)
+    e = ask_error(student, "invariance_error", "sum", X, p)
+    expect(
+        abs(e) < 1e-9,
+        f"invariance_error: the sum of all rows is invariant, but yours gives {e:.3f}",
+        "an invariant function is called not invariant",
+    )
+    true = np.abs(X[p[0]] - X[0]).max()
+    for kind in ("first row", "minus the first row"):  # one has its largest difference below 0
+        e = ask_error(student, "invariance_error", kind, X, p)
+        expect(
+            not np.isclose(e, 0),
+            "invariance_error: the first row is not invariant, but yours gives 0. "
+            "Is F called on the shuffled set?",
+            "F is not called on the shuffled set",
+        )
+        expect(
+            np.isclose(e, true),
+            f"invariance_error: for {kind} expected {true:.4f}, yours is {e:.4f}. The largest of "
+            "the absolute differences is wanted, not the sum, the mean or the largest signed one",
+            "not the largest absolute difference",
+        )
+
+
+@homework.part(1, "equivariance")
+def equivariance(student, case):
+    X, p = sets(case)
+
+    def f(X):
+        return np.exp(X) - X.mean(axis=0)
+
+    e = ask_error(student, "equivariance_error", "exp minus mean", X, p)
+    inverse = np.abs(f(X[p]) - f(X)[np.argsort(p)]).max()
+    expect(
+        not np.isclose(e, inverse),
+        "equivariance_error: you took the inverse permutation: row n of PX is row p[n] of X, and "
+        "P F(X) is F(X)[p] just the same",
+        "the inverse permutation",
+    )
+    expect(
+        not np.isclose(e, np.abs(f(X[p]) - f(X)).max()),
+        "equivariance_error: this is the test for invariance; F(X) has to be permuted too",
+        "the test for invariance in place of equivariance",
+    )
+    expect(
+        abs(e) < 1e-9,
+        f"equivariance_error: exp(x) minus the mean is equivariant, yours gives {e:.3f}",
+        "an equivariant function is called not equivariant",
+    )
+    numbers = np.arange(1, len(X) + 1)[:, None]
+    true = np.abs(X[p] * numbers - (X * numbers)[p]).max()
+    e = ask_error(student, "equivariance_error", "numbered", X, p)
+    expect(
+        np.isclose(e, true),
+        "equivariance_error: a layer that multiplies row n by n + 1 is not equivariant: expected "
+        f"{true:.4f}, yours is {e:.4f}",
+        "not the largest absolute difference",
+    )
+
+
+# --- task 2
+
+
+def kind_of(F):
+    """Tried out on twenty shuffles."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(5, 3))
+    shuffles, y = [rng.permutation(5) for _ in range(20)], F(X)
+    if max(np.abs(F(X[p]) - y).max() for p in shuffles) < 1e-9:
+        return "invariant"
+    if np.shape(y)[:1] == (5,) and max(np.abs(F(X[p]) - y[p]).max() for p in shuffles) < 1e-9:
+        return "equivariant"
+    return "neither"
+
+
+def nearest_other(X):
+    d2 = np.square(X[:, None] - X).sum(axis=-1) + 1e9 * np.eye(len(X))
+    return X - X[d2.argmin(axis=1)]
+
+
+FUNCTIONS = {
+    "softmax over the rows": lambda X: np.exp(X) / np.exp(X).sum(axis=0),
+    "Gram matrix X Xᵀ, its largest eigenvalue": lambda X: np.linalg.eigvalsh(X @ X.T)[-1],
+    "running sum": lambda X: np.cumsum(X, axis=0),
+    "row with the largest first feature": lambda X: X[X[:, 0].argmax()],
+    "distance of each row to the next one": lambda X: X - np.roll(X, 1, axis=0),
+    "each row minus the nearest other row": nearest_other,
+}
+
+
+@homework.part(2, "who is what", hidden=())
+def predictions(student, case):
+    came = student.predictions()
+    expect(isinstance(came, dict), "predictions: return a dictionary, name → kind")
+    missing = [name for name in FUNCTIONS if name not in came]
+    expect(not missing, f"no prediction yet for {missing}", "no prediction for some")
+    wrong = [name for name, F in FUNCTIONS.items() if came[name] != kind_of(F)]
+    expect(
+        not wrong,
+        "the tests disagree about: " + "; ".join(wrong) + ". Shuffle three rows on paper: what "
+        "happens to the result?",
+        f"wrong about: {wrong[0] if wrong else ''}",
+    )
+
+
+# --- task 3
+
+
+def deep(its, x, mask):
+    import numpy as np
+
+    return its.deep_sets(lambda x: np.cos(x) + 1, lambda z: z * 10 + 3, x, mask)
+
+
+def phi(x):
+    return np.cos(x) + 1  # φ(0) is not 0
+
+
+def rho(z):
+    return z * 10 + 3
+
+
+def some_sets(case):
+    N, d = case.size(4, 3, 6), case.size(2, 3, 4)
+    counts = np.array([N, N // 2, 0])
+    return case.normal(3, N, d), np.arange(N) < counts[:, None]
+
+
+def deep_reference(x, mask):
+    rows = [rho(phi(x[b, m]).mean(axis=0)) if m.any() else rho(0 * x[b, 0])
+            for b, m in enumerate(mask)]  # fmt: skip
+    return np.stack(rows)
+
+
+MASK_HINT = "x is [B, N, d] and mask [B, N]: give the mask an axis for the features, [:, :, None]."
+
+
+@homework.part(3, "sets of different size")
+def deep_sets(student, case):
+    x, mask = some_sets(case)
+    count = np.maximum(mask.sum(axis=1, keepdims=True), 1)
+    there = mask[:, :, None]
+    with np.errstate(all="ignore"):
+        empty = rho((phi(x) * there).sum(axis=1) / mask.sum(axis=1, keepdims=True))
+    mistakes = {
+        "when φ is applied after the padding was set to 0: φ(0) is not 0, mask the result of φ": (
+            rho(phi(x * there).sum(axis=1) / count)
+        ),
+        "from a mean over all N places, padding included": rho((phi(x) * there).mean(axis=1)),
+        "from a sum; the formula divides by the number of elements": rho(
+            (phi(x) * there).sum(axis=1)
+        ),
+        "when padding is summed up too: only the number of elements knows the mask": rho(
+            phi(x).sum(axis=1) / count
+        ),
+        "without the mask": rho(phi(x).mean(axis=1)),
+        "without ρ": (phi(x) * there).sum(axis=1) / count,
+        "when the empty set is divided by 0": empty,
+        "with ρ applied to every element: it comes after the mean": np.sum(
+            rho(phi(x)) * there, axis=1
+        )
+        / count,
+    }
+    judge(student.ask(deep, x, mask, hint=MASK_HINT), deep_reference(x, mask), mistakes)
+
+
+@homework.part(3, "padding that is nan")
+def padding(student, case):
+    x, mask = some_sets(case)
+    right = deep_reference(x, mask)
+    x[~mask] = np.nan
+    came = student.ask(deep, x, mask, hint=MASK_HINT)
+    expect(
+        came is None or not np.isnan(array_of(came)).any(),
+        "nan in the padding comes through: nan · 0 is nan. Choose with np.where instead of "
+        "multiplying",
+        "nan in the padding comes through",
+    )
+    judge(came, right)
+
+
+def deep_gradient(its, x, mask, arriving):
+    import numpy as np
+
+    import tinyattn as ta
+
+    t = ta.tensor(x, requires_grad=True)
+    y = its.deep_sets(lambda x: np.cos(x) + 1, lambda z: z * 10 + 3, t, mask)
+    if not isinstance(y, ta.Tensor) or not y.requires_grad:
+        return None
+    y.backward(arriving)
+    return t.grad
+
+
+@homework.part(3, "gradient")
+def deep_sets_gradient(student, case):
+    x, mask = some_sets(case)
+    arriving = case.normal(3, x.shape[2])
+    came = student.ask(deep_gradient, x, mask, arriving, hint=MASK_HINT)
+    expect(
+        came is not None,
+        "the gradient is lost on the way: use NumPy functions on x itself, not .numpy()",
+        "when the gradient is lost on the way",
+    )
+    count = np.maximum(mask.sum(axis=1), 1)[:, None, None]
+    right = np.where(mask[:, :, None], -np.sin(x) * 10 * arriving[:, None] / count, 0)
+    everywhere = -np.sin(x) * 10 * arriving[:, None] / count
+    judge(came, right, {"when the padding gets a gradient": everywhere}, what="the gradient by x")
+
+
+# --- task 4
+
+
+def repaired(its, X, W1, b1, W2, b2):
+    """The layer's answer with these weights."""
+    import numpy as np
+
+    import tinyattn as ta
+
+    layer = its.Repaired(X.shape[1], 0).astype(np.float64)
+    for part, W, b in ((layer.own, W1, b1), (layer.others, W2, b2)):
+        part.weight.data, part.bias.data = W, b
+    return layer(ta.tensor(X))
+
+
+@homework.part(4, "the repaired layer")
+def repair(student, case):
+    X, _ = sets(case)
+    hint = "x is [N, d]: rows are elements. The mean of the others is [N, d] too: one row for each."
+    F = X.shape[1]
+    W1, b1, W2, b2 = case.normal(F, F), case.normal(F), case.normal(F, F), case.normal(F)
+    y = student.ask(repaired, X, W1, b1, W2, b2, hint=hint)
+    expect(y is not None, "forward returned None. Is the `return` missing?", NO_RETURN)
+
+    def layer(others):
+        return X @ W1.T + b1 + others @ W2.T + b2
+
+    def centred(z):
+        return z - z.mean(axis=1, keepdims=True)
+
+    N = len(X)
+    mine = np.stack([np.delete(X, i, 0).mean(axis=0) for i in range(N)])
+    z = layer(mine)
+    everyone, first = np.tile(X.mean(axis=0), (N, 1)), np.tile(X[1:].mean(axis=0), (N, 1))
+    mistakes = {
+        "with the mean of *all* elements, i included, in place of the others": centred(
+            layer(everyone)
+        ),
+        "with the first element left out for everybody": centred(layer(first)),
+        "with the sum of the others, not their mean": centred(layer(mine * (N - 1))),
+        "by dividing by N: there are N - 1 others": centred(layer(mine * (N - 1) / N)),
+        "without taking off the mean: the mean over the features is not taken off": z,
+        "with one mean over everything taken off: each element has its own (axis=1)": z - z.mean(),
+        "with the mean taken over the elements: it should be over the features (axis=1)": z
+        - z.mean(axis=0),
+        "with the mean of the first element taken off everywhere (y[:1])": z - z[:1].mean(),
+    }
+    judge(y, centred(z), mistakes)
+
+
+# --- task 5
+
+
+@homework.part(5, "equivariant")
+def own_is_equivariant(student, case):
+    for X in _own_sets(case):
+        y = array_of(student.own(X, hint="own takes [N, d] for any N and gives [N, d]."))
+        expect(
+            y.shape == X.shape,
+            f"own: expected shape {X.shape}, yours is {y.shape}",
+            "with another shape than asked for",
+        )
+        expect(np.isfinite(y.astype(float)), "own: there is nan or infinity in your numbers")
+        p = case.rng.permutation(len(X))
+        gap = np.abs(array_of(student.own(X[p])) - y[p]).max()
+        expect(gap < 1e-9, f"own: it is not equivariant: the gap is {gap:.2g}", "not equivariant")
+        heard = array_of(student.own(np.concatenate([X[:1], case.normal(len(X) - 1, 3)])))
+        expect(
+            np.abs(heard[0] - y[0]).max() > 1e-6,
+            "own: no element hears the others: with other elements beside it, the first row of the "
+            "result stays as it was",
+            "no element hears the others",
+        )
+
+
+@homework.part(5, "more than the mean")
+def own_is_more_than_the_mean(student, case):
+    X = _own_sets(case)[0]
+    others = case.normal(len(X) - 1, 3)
+    others += X[1:].mean(axis=0) - others.mean(axis=0)
+    y, moved = array_of(student.own(X)), array_of(student.own(np.concatenate([X[:1], others])))
+    expect(
+        y.shape == X.shape == moved.shape and np.abs(moved[0] - y[0]).max() > 1e-6,
+        "own: with other elements that have the same mean, the first row of the result stays as it "
+        "was: you use the others only through their mean or sum. Let pairs, or a maximum, or a "
+        "distance come in",
+        "the others come in only through their mean",
+    )
+
+
+def _own_sets(case):
+    return [case.normal(case.size(N, 4, 8), 3) for N in (5, 4)]

@@ -1,0 +1,298 @@
+"""The checks of homework 07: how a language model chooses, and what it remembers."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import Homework, array_of, expect, judge
+
+homework = Homework("hw07")
+homework.forbid(4, "tinyattn.models.GPT.generate")
+
+
+def softmax(s):
+    with np.errstate(all="ignore"):
+        e = np.exp(s - s.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+
+def kept(its, name, numbers, *options):
+    """The result, and whether the numbers that were given are as they were."""
+    before = numbers.copy()
+    result = getattr(its, name)(numbers, *options)
+    return result, bool((numbers == before).all())
+
+
+def _call(student, name, numbers, *options):
+    result, unchanged = student.ask(kept, name, numbers, *options)
+    expect(unchanged, f"{name}: it changed what it was given: work on a copy", "changes its input")
+    return result
+
+
+# --- task 1
+
+
+@homework.part(1, "k words stay")
+def k_words(student, case):
+    s, k, T = np.array([0.5, 2.0, -1.0, 1.0, 0.0]), 2, 0.5
+    if case.number:
+        s, k, T = case.normal(case.size(5, 6, 9)), case.size(2, 3, 4), 0.7
+    stay = np.isin(np.arange(len(s)), np.argsort(-s)[:k])
+    low = np.isin(np.arange(len(s)), np.argsort(s)[:k])
+    right = softmax(np.where(stay, s / T, -np.inf))
+    order = np.argsort(-s)
+    mistakes = {
+        "when what stays is not scaled to sum to 1": softmax(s / T) * stay,
+        "when unlikely scores become 0: exp(0) is 1, so they stay possible": softmax(
+            np.where(stay, s / T, 0)
+        ),
+        "without the temperature": softmax(np.where(stay, s, -np.inf)),
+        "when the scores are multiplied by the temperature": softmax(
+            np.where(stay, s * T, -np.inf)
+        ),
+        "when the k lowest scores stay": softmax(np.where(low, s / T, -np.inf)),
+        "when all words stay": softmax(s / T),
+        "when the order is sorted: p[i] must belong to scores[i]": right[order],
+    }
+    judge(_call(student, "top_k", s, k, T), right, mistakes, what="top_k")
+
+
+@homework.part(1, "equal scores, and large k")
+def equal_scores(student, case):
+    ties = np.array([1.0, 3.0, 3.0, 3.0]) + case.number
+    came = array_of(_call(student, "top_k", ties, 2, 1.0))
+    mistakes = {
+        "when the higher numbers stay: the lower ones should": [0, 0, 0.5, 0.5],
+        "when the first and the last of them stay": [0, 0.5, 0, 0.5],
+        "when all equal ones stay: exactly 2 words must stay, so do not compare with the k-th "
+        "score, equal ones pass too": [0, 1 / 3, 1 / 3, 1 / 3],
+    }
+    judge(came, np.array([0, 0.5, 0.5, 0]), mistakes, what="top_k of [1, 3, 3, 3]")
+    s = case.normal(5)
+    judge(_call(student, "top_k", s, 9, 1.0), softmax(s), what="top_k with k larger than V")
+
+
+# --- task 2
+
+
+@homework.part(2, "the smallest set")
+def smallest_set(student, case):
+    q = np.array([0.125, 0.5, 0.25, 0.0625, 0.0625])  # exact in binary numbers
+    turn = np.arange(5) if case.number == 0 else case.rng.permutation(5)
+    top = np.isin(np.arange(5), [1, 2])
+    right = np.where(top, q, 0) / 0.75
+    # the order of what is told: first the order of the words, then the numbers themselves
+    mistakes = {
+        "when the order is sorted: word i must stay at place i": np.sort(right[turn])[::-1],
+        "when the word that crosses the border is left out: 0.5 alone is less than 0.6": (
+            np.array([0, 1.0, 0, 0, 0])[turn]
+        ),
+        "when what stays is not scaled to sum to 1": np.where(top, q, 0)[turn],
+        "when only words with a probability above p stay": np.zeros(5),
+        "when the unlikely words stay: sort from the likeliest down": (
+            np.array([0.125, 0.5, 0, 0.0625, 0.0625]) / 0.75
+        )[turn],
+        "when all words stay": q[turn],
+    }
+    judge(_call(student, "top_p", q[turn], 0.6), right[turn], mistakes, what="top_p with p = 0.6")
+
+
+@homework.part(2, "at the border")
+def at_the_border(student, case):
+    q = np.array([0.125, 0.5, 0.25, 0.0625, 0.0625])
+    turn = np.arange(5) if case.number == 0 else case.rng.permutation(5)
+    right = np.array([0, 2, 1, 0, 0]) / 3
+    more = np.array([2, 8, 4, 0, 0]) / 14
+    mistakes = {
+        "with one word too many: 0.5 + 0.25 is already p": more[turn],
+        "with one word too few: the one that reaches p belongs to it": np.eye(5)[1][turn],
+    }
+    judge(_call(student, "top_p", q[turn], 0.75), right[turn], mistakes, what="top_p at the border")
+    sure = np.array([0.05, 0.9, 0.05])
+    judge(_call(student, "top_p", sure, 0.3), np.eye(3)[1], what="top_p of one sure word, p = 0.3")
+    judge(_call(student, "top_p", q, 1.0), q, what="top_p with p = 1")
+
+
+# --- task 3
+
+
+def read_in_pieces(its, pieces, w_q, w_k, w_v):
+    """The outputs of all pieces, and the cache at the end."""
+    import numpy as np
+
+    d = w_k.shape[1]
+    cache = {"k": np.zeros((0, d)), "v": np.zeros((0, d))}
+    parts = [its.cached_head(piece, w_q, w_k, w_v, cache) for piece in pieces]
+    return parts, cache["k"], cache["v"]
+
+
+def whole(x, w_q, w_k, w_v, mask=None, scale=None, axis=-1):
+    """Causal attention over everything at once."""
+    mask = np.tri(len(x), dtype=bool) if mask is None else mask
+    s = (x @ w_q) @ (x @ w_k).T / (np.sqrt(x.shape[1]) if scale is None else scale)
+    return softmax(np.where(mask, s, -np.inf)) @ (x @ w_v)
+
+
+def tokens(case):
+    T, d = case.size(6, 5, 8), 4 if case.number == 0 else 2 * case.size(2, 2, 3)
+    return case.normal(T, d), *case.normal(3, d, d)
+
+
+CACHE = "x is [T, d] and the cache [S, d]: the scores of the new tokens are [T, S + T]."
+
+
+def _read(student, cuts, x, *weights):
+    pieces = np.split(x, cuts)
+    parts, keys, values = student.ask(read_in_pieces, pieces, *weights, hint=CACHE)
+    for part, piece in zip(parts, pieces, strict=True):
+        expect(part is not None, "cached_head: is the `return` missing?", "without return")
+        expect(
+            array_of(part).shape == piece.shape,
+            f"cached_head: {len(piece)} new tokens need outputs of shape {piece.shape}, yours is "
+            f"{array_of(part).shape}: only the new tokens ask, earlier ones have their answer",
+            "with another shape than asked for",
+        )
+    return np.concatenate([array_of(part) for part in parts]), keys, values
+
+
+@homework.part(3, "an empty cache")
+def empty_cache(student, case):
+    given = tokens(case)
+    x, T = given[0], len(given[0])
+    mistakes = {
+        "without the mask: the new tokens see each other's future": whole(
+            *given, mask=np.ones((T, T), bool)
+        ),
+        "without √d": whole(*given, scale=1.0),
+        "with d in place of √d": whole(*given, scale=x.shape[1]),
+        "with the mask the wrong way round": whole(*given, mask=np.tri(T, dtype=bool).T),
+    }
+    judge(_read(student, [], *given)[0], whole(*given), mistakes, what="all tokens at once")
+
+
+@homework.part(3, "one token at a time")
+def one_at_a_time(student, case):
+    given = tokens(case)
+    x, T = given[0], len(given[0])
+    first = np.arange(T) < np.ones((T, 1))
+    mistakes = {
+        "when nothing is remembered: does the cache grow?": x @ given[3],
+        "when the mask forgets the S earlier tokens: new token t may see the first S + t + 1": (
+            whole(*given, mask=first)
+        ),
+    }
+    came, keys, values = _read(student, list(range(1, T)), *given)
+    judge(came, whole(*given), mistakes, what="one token at a time")
+    behind = "cached_head: the cache must hold a key and a value of each token"
+    swapped = {"with the values in their place": x @ given[3]}
+    judge(keys, x @ given[2], swapped, what=f"{behind}; the keys")
+    judge(values, x @ given[3], what=f"{behind}; the values")
+
+
+@homework.part(3, "a piece after another")
+def pieces(student, case):
+    given = tokens(case)
+    x, T = given[0], len(given[0])
+    cut = T // 2
+    blind, greedy = np.tri(T, dtype=bool), np.tri(T, dtype=bool)
+    blind[cut:] = np.tri(T - cut, T, dtype=bool)  # the mask begins at the first token again
+    greedy[cut:] = True
+    mistakes = {
+        "when the mask forgets the S earlier tokens: new token t may see the first S + t + 1": (
+            whole(*given, mask=blind)
+        ),
+        "when new tokens see each other's future": whole(*given, mask=greedy),
+    }
+    came, keys, _ = _read(student, [cut], *given)
+    judge(came, whole(*given), mistakes, what="a piece after another")
+    turned = np.concatenate([x[cut:], x[:cut]]) @ given[2]
+    wrong = {"in the wrong order: new keys belong behind the old": turned}
+    judge(keys, x @ given[2], wrong, what="the keys in the cache")
+
+
+# --- task 4
+
+
+def written(its, prompt, n, V):
+    """The text, and how many tokens a model without a network had to read."""
+    import numpy as np
+
+    import tinyattn as ta
+
+    class Model:
+        """The next token depends on all that was read: what is in the cache, and what comes."""
+
+        read = 0
+
+        def empty_cache(self):
+            return []
+
+        def __call__(self, ids, cache=None):
+            ids = np.asarray(ids)
+            if ids.ndim != 2 or len(ids) != 1:
+                raise ValueError(f"the model takes ids [1, T], yours are {ids.shape}")
+            seen = [] if cache is None else cache
+            logits = np.zeros((1, ids.shape[1], V))
+            for t, token in enumerate(ids[0].tolist()):
+                seen.append(token)
+                likeliest = (sum((i + 1) * s for i, s in enumerate(seen)) + len(seen)) % V
+                logits[0, t, likeliest] = 1
+            self.read += ids.shape[1]
+            return ta.tensor(logits)
+
+    model = Model()
+    return its.write(model, prompt, n), model.read
+
+
+def continued(prompt, n, V):
+    text = [int(token) for token in prompt]
+    for _ in range(n):
+        text.append((sum((i + 1) * s for i, s in enumerate(text)) + len(text)) % V)
+    return np.array(text)
+
+
+def a_prompt(case):
+    V = case.size(11, 7, 13)
+    return case.rng.integers(0, V, case.size(4, 2, 6)), case.size(8, 5, 9), V
+
+
+def _write(student, prompt, n, V):
+    came, read = student.ask(written, prompt, n, V, hint="The model takes ids [1, T] and a cache.")
+    right = continued(prompt, n, V)
+    expect(came is not None, "write: your function returned None. Is the `return` missing?")
+    came = array_of(came)
+    expect(
+        not np.array_equal(came, right[len(prompt) :]) or n == 0,
+        "write: the prompt belongs to the answer too",
+        "the prompt is missing in the answer",
+    )
+    more = (
+        f" The model read {read} tokens. With a cache each token is handed over once: what is "
+        "handed over again counts twice"
+        if read > len(prompt) + n
+        else " Is the whole prompt read first, the cache handed over at each call, and the "
+        "likeliest token taken from the scores of the last place?"
+    )
+    expect(
+        came.shape == right.shape and np.array_equal(came, right),
+        f"write: expected {right}, yours is {came}.{more}",
+        "other words",
+    )
+    return read
+
+
+@homework.part(4, "the right words")
+def write(student, case):
+    prompt, n, V = a_prompt(case)
+    _write(student, prompt, n, V)
+    _write(student, prompt, 0, V)
+
+
+@homework.part(4, "each token is read once")
+def read_once(student, case):
+    prompt, n, V = a_prompt(case)
+    read, most = _write(student, prompt, n, V), len(prompt) + n
+    expect(
+        isinstance(read, int) and read <= most,
+        f"write: the right words, but the model read {read} tokens. The prompt once and each new "
+        f"token once are at most {most}: use the cache",
+        "tokens are read again and again",
+    )

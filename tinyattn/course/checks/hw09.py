@@ -1,0 +1,307 @@
+"""The checks of homework 09: message passing."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import Homework, array_of, expect, judge, judge_gradients
+
+homework = Homework("hw09")
+for task in (1, 2, 3, 4, 5):
+    homework.forbid(task, "tinyattn.graph.GATConv")
+homework.forbid(2, "tinyattn.functional.softmax", "tinyattn.graph.segment_softmax")
+
+
+def graph_of(case):
+    """h, both matrices, a, and adj with rows for receivers; the last node has no neighbours."""
+    N, F, C = case.size(5, 4, 7), case.size(3, 2, 4), case.size(4, 2, 5)
+    h, R, S, a = case.normal(N, F), case.normal(C, F), case.normal(C, F), case.normal(C)
+    if case.number == 0:
+        rows = [[0, 1, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0] * 5]
+        return h, R, S, a, np.array(rows, bool)
+    adj = case.rng.random((N, N)) < 0.4
+    adj[np.arange(N), (np.arange(N) + 1) % N] = True
+    adj[-1] = False
+    np.fill_diagonal(adj, False)
+    return h, R, S, a, adj
+
+
+def leaky(x, slope=0.2):
+    return np.where(x > 0, x, slope * x)
+
+
+def score_of(h, R, S, a, f=leaky):
+    """By loops: e[i, j] = a · f(R h_i + S h_j)."""
+    N = len(h)
+    return np.array([[a @ f(R @ h[i] + S @ h[j]) for j in range(N)] for i in range(N)])
+
+
+def weights_of(e, adj):
+    p = np.where(adj, np.exp(e - e.max()), 0)
+    return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+
+
+def layer_of(h, adj, R, S, a):
+    """Every node hears itself too."""
+    return np.tanh(weights_of(score_of(h, R, S, a), adj | np.eye(len(h), dtype=bool)) @ (h @ S.T))
+
+
+# --- task 1
+
+PAIRS = (
+    "R h_i for all rows is h @ R.T, [N, C]. All pairs are [N, N, C]: (...)[:, None] + (...)[None]."
+)
+
+
+@homework.part(1, "the values z")
+def values(student, case):
+    h, R, S, a, _ = graph_of(case)
+    z, _ = _scores(student, h, R, S, a)
+    mistakes = {"from the receiver's matrix; z is what is sent": h @ R.T}
+    judge(z, h @ S.T, mistakes, what="z (rows are nodes, so all at once it is h @ S.T)")
+
+
+@homework.part(1, "the scores e")
+def scores(student, case):
+    h, R, S, a, _ = graph_of(case)
+    _, e = _scores(student, h, R, S, a)
+    plain = (h @ R.T)[:, None] + (h @ S.T)[None]
+    right = score_of(h, R, S, a)
+    mistakes = {
+        "when the LeakyReLU is missing": plain @ a,
+        "from a ReLU; the negative side keeps a slope of 0.2": np.maximum(plain, 0) @ a,
+        "with a slope on the negative side that is not 0.2 but 0.01": leaky(plain, 0.01) @ a,
+        "when rows and columns are exchanged: R goes with the receiver, the row": right.T,
+        "with the LeakyReLU after the product with a: that is GAT; here it comes before": leaky(
+            plain @ a
+        ),
+        "with the LeakyReLU around both halves one by one: first the sum, then the LeakyReLU": (
+            leaky(h @ R.T)[:, None] + leaky(h @ S.T)[None]
+        )
+        @ a,
+        "before the product with a: one number for each pair is wanted": leaky(plain),
+        "without the receiver": np.broadcast_to(leaky(h @ S.T) @ a, right.shape),
+    }
+    judge(e, right, mistakes, what="e")
+
+
+def _scores(student, h, R, S, a):
+    came = student.scores(h, R, S, a, hint=PAIRS)
+    expect(isinstance(came, tuple) and len(came) == 2, "scores: return z and e: return z, e")
+    return came
+
+
+# --- task 2
+
+
+def some_scores(case):
+    *_, adj = graph_of(case)
+    return case.normal(*adj.shape), adj
+
+
+ROWS = "e and adj are [N, N]; a sum along a row must keep its axis (keepdims=True)."
+
+
+@homework.part(2, "weights of neighbours")
+def attention(student, case):
+    e, adj = some_scores(case)
+    p, every, zeroed = np.exp(e) * adj, np.exp(e), np.exp(e * adj)
+    right = weights_of(e, adj)
+    with np.errstate(all="ignore"):
+        mistakes = {
+            "with the softmax over everybody: adj is not used": every
+            / every.sum(axis=1, keepdims=True),
+            "by setting scores to 0, which is no mask: exp(0) = 1 still takes part": zeroed
+            / zeroed.sum(axis=1, keepdims=True),
+            "with a softmax over everybody, and zeros afterwards: rows no longer sum to 1": p
+            / every.sum(axis=1, keepdims=True),
+            "when the exp is missing": (e * adj)
+            / np.maximum((e * adj).sum(axis=1, keepdims=True), 1e-300),
+            "when the exp is missing: scores divided by their sum": (e * adj)
+            / np.where(adj.any(1), (e * adj).sum(1), 1)[:, None],
+            "when node without neighbours gets 0 / 0: its row is nan, and should be zeros": p
+            / p.sum(axis=1, keepdims=True),
+            "when a node without neighbours hears everybody alike: weights beside the edges must "
+            "be exactly 0": np.where(adj.any(axis=1, keepdims=True), right, 1 / len(e)),
+        }
+    top = np.max(np.where(adj, e, -1e30), axis=1, keepdims=True)  # taken off, or not
+    for numbers, way in ((p, ""), (np.where(adj, np.exp(e - top), 0), " (largest taken off)")):
+        mistakes |= {
+            f"by dividing by the sum of a column: each *receiver* (row) sums to 1{way}": numbers
+            / np.maximum(numbers.sum(axis=0), 1e-300),
+            f"by dividing by the sum of all: each row has its own{way}": numbers / numbers.sum(),
+        }
+    judge(student.attention(e, adj, hint=ROWS), right, mistakes, what="attention")
+
+
+@homework.part(2, "large scores")
+def tall(student, case):
+    e, adj = some_scores(case)
+    for shift in (1000.0, -1000.0):
+        came = array_of(student.attention(np.where(adj, e + shift, e), adj, hint=ROWS))
+        expect(
+            np.isfinite(came.astype(float)),
+            "attention: scores of 1000 overflow; subtract the largest of the row before exp",
+            "scores of 1000 overflow",
+        )
+        text = f"attention, with {shift:+.0f} added to the scores of all neighbours (is the "
+        judge(came, weights_of(e, adj), what=f"{text}largest taken over the neighbours only?)")
+
+
+# --- task 3
+
+
+@homework.part(3, "the layer")
+def layer(student, case):
+    h, R, S, a, adj = graph_of(case)
+    came = student.gat_layer(h, adj, R, S, a, hint=PAIRS)
+    hat, z = adj | np.eye(len(h), dtype=bool), h @ S.T
+    alpha = weights_of(score_of(h, R, S, a), hat)
+    mistakes = {
+        "when the nodes do not hear themselves: add the diagonal to adj": np.tanh(
+            weights_of(score_of(h, R, S, a), adj) @ z
+        ),
+        "when σ = tanh is missing": alpha @ z,
+        "when alpha is transposed: sum over senders j, alpha @ z": np.tanh(alpha.T @ z),
+        "when σ comes before the sum; it comes after the sum": alpha @ np.tanh(z),
+        "when the weights are not used: this is the plain sum of the neighbours": np.tanh(hat @ z),
+        "from the receiver's values R h: what is added up is what is sent": np.tanh(
+            alpha @ (h @ R.T)
+        ),
+    }
+    judge(came, layer_of(h, adj, R, S, a), mistakes, what="gat_layer")
+
+
+def layer_keeps_adj(its, h, adj, R, S, a):
+    its.gat_layer(h, adj, R, S, a)
+    return its.gat_layer(h, adj, R, S, a), adj
+
+
+@homework.part(3, "adj stays as it was")
+def adj_stays(student, case):
+    h, R, S, a, adj = graph_of(case)
+    y, after = student.ask(layer_keeps_adj, h, adj, R, S, a, hint=PAIRS)
+    judge(y, layer_of(h, adj, R, S, a), what="gat_layer, called twice")
+    expect(
+        np.array_equal(adj, after), "gat_layer: adj was changed; make a new one: adj | ...",
+        "adj was changed",
+    )  # fmt: skip
+
+
+@homework.part(3, "gradient")
+def layer_gradient(student, case):
+    h, R, S, a, adj = graph_of(case)
+    judge_gradients(
+        student, "gat_layer", layer_of, h, adj, R, S, a, of=[0, 2, 3, 4], letters="hRSa", case=case
+    )
+
+
+# --- task 4
+
+
+def on_edges(its, h, adj, R, S, a):
+    import numpy as np
+
+    from tinyattn.graph import Graph
+
+    dst, src = np.nonzero(adj)
+    return its.gat_on_edges(h, Graph(src, dst, len(h)), R, S, a)
+
+
+EDGES = "(h @ R.T)[graph.dst] has one row for each edge, as has (h @ S.T)[graph.src]."
+
+
+@homework.part(4, "along the edges")
+def edges(student, case):
+    h, R, S, a, adj = graph_of(case)
+    came = student.ask(on_edges, h, adj, R, S, a, hint=EDGES)
+    hat, z, e = adj | np.eye(len(h), dtype=bool), h @ S.T, score_of(h, R, S, a)
+    alpha, p = weights_of(e, hat), np.where(hat, np.exp(e), 0)
+    mistakes = {
+        "when the nodes do not hear themselves: graph.with_self_loops()": np.tanh(
+            weights_of(e, adj) @ z
+        ),
+        "when receiver and sender are exchanged in the score: R goes with graph.dst": np.tanh(
+            weights_of(e.T, hat) @ z
+        ),
+        "with a softmax over the edges of one sender; it should be those of one receiver, dst": (
+            np.tanh((p / p.sum(axis=0)) @ z)
+        ),
+        "with a softmax over all edges at once; each receiver has its own": np.tanh(
+            (p / p.sum()) @ z
+        ),
+        "when the message is that of the receiver itself; it should be alpha · z_j": np.tanh(z),
+        "when σ = tanh is missing": alpha @ z,
+        "when messages run the wrong way": np.tanh(weights_of(e, hat.T) @ z),
+        "when the weights are not used: this is the plain sum": np.tanh(hat @ z),
+        "with the LeakyReLU after the product with a": np.tanh(
+            weights_of(leaky(((h @ R.T)[:, None] + z[None]) @ a), hat) @ z
+        ),
+    }
+    judge(came, np.tanh(alpha @ z), mistakes, what="gat_on_edges")
+
+
+def memory_on_a_ring(its, N, R, S, a):
+    import tracemalloc
+
+    import numpy as np
+
+    from tinyattn.graph import Graph
+
+    ring = Graph(np.arange(N), (np.arange(N) + 1) % N, N)
+    h = np.cos(np.arange(3.0 * N)).reshape(N, 3)
+    its.gat_on_edges(h, ring, R, S, a)  # the first call loads what it needs
+    tracemalloc.start()
+    y = its.gat_on_edges(h, ring, R, S, a)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return y[:3], peak
+
+
+@homework.part(4, "memory", hidden=())
+def memory(student, case):
+    N, R, S, a = 2000, case.normal(4, 3), case.normal(4, 3), case.normal(4)
+    y, peak = student.ask(memory_on_a_ring, N, R, S, a, hint=EDGES)
+    h = np.cos(np.arange(3.0 * N)).reshape(N, 3)
+    rows = []
+    for j in range(3):  # node j hears node j - 1 and itself
+        pair = np.stack([h[j], h[j - 1]])
+        rows.append(layer_of(pair, np.array([[0, 1], [0, 0]], bool), R, S, a)[0])
+    judge(y, np.array(rows), what=f"gat_on_edges on a ring of {N} nodes")
+    expect(
+        isinstance(peak, int) and peak < 4 * N * N,
+        f"gat_on_edges: right, but a ring of {N} nodes took {peak / 1e6:.0f} MB: somewhere stands "
+        "an array with an entry for each pair of nodes. (h @ R.T)[graph.dst] has one row per edge",
+        "memory for all pairs",
+    )
+
+
+# --- task 5
+
+
+def heads_side_by_side(its, h, adj, Rs, Ss, vectors):
+    import numpy as np
+
+    from tinyattn.graph import Graph
+
+    dst, src = np.nonzero(adj)
+    return its.heads(h, Graph(src, dst, len(h)), list(Rs), list(Ss), list(vectors))
+
+
+@homework.part(5, "several heads")
+def several_heads(student, case):
+    h, *_, adj = graph_of(case)
+    H, C, F = case.size(3, 2, 4), case.size(2, 2, 3), h.shape[1]
+    Rs, Ss, vectors = case.normal(H, C, F), case.normal(H, C, F), case.normal(H, C)
+    came = student.ask(heads_side_by_side, h, adj, Rs, Ss, vectors)
+    each = [layer_of(h, adj, *one) for one in zip(Rs, Ss, vectors, strict=True)]
+    same = [layer_of(h, adj, R, S, vectors[0]) for R, S in zip(Rs, Ss, strict=True)]
+    mistakes = {
+        "when the heads were averaged; put them side by side": np.mean(each, axis=0),
+        "when the heads were added up; put them side by side": np.sum(each, axis=0),
+        "when the heads were put below each other: axis=1 puts them side by side": np.concatenate(
+            each
+        ),
+        "with a new axis for the heads; np.concatenate joins along one that exists": np.stack(each),
+        "when only the first head is there": each[0],
+        "when all heads use the first a": np.concatenate(same, axis=1),
+    }
+    judge(came, np.concatenate(each, axis=1), mistakes, what="heads")

@@ -1,0 +1,369 @@
+"""The checks of homework 10: point clouds."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import (
+    Homework,
+    array_of,
+    expect,
+    judge,
+    judge_gradients,
+    number_of,
+)
+
+homework = Homework("hw10")
+homework.forbid(1, "tinyattn.graph.knn_graph", "tinyattn.graph.knn", "tinyattn.graph.neighbours")
+homework.forbid(2, "tinyattn.graph.EdgeConv", "tinyattn.graph.segment_max")
+homework.forbid(3, "tinyattn.graph.EdgeConv")
+homework.forbid(4, "tinyattn.graph.EdgeConv")
+
+
+def neighbours(x, k, power=2):
+    """[N, k] by loops: sorted by (distance, number)."""
+    found = []
+    for j in range(len(x)):
+        others = [i for i in range(len(x)) if i != j]
+        d = {i: np.sum(np.abs(x[i] - x[j]) ** power) for i in others}
+        found.append(sorted(others, key=lambda i, d=d: (d[i], i))[:k])
+    return np.array(found)
+
+
+# --- task 1
+
+
+@homework.part(1, "points in space")
+def in_space(student, case):
+    x = case.normal(case.size(12, 6, 20), case.size(3, 2, 5))
+    _nearest(student, x, case.size(3, 2, 5), "random points")
+
+
+@homework.part(1, "points on a line, and at the same place", hidden=(1,))
+def at_the_same_place(student, case):
+    line = np.array([[0.0], [1.0], [2.0], [10.0]]) + case.number
+    same = np.array([[0.0, 0], [0, 0], [0, 0], [1, 0]])
+    _nearest(student, line, 2, "the points 0, 1, 2, 10 on a line")
+    _nearest(student, same, 2, "three points at the same place and one beside")
+
+
+def _nearest(student, x, k, what):
+    N, right = len(x), neighbours(x, k)
+    yours = array_of(student.nearest(x, k, hint="x[:, None] - x is [N, N, F]; k neighbours each."))
+    expect(
+        yours.shape == (N, k),
+        f"nearest: expected shape {(N, k)}, yours is {yours.shape}",
+        "with another shape than asked for",
+    )
+    expect(yours.dtype.kind in "iu", f"nearest: expected point numbers, got {yours.dtype}")
+    if np.array_equal(yours, right):
+        return
+    _explain(x, k, yours, right, what)
+
+
+def _explain(x, k, yours, right, what):
+    """Raise the Diagnosis of neighbours that are not the right ones."""
+    N = len(x)
+    d2 = np.square(x[:, None] - x).sum(axis=-1) + np.diag(np.full(N, np.inf))
+    expect(
+        not np.array_equal(yours, np.argsort(d2, axis=0, kind="stable")[:, :k]),
+        "nearest: sorted along the wrong axis: row j of the distances belongs to point j, and each "
+        "row is to be sorted, axis=1",
+        "sorted along the wrong axis",
+    )
+    own = np.flatnonzero((yours == np.arange(N)[:, None]).any(axis=1))
+    expect(
+        not own.size,
+        f"nearest, {what}: point {own[:1]} is among its own neighbours. Dropping the first column "
+        "is not enough: at the same place another point may come first",
+        "a point among its own neighbours",
+    )
+    j = np.flatnonzero((yours != right).any(axis=1))[0]
+    expect(
+        not np.array_equal(yours, neighbours(x, k, power=1)),
+        f"nearest, {what}: these are the nearest in the sum of the absolute differences "
+        "(Manhattan distance); the sum of the squares is asked for",
+        "Manhattan distance in place of the sum of squares",
+    )
+    far = np.argsort(-np.where(np.isinf(d2), -1, d2), axis=1, kind="stable")[:, :k]
+    expect(not np.array_equal(yours, far), "nearest: these are the farthest points")
+    expect(
+        not np.array_equal(np.sort(yours), np.sort(right)),
+        f"nearest, {what}: the right neighbours, but not the nearest first: point {j} has "
+        f"{right[j]}, yours are {yours[j]}",
+        "not the nearest first",
+    )
+    expect(
+        False,
+        f"nearest, {what}: point {j} has {right[j]}, yours are {yours[j]}. Is the sum of the "
+        "squares over the features (the last axis)?",
+        "other neighbours",
+    )
+
+
+# --- tasks 2 to 4
+
+
+def cloud(case):
+    """x, index, A and B; every point is a neighbour of few others."""
+    N, F, new, k = case.size(12, 6, 15), case.size(3, 2, 4), case.size(4, 3, 5), case.size(3, 2, 4)
+    x, A, B = case.normal(N, F), case.normal(new, F), case.normal(new, F)
+    return x, neighbours(x, k), A, B
+
+
+def messages_of(x, src, dst, A, B, sign=1):
+    return np.maximum(x[dst] @ A.T + sign * (x[src] - x[dst]) @ B.T, 0)
+
+
+def edge_conv(x, index, A, B):
+    """By loops, the independent reference."""
+    rows = [
+        np.max([np.maximum(A @ x[j] + B @ (x[i] - x[j]), 0) for i in index[j]], axis=0)
+        for j in range(len(x))
+    ]
+    return np.array(rows)
+
+
+def usual(x, index, A, B):
+    """What is computed in place of EdgeConv by usual slips."""
+    N, K = index.shape
+    src, dst = index.ravel(), np.repeat(np.arange(N), K)
+
+    def pooled(messages, how=np.max):
+        return how(messages.reshape(N, K, -1), axis=1)
+
+    m, mine, step = messages_of(x, src, dst, A, B), x[dst] @ A.T, x[src] - x[dst]
+    q = pooled(x[src] @ B.T)
+    return {
+        "with the sign turned round: the message has neighbour minus centre, x_i - x_j": pooled(
+            messages_of(x, src, dst, A, B, sign=-1)
+        ),
+        "when you took the mean of the messages, the maximum is asked for": pooled(m, np.mean),
+        "when you took the sum of the messages, the maximum is asked for": pooled(m, np.sum),
+        "when A and B are exchanged: A goes with x_j, B with the difference": pooled(
+            messages_of(x, src, dst, B, A)
+        ),
+        "when B is applied to x_i itself, not to the difference x_i - x_j: where did -B x_j "
+        "go?": pooled(np.maximum(mine + x[src] @ B.T, 0)),
+        "when A is applied to the neighbour x_i; it belongs to the centre x_j": pooled(
+            np.maximum(x[src] @ A.T + step @ B.T, 0)
+        ),
+        "when x_i and x_j are exchanged: j listens (dst), i is its neighbour (src)": pooled(
+            np.maximum(x[src] @ A.T - step @ B.T, 0)
+        ),
+        "when the relu is missing: no number may be below 0": pooled(mine + step @ B.T),
+        "when only the last neighbour is left: keep all messages, then take their maximum": (
+            m.reshape(N, K, -1)[:, -1]
+        ),
+        "when the maximum runs over everything, and all features of a point are equal: it is taken "
+        "over the neighbours, for each feature on its own": np.broadcast_to(
+            m.reshape(N, -1).max(axis=1, keepdims=True), (N, len(A))
+        ),
+        "when relu comes before p_j is added; relu comes after it": x @ (A - B).T
+        + np.maximum(q, 0),
+        "when the messages are collected at their senders; they go to dst": _collected(m, src, N),
+        "when sender and receiver are exchanged: messages run from src to dst": _collected(
+            messages_of(x, dst, src, A, B), src, N
+        ),
+    }
+
+
+def _collected(messages, at, N):
+    found = np.zeros((N, messages.shape[1]))
+    for n in np.unique(at):
+        found[n] = messages[at == n].max(axis=0)
+    return found
+
+
+LETTERS = "x[j] has F numbers, A and B are [F', F]: A @ x[j], or for all rows at once x @ A.T."
+
+
+@homework.part(2, "one message after the other")
+def loops(student, case):
+    x, index, A, B = cloud(case)
+    came = student.edge_conv_loops(x, index, A, B, hint=LETTERS)
+    judge(came, edge_conv(x, index, A, B), usual(x, index, A, B))
+
+
+def edges(index):
+    return index.ravel(), np.repeat(np.arange(len(index)), index.shape[1])
+
+
+@homework.part(3, "all messages at once")
+def segments(student, case):
+    x, index, A, B = cloud(case)
+    turn = case.rng.permutation(index.size)  # the edges need not be sorted
+    src, dst = (ids[turn] for ids in edges(index))
+    came = student.edge_conv_segments(x, src, dst, A, B, hint=LETTERS)
+    judge(came, edge_conv(x, index, A, B), usual(x, index, A, B))
+
+
+@homework.part(3, "points that nobody sends to")
+def lonely(student, case):
+    x, _, A, B = cloud(case)
+    src, dst = np.array([1, 2]), np.array([5, 0])
+    came = student.edge_conv_segments(x, src, dst, A, B, hint=LETTERS)
+    right = np.zeros((len(x), len(A)))
+    right[dst] = messages_of(x, src, dst, A, B)
+    judge(came, right, what="with only the edges 1 → 5 and 2 → 0 all other points get 0")
+
+
+@homework.part(3, "gradient")
+def segments_gradient(student, case):
+    x, index, A, B = cloud(case)
+    src, dst = edges(index)
+
+    def reference(x, src, dst, A, B):
+        return _collected(messages_of(x, src, dst, A, B), dst, len(x))
+
+    judge_gradients(
+        student, "edge_conv_segments", reference, x, src, dst, A, B,
+        of=[0, 3, 4], letters="xAB", hint=LETTERS, case=case,
+    )  # fmt: skip
+
+
+def split_and_count(its, x, src, dst, A, B):
+    """The result, and how many rows `times` multiplied. It counts here, not in the notebook."""
+    rows = []
+
+    def times(a, W):
+        rows.append(len(a))
+        return a @ W.T
+
+    names = its.edge_conv_split.__globals__
+    kept = names.get("times")
+    names["times"] = times
+    try:
+        return its.edge_conv_split(x, src, dst, A, B), rows
+    finally:
+        names["times"] = kept
+
+
+@homework.part(4, "few products")
+def split(student, case):
+    x, index, A, B = cloud(case)
+    src, dst = edges(index)
+    came, rows = student.ask(split_and_count, x, src, dst, A, B, hint=LETTERS)
+    judge(came, edge_conv(x, index, A, B), usual(x, index, A, B))
+    expect(
+        isinstance(rows, list) and len(rows) > 0,
+        "multiply with times(rows, W), so that the work can be counted",
+        "times is not used",
+    )
+    expect(
+        sum(rows) <= 2 * len(x),
+        f"right, but {sum(rows)} rows were multiplied; 2 · {len(x)} are enough. Multiply before "
+        "you gather: times(x, B)[src], not times(x[src], B)",
+        "multiplied for every edge",
+    )
+
+
+# --- task 5
+
+
+def line(case):
+    if case.number == 0:
+        return np.array([0.0, 1.0, 2.5, 4.0, 5.5]), np.array([1.0, 3.0, 2.0, 5.0, -1.0])
+    return np.cumsum(case.rng.uniform(0.8, 1.6, 6)), case.normal(6)
+
+
+@homework.part(5, "what is heard")
+def heard(student, case):
+    places, h = line(case)
+    for t in (0.2, 2.0, 5.0):
+        k = 2 + (case.number > 0)
+        chosen = np.argsort(np.abs(places - t), kind="stable")
+        mistakes = {
+            "from the sum: this is the sum; the mean is asked for": h[chosen[:k]].sum(),
+            "from the farthest places": h[chosen[-k:]].mean(),
+            "from the nearest place alone": h[chosen[0]],
+            "from all places": h.mean(),
+        }
+        came = number_of(student.heard(t, places, h, k), "heard")
+        judge(came, h[chosen[:k]].mean(), mistakes, what=f"heard, at t = {t}")
+
+
+def quotient_of(its, which, t, epsilon):
+    import numpy as np
+
+    return its.quotient({"square": lambda t: t**2, "exp": np.exp}[which], t, epsilon)
+
+
+@homework.part(5, "the difference quotient")
+def quotient(student, case):
+    t, e = 3.0 - case.number, 0.1
+    for which, f in (("square", np.square), ("exp", np.exp)):
+        both = f(t + e) - f(t - e)
+        mistakes = {
+            "without the 2: divide by 2ε, the distance of the two points": both / e,
+            "from one side: this is (f(t + ε) - f(t)) / ε; take both sides": (f(t + e) - f(t)) / e,
+            "without dividing": both,
+            "with the sign turned round": -both / (2 * e),
+        }
+        came = number_of(student.ask(quotient_of, which, t, e), "quotient")
+        judge(came, both / (2 * e), mistakes, what="quotient")
+
+
+VERDICTS = {
+    "between": ("zero", "move t a little, and the same two points are chosen: nothing changes"),
+    "at the jump": (
+        "infinite",
+        "the difference stays the same however small ε is, and it is divided by ε. Look at the "
+        "third line",
+    ),
+    "learnable": (
+        "none",
+        "a gradient that is 0 wherever it exists moves nothing. The network cannot learn from it "
+        "whom to choose",
+    ),
+}
+
+
+@homework.part(5, "the verdict", hidden=())
+def verdict(student, case):
+    answer = student.verdict()
+    expect(
+        isinstance(answer, dict) and set(VERDICTS) <= set(answer),
+        'verdict: expected a dictionary with the names "between", "at the jump" and "learnable"',
+    )
+    for name, (right, why) in VERDICTS.items():
+        expect(answer[name] == right, f"verdict, {name}: {why}", f"the verdict about {name}")
+
+
+# --- task 6
+
+
+def soft_mean(t, places, h, k=2):
+    chosen = np.argsort(np.abs(places - t), kind="stable")[:k]
+    weight = np.exp(-((t - places[chosen]) ** 2))
+    return np.sum(weight * h[chosen]) / np.sum(weight)
+
+
+@homework.part(6, "the weighted mean")
+def softly(student, case):
+    places, h = line(case)
+    for t in (0.2, 2.0, 5.0):
+        chosen = np.argsort(np.abs(places - t))[:2]
+        d, everyone = t - places[chosen], np.exp(-((t - places) ** 2))
+
+        def mean(w, chosen=chosen):
+            return np.sum(w * h[chosen]) / np.sum(w)
+
+        mistakes = {
+            "when the sum of the weights is not divided by": np.sum(np.exp(-(d**2)) * h[chosen]),
+            "when the distance is not squared": mean(np.exp(-np.abs(d))),
+            "with the other sign in the exponent: far ones must count less": mean(np.exp(d**2)),
+            "when the weights are missing: all chosen ones count the same": h[chosen].mean(),
+            "when all places are weighed; only the k nearest are asked for": np.sum(everyone * h)
+            / np.sum(everyone),
+        }
+        came = number_of(student.heard_softly(np.array([t]), places, h), "heard_softly")
+        judge(came, mean(np.exp(-(d**2))), mistakes, what=f"heard_softly, at t = {t}")
+
+
+@homework.part(6, "gradient")
+def softly_gradient(student, case):
+    places, h = line(case)
+    t = np.array([2.1 + 0.1 * case.number])
+    hint = "Compute the distances of the chosen ones with t itself, not with array(t)."
+    judge_gradients(
+        student, "heard_softly", soft_mean, t, places, h, of=[0], letters="t", hint=hint, case=case
+    )

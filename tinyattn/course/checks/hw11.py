@@ -1,0 +1,312 @@
+"""The checks of homework 11: GravNet."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import (
+    NO_RETURN,
+    Homework,
+    array_of,
+    expect,
+    judge,
+    judge_gradients,
+    number_of,
+)
+
+homework = Homework("hw11")
+for task in (1, 2, 3):
+    homework.forbid(task, "tinyattn.graph.GravNetConv", "tinyattn.graph.mean_max")
+
+
+def nearest(s, k, event=None):
+    """The k nearest points of each, itself among them, of the same event; by sorting."""
+    d2 = np.square(s[:, None] - s).sum(axis=-1)
+    if event is not None:
+        d2 = np.where(event[:, None] == event, d2, np.inf)
+    return np.argsort(d2, axis=1, kind="stable")[:, :k]
+
+
+def points(case):
+    """Three points on a line with their two nearest, or more in space."""
+    if case.number == 0:
+        return np.array([[0.0], [1.0], [3.0]]), np.array([[0, 1], [1, 0], [2, 1]]), np.log(2)
+    s = case.normal(case.size(7, 5, 9), case.size(3, 2, 4))
+    return s, nearest(s, 3), 0.5 + case.number / 4
+
+
+# --- task 1
+
+
+def weights_of(s, index, c):
+    return np.exp(-c * np.square(s[:, None] - s[index]).sum(axis=-1))
+
+
+SPACE = "s is [N, S] and s[index] is [N, K, S]: s[:, None] - s[index] are all differences."
+
+
+@homework.part(1, "the weights")
+def weights(student, case):
+    s, index, c = points(case)
+    d = np.sqrt(np.square(s[:, None] - s[index]).sum(axis=-1))
+    right = np.exp(-c * d**2)
+    mistakes = {
+        "from the distance itself: the distance goes in squared": np.exp(-c * d),
+        "when they grow with the distance. A minus is missing": np.exp(c * d**2),
+        "when they sum to 1. GravNet has no softmax: a lonely point hears little, and may": right
+        / right.sum(axis=1, keepdims=True),
+        "without the constant c": np.exp(-(d**2)),
+        "when c is squared too": np.exp(-((c * d) ** 2)),
+        "from the sum of absolute differences: d² is the sum of the squares, so it goes in "
+        "squared": np.exp(-c * np.abs(s[:, None] - s[index]).sum(axis=-1)),
+        "before the sum over the dimensions (the last axis)": np.exp(
+            -c * np.square(s[:, None] - s[index])
+        ),
+    }
+    judge(student.weights(s, index, c, hint=SPACE), right, mistakes, what="weights")
+
+
+@homework.part(1, "gradient")
+def weights_gradient(student, case):
+    s, index, c = points(case)
+    hint = f"{SPACE} With plain numbers no gradient reaches s."
+    judge_gradients(
+        student, "weights", weights_of, s, index, c, of=[0], letters="s", hint=hint, case=case
+    )
+
+
+# --- task 2
+
+
+def heard_of(a, h, index):
+    m = a[:, :, None] * h[index]
+    return np.concatenate([m.mean(axis=1), m.max(axis=1)], axis=-1)
+
+
+def messages(case):
+    """a [N, K], h [N, P] and index [N, K]."""
+    _, index, _ = points(case)
+    if case.number == 0:
+        h = np.array([[8.0, -1.0], [4.0, -3.0], [2.0, 5.0]])
+        return np.array([[1, 1 / 2], [1 / 2, 1 / 4], [1, 1 / 16]]), h, index
+    return case.rng.uniform(0.1, 1, index.shape), case.normal(len(index), 3), index
+
+
+HEARD = "h[index] is [N, K, P] and a is [N, K]: give a an axis for the features, a[:, :, None]."
+
+
+@homework.part(2, "mean and maximum")
+def heard(student, case):
+    a, h, index = messages(case)
+    m, raw = a[:, :, None] * h[index], h[index].max(axis=1)
+    mean, top = m.mean(axis=1), m.max(axis=1)
+    largest = np.take_along_axis(m, np.abs(m).argmax(1)[:, None], 1)[:, 0]
+    features = m.mean(axis=2)[:, : h.shape[1]]
+    side = lambda x, y: np.concatenate([x, y], axis=1)
+    mistakes = {
+        "when the maxima come first: the means come first, then the maxima": side(top, mean),
+        "from the sum over the neighbours; the mean divides by K": side(m.sum(axis=1), top),
+        "by dividing by the sum of the weights. GravNet divides by K, so that far neighbours make "
+        "a small message": side(m.sum(axis=1) / a.sum(axis=1)[:, None], top),
+        "when the maximum is that of the messages without their weights": side(mean, raw),
+        "when the weights are not used at all": side(h[index].mean(axis=1), raw),
+        "from the product of the maxima: the maximum of products is not the product of the "
+        "maxima": side(mean, raw * a.max(axis=1)[:, None]),
+        "from the largest size: the maximum of -1 and -1.5 is -1": side(mean, largest),
+        "when the mean runs over the features; the neighbours are axis 1 of [N, K, P]": side(
+            features, top
+        ),
+        "when mean and maximum run over the features (each runs over the features); the neighbours "
+        "are axis 1": side(m.mean(axis=2), m.max(axis=2)),
+        "from the means alone": mean,
+        "from the maxima alone": top,
+    }
+    judge(student.heard(a, h, index, hint=HEARD), side(mean, top), mistakes, what="heard")
+
+
+@homework.part(2, "gradient")
+def heard_gradient(student, case):
+    a, h, index = messages(case)
+    h = h + 0.01 * np.arange(h.size).reshape(h.shape)
+    judge_gradients(
+        student, "heard", heard_of, a, h, index, of=[0, 1], letters="ah", hint=HEARD, case=case
+    )
+
+
+# --- task 3
+
+
+def gravnet(its, sizes, state, x, event, arriving):
+    """The layer's answer with these weights, and the gradients of all of them."""
+    import numpy as np
+
+    d_in, d_out, space, P, k, c = sizes
+    layer = its.GravNet(d_in, d_out, space, P, k=k, c=c).astype(np.float64)
+    for name, parameter in layer.named_parameters():
+        parameter.data = np.array(state[name])
+    y = layer(x) if event is None else layer(x, event)
+    if y is None:
+        return None, None
+    if arriving is None:
+        return y, None
+    np.sum(y * arriving).backward()
+    return y, {name: p.grad for name, p in layer.named_parameters()}
+
+
+SIZES = 6, 3, 2, 4, 5, 10.0  # features in and out, dimensions of space and messages, k, c
+
+
+def some_weights(case):
+    d_in, d_out, space, P, *_ = SIZES
+    shapes = {
+        "lin_s.weight": (space, d_in),
+        "lin_s.bias": (space,),
+        "lin_h.weight": (P, d_in),
+        "lin_h.bias": (P,),
+        "lin_out1.weight": (d_out, d_in),
+        "lin_out2.weight": (d_out, 2 * P),
+        "lin_out2.bias": (d_out,),
+    }
+    return {name: 0.4 * case.normal(*shape) for name, shape in shapes.items()}
+
+
+def layer_of(x, event, state, *, places="s", first=True, c=SIZES[5]):
+    """The layer, and with a usual slip in it."""
+    w = state
+    s = x @ w["lin_s.weight"].T + w["lin_s.bias"]
+    h = x @ w["lin_h.weight"].T + w["lin_h.bias"]
+    index = nearest({"s": s, "x": x, "h": h}[places], SIZES[4], event)
+    heard = heard_of(weights_of(s, index, c), h, index)
+    y = heard @ w["lin_out2.weight"].T + w["lin_out2.bias"]
+    return y + first * (x @ w["lin_out1.weight"].T)
+
+
+def _layer(student, x, event, state, arriving=None):
+    hint = "index comes from knn(points, self.k, event); weights, heard and the four layers help."
+    y, grads = student.ask(gravnet, SIZES, state, x, event, arriving, hint=hint)
+    expect(y is not None, "forward returned None. Is the `return` missing?", NO_RETURN)
+    return y, grads
+
+
+@homework.part(3, "one event")
+def one_event(student, case):
+    x, state = case.normal(case.size(30, 12, 30), SIZES[0]), some_weights(case)
+    mistakes = {
+        "when the neighbours are the nearest in x: they should be the nearest in s": layer_of(
+            x, None, state, places="x"
+        ),
+        "when the neighbours are the nearest in h: they should be the nearest in s": layer_of(
+            x, None, state, places="h"
+        ),
+        "when y forgets what the point itself knows: W₁ x is missing": layer_of(
+            x, None, state, first=False
+        ),
+        "with another constant in the weights: use self.c, yours is 1": layer_of(
+            x, None, state, c=1.0
+        ),
+    }
+    judge(_layer(student, x, None, state)[0], layer_of(x, None, state), mistakes, what="GravNet")
+
+
+@homework.part(3, "several events")
+def several_events(student, case):
+    x, state = case.normal(30, SIZES[0]), some_weights(case)
+    event = np.repeat([0, 1, 2], 10)
+    alone = layer_of(x, None, state)
+    mistakes = {"when hits of different events hear each other. Pass event to knn": alone}
+    judge(_layer(student, x, event, state)[0], layer_of(x, event, state), mistakes, what="GravNet")
+
+
+@homework.part(3, "gradient")
+def layer_gradient(student, case):
+    x, state = case.normal(12, SIZES[0]), some_weights(case)
+    arriving = case.normal(12, SIZES[1])
+    _, grads = _layer(student, x, None, state, arriving)
+    came = grads.get("lin_s.weight") if isinstance(grads, dict) else None
+    expect(
+        came is not None and np.any(array_of(came) != 0),
+        "GravNet: no gradient reaches lin_s, so that the space is never learned. The d² that knn "
+        "returns are plain numbers; weights(s, ...) must get s as a Tensor",
+        "no gradient reaches the space",
+    )
+    for name in state:
+
+        def loss(values, name=name):
+            return np.sum(arriving * layer_of(x, None, {**state, name: values}))
+
+        right = _slopes(loss, state[name])
+        what = f"GravNet, the gradient of {name}"
+        judge(grads.get(name), right, rtol=1e-3, atol=1e-5, what=what)
+
+
+def _slopes(f, x, epsilon=1e-6):
+    found = np.zeros_like(x)
+    for place in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[place] = epsilon
+        found[place] = (f(x + step) - f(x - step)) / (2 * epsilon)
+    return found
+
+
+# --- task 4
+
+
+@homework.part(4, "the same weights")
+def same_weights(student, case):
+    c, r = (10.0, 3.0) if case.number == 0 else case.rng.uniform(0.5, 5, 2)
+    mistakes = {
+        "the wrong way round: the distances grew, so the constant must shrink": c * r**2,
+        "from r itself: d² grows with r squared, not with r": c / r,
+        "without r": c,
+        "from the root of r": c / np.sqrt(r),
+    }
+    judge(number_of(student.same_weights(c, r)), c / r**2, mistakes, what="same_weights")
+
+
+@homework.part(4, "how much larger")
+def stretch(student, case):
+    one, other = (10.0, 0.1) if case.number == 0 else case.rng.uniform(0.5, 5, 2)
+    mistakes = {
+        "upside down. A smaller constant needs a larger space": np.sqrt(other / one),
+        "from the ratio itself: c stands before d², so the root of the ratio counts": one / other,
+        "upside down and without the root": other / one,
+        "from the square of the ratio": (one / other) ** 2,
+    }
+    judge(number_of(student.stretch(one, other)), np.sqrt(one / other), mistakes, what="stretch")
+
+
+# --- task 5
+
+
+def sizes(case, shown):
+    return (
+        shown if case.number == 0 else tuple(int(n) for n in case.rng.integers(3, 30, len(shown)))
+    )
+
+
+@homework.part(5, "EdgeConv")
+def edgeconv_products(student, case):
+    N, K, F = sizes(case, (7, 5, 3))
+    mistakes = {
+        "with F features: the dense layer sees 2F features, not F": N * K * F * F,
+        "once for each point: the layer runs on every edge, N·K times": N * 2 * F * F,
+        "with 2F features out: the answer has F": N * K * 4 * F * F,
+    }
+    came = number_of(student.edgeconv_products(N, K, F))
+    what = f"edgeconv_products({N}, {K}, {F})"
+    judge(came, N * K * 2 * F * F, mistakes, what=what, atol=0.1)
+
+
+@homework.part(5, "GravNet")
+def gravnet_products(student, case):
+    N, K, F, S, P = sizes(case, (7, 5, 3, 2, 4))
+    maps, edges = N * (F * S + F * P + F * F + 2 * P * F), N * K * P
+    mistakes = {
+        "when the weights times the messages are missing, N·K·P": maps,
+        "when W₂ sees P features: W₂ gets mean and maximum, 2P features": maps - N * P * F + edges,
+        "when W₁ is missing, F·F for each point": maps - N * F * F + edges,
+        "when a weighted message is counted twice: it is computed once and used for mean and "
+        "maximum": maps + 2 * edges,
+        "when the matrices are applied for each edge; it is once for each point": K * maps + edges,
+    }
+    came = number_of(student.gravnet_products(N, K, F, S, P))
+    what = f"gravnet_products({N}, {K}, {F}, {S}, {P})"
+    judge(came, maps + edges, mistakes, what=what, atol=0.1)

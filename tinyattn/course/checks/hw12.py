@@ -1,0 +1,370 @@
+"""The checks of homework 12: object condensation."""
+
+import numpy as np
+
+from tinyattn.course.checks.judging import (
+    Homework,
+    array_of,
+    expect,
+    judge,
+    judge_gradients,
+    number_of,
+)
+
+homework = Homework("hw12")
+HIGHEST = 1 - 1e-4
+LIBRARY = ["tinyattn.graph.condensation_loss", "tinyattn.graph.condensation_terms"]
+homework.forbid(3, *LIBRARY)
+homework.forbid(4, *LIBRARY)
+
+
+def event(case, N=40):
+    """β [N], x [N, 2], truth [N] (-1: noise) and property losses [N] of a made-up event."""
+    N = case.size(N, 20, 50)
+    truth = case.rng.integers(-1, 3, N)
+    truth[:6] = [-1, -1, 0, 1, 2, 2]
+    return case.rng.uniform(0.05, 0.95, N), 0.7 * case.normal(N, 2), truth, case.rng.uniform(size=N)
+
+
+def charges(beta, q_min=0.1):
+    return np.arctanh(np.minimum(beta, HIGHEST)) ** 2 + q_min
+
+
+# --- task 1
+
+
+def some_beta(case):
+    beta = np.array([0.0, 0.5, 0.9]) if case.number == 0 else case.rng.uniform(0.05, 0.95, 7)
+    return beta, 0.1 + 0.2 * case.number
+
+
+@homework.part(1, "the charge")
+def charge(student, case):
+    beta, q_min = some_beta(case)
+    right, t = charges(beta, q_min), np.arctanh(beta)
+    mistakes = {
+        "from arctanh without the square": t + q_min,
+        "from the tangent, arctan: the formula has arctanh": np.arctan(beta) ** 2 + q_min,
+        "from tanh: the formula has its inverse, arctanh": np.tanh(beta) ** 2 + q_min,
+        "from arctanh² β without q_min: a point with β = 0 would feel nothing": right - q_min,
+        "with q_min inside the square": (t + q_min) ** 2,
+        "when β is squared, not the arctanh": np.arctanh(beta**2) + q_min,
+    }
+    judge(student.charge(beta, q_min), right, mistakes, what="charge")
+    mistakes = {"with 0.1 in place of q_min: q_min is not used": charges(beta)}
+    judge(student.charge(beta, 0.7), charges(beta, 0.7), mistakes, what="charge with q_min = 0.7")
+
+
+@homework.part(1, "β = 1")
+def pole(student, case):
+    beta = np.array([1.0, 1 - 1e-7, 0.3])
+    came = array_of(student.charge(beta, 0.1))
+    expect(
+        np.isfinite(came.astype(float)),
+        "charge: β = 1 gives infinity. Cut β off at HIGHEST first",
+        "infinity at β = 1",
+    )
+    judge(came, charges(beta), what="charge for β = 1")
+
+
+@homework.part(1, "gradient")
+def charge_gradient(student, case):
+    beta, q_min = some_beta(case)
+    judge_gradients(student, "charge", charges, beta, q_min, of=[0], letters=["β"], case=case)
+
+
+# --- task 2
+
+
+def around(case):
+    """A centre, a charge, and points at different distances from it, inside 1 and beyond."""
+    c, q = np.array([1.0, -1.0]) + case.number, 2.0 + case.number
+    x = c + np.array([[0.3, 0.4], [0.0, 0.9], [3.0, 4.0]])  # at distance 0.5, 0.9, 5
+    if case.number:
+        x = c + case.normal(case.size(5, 4, 8), 2)
+    return x, c, q, np.sqrt(np.square(x - c).sum(axis=1))
+
+
+POINTS = "x is [N, C] and c [C]: x - c is [N, C], and the distance of each point a sum over axis 1."
+
+
+@homework.part(2, "attraction")
+def attraction(student, case):
+    x, c, q, d = around(case)
+    mistakes = {
+        "from the distance itself: the distance has to be squared": d * q,
+        "without q: the charge q is missing": d**2,
+        "from one sum over all points: one number for each point is asked for": np.sum(d**2) * q,
+        "with q squared": d**2 * q**2,
+    }
+    judge(student.attraction(x, c, q, hint=POINTS), d**2 * q, mistakes, what="attraction")
+    reference = lambda x, c, q: np.square(x - c).sum(axis=1) * q
+    judge_gradients(student, "attraction", reference, x, c, q, letters="xcq", case=case)
+
+
+@homework.part(2, "repulsion")
+def repulsion(student, case):
+    x, c, q, d = around(case)
+    mistakes = {
+        "without the maximum: beyond 1 the potential is 0, not negative": (1 - d) * q,
+        "of a squared distance: the cone is linear": np.maximum(0, 1 - d**2) * q,
+        "of (1 - distance)²: the cone is linear": np.maximum(0, 1 - d) ** 2 * q,
+        "without the charge q": np.maximum(0, 1 - d),
+        "of the distance itself: it should fall with the distance": d * q,
+    }
+    came = student.repulsion(x, c, q, hint=POINTS)
+    judge(came, np.maximum(0, 1 - d) * q, mistakes, what="repulsion")
+
+
+@homework.part(2, "the forces")
+def forces(student, case):
+    x, c, q, _ = around(case)
+    x = np.concatenate([x, c[None]])
+    _, (by_x, by_q) = student.gradients("repulsion", x, c, q, of=[0, 2], arriving=np.ones(len(x)))
+    expect(
+        by_x is not None,
+        "repulsion: the gradient is lost on the way to x: use NumPy functions on x itself",
+        "when the gradient is lost on the way",
+    )
+    expect(
+        np.isfinite(array_of(by_x).astype(float)),
+        "repulsion: the gradient is not finite for a point exactly at c. The root of 0 has no "
+        "derivative, and 0 · inf is nan: replace the 0 *before* the root, and the result after it",
+        "no finite gradient at distance 0",
+    )
+    d = np.sqrt(np.square(x - c).sum(axis=1, keepdims=True))
+    inside = (d > 0) & (d < 1)
+    right = np.where(inside, -q * (x - c) / np.where(d > 0, d, 1), 0)
+    judge(by_x, right, {"with the sign turned round": -right}, what="repulsion, the gradient by x")
+    expect(by_q is not None, "repulsion: no gradient arrives at the charge q")
+    judge(by_q, np.maximum(0, 1 - d).sum(), what="repulsion, the gradient by q", rtol=1e-5)
+
+
+# --- task 3
+
+
+def potentials(
+    beta, x, truth, q_min=0.1, *, represent=None, own=True, noise=True, charged=True, divide=None
+):
+    """L_V by itself, and with a usual slip in it."""
+    q, total = charges(beta, q_min), 0.0
+    objects = np.unique(truth[truth >= 0])
+    for k in objects:
+        mine = truth == k
+        alpha = represent(k) if represent else np.flatnonzero(mine)[np.argmax(q[mine])]
+        d = np.sqrt(np.square(x - x[alpha]).sum(axis=1))
+        pushed = np.where(mine & own | ((truth < 0) & (not noise)), 0, np.maximum(0, 1 - d))
+        V = q[alpha] * (np.where(mine, d**2, 0) + pushed)
+        total += np.sum((q if charged else 1) * V)
+    by = {"sum": 1, "hits": np.sum(truth >= 0), "objects": len(truth) * max(len(objects), 1)}
+    return total / by.get(divide, len(truth))
+
+
+def wrong_potentials(beta, x, truth, q_min):
+    def loss(**slip):
+        return potentials(beta, x, truth, q_min, **slip)
+
+    q = charges(beta, q_min)
+    return {
+        "without dividing by N": loss(divide="sum"),
+        "by dividing by the points of objects only: N counts the noise too": loss(divide="hits"),
+        "from a mean over the objects: they are summed up": loss(divide="objects"),
+        "without q_j: each point feels the forces in proportion to its own charge": loss(
+            charged=False
+        ),
+        "from noise that nobody pushes: M is 0 for noise, so it is repelled by all": loss(
+            noise=False
+        ),
+        "from objects that repel their own points too: 1 - M is 0 there": loss(own=False),
+        "from argmax among the points of the object, used as a row of the event": loss(
+            represent=lambda k: np.argmax(q[truth == k])
+        ),
+        "from one representative for all objects: take the maximum within each object": loss(
+            represent=lambda k: np.argmax(q)
+        ),
+        "from the first point of each object: its strongest represents it": loss(
+            represent=lambda k: np.flatnonzero(truth == k)[0]
+        ),
+        "when noise is taken as an object: truth < 0 belongs to nobody": potentials(
+            beta, x, np.where(truth < 0, 99, truth), q_min
+        ),
+        "without q_min: hand it on to charge": potentials(beta, x, truth, 0.0),
+        "with q_min = 0.1 whatever it is: hand it on to charge": potentials(beta, x, truth, 0.1),
+    }
+
+
+LOSS_HINT = "beta and truth are [N], x is [N, C]; x[alpha] is [C] and q[alpha] one number."
+
+
+@homework.part(3, "the sum of all forces")
+def potential_loss(student, case):
+    beta, x, truth, _ = event(case)
+    for q_min in (0.1, 0.4 + case.number):
+        came = number_of(student.potential_loss(beta, x, truth, q_min, hint=LOSS_HINT))
+        mistakes = wrong_potentials(beta, x, truth, q_min)
+        judge(came, potentials(beta, x, truth, q_min), mistakes, what=f"L_V with q_min = {q_min}")
+
+
+@homework.part(3, "objects with other names")
+def other_names(student, case):
+    beta, x, truth, _ = event(case)
+    truth = np.where(truth == 1, 17, truth)
+    came = number_of(student.potential_loss(beta, x, truth, 0.1, hint=LOSS_HINT))
+    judge(came, potentials(beta, x, truth), wrong_potentials(beta, x, truth, 0.1))
+    few = np.full(5, -1)
+    alone = number_of(student.potential_loss(beta[:5], x[:5], few, 0.1, hint=LOSS_HINT))
+    judge(alone, 0.0, what="an event of noise alone")
+
+
+@homework.part(3, "gradient by x")
+def gradient_by_x(student, case):
+    _loss_gradient(student, case, 1, "x")
+
+
+@homework.part(3, "gradient by β")
+def gradient_by_beta(student, case):
+    _loss_gradient(student, case, 0, "β")
+
+
+def _loss_gradient(student, case, of, letter):
+    beta, x, truth, _ = event(case, 20)
+    inputs = beta, x, truth, 0.1
+    judge_gradients(
+        student, "potential_loss", potentials, *inputs, of=[of], letters=[letter], case=case
+    )
+
+
+# --- task 4
+
+
+def counted_factors(its, beta, x, truth, L, which):
+    import numpy as np
+
+    def counted(beta, x, truth, L):
+        return {
+            "sum": beta.sum(),
+            "mean": beta.mean(),
+            "noise": float((truth < 0).sum()),
+            "far": np.abs(x).sum(),
+            "losses": L.sum(),
+        }
+
+    return its.factors(counted, beta, x, truth, L, which)
+
+
+NAMES = {"sum", "mean", "noise", "far", "losses"}
+
+
+@homework.part(4, "the test")
+def factors(student, case):
+    given = event(case)
+    beta, x, truth, L = given
+    everyone = np.ones(len(beta), bool)
+    hint = "terms takes four arrays; append the rows `which` to each of them."
+    found = _factors_of(student.ask(counted_factors, *given, everyone, hint=hint))
+    short = [n for n in ("far", "losses", "noise", "sum") if np.isclose(found[n], 1)]
+    expect(
+        not short,
+        f"factors: with all points twice, the sum {short[:1]} did not grow: are all four arrays "
+        "longer? And is `terms` called with the longer ones?",
+        "not all four arrays get longer",
+    )
+    expect(
+        not np.isclose(found["sum"], 0.5),
+        "factors: after / before is wanted, not before / after",
+        "before / after",
+    )
+    expect(
+        np.isclose(found["sum"], 2) and np.isclose(found["mean"], 1),
+        f"factors: all points twice: a sum has factor 2, a mean 1; yours {found['sum']:.2f} and "
+        f"{found['mean']:.2f}. (A factor 3 means two copies were added.)",
+        "not each point twice",
+    )
+    found = _factors_of(student.ask(counted_factors, *given, truth < 0, hint=hint))
+    right = {
+        "sum": 1 + beta[truth < 0].sum() / beta.sum(),
+        "mean": np.concatenate([beta, beta[truth < 0]]).mean() / beta.mean(),
+        "noise": 2.0,
+        "far": 1 + np.abs(x[truth < 0]).sum() / np.abs(x).sum(),
+        "losses": 1 + L[truth < 0].sum() / L.sum(),
+    }
+    for name, value in right.items():
+        expect(
+            np.isclose(found[name], value),
+            f"factors: only noise twice: '{name}' should have the factor {value:.3f}, yours is "
+            f"{found[name]:.3f}. Is `which` used?",
+            "which is not used",
+        )
+
+
+def _factors_of(found):
+    expect(
+        isinstance(found, dict) and set(found) == NAMES,
+        "factors: expected a dictionary with the same names as that of `terms`",
+    )
+    return {name: float(number_of(value, f"factors, {name}")) for name, value in found.items()}
+
+
+TERMS = ("potentials", "objects", "noise", "properties")
+HINTS = {
+    "potentials": "L_V is a mean over the N points of the event",
+    "objects": "this one was right: 1/K Σ (1 - β of the strongest)",
+    "noise": "the mean β of the noise points: N_B counts the noise alone",
+    "properties": "the weights below the line are those above it: no noise in either",
+}
+
+
+def four_terms(beta, x, truth, L, colleague=False):
+    """The terms as the lecture has them, or as the colleague divided them."""
+    noise, objects = truth < 0, np.unique(truth[truth >= 0])
+    w, N, K = charges(beta, 0.0), len(truth), max(len(objects), 1)
+    V, beta_noise, Lw = potentials(beta, x, truth), beta[noise].sum(), (L * w)[~noise].sum()
+    return {
+        "potentials": V * N / K if colleague else V,
+        "objects": sum(1 - beta[truth == k].max() for k in objects) / K,
+        "noise": beta_noise / (N if colleague else max(noise.sum(), 1)),
+        "properties": Lw / max((w if colleague else w[~noise]).sum(), 1e-12),
+    }
+
+
+@homework.part(4, "the repaired terms")
+def repaired(student, case):
+    given = event(case)
+    found, right, old = _terms(student, given), four_terms(*given), four_terms(*given, True)
+    for name in TERMS:
+        same = np.isclose(found[name], old[name]) and not np.isclose(old[name], right[name])
+        expect(
+            not same,
+            f"repaired: '{name}' is still divided as the colleague did. {HINTS[name]}",
+            f"{name} is divided as the colleague did",
+        )
+        expect(
+            np.isclose(found[name], right[name]),
+            f"repaired: '{name}': expected {right[name]:.4f}, yours is {found[name]:.4f}: "
+            f"{HINTS[name]}",
+            f"{name} is divided by the wrong number",
+        )
+
+
+@homework.part(4, "nothing is divided by 0")
+def nothing_to_divide(student, case):
+    beta, x, _, L = (a[:4] for a in event(case))
+    for what, truth in (("noise alone", np.full(4, -1)), ("no noise", np.array([0, 0, 1, 1]))):
+        found, right = _terms(student, (beta, x, truth, L)), four_terms(beta, x, truth, L)
+        bad = [name for name in TERMS if not np.isfinite(found[name])]
+        expect(
+            not bad,
+            f"repaired: an event of {what}: {bad} is not finite. 0 / 0 should give 0 here",
+            "0 / 0 in an event without noise, or of noise alone",
+        )
+        for name in TERMS:
+            judge(found[name], right[name], what=f"repaired, an event of {what}, {name}")
+
+
+def _terms(student, given):
+    found = student.repaired(*given, hint="Each of the four terms is one number.")
+    expect(
+        isinstance(found, dict) and set(found) == set(TERMS),
+        "repaired: expected a dictionary with potentials, objects, noise and properties",
+    )
+    return {name: float(number_of(value, f"repaired, {name}")) for name, value in found.items()}

@@ -1,0 +1,233 @@
+"""The judge of all homework: compare with what is expected, name the mistake if it is known."""
+
+import inspect
+import re
+import textwrap
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+
+NO_RETURN = "without return"
+HIDDEN = (1, 2, 3)  # the cases that only the grader tries
+GRADIENTS = [
+    f"tinyattn.{name}"
+    for name in ("grad", "gradients", "value_and_grad", "jacobian", "hessian", "Tensor.backward")
+] + ["tinyattn.autograd.backward_pass"]
+
+
+class Diagnosis(Exception):
+    """An answer is not right; the text says why, `mistake` is the name that mistakes go by."""
+
+    def __init__(self, text, mistake=None):
+        super().__init__(text)
+        self.mistake = mistake or re.sub(r"-?\d[\d.e+-]*", "…", text.split("\n")[0])[:160]
+
+
+class Unfinished(Diagnosis):
+    """The stub is still there."""
+
+
+class Case:
+    """One set of inputs: number 0 is what the student sees, the others are hidden."""
+
+    def __init__(self, number):
+        self.number = number
+        self.rng = np.random.default_rng([25, number])
+
+    def size(self, shown, low, high):
+        """A size: `shown` in the visible case, else one from low to high."""
+        return shown if self.number == 0 else int(self.rng.integers(low, high + 1))
+
+    def normal(self, *shape):
+        """Normal numbers of this shape."""
+        return self.rng.normal(size=shape)
+
+
+@dataclass
+class Part:
+    """A part of a task that is worth one point: `function(student, case)` raises a Diagnosis."""
+
+    task: int
+    title: str
+    function: object
+    hidden: tuple = HIDDEN
+
+    @property
+    def name(self):
+        return f"{self.task} {self.title}"
+
+
+@dataclass
+class Outcome:
+    """What came of one part."""
+
+    task: int
+    title: str
+    right: bool
+    text: str = ""
+    mistake: str = ""
+    unfinished: bool = False
+
+
+@dataclass
+class Homework:
+    """The checks of one homework."""
+
+    number: str
+    parts: list = field(default_factory=list)
+    forbidden: dict = field(default_factory=dict)  # task -> functions that it may not call
+    alone: set = field(default_factory=set)  # tasks that forbid what other checks need
+
+    def part(self, task, title, hidden=HIDDEN):
+        """Decorator: a function(student, case) is a part of this task."""
+
+        def register(function):
+            self.parts.append(Part(task, title, function, tuple(hidden)))
+            return function
+
+        return register
+
+    def forbid(self, task, *names):
+        """Library functions, by their full names, that the student writes in this task."""
+        self.forbidden.setdefault(task, []).extend(names)
+
+    def forbid_gradients(self, task):
+        """In this task the derivatives are worked out by hand, not by the engine."""
+        self.forbid(task, *GRADIENTS)
+        self.alone.add(task)
+
+    @property
+    def tasks(self):
+        return list(dict.fromkeys(part.task for part in self.parts))
+
+    def of(self, task):
+        """The parts of one task."""
+        found = [part for part in self.parts if part.task == int(task)]
+        if not found:
+            raise ValueError(f"{self.number} has the tasks {self.tasks}, not {task!r}")
+        return found
+
+
+def attempt(part, student, *, hidden=False):
+    """Try one part with the visible inputs, and with the hidden ones if asked for."""
+    for number in (0, *(part.hidden if hidden else ())):
+        try:
+            with np.errstate(all="ignore"):  # the slips that are looked for overflow
+                part.function(student, Case(number))
+        except Unfinished as error:
+            return Outcome(part.task, part.title, False, str(error), "not done", True)
+        except Diagnosis as error:
+            before = "right for the inputs of the check, but not for others: " if number else ""
+            return Outcome(part.task, part.title, False, before + str(error), error.mistake)
+        except Exception as error:  # an answer of a kind that the check did not think of
+            text = f"this answer cannot be read ({type(error).__name__}: {error})"
+            return Outcome(part.task, part.title, False, text[:500], "an answer of another kind")
+    return Outcome(part.task, part.title, True)
+
+
+def expect(condition, text, mistake=None):
+    """Raise a Diagnosis if the condition does not hold, or not everywhere in an array of bools."""
+    if not (condition.all() if isinstance(condition, np.ndarray) else condition):
+        raise Diagnosis(text, mistake)
+
+
+def number_of(came, what="the result"):
+    """A single number. Raises Diagnosis for anything else."""
+    came = array_of(came)
+    expect(came.shape == (), f"{what}: expected one number, got shape {came.shape}")
+    return came[()]
+
+
+def array_of(came, what="your result"):
+    """An array of what came back. Raises Diagnosis if it is none."""
+    if isinstance(came, SimpleNamespace):
+        raise Diagnosis(f"expected an array, but {what} is a {came.type}")
+    try:
+        array = np.asarray(came)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "biufc":
+        raise Diagnosis(f"expected numbers, but {what} is a {type(came).__name__}")
+    return array
+
+
+def judge(came, expected, mistakes=(), *, rtol=1e-6, atol=1e-9, what="", kind=""):
+    """Compare a result with the expected one; name the mistake if it is a known one.
+
+    `what` names the result if a part has several; `kind` "bool" asks for a boolean array. Raises
+    Diagnosis.
+    """
+    start = f"{what}: not yet. " if what else "not yet. "
+    if came is None:
+        raise Diagnosis(f"{start}It returned None. Is the `return` missing?", NO_RETURN)
+    came, expected = array_of(came), np.asarray(expected)
+    _known(came, expected, dict(mistakes), start, (rtol, atol))
+    if came.shape != expected.shape:
+        raise Diagnosis(
+            f"{start}expected shape {expected.shape}, but yours has shape {came.shape}",
+            "with another shape than asked for",
+        )
+    if kind == "bool" and came.dtype != bool:
+        raise Diagnosis(f"{start}a boolean array is asked for, yours has {came.dtype}")
+    if np.isnan(came.astype(complex)).any() and not np.isnan(expected.astype(complex)).any():
+        raise Diagnosis(f"{start}{np.isnan(came).sum()} of {came.size} numbers are nan", "with nan")
+    if _same(came, expected, rtol, atol):
+        return
+    difference = np.abs(came.astype(complex) - expected.astype(complex))
+    i = tuple(map(int, np.unravel_index(difference.argmax(), came.shape)))
+    where = f"Most different at index {i}: expected" if came.shape else "Expected"
+    raise Diagnosis(f"{start}{where} {expected[i]:.4g}, yours is {came[i]:.4g}", "other numbers")
+
+
+def _known(came, expected, mistakes, start, tolerance):
+    if came.shape == expected.shape and _same(came, expected, *tolerance):
+        return
+    for mistake, wrong in mistakes.items():
+        wrong = np.asarray(wrong)
+        if wrong.shape == came.shape and _same(came, wrong, *tolerance):
+            raise Diagnosis(f"{start}Your numbers are those one gets {mistake}", mistake)
+
+
+def _same(a, b, rtol, atol):
+    return np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def judge_gradients(student, name, reference, *inputs, of=None, letters=(), hint="", case=None):
+    """Compare the gradients of a student's function with difference quotients of `reference`.
+
+    reference: a function of the same arrays that returns the expected output. `letters` names
+    the inputs of which gradients are taken.
+    """
+    of = list(range(len(inputs))) if of is None else of
+    expected = np.asarray(reference(*inputs))
+    rng = np.random.default_rng(7 if case is None else [7, case.number])
+    arriving = rng.normal(size=expected.shape)
+    y, grads = student.gradients(name, *inputs, of=of, arriving=arriving, hint=hint)
+    judge(y, expected)
+    for place, (i, came) in enumerate(zip(of, grads, strict=True)):
+        letter = letters[place] if letters else f"input {i + 1}"
+        if came is None:
+            raise Diagnosis(f"{name}: no gradient arrives at {letter}")
+        what = f"{name}, the gradient by {letter}"
+        judge(came, slopes(reference, inputs, i, arriving), rtol=1e-4, atol=1e-6, what=what)
+
+
+def slopes(f, inputs, i, arriving=1.0, epsilon=1e-6):
+    """The gradient of sum(arriving · f) by input i, from difference quotients."""
+    inputs = [np.array(x, dtype=float) if n == i else x for n, x in enumerate(inputs)]
+    x = inputs[i]
+    found = np.zeros_like(x)
+    for place in np.ndindex(x.shape):
+        kept, values = x[place], []
+        for sign in (1, -1):
+            x[place] = kept + sign * epsilon
+            values.append(np.sum(arriving * np.asarray(f(*inputs))))
+        x[place] = kept
+        found[place] = (values[0] - values[1]) / (2 * epsilon)
+    return found
+
+
+def source_of(function):
+    """The text of a function that is sent to where the student's code runs."""
+    return textwrap.dedent(inspect.getsource(function))

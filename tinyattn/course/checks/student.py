@@ -1,0 +1,96 @@
+"""The student's functions, as the checks see them: called with arrays, they give arrays.
+
+A check never holds an object of the student's. It asks for a function by its name, or sends a
+function of its own that is run beside the student's code, and gets plain data back. So the same
+check works on a notebook in this process and on one in a sandbox.
+"""
+
+import copy
+
+from tinyattn.course.checks import answering
+from tinyattn.course.checks.judging import NO_RETURN, Diagnosis, Unfinished
+
+
+class Student:
+    """Base class: `student.f(x)` is the student's f(x) as plain data."""
+
+    def ask(self, function, *inputs, hint=""):
+        """What function(names, *inputs) returns beside the student's code.
+
+        The function is sent as text: it may use np, ta and its inputs, and nothing else of its
+        module. Raises Diagnosis if it stops with an error; `hint` says what may be the reason.
+        """
+        reply = self._ask(function, inputs)
+        if "value" in reply:
+            return reply["value"]
+        raise _diagnosis(reply, hint)
+
+    def _ask(self, function, inputs):
+        raise NotImplementedError
+
+    def gradients(self, name, *inputs, of=None, arriving=None, hint=""):
+        """(output, gradients by the inputs numbered in `of`) of a function of the student's."""
+        of = list(range(len(inputs))) if of is None else of
+        y, grads = self.ask(_gradients, name, list(inputs), of, arriving, hint=hint)
+        if grads is None:
+            raise Diagnosis(
+                f"{name}: the gradient is lost on the way. Use operators and NumPy functions on "
+                "the inputs themselves, not .numpy(), .data or np.asarray"
+                + (f"\n{hint}" if hint else ""),
+                "when the gradient is lost on the way",
+            )
+        return y, grads
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def call(*inputs, hint=""):
+            value = self.ask(_call, name, list(inputs), hint=hint)
+            if value is None:
+                raise Diagnosis(f"{name} returned None. Is the `return` missing?", NO_RETURN)
+            return value
+
+        return call
+
+
+class LocalStudent(Student):
+    """The functions of a notebook that runs in this process."""
+
+    def __init__(self, names):
+        self._names = names
+
+    def _ask(self, function, inputs):
+        return answering.answer(function, self._names, copy.deepcopy(inputs))
+
+
+def _call(its, name, inputs):
+    return getattr(its, name)(*inputs)
+
+
+def _gradients(its, name, inputs, of, arriving):
+    import numpy as np
+
+    import tinyattn as ta
+
+    given = [
+        ta.tensor(np.array(x, dtype=float), requires_grad=True) if i in of else x
+        for i, x in enumerate(inputs)
+    ]
+    y = getattr(its, name)(*given)
+    if not isinstance(y, ta.Tensor) or not y.requires_grad:
+        return y, None
+    y.backward(None if arriving is None else np.asarray(arriving).reshape(y.shape))
+    return y, [given[i].grad for i in of]
+
+
+def _diagnosis(reply, hint):
+    """The error of the student's code as a sentence."""
+    error, message = reply["error"], reply["message"]
+    if error == "NotImplementedError":
+        return Unfinished(message or "not done yet")
+    if error == "Forbidden":
+        return Diagnosis(message, message)
+    line = f"\nin the line: {reply['line']}" if reply["line"] else ""
+    text = f"it stops with {error}: {message}{line}" + (f"\n{hint}" if hint else "")
+    return Diagnosis(text, f"it stops with {error}")

@@ -1,0 +1,57 @@
+"""What each of NumPy's public functions does with a Tensor, for `tinyattn doctor --numpy`."""
+
+import textwrap
+
+import numpy as np
+
+from tinyattn import ops  # noqa: F401 - fills the table of the engine
+from tinyattn.autograd import NUMPY
+from tinyattn.ops.elementwise import WITHOUT_GRADIENT
+
+MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
+KINDS = {
+    "recorded": "its gradient is known",
+    "no gradient": "gives a Tensor that has none, as comparisons and indices do",
+    "refused": "an error that names it: say x.numpy(), or write it with recorded functions",
+    "plain arrays": "asks no Tensor: it makes arrays, or wants x.numpy()",
+}
+
+
+def public_functions():
+    """{name: function} of NumPy and its linear algebra and Fourier transforms."""
+    found, seen = {}, set()
+    for prefix, module in MODULES.items():
+        for name in sorted(module.__all__):
+            f = getattr(module, name)
+            if callable(f) and not isinstance(f, type) and id(f) not in seen:
+                seen.add(id(f))
+                found[f"{prefix}.{name}"] = f
+    return found
+
+
+def kind_of(f):
+    """One of KINDS."""
+    if f in NUMPY:
+        return "no gradient" if f in WITHOUT_GRADIENT else "recorded"
+    return "refused" if asks_tensors(f) else "plain arrays"
+
+
+def asks_tensors(f):
+    """Whether NumPy hands a call of f with a Tensor over to us (NEP 13 and NEP 18)."""
+    return isinstance(f, np.ufunc) or hasattr(f, "_implementation")
+
+
+def table():
+    """{kind: names} of all public functions."""
+    found = {kind: [] for kind in KINDS}
+    for name, f in public_functions().items():
+        found[kind_of(f)].append(name)
+    return found
+
+
+def print_table():
+    """The table, a paragraph for each kind."""
+    for kind, names in table().items():
+        print(f"{kind} ({len(names)}): {KINDS[kind]}")
+        short = ", ".join(name.removeprefix("np.") for name in names)
+        print(textwrap.fill(short, 96, initial_indent="    ", subsequent_indent="    ") + "\n")

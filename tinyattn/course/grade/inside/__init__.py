@@ -1,0 +1,1 @@
+"""Copied into the sandbox: these files run beside the student's code, never in the grader."""

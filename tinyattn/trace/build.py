@@ -1,0 +1,272 @@
+"""From a tape and what was recorded to the data of the page."""
+
+import linecache
+
+import numpy as np
+
+from tinyattn.trace import names
+from tinyattn.trace.forward import Measured, function_of
+from tinyattn.trace.patterns import packed
+from tinyattn.trace.rows import rows_of
+from tinyattn.trace.source import described, short
+from tinyattn.trace.terms import summands
+
+MOST_STEPS, MOST_ENTRIES, MOST_CELLS = 400, 15_000_000, 1_000_000
+STORED = 3_000  # slopes of one step up to which each measured one is kept in the file
+
+
+def built(tape, recorder, model=None, title="trace"):
+    """All that the page needs, as dictionaries, lists and arrays; {id of a Tensor: its number}.
+
+    Raises ValueError if the computation is too large to be looked at number by number.
+    """
+    _small_enough(tape)
+    roots = ([model] if model is not None else []) + [r for r in recorder.roots if r is not model]
+    builder = Builder(tape, recorder, roots)
+    return builder.data() | {"title": title}, builder.number
+
+
+def _small_enough(tape):
+    cells = max([s.y.size for s in tape.steps], default=0)
+    if len(tape.steps) > MOST_STEPS or cells > MOST_CELLS:
+        raise ValueError(
+            f"trace: {len(tape.steps)} steps, the largest array with {cells} elements; at most "
+            f"{MOST_STEPS} steps and {MOST_CELLS} elements can be looked at. Trace a shorter "
+            f"sequence, fewer layers or a smaller batch"
+        )
+
+
+class Builder:
+    """The nodes of the page: arrays that were given, and results, oldest first."""
+
+    def __init__(self, tape, recorder, roots):
+        self.tape, self.recorder, self.roots = tape, recorder, roots
+        self.parameters = names.of_parameters(recorder, roots)
+        self.modules = names.of_modules(roots)
+        self.nodes, self.number, self.operations, self.entries = [], {}, {}, 0
+        self.by_node = {}  # names of results that may stand in an expression
+
+    def data(self):
+        for step in self.tape.steps:
+            for x, value in zip(step.inputs, step.values, strict=True):
+                self._leaf(x, value)
+            self._result(step)
+        self._names_before_reshapes()
+        root = self.nodes[self.number[id(self.tape.root)]]
+        root["name"] = root["name"] if root["rank"] < 2 else "L"
+        groups = self._groups()
+        shown = [n for n in self.nodes if not n.get("through")]  # a reshape keeps its bare name
+        for node, label in zip(shown, names.numbered([n["name"] for n in shown]), strict=True):
+            node["name"] = label
+        for node in self.nodes:  # what the page does not need
+            node.pop("rank", None), node.pop("time", None)
+        return {
+            "nodes": self.nodes,
+            "loss": self.number[id(self.tape.root)],
+            "operations": self.operations,
+            "groups": groups,
+        }
+
+    def _names_before_reshapes(self):
+        """A reshape is passed through: what the user called its result names what it came from."""
+        for node in reversed(self.nodes):
+            if node.get("through") and node["rank"] == 0:
+                (source,) = [self.nodes[i["node"]] for i in node["inputs"] if i.get("rows")]
+                if source["kind"] == "result" and source["rank"] == 2:
+                    source["name"], source["rank"] = node["name"], 0
+
+    # ---- arrays that were given
+
+    def _leaf(self, x, value):
+        """A node for an array that no step made: a parameter, an input, a constant."""
+        key = id(x) if x is not None else id(value)
+        is_array = isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+        if key in self.number or not is_array:
+            return
+        name = self.parameters.get(key) or self._variable(x, value)
+        kind = "given" if name else "constant"
+        if x is not None and x.requires_grad and not any(x is t for t in self.recorder.given):
+            kind = "parameter"
+        self._add(key, value, x, name=name or _plain_name(value), kind=kind)
+
+    def _variable(self, x, value):
+        """The user's name of a Tensor, or of the plain array that it holds."""
+        original = [k for k, (_, copy) in self.tape._copies.items() if copy is value]
+        for key in ([id(x)] if x is not None else []) + original:
+            if key in self.recorder.names:
+                return self.recorder.names[key].text
+        return None
+
+    def _add(self, key, value, x, **facts):
+        g = None if x is None else self.tape.gradients.get(x)
+        self.number[key] = len(self.nodes)
+        self.nodes.append({
+            "shape": list(value.shape), "data": _numbers(value),
+            "grad": None if g is None else _numbers(np.asarray(g)), **facts,
+        })  # fmt: skip
+
+    # ---- results
+
+    def _result(self, step):
+        function = function_of(step.operation, self.recorder.functions)
+        rows = rows_of(step, function)
+        self.entries += sum(len(r.columns) for r in rows if r is not None)
+        if self.entries > MOST_ENTRIES:
+            raise ValueError(
+                f"trace: more than {MOST_ENTRIES} slopes after {len(self.nodes)} arrays; trace a "
+                f"shorter sequence, fewer layers or a smaller batch"
+            )
+        forms = packed(step, rows)
+        inputs = [self._input(step, k, form) for k, form in enumerate(forms)]
+        through = _moves_only(step, rows, forms)
+        operands = [self._operand(i, step.operation.name) for i in inputs if i is not None]
+        name, is_name = names.base_name(step, self.recorder, operands)
+        known = is_name or name != step.operation.name  # a variable, or an expression of them
+        moved = next((o for o in operands if o is not None), None) if through else None
+        if moved is not None and step.operation.name in ("transpose", "swapaxes"):
+            moved = f"({moved})ᵀ" if " " in moved else f"{moved}ᵀ"
+        self.by_node[len(self.nodes)] = name if known else moved
+        self._add(
+            id(step.tensor), step.y, step.tensor, kind="result", name=name,
+            rank=self._rank(step.tensor),
+            operation=self._operation(step.operation, function),
+            inputs=[i for i in inputs if i is not None], terms=summands(step, rows, forms),
+            measured=_measured(step, function, rows, forms),
+            through=through, time=step.tensor._time,
+            line=_line(self.recorder.lines, step.tensor._time),
+            inner=_line(self.recorder.inner, step.tensor._time),
+        )  # fmt: skip
+
+    def _rank(self, tensor):
+        """0 for a name of the user, 1 for one of the library, 2 for none."""
+        found = self.recorder.names.get(id(tensor))
+        return 2 if found is None or found.text in names.DULL else found.rank
+
+    def _input(self, step, k, form):
+        """An operand on the page: a node, a number, or the text of an index or an axis."""
+        x, value = step.inputs[k], step.values[k]
+        key = id(x) if x is not None else id(value)
+        if key in self.number:
+            return {"k": k, "node": self.number[key], "rows": form}
+        if isinstance(value, int | float | np.number) and not isinstance(value, bool) and form:
+            return {"k": k, "number": float(value), "rows": form}
+        if value is None or value is False:
+            return None
+        taken = step.operation.parameters or ()
+        what = taken[k].name if k < len(taken) else "input"
+        return {"k": k, "text": names.brief(value), "what": what}
+
+    def _operand(self, entry, operation):
+        """What an operand is called in an expression; None for what has no name."""
+        if "number" in entry:
+            return f"{entry['number']:.3g}"
+        if "text" in entry:
+            return entry["text"] if operation == "power" else None
+        node = self.nodes[entry["node"]]
+        if node["kind"] == "result":
+            return self.by_node[entry["node"]]
+        return node["name"] if node["kind"] != "constant" else None
+
+    def _operation(self, operation, function):
+        """The number of an operation among those that the page describes."""
+        key = f"{operation.name} {id(operation)}"
+        if key in self.operations:
+            return self.operations[key]["number"]
+        number = len(self.operations)
+        self.operations[key] = described(operation, function) | {
+            "number": number, "name": operation.name}  # fmt: skip
+        return number
+
+    def _groups(self):
+        """The layers and functions that results were made in, outer ones first: each a frame."""
+        groups, seen = [], set()
+        results = [(i, n["time"]) for i, n in enumerate(self.nodes) if n["kind"] == "result"]
+        for call in self.recorder.calls:
+            inside = tuple(i for i, time in results if call.begin < time < call.end)
+            if len(inside) < 2 or len(inside) == len(results) or inside in seen:
+                continue
+            seen.add(inside)
+            is_module = not isinstance(call.what, str)
+            label = self.modules.get(id(call.what), type(call.what).__name__)
+            groups.append({
+                "label": label if is_module else f"{call.what}()", "nodes": list(inside),
+                "module": is_module,
+            })  # fmt: skip
+        return groups
+
+
+def _plain_name(value):
+    return "mask" if value.dtype.kind == "b" else "number" if value.ndim == 0 else "constant"
+
+
+def _numbers(a):
+    return np.asarray(a, np.float32).reshape(-1)
+
+
+def _moves_only(step, rows, forms):
+    """Whether the result has the same numbers as its one input, in other places."""
+    tensors = [k for k, r in enumerate(rows) if r is not None]
+    if len(tensors) != 1:
+        return False
+    k = tensors[0]
+    same = forms[k].get("n") == 1 and forms[k].get("slope") == 1.0
+    if not same or np.size(step.values[k]) != step.y.size:
+        return False
+    moved = np.asarray(step.values[k]).reshape(-1)[rows[k].columns]
+    return len(set(rows[k].columns.tolist())) == step.y.size and np.array_equal(
+        moved, step.y.reshape(-1), equal_nan=True
+    )
+
+
+def _line(lines, time):
+    """(file, number, text) of the line that began last before a time; None if none was noted."""
+    before = [line for line in lines if line.time <= time]
+    if not before:
+        return None
+    last = before[-1]
+    text = linecache.getline(last.file, last.number).strip()
+    file = "" if "ipykernel" in last.file or last.file.startswith("<") else short(last.file)
+    return [file or "cell", last.number, text]
+
+
+def _measured(step, function, rows, forms):
+    """Measured slopes beside those of the rules. Adds to `forms` what the page shows of each one:
+
+    measured   the slopes by differences, in the order of the rule's, of a small step
+    wrong      [element of y, column, rule's slope, measured slope] where the two differ
+
+    Returns how many were compared, and the largest difference; None if the function is unknown.
+    A compiled kernel is not measured: some of its inputs were computed from others.
+    """
+    if function is None or "saved" in step.options:
+        return None
+    compared, wrong, largest = 0, 0, 0.0
+    for k, (r, form) in enumerate(zip(rows, forms, strict=True)):
+        if r is None or not isinstance(step.values[k], np.ndarray):
+            continue
+        try:
+            m = Measured(function, step, k)
+        except Exception:
+            continue
+        slopes = _columns_of(step, r, k, m.columns)
+        bad = m.wrong(slopes)
+        compared, wrong = compared + bad.size, wrong + int(bad.sum())
+        with np.errstate(all="ignore"):
+            difference = np.abs(slopes - m.slopes)[~bad]
+        largest = max(largest, difference[np.isfinite(difference)].max(initial=0))
+        if len(r.columns) <= STORED and len(m.columns) == np.size(step.values[k]):
+            form["measured"] = m.slopes[r.owners(), r.columns].astype(np.float32)
+        if bad.any():
+            form["wrong"] = [[int(i), int(m.columns[c]), float(slopes[i, c]), float(m.slopes[i, c])]
+                             for i, c in np.argwhere(bad)[:STORED]]  # fmt: skip
+    return {"compared": compared, "wrong": wrong, "largest": float(largest)}
+
+
+def _columns_of(step, r, k, columns):
+    """The rule's slopes [elements of y, columns] of some input elements."""
+    place = np.full(np.size(step.values[k]), -1)
+    place[columns] = np.arange(len(columns))
+    out = np.zeros((step.y.size, len(columns)))
+    at = place[r.columns]
+    out[r.owners()[at >= 0], at[at >= 0]] = r.slopes[at >= 0]
+    return out

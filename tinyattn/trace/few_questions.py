@@ -1,0 +1,146 @@
+"""Rows of a Jacobian that are found with a few questions to the rule, in place of one an element.
+
+A guess is kept only if the rule confirms it for random gradients: nothing is declared.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn.trace.tape import pull
+
+MOST = 2**24  # numbers up to which float32 counts exactly
+CONFIRMATIONS = 3
+
+
+class Rows(NamedTuple):
+    """The rows of one input: element i of y has the slopes starts[i] to starts[i + 1]."""
+
+    starts: np.ndarray
+    columns: np.ndarray
+    slopes: np.ndarray
+
+    def dense(self, n_columns):
+        """The same as a matrix."""
+        matrix = np.zeros((len(self.starts) - 1, n_columns))
+        matrix[self.owners(), self.columns] = self.slopes
+        return matrix
+
+    def owners(self):
+        """The element of y that each slope belongs to."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+def moved(step):
+    """Rows of an operation that puts the numbers of one input elsewhere: reshape, slice, ...
+
+    The gradient 1, 2, 3, ... comes back with each number at the element that it went to.
+    """
+    n = step.y.size
+    if n >= MOST:
+        return None
+    counted = np.arange(1, n + 1, dtype=step.y.dtype).reshape(step.y.shape)
+    found = pull(step, counted, constants=True)
+    inputs = [k for k, d in enumerate(found) if d is not None]
+    if len(inputs) != 1:
+        return None
+    back = found[inputs[0]].reshape(-1)
+    used = np.flatnonzero(back)
+    order = back[used].astype(np.int64) - 1
+    if len(used) != n or not np.array_equal(np.sort(order), np.arange(n)):
+        return None
+    columns = np.empty(n, np.int64)
+    columns[order] = used
+    rows = [None] * len(found)
+    rows[inputs[0]] = Rows(np.arange(n + 1), columns, np.ones(n, step.y.dtype))
+    return rows if _confirmed(step, rows) else None
+
+
+def element_by_element(asked):
+    """Rows of an operation in which each element comes from one element of each input.
+
+    asked: the step, and the same step at other numbers. Inputs may be broadcast: then one question
+    is asked for each place along the axes that are, and all elements of such a place answer at
+    once, since no two of them share a source.
+    """
+    step = asked[0]
+    places = _places(step)
+    if places is None:
+        return None
+    columns, colour = places
+    number = int(colour.max()) + 1
+    if number > max(8, step.y.size // 4):
+        return None
+    slopes = [_slopes(s, columns, colour, number) for s in asked]
+    rows = []
+    for k, here in enumerate(slopes[0]):
+        if here is None:
+            rows.append(None)
+            continue
+        other = [s[k] for s in slopes[1:] if s is not None and s[k] is not None]
+        seen = here != 0
+        for o in other:
+            seen |= np.isfinite(o) & (o != 0)
+        starts = np.concatenate([[0], np.cumsum(seen)])
+        rows.append(Rows(starts, columns[k][seen], here[seen]))
+    return rows if _confirmed(step, rows) else None
+
+
+def _places(step):
+    """For each input the column of each element of y, and a colour for each element: those of one
+    colour have no source in common. None if an input cannot be broadcast to y."""
+    shape, columns, shared = step.y.shape, [], np.zeros(step.y.ndim, bool)
+    for value in step.values:
+        if not (isinstance(value, np.ndarray | np.floating | float)):
+            columns.append(None)
+            continue
+        array = np.asarray(value)
+        try:
+            numbers = np.broadcast_to(np.arange(array.size).reshape(array.shape), shape)
+        except ValueError:
+            return None
+        columns.append(numbers.reshape(-1))
+        own = (1,) * (len(shape) - array.ndim) + array.shape
+        shared |= [a == 1 and n > 1 for a, n in zip(own, shape, strict=True)]
+    lengths = [n if s else 1 for n, s in zip(shape, shared, strict=True)]
+    colour = np.broadcast_to(np.arange(int(np.prod(lengths))).reshape(lengths), shape)
+    return columns, colour.reshape(-1)
+
+
+def _slopes(step, columns, colour, number):
+    """For each input dy_i/dx of the one source of each element i."""
+    found = [None] * len(step.values)
+    for c in range(number):
+        mine = np.flatnonzero(colour == c)
+        g = np.zeros(step.y.shape, step.y.dtype)
+        g.reshape(-1)[mine] = 1
+        try:
+            answer = pull(step, g, constants=True)
+        except Exception:
+            return None
+        for k, d in enumerate(answer):
+            if d is not None and columns[k] is not None:
+                if found[k] is None:
+                    found[k] = np.zeros(step.y.size, d.dtype)
+                found[k][mine] = d.reshape(-1)[columns[k][mine]]
+    return found
+
+
+def _confirmed(step, rows):
+    """Whether the rule makes of random gradients what these rows make of them."""
+    rng = np.random.default_rng(0)
+    for _ in range(CONFIRMATIONS):
+        g = rng.normal(size=step.y.shape).astype(step.y.dtype)
+        for d, r in zip(pull(step, g, constants=True), rows, strict=True):
+            if (d is None) != (r is None):
+                return False
+            if r is None:
+                continue
+            parts = r.slopes * g.reshape(-1)[r.owners()].astype(np.float64)
+            total = np.bincount(r.columns, parts, d.size)
+            size = np.bincount(r.columns, np.abs(parts), d.size)
+            room = 1e-12 + (1e-5 if d.dtype == np.float32 else 1e-12) * size
+            same = (np.abs(total - d.reshape(-1)) <= room) | ~np.isfinite(total)
+            if not same.all():
+                return False
+    return True

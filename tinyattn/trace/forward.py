@@ -1,0 +1,144 @@
+"""The function of an operation, found again, so that slopes can be measured with it."""
+
+import sys
+from types import FunctionType
+
+import numpy as np
+
+STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences, as in check.gradcheck
+COLUMNS = 12  # input elements that are moved where there are too many to move all
+ENTRIES = 6_000  # slopes of one step up to which all are measured
+RTOL, ATOL = 1e-3, 1e-5  # float32 rules differ in the sixth digit, wrong ones in the first
+
+
+def function_of(operation, seen=None):
+    """The NumPy function behind an operation, or None if it is nowhere to be found.
+
+    seen: {operation: function} noted while it ran. Otherwise it is looked for among the names of
+    the file in which its rule is written.
+    """
+    if seen and operation in seen:
+        return seen[operation]
+    for space in _spaces(operation):
+        for value in list(space.values()):
+            if is_primitive(value) and value.operation is operation:
+                return value.__wrapped__
+    return None
+
+
+def is_primitive(value):
+    """Whether a value is what `ta.primitive` makes of a function. Any value may be asked."""
+    return type(value) is FunctionType and {"operation", "__wrapped__"} <= vars(value).keys()
+
+
+def _spaces(operation):
+    """The global names of the files that the rules come from."""
+    rules = [operation.joint] if operation.joint is not None else list(operation.rules)
+    for rule in rules:
+        for f in [rule, *_enclosed(rule)]:
+            if hasattr(f, "__globals__"):
+                yield f.__globals__
+    main = sys.modules.get("__main__")
+    if main is not None:
+        yield vars(main)
+
+
+def _enclosed(f):
+    """The functions that a closure holds on to."""
+    for cell in getattr(f, "__closure__", None) or ():
+        try:
+            if callable(cell.cell_contents):
+                yield cell.cell_contents
+        except ValueError:  # a cell that was never filled
+            continue
+
+
+def run(function, step, values):
+    """(y, options) of the operation at other values; the options are what its rule needs."""
+    with np.errstate(all="ignore"):
+        if "saved" in step.options:  # a compiled kernel returns what its rule needs too
+            y, saved = function(*values)
+            return np.asarray(y), step.options | {"saved": saved}
+        return np.asarray(function(*values, **step.options)), step.options
+
+
+def measured_through(tape, functions, tensor, element):
+    """dL/d(an element of a leaf) by computing everything again with it larger and smaller.
+
+    functions: {operation: function}. None if one of them is unknown.
+    """
+    if any(functions.get(s.operation) is None for s in tape.steps):
+        return None
+    x = tape.copy_of(tensor).astype(np.float64)
+    h = STEP * max(1.0, abs(float(x.flat[element])))
+    ends = []
+    for sign in (1, -1):
+        moved = x.copy()
+        moved.flat[element] += sign * h
+        new = {id(tensor): moved}
+        for s in tape.steps:
+            values = [new.get(id(i), _double(v)) for i, v in zip(s.inputs, s.values, strict=True)]
+            new[id(s.tensor)] = run(functions[s.operation], s, values)[0]
+        ends.append(float(new[id(tape.root)].reshape(-1)[0]))
+    return (ends[0] - ends[1]) / (2 * h)
+
+
+class Measured:
+    """The slopes dy/dx of one input by central differences.
+
+    columns  the input elements that were moved
+    slopes   [elements of y, columns]
+    """
+
+    def __init__(self, function, step, k):
+        self._function, self._step, self._k = function, step, k
+        self._values = [_double(v) for v in step.values]
+        self._x = np.array(self._values[k], np.float64)
+        n, m = step.y.size, self._x.size
+        few = m if n * m <= ENTRIES else COLUMNS
+        self.columns = np.arange(m) if few >= m else np.random.default_rng(0).choice(m, few, False)
+        self.slopes = np.empty((n, len(self.columns)))
+        with np.errstate(all="ignore"):
+            for c, j in enumerate(self.columns):
+                h = self._h(j)
+                self.slopes[:, c] = (self._at(j, h) - self._at(j, -h)) / (2 * h)
+
+    def _h(self, j):
+        return STEP * max(1.0, abs(float(self._x.flat[j])))
+
+    def _at(self, j, h):
+        x = self._x.copy()
+        x.flat[j] += h
+        values = list(self._values)
+        values[self._k] = x
+        return run(self._function, self._step, values)[0].astype(np.float64).reshape(-1)
+
+    def wrong(self, slopes):
+        """Where the rule's slopes [elements of y, columns] are not the measured ones."""
+        with np.errstate(all="ignore"):
+            largest = np.abs(self.slopes[np.isfinite(self.slopes)]).max(initial=0)
+            room = RTOL * np.maximum(np.abs(slopes), np.abs(self.slopes)) + ATOL * (1 + largest)
+            both = np.isfinite(self.slopes) & np.isfinite(slopes)
+            wrong = both & (np.abs(slopes - self.slopes) > room)
+            for c in np.flatnonzero(wrong.any(axis=0)):
+                low, high = self._range(self.columns[c])
+                wrong[:, c] &= (slopes[:, c] < low) | (slopes[:, c] > high)
+        return wrong
+
+    def _range(self, j):
+        """What a right slope may be: at a kink anything between the slopes to the two sides, and
+        where the function is steep what differences of another length leave open."""
+        h, here = self._h(j), self._at(j, 0)
+        sides = (self._at(j, h) - here) / h, (here - self._at(j, -h)) / h
+        wider = (self._at(j, 8 * h) - self._at(j, -8 * h)) / (16 * h)
+        middle = (sides[0] + sides[1]) / 2
+        apart = np.abs(wider - middle)
+        room = RTOL * (1 + np.abs(sides[0] - sides[1])) + apart
+        beside_a_pole = apart > 0.1 * np.maximum(1e-3, np.minimum(np.abs(wider), np.abs(middle)))
+        room = np.where(beside_a_pole | ~np.isfinite(room), np.inf, room)
+        return np.minimum(*sides) - room, np.maximum(*sides) + room
+
+
+def _double(value):
+    is_float = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return value.astype(np.float64) if is_float else value

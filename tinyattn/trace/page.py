@@ -1,0 +1,69 @@
+"""The page: data, scripts and styles in one HTML file that needs no network.
+
+Data and scripts are packed with zlib; `page/inflate.js` unpacks them in the browser, which then
+shows the scripts as they stand in `page/`, comments and all.
+"""
+
+import base64
+import html
+import json
+import math
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+FOLDER = Path(__file__).parent / "page"
+SCRIPTS = ("read.js", "rows.js", "steps.js", "overview.js", "tables.js", "sums.js", "walk.js",
+           "main.js")  # fmt: skip
+MOST_BYTES = 10_000_000
+
+
+def page(data):
+    """The HTML of a trace. Raises ValueError if it has more than ten million letters."""
+    head, numbers = _parts(data)
+    scripts = "\n".join(_read(name) for name in SCRIPTS) + "\n//# sourceURL=trace.js"
+    text = _read("page.html")
+    packed = {"head": head, "numbers": numbers, "scripts": scripts.encode()}
+    marks = {"title": html.escape(data["title"]), "style": _read("style.css")}
+    marks["inflate"] = _read("inflate.js")
+    for name, part in packed.items():
+        marks[f"{name} size"] = str(len(part))
+        marks[name] = base64.b64encode(zlib.compress(part, 9)).decode()
+    for name, part in marks.items():
+        text = text.replace("{{" + name + "}}", part, 1)
+    if len(text) > MOST_BYTES:
+        raise ValueError(
+            f"trace: the page would have {len(text) / 1e6:.0f} MB, at most "
+            f"{MOST_BYTES // 10**6} are useful; trace a shorter sequence, fewer layers or a "
+            f"smaller batch"
+        )
+    return text
+
+
+def _read(name):
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _parts(data):
+    """(JSON in which each array is its place in a block of numbers, that block), as bytes."""
+    blocks, place = [], 0
+
+    def put(value):
+        nonlocal place
+        if isinstance(value, np.ndarray):
+            kind = "f" if value.dtype.kind == "f" else "i"
+            block = np.ascontiguousarray(value, np.float32 if kind == "f" else np.int32).tobytes()
+            at, place = place, place + len(block)
+            blocks.append(block)
+            return {"$": [kind, at, value.size]}
+        if isinstance(value, dict):
+            return {k: put(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [put(v) for v in value]
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"$": str(value)}
+        return value
+
+    head = json.dumps(put(data), ensure_ascii=False, separators=(",", ":")).encode()
+    return head, b"".join(blocks)

@@ -1,0 +1,197 @@
+"""Who made what: names, lines and layers of a computation, by Python's own tracing.
+
+Every result carries the time of the engine's clock at which it was made. So it is enough to note
+that clock whenever a line or a function begins: a result belongs to the calls during which it was
+made, and to the line that began last before.
+"""
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+import tinyattn
+from tinyattn import autograd, nn
+from tinyattn.autograd import Tensor
+from tinyattn.trace.forward import is_primitive
+from tinyattn.trace.tape import Tape
+
+HERE = os.path.dirname(tinyattn.__file__) + os.sep
+# in these files results are made, but their lines say nothing about the computation
+ENGINE = tuple(HERE + file for file in ("autograd.py", "guards.py", "transforms.py", "memory.py",
+                                        "random.py"))  # fmt: skip
+ENGINE += tuple(HERE + folder + os.sep for folder in ("ops", "kernels", "trace"))
+OTHERS = tuple(
+    {os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))}
+)
+BACKWARD = autograd.backward_pass.__code__
+MOST_ITEMS = 64  # of a list, whose elements get names
+
+
+class Call(NamedTuple):
+    """A layer or a public function that ran: `what` is the module, or the function's name."""
+
+    begin: int
+    end: int
+    what: object
+
+
+class Line(NamedTuple):
+    """A line that began, or to which a call came back."""
+
+    time: int
+    file: str
+    number: int
+
+
+class Name(NamedTuple):
+    """What a variable called an array; rank 0 in the user's code, 1 in the library's."""
+
+    rank: int
+    text: str
+
+
+class Recorder:
+    """What was seen while it was on.
+
+    calls      of layers and public functions, in the order of their beginning
+    lines      of the user's code;  inner: those of the library's
+    names      {id of a Tensor, array or module: Name}
+    functions  {operation: its function}
+    roots      the outermost modules that were called
+    tape       the tape of the last backward pass that ran meanwhile, or None
+    given      tensors made of arrays that a traced function was called with
+    last       the youngest single number that was bound to a variable of the user, or None
+    """
+
+    def __init__(self):
+        self.calls, self.lines, self.inner = [], [], []
+        self.names, self.functions, self.roots = {}, {}, []
+        self.tape = self.last = None
+        self.given = []
+        self._kept = {}  # what has a name, so that its id stays its own
+
+    @contextmanager
+    def on(self, frame=None):
+        """Record inside the block; with a frame also the lines that follow in that frame."""
+        before = sys.gettrace(), frame and frame.f_trace
+        if frame is not None:
+            frame.f_trace = self._follower(frame, library=False, born=self._now())
+        sys.settrace(self._begin)
+        try:
+            yield self
+        finally:
+            sys.settrace(before[0])
+            if frame is not None:
+                frame.f_trace = before[1]
+                self.look(frame.f_locals, 0, 0)
+
+    def look(self, variables, rank, born):
+        """Note what the variables are called. In a function of the library a name counts only
+        for what was made during that call, not for what it was given."""
+        for name, value in list(variables.items()):
+            if name.startswith("_"):
+                continue
+            if is_primitive(value):
+                self.functions[value.operation] = value.__wrapped__
+            for text, x in _named(name, value):
+                made = isinstance(x, Tensor) and x._operation is not None
+                if rank == 0 or (made and x._time >= born):
+                    self._note(x, Name(rank, text))
+
+    def _note(self, x, name):
+        if isinstance(x, Tensor) and name.rank == 0 and x.requires_grad and x.size == 1:
+            if x._operation and (self.last is None or x._time >= self.last._time):
+                self.last = x
+        old = self.names.get(id(x))
+        if old is None or name.rank < old.rank:
+            self.names[id(x)], self._kept[id(x)] = name, x
+
+    @staticmethod
+    def _now():
+        return autograd._clock()
+
+    def _begin(self, frame, event, argument):
+        """What Python calls when a function begins; it returns what follows the lines inside."""
+        code, file = frame.f_code, frame.f_code.co_filename
+        if code is BACKWARD:
+            self._keep_tape(frame.f_locals["root"])
+        if file.startswith(ENGINE):
+            if code.co_name == "apply":
+                self._keep_function(frame.f_locals)
+            return None
+        library = file.startswith(HERE)
+        if not library and (file.startswith((*OTHERS, "<frozen")) or "site-packages" in file):
+            return None
+        what = self._what(frame)
+        at = None
+        if what is not None:
+            at = len(self.calls)
+            self.calls.append(Call(self._now(), sys.maxsize, what))
+        return self._follower(frame, library, self._now(), at)
+
+    def _follower(self, frame, library, born, call=None):
+        lines, rank = (self.inner, 1) if library else (self.lines, 0)
+
+        def follow(frame, event, argument):
+            if event == "line":
+                lines.append(Line(self._now(), frame.f_code.co_filename, frame.f_lineno))
+                self.look(frame.f_locals, rank, born)
+            elif event == "return":
+                self.look(frame.f_locals, rank, born)
+                if isinstance(argument, Tensor) and library is False:
+                    self.look({"result": argument}, 2, born)
+                self._come_back(frame.f_back)
+                if call is not None:
+                    self.calls[call] = self.calls[call]._replace(end=self._now())
+            return follow
+
+        return follow
+
+    def _come_back(self, frame):
+        """After a call its caller's line goes on, and so does that of the user."""
+        inside = True
+        while frame is not None and frame.f_code.co_filename.startswith(HERE):
+            file = frame.f_code.co_filename
+            if inside and not file.startswith(ENGINE):
+                self.inner.append(Line(self._now(), file, frame.f_lineno))
+                inside = False
+            frame = frame.f_back
+        if frame is not None:
+            self.lines.append(Line(self._now(), frame.f_code.co_filename, frame.f_lineno))
+
+    def _what(self, frame):
+        """The module whose forward this is, or the name of a public function of the library."""
+        name, me = frame.f_code.co_name, frame.f_locals.get("self")
+        if isinstance(me, nn.Module):
+            if name != "forward":
+                return None
+            if not any(me is m for root in self.roots for m in root.modules()):
+                self.roots.append(me)
+            return me
+        return None if name.startswith(("_", "<")) else name
+
+    def _keep_function(self, variables):
+        if "op" in variables and "f" in variables:
+            self.functions[variables["op"]] = variables["f"]
+
+    def _keep_tape(self, root):
+        """The tape as it is before a backward pass frees it, and before training goes on."""
+        if root.size == 1 and root.requires_grad and root._operation is not None:
+            self.tape = Tape(root)
+
+
+def _named(name, value):
+    """(text, Tensor, array or module) of a variable, and of the elements of a list."""
+    if isinstance(value, Tensor | np.ndarray | nn.Module):
+        yield name, value
+    elif isinstance(value, list | tuple) and len(value) <= MOST_ITEMS:
+        for i, v in enumerate(value):
+            if isinstance(v, Tensor | np.ndarray | nn.Module):
+                yield f"{name}[{i}]", v
+    elif isinstance(value, dict) and len(value) <= MOST_ITEMS:
+        for key, v in value.items():
+            if isinstance(v, Tensor | np.ndarray) and isinstance(key, str):
+                yield f'{name}["{key}"]', v

@@ -1,0 +1,99 @@
+"""The lines of an operation and of its rules, as they stand in their file."""
+
+import ast
+import linecache
+import textwrap
+from functools import lru_cache
+from inspect import cleandoc
+from os.path import basename, dirname, relpath
+
+PACKAGE = dirname(dirname(dirname(__file__)))
+
+
+@lru_cache(maxsize=256)
+def _parsed(file, text):
+    return ast.parse(text)
+
+
+def source_of(function):
+    """(file, first line, text) of a function as it is written; None if it cannot be read."""
+    code = getattr(function, "__code__", None)
+    lines = linecache.getlines(code.co_filename) if code else []
+    if not lines:
+        return None
+    try:
+        tree = _parsed(code.co_filename, "".join(lines))
+    except SyntaxError:  # a cell with commands of the notebook itself
+        return None
+    node = next((n for n in ast.walk(tree) if _is(n, code)), None)
+    if node is None:
+        return None
+    if isinstance(node, ast.Lambda):
+        text = ast.get_source_segment("".join(lines), node)
+        return short(code.co_filename), node.lineno, _tidy(text)
+    first = _first_line(node)
+    return (
+        short(code.co_filename),
+        first,
+        textwrap.dedent("".join(lines[first - 1 : node.end_lineno])),
+    )
+
+
+def _tidy(text):
+    """The further lines of a lambda moved to the left."""
+    first, _, rest = text.partition("\n")
+    return first + ("\n" + textwrap.indent(textwrap.dedent(rest), "    ") if rest else "")
+
+
+def _is(node, code):
+    if isinstance(node, ast.FunctionDef):
+        return node.name == code.co_name and _first_line(node) == code.co_firstlineno
+    if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno:
+        return False
+    body = node.body  # several lambdas may stand on one line: the columns of their code tell
+    ends = {(line, column) for _, line, _, column in code.co_positions() if line and column}
+    return (body.end_lineno, body.end_col_offset) in ends
+
+
+def _first_line(node):
+    return min([node.lineno, *[d.lineno for d in node.decorator_list]])
+
+
+def short(file):
+    """tinyattn/ops/matmul.py for a file of the package, the bare name for any other."""
+    inside = relpath(file, PACKAGE) if file.startswith(PACKAGE) else basename(file)
+    return inside.replace("\\", "/")
+
+
+def described(operation, function):
+    """What the page shows of an operation: its formula, its lines, the lines of each rule."""
+    doc = (
+        cleandoc(function.__doc__).partition("\n\n")[0] if getattr(function, "__doc__", "") else ""
+    )
+    rules = [operation.joint] if operation.joint is not None else operation.rules
+    found = [None if r.__name__ == "missing" else source_of(_written(r)) for r in rules]
+    return {
+        "formula": doc.replace("\n", " "),
+        "forward": _shown(source_of(function)),
+        "rules": [_shown(s) for s in found],
+        "joint": operation.joint is not None,
+    }
+
+
+def _written(rule):
+    """The rule as somebody wrote it: that of a compiled kernel lies inside of another function."""
+    for cell in getattr(rule, "__closure__", None) or ():
+        inside = cell.cell_contents
+        if getattr(rule, "__name__", "") == "joint" and getattr(inside, "__name__", "").endswith(
+            "rule"
+        ):
+            return inside
+    return rule
+
+
+def _shown(source):
+    return (
+        None
+        if source is None
+        else {"file": source[0], "line": source[1], "text": source[2].rstrip()}
+    )

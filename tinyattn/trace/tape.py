@@ -1,0 +1,122 @@
+"""The tape of a computation, copied step by step, with the gradient of every array on it.
+
+`backward` forgets the gradients of intermediate results and frees the graph. Here both are kept.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn import guards
+from tinyattn.autograd import Operation, Tensor, collect_graph, no_grad
+
+
+class Step(NamedTuple):
+    """One operation that ran: y = operation(*values, **options).
+
+    inputs  the Tensors among the inputs, None in place of any other
+    values  all inputs as plain arrays and numbers, as they were
+    """
+
+    tensor: Tensor
+    operation: Operation
+    inputs: list
+    values: list
+    options: dict
+    y: np.ndarray
+
+
+class Tape:
+    """All steps that lead to one number, oldest first; {tensor: dL/d(tensor)} for all of them."""
+
+    def __init__(self, root):
+        _check(root)
+        results, _ = collect_graph(root)
+        self.root, self._copies = root, {}
+        self.steps = [self._step(t) for t in reversed(results)]
+        self.gradients = self._all_gradients()
+
+    def _step(self, t):
+        values = [self.copy_of(v) for v in t._values]
+        return Step(t, t._operation, list(t._inputs), values, dict(t._options), self.copy_of(t))
+
+    def copy_of(self, x):
+        """The array of a Tensor, or an array, as it was when the tape was read; all else itself."""
+        array = x._data if isinstance(x, Tensor) else x
+        if not isinstance(array, np.ndarray):
+            return array
+        if id(array) not in self._copies:
+            self._copies[id(array)] = (
+                array,
+                array.copy(),
+            )  # the first keeps its id from being reused
+        return self._copies[id(array)][1]
+
+    def _all_gradients(self):
+        gradients = {self.root: np.ones(self.root.shape, self.root.dtype)}
+        with no_grad():
+            for step in reversed(self.steps):
+                found = pull(step, gradients[step.tensor])
+                for x, g in zip(step.inputs, found, strict=True):
+                    if x is not None and x.requires_grad:
+                        gradients[x] = gradients[x] + g if x in gradients else g
+        return gradients
+
+
+def _check(root):
+    if not isinstance(root, Tensor):
+        raise TypeError(f"trace: expected a Tensor to trace back, got a {type(root).__name__}")
+    if not root.requires_grad:
+        raise RuntimeError(guards.NO_GRAPH.replace("backward", "trace", 1))
+    if root.size != 1:
+        raise ValueError(
+            f"trace: the result must be a single number, got shape {root.shape}; reduce it "
+            f"(sum, mean), or pick one element"
+        )
+
+
+def pull(step, g, constants=False):
+    """What the rules of a step make of the gradient g: for each input an array, or None.
+
+    constants: also for inputs of floating-point numbers that ask for no gradient, where the
+    operation has a rule for them.
+    """
+    asked = [_is_float(v) and (constants or _wanted(x)) for x, v in zip(step.inputs, step.values,
+                                                                        strict=True)]  # fmt: skip
+    options, op = step.options, step.operation
+    if "wanted" in options:  # of a compiled kernel
+        options = options | {"wanted": tuple(asked)}
+    rules = op.rules
+    if op.joint is not None:
+        together = op.joint(g, step.y, *step.values, **options)
+        needed = {x for x in step.inputs if x is not None and x.requires_grad}
+        rules = guards.one_rule_each(op, step.inputs, needed, together)
+    found = []
+    for k, (x, v) in enumerate(zip(step.inputs, step.values, strict=True)):
+        rule = rules[k] if asked[k] and k < len(rules) else None
+        found.append(_one(rule, g, step, options, v, must=_wanted(x)) if rule else None)
+    return found
+
+
+def _one(rule: Callable, g, step, options, value, must):
+    """The gradient of one input; None for a constant that no rule can differentiate by."""
+    try:
+        d = rule(g, step.y, *step.values, **options)
+    except Exception:
+        if must:
+            raise
+        return None
+    if d is None and not must:
+        return None
+    return guards.unbroadcast(d, np.asarray(value), step.operation.name, np.ndarray)
+
+
+def _is_float(value):
+    return (
+        isinstance(value, np.ndarray | np.floating | float) and np.asarray(value).dtype.kind == "f"
+    )
+
+
+def _wanted(x):
+    return x is not None and x.requires_grad
