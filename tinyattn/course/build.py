@@ -140,6 +140,8 @@ def clean(notebook):
         kept = {key: cell.metadata[key] for key in ("tags", "notes") if key in cell.metadata}
         cell.metadata.clear()
         cell.metadata.update(kept)
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if not _is_announcement(output)]
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 figure = base64.b64decode(output.data["image/png"])
@@ -148,6 +150,12 @@ def clean(notebook):
                 output.metadata.clear()
                 output.metadata.update(_figure_size(output.get("data", {})))
     fold(notebook.cells)
+
+
+def _is_announcement(output):
+    """Whether an output only says that a kernel is compiled, which happens once on each machine."""
+    words = output.get("text", "")
+    return output.get("name") == "stderr" and words.startswith("tinyattn: compiling the kernel")
 
 
 def fewer_bytes(png):

@@ -166,7 +166,8 @@ def _describe(x, name, values):
         lines.append(("shape", f"{list(x.shape)}{kind}"))
     if values and x.size <= SMALL:
         lines.append(("value", _written(unwrap(x))))
-    gradient = getattr(x, "grad", None)
+    is_leaf = getattr(x, "_operation", None) is None
+    gradient = getattr(x, "grad", None) if is_leaf else None
     if values and gradient is not None:
         gradient = unwrap(gradient)
         few = gradient.size <= SMALL
