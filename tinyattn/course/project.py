@@ -8,7 +8,6 @@ from pathlib import Path
 
 LEDGER = Path("lectures") / "claims.toml"
 WEIGHTS = Path("lectures") / "weights"
-TO_COME = ("13",)  # lectures that the map of the course announces
 
 
 class CourseError(Exception):
@@ -103,9 +102,8 @@ def find(root, number):
         if wanted in (document.number, document.name):
             return document
     listing = "\n".join(f"    {d.number:5} {d.slug.replace('_', ' ')}" for d in there)
-    yet = " yet" if wanted in TO_COME else ""
     raise NoSuchLecture(
-        f"there is no lecture '{number}'{yet}; there are\n{listing or '    none yet'}"
+        f"there is no lecture '{number}'; there are\n{listing or '    none yet'}"
     )
 
 
