@@ -5,7 +5,8 @@ import ast
 SUSPICIOUS = {
     "__builtins__", "__import__", "__loader__", "__subclasses__", "_getframe", "answering",
     "compile", "ctypes", "eval", "exec", "gc", "globals", "importlib", "inspect", "linecache",
-    "open", "os", "pickle", "server", "setattr", "socket", "subprocess", "sys", "urllib",
+    "open", "os", "pickle", "server", "setattr", "socket", "subprocess", "sys", "tracemalloc",
+    "urllib",
 }  # fmt: skip
 
 

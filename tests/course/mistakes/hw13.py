@@ -1,0 +1,85 @@
+"""Wrong answers to homework 13, and what its checks must say about them."""
+
+START = "m, total = -np.inf, 0.0\n    for s in blocks:"
+NOTHING = (
+    "if new == -np.inf:\n            continue  # nothing has come yet, and -inf - (-inf) is nan"
+)
+TOTAL = "total = total * np.exp(m - new) + np.exp(s - new).sum()"
+LOG = "return m + np.log(total)"
+BLOCKS = "for start in range(0, N, block):"
+READ = "k, v = read(start, min(start + block, N))"
+SCORES = "s = q @ k.T"
+RISES = "new = np.maximum(m, s.max(axis=1, keepdims=True))"
+SUM = "total = total * shrink + a.sum(axis=1, keepdims=True)"
+Y = "y = y * shrink + a @ v"
+DIVIDED = "return y / total"
+HALVES = "qx = (packed[:, b] & 15) @ first + (packed[:, b] >> 4) @ second"
+ADDED = "y = y + d[:, b] * qx + m[:, b] * x[b].sum()"
+LOOP = "for b, (first, second) in enumerate(x):"
+SPLIT = "y, x = 0.0, x.reshape(-1, 2, 16)"
+COUNT = "blocks = -(-N // T)"
+BYTES = "return 4 * (2 * N * d + blocks * 2 * M * d)"
+LEAST = "return max(operations / P, moved / B)"
+
+MISTAKES = [  # right, wrong, what the check must say about it
+    (TOTAL, TOTAL.replace(" * np.exp(m - new)", ""), "the old sum is not corrected"),
+    (TOTAL, "total += np.exp(s - s.max()).sum()", "a maximum of its own"),
+    (TOTAL, "total += np.exp(s).sum()\n        new = 0", "exp overflows"),
+    (TOTAL, TOTAL.replace("total * np.exp(m - new) + ", ""), "from the last block alone"),
+    (LOG, "return np.log(total)", "not added again"),
+    (LOG, "return total", "without the logarithm"),
+    (LOG, "m + np.log(total)", "Is the `return` missing?"),
+    (LOG, "return m", "for the maximum alone"),
+    (NOTHING, "", "-inf - (-inf) is nan"),
+    (START, "blocks = [np.concatenate(list(blocks))]\n    " + START, "collected before"),
+    (START, "blocks = list(blocks)\n    " + START, "collected before"),
+    (START, "highest = max(s.max() for s in blocks)\n    " + START, "ln Σ exp: not yet"),
+    (SUM, SUM.replace(" * shrink", ""), "the sum is not corrected"),
+    (Y, Y.replace(" * shrink", ""), "y is not corrected"),
+    (SUM + "\n        " + Y, SUM.replace(" * shrink", "") + "\n        y = y + a @ v",
+     "neither y nor the sum"),
+    (DIVIDED, "return y", "without the division"),
+    (Y, "y = a @ v / total", "Most different at index"),
+    (RISES, "new = 0 * m[:, :1]\n        m = new = np.zeros((len(q), 1))", "exp overflows"),
+    (SCORES, "s = q @ k.T / np.sqrt(q.shape[1])", "here they are not"),
+    (BLOCKS, "for start in range(0, N - block + 1, block):", "shorter block is left out"),
+    (BLOCKS, "block = N\n    " + BLOCKS, "rows were fetched at once"),
+    (BLOCKS, f"kept = []\n    {BLOCKS}\n        kept.append(q @ read(start, start + block)[0].T)",
+     "the whole table takes"),
+    (READ, READ + "\n        k, v = read(start, min(start + block, N))", "2 times each"),
+    (READ, READ + "\n        for _ in q:\n            read(start, start + 1)", "were fetched"),
+    (READ, "k, v = read(start, start + block)\n        k = k[:, None]", "it stops with"),
+    (HALVES, "qx = (packed[:, b] >> 4) @ first + (packed[:, b] & 15) @ second", "exchanged"),
+    (SPLIT, "y, x = 0.0, x.reshape(-1, 16, 2).transpose(0, 2, 1)", "as neighbours"),
+    (HALVES, HALVES.replace(" >> 4", " & 240"), "moved down by four bits"),
+    (HALVES, HALVES.replace("(packed[:, b] & 15)", "packed[:, b]"), "is not cut out"),
+    (ADDED, ADDED.replace(" * x[b].sum()", ""), "multiplied by the sum of x"),
+    (ADDED, ADDED.replace("x[b].sum()", "x.sum()"), "the whole x"),
+    (ADDED, ADDED.replace("x[b].sum()", "first.sum()"), "over the first 16 only"),
+    (ADDED, ADDED.replace("d[:, b] * ", ""), "without d"),
+    (ADDED, ADDED.replace(" + m[:, b] * x[b].sum()", ""), "without m"),
+    (ADDED, "y = y + d[:, b] * (qx + m[:, b] * x[b].sum())", "multiplied by d, too"),
+    (SPLIT, "q = np.concatenate([packed & 15, packed >> 4], axis=2)\n"
+     "    return ((d[..., None] * q + m[..., None]) * x.reshape(-1, 32)).sum(axis=(1, 2))",
+     "Take one block or one row"),
+    (LOOP, "q = packed & 15, packed >> 4\n    " + LOOP, "Take one block or one row"),
+    (COUNT, "blocks = N // T", "smaller block is forgotten"),
+    (COUNT, "blocks = N / T", "reads everything, too"),
+    (COUNT, "blocks = N", "a block shares them"),
+    (COUNT, "blocks = 1", "read once only"),
+    (BYTES, BYTES.replace("4 * ", ""), "float32 takes 4"),
+    (BYTES, BYTES.replace("2 * N * d + ", ""), "without queries and result"),
+    (BYTES, BYTES.replace("(2 * N", "(N"), "without the result"),
+    (BYTES, BYTES.replace("2 * M", "M"), "without values"),
+    (LEAST, "return operations / P + moved / B", "at the same time"),
+    (LEAST, "return min(operations / P, moved / B)", "the shorter of the two"),
+    (LEAST, "return min(P, operations / moved * B)", "a time is asked for"),
+]  # fmt: skip
+
+LIBRARY = [  # right, the library's function in its place
+    (LOG, "import tinyattn.functional as F\n    return F.logsumexp(np.concatenate(list(blocks)))"),
+    (
+        DIVIDED,
+        "import tinyattn as ta\n    return ta.functional.scaled_dot_product_attention(q, k, v)",
+    ),
+]
