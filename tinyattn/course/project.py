@@ -102,9 +102,7 @@ def find(root, number):
         if wanted in (document.number, document.name):
             return document
     listing = "\n".join(f"    {d.number:5} {d.slug.replace('_', ' ')}" for d in there)
-    raise NoSuchLecture(
-        f"there is no lecture '{number}'; there are\n{listing or '    none yet'}"
-    )
+    raise NoSuchLecture(f"there is no lecture '{number}'; there are\n{listing or '    none yet'}")
 
 
 def write_text(path, text):
