@@ -52,7 +52,8 @@
     const body = slide.querySelector(".body"), blocks = [...body.querySelectorAll(".block")];
     const outputs = blocks.filter((block) => block.classList.contains("out"));
     let [best, stacked] = quality(body, blocks, false), split = false;
-    if (outputs.length && outputs.length < blocks.length && outputs.length < 4) {
+    const explorer = body.querySelector(".explorer"); // needs the width
+    if (!explorer && outputs.length && outputs.length < blocks.length && outputs.length < 4) {
       const [step, side] = quality(body, blocks, true);
       split = side > stacked;
       best = split ? step : best;
