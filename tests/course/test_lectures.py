@@ -8,7 +8,18 @@ import pytest
 
 from tests import ROOT
 from tests.course import browser
-from tinyattn.course import build, claims, deck, experiment, homework, index, lint, project, text
+from tinyattn.course import (
+    build,
+    claims,
+    deck,
+    experiment,
+    homework,
+    index,
+    lint,
+    project,
+    text,
+    views,
+)
 
 LECTURES = project.lectures(ROOT)
 HOMEWORK = project.homework(ROOT)
@@ -187,3 +198,16 @@ def test_the_network_of_lecture_00_passes_its_mark():
     shares = [float(share) for share in re.findall(r"([\d.]+)%", line)]
     assert len(shares) == 2
     assert min(shares) >= 97
+
+
+@each_lecture
+def test_the_students_copy_can_predict_and_compare(document):
+    copy = json.loads(views.student_copy(document.notebook.read_text(encoding="utf-8")))
+    codes = ["".join(c["source"]) for c in copy["cells"] if c["cell_type"] == "code"]
+    asked = [i for i, source in enumerate(codes) if source.startswith("course.predict(")]
+    given = [i for i, source in enumerate(codes) if source.startswith("course.compare(")]
+    imported = next(
+        i for i, source in enumerate(codes) if re.search(r"import .*\bcourse\b", source)
+    )
+    assert asked and len(asked) == len(given)
+    assert all(i < j for i, j in zip(asked, given, strict=True)) and imported < asked[0]
