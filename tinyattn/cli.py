@@ -165,6 +165,11 @@ def _add_build(commands):
         "--tidy", action="store_true", help="first bring the code in the texts into house style"
     )
     command.add_argument(
+        "--texts",
+        action="store_true",
+        help="only words, notes or tags have changed: keep the outputs, execute nothing",
+    )
+    command.add_argument(
         "--full", action="store_true", help="try the claims at full size and write their verdicts"
     )
 
@@ -307,7 +312,9 @@ def build(options):
     root = project.find_root()
     chosen = [project.find(root, number) for number in options.lectures]
     chosen = chosen or project.lectures(root) + project.homework(root)
-    return make.check(chosen) if options.check else make.build(chosen, tidy_first=options.tidy)
+    if options.check:
+        return make.check(chosen)
+    return make.build(chosen, tidy_first=options.tidy, texts_only=options.texts)
 
 
 def full(options):

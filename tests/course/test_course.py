@@ -318,6 +318,24 @@ def test_a_built_notebook_has_stable_outputs(built):
     assert built.notebook.read_text(encoding="utf-8") == first
 
 
+def test_new_words_keep_the_outputs(built):
+    text, before = built.source.read_text(encoding="utf-8"), outputs(built)
+    try:
+        built.source.write_text(text.replace("Much longer", "Even longer"), encoding="utf-8")
+        build.build_notebook(built, texts_only=True)
+        assert "Even longer text." in built.notebook.read_text(encoding="utf-8")
+        assert outputs(built) == before
+        kept = built.notebook.read_bytes()
+        built.source.write_text(text.replace("1 + 1\nprint", "3 - 1\nprint"), encoding="utf-8")
+        with pytest.raises(CourseError, match="begins with 'from tinyattn import course'"):
+            build.build_notebook(built, texts_only=True)
+        assert built.notebook.read_bytes() == kept
+    finally:
+        built.source.write_text(text, encoding="utf-8")
+    build.build_notebook(built, texts_only=True)
+    assert build.differences(built) == []
+
+
 def test_a_figure_takes_fewer_bytes():
     image = pytest.importorskip("PIL.Image")
     pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import struct
+from itertools import zip_longest
 from threading import Thread
 
 import numpy as np
@@ -40,19 +41,44 @@ def unexecuted(document):
     return notebook
 
 
-def build_notebook(document, *, on_slide=None):
+def build_notebook(document, *, texts_only=False, on_slide=None):
     """Make the notebook of a lecture or homework and write it; lectures are executed.
 
-    The working folder of the run is the notebook's own, as in JupyterLab. `on_slide(slide)` is
-    called as each slide begins. Raises CourseError with slide and cell if a cell fails.
+    With `texts_only` the outputs of the notebook that is there are kept; its code must be that of
+    the text. The working folder of the run is the notebook's own, as in JupyterLab.
+    `on_slide(slide)` is called as each slide begins. Raises CourseError with slide and cell if a
+    cell fails.
     """
     notebook = unexecuted(document)
-    if not document.is_homework:
+    if texts_only and not document.is_homework:
+        keep_outputs(notebook, document)
+    elif not document.is_homework:
         execute_notebook(notebook, document, on_slide=on_slide)
         if full():
             stamp(document.root, notebook.cells)
     write_text(document.notebook, to_json(notebook))
     return notebook
+
+
+def keep_outputs(notebook, document):
+    """Give the code cells the outputs that they have in the notebook that is there.
+
+    Raises CourseError if the code of a cell differs: what it gives is then not known.
+    """
+    from_dict = need("nbformat").from_dict
+    there = [cell for cell in read_notebook(document) if cell["cell_type"] == "code"]
+    cells = [cell for cell in notebook.cells if cell["cell_type"] == "code"]
+    for cell, old in zip_longest(cells, there):
+        if cell is None or old is None or cell["source"] != old["source"]:
+            first = (cell or old)["source"].strip().partition("\n")[0]
+            raise CourseError(
+                f"{document.relative(document.source)}: the code has changed, so the outputs have "
+                f"to be made anew. The first cell that differs begins with '{first}'.\n"
+                f"Run: tinyattn build {document.number}"
+            )
+        cell["outputs"] = [from_dict(output) for output in old["outputs"]]
+        cell["execution_count"] = old["execution_count"]
+    fold(notebook.cells)
 
 
 def execute_notebook(notebook, document, *, on_slide=None):

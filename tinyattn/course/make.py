@@ -13,14 +13,14 @@ from tinyattn.course.text import read_source
 from tinyattn.course.tidy import tidy
 
 
-def build(documents, *, tidy_first=False):
+def build(documents, *, tidy_first=False, texts_only=False):
     """Make notebooks and slides of all documents; returns the exit code."""
     for document in documents:
         began = time.perf_counter()
         print(f"{document.relative(document.source)}", flush=True)
         if tidy_first:
             print(f"    {tidy(document)} code cells brought into house style")
-        build_notebook(document, on_slide=_show_slide)
+        build_notebook(document, texts_only=texts_only, on_slide=_show_slide)
         _clear()
         print(f"    {document.relative(document.notebook)}  {time.perf_counter() - began:.1f} s")
         if not document.is_homework:
