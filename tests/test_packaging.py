@@ -7,8 +7,10 @@ import tomllib
 
 from packaging.markers import Marker
 
+import tinyattn
 from tests import ROOT
 from tests.lowest import lowest
+from tinyattn.course import doctor
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -22,7 +24,7 @@ def test_only_numpy_and_numba_are_needed_and_nothing_is_capped():
     needed = PROJECT["project"]["dependencies"]
     assert [re.match(r"\w+", one)[0] for one in needed] == ["numpy", "numba"]
     extras = PROJECT["project"]["optional-dependencies"]
-    assert set(extras) == {"class", "dev", "grade", "peers"}
+    assert set(extras) == {"class", "dev", "grade", "models", "peers"}
     for requirements in (needed, *extras.values()):
         assert not [one for one in requirements if "<" in one.split(";")[0]]
 
@@ -33,8 +35,33 @@ def test_numba_is_asked_for_only_where_it_can_be_had():
     for system, machine, expected in [
         ("linux", "x86_64", True), ("linux", "aarch64", True), ("win32", "AMD64", True),
         ("darwin", "arm64", True), ("darwin", "x86_64", False), ("emscripten", "wasm32", False),
+        ("wasi", "wasm32", False),
     ]:  # fmt: skip
         assert marker.evaluate({"sys_platform": system, "platform_machine": machine}) == expected
+
+
+def test_the_version_stands_in_one_place():
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "tinyattn.__version__"}
+    for file, line in [
+        ("CITATION.cff", r"^version: {}$"),
+        ("CHANGELOG.md", r"^## {}(, not yet released|, 20.*)?$"),
+    ]:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(line.format(re.escape(tinyattn.__version__)), text, re.M), file
+
+
+def test_doctor_knows_every_extra_and_the_lowest_versions():
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert set(doctor.GROUPS) == {"", *extras}
+    assert set(doctor.MODELS) == set(extras["models"])
+    assert {name: doctor.TESTED[name][0] for name in lowest()} == lowest()
+    assert PROJECT["project"]["requires-python"] == f">={doctor.TESTED['python'][0]}"
+
+
+def test_the_readme_names_the_models():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(name in text for name in doctor.MODELS)
 
 
 def test_the_lowest_versions_are_read_from_the_project():

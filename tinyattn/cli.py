@@ -309,7 +309,7 @@ def build(options):
         os.environ["TINYATTN_FULL"] = "1"
     from tinyattn.course import make, project
 
-    root = project.find_root()
+    root = project.find_checkout()
     chosen = [project.find(root, number) for number in options.lectures]
     chosen = chosen or project.lectures(root) + project.homework(root)
     if options.check:
@@ -320,7 +320,7 @@ def build(options):
 def full(options):
     from tinyattn.course import fullrun, project
 
-    root = project.find_root()
+    root = project.find_checkout()
     chosen = [project.find(root, number) for number in options.lectures]
     return fullrun.run(chosen or project.lectures(root), again=options.again)
 
@@ -333,23 +333,23 @@ def claims(options):
     terminal.print_claims(root, lecture)
 
 
-def _homework(number):
+def _homework(number, root):
     from tinyattn.course import project
 
     bare = str(number).lower().removeprefix("hw")
-    return project.find(project.find_root(), f"hw{bare}")
+    return project.find(root, f"hw{bare}")
 
 
 def check(options):
-    from tinyattn.course import checking
+    from tinyattn.course import checking, project
 
-    return 0 if checking.check(_homework(options.homework)) else 1
+    return 0 if checking.check(_homework(options.homework, project.find_root())) else 1
 
 
 def grade(options):
-    from tinyattn.course.project import CourseError
+    from tinyattn.course.project import CourseError, find_checkout
 
-    document = _homework(options.homework)
+    document = _homework(options.homework, find_checkout())
     if options.nbgrader:
         from tinyattn.course.grade import nbgrader
 

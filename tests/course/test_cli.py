@@ -6,12 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+import tinyattn as tinyattn_package
 from tests.course import small_project as course_project
 from tinyattn import cli
 from tinyattn.course import build, doctor, index, project, text, warm, workbook
@@ -102,9 +101,7 @@ def test_help_names_every_command(capsys):
 def test_version_is_the_packages(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--version"])
-    path = ROOT / "pyproject.toml"
-    declared = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["version"]
-    assert capsys.readouterr().out == f"tinyattn {declared}\n"
+    assert capsys.readouterr().out == f"tinyattn {tinyattn_package.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [["lecture"], ["run"], ["run", "04", "--loud"]])
@@ -348,5 +345,5 @@ def test_doctor_says_how_to_get_what_is_missing(root, capsys, monkeypatch):
     )
     assert cli.main(["doctor"]) == 1
     shown = capsys.readouterr().out
-    assert "matplotlib       missing" in shown
+    assert "matplotlib           missing" in shown
     assert 'for the notebooks:\n    .venv/bin/pip install -e ".[class]"' in shown

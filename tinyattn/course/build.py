@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyattn.course.claims import full
 from tinyattn.course.experiment import stamp
-from tinyattn.course.project import CourseError, write_text
+from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.course.text import (
     need,
     notes_of,
@@ -83,8 +83,8 @@ def keep_outputs(notebook, document):
 
 def execute_notebook(notebook, document, *, on_slide=None):
     """Run every cell in a fresh kernel and keep the outputs, cleaned of what changes by itself."""
-    nbclient = need("nbclient")
-    document.notebook.parent.mkdir(parents=True, exist_ok=True)
+    nbclient = need("nbclient", "class")
+    document.folder.mkdir(parents=True, exist_ok=True)
     begins = {slide.cells[0]["id"]: slide for slide in slides(notebook.cells)}
     here = None
 
@@ -99,7 +99,7 @@ def execute_notebook(notebook, document, *, on_slide=None):
         notebook,
         timeout=None if full() else CELL_TIMEOUT,
         kernel_name="python3",
-        resources={"metadata": {"path": str(document.notebook.parent)}},
+        resources={"metadata": {"path": str(document.folder)}},
         record_timing=False,
         coalesce_streams=True,
         skip_cells_with_tag="none" if full() else "slow",
@@ -121,6 +121,29 @@ def execute_notebook(notebook, document, *, on_slide=None):
             + plain_text(str(error)).strip()
         ) from None
     clean(notebook)
+
+
+def executed(document):
+    """The cells of a lecture with their outputs.
+
+    In a checkout they are in its notebook. An installed course has notebooks without outputs:
+    there the lecture is run the first time, and the result is kept in the student's folder.
+    """
+    cells = read_notebook(document)
+    if document.root != SHIPPED:
+        return cells
+    path = document.home / "build" / "notebooks" / document.notebook.name
+    if path.is_file():
+        kept = read_notebook(document, path)
+        if list(map(_content, kept)) == list(map(_content, cells)):
+            return kept
+    print(
+        f"running {document.number} once, for its pictures; this takes a minute or two", flush=True
+    )
+    notebook = need("nbformat", "class").read(document.notebook, as_version=4)
+    execute_notebook(notebook, document)
+    write_text(path, to_json(notebook))
+    return read_notebook(document, path)
 
 
 def _stoppable(client, environment):
@@ -219,7 +242,7 @@ def _figure_size(data):
 
 def to_json(notebook):
     """The file of a notebook, the same for the same content."""
-    nbformat = need("nbformat")
+    nbformat = need("nbformat", "class")
     nbformat.validate(notebook)
     return nbformat.writes(notebook, version=4) + "\n"
 

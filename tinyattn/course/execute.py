@@ -11,7 +11,7 @@ import types
 from dataclasses import dataclass, field
 
 from tinyattn.course.claims import Claim, ClaimError, full
-from tinyattn.course.project import CourseError
+from tinyattn.course.project import CourseError, install, pip
 from tinyattn.course.text import tags_of
 
 
@@ -119,5 +119,5 @@ def _hint(error):
         return []
     package = error.name.split(".")[0]
     extra = {"matplotlib": "class", "IPython": "class", "torch": "peers"}.get(package)
-    what = f'-e ".[{extra}]"' if extra else package
-    return [f"this lecture needs {package}; in the project's folder: .venv/bin/pip install {what}"]
+    command = install(extra) if extra else f"{pip()} install {package}"
+    return [f"this lecture needs {package}; install it with: {command}"]

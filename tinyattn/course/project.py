@@ -1,13 +1,24 @@
-"""Where the course lies on disk: the project's folder, its lectures and its homework."""
+"""Where the course lies on disk: the project's folder, its lectures and its homework.
+
+In a checkout all of it is one folder. An installed package carries the course in `shipped/`, where
+nothing is written: what a student makes then goes into a folder of its own.
+"""
 
 import os
 import re
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 LEDGER = Path("lectures") / "claims.toml"
 WEIGHTS = Path("lectures") / "weights"
+SHIPPED = Path(__file__).resolve().with_name("shipped")  # setup.py puts the course there
+STUDENTS = "tinyattn-course"  # the folder of what is made, where the course itself is installed
+CHECKOUT = (
+    "Get the project's folder (git clone, or the archive), go into it, and install with\n"
+    '    python3 -m venv .venv && .venv/bin/pip install -e ".[class]"'
+)
 
 
 class CourseError(Exception):
@@ -47,15 +58,26 @@ class Document:
     @property
     def workbook(self):
         """The student's own copy, which git does not see."""
-        return self.root / "workbook" / self.notebook.relative_to(self.root / "notebooks")
+        return self.home / "workbook" / self.notebook.relative_to(self.root / "notebooks")
 
     @property
     def deck(self):
-        return self.root / "build" / "decks" / f"{self.name}.html"
+        return self.home / "build" / "decks" / f"{self.name}.html"
+
+    @property
+    def home(self):
+        """The folder of what is made: the project's; of an installed course the student's."""
+        return students_folder() if self.root == SHIPPED else self.root
+
+    @property
+    def folder(self):
+        """The folder in which its cells run, as in JupyterLab."""
+        return (self.workbook if self.root == SHIPPED else self.notebook).parent
 
     def relative(self, path):
         """The path as it reads from the project's folder, for messages."""
-        return Path(path).relative_to(self.root).as_posix()
+        path = Path(path)
+        return path.relative_to(self.root).as_posix() if self.root in path.parents else str(path)
 
 
 def is_root(folder):
@@ -64,21 +86,57 @@ def is_root(folder):
 
 
 def find_root(start=None):
-    """The project's folder: above `start` (default: the working folder), or around the package.
+    """The course: a checkout above `start` (default: the working folder), or the package's own.
 
-    Raises CourseError where neither has the lectures, as after an install without a checkout.
+    Raises CourseError where there is none, as when only the package's folder was copied.
     """
     start = Path.cwd() if start is None else Path(start).resolve()
     package = Path(__file__).resolve().parents[1]
-    for folder in (start, *start.parents, package.parent):
+    for folder in (start, *start.parents, package.parent, SHIPPED):
         if is_root(folder):
             return folder
     raise CourseError(
         "the lectures are not here: neither this folder nor one above it is a checkout of "
-        f"tinyattn, and the installed package ({package}) came without them.\n"
-        "Get the project's folder (git clone, or the archive), go into it, and install with\n"
-        '    python3 -m venv .venv && .venv/bin/pip install -e ".[class]"'
+        f"tinyattn, and the package in use ({package}) came without them.\n{CHECKOUT}"
     )
+
+
+def find_checkout():
+    """The project's folder, for what writes texts, notebooks or verdicts into it.
+
+    Raises CourseError if there is only an installed course.
+    """
+    root = find_root()
+    if root == SHIPPED:
+        raise CourseError(
+            "this needs the texts of the course, with the solutions of its homework; an "
+            f"installed package has neither.\n{CHECKOUT}"
+        )
+    return root
+
+
+def students_folder():
+    """Where a student's copies are with an installed course: in the working folder or above it."""
+    here = Path.cwd()
+    there = (folder / STUDENTS for folder in (here, *here.parents))
+    return next((folder for folder in there if folder.is_dir()), here / STUDENTS)
+
+
+def install(extra=""):
+    """The command that installs an extra (without: what the library needs), as it fits here."""
+    if _in_checkout():
+        return f'{pip()} install -e ".[{extra}]"' if extra else f"{pip()} install -e ."
+    return f'{pip()} install "tinyattn[{extra}]"' if extra else f"{pip()} install tinyattn"
+
+
+def pip():
+    """The command pip of the environment in use: a checkout's is `.venv`, as in README.md."""
+    return ".venv/bin/pip" if _in_checkout() else f"{sys.executable} -m pip"
+
+
+def _in_checkout():
+    """Whether the package in use is the one of a checkout."""
+    return is_root(Path(__file__).resolve().parents[2])
 
 
 def lectures(root):
@@ -88,6 +146,8 @@ def lectures(root):
 
 def homework(root):
     """All homework of the project, in order of their numbers."""
+    if Path(root) == SHIPPED:  # without the texts, which have the solutions
+        return _documents(root, "notebooks/homework", r"(hw\d\d)_(\w+)\.ipynb")
     return _documents(root, "lectures/homework", r"(hw\d\d)_(\w+)\.md")
 
 
@@ -123,5 +183,5 @@ def write_text(path, text):
 
 def _documents(root, folder, pattern):
     root = Path(root).resolve()
-    found = [re.fullmatch(pattern, p.name) for p in sorted((root / folder).glob("*.md"))]
+    found = [re.fullmatch(pattern, p.name) for p in sorted((root / folder).glob("*.*"))]
     return [Document(root, match[1], match[2]) for match in found if match]

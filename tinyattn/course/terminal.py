@@ -24,7 +24,7 @@ def run(document, *, verbose=False):
     if claims.full():
         print("full run: all claims at full size; the ledger takes the verdicts")
     outcomes, names, began = [], namespace(), time.perf_counter()
-    with surroundings(document.notebook.parent):
+    with surroundings(document.folder):
         for number, slide in enumerate(parts, 1):
             label = f"{number:3d}/{len(parts)}  {_heading(slide)}"
             try:

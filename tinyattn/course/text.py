@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from tinyattn.course.project import CourseError
+from tinyattn.course.project import CourseError, install
 
 TAGS = {
     "notebook-only", "notes", "hide-code", "hide-output", "slow", "fragment", "shown", "solution",
@@ -54,8 +54,7 @@ def need(module, extra="dev"):
     except ImportError as error:
         missing = getattr(error, "name", None) or module
         raise MissingPackage(
-            f"this needs the package '{missing}'; install it in the project's folder with\n"
-            f'    .venv/bin/pip install -e ".[{extra}]"'
+            f"this needs the package '{missing}'; install it with\n    {install(extra)}"
         ) from None
 
 

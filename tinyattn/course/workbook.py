@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tinyattn.course.project import CourseError, homework, lectures, write_text
+from tinyattn.course.project import CourseError, homework, install, lectures, write_text
 from tinyattn.course.text import read_notebook
 from tinyattn.course.views import student_copy
 
@@ -34,13 +34,12 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
     """Start JupyterLab on the student's copy and wait until it ends; returns its exit code."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise CourseError(
-            "JupyterLab is not installed; in the project's folder:\n"
-            '    .venv/bin/pip install -e ".[class]"\n'
+            f"JupyterLab is not installed; install it with\n    {install('class')}\n"
             f"or without it, in the terminal: tinyattn run {document.number}"
         )
     path = prepare(document, fresh=fresh)
     # as the address, not as the file to run: so the address that is printed leads there too
-    folder = document.root / "workbook"
+    folder = document.home / "workbook"
     address = f"--LabApp.default_url=/lab/tree/{path.relative_to(folder).as_posix()}"
     # the file browser shows the copies alone: the texts with the solutions are not below them
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", address]

