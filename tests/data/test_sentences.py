@@ -25,15 +25,27 @@ def test_a_verb_stands_behind_its_subject(distance):
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
-def test_clauses_inside_each_other_agree_from_the_inside(depth):
+def test_clauses_stand_inside_each_other(depth):
     s = nested(40, depth, rng=0)
-    assert s.ids.shape == (40, 4 * depth + 3) and (s.verb - s.subject == 4 * depth + 1).all()
-    for ids, plural in zip(s.ids, s.plural, strict=True):
+    assert s.ids.shape == (40, 4 * depth + 5) and (s.verb - s.subject == 4 * depth + 1).all()
+    assert set(s.subject) == {1, 2, 3}
+    for ids, plural, verb, subject in zip(*s, strict=True):
         words = [WORDS[i] for i in ids]
-        assert number_of(words[1]) == plural and ids[-1] == VERB
-        subjects, verbs = words[1 : 3 * depth + 2 : 3], words[3 * depth + 2 : -1]
-        for subject, verb in zip(subjects[:0:-1], verbs, strict=True):
-            assert number_of(subject) == (verb in sentences.PLURAL_VERBS)
+        assert number_of(words[subject]) == plural and ids[verb] == VERB
+        assert set(words[: subject - 1]) <= set(FILLERS) and words[subject - 1] == "the"
+        assert (ids[verb + 1 :] == PAD).all() and (ids[: verb + 1] != PAD).all()
+        assert set(words[subject : verb - depth : 3]) <= {*SINGULAR, *PLURAL}
+        assert words[subject + 1 : verb - depth].count("that") == depth
+        assert set(words[verb - depth : verb]) <= set(sentences.PAST_VERBS)
+
+
+def test_only_the_first_subject_knows_the_number_of_the_nested_verb():
+    s = nested(4000, 3, rng=0)
+    plural = np.isin(s.ids, [sentences.NUMBER[w] for w in PLURAL])
+    rows = np.arange(4000)
+    np.testing.assert_array_equal(plural[rows, s.subject], s.plural)
+    for later in (3, 6, 9):
+        assert abs((plural[rows, s.subject + later] == s.plural).mean() - 0.5) < 0.03
 
 
 def test_both_numbers_are_as_frequent_and_a_seed_repeats():
@@ -50,7 +62,7 @@ def test_read_leaves_the_padding_out():
 
 
 def test_no_sentences():
-    assert agreement(0, 3).ids.shape == (0, 9) and nested(0, 1).ids.shape == (0, 7)
+    assert agreement(0, 3).ids.shape == (0, 9) and nested(0, 1).ids.shape == (0, 9)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
     quietly the dogs often today <verb> the trout        →  plural: "see", not "sees"
 
 The verb is hidden; whether it is singular or plural is known by the subject alone. What stands
-between them is either fillers, which have no number, or clauses with subjects and verbs of their
-own. Slide K11.
+between them is either fillers, which have no number, or clauses with subjects of their own.
+Slide K11.
 """
 
 from typing import NamedTuple
@@ -16,14 +16,12 @@ from tinyattn.random import generator
 PAD, VERB = 0, 1
 SINGULAR = ("bear", "dog", "cat", "horse", "duck", "snake")
 PLURAL = ("bears", "dogs", "cats", "horses", "ducks", "snakes")
-SINGULAR_VERBS = ("sees", "likes", "hears", "follows")
-PLURAL_VERBS = ("see", "like", "hear", "follow")
+PAST_VERBS = ("saw", "liked", "heard", "followed")  # the same for one and for many
 FILLERS = ("quietly", "often", "today", "perhaps", "still", "really", "here", "again")
-WORDS = ("<pad>", "<verb>", "the", "that", "trout", *SINGULAR, *PLURAL, *SINGULAR_VERBS,
-         *PLURAL_VERBS, *FILLERS)  # fmt: skip
+WORDS = ("<pad>", "<verb>", "the", "that", "trout", *SINGULAR, *PLURAL, *PAST_VERBS, *FILLERS)
 NUMBER = {word: number for number, word in enumerate(WORDS)}
 _SUBJECTS = np.array([[NUMBER[w] for w in kind] for kind in (SINGULAR, PLURAL)])
-_VERBS = np.array([[NUMBER[w] for w in kind] for kind in (SINGULAR_VERBS, PLURAL_VERBS)])
+_PAST = np.array([NUMBER[w] for w in PAST_VERBS])
 _FILLERS = np.array([NUMBER[w] for w in FILLERS])
 
 
@@ -63,27 +61,34 @@ def agreement(n, distance, before=2, rng=None):
     return Agreement(ids, plural, verb, subject)
 
 
-def nested(n, depth, rng=None):
+def nested(n, depth, before=2, rng=None):
     """n sentences with `depth` clauses inside each other; the last verb, of the first subject, is
     hidden.
 
-        the dog that the cats that the bear sees like <verb>        (depth 2)
+        often the dog that the cats that the bear saw liked <verb>        (depth 2)
 
-    Every subject has a number of its own, so its verb is found by structure, not by counting words
-    of a kind. The verb stands 4 · depth + 1 words behind its subject. depth 0: the dog <verb>.
+    Every subject has a number of its own, and the verbs inside stand in the past, which has none.
+    So nothing but the first subject knows the number of the hidden verb, 4 · depth + 1 words behind
+    it: counting plurals does not help. In front of the first subject stand up to `before` fillers
+    and `the`. All are padded to the length before + 4 · depth + 3. depth 0: the dog <verb>.
     """
-    if n < 0 or depth < 0:
-        raise ValueError(f"nested: expected n ≥ 0 and depth ≥ 0, got {n} and {depth}")
+    if n < 0 or depth < 0 or before < 0:
+        raise ValueError(
+            f"nested: expected n ≥ 0, depth ≥ 0 and before ≥ 0, got {n}, {depth} and {before}"
+        )
     rng = generator(rng)
     numbers = rng.integers(2, size=(n, depth + 1))
     subjects = _SUBJECTS[numbers, rng.integers(len(SINGULAR), size=numbers.shape)]
-    verbs = _VERBS[numbers, rng.integers(len(SINGULAR_VERBS), size=numbers.shape)]
-    verbs[:, 0] = VERB
-    front = np.full((n, 3 * depth + 2), NUMBER["that"])  # the S that the S that the S …
-    front[:, 0::3], front[:, 1::3] = NUMBER["the"], subjects
-    ids = np.concatenate([front, verbs[:, ::-1]], axis=1)  # … V V V
-    place = np.ones(n, np.int64)
-    return Agreement(ids, numbers[:, 0], place + 4 * depth + 1, place)
+    clauses = np.full((n, 4 * depth + 3), NUMBER["that"])  # the S that the S that the S …
+    clauses[:, 0 : 3 * depth + 1 : 3], clauses[:, 1 : 3 * depth + 2 : 3] = NUMBER["the"], subjects
+    clauses[:, 3 * depth + 2 : -1] = rng.choice(_PAST, size=(n, depth))  # … V V V
+    clauses[:, -1] = VERB
+    fillers = rng.choice(_FILLERS, size=(n, before))
+    ids = np.concatenate([fillers, clauses, np.full((n, before), PAD)], axis=1)
+    shown = before - rng.integers(before + 1, size=n)  # begins so many places later
+    ids = np.take_along_axis(ids, shown[:, None] + np.arange(before + 4 * depth + 3), axis=1)
+    subject = before - shown + 1
+    return Agreement(ids, numbers[:, 0], subject + 4 * depth + 1, subject)
 
 
 def read(ids):
