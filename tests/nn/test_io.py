@@ -3,7 +3,6 @@
 import copy
 import json
 import os
-import time
 
 import numpy as np
 import pytest
@@ -113,23 +112,30 @@ def test_truncation_is_found_at_every_length(tmp_path):
             ta.load(tmp_path / "b")
 
 
+DIGITS = b"9" * 4000
+AXES = b"9" * 19 + b",9" * 50_000
+ENTRY = b'{"x":{"dtype":"F32","shape":[%b],"data_offsets":[0,8]}}'
+
+
 @pytest.mark.parametrize(
-    "header",
+    ("header", "why"),
     [
-        b'{"x":' + b"[" * 100_000,
-        b"[" + b"9" * 4000 + b",1" + b"]",
-        b'{"x":{"dtype":"F32","shape":[' + b"9" * 4000 + b'],"data_offsets":[0,8]}}',
-        b'{"x":{"dtype":"F32","shape":[' + b"9" * 19 + b",9" * 50_000 + b'],"data_offsets":[0,8]}}',
-        b'{"' + b"x" * 100_000 + b'":3}',
-        b'{"x":' + b",".join([b"9" * 4000] * 2000) + b"}",
+        (b'{"x":' + b"[" * 100_000, "cannot be read"),
+        # the count of digits is the reason: such a number is never turned into an int, which
+        # would take the square of their count
+        (b"[" + DIGITS + b",1" + b"]", "a number has 4000 digits"),
+        (ENTRY % DIGITS, "a number has 4000 digits"),
+        (b'{"x":' + b",".join([DIGITS] * 2000) + b"}", "a number has 4000 digits"),
+        (ENTRY % AXES, "invalid shape"),
+        (b'{"' + b"x" * 100_000 + b'":3}', "no valid data_offsets"),
     ],
+    ids=["lists", "number", "size", "numbers", "axes", "name"],
 )
-def test_endless_numbers_names_and_lists_are_refused_at_once(tmp_path, header):
+def test_endless_numbers_names_and_lists_are_refused_in_few_words(tmp_path, header, why):
     write(tmp_path / "a", header, b"0" * 8)
-    start = time.process_time()
     with pytest.raises(ValueError, match="not a whole safetensors file") as caught:
         ta.load(tmp_path / "a")
-    assert time.process_time() - start < 1
+    assert why in str(caught.value)
     assert len(str(caught.value)) < 1000
 
 
