@@ -65,6 +65,11 @@ def aligned(n, dtype):
     return memory[-memory.ctypes.data % LINE :][:size].view(dtype)
 
 
+def address(x):
+    """Where the memory of an array begins."""
+    return x.__array_interface__["data"][0]
+
+
 class Block:
     """The memory of one large array. When the array and all its views are gone, it is spare."""
 

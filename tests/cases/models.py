@@ -23,6 +23,7 @@ for rotary in (nn.RotaryPositions, nn.InterleavedRotaryPositions):
 layer(nn.SwiGLU, X, make=nn.SwiGLU(4, 3, rng=0))
 layer(nn.GroupedQueryAttention, X, make=nn.GroupedQueryAttention(4, 2, 1, rng=0))
 layer(nn.LlamaBlock, X, make=nn.LlamaBlock(4, 2, 1, 3, rng=0))
+layer(nn.LlamaBlocks, X, make=nn.LlamaBlocks([nn.LlamaBlock(4, 2, 1, 3, rng=i) for i in (0, 1)]))
 layer(nn.GroupedQueryAttention, X[:, :1], make=nn.GroupedQueryAttention(4, 2, rng=0))
 layer(nn.GroupedQueryAttention, X, make=nn.GroupedQueryAttention(4, 2, 1, rng=0),
       mask=np.array([[[1, 0, 1]], [[1, 1, 1]]], bool))  # fmt: skip

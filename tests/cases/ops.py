@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.ops.blocks import Q4_1, Q8_0, Blocks, block_linear
+
 
 class Case(NamedTuple):
     note: str
@@ -497,3 +499,19 @@ case(np.delete, normal(4), slice(1, 3))
 case(np.lib.stride_tricks.sliding_window_view, normal(5), 3)
 case(np.lib.stride_tricks.sliding_window_view, normal(3, 4), (2, 2))
 case(np.lib.stride_tricks.sliding_window_view, normal(3, 4), 2, axis=0)
+
+
+# ---------------------------------------------------------------- matrices of few bits
+
+
+def blocks(kind, R, n):
+    """A matrix [R, 32 n] in blocks with scales and offsets near 1."""
+    raw = _rng(R, n).integers(0, 256, (R, n, kind.nbytes)).astype(np.uint8)
+    raw[..., :4] = positive(R, n, 2).astype(np.float16).view(np.uint8)
+    return Blocks(kind, raw)
+
+
+for kind in (Q4_1, Q8_0):
+    for impl in ("sums", "numpy", "kernel"):
+        for shape in ((32,), (2, 32), (0, 32), (2, 1, 32)):
+            case(block_linear, normal(*shape), blocks(kind, 3, 1), impl=impl)

@@ -309,44 +309,6 @@ def test_large_products_take_a_kernel(taken):
     assert taken == ["matmul"]
 
 
-# ---------------------------------------------------------------- other processors
-
-PROGRAM = """
-import numpy as np
-from tinyattn.functional.attention import scaled_dot_product_attention
-from tinyattn.autograd import Tensor
-from tinyattn.kernels.fast import matvec
-from tinyattn.kernels.machine.llvm import VECTOR_BYTES
-print(VECTOR_BYTES)
-arrays = np.random.default_rng(0).standard_normal((3, 2, 70, 6)).astype(np.float32)
-found = []
-for impl in ("kernel", "numpy"):
-    inputs = [Tensor(x, requires_grad=True) for x in arrays]
-    y = scaled_dot_product_attention(*inputs, causal=True, impl=impl)
-    (y * y).sum().backward()
-    found.append([y.data, *[x.grad for x in inputs]])
-for dtype in (np.float32, np.float64):
-    x, w = (np.random.default_rng(1).standard_normal(s).astype(dtype) for s in ((7, 35), (6, 35)))
-    print(np.allclose(matvec.product(x, w.T), x @ w.T, rtol=0, atol=2e-5))
-print(all(np.allclose(a, b, rtol=0, atol=2e-5) for a, b in zip(*found)))
-"""
-
-
-@pytest.mark.skipif(VECTOR_BYTES < 64, reason="needs a processor with AVX-512")
-@pytest.mark.parametrize(("missing", "width"), [("avx512f", "32"), ("avx512f,-avx2,-fma", "16")])
-def test_narrower_vectors(missing, width, tmp_path):
-    features = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2]
-    names = {"avx512f": ["avx512"], "avx512f,-avx2,-fma": ["avx512", "avx2", "fma"]}[missing]
-    features = [f for f in features.split(",") if not f.lstrip("+-").startswith(tuple(names))]
-    found = fresh_python(
-        PROGRAM,
-        NUMBA_CPU_FEATURES=",".join(features),
-        NUMBA_CPU_NAME="x86-64",
-        NUMBA_CACHE_DIR=str(tmp_path),
-    )
-    assert found == [width, *["True"] * 3]
-
-
 # ---------------------------------------------------------------- without Numba
 
 REFERENCES = """

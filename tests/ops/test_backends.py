@@ -9,14 +9,16 @@ import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
+from tests.cases.ops import blocks as case_blocks
 from tests.machine import fresh_python
 from tinyattn import Tensor, graph, kernels, nn
 from tinyattn.functional import recurrent
-from tinyattn.ops import backends, neighbours
+from tinyattn.ops import backends, blocks, neighbours
 from tinyattn.ops.backends import TABLE
 
 RUNGS = ("sums", "numpy", "kernel")
-MODULES = {"F": F, "graph": graph, "nn": nn, "recurrent": recurrent, "neighbours": neighbours}
+MODULES = {"F": F, "graph": graph, "nn": nn, "recurrent": recurrent, "neighbours": neighbours,
+           "blocks": blocks}  # fmt: skip
 
 
 def has_impl(f):
@@ -76,6 +78,9 @@ EXAMPLES = {
     "graph.mean_max": ("mean_max", None, (RNG.random((20, 3)), FEATURES, INDEX)),
     "graph.squared_distances": ("squared_distances", None, (POINTS, INDEX)),
     "neighbours.neighbour_max": ("neighbour_max", None, (FEATURES, INDEX)),
+    "blocks.block_linear": (
+        "block_linear", None, (RNG.normal(size=(2, 32)), case_blocks(blocks.Q4_1, 3, 1)),
+    ),
     "neighbours.pair_sums": ("pair_sums", None, (FEATURES, FEATURES[::-1], INDEX)),
     "recurrent.scan": (
         "GRU",

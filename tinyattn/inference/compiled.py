@@ -6,11 +6,12 @@ so everything but these layers runs the code that the model runs: its embeddings
 """
 
 from copy import copy
-from operator import is_
+from itertools import chain
+from operator import attrgetter, is_
 
 from tinyattn.autograd import no_grad
 from tinyattn.inference.layers import FORMS
-from tinyattn.nn import Module, Parameter
+from tinyattn.nn import Buffer, Module, Parameter
 from tinyattn.nn.changes import change_of_class, change_of_object, is_own
 
 
@@ -60,8 +61,9 @@ class Compiled:
         first, twin, how = len(self._parts), module, "module"
         inside = [(n, m) for n, m in vars(module).items() if isinstance(m, Module)]
         copied = {n: self._copy(f"{name}.{n}".lstrip("."), m, copies) for n, m in inside}
-        if type(module) in FORMS:
-            twin, how = FORMS[type(module)](module)
+        form = FORMS[type(module)](module) if type(module) in FORMS else None
+        if form is not None:
+            twin, how = form
             del self._parts[first:]
         elif any(copied[n] is not m for n, m in inside):
             twin = copy(module)
@@ -138,27 +140,37 @@ class _Snapshot:
     """What a model was made of at one moment: all attributes of its modules and their classes."""
 
     def __init__(self):
-        self.dicts, self.values, self.parameters, self.arrays = [], [], [], []
+        self.dicts, self.sizes, self.values, self.tensors, self.arrays = [], [], [], [], []
 
     def add(self, module):
-        """Remember the attributes of a module, and the arrays of its parameters."""
-        values = list(vars(module).values())
-        self.dicts.append(vars(module))
-        self.values.append(values)
-        for value in values:
-            if isinstance(value, Parameter):
-                self.parameters.append(value)
+        """Remember the attributes of a module, and the arrays of its parameters and buffers."""
+        self._add_dict(vars(module))
+        for value in vars(module).values():
+            if isinstance(value, Parameter | Buffer):
+                self.tensors.append(value)
                 self.arrays.append(value.data)
 
     def add_classes(self, classes):
         """Remember what stands in classes of modules and in their bases."""
         for cls in dict.fromkeys(base for c in classes for base in c.__mro__[:-1]):
-            self.dicts.append(vars(cls))
-            self.values.append(list(vars(cls).values()))
+            self._add_dict(vars(cls))
+
+    def _add_dict(self, d):
+        self.dicts.append(d)
+        self.sizes.append(len(d))
+        self.values += d.values()
 
     def is_current(self):
-        """Whether all of it is still the same; numbers inside an array may differ."""
-        for d, values in zip(self.dicts, self.values, strict=True):
-            if len(d) != len(values) or not all(map(is_, d.values(), values)):
-                return False
-        return all(map(is_, [p.data for p in self.parameters], self.arrays))
+        """Whether all of it is still the same; numbers inside an array may differ.
+
+        It is asked before each token, so there is no loop of Python's own in it.
+        """
+        if list(map(len, self.dicts)) != self.sizes:
+            return False
+        values = chain.from_iterable([d.values() for d in self.dicts])
+        return all(map(is_, values, self.values)) and all(
+            map(is_, map(ARRAY, self.tensors), self.arrays)
+        )
+
+
+ARRAY = attrgetter("data")

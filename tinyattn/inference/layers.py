@@ -13,13 +13,17 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.autograd import Tensor, from_numpy
+from tinyattn.inference.blocks import BlockLinear
+from tinyattn.memory import address
 from tinyattn.nn import (
     Dropout,
     GroupedQueryAttention,
+    InterleavedRotaryPositions,
     KeyValueCache,
     LayerNorm,
     Linear,
     LlamaBlock,
+    LlamaBlocks,
     Module,
     MultiheadAttention,
     RMSNorm,
@@ -27,6 +31,7 @@ from tinyattn.nn import (
     SwiGLU,
     TransformerEncoderLayer,
 )
+from tinyattn.nn.cache import reserve_in_all
 from tinyattn.ops.backends import have_numba
 
 # Measured at 64 to 384 features. With more rows the modules are as fast: their products of matrices
@@ -57,29 +62,97 @@ class OneTokenEncoderLayer(Module):
         return from_numpy(decode.encoder_layer(x, room, H, self.eps, self.weights)[:, None])
 
 
-class OneTokenLlamaBlock(Module):
-    """`nn.LlamaBlock`: one new token of each text, behind a cache."""
+class OneTokenLlamaBlocks(Module):
+    """`nn.LlamaBlocks`: one new token of each text, behind a cache, through all blocks at once.
+
+    The tables say where the arrays of all blocks are in memory; `arrays` keeps them there.
+    """
 
     runs = OneTokenEncoderLayer.runs
 
-    def __init__(self, layer, weights):
-        self.layer, self.weights = layer, weights
-        self.width = layer.self_attn.q_proj.in_features
-        self.eps = epsilons(layer.input_layernorm, layer.post_attention_layernorm)
+    def __init__(self, layer, blocks, arrays):
+        self.layer, self.heads, self.arrays = layer, blocks[0].self_attn, arrays
+        heads, mlp = self.heads, blocks[0].mlp
+        self.width, self.wide = blocks[0].input_layernorm.weight.size, width_of(mlp.up_proj)
+        self.eps = np.array([
+            epsilons(b.input_layernorm, b.post_attention_layernorm) for b in blocks
+        ])  # fmt: skip
+        self.norms = np.array([[address(a) for a in norms] for norms, _ in arrays])
+        self.maps = np.array([
+            [(address(w), kind, address(b) if b.size else 0) for w, kind, b in maps]
+            for _, maps in arrays
+        ])  # fmt: skip
+        self.sizes = heads.num_heads, heads.num_kv_heads, heads.d
+        self.pairs = PAIRS[type(heads.rotary)](heads.d)
 
     def forward(self, x, cache=None):
-        """What the layer gives;   x [B, T, D]."""
-        if not is_one_token(x, self.width, cache):
+        """What the blocks give;   x [B, T, D], a cache for each block."""
+        if (cache is None or len(cache) != len(self.maps)
+                or not is_one_token(x, self.width, cache[0])):  # fmt: skip
             return self.layer(x, cache)
+        x, (H, G, d) = x.data[:, 0], self.sizes  # [B, D]
+        position = cache[0].positions(1)[..., 0]
+        lengths = reserve_in_all(cache, (len(x), G, 1, d), x.dtype)
+        if lengths is None:
+            return self.layer(from_numpy(x[:, None]), cache)
         from tinyattn.kernels.fast import decode
 
-        x, heads = x.data[:, 0], self.layer.self_attn  # [B, D]
-        H, G, d = heads.num_heads, heads.num_kv_heads, heads.d
-        turns = heads.rotary.turns(cache.positions(1)[..., 0], x.dtype)  # [d/2] or [B, d/2] each
-        room = cache.reserve((len(x), G, 1, d), x.dtype)
-        return from_numpy(
-            decode.llama_block(x, room, H, G, *turns, self.eps, self.weights)[:, None]
-        )
+        turns = self.heads.rotary.turns(position, x.dtype)  # [d/2] or [B, d/2] each
+        past, places = np.array([c.addresses() for c in cache]), cache[0].k.shape[2]
+        y = decode.llama_blocks(
+            x, past, lengths, places, H, G, d, self.wide, self.pairs, *turns,
+            self.eps, self.norms, self.maps,
+        )  # fmt: skip
+        return from_numpy(y[:, None])
+
+    def __iter__(self):
+        return iter(self.layer)  # the model makes a cache for each block
+
+
+class OneTokenLlamaBlock(OneTokenLlamaBlocks):
+    """`nn.LlamaBlock`: the same for one block."""
+
+    def forward(self, x, cache=None):
+        """What the block gives;   x [B, T, D]."""
+        if cache is None or not is_one_token(x, self.width, cache):
+            return self.layer(x, cache)
+        return super().forward(x, [cache])
+
+
+class FewRowsNorm(Module):
+    """`nn.RMSNorm`: with so little to do, what stands around the kernel takes most of the time."""
+
+    runs = "compiled for float32 without a gradient, else module"
+
+    def __init__(self, layer):
+        self.layer, self.eps = layer, epsilons(layer)[0]
+
+    def forward(self, x):
+        """What the layer gives;   x [B, T, D]."""
+        weight = self.layer.weight.data
+        if not is_array_of(x, weight.size):
+            return self.layer(x)
+        from tinyattn.kernels.fast import rowwise
+
+        return from_numpy(rowwise.norm(x.data, weight, None, self.eps, False)[0])
+
+
+class FewRowsBlockLinear(Module):
+    """`BlockLinear`, in the same way."""
+
+    runs = FewRowsNorm.runs
+
+    def __init__(self, layer):
+        self.layer, self.columns = layer, layer.blocks.shape[1]
+
+    def forward(self, x):
+        """What the layer gives;   x [..., in]."""
+        if not (isinstance(x, Tensor) and x.dtype == np.float32 and not x.requires_grad
+                and x.ndim == 2 and x.shape[1] == self.columns):  # fmt: skip
+            return self.layer(x)
+        from tinyattn.kernels.fast import blocks
+
+        return from_numpy(blocks.product(x.data, self.layer.weight.data))
 
 
 class FewTokensEncoderLayer(Module):
@@ -167,34 +240,102 @@ def encoder_form(layer):
     return form(layer, weights), form.runs
 
 
+# rotary positions turn features in pairs: features from one pair to the next, and inside of one
+PAIRS = {RotaryPositions: lambda d: (1, d // 2), InterleavedRotaryPositions: lambda d: (2, 1)}
+MAPS = "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", \
+       "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"  # fmt: skip
+
+
 def llama_form(layer):
     """(what runs an `nn.LlamaBlock`, a word about it)"""
-    maps = {
-        "self_attn.q_proj": Linear, "self_attn.k_proj": Linear, "self_attn.v_proj": Linear,
-        "self_attn.o_proj": Linear, "mlp.gate_proj": Linear, "mlp.up_proj": Linear,
-        "mlp.down_proj": Linear,
-    }  # fmt: skip
+    arrays, reason = llama_arrays(layer)
+    if reason is not None:
+        return layer, f"module: {reason}"
+    return OneTokenLlamaBlock(layer, [layer], [arrays]), OneTokenLlamaBlock.runs
+
+
+def llama_blocks_form(layer):
+    """The same for `nn.LlamaBlocks`; None if its blocks differ or one of them has no such form."""
+    blocks = list(layer)
+    if not blocks or any(type(block) is not LlamaBlock for block in blocks):
+        return None
+    found = [llama_arrays(block) for block in blocks]
+    if any(reason is not None for _, reason in found) or len(set(map(llama_sizes, blocks))) > 1:
+        return None
+    arrays = [a for a, _ in found]
+    return OneTokenLlamaBlocks(layer, blocks, arrays), OneTokenLlamaBlocks.runs
+
+
+def llama_sizes(block):
+    """What the blocks of one call have in common."""
+    heads, D = block.self_attn, block.input_layernorm.weight.size
+    hidden, rotary = width_of(block.mlp.up_proj), (type(heads.rotary), heads.rotary.base)
+    return D, heads.num_heads, heads.num_kv_heads, heads.d, rotary, hidden
+
+
+def llama_arrays(layer):
+    """(arrays of the norms, (matrix, kind, bias) of each map) of a block, or why not."""
     reason = why_not(layer, {
-        "self_attn": GroupedQueryAttention, "self_attn.rotary": RotaryPositions, "mlp": SwiGLU,
-        "input_layernorm": RMSNorm, "post_attention_layernorm": RMSNorm, **maps,
+        "self_attn": GroupedQueryAttention, "self_attn.rotary": tuple(PAIRS), "mlp": SwiGLU,
+        "input_layernorm": RMSNorm, "post_attention_layernorm": RMSNorm,
+        **dict.fromkeys(MAPS, (Linear, BlockLinear)),
     })  # fmt: skip
     if reason is not None:
-        return layer, f"module: {reason}"
-    heads, hidden = layer.self_attn, layer.mlp.up_proj.out_features
-    D, Hd, Gd = heads.q_proj.in_features, heads.num_heads * heads.d, heads.num_kv_heads * heads.d
-    shapes = [(Hd, D), (Gd, D), (Gd, D), (D, Hd), (hidden, D), (hidden, D), (D, hidden)]
-    of_maps = {}
-    for name, shape in zip(maps, shapes, strict=True):
-        of_maps |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    names = ["input_layernorm.weight", *list(of_maps)[:8], "post_attention_layernorm.weight",
-             *list(of_maps)[8:]]  # fmt: skip
-    weights, reason = rows(layer, {name: of_maps.get(name, (D,)) for name in names})
-    if reason is not None:
-        return layer, f"module: {reason}"
-    return OneTokenLlamaBlock(layer, weights), OneTokenLlamaBlock.runs
+        return None, reason
+    D, H, G, d, _, hidden = llama_sizes(layer)
+    names = ["input_layernorm.weight", "post_attention_layernorm.weight"]
+    norms, reason = rows(layer, dict.fromkeys(names, (D,)))
+    shapes = [
+        (H * d, D), (G * d, D), (G * d, D), (D, H * d), (hidden, D), (hidden, D), (D, hidden),
+    ]  # fmt: skip
+    maps = []
+    for name, shape in zip(MAPS, shapes, strict=True):
+        if reason is not None:
+            break
+        part = part_of(layer, name)
+        if type(part) is BlockLinear:
+            matrix, reason = block_rows(name, part, shape)
+            maps.append((matrix, part.kind.nbytes, NOTHING))
+        else:
+            found, reason = rows(layer, {f"{name}.weight": shape, f"{name}.bias": shape[:1]})
+            maps.append((found[0], 0, found[1]) if reason is None else None)
+    return (norms, maps), reason
 
 
-FORMS = {TransformerEncoderLayer: encoder_form, LlamaBlock: llama_form}
+def block_rows(name, part, shape):
+    """The bytes of a matrix in blocks, or why a kernel cannot use them."""
+    blocks = part.blocks
+    if blocks.shape != shape or not blocks.raw.flags.c_contiguous:
+        return None, f"its {name} is {blocks}, expected {shape} in one piece"
+    return blocks.raw, None
+
+
+def width_of(part):
+    """How many features a linear map has, in blocks or not."""
+    return part.blocks.shape[0] if type(part) is BlockLinear else part.out_features
+
+
+def norm_form(layer):
+    """(what runs an `nn.RMSNorm`, a word about it)"""
+    if why_not(layer, {}) is not None or layer.weight is None or layer.weight.ndim != 1:
+        return None
+    if rows(layer, {"weight": layer.weight.shape})[1] is not None:
+        return None
+    return FewRowsNorm(layer), FewRowsNorm.runs
+
+
+def block_linear_form(layer):
+    """(what runs a `BlockLinear`, a word about it)"""
+    raw = layer.weight.data
+    if why_not(layer, {}) is not None or not (raw.flags.c_contiguous and raw.flags.writeable):
+        return None
+    return FewRowsBlockLinear(layer), FewRowsBlockLinear.runs
+
+
+FORMS = {
+    TransformerEncoderLayer: encoder_form, LlamaBlock: llama_form, LlamaBlocks: llama_blocks_form,
+    RMSNorm: norm_form, BlockLinear: block_linear_form,
+}  # fmt: skip
 
 
 def why_not(layer, kinds):
@@ -206,7 +347,7 @@ def why_not(layer, kinds):
         return "Numba is missing"
     for name, kind in kinds.items():
         part = part_of(layer, name)
-        if type(part) is not kind:
+        if type(part) not in (kind if isinstance(kind, tuple) else (kind,)):
             return f"its {name} is a {type(part).__name__}"
         if part.training and (getattr(part, "dropout", 0) or getattr(part, "p", 0)):
             return f"its {name} drops numbers, as in training; call .eval() first"

@@ -8,6 +8,7 @@ What the model must have:
     model.max_len       how many tokens it can look at
 """
 
+import itertools
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy as np
 from tinyattn import inference
 from tinyattn.autograd import Tensor, no_grad
 from tinyattn.models.generation import draw
+
+LOOK_EVERY = 16  # steps: looking at each part of a large model takes as long as computing some
 
 
 def generate(
@@ -60,7 +63,8 @@ def reader(model, prompts, cache=True, compiled=True):
 
     The model must be in evaluation mode, and no gradient recorded. Each prompt is an integer array;
     its last token is the start, as the logits that follow it are not known yet. cache and compiled
-    as in `generate`; `inference.Refused` is raised if a layer is changed between two steps.
+    as in `generate`. While it writes, the compiled model is compared with the model once in
+    LOOK_EVERY steps; `inference.Refused` is raised if a layer was changed meanwhile.
     """
     current = compiled_or_itself(model) if compiled and cache else lambda: model
     lengths = np.array([len(p) for p in prompts], np.int64)
@@ -75,8 +79,13 @@ def reader(model, prompts, cache=True, compiled=True):
             for layer in state["cache"]:
                 layer.truncate(lengths - 1)
 
+    count, compiled_model = itertools.count(), None
+
     def step(tokens, state):
-        model = current()
+        nonlocal compiled_model
+        if next(count) % LOOK_EVERY == 0:
+            compiled_model = current()
+        model = compiled_model
         seen = np.concatenate([state["seen"], tokens[:, None]], axis=1)
         lengths, cache = state["lengths"] + 1, state["cache"]
         if cache is not None and lengths.max(initial=0) <= model.max_len:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.ops.blocks import Q4_1, Q8_0, Blocks, halves, nibbles
+
 SCALARS = {
     0: "B",
     1: "b",
@@ -29,13 +31,14 @@ SCALARS = {
     12: "d",
 }
 STRING, ARRAY, BOOL = 8, 9, 7
+SIZE = struct.Struct("<Q")
 MAX_AXES = 4  # as in the library that the format comes from
 MAX_ALIGNMENT = 2**20
 MOST_AT_ONCE = 2**13  # numbers that are unpacked together, so that they stay in the cache
 
 
 class GGUF(NamedTuple):
-    """What a file holds: {key: value} and {name: array}; and where it came from."""
+    """What a file holds: {key: value} and {name: array or Blocks}; and where it came from."""
 
     metadata: dict
     tensors: dict
@@ -58,16 +61,46 @@ def read(path):
     are compared with the file before an array is made.
     """
     path = Path(path)
+    with _content(path, mmap.ACCESS_READ) as content:
+        metadata, places, reader = _opened(path, content)
+        tensors = {name: reader.tensor(*place) for name, place in places.items()}
+    return GGUF(metadata, tensors, str(path))
+
+
+def mapped(path):
+    """The same, but matrices of the kinds Q4_1 and Q8_0 stay in `Blocks`, where they lie.
+
+    Their bytes are read from the file when they are used first, and stay in the memory that the
+    system keeps of it. Everything else comes as float32. Errors as in `read`.
+    """
+    path = Path(path)
+    content = _content(path, mmap.ACCESS_COPY)  # its pages are shared until somebody writes
+    metadata, places, reader = _opened(path, content)
+    tensors = {}
+    for name, place in places.items():
+        kind = IN_BLOCKS.get(place.kind) if len(place.shape) == 2 else None
+        if kind is None:
+            tensors[name] = reader.tensor(*place)
+            continue
+        raw = np.frombuffer(content, np.uint8, place.stop - place.start, place.start)
+        rows, columns = place.shape
+        tensors[name] = Blocks(kind, raw.reshape(rows, columns // 32, kind.nbytes))
+    return GGUF(metadata, tensors, str(path))
+
+
+def _content(path, access):
+    """The bytes of a file."""
     with open(path, "rb") as file:
         if not file.read(1):
             _broken(path, "it is empty")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            reader = _Reader(path, content)
-            metadata, infos = reader.header()
-            start = reader.first_tensor(metadata)
-            places = reader.places(infos, start)
-            tensors = {name: reader.tensor(*place) for name, place in places.items()}
-    return GGUF(metadata, tensors, str(path))
+        return mmap.mmap(file.fileno(), 0, access=access)
+
+
+def _opened(path, content):
+    """(metadata, {name: _Place}, reader)"""
+    reader = _Reader(path, content)
+    metadata, infos = reader.header()
+    return metadata, reader.places(infos, reader.first_tensor(metadata)), reader
 
 
 class _Place(NamedTuple):
@@ -157,7 +190,7 @@ class _Reader:
 
     def bytes(self, n):
         if self.at + n > len(self.content):
-            self.broken(f"it ends at byte {len(self.content)}, in the middle of something")
+            self.cut_off()
         self.at += n
         return self.content[self.at - n : self.at]
 
@@ -166,6 +199,20 @@ class _Reader:
 
     def string(self):
         return self.bytes(self.number("Q")).decode("utf-8", errors="replace")
+
+    def strings(self, n):
+        """The same for a list: a vocabulary has tens of thousands, so each must be quick."""
+        found, content, at, end = [], self.content, self.at, len(self.content)
+        for _ in range(n):
+            if at + 8 > end:
+                self.cut_off()
+            start = at + 8
+            at = start + SIZE.unpack_from(content, at)[0]
+            if at > end:
+                self.cut_off()
+            found.append(content[start:at].decode("utf-8", errors="replace"))
+        self.at = at
+        return found
 
     def new_name(self, names, what):
         name = self.string()
@@ -187,7 +234,7 @@ class _Reader:
         if of == ARRAY:
             self.broken(f"{_short(key)} is a list of lists, which is not supported")
         if of == STRING:
-            return [self.string() for _ in range(n)]
+            return self.strings(n)
         if of not in SCALARS:
             self.broken(f"{_short(key)} is a list of the unknown type {of}")
         code = np.dtype(SCALARS[of]).newbyteorder("<")
@@ -201,6 +248,9 @@ class _Reader:
         if value > 1:
             self.broken(f"{_short(key)} has the truth value {value}, expected 0 or 1")
         return bool(value)
+
+    def cut_off(self):
+        self.broken(f"it ends at byte {len(self.content)}, in the middle of something")
 
     def broken(self, why):
         _broken(self.path, why)
@@ -222,16 +272,6 @@ def _broken(path, why):
 # ---------------------------------------------------------------- blocks [N, bytes] -> [N, numbers]
 
 
-def _half(raw):
-    """Two bytes of each block as a number, [N, 1]."""
-    return np.ascontiguousarray(raw).view("<f2").astype(np.float32)
-
-
-def _nibbles(raw):
-    """The lower halves of all bytes, then the upper ones."""
-    return np.concatenate([raw & 15, raw >> 4], axis=1)
-
-
 def _plain(dtype):
     return lambda raw: np.ascontiguousarray(raw).view(dtype).astype(np.float32)
 
@@ -243,12 +283,7 @@ def _bf16(raw):
 
 def _q4_0(raw):
     """x = d (q - 8), q of 4 bits"""
-    return _half(raw[:, :2]) * (_nibbles(raw[:, 2:]).astype(np.float32) - 8)
-
-
-def _q4_1(raw):
-    """x = d q + m, q of 4 bits"""
-    return _half(raw[:, :2]) * _nibbles(raw[:, 4:]) + _half(raw[:, 2:4])
+    return halves(raw[:, :2]) * (nibbles(raw[:, 2:]).astype(np.float32) - 8)
 
 
 def _fifth_bits(raw):
@@ -258,19 +293,14 @@ def _fifth_bits(raw):
 
 def _q5_0(raw):
     """x = d (q - 16), q of 5 bits, the highest ones apart"""
-    q = _nibbles(raw[:, 6:]) | _fifth_bits(raw[:, 2:6])
-    return _half(raw[:, :2]) * (q.astype(np.float32) - 16)
+    q = nibbles(raw[:, 6:]) | _fifth_bits(raw[:, 2:6])
+    return halves(raw[:, :2]) * (q.astype(np.float32) - 16)
 
 
 def _q5_1(raw):
     """x = d q + m, q of 5 bits, the highest ones apart"""
-    q = _nibbles(raw[:, 8:]) | _fifth_bits(raw[:, 4:8])
-    return _half(raw[:, :2]) * q + _half(raw[:, 2:4])
-
-
-def _q8_0(raw):
-    """x = d q, q a signed byte"""
-    return _half(raw[:, :2]) * np.ascontiguousarray(raw[:, 2:]).view(np.int8)
+    q = nibbles(raw[:, 8:]) | _fifth_bits(raw[:, 4:8])
+    return halves(raw[:, :2]) * q + halves(raw[:, 2:4])
 
 
 def _q6_k(raw):
@@ -280,18 +310,19 @@ def _q6_k(raw):
     low = np.concatenate([low & 15, low >> 4], axis=2).reshape(-1, 2, 4, 32)
     high = np.stack([(high >> shift) & 3 for shift in (0, 2, 4, 6)], axis=2)  # [N, 2, 4, 32]
     q = (low | (high << 4)).astype(np.float32) - 32
-    return (q.reshape(-1, 16, 16) * scale[..., None]).reshape(-1, 256) * _half(raw[:, 208:])
+    return (q.reshape(-1, 16, 16) * scale[..., None]).reshape(-1, 256) * halves(raw[:, 208:])
 
 
+IN_BLOCKS = {3: Q4_1, 8: Q8_0}  # types whose matrices need not be unpacked
 # type: (name, numbers in a block, bytes of a block, how it is unpacked)
 BLOCKS = {
     0: ("F32", 1, 4, _plain("<f4")),
     1: ("F16", 1, 2, _plain("<f2")),
     2: ("Q4_0", 32, 18, _q4_0),
-    3: ("Q4_1", 32, 20, _q4_1),
+    3: ("Q4_1", 32, Q4_1.nbytes, Q4_1.unpack),
     6: ("Q5_0", 32, 22, _q5_0),
     7: ("Q5_1", 32, 24, _q5_1),
-    8: ("Q8_0", 32, 34, _q8_0),
+    8: ("Q8_0", 32, Q8_0.nbytes, Q8_0.unpack),
     14: ("Q6_K", 256, 210, _q6_k),
     30: ("BF16", 1, 2, _bf16),
 }

@@ -8,11 +8,13 @@ al. 2023; Allal et al. 2025 (SmolLM2).
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn import nn
+from tinyattn import inference, nn
+from tinyattn.inference.blocks import numbers_in_blocks
 from tinyattn.models import gguf
 from tinyattn.models.generate import generate
 from tinyattn.models.gpt import start_values
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.blocks import Blocks
 from tinyattn.random import generator
 
 
@@ -36,7 +38,7 @@ class Llama(nn.Module):
         self.max_len = max_len
         self.embed_tokens = nn.Embedding(vocab_size, d_model, rng=rng)
         rotary = nn.RotaryPositions(d_model // num_heads, base)
-        self.layers = nn.ModuleList([
+        self.layers = nn.LlamaBlocks([
             nn.LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
             for _ in range(num_layers)
         ])  # fmt: skip
@@ -46,10 +48,7 @@ class Llama(nn.Module):
 
     def features(self, ids, cache=None):
         """The input of the head, [B, T, d_model]; with a cache ids are the tokens that are new."""
-        x = self.embed_tokens(ids)
-        for i, layer in enumerate(self.layers):
-            x = layer(x, None if cache is None else cache[i])
-        return self.norm(x)
+        return self.norm(self.layers(self.embed_tokens(ids), cache))
 
     def head(self, features):
         """The scores of all tokens, [..., V]."""
@@ -82,21 +81,41 @@ class Llama(nn.Module):
                          assign=False):  # fmt: skip
         """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it.
 
-        assign: as in `load_state_dict`.
+        A matrix in `Blocks` stays as it is: the model then writes, but is not trained, and no
+        parameter wants a gradient. assign: as in `load_state_dict`.
         """
-        state = {name.removeprefix("model."): np.asarray(a) for name, a in state.items()}
+        state = {
+            name.removeprefix("model."): a if isinstance(a, Blocks) else np.asarray(a)
+            for name, a in state.items()
+        }
         vocab_size, d_model = state["embed_tokens.weight"].shape
         num_layers = len({n.split(".")[1] for n in state if n.startswith("layers.")})
         model = cls(
             vocab_size, d_model, num_heads, num_kv_heads, num_layers,
-            len(state["layers.0.mlp.gate_proj.weight"]), max_len, base, eps,
+            state["layers.0.mlp.gate_proj.weight"].shape[0], max_len, base, eps,
             "lm_head.weight" not in state, rng=nn.SkipInit(),
         )  # fmt: skip
-        return model.load_state_dict(state, assign)
+        blocks = {name: a for name, a in state.items() if isinstance(a, Blocks)}
+        if not blocks:
+            return model.load_state_dict(state, assign)
+        state |= _in_blocks(model, blocks)
+        if model.lm_head is None and "embed_tokens.weight" in blocks:
+            table = blocks["embed_tokens.weight"]  # the same bytes serve as the head
+            model.lm_head, state["lm_head.weight"] = inference.BlockLinear(table), table.raw
+        return model.load_state_dict(state, assign).requires_grad_(False)
+
+    def num_parameters(self):
+        """How many numbers the parameters hold, those in blocks of few bits included."""
+        return super().num_parameters() + numbers_in_blocks(self)
 
     @classmethod
     def from_gguf(cls, file):
-        """The model in a GGUF file (a path, or what `gguf.read` gave) of architecture llama."""
+        """The model in a GGUF file of architecture llama: a path, or what `gguf` read of one.
+
+        From a path, or from `gguf.read`, all weights are float32. From `gguf.mapped` the matrices
+        stay in blocks of few bits: such a model takes less memory and writes faster, and cannot be
+        trained.
+        """
         file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
         kind = file.entry("general.architecture", str)
         if kind != "llama":
@@ -110,18 +129,25 @@ class Llama(nn.Module):
             file.entry("llama.rope.freq_base", float, 10000.0),
             file.entry("llama.attention.layer_norm_rms_epsilon", float),
         )  # fmt: skip
+        in_blocks = any(isinstance(a, Blocks) for a in file.tensors.values())
         state = {}
         try:
             for name, a in file.tensors.items():
-                if ".attn_q." in name or ".attn_k." in name:
+                if not in_blocks and (".attn_q." in name or ".attn_k." in name):
                     a = _halves(a, num_heads if ".attn_q." in name else num_kv_heads)
                 state[translated(name)] = a
-            return cls.from_huggingface(state, *sizes, assign=True)
+            model = cls.from_huggingface(state, *sizes, assign=True)
         except (KeyError, ValueError) as error:
             raise ValueError(
                 f"Llama.from_gguf: the tensors of {file.path} are not those of such a model: "
                 f"{error}"
             ) from error
+        if in_blocks:  # the rows stay in the order of the file
+            old = model.layers[0].self_attn.rotary
+            rotary = nn.InterleavedRotaryPositions(old.d, old.base)
+            for layer in model.layers:
+                layer.self_attn.rotary = rotary
+        return model
 
 
 # names in GGUF files: names here
@@ -150,6 +176,28 @@ def translated(name):
     for theirs, ours in NAMES.items():
         name = name.replace(theirs, ours)
     return name
+
+
+def _in_blocks(model, blocks):
+    """Put layers for matrices in blocks {name: Blocks} into the model; a state dict of them.
+
+    What fits nowhere stands in the state dict with its shape, so that loading names it.
+    """
+    layers, state = dict(model.named_modules()), {}
+    for name, matrix in blocks.items():
+        where = name.removesuffix(".weight")
+        layer = layers.get(where)
+        kind = KINDS.get(type(layer))
+        if kind is None or layer.weight.shape != matrix.shape:
+            state[name] = np.broadcast_to(np.float32(0), matrix.shape)
+            continue
+        parent, _, last = where.rpartition(".")
+        setattr(layers[parent], last, kind(matrix))
+        state[name] = matrix.raw
+    return state
+
+
+KINDS = {nn.Linear: inference.BlockLinear, nn.Embedding: inference.BlockEmbedding}
 
 
 def _halves(weight, num_heads):

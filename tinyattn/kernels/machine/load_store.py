@@ -47,6 +47,30 @@ def alloc_aligned(typing, n, like):
     return types.Array(dtype, 1, "C")(types.intp, like), code
 
 
+def _array_at_reference(address, n, like):
+    kind = np.ctypeslib.as_ctypes_type(getattr(like, "dtype", type(like)))
+    return np.ctypeslib.as_array((kind * n).from_address(address))
+
+
+@intrinsic(_array_at_reference)
+def array_at(typing, address, n, like):
+    """The n numbers at an address of memory, of the dtype of `like`, as an array.
+
+    So a kernel gets hundreds of arrays as one table of addresses. Whoever made the table must keep
+    the arrays alive meanwhile.
+    """
+    dtype = getattr(like, "dtype", like)
+
+    def code(context, builder, signature, args):
+        size = context.get_constant(types.intp, dtype.bitwidth // 8)
+        array = context.make_array(signature.return_type)(context, builder)
+        start = builder.inttoptr(args[0], array.data.type)
+        populate_array(array, start, [args[1]], [size], size, None)
+        return array._getvalue()
+
+    return types.Array(dtype, 1, "C")(types.intp, types.intp, like), code
+
+
 @intrinsic(lambda x, i: x[i : i + width(x)].copy())
 def load(typing, x, i):
     """The vector x[i], x[i + 1], …"""
