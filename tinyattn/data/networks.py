@@ -97,5 +97,5 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
         tell = rng.choice(np.flatnonzero(knows & (y == y[j]) & (node != j)), told, replace=False)
         others = np.flatnonzero(~knows & (node != j))
         src += [tell, rng.choice(others, degree[j] - told, replace=False)]
-    dst = np.repeat(node, degree)
+    dst = np.repeat(node, degree.astype(np.intp))  # the browser counts in 32 bits
     return Graph(np.concatenate(src), dst, num_nodes, x=x.astype(np.float32)), y, ~knows

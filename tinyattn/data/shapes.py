@@ -67,7 +67,7 @@ def _cloud(parts, N, uneven, rng):
     share = np.sqrt([area for _, area, _ in parts])
     number = rng.multinomial(SPARE * N, share / share.sum())
     x = np.concatenate([draw(n) for n, (_, _, draw) in zip(number, parts, strict=True)])
-    part = np.repeat([PARTS.index(name) for name, _, _ in parts], number)
+    part = np.repeat([PARTS.index(name) for name, _, _ in parts], number.astype(np.intp))
     direction = rng.normal(size=3)
     place = x @ (direction / np.linalg.norm(direction))
     place = (place - place.min()) / max(np.ptp(place), 1e-9)  # 0 … 1

@@ -22,6 +22,8 @@ CELL = np.array([1.0] * FRONT + [2.0] * BACK)  # cm, the side of a cell in the m
 INNER = 8.0  # cm: |x| and |y| below this are the middle
 PLANES = np.array([-9.0, -6.0, -3.0])  # cm: tracking planes before the calorimeter
 SPOTS = 20  # portions of energy of a shower, for each GeV
+LAYERS = np.array([3.0, 3.0, 4.0, 5.0, 7.0, 10.0])  # cm: thickness, in the irregular detector
+CELLS_IN_LAYER = [110, 110, 110, 80, 80, 60]
 EDGES = np.concatenate([[0.0], np.cumsum(THICKNESS)])  # cm: where layers begin and end
 
 
@@ -52,13 +54,14 @@ class Showers(NamedTuple):
     hadron: np.ndarray
 
 
-def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0):
+def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells=None):
     """n generated events with objects[0] to objects[1] showers of 5 to 40 GeV.
 
     noise   standard deviation of each cell in GeV; cells above three of them are hits
     spread  cm: the showers enter at |x|, |y| < spread; 3 to 5 makes them overlap
     planes  how many of the three thin tracking planes before the calorimeter there are; they see
             each particle at a precise place and measure no energy
+    cells   [cells, 6] another detector, such as `irregular_cells()`; `geometry()` if None
 
     Half of the particles are hadrons. Hits of an event come in random order. Slides K46, K59.
     """
@@ -72,12 +75,17 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0):
         raise ValueError(
             f"showers: expected spread in 0..{HALF:g} cm and 0 to 3 planes, got {spread}, {planes}"
         )
+    if cells is not None and (np.ndim(cells) != 2 or np.shape(cells)[1] != 6):
+        raise ValueError(
+            f"showers: expected cells of shape [cells, 6], as irregular_cells() makes them, got "
+            f"{np.shape(cells)}"
+        )
     rng = generator(rng)
     hits, particles, first = [_no_hits(high)], [np.zeros((0, 6))], [0]
     for _ in range(n):
         K = int(rng.integers(low, high + 1))
         particle = _particles(K, spread, rng)
-        rows = _cells(_deposits(particle, rng), K, high, noise, rng)
+        rows = _cells(_deposits(particle, rng), cells, high, noise, rng)
         rows = np.concatenate([rows, _tracks(particle, high, planes, rng)])
         rows = rows[rng.permutation(len(rows))]  # the order tells nothing
         hits.append(rows)
@@ -148,11 +156,15 @@ def _deposits(particle, rng):
     return spots[inside]
 
 
-def _cells(spots, K, columns, noise, rng):
+def _cells(spots, cells, columns, noise, rng):
     """What the cells tell: the sum of their portions plus noise, where it is above threshold."""
-    cells = geometry()
+    if cells is None:
+        cells, cell = geometry(), _cell_of(spots[:, 1:4])
+    else:
+        cell = _nearest_cell(spots[:, 1:4], cells)
+        spots, cell = spots[cell >= 0], cell[cell >= 0]
     deposited = np.zeros((len(cells), columns))
-    np.add.at(deposited, (_cell_of(spots[:, 1:4]), spots[:, 0].astype(int)), spots[:, 4])
+    np.add.at(deposited, (cell, spots[:, 0].astype(int)), spots[:, 4])
     total = deposited.sum(axis=1)
     energy = total + noise * rng.normal(size=len(cells))
     hit = (energy > 3 * noise) & (energy > 0)
@@ -186,6 +198,47 @@ def geometry():
     cells = np.concatenate([_layer(i) for i in range(FRONT + BACK)])
     cells.flags.writeable = False
     return cells
+
+
+def irregular_cells(rng=None, density=1.0):
+    """A detector without a grid, as `geometry`: x, y, z of the middle, width, thickness, layer.
+
+    Six layers of different thickness. Their cells lie around points drawn at random, in each layer
+    others, close together in the middle and far apart outside. A place belongs to the cell with the
+    nearest middle; farther than 3/4 of its width from it is a gap, where energy is lost. The width
+    is the mean distance to the next three middles. With density 2 there are twice as many cells,
+    each of half the area. [cells, 6]
+    """
+    fewest = round(density * min(CELLS_IN_LAYER)) if np.isfinite(density) else 0
+    if fewest < 4:  # a cell needs three others for its width
+        raise ValueError(f"irregular_cells: expected density of at least 0.1, got {density}")
+    rng = generator(rng)
+    layers, front = [], 0.0
+    for i, (usual, thickness) in enumerate(zip(CELLS_IN_LAYER, LAYERS, strict=True)):
+        n = round(density * usual)
+        r, angle = HALF * rng.uniform(size=n) ** 0.65, rng.uniform(-np.pi, np.pi, n)
+        xy = np.stack([r * np.cos(angle), r * np.sin(angle)], axis=1)
+        apart = np.sort(np.linalg.norm(xy[:, None] - xy, axis=-1), axis=1)
+        width, z = apart[:, 1:4].mean(axis=1), front + thickness / 2
+        same = np.ones(n)
+        layers.append(np.column_stack([xy, z * same, width, thickness * same, i * same]))
+        front += thickness
+    return np.concatenate(layers)
+
+
+def _nearest_cell(xyz, cells):
+    """The number of the cell of `irregular_cells` at each place, -1 in a gap. [spots]"""
+    found = np.full(len(xyz), -1)
+    for layer in np.unique(cells[:, 5]):
+        own = np.flatnonzero(cells[:, 5] == layer)
+        z, thickness = cells[own[0], 2], cells[own[0], 4]
+        here = np.flatnonzero(np.abs(xyz[:, 2] - z) <= thickness / 2)
+        p, middle = xyz[here, :2], cells[own, :2]
+        # |p - m|² = |p|² + |m|² - 2 p·m, and |p|² is the same for all middles m
+        near = own[(np.sum(middle * middle, axis=1) - 2 * p @ middle.T).argmin(axis=1)]
+        apart = np.linalg.norm(p - cells[near, :2], axis=1)
+        found[here] = np.where(apart <= 0.75 * cells[near, 3], near, -1)
+    return found
 
 
 def _layer(i):

@@ -65,7 +65,7 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     truth, events = _checked(beta, x, truth, property_loss, batch)
     if q_min < 0:
         raise ValueError(f"condensation_loss: expected q_min of at least 0, got {q_min}")
-    E, event = len(events), np.empty(len(truth), np.int64)
+    E, event = len(events), np.empty(len(truth), np.intp)
     for e, rows in enumerate(events):
         event[rows] = e
     of, home = _objects(truth, event)
@@ -267,7 +267,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
             found[free[near]] = len(points)
             points.append(free[0])
             free = free[~near]
-    return found, np.array(points, np.int64)
+    return found, np.array(points, np.intp)
 
 
 class Matching(NamedTuple):
@@ -298,7 +298,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
             f"{found.shape} and truth {truth.dtype} {truth.shape}"
         )
     w = np.ones(len(found)) if weights is None else np.asarray(unwrap(weights), np.float64)
-    event = np.zeros(len(found), np.int64)
+    event = np.zeros(len(found), np.intp)
     for number, rows in enumerate(_events("match", batch, len(found))):
         event[rows] = number
     (labels, of_found, f), (objects, _, t) = _by_event(found, event), _by_event(truth, event)
@@ -312,7 +312,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     number_f, number_t, M = np.sum(labels >= 0), np.sum(objects >= 0), len(chosen)
     where = of_found[f_of[chosen]]
     return Matching(
-        np.stack([labels[f_of[chosen]], objects[t_of[chosen]]], axis=1).astype(np.int64),
+        np.stack([labels[f_of[chosen]], objects[t_of[chosen]]], axis=1).astype(np.intp),
         iou[chosen],
         M / number_t if number_t else float("nan"),
         M / number_f if number_f else float("nan"),
@@ -329,7 +329,7 @@ def _highest_first(iou, f_of, t_of, used_f, used_t, threshold):
         if not used_f[f_of[p]] and not used_t[t_of[p]]:
             used_f[f_of[p]] = used_t[t_of[p]] = True
             chosen.append(p)
-    return np.array(chosen, np.int64)
+    return np.array(chosen, np.intp)
 
 
 def _by_event(labels, event):

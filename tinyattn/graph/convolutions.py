@@ -186,7 +186,7 @@ class GraphNetBlock(Module):
         x = nodes("GraphNetBlock", x, graph)
         e, u = (None if f is None else as_tensor(f) for f in (e, u))
         N, G = graph.num_nodes, graph.num_graphs
-        of_node = np.zeros(N, np.int64) if graph.batch is None else graph.batch
+        of_node = np.zeros(N, np.intp) if graph.batch is None else graph.batch
         for name, features, n in (("x", x, N), ("e", e, graph.num_edges), ("u", u, G)):
             if features is not None and (features.ndim != 2 or len(features) != n):
                 raise ValueError(

@@ -139,7 +139,7 @@ def _node_ids(name, ids):
         raise ValueError(f"Graph: {name} must be a list of node numbers, got shape {ids.shape}")
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(f"Graph: {name} must be integers, got {ids.dtype}")
-    return ids.astype(np.int64)  # a copy: the graph is frozen
+    return ids.astype(np.intp)  # a copy: the graph is frozen
 
 
 # ---------------------------------------------------------------- making graphs
@@ -159,7 +159,7 @@ def batch(graphs):
             raise ValueError("batch: one of the graphs is a batch already; batch single graphs")
     sizes = [g.num_nodes for g in graphs]
     offsets = np.cumsum([0, *sizes])
-    nothing = [np.zeros(0, np.int64)]
+    nothing = [np.zeros(0, np.intp)]
     return Graph(
         np.concatenate([g.src + o for g, o in zip(graphs, offsets, strict=False)] or nothing),
         np.concatenate([g.dst + o for g, o in zip(graphs, offsets, strict=False)] or nothing),

@@ -15,7 +15,7 @@ from tinyattn.ops.elementwise import as_tensor, unwrap
 def knn(x, k, batch=None, impl="auto"):
     """The k points nearest to each point i: the k smallest d²_ij = Σ_d (x_id - x_jd)², ascending.
 
-    x [N, D] gives (index [N, k] int64, d² [N, k]). The point itself is among them, at distance 0;
+    x [N, D] gives (index [N, k] int, d² [N, k]). The point itself is among them, at distance 0;
     points that are equally far come in the order of their index. batch [N] int says which cloud a
     point belongs to; neighbours are of the same cloud. The three rungs agree to the last bit:
 
@@ -131,7 +131,7 @@ def neighbours(x, k, batch):
         receiver = np.broadcast_to(members, (len(members), n, n))
         others = sender != receiver
         pairs.append((sender[others], receiver[others]))
-    nothing = np.zeros(0, np.int64)
+    nothing = np.zeros(0, np.intp)
     sender, receiver = (
         np.concatenate(part) for part in zip((nothing, nothing), *pairs, strict=True)
     )
@@ -185,7 +185,7 @@ def split_clouds(batch, N):
     Clouds are numbered from 0 in the order of their ids in batch [N]; None: one cloud.
     """
     if batch is None:
-        return np.arange(N)[None], np.zeros(N, np.int64)
+        return np.arange(N)[None], np.zeros(N, np.intp)
     batch = _cloud_of_each("batch", batch, N)
     _, cloud, size = np.unique(batch, return_inverse=True, return_counts=True)
     order = np.argsort(cloud, kind="stable")
@@ -259,7 +259,7 @@ ROOM = 1 << 22  # numbers of a block of rows: the N×N distances are never there
 
 def _knn_arrays(x, offsets, k):
     """`knn` with NumPy: candidates from the product form, and the winners among them exactly."""
-    index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
+    index, d2 = np.empty((len(x), k), np.intp), np.empty((len(x), k), x.dtype)
     if k == 0:
         return index, d2
     for first, rows, roughly, margin in _rough_distances(x, offsets):
@@ -273,7 +273,7 @@ def _knn_arrays(x, offsets, k):
 
 
 def _radius_arrays(x, offsets, r2):
-    src, dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    src, dst = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
     for first, rows, roughly, margin in _rough_distances(x, offsets):
         i, j, exactly = _exact(x, rows, first, roughly <= r2 + margin)
         order = np.lexsort((j, exactly, i))

@@ -142,4 +142,4 @@ def _checked(name, values, ids, n):
         raise ValueError(f"{name}: num_segments must be an integer of at least 0, got {n!r}")
     if ids.size and not 0 <= ids.min() <= ids.max() < n:
         raise ValueError(f"{name}: expected ids from 0 to {n - 1}, got {ids.min()} to {ids.max()}")
-    return values, ids.astype(np.int64, copy=False), int(n)
+    return values, ids.astype(np.intp, copy=False), int(n)

@@ -79,7 +79,7 @@ class ParticleNet(Module):
         x = self.norm(features.reshape(B * P, -1)[rows])
         for i, block in enumerate(self.blocks):
             x = block(x, places if i == 0 else x, rows // P)
-        number = np.zeros(B * P, np.int64)
+        number = np.zeros(B * P, np.intp)
         number[rows] = np.arange(len(rows))
         return self.head(masked_mean(x[number.reshape(B, P)], mask))
 

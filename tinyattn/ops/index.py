@@ -91,7 +91,7 @@ def _names_rows(index):
 
 def _row_numbers(index, n):
     """Rows of n as one line of whole numbers from 0 to n - 1; -1 is the last one."""
-    ids = index.reshape(-1).astype(np.int64, copy=False)  # n itself may not fit into its dtype
+    ids = index.reshape(-1).astype(np.intp, copy=False)  # n itself may not fit into its dtype
     if ids.size == 0:
         return ids
     least, most = ids.min(), ids.max()

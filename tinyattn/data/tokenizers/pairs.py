@@ -79,13 +79,13 @@ class BytePairs:
         if unknown is not None and not (type(unknown) is int and 0 <= unknown < len(texts)):
             _misfit("unknown_token_id", f"{unknown!r}, expected a token from 0 to {len(texts) - 1}")
         ids = {t: i for i, t in enumerate(texts)}
-        merges = [(*pair, "".join(pair)) for pair in _merges(metadata)]
+        merges = [(ids.get(a), ids.get(b), ids.get(a + b)) for a, b in _merges(metadata)]
         special = {t: i for t, i in ids.items() if types[i] == 3}  # control tokens
         if "" in special:
             _misfit("tokens", f"a special token {special['']} without letters")
         return cls(
             [_to_bytes(t) if n == 1 else t.encode() for t, n in zip(texts, types, strict=True)],
-            [tuple(ids[t] for t in m) for m in merges if all(t in ids for t in m)],
+            [merge for merge in merges if None not in merge],
             special, splits[pre], unknown,
         )  # fmt: skip
 
@@ -215,6 +215,13 @@ def _letters():
 LETTERS = _letters()
 
 
+NO_LETTER = dict.fromkeys(range(256), 0xFFFF)
+BYTES = NO_LETTER | {ord(letter): b for letter, b in LETTERS.items()}  # Latin-1 has no 0xFFFF
+
+
 def _to_bytes(token):
     """The bytes of a token that is written in such letters."""
-    return bytes(LETTERS[c] for c in token) if all(c in LETTERS for c in token) else token.encode()
+    try:
+        return token.translate(BYTES).encode("latin-1")
+    except UnicodeEncodeError:
+        return token.encode()
