@@ -30,6 +30,8 @@ def rows_sum_to_one(*shape, seed=0):
 
 
 def texts(ax):
+    """What stands in the picture; names and numbers get their size when it is drawn."""
+    ax.figure.draw_without_rendering()
     return [t.get_text() for t in ax.texts if t.get_visible()]
 
 
@@ -148,6 +150,7 @@ def test_long_names_of_bars_are_turned():
     assert {t.get_rotation() for t in short.get_xticklabels()} == {0}
     assert texts(short) == ["1.00", "−2.00"]
     long = plot.bars({f"a long name {i}": i for i in range(9)}).ax
+    long.figure.draw_without_rendering()
     assert {t.get_rotation() for t in long.get_xticklabels()} == {30}
 
 
@@ -198,10 +201,36 @@ def test_numbers_stand_out_from_their_cells():
     for center in (None, 0):
         values = np.linspace(-1, 1, 36).reshape(6, 6)
         ax = plot.heatmap(values, center=center).ax
+        ax.figure.draw_without_rendering()
         cell_colors = ax.images[0].to_rgba(values).reshape(-1, 4)[:, :3]
         for text, cell in zip(ax.texts, cell_colors, strict=True):
             dark, bright = sorted([light(text.get_color()), light(cell)])
             assert (bright + 0.05) / (dark + 0.05) > 3  # the contrast WCAG asks of large letters
+
+
+def test_panels_of_one_picture_are_laid_out_together(monkeypatch):
+    from tinyattn.plot.fitting import ConstrainedLayoutEngine
+
+    layouts = []
+    execute = ConstrainedLayoutEngine.execute
+    monkeypatch.setattr(
+        ConstrainedLayoutEngine, "execute", lambda *a: (layouts.append(1), execute(*a))
+    )
+    picture = plot.figure(2, 3)
+    for ax in picture.axes:
+        plot.heatmap([[1.0, 2.0]], ["row"], ["a", "b"], ax=ax)
+    assert layouts == []
+    picture.figure.draw_without_rendering()
+    assert len(layouts) == 3  # for the places, for the names, for the numbers
+    assert [texts(ax) for ax in picture.axes] == [["1", "2"]] * 6
+    assert len(layouts) == 9  # once each time it is drawn
+
+
+def test_a_figure_of_the_reader_is_fitted_at_once():
+    figure, ax = matplotlib.pyplot.subplots()
+    plot.heatmap([[1.0, 2.0]], ax=ax)
+    assert [t.get_text() for t in ax.texts] == ["1", "2"]
+    matplotlib.pyplot.close(figure)
 
 
 def test_several_matrices_share_one_scale():

@@ -36,6 +36,8 @@ def heatmap(values, rows=None, columns=None, *, title=None, titles=None, row_lab
     matrices, titles = _panels(values, titles)
     masks = _masks(mask, matrices)
     scale = _scale(matrices, masks, center, vmin, vmax)
+    from tinyattn.plot.fitting import after_layout
+
     with style():
         picture = _grid(matrices, ax, size)
         for i, (panel, matrix, keep) in enumerate(zip(picture.axes, matrices, masks, strict=True)):
@@ -56,11 +58,12 @@ def heatmap(values, rows=None, columns=None, *, title=None, titles=None, row_lab
         if bar:
             drawn = picture.figure.colorbar(shown, ax=picture.axes, label=bar_label, aspect=18)
             drawn.outline.set_visible(False)
-        _fit_names(picture)
-        if numbers is not False:
-            picture.figure.draw_without_rendering()  # now cells have their final size
+
+        def write_numbers():
             for panel, matrix, keep in zip(picture.axes, matrices, masks, strict=True):
-                _write_numbers(panel, matrix, keep, scale, digits, forced=bool(numbers))
+                _write_numbers(panel, matrix, keep, scale, digits, numbers)
+
+        after_layout(picture.figure, lambda: _fit_names(picture), write_numbers)
         return picture
 
 
@@ -229,7 +232,6 @@ def _cell_points(panel, shape):
 
 def _fit_names(picture):
     """Turn the names of columns, make names smaller and leave some out, until nothing overlaps."""
-    picture.figure.draw_without_rendering()
     for panel in picture.axes:
         shape = panel.images[0].get_array().shape
         width, height = _cell_points(panel, shape)
@@ -249,14 +251,16 @@ def _fit_names(picture):
                               va="center" if steep else "top")  # fmt: skip
 
 
-def _write_numbers(panel, matrix, keep, scale, digits, forced):
+def _write_numbers(panel, matrix, keep, scale, digits, numbers):
+    if numbers is False:
+        return
     norm, colors = scale
     whole = matrix.dtype.kind in "iub" or np.array_equal(matrix, np.rint(matrix))
     text = [[f"{v:z.{0 if whole else digits}f}".replace("-", "−") for v in row] for row in matrix]
     longest = max([len(t) for row in text for t in row])
     width, height = _cell_points(panel, matrix.shape)
     letters = min(15, 0.9 * width / (longest * WIDTH), 0.62 * height)
-    if letters < SMALLEST and not forced:
+    if letters < SMALLEST and not numbers:
         return
     for (i, j), value in np.ndenumerate(matrix):
         if keep[i, j] and np.isfinite(value):

@@ -129,9 +129,11 @@ def figure(rows=1, columns=1, *, size=None, **options):
     inches. Other options (sharex, sharey, width_ratios, ...) go to matplotlib's subplots.
     """
     plt = pyplot()
+    from tinyattn.plot.fitting import Layout
+
     with style():
         made, axes = plt.subplots(
-            rows, columns, figsize=size or SIZE, layout="constrained", squeeze=False, **options
+            rows, columns, figsize=size or SIZE, layout=Layout(), squeeze=False, **options
         )
     return Picture(made, axes.ravel())
 

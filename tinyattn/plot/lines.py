@@ -99,6 +99,8 @@ def bars(values, errors=None, *, title=None, xlabel="", ylabel="", horizontal=Fa
     errors: dict name -> half length of the error bar, in place of repeats.
     highlight: the name of a bar that stands out; the others turn grey.
     """
+    from tinyattn.plot.fitting import after_layout
+
     mean, error = _means(values, errors)
     names, at = list(values), np.arange(len(values))
     if highlight is not None and highlight not in values:
@@ -123,14 +125,13 @@ def bars(values, errors=None, *, title=None, xlabel="", ylabel="", horizontal=Fa
         if horizontal:
             ax.invert_yaxis()  # the first name on top
         else:
-            _turn_long_names(ax)
+            after_layout(ax.figure, lambda: _turn_long_names(ax), lambda: None)
         ax.grid(False, axis="y" if horizontal else "x")
         (ax.axvline if horizontal else ax.axhline)(0, color=GREY, linewidth=1)
         return finish(picture, title, xlabel, ylabel)
 
 
 def _turn_long_names(ax):
-    ax.figure.draw_without_rendering()
     labels = ax.get_xticklabels()
     room = ax.get_window_extent().width / len(labels)
     if max([label.get_window_extent().width for label in labels]) > 0.95 * room:
