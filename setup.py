@@ -7,6 +7,7 @@ the homework stay behind, since they have the solutions.
 """
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -47,6 +48,24 @@ def without_outputs(text):
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
+def links(environment=os.environ):
+    """The addresses that an index shows beside the package, {} away from a repository's workflow.
+
+    They are those of the repository whose workflow builds the package, so they are never invented.
+    """
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    owner, _, name = repository.partition("/")
+    if not name:
+        return {}
+    source = f"{environment.get('GITHUB_SERVER_URL', 'https://github.com')}/{repository}"
+    return {
+        "Documentation": f"https://{owner.lower()}.github.io/{name}/",
+        "Source": source,
+        "Changes": f"{source}/blob/main/CHANGELOG.md",
+        "Questions and errors": f"{source}/issues",
+    }
+
+
 class BuildWithCourse(build_py):
     """`build_py` that adds the course; an editable install finds it in the project's folder."""
 
@@ -59,4 +78,4 @@ class BuildWithCourse(build_py):
 
 
 if __name__ == "__main__":
-    setup(cmdclass={"build_py": BuildWithCourse})
+    setup(cmdclass={"build_py": BuildWithCourse}, project_urls=links())

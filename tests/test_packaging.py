@@ -1,7 +1,7 @@
 """What an installation brings: the script, the extras, every data file."""
 
 import fnmatch
-import importlib
+import importlib.util
 import re
 import tomllib
 
@@ -24,7 +24,7 @@ def test_only_numpy_and_numba_are_needed_and_nothing_is_capped():
     needed = PROJECT["project"]["dependencies"]
     assert [re.match(r"\w+", one)[0] for one in needed] == ["numpy", "numba"]
     extras = PROJECT["project"]["optional-dependencies"]
-    assert set(extras) == {"class", "dev", "grade", "models", "peers"}
+    assert set(extras) == {"class", "dev", "grade", "models", "peers", "site"}
     for requirements in (needed, *extras.values()):
         assert not [one for one in requirements if "<" in one.split(";")[0]]
 
@@ -41,7 +41,7 @@ def test_numba_is_asked_for_only_where_it_can_be_had():
 
 
 def test_the_version_stands_in_one_place():
-    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["project"]["dynamic"] == ["version", "urls"]
     assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "tinyattn.__version__"}
     for file, line in [
         ("CITATION.cff", r"^version: {}$"),
@@ -97,3 +97,13 @@ def test_the_commands_of_the_readme_are_the_ones_ci_runs():
     assert first.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
     assert first.endswith(".venv/bin/tinyattn class")
     assert second.endswith(".venv/bin/pytest")
+
+
+def test_addresses_are_those_of_the_repository_that_builds_and_never_invented():
+    spec = importlib.util.spec_from_file_location("setup_of_tinyattn", ROOT / "setup.py")
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    assert setup.links({}) == {}
+    found = setup.links({"GITHUB_REPOSITORY": "Some-One/course"})
+    assert found["Source"] == "https://github.com/Some-One/course"
+    assert found["Documentation"] == "https://some-one.github.io/course/"

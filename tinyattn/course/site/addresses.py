@@ -1,0 +1,60 @@
+"""Where things of the project are found on the site."""
+
+import posixpath
+import re
+from urllib.parse import quote
+
+from tinyattn.course.project import homework, lectures
+
+# texts of the project that have a page of their own: its address without ending
+TEXTS = {
+    "README.md": "index",
+    "CONTRIBUTING.md": "project/contributing",
+    "CHANGELOG.md": "project/changes",
+    "LICENSE": "source/LICENSE",
+    "lectures/GLOSSARY.md": "glossary",
+    "lectures/README.md": "project/writing_lectures",
+    "lectures/REFERENCES.md": "references",
+    "lectures/TEACHING.md": "teaching/index",
+    "lectures/from_pytorch.md": "from_pytorch",
+    "lectures/claims.toml": "claims",
+    "notebooks/index.ipynb": "index",
+    "tests/README.md": "project/tests",
+    "tests/benchmarks/RESULTS.md": "benchmarks",
+    "tinyattn/data/SOURCES.md": "project/data_sources",
+    "tinyattn/kernels/README.md": "project/kernels",
+    "tinyattn/trace/README.md": "project/trace",
+}
+
+
+def page_of(document):
+    """The address of a lecture or homework, without ending."""
+    return f"{'homework' if document.is_homework else 'lectures'}/{document.name}"
+
+
+def pages(root):
+    """{path in the project: page} of all texts and notebooks that have a page."""
+    found = dict(TEXTS)
+    for document in lectures(root) + homework(root):
+        for path in (document.notebook, document.source):
+            found[document.relative(path)] = page_of(document)
+    for path in sorted((root / "lectures" / "teaching").glob("[0-9][0-9].md")):
+        found[path.relative_to(root).as_posix()] = f"teaching/{path.stem}"
+    return found
+
+
+def source_page(path):
+    """The page of a file of the code: tinyattn/ops/index.py → source/tinyattn/ops/index.py."""
+    return f"source/{path}"
+
+
+def relative(target, here):
+    """The address of `target` as it reads on the page `here`; both from the top of the site."""
+    file, mark, more = re.match(r"([^?#]*)([?#]?)(.*)", target).groups()
+    return quote(posixpath.relpath(file, posixpath.dirname(here) or ".")) + mark + more
+
+
+def slug(title):
+    """A heading as part of an address: letters, digits and hyphens."""
+    plain = re.sub(r"\\[a-zA-Z]+|[*`$\\{}']", "", title).lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "slide"
