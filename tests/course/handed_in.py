@@ -1,9 +1,12 @@
 """Make the notebooks that thirty students hand in: `python -m tests.course.handed_in hw04 FOLDER`.
 
 Right ones, wrong ones out of the tables of mistakes, lazy ones, damaged ones and hostile ones;
-`expected.csv` beside the folder says how many points each may get.
+`FOLDER.expected.csv` says how many points each may get. With `--grade` they are graded too, which
+takes some minutes, and every mark is compared with what is expected.
 """
 
+import argparse
+import csv
 import json
 import re
 import sys
@@ -12,6 +15,7 @@ from pathlib import Path
 
 from tests import ROOT
 from tinyattn.course import project
+from tinyattn.course.grade.grading import grade
 from tinyattn.course.grade.plan import plan_of
 
 STUB = re.compile(r"# your code here\n(\s*)raise NotImplementedError\((?:[^()]|\([^()]*\))*\)")
@@ -57,6 +61,7 @@ class Class:
         self.plan = plan
         self.most = len(self.plan.homework.parts)
         self.students = {}
+        self.says = {}  # student: what the page must say about a known mistake
         self.tasks = [
             c for c in plan.cells if c.wanted and c.kind == "code" and c.task in plan.homework.tasks
         ]
@@ -147,25 +152,58 @@ def _mistaken(room):
     while len(room.students) < 30:
         number = len(room.students) + 1
         table = [row for row in table if any(row[0] in c.solution for c in room.tasks)]
-        right, wrong, _ = table[(7 * number) % len(table)]
+        right, wrong, says = table[(7 * number) % len(table)]
         cell = next(c for c in room.tasks if right in c.solution)
 
         def write(c, cell=cell, right=right, wrong=wrong):
             return c.solution.replace(right, wrong, 1) if c.id == cell.id else solved(c)
 
         lost = room.points_of([cell.task])
-        room.hand_in(
-            f"{number} a mistake in task {cell.task}", write, room.most - lost, room.most - 1
-        )
+        student = f"{number} a mistake in task {cell.task}"
+        room.hand_in(student, write, room.most - lost, room.most - 1)
+        room.says[student] = says
 
 
-def main(number, folder):
+def made(number, folder):
+    """Write the notebooks of thirty students, and beside the folder what each may get."""
     room = class_of_thirty(plan_of(project.find(ROOT, number)))
-    room.write(Path(folder))
-    rows = [f"{name},{least},{most}" for name, (_, least, most) in room.students.items()]
-    Path(f"{folder}.expected.csv").write_text("student,least,most\n" + "\n".join(rows) + "\n")
+    room.write(folder)
+    with open(f"{folder}.expected.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["student", "least", "most"])
+        writer.writerows((name, *points) for name, (_, *points) in room.students.items())
     print(f"{len(room.students)} notebooks in {folder}")
+    return room
+
+
+def graded(room, folder):
+    """Grade them; the number of students that got other points or words than they may get."""
+    marks = grade(
+        room.plan.document, folder, csv_file=f"{folder}.csv", html=f"{folder}.pages", jobs=1
+    )
+    wrong = 0
+    for mark in marks:
+        _, least, most = room.students[mark.student]
+        says = room.says.get(mark.student, "")
+        lost = [o for o in mark.outcomes if not o.right]
+        said = not says or any(says in o.text for o in lost)
+        if not least <= mark.points <= most or not said:
+            wrong += 1
+            print(f"{mark.student}: {mark.points} points, expected {least} to {most} {says!r}")
+            print(*(f"    task {o.task}, {o.title}: {o.text}" for o in lost), sep="\n")
+    print(f"{len(marks) - wrong} of {len(marks)} were graded as stated")
+    return wrong
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Make the notebooks of thirty students.")
+    parser.add_argument("number", help="of the homework, such as hw04")
+    parser.add_argument("folder", type=Path, help="where the notebooks are written")
+    parser.add_argument("--grade", action="store_true", help="grade them too, and compare")
+    given = parser.parse_args(arguments)
+    room = made(given.number, given.folder)
+    return graded(room, given.folder) if given.grade else 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main())

@@ -1,12 +1,14 @@
-"""`tinyattn check`: the homework in the terminal, task by task."""
+"""`tinyattn check`: the homework in the terminal, task by task, and what errors mean."""
 
 import shutil
 
+import numpy as np
 import pytest
 
 from tests import ROOT
 from tinyattn import cli
 from tinyattn.course import build, project, text, workbook
+from tinyattn.course.checks.errors import meaning
 
 pytest.importorskip("jupytext")
 pytest.importorskip("matplotlib")
@@ -71,3 +73,30 @@ def test_a_cell_that_stops_is_reported(document, capsys):
 def test_a_lecture_is_no_homework(document, capsys):
     assert cli.main(["check", "04"]) == 2
     assert "there is no lecture 'hw04'" in capsys.readouterr().err
+
+
+# --- what error messages mean
+
+
+def error_in(code, **names):
+    try:
+        exec(code, {"np": np, **names})
+    except Exception as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+def test_messages_of_numpy_are_explained():
+    x, y = np.ones((3, 2, 4)), np.ones((3, 2))
+    short, text = meaning(error_in("x @ x", x=x), "x @ x")
+    assert short == "the shapes of a product @ do not fit" and "lengths 4 and 2" in text
+    assert "np.swapaxes" not in text
+    assert "np.swapaxes" in meaning(error_in("x @ x.T", x=x), "x @ x.T")[1]
+    assert "(3, 2) is (3, 2, 4) without one axis" in meaning(error_in("x / y", x=x, y=y))[1]
+    assert "from their last axis on" in meaning(error_in("x / z", x=x, z=np.ones(3)))[1]
+    for letters, of in (("ij,jk", (x, y)), ("ij,jk->ik", (y, y)), ("ijkl", (x,))):
+        line = f"np.einsum({letters!r}, *of)"
+        assert "one letter for each axis" in meaning(error_in(line, of=of), line)[1], letters
+    assert "np.stack" in meaning(error_in("z[0] = x", x=x, z=np.zeros(3)))[1]
+    assert "whole numbers" in meaning(error_in("x[x]", x=x))[1]
+    assert meaning("something else", "x") == ("", "")

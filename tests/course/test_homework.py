@@ -109,6 +109,23 @@ def table_of(number):
     return import_module(f"tests.course.mistakes.{number}").MISTAKES
 
 
+def other_ways():
+    """(homework, the sample's way, another right one) of all homework."""
+    for number in HOMEWORK:
+        module = import_module(f"tests.course.mistakes.{number}")
+        for way, other in getattr(module, "RIGHT", []):
+            yield pytest.param(number, way, other, id=f"{number}-{other}")
+
+
+@pytest.mark.parametrize(("number", "way", "other"), list(other_ways()))
+def test_another_right_answer_is_right(number, way, other):
+    cell = next(c for c in plan(number).cells if c.kind == "code" and way in c.solution)
+    sources = {**solutions(number), cell.id: cell.solution.replace(way, other, 1)}
+    student = LocalStudent(names_of(number, sources))
+    parts = checks.load(number).of(cell.task)
+    assert not [o for part in parts if not (o := attempt(part, student, hidden=True)).right]
+
+
 @each_homework
 def test_enough_mistakes_are_tried(number):
     found = len(table_of(number))
@@ -125,6 +142,44 @@ def test_the_check_names_the_mistake(number, right, wrong, says):
     student = LocalStudent(names_of(number, sources))
     found = [attempt(part, student) for part in checks.load(number).of(cell.task)]
     assert any(says in outcome.text for outcome in found if not outcome.right), found
+
+
+# --- how long it takes
+
+
+def minutes(number):
+    """An estimate for somebody who was in the lecture, in minutes.
+
+    120 words a minute are read, 8 lines of code that is given; 1.2 minutes go by for each line of
+    the solution, thought included, 1.5 for each part that is checked (it is run, and wrong once),
+    and 4 for each open question.
+    """
+    cells = plan(number).cells
+    words = sum(len(re.findall(r"\w+", c.source)) for c in cells if c.kind == "markdown")
+    code = [c for c in cells if c.kind == "code"]
+    given = sum(_lines(c.source) for c in code if not c.wanted)
+    written = sum(_lines(c.solution) - _lines(STUB.sub("", c.source)) for c in code if c.wanted)
+    checked, asked = len(plan(number).homework.parts), len(plan(number).open_questions)
+    return words / 120 + given / 8 + 1.2 * written + 1.5 * checked + 4 * asked
+
+
+def _lines(source):
+    """Lines of code without empty ones and comments."""
+    return sum(line.strip()[:1] not in ("", "#") for line in source.splitlines())
+
+
+@each_homework
+def test_the_time_that_is_stated_is_enough(number):
+    first = plan(number).cells[0].source
+    low, high = map(int, re.search(r"(\d+) to (\d+) minutes", first).groups())
+    assert low < minutes(number) < high <= 2 * low
+
+
+@each_homework
+def test_homework_ends_with_something_of_ones_own(number):
+    last = plan(number).homework.tasks[-1]
+    end = [c.source for c in plan(number).cells if c.kind == "markdown" and (c.task or 0) >= last]
+    assert re.search(r"\byour own\b", "\n".join(end))
 
 
 # --- no free points

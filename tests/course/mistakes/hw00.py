@@ -46,6 +46,14 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (BELL_WIDTH, "g * y * 2 * x**2 / width**2", "a factor width too many"),
 ]
 
+RIGHT = [  # the sample's way, another one that is right too
+    (TOTAL, "return np.repeat(np.expand_dims(g, axis), x.shape[axis], axis=axis)"),
+    (SUM_TO, "for i in short:\n        g = g.sum(axis=i, keepdims=True)\n    return g"),
+    (MATMUL_A, 'return np.einsum("nm,km->nk", g, b)'),
+    (SOFTMAX, "return y * g - y * (y * g).sum(axis=-1)[:, None]"),
+    (STEP, "p.data = p.data - step * p.grad"),
+]
+
 LIBRARY = [  # right, the library's function in its place
     (
         SOFTMAX,

@@ -47,6 +47,18 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("    loss.backward()\n    optimizer.step()", "    loss.backward()", "did not move"),
 ]
 
+RIGHT = [  # the sample's way, another one that is right too
+    (
+        SPLIT,
+        "H = c.shape[1]\n    i, f, g, o = (s[:, n * H : n * H + H] for n in range(4))\n    c_new",
+    ),
+    (
+        "    optimizer.zero_grad()\n    loss =",
+        "    for p in model.parameters():\n        p.grad = None\n    loss =",
+    ),
+    (CELL, "self.aa(a) + self.ax(x))"),
+]
+
 LIBRARY = [  # right, the library's function in its place
     (HIDDEN, "return nn.LSTMCell(1, 2)(s, c)"),
     ("t = np.tanh(c_new)\n    s_o", "return ta.gradients(lambda *x: 0, s, c)\n    s_o"),

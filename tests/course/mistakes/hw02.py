@@ -55,6 +55,12 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PICKED, "return a[n, t, cells[n, t]].sum() / cells.size", "when the others count as 0"),
 ]
 
+RIGHT = [  # the sample's way, another one that is right too
+    (SCORE, "return np.tanh(np.expand_dims(asked, 1) + offered) @ v"),
+    (LOOK, "return (a[:, None, :] @ z)[:, 0] * np.reshape(gate, (-1, 1)), a"),
+    (PENALTY, "return np.sum((seen - 1) ** 2) / seen.size"),
+]
+
 LIBRARY = [  # right, the library's function in its place
     (SHARE, "import tinyattn.functional as F\n    return F.softmax(e, axis=1)"),
 ]

@@ -3,15 +3,20 @@
 PLACE = "n = j * stride + i * dilation - padding"
 INSIDE = "I[j, i] = n if 0 <= n < N else -1"
 GUARD = "if I[j, i] >= 0:"
-TERM = "y[j, alpha] += w[i, alpha, beta] * x[I[j, i], beta]"
+TERM = "y[j, alpha] += w[i, alpha, beta] * x[I[j, i], first + beta]"
+FIRST = "first = alpha // (N_out // G) * size"
 BIAS = "y[j, alpha] = b[alpha]"
 WINDOWS = "windows = np.where(I[..., None] >= 0, x[I], 0.0)  # [P, k, N_F]"
-EINSUM = 'return np.einsum("iab,jib->ja", w, windows) + b'
+RESHAPE = "filters = w.reshape(k, windows.shape[2], -1, size)"
+EINSUM = 'return np.einsum("igab,jigb->jga", filters, windows).reshape(len(I), N_out) + b'
+DISTANCE = "d = R + min(max(i - j, -R), R)"
+KEY = "for beta in range(N_F)) + r[d, alpha]"
 QUERY = "query = sum(wt[alpha, gamma] * x[j, gamma] for gamma in range(N_F))"
 SCORE = "s[i, j] += key * query / np.sqrt(dk)"
 WEIGHTS = "return soft(s, axis=0)"
-ROOT_DK = 's = np.einsum("ab,ib,ac,jc->ij", w, x, wt, x) / np.sqrt(len(w))'
-SOFTMAX = "a = F.softmax(s, axis=0)"
+CLIP = "d = R + np.clip(i - j, -R, R)"
+PLACES = 'places = np.einsum("ija,ac,jc->ij", r[d], wt, x)'
+SOFTMAX = "a = F.softmax((words + places) / np.sqrt(len(w)), axis=0)"
 OUTPUT = 'return np.einsum("ij,ab,ib->ja", a, wh, x)'
 SHIFT = "place = i - j + k // 2"
 KERNEL = "return w[place] if 0 <= place < k else np.zeros((N_out, N_F))"
@@ -32,9 +37,30 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (TERM, TERM + " + b[alpha]", "not yet"),
     (TERM, TERM.replace("w[i,", "w[k - 1 - i,"), "turned round"),
     (TERM, TERM.replace("w[i, alpha, beta]", "w[alpha, beta, i]"), "w[i, alpha, beta]"),
+    (TERM, TERM.replace("first + ", ""), "the features of the first group"),
+    (TERM, TERM.replace("first + beta", "beta * G + first // size"), "the features dealt out"),
+    (TERM, TERM.replace("first + beta", "first // size + beta"), "with group + beta"),
+    (FIRST, "first = alpha % G * size", "the outputs dealt out in turn"),
+    (FIRST, "first = alpha // G * size", "with alpha // G for the group"),
+    (FIRST, "first = alpha * size", "each has N_F / G features"),
     (WINDOWS, "windows = x[I]", "-1 reads the last word"),
     (EINSUM, EINSUM.removesuffix(" + b"), "without the bias"),
-    (EINSUM, EINSUM.replace("iab", "iba"), "the letters i a b"),
+    (EINSUM, EINSUM.replace("igab", "igba"), "with the letters i g a b"),
+    (EINSUM, EINSUM.replace(".reshape(len(I), N_out)", ""), "what comes out is"),
+    (EINSUM, 'return np.einsum("iab,jib->ja", w, x[I]) + b', "an axis for the groups"),
+    (
+        RESHAPE,
+        RESHAPE.replace("shape[2], -1", "shape[2], size") + "[:, :, :, :-1]",
+        "with the letters",
+    ),
+    (DISTANCE, "d = R + min(max(j - i, -R), R)", "with j - i"),
+    (DISTANCE, "d = min(max(i - j, -R), R)", "without the shift by R"),
+    (DISTANCE, "d = R + i - j", "a distance beyond R counts as R"),
+    (DISTANCE, "d = min(R + abs(i - j), 2 * R)", "left and right have rows of their own"),
+    (KEY, "for beta in range(N_F))", "r is not used"),
+    (KEY, "for beta in range(N_F)) + r[d, alpha] * (abs(i - j) <= R)", "with 0 for whoever"),
+    (KEY, "for beta in range(N_F)) * r[d, alpha]", "with the key times r"),
+    (QUERY, QUERY + " + r[d, alpha]", "with r added to key and query"),
     (QUERY, QUERY.replace("wt[", "w["), "in both places"),
     (QUERY, QUERY.replace("x[j,", "x[i,"), "the query is that of x_j"),
     (SCORE, "s[i, j] += key * query", "without the division"),
@@ -46,8 +72,18 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHTS, "return soft(s, axis=(0, 1))", "all pairs"),
     (WEIGHTS, "return s", "without the softmax"),
     (WEIGHTS, "soft(s, axis=0)", "Is the `return` missing?"),
-    (ROOT_DK, ROOT_DK.removesuffix(" / np.sqrt(len(w))"), "without the division"),
-    (SOFTMAX, "a = F.softmax(s, axis=1)", "over the receivers"),
+    (CLIP, "d = R + i - j", "A distance beyond R counts as R"),
+    (CLIP, "d = R + np.clip(j - i, -R, R)", "with j - i"),
+    (CLIP, "d = np.clip(i - j, -R, R)", "without the shift by R"),
+    (PLACES, "places = 0", "r is not used"),
+    (PLACES, "places = r[d].sum(axis=-1)", "with r added to the score"),
+    (
+        PLACES,
+        PLACES.replace("r[d]", "ta.tensor(r[d].numpy() if isinstance(r, ta.Tensor) else r[d])"),
+        "no gradient arrives at r",
+    ),
+    (SOFTMAX, SOFTMAX.replace(" / np.sqrt(len(w))", ""), "without the division"),
+    (SOFTMAX, SOFTMAX.replace("axis=0", "axis=1"), "over the receivers"),
     (OUTPUT, OUTPUT.replace("ij,", "ji,"), "the receiver j stays"),
     (OUTPUT, 'return np.einsum("ab,ib->a", wh, x)', "expected shape (6, 2)"),
     (SHIFT, "place = j - i + k // 2", "with j - i"),
@@ -55,6 +91,19 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (KERNEL, "return w[place] if place < k else np.zeros((N_out, N_F))", "too far means zeros"),
     (PAIR, "return a[j, i] * wh", "the sender is the first index"),
     (PAIR, "return wh", "without the weight"),
+]
+
+RIGHT = [  # the sample's way, another one that is right too
+    (FIRST, "first = (alpha * G // N_out) * size"),
+    (EINSUM, 'return np.einsum("igab,jigb->jga", filters, windows).reshape(len(I), -1) + b'),
+    (
+        EINSUM,
+        "return np.concatenate([\n        np.einsum('iab,jib->ja', filters[:, g], windows[:, :, g])"
+        "\n        for g in range(windows.shape[2])], axis=1) + b",
+    ),
+    (DISTANCE, "d = int(np.clip(i - j + R, 0, 2 * R))"),
+    (PLACES, 'places = np.einsum("ija,ja->ij", r[d], x @ wt.T)'),
+    (SHIFT, "place = (i - j) + (k - 1) // 2"),
 ]
 
 LIBRARY = [  # right, the library's function in its place

@@ -4,7 +4,10 @@ LOOP_EXP = "e = np.array([np.exp(Q[t] @ K[s] / np.sqrt(dk) - m * abs(t - s)) for
 LOOP_SUM = "Y[t] += e[s] / e.sum() * V[s]"
 EXP = "e = np.exp(s - s.max(axis=-1, keepdims=True))\n    return"
 SHARE = "return e / e.sum(axis=-1, keepdims=True)\n    # END"
-SCORES = "scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(Q.shape[-1])  # [..., T, S]"
+SHARED = "Q = Q.reshape(*rest, G, H // G, T, dk)"
+AXES = "K, V = K[..., None, :, :], V[..., None, :, :]  # [..., G, 1, S, d]"
+SCORES = "scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(dk)  # [..., G, H / G, T, S]"
+ALL = "return (softmax(scores) @ V).reshape(*rest, H, T, V.shape[-1])"
 HIDDEN = "scores = np.where(mask, scores, -1e30)  # finite, so that an empty row gives no nan"
 NOTHING = "return np.where(mask, softmax(scores), 0) @ V"
 GS = "gS = A * (gA - (gA * A).sum(axis=-1, keepdims=True))"
@@ -33,8 +36,28 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SHARE, "return e\n    # END", "without dividing by the sum"),
     (SHARE, "e / e.sum(axis=-1, keepdims=True)\n    # END", "Is the `return` missing?"),
     (SCORES, SCORES.replace("np.swapaxes(K, -1, -2)", "K.T"), "more axes than the last two"),
-    (SCORES, SCORES.replace(" / np.sqrt(Q.shape[-1])", ""), "without the division by √d_k"),
-    ("return softmax(scores) @ V", "return scores @ V", "without the softmax"),
+    (SCORES, SCORES.replace(" / np.sqrt(dk)", ""), "without the division by √d_k"),
+    (SCORES, SCORES.replace("np.swapaxes(K, -1, -2)", "K"), "K [2, 5, 4]"),
+    (ALL, ALL.replace("softmax(scores)", "scores"), "without the softmax"),
+    (ALL, "return softmax(scores) @ V", "the result is [..., H, T, d_v]"),
+    (AXES, "pass", "the axes fit"),
+    (AXES, "K, V = K[..., None, :, :, :], V[..., None, :, :, :]", "the axes fit"),
+    (
+        SHARED,
+        "K, V = (np.concatenate([x] * (H // G), axis=-3) for x in (K, V))\n    G = H\n    "
+        + SHARED,
+        "with the heads dealt out in turn",
+    ),
+    (
+        AXES,
+        "K, V = K[..., :1, None, :, :], V[..., :1, None, :, :]",
+        "where all heads use the first keys",
+    ),
+    (
+        SCORES,
+        SCORES.replace("Q @", "ta.tensor(Q.numpy() if isinstance(Q, ta.Tensor) else Q) @"),
+        "no gradient arrives at Q",
+    ),
     (HIDDEN, HIDDEN.replace("mask, scores", "~mask, scores"), "the wrong way round"),
     (HIDDEN, HIDDEN.replace("-1e30", "0"), "Most different at index"),
     (HIDDEN, "pass", "hiding after the softmax"),
@@ -48,7 +71,9 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (GS, GS.replace("A * (gA -", "(gA -"), "without the factor A in front"),
     (GS, GS.replace(", keepdims=True", ""), "needs keepdims=True"),
     (BACK, BACK.replace(" / root", ""), "without the factor 1/√d_k"),
-    (BACK, BACK.replace("A.T @ G", "A @ G"), "it stops with ValueError"),
+    (BACK, BACK.replace("A.T @ G", "A @ G"), "Is one of them to be transposed"),
+    (SHARE, SHARE.replace(", keepdims=True", ""), "keepdims=True"),
+    (LOOP_EXP, LOOP_EXP.replace("Q[t] @ K[s]", "Q @ K"), "a @ b sums over the last axis"),
     (BACK, "return gS @ K / root, gS.T @ Q / root", "return three arrays"),
     (AFTER, AFTER.replace("[:, p]", ""), "that has none"),
     (AFTER, AFTER.replace("[:, p]", "[:, np.argsort(p)]"), "that has none"),
@@ -59,6 +84,14 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MERGE, MERGE.replace("0, 2, 1, 3", "0, 2, 3, 1"), "the last two axes swapped too"),
     (PLACES, "return self.attend(x)", "without the places"),
     (PLACES, "return self.attend(x) + self.places", "adding the places after the layer"),
+]
+
+RIGHT = [  # the sample's way, another one that is right too
+    (LOOP_SUM, "Y[t] = Y[t] + np.exp(np.log(e[s]) - np.log(np.sum(e))) * V[s]"),
+    (SHARED, "K, V = (np.repeat(x, H // G, axis=-3) for x in (K, V))\n    G = H\n    " + SHARED),
+    (SCORES, SCORES.replace("np.swapaxes(K, -1, -2)", "K.swapaxes(-1, -2)")),
+    (GS, "gS = A * gA - A * (A * gA).sum(axis=1)[:, None]"),
+    (MERGE, "return np.swapaxes(z, 1, 2).reshape(B, T, -1)"),
 ]
 
 LIBRARY = [  # right, the library's function in its place

@@ -26,15 +26,25 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("/ " + "count", "/ x.shape[1]", "padding included"),
     ("/ " + "count", "/ 1", "those one gets from a sum"),
     (COUNT, "mask.sum(axis=1, keepdims=True)", "divided by 0"),
+    (COUNT, COUNT.replace(", keepdims=True", ""), "(3,) is (3, 2) without one axis"),
+    (MASKED, MASKED.replace("[:, :, None]", ""), "without one axis"),
     (MEAN, "mean = np.sum(x, axis=0) / N", "i included"),
     (MEAN, "mean = (np.sum(x, axis=0) - x[0]) / (N - 1)", "left out for everybody"),
     (CENTRED, "return y", "is not taken off"),
+    (CENTRED, "return y - np.mean(y, axis=1)", "keepdims=True keeps it"),
     (CENTRED, "return y - np.mean(y)", "each element has its own"),
     (CENTRED, "return y - np.mean(y, axis=0)", "over the features"),
     (OWN, "return X", "no element hears the others"),
     (OWN, "return X - X.mean(axis=0)", "only through their mean"),
     (OWN, "return np.cumsum(X, axis=0)", "it is not equivariant"),
     (OWN, "return distance", "expected shape"),
+]
+
+RIGHT = [  # the sample's way, another one that is right too
+    (INVARIANCE, "return np.max(np.abs(array(F(X)) - array(F(X[p]))))"),
+    (COUNT, "np.where(mask.any(axis=1, keepdims=True), mask.sum(axis=1, keepdims=True), 1)"),
+    (MEAN, "mean = ((1 - np.eye(N)) @ x) / (N - 1)"),
+    (OWN, "return np.sort(np.abs(X[:, None] - X).sum(axis=-1), axis=1)[:, 1:2] + 0 * X"),
 ]
 
 LIBRARY = [  # right, the library's function in its place

@@ -33,7 +33,15 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (QKV, "Q, K, V = X @ W_k, M @ W_q, M @ W_v", "W_q and W_k exchanged"),
     (QKV, "Q, K, V = (M @ W_q)[:, :2], M @ W_k, M @ W_v", "the memory asks itself"),
     (SCORES, "np.swapaxes(K, -1, -2)", "without the division"),
-    (SCORES, "K.T / np.sqrt(K.shape[-1])", "it stops with"),
+    (SCORES, "K.T / np.sqrt(K.shape[-1])", "`.T` turns all axes around"),
+    (SCORES, "K / np.sqrt(K.shape[-1])", "Is one of them to be transposed"),
+    (WEIGHTS, WEIGHTS.replace("axis=-1", "axis=-2"), "over the wrong axis"),
+    (WEIGHTS, WEIGHTS.replace("axis=-1", "axis=0"), "over the wrong axis"),
+    (
+        "return " + WEIGHTS,
+        "e = np.exp(np.where(keep, scores, -np.inf))\n    return e / e.sum(axis=-1) @ V",
+        "keepdims=True keeps it",
+    ),
     (WEIGHTS, "F.softmax(scores, axis=-1) @ V", "without looking at the mask"),
     (WEIGHTS, WEIGHTS.replace("-np.inf", "0"), "exp(0) is 1"),
     (WEIGHTS, "(F.softmax(scores, axis=-1) * keep) @ V", "hiding after the softmax"),
@@ -61,6 +69,18 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LONGER, "longer = src", "does not notice a model that sees padding"),
     (ALONE, "model, src, tgt", "about a model without a fault"),
     (NEIGHBOURS, "return (y - np.array(alone)).min() * 0", "does not notice"),
+]
+
+RIGHT = [  # the sample's way, another one that is right too
+    (CAUSAL, "return np.arange(T)[:, None] >= np.arange(T)"),
+    (WEIGHTS, WEIGHTS.replace("-np.inf", "-1e9")),
+    (WEIGHTS, "F.softmax(scores + np.where(keep, 0, -np.inf), axis=-1) @ V"),
+    (
+        LOSS,
+        "flat = answers.ravel() != PAD\n    rows = logits.reshape(flat.size, -1)\n"
+        "    return F.cross_entropy(rows[flat], answers.ravel()[flat])",
+    ),
+    (FUTURE, "return float(np.max(np.abs((y_changed - y)[:, :-1])))"),
 ]
 
 LIBRARY = [  # right, the library's function in its place

@@ -4,6 +4,8 @@ KEPT = "kept = np.full(scores.shape, -np.inf)"
 BEFORE = "before = np.cumsum(likeliest) - likeliest"
 SCALED = "return kept / kept.sum()"
 TRI = "may_see = np.tri(T, everything, everything - T, dtype=bool)"
+KEYS = 'cache["k"] = np.concatenate([cache["k"], x @ w_k])'
+VALUES = 'cache["v"] = np.concatenate([cache["v"], x @ w_v])'
 CALL = "logits = model(np.asarray(new)[None], cache).numpy()"
 
 MISTAKES = [  # right, wrong, what the check must say about it
@@ -19,6 +21,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
      "np.where(scores >= least, scores / temperature, -np.inf))", "exactly 2 words must stay"),
     ("kept[order[:k]] = scores[order[:k]]", "kept = scores; kept[order[k:]] = -np.inf; kept[:] "
      "= kept", "work on a copy"),
+    ("np.argsort(-probabilities, kind", "np.argsort(probabilities, kind", "from the likeliest"),
     (BEFORE, "before = np.cumsum(likeliest)", "crosses the border is left out"),
     (SCALED, "return kept", "not scaled to sum to 1"),
     ("before < p", "before <= p", "one word too many"),
@@ -28,8 +31,12 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (TRI, "may_see = np.tri(T, everything, dtype=bool)", "the mask forgets the S earlier"),
     ("/ np.sqrt(x.shape[1])", "", "without √d"),
     ("/ np.sqrt(x.shape[1])", "/ x.shape[1]", "with d in place"),
-    ('cache["v"] = np.concatenate([cache["v"], x @ w_v])', 'cache["v"] = np.concatenate(['
-     'cache["v"], x @ w_v])\n    if len(x) == 1: return x @ w_v', "nothing is remembered"),
+    (VALUES, VALUES + "\n    if len(x) == 1: return x @ w_v", "nothing is remembered"),
+    (KEYS, 'cache["k"] = np.concatenate([x @ w_k, cache["k"]])', "keys in the cache after all"),
+    (VALUES, 'cache["v"] = np.concatenate([x @ w_v, cache["v"]])', "new keys and values belong"),
+    (KEYS, KEYS.replace("w_k", "w_v"), "k goes with w_k"),
+    (KEYS, 'cache["k"] = np.concatenate([cache["k"], x])', "without the matrix"),
+    (VALUES, VALUES + '\n    cache["k"], cache["v"] = x @ w_k, x @ w_v', "tokens are gone"),
     (CALL, "logits = model(np.array(text)[None]).numpy()", "use the cache"),
     (CALL, "logits = model(np.array(text)[None], cache).numpy()", "counts twice"),
     (CALL, CALL.replace("model(np.asarray(new)[None], cache)",
@@ -38,6 +45,13 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("return np.array(text)", "return np.array(text)[4:]", "the prompt belongs"),
     ("logits[0, -1]", "logits[0, 0]", "scores of the last place"),
 ]  # fmt: skip
+
+RIGHT = [  # the sample's way, another one that is right too
+    (KEPT, "scores = scores / temperature\n    temperature = 1\n    " + KEPT),
+    (TRI, "may_see = np.arange(everything) <= np.arange(everything - T, everything)[:, None]"),
+    (TRI, "may_see = ~np.triu(np.ones((T, everything), bool), everything - T + 1)"),
+    (VALUES, 'cache["v"] = np.append(cache["v"], x @ w_v, axis=0)'),
+]
 
 LIBRARY = [  # right, the library's function in its place
     ("return np.array(text)", "return model.gpt.generate(prompt, n, temperature=0) + GPT.generate"),

@@ -23,6 +23,7 @@ LISTEN = "may_listen = np.broadcast_to(visible, (len(m), len(m)))"
 NEAR = "return near_in_time(times, np.where(visible, m - mean, 0), may_listen) + mean"
 
 MISTAKES = [  # right, wrong, what the check must say about it
+    (DPHI, "dphi = phi[:, None] - phi", "from a Δ whose"),
     (DPHI, "dphi = phi[:, None] - phi", "bring Δφ into"),
     (DISTANCE, DISTANCE.replace("np.sqrt", ""), "the root is missing"),
     (DISTANCE, "distance = np.abs(deta)", "from Δη alone"),

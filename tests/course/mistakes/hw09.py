@@ -24,7 +24,10 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SCORES, SCORES.replace(" @ a", ""), "one number for each pair"),
     (SCORES, SCORES.replace("[:, None]", "[:, None] * 2"), "Most different at index"),
     ("z = h @ S.T\n    return", "z = h @ R.T\n    return", "z is what is sent"),
-    ("z = h @ S.T\n    return", "z = h @ S\n    return", "it stops with"),
+    ("z = h @ S.T\n    return", "z = h @ S\n    return", "Is one of them to be transposed"),
+    (SCORES, SCORES.replace("(h @ R.T)[:, None]", "h @ R.T"), "for each node with itself"),
+    (DIVIDED, DIVIDED.replace(", keepdims=True", ""), "without keepdims in the sum"),
+    (EXP, EXP.replace(", keepdims=True", ""), "without keepdims in the maximum"),
     (DIVIDED, "pass", "Is the `return` missing?"),
     (EXP, "p = np.exp(e - np.max(e, axis=1, keepdims=True))", "beside the edges must"),
     (MASKED, "e = e * adj; adj = np.ones((5, 5), bool)", "is no mask"),
@@ -62,6 +65,12 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SIDE_BY_SIDE, "return ys[0]", "only the first head"),
     ("S, a) for R, S, a in zip", "S, vectors[0]) for R, S, a in zip", "all heads use the first a"),
 ]  # fmt: skip
+
+RIGHT = [  # the sample's way, another one that is right too
+    (SCORES, "s = np.expand_dims(h @ R.T, 1) + z\n    return z, np.where(s > 0, s, 0.2 * s) @ a"),
+    (HAT, "hat = adj.copy()\n    np.fill_diagonal(hat, True)\n    alpha = attention(e, hat)"),
+    (SIDE_BY_SIDE, "return np.stack(ys, axis=1).reshape(len(h), -1)"),
+]
 
 LIBRARY = [  # right, the library's function in its place
     (LAYER, "from tinyattn.graph import GATConv\n    return GATConv(3, 4)(h, adj)"),

@@ -19,6 +19,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
      "Dropping the first column is not enough"),
     (SORT, SORT.replace("return ", ""), "Is the `return` missing?"),
     (SORT, SORT.replace("[:, :k]", "[:k]"), "expected shape"),
+    (SORT, SORT.replace("[:, :k]", "[:, -k:]"), "the farthest points"),
     (SORT, SORT.replace("axis=1", "axis=0"), "sorted along the wrong axis"),
     (SORT, 'return np.argsort(d2, axis=1, kind="stable")[:, :k][:, ::-1]', "not the nearest first"),
     ("np.sum((x[:, None] - x) ** 2, axis=-1)", "np.sum(np.abs(x[:, None] - x), axis=-1)",
@@ -58,6 +59,14 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHT, "np.ones(k)", "the weights are missing"),
     (WEIGHT, WEIGHT.replace("(t -", "(array(t) -"), "with t itself"),
 ]  # fmt: skip
+
+RIGHT = [  # the sample's way, another one that is right too
+    ("np.sum((x[:, None] - x) ** 2, axis=-1)", "np.linalg.norm(x[:, None] - x, axis=-1)"),
+    (FILL, "    d2[np.arange(len(x)), np.arange(len(x))] = 1e300\n"),
+    (ALL, "messages = np.maximum(mine @ (A - B).T + theirs @ B.T, 0)"),
+    (SPLIT, "p, q = times(x, A) - (qq := times(x, B)), qq"),
+    (MEAN, "np.sum(weight / np.sum(weight) * h[chosen])"),
+]
 
 LIBRARY = [  # right, the library's function in its place
     (SORT, "from tinyattn.graph import knn_graph\n    return knn_graph(x, k).src.reshape(-1, k)"),

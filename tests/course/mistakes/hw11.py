@@ -31,6 +31,14 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (A, "a = np.exp(-self.c * knn(s, self.k, event)[1])", "no gradient reaches lin_s"),
     (A, A.replace("self.c", "1.0"), "use self.c"),
     (Y, Y.replace("self.lin_out1(x) + ", ""), "W₁ x is missing"),
+    (Y, Y.replace("self.lin_out1(x) + ", ""), "no gradient reaches lin_out1.weight"),
+    (INDEX, INDEX.replace("index, _", "index"), "knn gives two things"),
+    (
+        WEIGHTS,
+        "a = np.zeros(index.shape)\n    for j, k in np.ndindex(*index.shape):\n"
+        "        a[j, k] = np.exp(-c * np.sum(difference[j, k] ** 2))\n    return a",
+        "np.stack",
+    ),
     ("return c / r**2", "return c * r**2", "the constant must shrink"),
     ("return c / r**2", "return c / r", "d² grows with r squared"),
     ("return np.sqrt(c_from / c_to)", "return c_from / c_to", "the root of the ratio"),
@@ -43,6 +51,12 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (GRAV, GRAV.replace("K * P", "K * 2 * P"), "computed once"),
     (GRAV, GRAV.replace("N * (", "N * K * (", 1), "once for each point"),
 ]  # fmt: skip
+
+RIGHT = [  # the sample's way, another one that is right too
+    (WEIGHTS, "d = np.linalg.norm(difference, axis=2)\n    return np.exp(-c * d**2)"),
+    (HEARD, "return np.concatenate([np.sum(messages, 1) / index.shape[1], messages.max(1)], 1)"),
+    (GRAV, "return N * F * (S + P + F + 2 * P) + N * K * P"),
+]
 
 LIBRARY = [  # right, the library's function in its place
     (HEARD, "from tinyattn.graph import mean_max\n    return mean_max(a, h, index)"),

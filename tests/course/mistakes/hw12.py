@@ -43,7 +43,10 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (ALPHA, "alpha = np.argmax(array(q))", "one representative for all objects"),
     (ALPHA, "alpha = np.flatnonzero(mine)[0]", "the first point of each object"),
     (SUM, "total = total + np.sum(array(q * V))", "the gradient is lost"),
-    (SUM, "total = total + np.sum(array(q) * V)", "the gradient by β"),
+    (SUM, "total = total + np.sum(array(q) * V)", "when the charges q_j of the points"),
+    (V, V.replace("q[alpha]", "array(q)[alpha]"), "when the charges of the representatives"),
+    (V, V.replace("x[alpha]", "np.mean(x[mine], axis=0)"), "the mean place of an object"),
+    ("q, total = charge(beta, q_min), 0.0", "q, total = charge(beta, 0.0), 0.0", "without q_min"),
     ("q, total = charge(beta, q_min), 0.0", "q, total = charge(beta), 0.0", "hand it on to charge"),
     ("truth == k\n        alpha", "truth == k\n        q = array(q)\n        alpha",
      "the gradient is lost"),
@@ -60,6 +63,13 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PROPERTIES, "/ np.sum(weight)", "no noise in either"),
     (PROPERTIES, "/ np.sum(~noise)", "no noise in either"),
 ]  # fmt: skip
+
+RIGHT = [  # the sample's way, another one that is right too
+    (CHARGE, "return np.arctanh(np.minimum(beta, HIGHEST)) ** 2 + q_min"),
+    (BOWL, "return np.sum((x - c) ** 2 * q, axis=-1)"),
+    (V, "V = attraction(x, x[alpha], q[alpha]) * mine + repulsion(x, x[alpha], q[alpha]) * ~mine"),
+    (ALPHA, "alpha = np.argmax(np.where(mine, array(beta), -1))"),
+]
 
 LIBRARY = [  # right, the library's function in its place
     (MEAN, "return sum(ta.graph.condensation_terms(beta, x, truth)[:2])"),

@@ -33,7 +33,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (NOTHING, "", "-inf - (-inf) is nan"),
     (START, "blocks = [np.concatenate(list(blocks))]\n    " + START, "collected before"),
     (START, "blocks = list(blocks)\n    " + START, "collected before"),
-    (START, "highest = max(s.max() for s in blocks)\n    " + START, "ln Σ exp: not yet"),
+    (START, "highest = max(s.max() for s in blocks)\n    " + START, "they come only once"),
     (SUM, SUM.replace(" * shrink", ""), "the sum is not corrected"),
     (Y, Y.replace(" * shrink", ""), "y is not corrected"),
     (SUM + "\n        " + Y, SUM.replace(" * shrink", "") + "\n        y = y + a @ v",
@@ -73,8 +73,26 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (BYTES, BYTES.replace("2 * M", "M"), "without values"),
     (LEAST, "return operations / P + moved / B", "at the same time"),
     (LEAST, "return min(operations / P, moved / B)", "the shorter of the two"),
+    (LEAST, "return max(P / operations, B / moved)", "upside down"),
+    (
+        RISES,
+        "new = np.full((len(q), 1), max(np.max(m), s.max()))",
+        "of each query its own",
+    ),
     (LEAST, "return min(P, operations / moved * B)", "a time is asked for"),
 ]  # fmt: skip
+
+RIGHT = [  # the sample's way, another one that is right too
+    (
+        SPLIT + "\n    " + LOOP,
+        "y = np.zeros(len(d))\n    for r in range(len(d)):\n"
+        "        q = np.concatenate([packed[r] & 15, packed[r] >> 4], axis=1)\n"
+        "        y[r] = (d[r][:, None] * q + m[r][:, None]).ravel() @ x\n    return y\n"
+        "    for b, (first, second) in []:",
+    ),
+    (TOTAL, "total = np.exp(m + np.log(total) - new) + sum(np.exp(e - new) for e in s)"),
+    (COUNT, "blocks = (N + T - 1) // T"),
+]
 
 LIBRARY = [  # right, the library's function in its place
     (LOG, "import tinyattn.functional as F\n    return F.logsumexp(np.concatenate(list(blocks)))"),

@@ -80,51 +80,90 @@ def neighbours(student, case):
 
 
 def words(case):
-    """x [N, N_F], w [k, N_out, N_F], b [N_out] and a table."""
-    N, F, k, out = case.size(7, 5, 9), case.size(4, 2, 5), 3, case.size(2, 3, 4)
+    """x [N, N_F], w [k, N_out, N_F / G], b [N_out] and a table."""
+    N, k, groups = case.size(7, 5, 9), 3, case.size(3, 1, 3)
+    size, out = case.size(3, 2, 4), case.size(2, 2, 3)
     stride = 1 if case.number == 0 else case.size(2, 1, 2)
     I = table(N, k, stride, 1, 1 + case.number % 2)
-    return case.normal(N, F), case.normal(k, out, F), case.normal(out), I
+    x, w = case.normal(N, groups * size), case.normal(k, groups * out, size)
+    return x, w, case.normal(groups * out), I
+
+
+def features(x, w):
+    """The feature of x that w[:, alpha, beta] reads, [N_out, N_F / G], group after group."""
+    groups, size = x.shape[1] // w.shape[2], w.shape[2]
+    of_group = np.arange(x.shape[1]).reshape(groups, size)
+    return np.repeat(of_group, w.shape[1] // groups, axis=0)
 
 
 def convolution(x, w, b, I):
     """By loops over outputs and the places of the kernel."""
-    y = np.tile(b, (len(I), 1))
+    y, read = np.tile(b, (len(I), 1)), features(x, w)
     for j, row in enumerate(I):
         for i, n in enumerate(row):
             if n >= 0:
-                y[j] += w[i] @ x[n]
+                y[j] += (w[i] * x[n][read]).sum(axis=1)
     return y
 
 
 def wrong_convolutions(x, w, b, I):
-    seen = np.where(I[..., None] >= 0, x[I], 0)  # [P, k, N_F]
-    plain = np.einsum("iab,jib->ja", w, seen)
-    k, _, F = w.shape
-    there = (I >= 0).sum(axis=1, keepdims=True) * F
+    there, read = I[..., None] >= 0, features(x, w)
+    seen = np.where(there, x[I], 0)  # [P, k, N_F]
+
+    def summed(seen, w=w, read=read):
+        return np.einsum("iab,jiab->ja", w, seen[..., read])
+
+    plain = summed(seen)
+    k, _, size = w.shape
+    terms = there.sum(axis=1) * size  # of each output
     last = [max(i for i in range(k) if row[i] >= 0) for row in I]
-    only = np.array([w[i, :, -1] * x[row[i], -1] for i, row in zip(last, I, strict=True)])
-    return {
-        "where -1 reads the last word: a term without a neighbour is 0": np.einsum(
-            "iab,jib->ja", w, x[I]
-        )
-        + b,
+    only = [w[i, :, -1] * x[row[i]][read[:, -1]] for i, row in zip(last, I, strict=True)]
+    found = {
+        "where -1 reads the last word: a term without a neighbour is 0": summed(x[I]) + b,
         "without the bias b": plain,
         "with the bias subtracted: here it is +b, the slide's threshold is -T": plain - b,
-        "with b added once for every term of the sum; it belongs there once": plain + there * b,
-        "with b added once more for every term of the sum; it belongs there once": plain
-        + (there + 1) * b,
-        "with the kernel turned round (its last place first)": np.einsum(
-            "iab,jib->ja", w[::-1], seen
-        )
-        + b,
-        "with = in place of +=: only the last term is left": only,
+        "with b added once for every term of the sum; it belongs there once": plain + terms * b,
+        "with b added once more for every term of the sum; it belongs there once": (
+            plain + (terms + 1) * b
+        ),
+        "with the kernel turned round (its last place first)": summed(seen, w[::-1]) + b,
+        "with = in place of +=: only the last term is left": np.array(only),
         "that are all bias: is anything added to y?": np.broadcast_to(b, plain.shape),
     }
+    return found | {why: summed(seen, w, r) + b for why, r in wrong_groups(x, w).items()}
 
 
-INDICES = "w is [k, N_out, N_F]: w[i, alpha, beta]; x is [N, N_F]: x[I[j, i], beta]."
-LETTERS = "w has the letters i a b (kernel place, feature out, feature in), the windows j i b."
+def wrong_groups(x, w):
+    """Features that are read by mistake, as in `features`."""
+    _, out, size = w.shape
+    groups = x.shape[1] // size
+    alpha, beta = np.indices((out, size))
+    group = alpha // (out // groups)
+    found = {
+        "where all outputs read the features of the first group": beta,
+        "with the outputs dealt out in turn: those of one group stand side by side, so the group "
+        "of alpha is alpha // (N_out / G)": alpha % groups * size + beta,
+        "with alpha // G for the group: a group has N_out / G outputs": alpha // groups * size
+        + beta,
+        "with the features dealt out in turn: those of one group stand side by side": (
+            beta * groups + group
+        ),
+        "with group + beta for the feature: each group before it has N_F / G features": (
+            group + beta
+        ),
+        "with the group's first feature only, for all beta": group * size + 0 * beta,
+    }
+    return {why: read for why, read in found.items() if read.max() < x.shape[1]}
+
+
+INDICES = (
+    "w is [k, N_out, N_F / G]: w[i, alpha, beta]; x is [N, N_F]. With G groups each has N_F / G "
+    "features and N_out / G outputs."
+)
+LETTERS = (
+    "With an axis for the groups: filters [k, G, N_out / G, N_F / G] with the letters i g a b, "
+    "windows [P, k, G, N_F / G] with j i g b; what comes out is [P, G, N_out / G]."
+)
 
 
 @homework.part(2, "index by index")
@@ -134,15 +173,16 @@ def conv_loops(student, case):
     judge(came, convolution(*given), wrong_convolutions(*given))
 
 
-@homework.part(2, "with a stride")
+@homework.part(2, "one group, with a stride")
 def conv_strided(student, case):
-    x, w, b, _ = words(case)
+    x, _, b, _ = words(case)
+    w = case.normal(3, len(b), x.shape[1])
     I = table(len(x), len(w), stride=2)
     came = student.conv_loops(x, w, b, I, hint="Take the number of outputs from I.")
     judge(came, convolution(x, w, b, I), wrong_convolutions(x, w, b, I))
 
 
-@homework.part(3, "in one line")
+@homework.part(3, "without loops")
 def conv_einsum(student, case):
     given = words(case)
     came = student.conv_einsum(*given, hint=LETTERS)
@@ -161,22 +201,37 @@ def conv_gradient(student, case):
 
 
 def sentence(case):
-    """x [N, N_F], w and wt [d_k, N_F], wh [d_v, N_F]."""
+    """x [N, N_F], w and wt [d_k, N_F], r [2R + 1, d_k], wh [d_v, N_F]."""
     N, F, dk, dv = case.size(6, 4, 7), case.size(5, 3, 6), case.size(3, 2, 4), case.size(2, 2, 4)
-    return case.normal(N, F), case.normal(dk, F), case.normal(dk, F), case.normal(dv, F)
+    x, w, wt, wh = (case.normal(*s) for s in ((N, F), (dk, F), (dk, F), (dv, F)))
+    return x, w, wt, case.normal(2 * case.size(2, 1, 3) + 1, dk), wh
 
 
-def weights_of(x, w, wt):
+def rows(N, R, sign=1):
+    """The row of r for each pair [N, N]: sender i, receiver j."""
+    distance = np.arange(N)[:, None] - np.arange(N)
+    return R + np.clip(sign * distance, -R, R)
+
+
+def weights_of(x, w, wt, r):
     """a[i, j]: the weight of sender i for receiver j."""
-    keys, queries = x @ w.T, x @ wt.T
-    return soft(keys @ queries.T / np.sqrt(len(w)), 0)
+    keys = (x @ w.T)[:, None] + r[rows(len(x), len(r) // 2)]  # [N, N, d_k]
+    return soft((keys * (x @ wt.T)).sum(axis=-1) / np.sqrt(len(w)), 0)
 
 
-def wrong_weights(x, w, wt):
+def scores_of(x, w, wt, added):
+    """Scores [N, N] with this added to the keys [N, N, d_k]."""
+    return (((x @ w.T)[:, None] + added) * (x @ wt.T)).sum(axis=-1)
+
+
+def wrong_weights(x, w, wt, r):
     N, F = x.shape
-    s = np.einsum("ab,ib,ac,jc->ij", w, x, wt, x)
-    root = np.sqrt(len(w))
-    return {
+    R, root = len(r) // 2, np.sqrt(len(w))
+    there = r[rows(N, R)]
+    s = scores_of(x, w, wt, there)
+    alone = ((x @ w[-1])[:, None] + there[..., -1]) * (x @ wt[-1])
+    own = (x @ w.T)[:, None] + there  # the key of each pair
+    found = {
         "with the softmax over the receivers j: the weights of one receiver must sum to 1": soft(
             s / root, 1
         ),
@@ -189,62 +244,102 @@ def wrong_weights(x, w, wt):
         "by dividing by the root of the number of words; d_k is len(w)": soft(s / np.sqrt(N), 0),
         "without the softmax": s / root,
         "with w in both places: the query has its own map wt": soft(
-            np.einsum("ab,ib,ac,jc->ij", w, x, w, x) / root, 0
+            scores_of(x, w, w, there) / root, 0
         ),
         "with the query of the sender: the query is that of x_j, the receiver": soft(
-            np.einsum("ab,ib,ac,ic->i", w, x, wt, x)[:, None] / root + np.zeros((N, N)), 0
+            (own * (x @ wt.T)[:, None]).sum(axis=-1) / root, 0
         ),
-        "with = in place of +=: only the last alpha is left": soft(
-            np.outer(x @ w[-1], x @ wt[-1]) / root, 0
-        ),
+        "with = in place of +=: only the last alpha is left": soft(alone / root, 0),
         "where one sum over a feature serves both brackets (beta = gamma)": soft(
-            np.einsum("ab,ib,ab,jb->ij", w, x, wt, x) / root, 0
+            (np.einsum("ab,ib,ab,jb->ij", w, x, wt, x) + (there * (x @ wt.T)).sum(axis=-1)) / root,
+            0,
         ),
     }
+    return found | wrong_distances(x, w, wt, r)
+
+
+def wrong_distances(x, w, wt, r):
+    """Slips with the distance."""
+    N, R, root = len(x), len(r) // 2, np.sqrt(len(w))
+    there, words = r[rows(N, R)], scores_of(x, w, wt, 0)
+    distance = rows(N, N) - N  # i - j
+    keys, queries = x @ w.T, x @ wt.T
+    found = {
+        "without the distance: r is not used": words,
+        "with j - i: the rows before the middle belong to senders on the left of j, where "
+        "i - j < 0": scores_of(x, w, wt, r[rows(N, R, -1)]),
+        "without the shift by R: the middle row of r belongs to i = j": scores_of(
+            x, w, wt, r[np.clip(distance, -R, R)]
+        ),
+        "with |i - j|: left and right have rows of their own": scores_of(
+            x, w, wt, r[np.minimum(R + abs(distance), 2 * R)]
+        ),
+        "with r added to the query: it belongs into the bracket of the key": (
+            keys[:, None] * (queries + there)
+        ).sum(axis=-1),
+        "with r added to key and query": ((keys[:, None] + there) * (queries + there)).sum(axis=-1),
+        "with r added to the score: it belongs into the bracket, before the product with the "
+        "query": words + there.sum(axis=-1),
+        "with the key times r in place of the sum": (keys[:, None] * there * queries).sum(axis=-1),
+    }
+    found = {why: soft(s / root, 0) for why, s in found.items()}
+    if (abs(distance) > R).any():
+        near = np.where(abs(distance)[..., None] <= R, there, 0)
+        why = "with 0 for whoever is farther away than R: the first or last row of r is meant"
+        found[why] = soft(scores_of(x, w, wt, near) / root, 0)
+    return found
+
+
+PAIR = (
+    "w and wt are [d_k, N_F]: w[alpha, beta], wt[alpha, gamma]; x is [N, N_F]; r is [2R + 1, d_k]. "
+    "Its rows end at 2R: a distance beyond R counts as R."
+)
 
 
 @homework.part(4, "index by index")
 def weights_loops(student, case):
-    x, w, wt, _ = sentence(case)
-    hint = "w and wt are [d_k, N_F]: w[alpha, beta], wt[alpha, gamma]; x is [N, N_F]."
-    judge(student.weights_loops(x, w, wt, hint=hint), weights_of(x, w, wt), wrong_weights(x, w, wt))
+    given = sentence(case)[:4]
+    judge(student.weights_loops(*given, hint=PAIR), weights_of(*given), wrong_weights(*given))
 
 
-def attention(x, w, wt, wh):
-    return weights_of(x, w, wt).T @ x @ wh.T
+def attention(x, w, wt, r, wh):
+    return weights_of(x, w, wt, r).T @ x @ wh.T
 
 
-EINSUM = 'Letters: w "ab", x "ib", wt "ac", x again "jc"; the weights "ij", wh "ab".'
+EINSUM = (
+    'Letters: w "ab", x "ib", wt "ac", x again "jc", r[d] "ija"; the weights "ij", wh "ab". '
+    "A distance beyond R counts as R."
+)
 
 
 @homework.part(5, "the layer")
 def attention_einsum(student, case):
-    x, w, wt, wh = sentence(case)
-    v, a = x @ wh.T, weights_of(x, w, wt)
+    *given, wh = sentence(case)
+    v, a = given[0] @ wh.T, weights_of(*given)
     mistakes = {
         why: weights.T @ v
-        for why, weights in wrong_weights(x, w, wt).items()
+        for why, weights in wrong_weights(*given).items()
         if "transpose" not in why
     }
     mistakes["with a_ij summed over j: the receiver j stays, the sender i is summed"] = a @ v
     mistakes["without the weights: every word hears all words alike"] = np.broadcast_to(
         v.sum(axis=0), v.shape
     )
-    judge(student.attention_einsum(x, w, wt, wh, hint=EINSUM), a.T @ v, mistakes)
+    judge(student.attention_einsum(*given, wh, hint=EINSUM), a.T @ v, mistakes)
 
 
 @homework.part(5, "gradient")
 def attention_gradient(student, case):
     judge_gradients(
         student, "attention_einsum", attention, *sentence(case),
-        letters=["x", "w", "wt", "wh"], hint=EINSUM, case=case,
+        letters=["x", "w", "wt", "r", "wh"], hint=EINSUM, case=case,
     )  # fmt: skip
 
 
 # --- task 6
 
 
-def pair_matrices(its, which, x, w, wt, wh, kernel, a):
+def pair_matrices(its, which, x, w, wt, r, wh, kernel, a):
     """A(i, j) of the student's for all pairs: [N, N, N_out, N_F]."""
     import numpy as np
 
@@ -256,7 +351,7 @@ def pair_matrices(its, which, x, w, wt, wh, kernel, a):
         kept = names.get("weights_loops")
         names["weights_loops"] = lambda *_: a  # task 4 is another task
         try:
-            A = its.as_attention(x, w, wt, wh)
+            A = its.as_attention(x, w, wt, r, wh)
         finally:
             names["weights_loops"] = kept
     found = [[A(i, j) for j in range(N)] for i in range(N)]
@@ -289,7 +384,7 @@ def kernels(kernel, N, place_of):
 
 @homework.part(6, "a convolution")
 def as_convolution(student, case):
-    x, w, wt, wh = sentence(case)
+    x, w, wt, r, wh = sentence(case)
     k = 5 if case.number == 0 else (3, 1, 5)[case.number % 3]
     kernel, N = case.normal(k, 2, x.shape[1]), len(x)
     inside = lambda place: place if 0 <= place < k else None
@@ -306,14 +401,14 @@ def as_convolution(student, case):
         ),
     }
     mistakes = {why: kernels(kernel, N, way) for why, way in ways.items()}
-    given = x, w, wt, wh, kernel, weights_of(x, w, wt)
+    given = x, w, wt, r, wh, kernel, weights_of(x, w, wt, r)
     judge(_summed(student, "convolution", given), right, mistakes, what="as_convolution")
 
 
 @homework.part(6, "attention")
 def as_attention(student, case):
-    x, w, wt, wh = sentence(case)
-    a, N = weights_of(x, w, wt), len(x)
+    x, w, wt, r, wh = sentence(case)
+    a, N = weights_of(x, w, wt, r), len(x)
 
     def of(weights):
         return weights[:, :, None, None] * wh
@@ -323,5 +418,5 @@ def as_attention(student, case):
         "without the weight a_ij": of(np.ones((N, N))),
         "from the square of the weight": of(a**2),
     }
-    given = x, w, wt, wh, case.normal(3, 2, x.shape[1]), a
+    given = x, w, wt, r, wh, case.normal(3, 2, x.shape[1]), a
     judge(_summed(student, "attention", given), of(a), mistakes, what="as_attention")

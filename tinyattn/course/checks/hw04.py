@@ -157,24 +157,74 @@ def softmax_of_large_scores(student, case):
     judge(came, soft(s), what="softmax of scores near 1000")
 
 
-@homework.part(2, "matrices")
-def matrices(student, case):
-    Q, K, V = queries(case)
-    hint = "The scores are [T, S]: queries are rows, keys are columns. Is something transposed?"
-    judge(student.attention(Q, K, V, hint=hint), reference(Q, K, V), wrong_attentions(Q, K, V))
+def heads(case, H, G=None, rest=()):
+    """Q [..., H, T, d_k], K [..., G, S, d_k], V [..., G, S, d_v]; without G each has its own."""
+    if case.number and G:
+        H, G = [(4, 2), (3, 1), (6, 3)][case.number % 3]
+    G = G or H
+    T, S, dk, dv = case.size(3, 2, 4), case.size(5, 2, 6), case.size(4, 2, 5), case.size(2, 2, 5)
+    shapes = (H, T, dk), (G, S, dk), (G, S, dv)
+    return [case.normal(*rest, *shape) for shape in shapes]
 
 
-@homework.part(2, "leading axes")
-def leading_axes(student, case):
-    shape = (2, 3, case.size(5, 2, 6), 4)
-    Q, K, V = case.normal(*shape), case.normal(*shape), case.normal(*shape)
-    hint = f"Q, K and V had the shape {list(shape)}. Does K.T turn more axes than the last two?"
-    judge(student.attention(Q, K, V, hint=hint), reference(Q, K, V), wrong_attentions(Q, K, V))
+def grouped_reference(Q, K, V):
+    """Each head with the keys and values that it uses, as copies."""
+    share = Q.shape[-3] // K.shape[-3]
+    return reference(Q, np.repeat(K, share, axis=-3), np.repeat(V, share, axis=-3))
+
+
+def wrong_heads(Q, K, V):
+    """What frequent slips give, by name; those of one head, and those of sharing."""
+    H, G = Q.shape[-3], K.shape[-3]
+    share = H // G
+    found = wrong_attentions(Q, np.repeat(K, share, axis=-3), np.repeat(V, share, axis=-3))
+    if G == H:
+        return found
+    turn = np.arange(H) % G
+    first = np.zeros(H, int)
+    return found | {
+        "with the heads dealt out in turn; neighbours share: 0, 1, ... use the first keys": (
+            reference(Q, K[..., turn, :, :], V[..., turn, :, :])
+        ),
+        "where all heads use the first keys": reference(
+            Q, K[..., first, :, :], V[..., first, :, :]
+        ),
+        "with the keys shared, but the values dealt out in turn": reference(
+            Q, np.repeat(K, share, axis=-3), V[..., turn, :, :]
+        ),
+        "before the heads are put back behind each other: the result is [..., H, T, d_v]": (
+            grouped_reference(Q, K, V).reshape(*Q.shape[:-3], G, share, *Q.shape[-2:-1], -1)
+        ),
+    }
+
+
+def shapes(Q, K, V):
+    return f"Q was {list(Q.shape)}, K {list(K.shape)}, V {list(V.shape)}. "
+
+
+@homework.part(2, "heads with keys of their own")
+def own_keys(student, case):
+    Q, K, V = heads(case, 2)
+    hint = f"{shapes(Q, K, V)}Does K.T turn more axes than the last two?"
+    came = student.attention(Q, K, V, hint=hint)
+    judge(came, reference(Q, K, V), wrong_attentions(Q, K, V))
+
+
+@homework.part(2, "shared keys")
+def shared_keys(student, case):
+    Q, K, V = heads(case, 6, 2, rest=(2,))
+    hint = (
+        f"{shapes(Q, K, V)}With Q as [..., G, H / G, T, d_k] and K as [..., G, 1, S, d_k] the axes "
+        "fit; at the end the two axes of heads become one again"
+    )
+    came = student.attention(Q, K, V, hint=hint)
+    judge(came, grouped_reference(Q, K, V), wrong_heads(Q, K, V))
 
 
 @homework.part(2, "gradient")
 def gradient(student, case):
-    judge_gradients(student, "attention", reference, *queries(case), letters="QKV", case=case)
+    given = heads(case, 4, 2)
+    judge_gradients(student, "attention", grouped_reference, *given, letters="QKV", case=case)
 
 
 # --- task 3

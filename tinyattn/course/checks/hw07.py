@@ -90,7 +90,7 @@ def smallest_set(student, case):
         "when the unlikely words stay: sort from the likeliest down": (
             np.array([0.125, 0.5, 0, 0.0625, 0.0625]) / 0.75
         )[turn],
-        "when all words stay": q[turn],
+        "when all words stay: is the sorting from the likeliest down?": q[turn],
     }
     judge(_call(student, "top_p", q[turn], 0.6), right[turn], mistakes, what="top_p with p = 0.6")
 
@@ -153,6 +153,30 @@ def _read(student, cuts, x, *weights):
     return np.concatenate([array_of(part) for part in parts]), keys, values
 
 
+def _in_order(keys, values, x, w_k, w_v, cut):
+    """The cache in the order of the tokens: first the earlier ones, then the new ones.
+
+    It comes before the outputs: with another order they are only numbers that differ.
+    """
+    order = np.arange(len(x))
+    if cut == 1:  # one token at a time
+        turned = order[::-1]
+    else:
+        turned = np.roll(order, -cut)
+    wrong = "in the wrong order: new keys and values belong behind the old"
+    for name, came, weights in (("keys", keys, w_k), ("values", values, w_v)):
+        other = w_v if name == "keys" else w_k
+        mistakes = {
+            wrong: (x @ weights)[turned],
+            "from the other matrix: k goes with w_k, v with w_v": x @ other,
+            "from x itself, without the matrix": x,
+            "from the newest piece only: the earlier tokens are gone": (x @ weights)[-1:]
+            if cut == 1
+            else (x @ weights)[cut:],
+        }
+        judge(came, x @ weights, mistakes, what=f"the {name} in the cache after all tokens")
+
+
 @homework.part(3, "an empty cache")
 def empty_cache(student, case):
     given = tokens(case)
@@ -180,11 +204,8 @@ def one_at_a_time(student, case):
         ),
     }
     came, keys, values = _read(student, list(range(1, T)), *given)
+    _in_order(keys, values, x, *given[2:], cut=1)
     judge(came, whole(*given), mistakes, what="one token at a time")
-    behind = "cached_head: the cache must hold a key and a value of each token"
-    swapped = {"with the values in their place": x @ given[3]}
-    judge(keys, x @ given[2], swapped, what=f"{behind}; the keys")
-    judge(values, x @ given[3], what=f"{behind}; the values")
 
 
 @homework.part(3, "a piece after another")
@@ -201,11 +222,9 @@ def pieces(student, case):
         ),
         "when new tokens see each other's future": whole(*given, mask=greedy),
     }
-    came, keys, _ = _read(student, [cut], *given)
+    came, keys, values = _read(student, [cut], *given)
+    _in_order(keys, values, x, *given[2:], cut=cut)
     judge(came, whole(*given), mistakes, what="a piece after another")
-    turned = np.concatenate([x[cut:], x[:cut]]) @ given[2]
-    wrong = {"in the wrong order: new keys belong behind the old": turned}
-    judge(keys, x @ given[2], wrong, what="the keys in the cache")
 
 
 # --- task 4

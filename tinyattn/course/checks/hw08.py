@@ -77,13 +77,15 @@ def pair_distance(student, case):
 
 @homework.part(1, "kT and z")
 def pair_momenta(student, case):
-    (pt, _, _), y, right = ask_pairs(student, case)
+    (pt, eta, phi), y, right = ask_pairs(student, case)
+    unwrapped = np.hypot(eta[:, None] - eta, phi[:, None] - phi)
     softer = of_pairs(np.log(np.minimum(pt[:, None], pt)))
     harder = of_pairs(np.log(np.maximum(pt[:, None], pt)))
     mistakes = {
         "from the harder of the two; the softer one is wanted": harder + right[:, 2],
         "from the softer pT alone; it is to be multiplied by Δ": softer,
         "with Δ² in place of Δ": softer + 2 * right[:, 2],
+        "from a Δ whose Δφ is not in -π … π": softer + np.log(of_pairs(unwrapped)),
     }
     judge(y[:, 0], right[:, 0], mistakes, atol=1e-6, what="ln kT")
     mistakes = {

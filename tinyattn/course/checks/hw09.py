@@ -80,6 +80,11 @@ def scores(student, case):
         "before the product with a: one number for each pair is wanted": leaky(plain),
         "without the receiver": np.broadcast_to(leaky(h @ S.T) @ a, right.shape),
     }
+    alone = leaky(h @ R.T + h @ S.T) @ a  # [N]
+    why = "for each node with itself only: receivers need an axis of their own, [:, None]"
+    if e is not None and np.ndim(e) and len(e) == 1:
+        alone = alone[None]
+    mistakes[why] = alone
     judge(e, right, mistakes, what="e")
 
 
@@ -127,8 +132,16 @@ def attention(student, case):
         mistakes |= {
             f"by dividing by the sum of a column: each *receiver* (row) sums to 1{way}": numbers
             / np.maximum(numbers.sum(axis=0), 1e-300),
+            f"without keepdims in the sum: the sums lie along the wrong axis{way}": numbers
+            / np.maximum(numbers.sum(axis=1), 1e-300),
             f"by dividing by the sum of all: each row has its own{way}": numbers / numbers.sum(),
         }
+    with np.errstate(all="ignore"):
+        for taken in (top, e.max(axis=1, keepdims=True)):
+            turned = np.where(adj, np.exp(np.where(adj, e, -1e30) - taken.T), 0)
+            wrong = turned / np.maximum(turned.sum(axis=1, keepdims=True), 1e-300)
+            way = "" if taken is top else " (of all)"
+            mistakes[f"without keepdims in the maximum: it is taken off the columns{way}"] = wrong
     judge(student.attention(e, adj, hint=ROWS), right, mistakes, what="attention")
 
 

@@ -69,6 +69,13 @@ def _explain(x, k, yours, right, what):
         "row is to be sorted, axis=1",
         "sorted along the wrong axis",
     )
+    far = np.argsort(-np.where(np.isinf(d2), -1, d2), axis=1, kind="stable")[:, :k]
+    last = np.argsort(d2, axis=1, kind="stable")[:, -k:]
+    expect(
+        not any(np.array_equal(yours, wrong) for wrong in (far, last)),
+        "nearest: these are the farthest points; sort upwards and take the first k",
+        "the farthest points",
+    )
     own = np.flatnonzero((yours == np.arange(N)[:, None]).any(axis=1))
     expect(
         not own.size,
@@ -83,8 +90,6 @@ def _explain(x, k, yours, right, what):
         "(Manhattan distance); the sum of the squares is asked for",
         "Manhattan distance in place of the sum of squares",
     )
-    far = np.argsort(-np.where(np.isinf(d2), -1, d2), axis=1, kind="stable")[:, :k]
-    expect(not np.array_equal(yours, far), "nearest: these are the farthest points")
     expect(
         not np.array_equal(np.sort(yours), np.sort(right)),
         f"nearest, {what}: the right neighbours, but not the nearest first: point {j} has "

@@ -180,7 +180,10 @@ def layer_of(x, event, state, *, places="s", first=True, c=SIZES[5]):
 
 
 def _layer(student, x, event, state, arriving=None):
-    hint = "index comes from knn(points, self.k, event); weights, heard and the four layers help."
+    hint = (
+        "knn gives two things: index, _ = knn(points, self.k, event). weights, heard and the four "
+        "layers help."
+    )
     y, grads = student.ask(gravnet, SIZES, state, x, event, arriving, hint=hint)
     expect(y is not None, "forward returned None. Is the `return` missing?", NO_RETURN)
     return y, grads
@@ -189,21 +192,24 @@ def _layer(student, x, event, state, arriving=None):
 @homework.part(3, "one event")
 def one_event(student, case):
     x, state = case.normal(case.size(30, 12, 30), SIZES[0]), some_weights(case)
-    mistakes = {
-        "when the neighbours are the nearest in x: they should be the nearest in s": layer_of(
-            x, None, state, places="x"
-        ),
-        "when the neighbours are the nearest in h: they should be the nearest in s": layer_of(
-            x, None, state, places="h"
-        ),
-        "when y forgets what the point itself knows: W₁ x is missing": layer_of(
-            x, None, state, first=False
-        ),
-        "with another constant in the weights: use self.c, yours is 1": layer_of(
-            x, None, state, c=1.0
-        ),
-    }
+    mistakes = wrong_layers(x, None, state)
     judge(_layer(student, x, None, state)[0], layer_of(x, None, state), mistakes, what="GravNet")
+
+
+def wrong_layers(x, event, state):
+    def layer(**slip):
+        return layer_of(x, event, state, **slip)
+
+    return {
+        "when the neighbours are the nearest in x: they should be the nearest in s": layer(
+            places="x"
+        ),
+        "when the neighbours are the nearest in h: they should be the nearest in s": layer(
+            places="h"
+        ),
+        "when y forgets what the point itself knows: W₁ x is missing": layer(first=False),
+        "with another constant in the weights: use self.c, yours is 1": layer(c=1.0),
+    }
 
 
 @homework.part(3, "several events")
@@ -211,7 +217,8 @@ def several_events(student, case):
     x, state = case.normal(30, SIZES[0]), some_weights(case)
     event = np.repeat([0, 1, 2], 10)
     alone = layer_of(x, None, state)
-    mistakes = {"when hits of different events hear each other. Pass event to knn": alone}
+    mistakes = wrong_layers(x, event, state)
+    mistakes["when hits of different events hear each other. Pass event to knn"] = alone
     judge(_layer(student, x, event, state)[0], layer_of(x, event, state), mistakes, what="GravNet")
 
 
@@ -234,6 +241,11 @@ def layer_gradient(student, case):
 
         right = _slopes(loss, state[name])
         what = f"GravNet, the gradient of {name}"
+        expect(
+            grads.get(name) is not None,
+            f"GravNet: no gradient reaches {name}. Is it used, and with Tensors all the way?",
+            "no gradient reaches a weight",
+        )
         judge(grads.get(name), right, rtol=1e-3, atol=1e-5, what=what)
 
 

@@ -144,18 +144,29 @@ def forces(student, case):
 
 
 def potentials(
-    beta, x, truth, q_min=0.1, *, represent=None, own=True, noise=True, charged=True, divide=None
+    beta,
+    x,
+    truth,
+    q_min=0.1,
+    *,
+    represent=None,
+    own=True,
+    noise=True,
+    charged=True,
+    divide=None,
+    fixed=None,
 ):
-    """L_V by itself, and with a usual slip in it."""
+    """L_V by itself, and with a usual slip in it; `fixed` are charges that β does not move."""
     q, total = charges(beta, q_min), 0.0
+    q_j, q_k = ((fixed or {}).get(which, q) for which in ("each", "representative"))
     objects = np.unique(truth[truth >= 0])
     for k in objects:
         mine = truth == k
         alpha = represent(k) if represent else np.flatnonzero(mine)[np.argmax(q[mine])]
         d = np.sqrt(np.square(x - x[alpha]).sum(axis=1))
         pushed = np.where(mine & own | ((truth < 0) & (not noise)), 0, np.maximum(0, 1 - d))
-        V = q[alpha] * (np.where(mine, d**2, 0) + pushed)
-        total += np.sum((q if charged else 1) * V)
+        V = q_k[alpha] * (np.where(mine, d**2, 0) + pushed)
+        total += np.sum((q_j if charged else 1) * V)
     by = {"sum": 1, "hits": np.sum(truth >= 0), "objects": len(truth) * max(len(objects), 1)}
     return total / by.get(divide, len(truth))
 
@@ -188,9 +199,21 @@ def wrong_potentials(beta, x, truth, q_min):
         "when noise is taken as an object: truth < 0 belongs to nobody": potentials(
             beta, x, np.where(truth < 0, 99, truth), q_min
         ),
+        "with the mean place of an object as c: its strongest point represents it": _to_the_mean(
+            beta, x, truth, q_min
+        ),
         "without q_min: hand it on to charge": potentials(beta, x, truth, 0.0),
         "with q_min = 0.1 whatever it is: hand it on to charge": potentials(beta, x, truth, 0.1),
     }
+
+
+def _to_the_mean(beta, x, truth, q_min):
+    q, total = charges(beta, q_min), 0.0
+    for k in np.unique(truth[truth >= 0]):
+        mine = truth == k
+        d = np.sqrt(np.square(x - x[mine].mean(axis=0)).sum(axis=1))
+        total += np.sum(q * q[mine].max() * np.where(mine, d**2, np.maximum(0, 1 - d)))
+    return total / len(truth)
 
 
 LOSS_HINT = "beta and truth are [N], x is [N, C]; x[alpha] is [C] and q[alpha] one number."
@@ -218,20 +241,32 @@ def other_names(student, case):
 
 @homework.part(3, "gradient by x")
 def gradient_by_x(student, case):
-    _loss_gradient(student, case, 1, "x")
+    beta, x, truth, _ = event(case, 20)
+    judge_gradients(
+        student, "potential_loss", potentials, beta, x, truth, 0.1, of=[1], letters="x", case=case
+    )
 
 
 @homework.part(3, "gradient by β")
 def gradient_by_beta(student, case):
-    _loss_gradient(student, case, 0, "β")
-
-
-def _loss_gradient(student, case, of, letter):
     beta, x, truth, _ = event(case, 20)
-    inputs = beta, x, truth, 0.1
+    q = charges(beta)
+
+    def with_fixed(*which):
+        return lambda *inputs: potentials(*inputs, fixed=dict.fromkeys(which, q))
+
+    slips = {
+        "when the charges of the representatives, q_αk, are plain numbers: they are learned too": (
+            with_fixed("representative")
+        ),
+        "when the charges q_j of the points are plain numbers: they are learned too": (
+            with_fixed("each")
+        ),
+    }
     judge_gradients(
-        student, "potential_loss", potentials, *inputs, of=[of], letters=[letter], case=case
-    )
+        student, "potential_loss", potentials, beta, x, truth, 0.1,
+        of=[0], letters="β", case=case, slips=slips,
+    )  # fmt: skip
 
 
 # --- task 4

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 NO_RETURN = "without return"
+VALUES = "no gradient, because the values are not right"
 HIDDEN = (1, 2, 3)  # the cases that only the grader tries
 GRADIENTS = [
     f"tinyattn.{name}"
@@ -26,6 +27,10 @@ class Diagnosis(Exception):
 
 class Unfinished(Diagnosis):
     """The stub is still there."""
+
+
+class NotAsked(Exception):
+    """The question did not get to the student's code: no answer is right or wrong."""
 
 
 class Case:
@@ -120,6 +125,8 @@ def attempt(part, student, *, hidden=False):
         except Diagnosis as error:
             before = "right for the inputs of the check, but not for others: " if number else ""
             return Outcome(part.task, part.title, False, before + str(error), error.mistake)
+        except NotAsked:
+            raise
         except Exception as error:  # an answer of a kind that the check did not think of
             text = f"this answer cannot be read ({type(error).__name__}: {error})"
             return Outcome(part.task, part.title, False, text[:500], "an answer of another kind")
@@ -193,24 +200,37 @@ def _same(a, b, rtol, atol):
     return np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
 
 
-def judge_gradients(student, name, reference, *inputs, of=None, letters=(), hint="", case=None):
+def judge_gradients(
+    student, name, reference, *inputs, of=None, letters=(), hint="", case=None, slips=None
+):
     """Compare the gradients of a student's function with difference quotients of `reference`.
 
     reference: a function of the same arrays that returns the expected output. `letters` names
-    the inputs of which gradients are taken.
+    the inputs of which gradients are taken. slips: {mistake: a function with its gradients}.
     """
     of = list(range(len(inputs))) if of is None else of
     expected = np.asarray(reference(*inputs))
     rng = np.random.default_rng(7 if case is None else [7, case.number])
     arriving = rng.normal(size=expected.shape)
     y, grads = student.gradients(name, *inputs, of=of, arriving=arriving, hint=hint)
-    judge(y, expected)
+    _values_first(name, y, expected)
     for place, (i, came) in enumerate(zip(of, grads, strict=True)):
         letter = letters[place] if letters else f"input {i + 1}"
         if came is None:
             raise Diagnosis(f"{name}: no gradient arrives at {letter}")
         what = f"{name}, the gradient by {letter}"
-        judge(came, slopes(reference, inputs, i, arriving), rtol=1e-4, atol=1e-6, what=what)
+        right = slopes(reference, inputs, i, arriving)
+        mistakes = {why: slopes(f, inputs, i, arriving) for why, f in (slips or {}).items()}
+        judge(came, right, mistakes, rtol=1e-4, atol=1e-6, what=what)
+
+
+def _values_first(name, came, expected):
+    """The gradient of a wrong result says nothing: another part speaks about the result."""
+    try:
+        judge(came, expected)
+    except Diagnosis as error:
+        text = f"{name}: first its values have to be right, then its gradient is looked at"
+        raise Diagnosis(f"{text} ({str(error).removeprefix('not yet. ')})", VALUES) from None
 
 
 def slopes(f, inputs, i, arriving=1.0, epsilon=1e-6):

@@ -8,6 +8,7 @@ check works on a notebook in this process and on one in a sandbox.
 import copy
 
 from tinyattn.course.checks import answering
+from tinyattn.course.checks.errors import meaning
 from tinyattn.course.checks.judging import NO_RETURN, Diagnosis, Unfinished
 
 
@@ -92,5 +93,8 @@ def _diagnosis(reply, hint):
     if error == "Forbidden":
         return Diagnosis(message, message)
     line = f"\nin the line: {reply['line']}" if reply["line"] else ""
-    text = f"it stops with {error}: {message}{line}" + (f"\n{hint}" if hint else "")
-    return Diagnosis(text, f"it stops with {error}")
+    short, sentence = meaning(message, reply["line"])
+    lines = [f"it stops with {error}: {message}{line}", sentence, hint]
+    return Diagnosis(
+        "\n".join(filter(None, lines)), ": ".join(filter(None, [f"it stops with {error}", short]))
+    )

@@ -1,0 +1,68 @@
+"""What the error messages of NumPy most often mean in homework."""
+
+import re
+
+PRODUCT = re.compile(r"matmul: Input operand 1 .*\(size (\d+) is different from (\d+)\)")
+BROADCAST = re.compile(r"could not be broadcast together with shapes (\([\d,]*\)) (\([\d,]*\))")
+OTHERS = (
+    (
+        "setting an array element with a sequence",
+        "something with a shape is put into one place of an array",
+        "One place of an array holds one plain number. A Tensor has no place in an array, either: "
+        "collect Tensors in a list and np.stack it, or compute all places at once.",
+    ),
+    (
+        "arrays used as indices must be of integer",
+        "an index that is no whole number",
+        "What stands in [ ] has to be whole numbers (or True and False): is it the array you mean?",
+    ),
+)
+
+
+def meaning(message, line=""):
+    """(what it is in a few words, a sentence about it) of an error in this line, or ("", "")."""
+    if found := PRODUCT.search(message):
+        return "the shapes of a product @ do not fit", _product(*found.groups(), line)
+    if found := BROADCAST.search(message):
+        return "shapes do not fit beside each other", _broadcast(*map(_shape, found.groups()))
+    if "einsum" in line and re.search("remapped shapes|too many subscripts|dimensions", message):
+        return "the letters of an einsum do not fit", (
+            "einsum: each operand needs one letter for each axis, and a letter stands for axes of "
+            "one length only."
+        )
+    for pattern, short, sentence in OTHERS:
+        if re.search(pattern, message):
+            return short, sentence
+    return "", ""
+
+
+def _product(right, left, line):
+    advice = (
+        "Is one of them to be transposed, or is one too much? And `.T` turns all axes around: "
+        "where there are more than two, np.swapaxes(x, -1, -2) turns the last two."
+        if ".T" in line
+        else "Is one of them to be transposed, or are the two in the wrong order?"
+    )
+    return (
+        "a @ b sums over the last axis of a and the last but one of b (the only one of a vector): "
+        f"here they have the lengths {left} and {right}. {advice}"
+    )
+
+
+def _broadcast(a, b):
+    long, short = (a, b) if len(a) >= len(b) else (b, a)
+    if len(long) == len(short) + 1 and short in [
+        long[:i] + long[i + 1 :] for i in range(len(long))
+    ]:
+        return (
+            f"{short} is {long} without one axis. A sum, mean or maximum along an axis throws that "
+            "axis away: keepdims=True keeps it with length 1, and x[:, None] puts one in."
+        )
+    return (
+        "Shapes are compared from their last axis on: lengths that stand one under the other have "
+        "to be equal, or one of them is 1."
+    )
+
+
+def _shape(text):
+    return tuple(int(n) for n in re.findall(r"\d+", text))
