@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -227,6 +228,12 @@ def test_forbidden_calls_are_found_under_other_names():
     assert not forbidden.calls("import numpy as F\nF.softmax(x)", names)
 
 
+def test_a_name_is_suspicious_unless_it_was_handed_out():
+    assert forbidden.suspicious("def rule(gc):\n    return os.name") == ["os"]
+    assert forbidden.suspicious("def rule(gc):\n    return gc") == ["gc"]
+    assert forbidden.suspicious("def rule(gc):\n    return gc", "def rule(gc):\n    pass") == []
+
+
 # --- what is taken from a notebook
 
 
@@ -299,8 +306,11 @@ def _the_pages_are_there(folder, room):
     for student in room.students:
         page = (folder / "students" / f"{pages.file_name(student)}.html").read_text("utf-8")
         assert student in page and solution not in page
+        assert escape(room.says.get(student, "")) in page
     questions = (folder / "questions.html").read_text(encoding="utf-8")
     assert "order lives in the inputs only" in questions and "Because of the order." in questions
+    assert '<div class="question text formulas">' in questions and 'src="formulas.js"' in questions
+    assert "renderMathInElement" in (folder / "formulas.js").read_text(encoding="utf-8")
 
 
 # --- the rest
@@ -328,6 +338,48 @@ def test_a_sandbox_in_which_the_solution_fails_grades_nobody(plan):
         grading._try_the_solution(plan, Broken())
 
 
+def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeypatch):
+    class Slow:
+        description = "nowhere"
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def open(self):
+            return self
+
+        def send(self, line):
+            raise sandbox.too_slow()  # before anything of the student's has run
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(grading, "plan_of", lambda document: plan)
+    monkeypatch.setattr(grading, "_try_the_solution", lambda plan, place: None)
+    monkeypatch.setattr(sandbox, "place", lambda kind: Slow())
+    text = make.notebook(Class(plan).cells(solved))
+    (tmp_path / "Ada.ipynb").write_text(text, encoding="utf-8")
+    (result,) = grading.grade(plan.document, tmp_path, jobs=1)
+    assert result.points == 0 and "the sandbox does not start" in result.notes[0]
+    (there,) = handed_in.submissions(tmp_path)
+    assert grading.Kept(tmp_path / grading.KEPT / plan.document.number, plan).mark_of(there) is None
+
+
+@needs_wasi
+def test_a_question_is_stopped_by_what_it_computes(monkeypatch, in_wasm):
+    monkeypatch.setattr(sandbox, "PATIENCE", 1000)
+    cells = ["def f():\n    while True:\n        pass"]
+    with RemoteStudent(in_wasm, cells) as student:
+        monkeypatch.setattr(sandbox, "SECONDS", 30)
+        student._start()
+        monkeypatch.setattr(sandbox, "SECONDS", 1)
+        with pytest.raises(Diagnosis, match="did not come to an end"):
+            student.ask(ask_for, "f")
+
+
 def test_names_do_no_harm(plan, tmp_path):
     name = "=HYPERLINK(1) <script>alert(1)</script>/../x"
     result = mark(submission([], name), plan, None)
@@ -338,6 +390,14 @@ def test_names_do_no_harm(plan, tmp_path):
     assert "<script>" not in shown and "&lt;script&gt;" in shown
     (page,) = (tmp_path / "students").iterdir()
     assert ".." not in page.stem
+
+
+def test_texts_of_questions_are_shown_as_they_are_meant():
+    shown = pages._markdown("## Think\n**7a.** *Say* `a*b*c` and $x*y*z<1$, $$a**b**c$$")
+    assert shown == (
+        "<strong>Think</strong>\n<strong>7a.</strong> <em>Say</em> <code>a*b*c</code> and "
+        "$x*y*z&lt;1$, $$a**b**c$$"
+    )
 
 
 def test_the_homework_for_nbgrader(plan, tmp_path):

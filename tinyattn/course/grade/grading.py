@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from tinyattn.course import checks
-from tinyattn.course.checks.judging import Outcome
+from tinyattn.course.checks.judging import NotAsked, Outcome
 from tinyattn.course.grade import handed_in, pages, sandbox
 from tinyattn.course.grade.marking import Mark, mark
 from tinyattn.course.grade.plan import plan_of
@@ -38,7 +38,8 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, place=None):
             _try_the_solution(plan, where)
             for done, (submission, result) in enumerate(_graded(left, plan, where, jobs), 1):
                 marks[submission.student] = result
-                kept.keep(submission, result)
+                if result.graded:
+                    kept.keep(submission, result)
                 print(f"{done:4d}/{len(left)}  {result.points:3d} of {result.of}  {result.student}")
     marks = list(marks.values())
     text = table(plan, marks)
@@ -93,7 +94,10 @@ def _try_the_solution(plan, place):
         (c.id, c.kind, c.solution if c.wanted and c.kind == "code" else c.source)
         for c in plan.cells
     ]
-    result = mark(handed_in.Submission("the sample solution", None, cells), plan, place)
+    try:
+        result = mark(handed_in.Submission("the sample solution", None, cells), plan, place)
+    except NotAsked as error:
+        raise CourseError(f"nothing was graded: {error}") from None
     wrong = [f"task {o.task}, {o.title}: {o.text}" for o in result.outcomes if not o.right]
     if wrong:
         raise CourseError(
@@ -107,7 +111,10 @@ def _graded(submissions, plan, place, jobs):
     jobs = min(jobs or os.cpu_count() or 1, len(submissions))
     if jobs == 1:
         for submission in submissions:
-            yield submission, mark(submission, plan, place)
+            try:
+                yield submission, mark(submission, plan, place)
+            except Exception as error:
+                yield submission, _not_graded(submission, plan, error)
         return
     # a fresh Python for each: a process that ran WebAssembly must not be forked
     spawn = multiprocessing.get_context("spawn")
@@ -128,7 +135,7 @@ def _graded(submissions, plan, place, jobs):
 def _not_graded(submission, plan, error):
     text = f"could not be graded: {type(error).__name__}: {error}"[:300]
     outcomes = [Outcome(p.task, p.title, False, text, text[:160]) for p in plan.homework.parts]
-    return Mark(submission.student, outcomes, notes=[text])
+    return Mark(submission.student, outcomes, notes=[text], graded=False)
 
 
 def table(plan, marks):

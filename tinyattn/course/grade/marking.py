@@ -18,6 +18,7 @@ class Mark:
     outcomes: list
     answers: dict = field(default_factory=dict)  # cell id -> text
     notes: list = field(default_factory=list)
+    graded: bool = True  # False: the grader or the machine failed, and it is to be tried again
 
     @property
     def points(self):
@@ -85,7 +86,9 @@ def _imports_only(source):
 def _look(task, plan, sources):
     """Notes for the lecturer about unusual names."""
     found = [
-        name for cell in plan.of_task(task) for name in forbidden.suspicious(sources.get(cell.id))
+        name
+        for cell in plan.of_task(task)
+        for name in forbidden.suspicious(sources.get(cell.id), cell.source)
     ]
     return [f"task {task}: look at its use of {', '.join(found)}"] if found else []
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from html import escape
 
+from tinyattn.course.deck import formulas
 from tinyattn.course.grade.marking import NOT_DONE, UNREADABLE
 from tinyattn.course.project import write_text
 
@@ -16,21 +17,35 @@ table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
   vertical-align: top }
 td.mark { width: 1rem }
+td.student { width: 14rem }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
 .right { color: var(--good) } .wrong { color: var(--bad) } .quiet { opacity: .65 }
 .text, blockquote { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 }
 .bar { background: var(--soft); height: .7rem; border-radius: .35rem; min-width: 8rem }
 .bar div { background: var(--good); height: 100%; border-radius: .35rem }
 .question { background: var(--soft); padding: .8rem 1rem; border-radius: .4rem }
+code { background: var(--soft); border-radius: .2rem; padding: 0 .2em; font-size: .9em }
 .sample { border-left: 4px solid var(--good); padding-left: .8rem; margin: .8rem 0 }
+"""
+
+SET = """
+addEventListener("DOMContentLoaded", () => {
+  const delimiters = [["$$", true], ["$", false]].map(
+    ([mark, display]) => ({ left: mark, right: mark, display }));
+  for (const text of document.querySelectorAll(".formulas"))
+    renderMathInElement(text, { throwOnError: false, errorColor: "inherit", delimiters });
+});
 """
 
 
 def write(folder, plan, marks):
     """Write all pages into the folder; returns the page of the class."""
+    css, js = formulas(plan.document.root)
+    write_text(folder / "formulas.css", css)
+    write_text(folder / "formulas.js", js + SET)
     for result in marks:
         path = folder / "students" / f"{file_name(result.student)}.html"
-        write_text(path, page(result.student, student_page(plan, result)))
+        write_text(path, page(result.student, student_page(plan, result), up="../"))
     if plan.open_questions:
         write_text(folder / "questions.html", page("Open questions", questions(plan, marks)))
     index = folder / "index.html"
@@ -46,12 +61,20 @@ def file_name(student):
     return f"{plain}-{hashlib.sha256(student.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def page(title, body):
-    """A whole page; what comes from students has been escaped before."""
+def page(title, body, up=""):
+    """A whole page; what comes from students has been escaped before.
+
+    `up` leads to the folder of formulas.js, which sets the formulas of the elements .formulas.
+    """
+    setting = (
+        f'<link rel="stylesheet" href="{up}formulas.css"><script src="{up}formulas.js"></script>'
+        if 'formulas">' in body and "$" in body
+        else ""
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>\n{body}\n</body></html>\n"
+        f"<title>{escape(title)}</title>{setting}<style>{STYLE}</style></head><body>\n{body}\n</body></html>\n"
     )
 
 
@@ -70,7 +93,10 @@ def student_page(plan, result):
     if written:
         lines.append("<h2>Your answers to the open questions</h2>")
         lines.append("<p>They are read by your teacher, and no points are given here.</p>")
-        lines += [f"<blockquote>{escape(result.answers[cell.id])}</blockquote>" for cell in written]
+        for cell in written:
+            answer = escape(result.answers[cell.id])
+            lines.append(f"<h3>{_question_name(cell)}</h3>")
+            lines.append(f'<blockquote class="formulas">{answer}</blockquote>')
     return "\n".join(lines)
 
 
@@ -156,23 +182,38 @@ def questions(plan, marks):
     """Every open question with its sample answer and all that was written, side by side."""
     lines = [f"<h1>{_title(plan)}: open questions</h1>"]
     for cell in plan.open_questions:
-        lines.append(f"<h2>Task {cell.task}</h2>")
-        lines.append(f'<div class="question text">{_markdown(cell.question)}</div>')
+        lines.append(f"<h2>{_question_name(cell)}</h2>")
+        lines.append(f'<div class="question text formulas">{_markdown(cell.question)}</div>')
         if cell.solution:
-            lines.append(f'<p class="sample text">{_markdown(cell.solution)}</p>')
+            lines.append(f'<p class="sample text formulas">{_markdown(cell.solution)}</p>')
         lines.append("<table>")
         for result in marks:
             answer = result.answers.get(cell.id, "")
             shown = escape(answer) if answer else '<span class="quiet">nothing</span>'
-            lines.append(f'<tr><td>{escape(result.student)}</td><td class="text">{shown}</td></tr>')
+            lines.append(
+                f'<tr><td>{escape(result.student)}</td><td class="text formulas">{shown}</td></tr>'
+            )
         lines.append("</table>")
     return "\n".join(lines)
 
 
+def _question_name(cell):
+    """What the cell that was handed out calls the question, such as 7b; else its task."""
+    found = re.search(r"answer to (\w+)", cell.source)
+    return f"Question {escape(found[1])}" if found else f"Task {cell.task}"
+
+
 def _markdown(text):
-    """Text of ours with its headings and bold words; the rest stays as it is written."""
-    text = re.sub(r"^#+ +(.+)$", r"<strong>\1</strong>", escape(text), flags=re.M)
-    return re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
+    """Text of ours with its headings, bold and slanted words, and code; no formula is changed."""
+    pieces = re.split(r"(\$\$.+?\$\$|\$[^$\n]+\$|`[^`\n]+`)", escape(text.strip()), flags=re.S)
+    for i, piece in enumerate(pieces):
+        if i % 2:
+            pieces[i] = f"<code>{piece[1:-1]}</code>" if piece[0] == "`" else piece
+            continue
+        piece = re.sub(r"^#+ +(.+)$", r"<strong>\1</strong>", piece, flags=re.M)
+        piece = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", piece)
+        pieces[i] = re.sub(r"\*(\S(?:.*?\S)?)\*", r"<em>\1</em>", piece)
+    return "".join(pieces)
 
 
 def _title(plan):

@@ -3,7 +3,7 @@
 import json
 
 from tinyattn.course.checks.answering import decode, encode
-from tinyattn.course.checks.judging import Diagnosis, source_of
+from tinyattn.course.checks.judging import Diagnosis, NotAsked, source_of
 from tinyattn.course.checks.student import Student
 from tinyattn.course.grade.sandbox import BoxLost
 
@@ -46,9 +46,12 @@ class RemoteStudent(Student):
         if self._box is not None:
             return
         self._box = self._place.open()
-        ready = self._send({"forbid": self._forbidden})  # nothing of the student's has run yet
+        try:
+            ready = self._send({"forbid": self._forbidden})
+        except BoxLost as lost:  # nothing of the student's has run yet, so nobody loses a point
+            raise NotAsked(f"the sandbox does not start: {lost}") from None
         if ready != {"value": None}:
-            raise RuntimeError(f"the sandbox is not ready: {ready}")
+            raise NotAsked(f"the sandbox is not ready: {ready}")
         try:
             ran = self._send({"cells": self._cells}).get("cells", [])
             self._errors = [_texts(error) for error in ran if error]
