@@ -116,3 +116,62 @@ def with_attention():
     with d.step(5), d.part("again"):
         d.note(2, 500, "and again, with the new state, for the next word", "start")
     return d
+
+
+def two_layers():
+    """Slide KB12: the layer of the captioner, and self-attention, box by box at the same places."""
+    d = Drawing(
+        "two_layers",
+        "On the left the attention of the captioner: the state h asks the regions z, a score, a "
+        "softmax and a weighted sum give the context c. On the right self-attention with the same "
+        "three boxes: a word asks the words, through three matrices of its own.",
+    )
+    for k, title in enumerate(
+        ("captioner: a state asks regions", "self-attention: a word asks words")
+    ):
+        left = 600 * k
+        with d.step(k), d.part(("captioner", "self-attention")[k]):
+            d.frame(left + 2, 2, left + 550, 558, part="frame")
+            d.heading(left + 20, 34, k + 1, title)
+            _layer(d, left, own_matrices=k == 1)
+    return d
+
+
+def _layer(d, left, *, own_matrices):
+    letters = ("$q_j$", "$k_i$", "$v_i$") if own_matrices else ("$h_{t-1}$", "$z_i$", "$z_i$")
+    score, weight, out = ("$s_{ij}$", "$a_{ij}$", "$y_j$") if own_matrices else (
+        "$e_{ti}$", "$a_{ti}$", "$c_t$")  # fmt: skip
+    asks, asked, told, y_in = left + 100, left + 380, left + 480, 490
+    phi = d.box("linear" if not own_matrices else "activation", left + 240, 330, 120, 54,
+                r"$q_j \cdot k_i/\sqrt{d}$" if own_matrices else r"$\Phi(h, z_i)$",
+                part="score")  # fmt: skip
+    soft = d.box("softmax", left + 240, 226, 120, 46, "softmax", part="softmax")
+    total = d.box("activation", left + 240, 130, 120, 46, r"$\Sigma_i$", size=BIG, part="sum")
+    above = y_in - 24
+    if own_matrices:
+        above = 410 - 22
+        for x, name in ((asks, "$W^Q$"), (asked, "$W^K$"), (told, "$W^V$")):
+            box = d.box("linear", x, 410, 72, 44, name, part=name)
+            d.arrow((x, y_in - 24), box.s, thing="state")
+    d.arrow((asks, above), (asks, 330), phi.w, thing="query")
+    d.arrow((asked, above), (asked, 330), phi.e, thing="key")
+    d.arrow((told, above), (told, 130), total.e, thing="value")
+    for x, y, label, thing in zip(
+        (asks, asked, told), (300, 300, 300), letters, ("query", "key", "value"), strict=True
+    ):
+        d.text(x + (0 if x != told else 34), y if x != told else 226, label, 22, THINGS[thing][1])
+    ends = ("$x_j$", "$x_i$", "$x_i$") if own_matrices else ("the state", "regions", "regions")
+    for x, label in zip((asks, asked, told), ends, strict=True):
+        d.text(x, y_in, label, 22 if own_matrices else 18)
+    d.arrow(phi.n, soft.s)
+    d.text(left + 262, 276, score, 20, anchor="start")
+    d.arrow(soft.n, total.s)
+    d.text(left + 262, 178, weight, 20, anchor="start")
+    d.arrow(total.n, (left + 240, 80), thing="state", width=3)
+    d.text(left + 272, 84, out, BIG, STATE, "start")
+    note = (
+        "three matrices make three roles of one word"
+        if own_matrices
+        else ("the regions are asked, and handed on, as they are")
+    )
+    d.note(left + 276, 534, note)
