@@ -1,6 +1,6 @@
 """Lecture 07: GPT, BERT, masks, the cache, pre-training and fine-tuning."""
 
-from blocks import into_attention, residual
+from blocks import add_and_norm, into_attention, residual
 
 from tinyattn.plot import Drawing
 from tinyattn.plot.drawing_paths import paint
@@ -201,7 +201,124 @@ def _asked(d, q, boxes):
         y5 = d.matrix(1000, 250, 1, 4, 28, "state", "$y_5$", size=20)
         d.arrow(att.e, y5.w, thing="state")
         d.text(646, 470, "work for one token grows as", 20, anchor="start")
-        d.text(646, 500, r"$T$ with the cache, $T^2$ without", 20, anchor="start")
+        d.text(646, 500, r"$T\;$ with the cache, $T^2\;$ without", 20, anchor="start")
+
+
+def encoder_and_mask():
+    """Slide H03: a layer of the encoder and one of the decoder, post-norm as in 2017."""
+    d = Drawing(
+        "encoder_and_mask",
+        "Two layers with the same boxes: self-attention, sum and norm, feed-forward, sum and norm. "
+        "In the encoder every word asks all words; in the decoder a mask hides what comes later. "
+        "The cross-attention that the decoder of 2017 had between them is left out.",
+    )
+    with d.part("encoder"):
+        _layer(d, 110, "a whole text")
+        d.text(2, 24, "encoder", anchor="start", weight=600)
+        d.sizes(1104, 84, "T", "d")
+    _who_asks(d, 110, lambda t, s: True, "no mask: each word (row)", "asks all words (columns)")
+    with d.step(1), d.part("decoder"):
+        norm, forward = _layer(d, 380, "the text so far")
+        d.text(2, 294, "decoder", anchor="start", weight=600)
+        d.sizes(1104, 354, "T", "d")
+        d.note(790, 236, "the same boxes, the same weights", color=INK, part="same weights")
+    with d.step(2):
+        _who_asks(d, 380, lambda t, s: s <= t, "future mask:", "nobody asks", "what comes", "later")
+    with d.step(3), d.part("cross-attention"):
+        x = (norm.right + forward.left) / 2
+        d.curve([(x, 392), (x, 462)], QUIET, 2, dashed=True)
+        d.frame(x - 116, 466, x + 116, 554, fill=PAPER)
+        d.note(x, 488, "left out: cross-attention,", color=INK)
+        d.note(x, 510, "for there is no encoder", color=INK)
+        d.note(x, 532, "that could be asked", color=INK)
+    return d
+
+
+def _layer(d, y, words):
+    """A layer of 2017: what comes in is named; returns the first norm and the feed-forward box."""
+    d.text(2, y + 34, words, 18, anchor="start", part="input")
+    d.arrow((2, y), (184, y), thing="state", head=False, part="self-attention")
+    box = into_attention(d, 196, y, 184, 100, "self-", "attention", part="self-attention")
+    op, norm = add_and_norm(d, box, "self-attention")
+    residual(d, 152, y, y - 72, op, "self-attention/residual")
+    with d.part("feed-forward"):
+        forward = d.box("linear", 800, y, 104, 72, "feed-", "forward")
+        d.arrow(norm.e, forward.w, thing="state")
+    op, last = add_and_norm(d, forward, "feed-forward")
+    residual(d, 716, y, y - 72, op, "feed-forward/residual")
+    d.arrow(last.e, (1150, y), thing="state", part="output")
+    return norm, forward
+
+
+def _who_asks(d, y, permitted, *words, cell=16):
+    """Below the attention of a layer: its mask as a small table, and what it means."""
+    left, top = 268, y + 74
+    with d.part("mask" if "mask" in words[0] else "no mask"):
+        for t in range(5):
+            for s in range(5):
+                x, high = left + s * cell, top + t * cell
+                fill = THINGS["data"][2] if permitted(t, s) else PAPER
+                form = f'<rect x="{x}" y="{high}" width="{cell}" height="{cell}" '
+                d.shape("cell", None, form + paint(fill, SLATE, 1.2) + "/>")
+                if permitted(t, s):
+                    middle = f'cx="{x + cell / 2:g}" cy="{high + cell / 2:g}"'
+                    d.shape("cell", None, f'<circle {middle} r="3" fill="{INK}"/>')
+        d.arrow((308, top), (308, y + 49), kind="control")
+        for k, line in enumerate(words):
+            d.note(left + 96, top + 20 + 22 * k, line, "start", INK)
+
+
+def prompting():
+    """Slide H08: the beginning of a line is given, the rest is written."""
+    d = Drawing(
+        "prompting",
+        "A stack of causal blocks reads an English phrase and an arrow, and says the first word of "
+        "the German one. Each word that is said is read as the next one, until the model says that "
+        "the line ends. There is no encoder.",
+    )
+    given = ("[CLS]", "nineteen", "hours", "ago", "[SEP]")
+    said = ("vor", "neunzehn", "Stunden", "[SEP]")
+    xs = [92 + 138 * k for k in range(8)]
+    with d.part("decoder"):
+        box = d.box("attention", 575, 240, 1146, 90, r"causal blocks  $N\times$", size=BIG)
+        d.note(
+            24, 164, "each place asks itself and what stands to its left", "start", part="causal"
+        )
+    with d.part("prompt"):
+        for x, word in zip(xs, given, strict=False):
+            _read(d, x, word, box)
+        _span(d, 24, 708, 466, "prompt: given")
+        d.note(366, 516, "[SEP] ends a phrase; here it plays the arrow")
+    for k, word in enumerate(said):
+        x = xs[4 + k]
+        with d.step(k + 1):
+            with d.part(f"written/{k + 1}"):
+                head = d.box("linear", x, 140, 104, 40, "word head", size=18)
+                d.arrow((x, box.top), head.s, thing="state")
+                d.arrow(head.n, (x, 88))
+                d.text(x, 66, word, weight=600)
+            if k < 3:
+                with d.part(f"written/{k + 1}"):
+                    _read(d, xs[5 + k], word, box, 600)
+    with d.step(1):
+        d.note(24, 66, "the likeliest next word", "start", INK, part="said")
+    with d.step(4), d.part("written"):
+        _span(d, 728, 1124, 466, "written: read again, one by one")
+        d.note(575, 18, "no encoder, no cross-attention: to translate is to write on", color=INK)
+    return d
+
+
+def _read(d, x, word, box, weight=400):
+    d.text(x, 422, word, 19, weight=weight)
+    e = d.box("embedding", x, 350, 88, 44, "embed", size=18)
+    d.arrow((x, 404), e.s)
+    d.arrow(e.n, (x, box.bottom), thing="state")
+
+
+def _span(d, left, right, y, words):
+    """A bracket under words that belong together, and what they are."""
+    d.curve([(left, y - 12), (left, y), (right, y), (right, y - 12)], SLATE, 1.8, "span")
+    d.text((left + right) / 2, y + 24, words, part="span")
 
 
 def pretraining():
