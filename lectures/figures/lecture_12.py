@@ -9,6 +9,65 @@ UNIT = 104  # pixels of the distance 1
 # hits of two objects in the plane of the third panel, relative to its centre
 FIRST = ((-140, -96), (-148, 60), (-10, -70), (10, 92))
 SECOND = ((146, 70), (136, -88), (-8, 24))
+# hits of two objects: place, strength β in percent, object
+STRENGTHS = (
+    (150, 196, 92, 0), (70, 140, 30, 0), (96, 268, 15, 0), (224, 122, 20, 0), (180, 300, 8, 0),
+    (420, 330, 85, 1), (340, 262, 25, 1), (520, 276, 12, 1), (372, 426, 30, 1), (500, 420, 8, 1),
+    (400, 110, 3, None), (96, 430, 4, None),
+)  # fmt: skip
+
+
+def representative():
+    """Slide K57."""
+    d = Drawing(
+        "representative",
+        "Hits of two objects and two of noise, each with a strength beta. The strongest hit of "
+        "each object represents it, and the properties of the object are read there.",
+    )
+    d.heading(2, 24, 1, "each hit has a strength", part="strengths")
+    for x, y, percent, k in STRENGTHS:
+        _strong_hit(d, x, y, percent, k)
+    d.note(130, 366, "object 1", color=TEAL_INK)
+    d.note(436, 500, "object 2", color=VIOLET_INK)
+    d.note(290, 540, r"number and size: $\beta$; white: noise", color=QUIET)
+    with d.step(1):
+        d.heading(640, 24, 2, "the strongest represents its object", part="chosen")
+        d.text(
+            676, 64, r"$\alpha = $ the hit with the largest $\beta$", anchor="start", part="chosen"
+        )
+        for x, y, k in ((150, 196, 0), (420, 330, 1)):
+            ring = f'<circle cx="{x}" cy="{y}" r="38" fill="none" stroke="{OBJECTS[k][0]}" '
+            d.shape("reach", f"alpha {k + 1}", ring + 'stroke-width="3" stroke-dasharray="6 5"/>')
+            d.text(x + 48, y - 30, r"$\alpha$", BIG, OBJECTS[k][1], part=f"alpha {k + 1}")
+    with d.step(2):
+        d.heading(640, 124, 3, "it tells what the object is", part="told")
+        for k, (y, words) in enumerate(((196, "photon, 12.1 GeV"), (330, "pion, 8.4 GeV"))):
+            fill, stroke = OBJECTS[k][2], OBJECTS[k][0]
+            card = f'<rect x="676" y="{y - 30}" width="330" height="60" rx="6" fill="{fill}" '
+            d.shape("card", f"told {k + 1}", card + f'stroke="{stroke}" stroke-width="1.8"/>')
+            d.text(841, y, words, 22, OBJECTS[k][1], part=f"told {k + 1}")
+        d.arrow((194, 196), (672, 196), color=OBJECTS[0][0], part="told 1")
+        d.arrow((464, 330), (672, 330), color=OBJECTS[1][0], part="told 2")
+        d.text(676, 420, "energy, class, direction of the whole object,", anchor="start",
+               part="told")  # fmt: skip
+        d.text(676, 452, "not of this hit", anchor="start", part="told")
+    return d
+
+
+def _strong_hit(d, x, y, percent, k):
+    radius = 8 + round(0.16 * percent)
+    color = SLATE if k is None else OBJECTS[k][0]
+    corner = 1 if k == 1 else radius
+    rect = f'<rect x="{x - radius}" y="{y - radius}" width="{2 * radius}" '
+    rect += f'height="{2 * radius}" rx="{corner}" fill="{PAPER if k is None else color}" '
+    d.shape("hit", "strengths", rect + f'stroke="{color}" stroke-width="1.8"/>')
+    d.note(
+        x,
+        y + radius + (36 if percent > 50 else 17),
+        f"{percent / 100:.2f}",
+        color=QUIET,
+        part="strengths",
+    )
 
 
 def potentials():
