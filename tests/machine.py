@@ -48,7 +48,7 @@ def fresh_python(code, **environment):
         env={**os.environ, **environment},
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=300,  # far more than it takes on a busy machine
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -72,6 +72,7 @@ def parser():
     _add_warm(commands)
     _add_check(commands)
     _add_grade(commands)
+    _add_site(commands)
     _add_doctor(commands)
     return whole
 
@@ -271,6 +272,23 @@ def _add_grade(commands):
     command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
 
 
+def _add_site(commands):
+    command = _command(
+        commands,
+        "site",
+        site,
+        "make the course's web site",
+        "Make the web site of lectures, slides, homework and reference in build/site, from the\n"
+        "notebooks that are built; nothing is executed, no network is needed. Needs the extra\n"
+        "[site].",
+        "tinyattn site --serve",
+    )
+    command.add_argument(
+        "--serve", action="store_true", help="show it at an address of this machine"
+    )
+    command.add_argument("--port", type=int, default=8000, help="of that address; 0: any free one")
+
+
 def class_(options):
     from tinyattn.course import project, terminal, workbook
 
@@ -323,6 +341,16 @@ def full(options):
     root = project.find_checkout()
     chosen = [project.find(root, number) for number in options.lectures]
     return fullrun.run(chosen or project.lectures(root), again=options.again)
+
+
+def site(options):
+    from tinyattn.course import project
+    from tinyattn.course.site import build as building
+
+    first = building.build_site(project.find_checkout())
+    print(first)
+    if options.serve:
+        building.serve(first.parent, options.port)
 
 
 def claims(options):

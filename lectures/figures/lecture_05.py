@@ -161,3 +161,45 @@ def _pma(d, left, y):
     d.arrow(rff.e, (box.x, y + 62), box.s, thing="state")
     d.arrow(box.e, (left + 336, y), thing="state")
     d.note(left + 226, y - 52, "k seeds S ask x")
+
+
+def shuffled():
+    """Slides S03 and S10: F(PX) = F(X), and F(PX) = P F(X)."""
+    d = Drawing(
+        "shuffled",
+        "On the left an invariant function: four elements in two orders give the same answer. On "
+        "the right an equivariant one: it gives an answer for each element, and in the other "
+        "order the answers have moved along with their elements.",
+    )
+    orders = ("1234", "3142")
+    for k, (name, title) in enumerate(
+        (("invariant", "invariant: one answer"), ("equivariant", "equivariant: answers move along"))
+    ):
+        left = 600 * k
+        with d.step(k), d.part(name):
+            d.frame(left + 2, 2, left + 550, 558, part="frame")
+            d.heading(left + 20, 34, k + 1, title)
+            for row, order in enumerate(orders):
+                _of_a_set(d, left, 150 + 180 * row, order, each=k == 1)
+            d.arrow((left + 122, 186), (left + 122, 294), part="shuffle")
+            d.note(left + 140, 240, "shuffle", "start", part="shuffle")
+            formula = r"$F(PX) = P\,F(X)$" if k else r"$F(PX) = F(X)$"
+            d.text(left + 276, 450, formula, 28)
+            words = "each element, with its own answer" if k else "a sum, a mean, a maximum"
+            d.note(left + 276, 510, words)
+    return d
+
+
+def _of_a_set(d, left, y, order, *, each):
+    """Four elements in this order, the function, and its answer or answers."""
+    for place, name in enumerate(order):
+        d.node(left + 50 + 48 * place, y, f"$x_{name}$", "node", 22, part=f"x_{name}")
+    box = d.box("linear", left + 296, y, 60, 56, "$F$", size=26)
+    d.arrow((left + 222, y), box.w, thing="state")
+    if not each:
+        d.arrow(box.e, (left + 440, y), thing="state", width=3)
+        d.text(left + 470, y, "$y$", 30)
+        return
+    d.arrow(box.e, (left + 352, y), thing="state")
+    for place, name in enumerate(order):
+        d.node(left + 380 + 46 * place, y, f"$y_{name}$", "picked", 20, part=f"y_{name}")

@@ -1,9 +1,12 @@
 """Lecture 06: the transformer of 2017, its layers, and its masks."""
 
+from math import cos, sin
+
 from blocks import add_and_norm, into_attention, residual
 
 from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_style import BIG, THINGS
+from tinyattn.plot.drawing_paths import paint
+from tinyattn.plot.drawing_style import BIG, INK, THINGS
 
 
 def transformer():
@@ -177,3 +180,91 @@ def _block(d, y, order):
             residual(d, start, y, y - 84, boxes[k], "residual")
             norm_follows = order[0] != "norm"  # a branch leaves behind it
             start = boxes[k + norm_follows].right + 24
+
+
+def word_by_word():
+    """Slides K24 and K25: the feed-forward network, and the skip path with its gradient."""
+    d = Drawing(
+        "word_by_word",
+        "On the left each of four words goes through a feed-forward network of the same weights, "
+        "and no arrow leads to a neighbour. On the right a skip path: x goes round f and is "
+        "added to f(x), and backwards the gradient comes by both ways.",
+    )
+    with d.part("feed-forward"):
+        d.frame(2, 2, 550, 558, part="frame")
+        d.heading(20, 34, 1, "feed forward: each word by itself")
+        for t in range(4):
+            x = 86 + 126 * t
+            box = d.box("linear", x, 270, 96, 120, "linear", "ReLU", "linear", part=f"word {t + 1}")
+            d.arrow((x, 424), box.s, thing="state", part=f"word {t + 1}")
+            d.text(x, 446, f"$x_{t + 1}$", BIG, part=f"word {t + 1}")
+            d.arrow(box.n, (x, 126), thing="state", part=f"word {t + 1}")
+            d.text(x, 102, f"$y_{t + 1}$", BIG, part=f"word {t + 1}")
+        d.note(276, 510, "the same weights four times, and no arrow between words")
+    with d.step(1), d.part("skip path"):
+        d.frame(602, 2, 1150, 558, part="frame")
+        d.heading(620, 34, 2, "skip path: only add something")
+        f = d.box("linear", 790, 290, 110, 64, "$f$", size=BIG)
+        plus = d.op(790, 170, "+", size=32)
+        d.text(790, 462, "$x$", BIG)
+        d.arrow((790, 440), f.s, thing="state")
+        d.arrow((790, 390), (690, 390), (690, 170), plus.w, thing="state")
+        d.arrow(f.n, plus.s, thing="state")
+        d.arrow(plus.n, (790, 104), thing="state", width=3)
+        d.text(790, 80, "$y = x + f(x)$", 22)
+    with d.step(2), d.part("backwards"):
+        d.text(1030, 80, r"$\bar y$", BIG)
+        d.arrow((1030, 104), (1030, 430), color=INK, kind="control", width=4)
+        d.arrow((1030, 170), (940, 170), (940, 390), (1030, 390), color=INK, kind="control",
+                width=1.6, head=False)  # fmt: skip
+        d.text(1046, 290, r"$\times\,1$", 22, anchor="start")
+        d.text(926, 290, r"$\times\,f'$", 22, anchor="end")
+        d.text(1030, 462, r"$\bar x = \bar y\,(1 + f')$", 22)
+        d.note(876, 510, "one way back has no factor at all")
+    return d
+
+
+def positions_added():
+    """Slides S16 and S17: a row for each position, made of the hands of clocks."""
+    d = Drawing(
+        "positions_added",
+        "On the left the embeddings of four words, a matrix with one row each, and the matrix P "
+        "with one row for each position are added. On the right what is in a row of P: the hands "
+        "of clocks of different speeds, one position further each has turned by its own angle.",
+    )
+    words = ("the", "dog", "chases", "cats")
+    with d.part("sum"):
+        d.heading(2, 34, 1, "one row for each position, added")
+        for t, word in enumerate(words):
+            y = 160 + 40 * t
+            d.text(62, y, word, part=f"word {t}")
+            d.text(16, y, f"${t}$", 20, part=f"word {t}")
+        d.note(16, 116, "$t$")
+        d.matrix(200, 220, 4, 4, 40, "state", part="E")
+        d.text(300, 220, "$+$", 32)
+        d.matrix(400, 220, 4, 4, 40, "memory", part="P")
+        d.text(200, 330, "words", 20)
+        d.text(400, 330, "$P$", BIG)
+        d.note(300, 400, "the same word at another place")
+        d.note(300, 428, "becomes another vector")
+    with d.step(1), d.part("clocks"):
+        d.heading(600, 34, 2, "what is in a row: hands of clocks")
+        for t in range(4):
+            x = 700 + 118 * t
+            d.text(x, 92, f"$t={t}$", 20, part=f"position {t}")
+            for k, speed in enumerate((1.2, 0.4, 0.13)):
+                _clock(d, x, 164 + 124 * k, speed * t, f"position {t}/clock {k}")
+        for k, name in enumerate(("fast", "slower", "slow")):
+            d.note(600, 164 + 124 * k, name, "start")
+        d.text(876, 500, r"$p_t = (\sin\omega_1 t,\ \cos\omega_1 t,\ \sin\omega_2 t,\ \ldots)$", 22)
+        d.note(876, 538, "one place further: each hand turns by its own angle")
+    return d
+
+
+def _clock(d, x, y, angle, part):
+    """A clock whose hand has turned by this angle from the top."""
+    radius = 40
+    circle = f'<circle cx="{x}" cy="{y}" r="{radius}" ' + paint("#FFFFFF", THINGS["data"][0], 1.6)
+    d.shape("clock", part, circle + "/>")
+    tip = (x + 34 * sin(angle), y - 34 * cos(angle))
+    d.arrow((x, y), tip, thing="memory", width=3, part=part)

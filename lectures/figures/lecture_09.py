@@ -166,3 +166,44 @@ def _pooled(d, x, top, bottom, thing, over=None):
     pill = d.box("activation", x, top + 62, 46, 34, r"$\rho$")
     d.arrow((x, top), pill.n, thing=thing)
     d.arrow(pill.s, (x, bottom), thing=thing, over=over)
+
+
+def who_hears_whom():
+    """Slide K34: how an MLP, a CNN, attention and a graph network exchange information."""
+    d = Drawing(
+        "who_hears_whom",
+        "Four layers, inputs below and outputs above. In an MLP each output hears all inputs with "
+        "weights of its own, in a CNN only its neighbours, in attention all with weights that the "
+        "contents decide, in a graph network those that an edge connects.",
+    )
+    kinds = (
+        ("MLP", "all, each by its place", lambda i, j: 1),
+        ("CNN", "neighbours, everywhere alike", lambda i, j: abs(i - j) <= 1),
+        ("attention", "all, by what they say", lambda i, j: 1),
+        ("graph network", "those with an edge", lambda i, j: (i, j) in HEARD or i == j),
+    )
+    shares = (0.1, 0.55, 0.05, 0.2, 0.1)
+    for k, (name, words, hears) in enumerate(kinds):
+        left = 292 * k
+        with d.step(k), d.part(name.split()[0]):
+            d.frame(left + 2, 2, left + 274, 420, part="frame")
+            d.heading(left + 16, 34, k + 1, name)
+            places = [left + 34 + 52 * i for i in range(5)]
+            lower = [d.node(x, 310, "", "node", 14, part=f"x_{i}") for i, x in enumerate(places)]
+            kind = lambda j: "picked" if j == 2 else "node"
+            upper = [d.node(x, 130, "", kind(j), 14, part=f"y_{j}") for j, x in enumerate(places)]
+            for i, j in ((i, j) for i in range(5) for j in range(5) if hears(i, j) and j != 2):
+                d.arrow(*rims(lower[i], upper[j], 2), thing="data", width=0.8, head=False,
+                        part=f"{i} to {j}")  # fmt: skip
+            for i in (i for i in range(5) if hears(i, 2)):
+                width = 1 + 9 * shares[i] if name == "attention" else 3
+                d.arrow(*rims(lower[i], upper[2], 2), thing="value", width=width,
+                        part=f"{i} to 2")  # fmt: skip
+            d.note(left + 138, 370, words)
+    with d.step(4):
+        d.text(576, 480, "After one layer the dark output knows the inputs with a green arrow.")
+        d.note(576, 520, "For all others it needs more layers, or more edges.")
+    return d
+
+
+HEARD = {(0, 2), (4, 2), (2, 0), (2, 4), (0, 1), (1, 0), (3, 4), (4, 3)}  # both ways

@@ -13,7 +13,7 @@ import pytest
 import tinyattn as tinyattn_package
 from tests.course import small_project as course_project
 from tinyattn import cli
-from tinyattn.course import build, doctor, index, project, text, warm, workbook
+from tinyattn.course import build, doctor, index, pages, project, text, warm, workbook
 
 COMMANDS = ["class", "run", "slides", "build", "claims", "doctor"]
 
@@ -282,6 +282,7 @@ def test_build_check(root, capsys):
     assert cli.main(["build", "--check"]) == 1
     assert "notebooks/index.ipynb is old" in capsys.readouterr().err
     index.write_index(root)
+    pages.write_pages(root)
     assert cli.main(["build", "--check"]) == 0
     edit(root, "- two", "- three")
     assert cli.main(["build", "--check"]) == 1

@@ -13,7 +13,19 @@ from tests import ROOT
 from tests.course import browser
 from tests.course import small_project as course_project
 from tinyattn import course
-from tinyattn.course import build, claims, deck, homework, index, lint, make, project, text, tidy
+from tinyattn.course import (
+    build,
+    claims,
+    deck,
+    homework,
+    index,
+    lint,
+    make,
+    pages,
+    project,
+    text,
+    tidy,
+)
 from tinyattn.course.project import LEDGER, CourseError
 
 REPOSITORY = ROOT
@@ -407,6 +419,7 @@ def test_check_returns_the_exit_code(root, capsys):
     for document in documents:
         project.write_text(document.notebook, build.to_json(build.unexecuted(document)))
     index.write_index(root)
+    pages.write_pages(root)
     assert make.check(documents) == 0
     assert "2 notebooks agree" in capsys.readouterr().out
 

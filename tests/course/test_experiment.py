@@ -74,6 +74,47 @@ def test_words_pictures_and_layout_do_not_count(old, new):
     assert digest(*changed) == BEFORE
 
 
+SIZED = """\
+steps = 100 if course.full() else 10 if course.small() else 50
+if course.full() and steps > 3:
+    grow(model)
+if not course.full():
+    x = x[:10]
+for seed in course.seeds(quick=2):
+    fit(model, x, steps)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("else 50", "else 60", False),
+        ("else 10 if course.small() ", "", False),
+        ("x[:10]", "x[:20]", False),
+        ("quick=2", "quick=3", False),
+        ("100 if", "200 if", True),
+        ("grow", "shrink", True),
+        ("steps > 3", "steps > 4", True),
+        ("not course.full()", "not course.small()", True),
+    ],
+)
+def test_what_only_shorter_runs_do_does_not_count(old, new, counts):
+    assert old in SIZED
+    before = digest(SETUP, TRAIN, SIZED, CLAIM)
+    assert (digest(SETUP, TRAIN, SIZED.replace(old, new), CLAIM) != before) == counts
+
+
+def test_a_call_of_a_module_counts_only_if_it_sets_something():
+    assert digest(SETUP, TRAIN, "np.stack([x, x])", CLAIM) == BEFORE
+    assert digest(SETUP, TRAIN, "np.random.seed(1)", CLAIM) != BEFORE
+    assert digest(SETUP, TRAIN, "model.eval()", CLAIM) != BEFORE
+
+
+def test_what_a_function_reads_counts_also_when_it_changes_after_the_def():
+    uses = [SETUP.replace("** 2", "** power"), "power = 2", TRAIN, "power = 3", CLAIM]
+    assert digest(*uses) != digest(*uses[:3], "power = 4", CLAIM)
+
+
 def test_what_comes_after_does_not_count():
     assert digest(SETUP, TRAIN, PICTURE, CLAIM, "model = make(9)") == BEFORE
 

@@ -16,9 +16,13 @@ from tinyattn.course import (
     homework,
     index,
     lint,
+    names,
+    pages,
     project,
+    teaching,
     text,
     views,
+    workbook,
 )
 
 LECTURES = project.lectures(ROOT)
@@ -168,6 +172,21 @@ def test_the_notebook_shows_the_verdicts_of_the_ledger(document):
     assert sorted(shown) == sorted(expected)
 
 
+@each_lecture
+def test_somebody_else_can_teach_it(document):
+    tasks = project.find(ROOT, f"hw{document.number}").source.read_text("utf-8")
+    found = list(teaching.lacks(document, text.read_notebook(document), tasks))
+    if document.number in pages.NOT_YET:
+        assert found, f"lecture {document.number} lacks nothing now: take it out of pages.NOT_YET"
+    else:
+        assert not found, "\n".join(found)
+
+
+def test_pages_over_all_lectures_are_of_these_lectures():
+    old = list(pages.old_pages(ROOT))
+    assert not old, "\n".join(old)
+
+
 # --- homework
 
 
@@ -200,12 +219,28 @@ def test_the_network_of_lecture_00_passes_its_mark():
     assert min(shares) >= 97
 
 
+def test_no_copy_uses_what_was_not_introduced_before():
+    public = {id(n.object): n for n in names.public_names() if n.is_callable}
+    new, introduced, imported = names.new_names(LECTURES), set(), {}
+    for lecture in LECTURES:
+        for cell in json.loads(workbook.copy_of(lecture, new))["cells"]:
+            source = "".join(cell["source"])
+            if cell["id"].endswith("-new"):
+                introduced |= set(re.findall(r"^- `([\w.]+)`: \S", source, re.M))
+            if cell["cell_type"] == "code":
+                used = [public.get(id(t)) for t in names.things_used(source, imported)]
+                used = {n.written for n in used if n and n.prefix not in names.UNSAID}
+                assert used <= introduced, f"{cell['id']}: {used - introduced}"
+    assert len(introduced) > 100
+
+
 @each_lecture
 def test_the_students_copy_can_predict_and_compare(document):
     copy = json.loads(views.student_copy(document.notebook.read_text(encoding="utf-8")))
     codes = ["".join(c["source"]) for c in copy["cells"] if c["cell_type"] == "code"]
     asked = [i for i, source in enumerate(codes) if source.startswith("course.predict(")]
-    given = [i for i, source in enumerate(codes) if source.startswith("course.compare(")]
+    replies = ("course.compare(", "course.answer(")
+    given = [i for i, source in enumerate(codes) if source.startswith(replies)]
     imported = next(
         i for i, source in enumerate(codes) if re.search(r"import .*\bcourse\b", source)
     )

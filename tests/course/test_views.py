@@ -8,7 +8,7 @@ import pytest
 
 from tests.course import browser
 from tests.course import small_project as course_project
-from tinyattn.course import build, deck, predictions, project, questions, text, views
+from tinyattn.course import build, deck, lint, predictions, project, questions, text, views
 from tinyattn.course.project import CourseError
 
 ASKING = """\
@@ -148,6 +148,40 @@ def test_the_students_copy_asks_for_a_prediction(asking):
     assert sum("predict" in cell["source"] for cell in codes) == 1
 
 
+OVER_TWO_PAGES = """\
+## Who hears whom?
+
+```{code-cell} ipython3
+classes = 3
+```
+
+## The bars
+
+```{code-cell} ipython3
+:tags: [fragment]
+
+print("the bars")
+```
+
+"""
+
+
+@pytest.mark.parametrize("second", ["## The bars", "## And who is heard?"])
+def test_a_prediction_waits_for_the_page_that_shows_the_answer(tmp_path, second):
+    lecture = course_project.LECTURE.replace(
+        "## What you saw", OVER_TWO_PAGES.replace("## The bars", second) + "## What you saw"
+    )
+    notebook = text.read_source(project.find(course_project.make(tmp_path, lecture=lecture), "04"))
+    for cell in notebook.cells:
+        if "print" in cell.source:
+            cell.outputs = [stream("said")]
+    copy = json.loads(views.student_copy(build.to_json(notebook)))["cells"]
+    made = [re.search("-(predict|compare)$", cell["id"]) for cell in copy]
+    order = [match[1] for match in made if match]
+    # a question of its own ends the wait: its prediction would take the place of the first
+    assert order == ["predict", "compare"] * (1 if second == "## The bars" else 2)
+
+
 def test_a_prediction_comes_back_beside_the_result(tmp_path):
     root = course_project.make(tmp_path)
     assert "Noted" in repr(predictions.predict("three"))
@@ -165,6 +199,94 @@ def test_a_prediction_is_a_text_and_a_claim_is_one_of_the_ledger(tmp_path):
         predictions.predict(3)
     with pytest.raises(CourseError, match="there is no claim C999"):
         predictions.compare("C999", root=course_project.make(tmp_path))
+
+
+CHOICES = """\
++++ {"tags": ["choices", "notebook-only"]}
+
+- A: heads has no *memory*.
+- **B**: a coin has no "memory".
+
+"""
+
+
+@pytest.fixture
+def offering(tmp_path):
+    """The lecture of `asking`, with two answers to choose from."""
+    offered = ASKING.replace("What comes next?", "What comes next? A) tails B) either")
+    # what is said to each choice stands behind the answer
+    offered = offered.replace('+++ {"tags": ["shown"]}', CHOICES + '+++ {"tags": ["shown"]}')
+    lecture = course_project.LECTURE.replace("## What you saw", offered + "+++\n\n## What you saw")
+    return project.find(course_project.make(tmp_path / "offering", lecture=lecture), "04")
+
+
+def test_the_students_copy_answers_what_was_chosen(offering):
+    cells = text.read_source(offering).cells
+    assert not list(lint.lecture_problems(cells))
+    views.fold(cells)
+    slide = wager(cells)
+    assert questions.choices_of(slide)[0]["metadata"]["jupyter"] == {"source_hidden": True}
+    assert "memory" not in "".join(c["source"] for c in questions.in_deck(slide))
+    copy = json.loads(views.student_copy(build.to_json(text.assemble("04", cells))))
+    sources = [cell["source"] for cell in wager(copy["cells"]).cells]
+    assert sources[1].startswith('course.predict("")  # A, B, and why?')
+    assert sources[3] == 'print("the picture")'
+    predictions.predict("A, since I saw it")
+    said = repr(eval(sources[4], {"course": predictions}))
+    assert "You said: A; it is B." in said and 'a coin has no "memory".' in said
+    assert "heads has no *memory*." in said
+
+
+@pytest.mark.parametrize(
+    ("prediction", "said"),
+    [
+        ("A", "You said: A; it is B."),
+        ("b", "You said: B, and so it is."),
+        ("(B) because", "You said: B, and so it is."),
+        ("a sum", "You expected: “a sum”"),
+        ("Both", "You expected: “Both”"),
+        ("C", "You expected: “C”"),
+        ("", "You wrote no prediction. It is B."),
+    ],
+)
+def test_an_answer_reads_the_letter(prediction, said):
+    predictions.predict(prediction)
+    found = repr(predictions.answer("B", A="too few", B="enough"))
+    assert said in found and "Why: enough" in found
+    assert ("too few" in found) == (prediction == "A")
+    assert "no prediction" in repr(predictions.answer("B", A="too few", B="enough"))
+
+
+def test_the_right_answer_is_one_of_those_offered():
+    with pytest.raises(ValueError, match="one of those offered, A, B; here it is 'C'"):
+        predictions.answer("C", A="too few", B="enough")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"choices", "notebook-only"', '"choices"', "needs 'notebook-only' too"),
+        ("- **B**: a", "- B: a", "found '- A: heads"),
+        ("- A: heads", "- **A**: heads", "one of them '- **B**: why'"),
+        ("- A: heads", "A remark, and - A: heads", "at least two lines"),
+        ("- A: heads", "- C: heads", "no answer 'C)' is offered"),
+        ("next? A)", "next: A)", "it has choices, but no question"),
+    ],
+)
+def test_choices_of_another_form_are_named(offering, old, new, said):
+    source = offering.source.read_text("utf-8")
+    assert old in source
+    offering.source.write_text(source.replace(old, new), "utf-8")
+    found = "\n".join(lint.lecture_problems(text.read_source(offering).cells))
+    assert said in found
+
+
+def test_choices_stand_behind_the_answer(offering):
+    source = offering.source.read_text("utf-8").replace(CHOICES, "")
+    at = source.index("```{code-cell} ipython3\nshown = 3")
+    offering.source.write_text(source[:at] + CHOICES + source[at:], "utf-8")
+    found = "\n".join(lint.lecture_problems(text.read_source(offering).cells))
+    assert "its choices stand before what answers the question" in found
 
 
 WALK = """<script>

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from tinyattn import data
-from tinyattn.data.showers import CELL, EDGES, HALF, _cell_of, geometry, select
+from tinyattn.data.showers import (
+    CELL,
+    EDGES,
+    HALF,
+    _cell_of,
+    _nearest_cell,
+    geometry,
+    irregular_cells,
+    select,
+)
 
 
 def test_cells_fill_the_detector_once():
@@ -114,3 +123,40 @@ def test_what_cannot_be():
         data.showers(2, planes=4)
     with pytest.raises(ValueError, match=r"spread in 0\.\.16 cm"):
         data.showers(2, spread=0)
+
+
+def test_a_detector_without_a_grid():
+    cells = irregular_cells(rng=0)
+    s = data.showers(20, rng=2, objects=(2, 2), noise=0.02, spread=3, cells=cells)
+    # every hit is one of the cells, with its own width and thickness
+    row = np.abs(cells[:, :3] - s.position[:, None].astype(np.float64)).max(axis=2).argmin(axis=1)
+    np.testing.assert_allclose(s.position, cells[row, :3], rtol=1e-6)
+    np.testing.assert_allclose(s.size, cells[row, 3:5], rtol=1e-6)
+    for layer in range(6):
+        own = cells[cells[:, 5] == layer]
+        assert len(np.unique(own[:, 0])) == len(own)  # no rows, no columns
+        assert own[:, 3].max() > 2 * own[:, 3].min()
+    with pytest.raises(ValueError, match=r"shape \[cells, 6\]"):
+        data.showers(1, rng=0, cells=cells[:, :3])
+
+
+def test_a_denser_detector_has_more_and_smaller_cells():
+    usual, dense = irregular_cells(rng=0), irregular_cells(rng=0, density=3)
+    assert len(dense) == 3 * len(usual)
+    assert 0.5 < np.mean(dense[:, 3]) / np.mean(usual[:, 3]) * np.sqrt(3) < 1.5
+    for density in (0, -1, 0.05, np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"density of at least 0\.1"):
+            irregular_cells(rng=0, density=density)
+
+
+def test_a_place_is_in_the_nearest_cell_or_in_a_gap():
+    cells = irregular_cells(rng=0)
+    rng = np.random.default_rng(1)
+    place = np.column_stack([rng.uniform(-HALF, HALF, (500, 2)), rng.uniform(0, EDGES[-1], 500)])
+    found = _nearest_cell(place, cells)
+    assert 0 < np.mean(found < 0) < 0.5
+    for p, number in zip(place, found, strict=True):
+        own = np.abs(p[2] - cells[:, 2]) <= cells[:, 4] / 2
+        apart = np.where(own, np.linalg.norm(p[:2] - cells[:, :2], axis=1), np.inf)
+        near = apart.argmin()
+        assert number == (near if apart[near] <= 0.75 * cells[near, 3] else -1)

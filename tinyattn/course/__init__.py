@@ -4,14 +4,14 @@ The rest is imported by its module's name, since it needs more than NumPy: `cour
 notebooks, `course.deck` slides, `course.homework` the student's version of an exercise.
 """
 
-from tinyattn.course.claims import Claim, ClaimError, claim, full, seeds
+from tinyattn.course.claims import Claim, ClaimError, claim, full, seeds, small
 from tinyattn.course.drawings import drawing, where
-from tinyattn.course.predictions import compare, predict
+from tinyattn.course.predictions import answer, compare, predict
 from tinyattn.course.progress import progress
 from tinyattn.course.project import CourseError
 from tinyattn.course.weights import trained
 
 __all__ = [
-    "Claim", "ClaimError", "CourseError", "claim", "compare", "drawing", "full", "predict",
-    "progress", "seeds", "trained", "where",
+    "Claim", "ClaimError", "CourseError", "answer", "claim", "compare", "drawing", "full",
+    "predict", "progress", "seeds", "small", "trained", "where",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ import json
 import os
 import tomllib
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -49,6 +50,15 @@ def full():
     return os.environ.get("TINYATTN_FULL", "") not in ("", "0")
 
 
+def small():
+    """True where no kernel can be compiled, as in a browser: lectures then try their smallest size.
+
+    TINYATTN_SMALL=1 does the same on any machine. A full run is never small.
+    """
+    asked = os.environ.get("TINYATTN_SMALL", "") not in ("", "0")
+    return not full() and (asked or find_spec("numba") is None)
+
+
 class Seeds(tuple):
     """Seeds to loop over; as text their number, "5 seeds"."""
 
@@ -57,8 +67,11 @@ class Seeds(tuple):
 
 
 def seeds(quick=1):
-    """The seeds 0, 1, 2, ... to try an experiment with: five in a full run, otherwise `quick`."""
-    return Seeds(range(5 if full() else quick))
+    """The seeds 0, 1, 2, ... to try an experiment with.
+
+    Five in a full run, otherwise `quick`, and one where `small()`.
+    """
+    return Seeds(range(5 if full() else 1 if small() else quick))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tinyattn.course.project import CourseError, write_text
 from tinyattn.course.questions import in_deck, parted, waiting
 from tinyattn.course.text import need, notes_of, slides, tags_of
 
-KATEX = "vendor/katex"
+FOLDER, KATEX = "lectures/_deck", "vendor/katex"
 ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "hat"}
 
 
@@ -38,7 +38,8 @@ def build_deck(document, *, core=False):
 def render(cells, document, *, core=False):
     """The HTML of the deck, from the cells of an executed notebook; core: see `build_deck`."""
     nbconvert = need("nbconvert", "class")
-    folder = document.root / "lectures" / "_deck"
+    folder = document.root / FOLDER
+    setting_css, setting_js = formulas(document.root)
     # nbconvert's own template is left aside: its filters are what is wanted
     environment = nbconvert.HTMLExporter().environment
     highlight = nbconvert.filters.Highlight2HTML(pygments_lexer="python")
@@ -56,17 +57,22 @@ def render(cells, document, *, core=False):
         deck={
             "title": pages[0]["plain"] if pages else document.name,
             "slides": pages,
-            "css": _css(folder, f"{KATEX}/katex.min.css") + _css(folder, "deck.css"),
-            "js": "\n".join(
-                (folder / name).read_text(encoding="utf-8").replace("</script", "<\\/script")
-                for name in (
-                    f"{KATEX}/katex.min.js",
-                    f"{KATEX}/auto-render.min.js",
-                    "deck.js",
-                )
-            ),
+            "css": setting_css + _css(folder, "deck.css"),
+            "js": setting_js + _js(folder, "deck.js"),
         }
     )
+
+
+def formulas(root):
+    """(CSS, JavaScript) that set the formulas of a page, complete: nothing comes from a network."""
+    folder = root / FOLDER
+    scripts = (_js(folder, f"{KATEX}/{name}.min.js") for name in ("katex", "auto-render"))
+    return _css(folder, f"{KATEX}/katex.min.css"), "".join(scripts)
+
+
+def _js(folder, name):
+    code = (folder / name).read_text(encoding="utf-8")
+    return code.replace("</script", "<\\/script") + "\n"
 
 
 def _page(slide):

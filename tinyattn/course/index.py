@@ -60,12 +60,12 @@ def _lectures(root, built):
         link = f"[hw{document.number}](homework/{task.notebook.name})" if task else ""
         rows.append(
             f"| {document.number} | [{parts[0].title}]({document.notebook.name}) "
-            f"| {_question(parts)} | {link} |"
+            f"| {question(parts)} | {link} |"
         )
     return "\n".join(rows)
 
 
-def _question(parts):
+def question(parts):
     """The bold question on the first slides of a lecture."""
     text = "\n".join(cell["source"] for slide in parts[:2] for cell in slide.cells)
     found = re.search(r"\*\*([^*]*\?)\*\*", text)

@@ -3,7 +3,8 @@
 import ast
 import re
 
-from tinyattn.course.project import LEDGER
+from tinyattn.course.project import LEDGER, CourseError
+from tinyattn.course.questions import asks, choices, choices_of, in_deck, waiting
 from tinyattn.course.text import (
     MINUTES,
     read_source,
@@ -44,12 +45,32 @@ def lecture_problems(cells):
         words = slide_words(slide)
         if words > MOST_WORDS:
             yield f"{where} has {words} words, at most {MOST_WORDS}; tag text 'notebook-only'"
+        yield from (f"{where}: {problem}" for problem in _choices(slide))
         for cell in slide.cells:
             of_slides = slide_ids(cell) + [tag for tag in tags_of(cell) if _of_a_slide(tag)]
             if of_slides and slide_heading(cell) is None:
                 yield f"{where}: {' '.join(of_slides)} tags a cell that is no heading"
             if cell["cell_type"] == "code":
                 yield from (f"{where}: {problem}" for problem in _code(cell))
+
+
+def _choices(slide):
+    """What is wrong with the answers that a question offers."""
+    shown = "\n".join(c["source"] for c in in_deck(slide) if c["cell_type"] == "markdown")
+    for cell in choices_of(slide):
+        if "notebook-only" not in tags_of(cell):
+            yield "a cell with the tag 'choices' needs 'notebook-only' too"
+        if not asks(shown):
+            yield "it has choices, but no question"
+        try:
+            _, words = choices(cell)
+        except CourseError as error:
+            yield str(error)
+            continue
+        yield from (f"no answer '{a})' is offered" for a in words if f"{a}) " not in shown)
+        answers = [c for c, waits in waiting(slide) if waits and c["cell_type"] == "code"]
+        if any(slide.cells.index(c) > slide.cells.index(cell) for c in answers):
+            yield "its choices stand before what answers the question"
 
 
 def _of_a_slide(tag):

@@ -8,6 +8,7 @@ from tinyattn.course.build import build_notebook, differences
 from tinyattn.course.deck import build_deck
 from tinyattn.course.index import INDEX, index, write_index
 from tinyattn.course.lint import claims_in, disagreements, problems, without_homework
+from tinyattn.course.pages import old_pages, write_pages
 from tinyattn.course.project import LEDGER, homework
 from tinyattn.course.text import read_source
 from tinyattn.course.tidy import tidy
@@ -28,6 +29,7 @@ def build(documents, *, tidy_first=False, texts_only=False):
             print(f"    {document.relative(path)}  {path.stat().st_size / 2**20:.1f} MB")
     if documents:
         write_index(documents[0].root)
+        write_pages(documents[0].root)
     return 0
 
 
@@ -41,6 +43,7 @@ def check(documents):
     if documents:
         changed += _missing_parts(documents[0].root, [d for d in documents if not d.is_homework])
         changed += _old_index(documents[0].root)
+        changed += old_pages(documents[0].root)
     for line in changed:
         print(line, file=sys.stderr)
     if not changed:

@@ -2,15 +2,19 @@
 
 A guess that is only thought is forgotten as soon as the answer stands there. In the student's
 copy of a lecture a cell `course.predict("...")` follows each question, and `course.compare()`
-the answer.
+the answer; where the question offers answers A, B, C, `course.answer(...)` says what of the
+student's own one holds and what does not.
 """
 
 import html
+import re
 from dataclasses import dataclass
 
 from tinyattn.course import claims
 from tinyattn.course.project import LEDGER, CourseError, find_root
 
+# a letter by itself: "B", "B because ...", "b"; but "a sum" begins with a word
+LETTER = re.compile(r"\(?(?:([A-Z])\b|([a-z])(?=[).,:;]|$))")
 _open = []  # the prediction that waits for its answer
 
 
@@ -55,6 +59,31 @@ def compare(*numbers, root=None):
     words = _open.pop() if _open else ""
     said = ("You expected:", f"“{words}”") if words else ("You wrote no prediction.", "")
     return Note((said, *(_measured(number, root) for number in numbers), _question(words, numbers)))
+
+
+def answer(right, /, **words):
+    """Say whether the last prediction was right, and why; for a question that offers answers.
+
+    right: the letter of the right answer; words: for its letter why it is right, for each other
+    letter why that one is wrong. Raises ValueError if there are no words for `right`.
+    """
+    if right not in words:
+        raise ValueError(
+            f"the right answer is one of those offered, {', '.join(words)}; here it is {right!r}"
+        )
+    said = _open.pop() if _open else ""
+    because = ("Why:", words[right])
+    match = LETTER.match(said)
+    letter = (match[1] or match[2]).upper() if match else ""
+    if letter == right:
+        return Note((("You said:", f"{letter}, and so it is."), because))
+    if letter in words:
+        return Note(
+            (("You said:", f"{letter}; it is {right}."), because, (f"And {letter}?", words[letter]))
+        )
+    if said:
+        return Note((("You expected:", f"“{said}”"), ("It is:", f"{right}."), because))
+    return Note((("You wrote no prediction.", f"It is {right}."), because))
 
 
 def _question(words, numbers):

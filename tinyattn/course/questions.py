@@ -3,13 +3,18 @@
 A question is worth asking only if nobody can read the answer beside it. So everything that
 follows a question on its slide waits. Title slides only announce; there nothing waits. The tag
 `shown` keeps a cell from waiting, the tag `fragment` makes one wait that no question precedes.
+
+A question may offer answers, "A) ... B) ...". What is to be said to each stands in a cell with the
+tag `choices`, a line a letter, the right one in bold; the student's copy answers with it.
 """
 
 import re
 
+from tinyattn.course.project import CourseError
 from tinyattn.course.text import tags_of
 
 ENDS_WITH_QUESTION = re.compile(r"\?[*_\"')\]]*\s*$")
+CHOICE = re.compile(r"- (?P<right>\*\*)?(?P<letter>[A-Z])(?(right)\*\*): (?P<words>.+)")
 NOT_WORDS = re.compile(r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)", re.DOTALL)
 
 
@@ -29,6 +34,28 @@ def parted(text):
     if gathered:
         pieces.append("\n\n".join(gathered))
     return pieces
+
+
+def choices(cell):
+    """(letter of the right answer, {letter: what is said to who chose it}) of a cell of choices.
+
+    Raises CourseError if a line has another form, or if not just one answer is right.
+    """
+    lines = [line for line in cell["source"].split("\n") if line.strip()]
+    found = [CHOICE.fullmatch(line) for line in lines]
+    right = [match["letter"] for match in found if match and match["right"]]
+    words = {match["letter"]: match["words"] for match in found if match}
+    if len(words) != len(lines) or len(words) < 2 or len(right) != 1:
+        raise CourseError(
+            f"choices are at least two lines '- A: why not', one of them '- **B**: why', "
+            f"and each letter once; found '{' / '.join(lines)}'"
+        )
+    return right[0], words
+
+
+def choices_of(slide):
+    """The cells of choices of a slide."""
+    return [cell for cell in slide.cells if "choices" in tags_of(cell)]
 
 
 def in_deck(slide):

@@ -8,7 +8,7 @@ from tinyattn.course.project import CourseError, install
 
 TAGS = {
     "notebook-only", "notes", "hide-code", "hide-output", "slow", "fragment", "shown", "solution",
-    "optional", "answer",
+    "optional", "answer", "choices",
 }  # fmt: skip
 SLIDE_ID = re.compile(r"[A-Z]{1,2}\d\d")
 MINUTES = re.compile(r"(\d+)min")

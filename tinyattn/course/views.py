@@ -3,13 +3,16 @@
 Both have the cells of the text. The notebook to read has all outputs; code that only draws or
 reports is folded, and so is what answers a question: one click opens it. The student's copy has
 no outputs, and after each question a place for the student's prediction, which comes back beside
-what was measured. Speaker notes are for the deck; they are in no cell of either.
+what was measured; a slide that is the first of the course to use a function, a layer or a data set
+says what it is. Speaker notes are for the deck; they are in no cell of either.
 """
 
 import json
+import re
 
 from tinyattn.course.lint import claims_in
-from tinyattn.course.questions import waiting
+from tinyattn.course.names import summary
+from tinyattn.course.questions import asks, choices, choices_of, waiting
 from tinyattn.course.text import slides, tags_of
 
 PREDICT = 'course.predict("")  # what do you expect? Write it between the quotes, then go on'
@@ -19,6 +22,8 @@ def fold(cells):
     """Fold what only draws, and the answers of questions, in a notebook to read."""
     answers = {cell["id"] for slide in slides(cells) for cell, waits in waiting(slide) if waits}
     for cell in cells:
+        if "choices" in tags_of(cell):
+            cell["metadata"]["jupyter"] = {"source_hidden": True}
         if cell["cell_type"] != "code":
             continue
         hidden = {}
@@ -31,36 +36,92 @@ def fold(cells):
             cell["metadata"]["jupyter"] = hidden
 
 
-def student_copy(text):
-    """The file of a student's copy, made from the file of the lecture's notebook."""
+def student_copy(text, new=None):
+    """The file of a student's copy, made from the file of the lecture's notebook.
+
+    new: {first cell of a slide: what it is the first to use}, of `names.new_names`.
+    """
     notebook = json.loads(text)
     cells = notebook["cells"]
     for cell in cells:
         cell["source"] = "".join(cell["source"])
+    silent = {c["id"] for c in cells if not c.get("outputs") or "hide-output" in tags_of(c)}
+    for cell in cells:
         cell["metadata"].pop("notes", None)
         if cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
             cell["metadata"].pop("collapsed", None)
             cell["metadata"].get("jupyter", {}).pop("outputs_hidden", None)
-    notebook["cells"] = [cell for slide in slides(cells) for cell in _with_predictions(slide)]
+    parts = slides(cells)
+    for slide in parts:
+        introduced = (new or {}).get(slide.cells[0]["id"])
+        if introduced:
+            slide.cells.insert(1, _introduction(slide.cells[0]["id"], introduced))
+    notebook["cells"], open_before = [], False
+    for slide, after in zip(parts, [*parts[1:], None], strict=True):
+        stays_open = _hands_on(slide, after, silent)
+        notebook["cells"] += _with_predictions(slide, not open_before, not stays_open)
+        open_before = stays_open
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
-def _with_predictions(slide):
+def _introduction(slide, introduced):
+    """A cell that says of each new name what it is: the first sentence of its docstring."""
+    lines = [
+        f"- `{name.written}`: " + re.sub(r"([*<|])", r"\\\1", summary(name)) for name in introduced
+    ]
+    source = "\n".join(["*New here*, and `help(...)` says more:", "", *lines])
+    return {"cell_type": "markdown", "id": f"{slide}-new", "metadata": {}, "source": source}
+
+
+def _answers(slide):
+    """The code cells that wait for a question, and what is said to each choice."""
+    found = [cell for cell, waits in waiting(slide) if waits and cell["cell_type"] == "code"]
+    return found + choices_of(slide)
+
+
+def _hands_on(slide, after, silent):
+    """Whether a question is answered on the next slide: here the answer is code that shows nothing.
+
+    silent: the ids of cells that show nothing. The next slide must not ask a question of its own.
+    """
+    if after is None or choices_of(slide) or not _answers(slide) or not _answers(after):
+        return False
+    texts = [cell["source"] for cell in after.cells if cell["cell_type"] == "markdown"]
+    return not any(map(asks, texts)) and all(cell["id"] in silent for cell in _answers(slide))
+
+
+def _with_predictions(slide, predict=True, compare=True):
     """The cells of a slide, with a cell to predict before and one to compare after each answer."""
-    answers = [cell for cell, waits in waiting(slide) if waits and cell["cell_type"] == "code"]
+    answers = _answers(slide)
     if not answers:
         return slide.cells
     first, last = slide.cells.index(answers[0]), slide.cells.index(answers[-1]) + 1
-    tried = ", ".join(f'"{number}"' for number in claims_in(answers))
-    name = slide.cells[0]["id"]
+    name, ask = slide.cells[0]["id"], PREDICT
+    between = slide.cells[first:last]
+    if "choices" in tags_of(answers[-1]):
+        right, words = choices(between.pop())
+        reply = _answer(right, words)
+        ask = ask.replace("what do you expect?", f"{', '.join(words)}, and why?")
+    else:
+        reply = f"course.compare({', '.join(map(_quoted, claims_in(answers)))})"
     return [
         *slide.cells[:first],
-        _code(f"{name}-predict", PREDICT),
-        *slide.cells[first:last],
-        _code(f"{name}-compare", f"course.compare({tried})"),
+        *([_code(f"{name}-predict", ask)] if predict else []),
+        *between,
+        *([_code(f"{name}-compare", reply)] if compare else []),
         *slide.cells[last:],
     ]
+
+
+def _answer(right, words):
+    """The call that answers the prediction of a question with choices."""
+    lines = [f"    {letter}={_quoted(said)}," for letter, said in words.items()]
+    return "\n".join(["course.answer(", f"    {_quoted(right)},", *lines, ")"])
+
+
+def _quoted(words):
+    return json.dumps(words, ensure_ascii=False)
 
 
 def _code(name, source):

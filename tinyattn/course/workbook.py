@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tinyattn.course.names import new_names
 from tinyattn.course.project import CourseError, homework, install, lectures, write_text
 from tinyattn.course.text import read_notebook
 from tinyattn.course.views import student_copy
@@ -23,11 +24,21 @@ def prepare(document, *, fresh=False):
     read_notebook(document)  # says so if it is not built or damaged
     if fresh and document.workbook.exists():
         _set_aside(document.workbook)
-    for other in lectures(document.root) + homework(document.root):
-        if other.notebook.is_file() and not other.workbook.exists():
-            text = other.notebook.read_text(encoding="utf-8")
-            write_text(other.workbook, text if other.is_homework else student_copy(text))
+    missing = [
+        other
+        for other in lectures(document.root) + homework(document.root)
+        if other.notebook.is_file() and not other.workbook.exists()
+    ]
+    new = new_names(lectures(document.root)) if missing else {}
+    for other in missing:
+        write_text(other.workbook, copy_of(other, new))
     return document.workbook
+
+
+def copy_of(document, new):
+    """The file in which a student works; new: of `names.new_names`."""
+    text = document.notebook.read_text(encoding="utf-8")
+    return text if document.is_homework else student_copy(text, new[document.number])
 
 
 def open_in_jupyterlab(document, *, fresh=False, browser=True):

@@ -46,10 +46,10 @@ def moved(step):
         return None
     back = found[inputs[0]].reshape(-1)
     used = np.flatnonzero(back)
-    order = back[used].astype(np.int64) - 1
+    order = back[used].astype(np.intp) - 1
     if len(used) != n or not np.array_equal(np.sort(order), np.arange(n)):
         return None
-    columns = np.empty(n, np.int64)
+    columns = np.empty(n, np.intp)
     columns[order] = used
     rows = [None] * len(found)
     rows[inputs[0]] = Rows(np.arange(n + 1), columns, np.ones(n, step.y.dtype))
