@@ -27,7 +27,7 @@ def test_a_graph_keeps_its_own_edges_and_is_frozen():
     src = np.array([0, 1])
     g = Graph(src, [1, 2], 4)
     src[0] = 3
-    assert g.src.tolist() == [0, 1] and g.dst.dtype == np.int64
+    assert g.src.tolist() == [0, 1] and g.dst.dtype == np.intp
     with pytest.raises(AttributeError):
         g.src = src
     assert (g.num_edges, g.num_graphs) == (2, 1)

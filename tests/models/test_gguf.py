@@ -111,6 +111,7 @@ def test_many_tensors_that_share_bytes_take_neither_time_nor_memory(tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.skipif(sys.platform == "wasi", reason="a file is mapped, which WebAssembly cannot")
 def test_reading_takes_the_memory_of_the_result(tmp_path):
     raw = np.random.default_rng(0).integers(256, size=18 * 32_000, dtype=np.uint8).tobytes()
     write_gguf(tmp_path / "a.gguf", {}, {"x": (Q4_0, (1000, 1024), raw)})
@@ -164,7 +165,7 @@ TOKENIZER = {
         ({"merges": 7}, "merges is int, expected a list of texts"),
         ({"merges": ["a b", "ab"]}, "merges is 'ab' at place 1, expected two tokens"),
         ({"merges": ["a b a"]}, "'a b a' at place 0, expected two tokens"),
-        ({"token_type": [3, 1]}, r"token_type is int64 \(2,\), expected 4 whole numbers"),
+        ({"token_type": [3, 1]}, r"token_type is int(32|64) \(2,\), expected 4 whole numbers"),
         ({"token_type": "3111"}, r"token_type is <U4 \(\), expected 4 whole numbers"),
         ({"tokens": ["", "a", "b", "ab"]}, "a special token 0 without letters"),
         ({"unknown_token_id": 4}, "unknown_token_id is 4, expected a token from 0 to 3"),

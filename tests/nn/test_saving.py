@@ -15,7 +15,10 @@ import pytest
 import tinyattn as ta
 from tinyattn import nn
 
-posix = pytest.mark.skipif(os.name != "posix", reason="Windows has other links, modes and locks")
+posix = pytest.mark.skipif(
+    os.name != "posix" or sys.platform == "wasi",
+    reason="Windows and WebAssembly have other links, modes, locks and signals",
+)
 ONES = {"x": np.ones(2)}
 
 

@@ -61,9 +61,8 @@ def read(path):
     are compared with the file before an array is made.
     """
     path = Path(path)
-    with _content(path, mmap.ACCESS_READ) as content:
-        metadata, places, reader = _opened(path, content)
-        tensors = {name: reader.tensor(*place) for name, place in places.items()}
+    metadata, places, reader = _opened(path, _content(path, mmap.ACCESS_READ))
+    tensors = {name: reader.tensor(*place) for name, place in places.items()}
     return GGUF(metadata, tensors, str(path))
 
 
@@ -89,11 +88,15 @@ def mapped(path):
 
 
 def _content(path, access):
-    """The bytes of a file."""
+    """The bytes of a file: its pages, or a copy where a file cannot be mapped, as in a browser."""
     with open(path, "rb") as file:
         if not file.read(1):
             _broken(path, "it is empty")
-        return mmap.mmap(file.fileno(), 0, access=access)
+        try:
+            return mmap.mmap(file.fileno(), 0, access=access)
+        except OSError:
+            file.seek(0)
+            return bytearray(file.read())
 
 
 def _opened(path, content):
