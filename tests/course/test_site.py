@@ -7,6 +7,7 @@ from tests import ROOT, site
 from tests.examples import FOLDER, failures
 from tinyattn.course import project
 from tinyattn.course.names import PLACES, first_uses, place, public_names, section
+from tinyattn.course.project import CourseError
 from tinyattn.course.site import docstrings, formulas, notebooks, pages, reference
 
 EXAMPLES = reference.read_examples(FOLDER)
@@ -109,11 +110,19 @@ def test_headings_of_parts_push_slides_down():
 
 def test_links_of_texts_lead_to_pages():
     text = "[the rungs](../tinyattn/ops/) [file](../tinyattn/hints.py) "
-    text += "[out](https://a.b) [x](no.md)"
+    text += "[out](https://a.b) [x](../pyproject.toml)"
     linked = pages.linked(text, ROOT, "lectures/from_pytorch.md", "from_pytorch")
     assert '<a href="source/index.html">the rungs</a>' in linked
     assert '<a href="source/tinyattn/hints.py.html">file</a>' in linked
     assert "[out](https://a.b)" in linked and linked.endswith(" x")
+    with pytest.raises(CourseError, match=r"lectures/a.md: the link to no.md leads nowhere"):
+        pages.linked("[x](no.md)", ROOT, "lectures/a.md", "a")
+
+
+def test_the_first_page_keeps_the_links_of_its_template():
+    template = "[the ledger](claims.md) <!-- start -->"
+    text = pages.home(ROOT, template, {}, {}, {})
+    assert text.startswith("[the ledger](claims.md) ") and "pip install" in text
 
 
 def test_a_link_that_leads_nowhere_is_seen(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import re
 from tinyattn.course import claims
 from tinyattn.course.index import question
 from tinyattn.course.lint import claims_in
-from tinyattn.course.project import LEDGER
+from tinyattn.course.project import LEDGER, CourseError
 from tinyattn.course.site.addresses import page_of, pages, relative, source_page
 
 PROJECT_PICTURES = "pictures"  # where `build` copies the pictures of texts
@@ -15,7 +15,7 @@ PROJECT_PICTURES = "pictures"  # where `build` copies the pictures of texts
 
 def home(root, template, built, anchors, tasks):
     """The first page, from `docs/index.md`: the tables and sections that its marks name."""
-    readme = (root / "README.md").read_text(encoding="utf-8")
+    readme = linked((root / "README.md").read_text(encoding="utf-8"), root, "README.md", "index")
     marks = {
         "bullets": "\n".join(re.findall(r"^- \*\*.*?(?=^- |\n\n)", _opening(readme), re.M | re.S)),
         "start": section(readme, "Start"),
@@ -23,8 +23,7 @@ def home(root, template, built, anchors, tasks):
         "lectures": lectures_table(built, tasks),
         "gallery": gallery(root, built, anchors, "index"),
     }
-    text = re.sub(r"<!-- (\w[\w ]*) -->", lambda m: marks[m[1]].strip(), template)
-    return linked(text, root, "README.md", "index")
+    return re.sub(r"<!-- (\w[\w ]*) -->", lambda m: marks[m[1]].strip(), template)
 
 
 def _opening(readme):
@@ -141,7 +140,11 @@ def project_text(root, path, here):
 
 
 def linked(text, root, path, here):
-    """The text with links to files of the project changed into links to the site's pages."""
+    """The text with links to files of the project changed into links to the site's pages.
+
+    Links to files that are not on the site become words. Raises CourseError for a
+    link to a file that does not exist.
+    """
     known = pages(root)
     folder = (root / path).parent
 
@@ -153,6 +156,8 @@ def linked(text, root, path, here):
         there = (folder / file).resolve()
         if root not in there.parents:
             return match[0]
+        if not there.exists():
+            raise CourseError(f"{path}: the link to {target} leads nowhere")
         name = there.relative_to(root).as_posix()
         if match[0].startswith("!"):
             address = relative(f"{PROJECT_PICTURES}/{there.name}", here)
