@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinyattn import data
-from tinyattn.data.jets import FILE, HARD_FILE
+from tinyattn.data.jets import FILE, HARD_FILE, bytes_apart, bytes_together
 
 
 def test_shapes_and_split():
@@ -95,3 +95,12 @@ def test_four_momenta():
 def test_the_files_are_small():
     assert FILE.stat().st_size < 1.5e6
     assert HARD_FILE.stat().st_size < 4.5e6
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<i2", "<f4"])
+def test_bytes_apart_come_together_again(dtype):
+    x = np.arange(-300, 300).astype(dtype)
+    apart = bytes_apart(x)
+    assert apart.dtype == np.uint8 and apart.shape == (x.itemsize, 600)
+    assert apart.flags.c_contiguous  # else a file would hold the bytes in their old order
+    np.testing.assert_array_equal(bytes_together(apart, dtype), x)

@@ -41,8 +41,10 @@ def _loaded(name, file, part, test):
     if part not in ("train", "test", "all"):
         raise ValueError(f'{name}: expected part to be "train", "test" or "all", got {part!r}')
     with np.load(file) as stored:
-        label, jet, count = stored["label"], stored["jet"], stored["count"].astype(np.int64)
-        pt, angles, charge = stored["pt"], stored["angles"], stored["charge"]
+        label, count, charge = stored["label"], stored["count"].astype(np.int64), stored["charge"]
+        jet = bytes_together(stored["jet"], "<f4").reshape(3, -1).T.astype(np.float32, order="C")
+        pt = bytes_together(stored["pt"], "<f2")
+        angles = bytes_together(stored["angles"], "<i2").reshape(2, -1)
     rows = {"train": slice(0, -test), "test": slice(-test, None), "all": slice(None)}[part]
     mask = np.arange(count.max()) < count[:, None]  # [B, P]
     particles = np.zeros((*mask.shape, 3), np.float32)
@@ -51,6 +53,20 @@ def _loaded(name, file, part, test):
     charges = np.zeros(mask.shape, np.int64)
     charges[mask] = charge
     return Jets(*(x[rows] for x in (particles, charges, mask, label.astype(np.int64), jet)))
+
+
+def bytes_apart(x):
+    """The bytes of n numbers of k bytes as [k, n]: the low bytes of all numbers first.
+
+    The high bytes of neighbours are alike, so that a compressed file becomes a sixth smaller.
+    """
+    planes = np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8).T
+    return np.ascontiguousarray(planes)  # a file would keep the order of a view
+
+
+def bytes_together(planes, dtype):
+    """The numbers [n] whose bytes [k, n] `bytes_apart` gave."""
+    return np.ascontiguousarray(planes.T).view(dtype)[:, 0]
 
 
 def jet_features(jets):
