@@ -7,26 +7,27 @@ from tinyattn.knobs.knob import Knob, names_of, numbers
 from tinyattn.knobs.weights import softmax
 
 
-def attention(weights, tokens, keys=None, *, what="", layer=0, head=0):
+def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     """Attention weights of a model, by layer and head.
 
     weights: [L, H, T, S], or a list of L arrays [H, T, S].
     tokens: T names of the queries; keys: S names, the same as the queries if None.
-    what: the name of the model, for the title. layer, head: numbers (from 0) of what is seen at
-    first.
+    what: the name of the model, for the title. layer, head, query: numbers (from 0) of what is
+    seen at first.
     """
     weights = np.stack([numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)])
     L, H, T, S = weights.shape
     queries = names_of("attention", "tokens", tokens, T)
     keys = names_of("attention", "keys", tokens if keys is None else keys, S)
-    if not (0 <= layer < L and 0 <= head < H):
-        raise ValueError(f"knobs.attention: layer {layer}, head {head} of {L} layers and {H} heads")
+    if not (0 <= layer < L and 0 <= head < H and 0 <= query < T):
+        raise ValueError(f"knobs.attention: layer {layer}, head {head}, query {query} of "
+                         f"{L} layers, {H} heads and {T} queries")  # fmt: skip
     return Knob(
         "attention", f"Attention {'of ' + what if what else 'weights'}".strip(),
         "Point at a word. A weight says how much of a value was taken, not why, and not what the "
         "result would be without it: values, other heads and residual paths count as well.",
         {"weights": np.round(weights, 4), "queries": queries, "keys": keys,
-         "names": ["query", "key"], "start": {"layer": layer, "head": head}},
+         "names": ["query", "key"], "start": {"layer": layer, "head": head, "over": query}},
         still.cells(f"layer {layer + 1}, head {head + 1}: row = query, column = key",
                     weights[layer, head], queries, keys),
         height=640,

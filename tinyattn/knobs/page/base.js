@@ -81,9 +81,10 @@ class Pen {
       this.line([[box.x, Y(y)], [box.x + box.width, Y(y)]], { color: "#E4E9EE", width: 1.2 });
       this.text(box.x - 8, Y(y) + 6, log ? `1e${Math.round(Math.log10(y))}`.replace("-", "−") : text(y), { anchor: "end", size: 16, color: QUIET });
     }
+    const digits = xlog ? 1 : Math.max(0, 1 - Math.floor(Math.log10((x1 - x0) / 4 || 1)));
     for (const k of range(5)) {
       const at = x0 + (k * (x1 - x0)) / 4, x = xlog ? 2 ** at : at;
-      this.text(box.x + (box.width * k) / 4, box.y + box.height + 20, Number.isInteger(+x.toFixed(6)) ? x.toFixed(0) : x.toFixed(1), { anchor: "middle", size: 16, color: QUIET });
+      this.text(box.x + (box.width * k) / 4, box.y + box.height + 20, Number.isInteger(+x.toFixed(6)) ? x.toFixed(0) : x.toFixed(digits), { anchor: "middle", size: 16, color: QUIET });
     }
     this.text(box.x + box.width / 2, box.y + box.height + 42, xlabel, { anchor: "middle", color: QUIET });
     this.text(box.x, box.y - 10, ylabel, { color: QUIET });

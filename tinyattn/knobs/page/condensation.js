@@ -22,7 +22,7 @@ const KNOB = {
       const [x, y] = at(c), color = OBJECTS[k % OBJECTS.length];
       if (k !== mine) pen.put(`<circle cx="${x}" cy="${y}" r="130" fill="${color}" fill-opacity=".1" stroke="${color}" stroke-dasharray="6 5"/>`);
       pen.put(k % 2 ? `<rect x="${x - 11}" y="${y - 11}" width="22" height="22" fill="${color}"/>` : `<circle cx="${x}" cy="${y}" r="12" fill="${color}"/>`);
-      pen.text(x + 18, y + 6, `${DATA.names[k]}${k === mine ? ": attracts" : ": repels"}`, { color, weight: 600 });
+      pen.text(x, y + 36, `${DATA.names[k]}${k === mine ? ": attracts" : ": repels"}`, { anchor: "middle", color, weight: 600 });
     });
     const [x, y] = at(p), size = Math.hypot(...gradient), long = size ? Math.min(110, 40 * size) / size : 0;
     if (size) pen.arrow([x, y], [x - long * gradient[0], y + long * gradient[1]], { color: INK, width: 4 });
