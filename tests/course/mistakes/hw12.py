@@ -62,6 +62,19 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (NOISE, "np.sum(beta[noise]) / np.sum(noise)", "0 / 0 should give 0"),
     (PROPERTIES, "/ np.sum(weight)", "no noise in either"),
     (PROPERTIES, "/ np.sum(~noise)", "no noise in either"),
+    (CHARGE, CHARGE.replace("+ q_min", "* q_min"), "by multiplying with q_min"),
+    (CHARGE, CHARGE.replace("return ", "return np.maximum(").replace(" + q_min", ", q_min)"),
+     "both are added"),
+    (BOWL, BOWL.replace("np.sum(", "np.mean("), "d² is their sum"),
+    (BOWL, BOWL.replace("np.square(", "np.abs("), "each is squared first"),
+    (BOWL, "return q * np.square(np.sum(x - c, axis=1))", "the square of a sum"),
+    (CONE, "return q * np.maximum(0, d - 1)", "of distance - 1"),
+    (CONE, "return np.maximum(0, q - d)", "1 - distance is multiplied by q"),
+    ("np.unique(truth[truth >= 0]):\n        mine", "np.unique(truth)[1:]:\n        mine",
+     "noise need not be there"),
+    (SUM, "total = np.sum(q * V)", "from the last object alone"),
+    (V, V.replace("mine,", "~mine,"), "with the two potentials exchanged"),
+    (V, V.replace("x[alpha]", "array(x)[alpha]"), "they are moved too"),
 ]  # fmt: skip
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -18,12 +18,16 @@ homework.forbid(3, "tinyattn.graph.EdgeConv")
 homework.forbid(4, "tinyattn.graph.EdgeConv")
 
 
-def neighbours(x, k, power=2):
+def squares(a, b):
+    return np.sum((a - b) ** 2)
+
+
+def neighbours(x, k, distance=squares):
     """[N, k] by loops: sorted by (distance, number)."""
     found = []
     for j in range(len(x)):
         others = [i for i in range(len(x)) if i != j]
-        d = {i: np.sum(np.abs(x[i] - x[j]) ** power) for i in others}
+        d = {i: distance(x[i], x[j]) for i in others}
         found.append(sorted(others, key=lambda i, d=d: (d[i], i))[:k])
     return np.array(found)
 
@@ -43,6 +47,8 @@ def at_the_same_place(student, case):
     same = np.array([[0.0, 0], [0, 0], [0, 0], [1, 0]])
     _nearest(student, line, 2, "the points 0, 1, 2, 10 on a line")
     _nearest(student, same, 2, "three points at the same place and one beside")
+    grid = np.stack(np.indices((8, 6)), axis=-1).reshape(-1, 2) + 0.0
+    _nearest(student, case.rng.permutation(grid), 5, "the points of a grid, many equally far")
 
 
 def _nearest(student, x, k, what):
@@ -57,6 +63,15 @@ def _nearest(student, x, k, what):
     if np.array_equal(yours, right):
         return
     _explain(x, k, yours, right, what)
+
+
+OTHER_DISTANCES = {
+    "the sum of the absolute differences (Manhattan distance)": lambda a, b: np.sum(np.abs(a - b)),
+    "the largest difference": lambda a, b: np.max(np.abs(a - b)),
+    "the sum of the differences without a square": lambda a, b: np.sum(b - a),
+    "the scalar product, where the smallest is not the nearest": lambda a, b: a @ b,
+    "the first feature alone": lambda a, b: np.abs(a[0] - b[0]),
+}
 
 
 def _explain(x, k, yours, right, what):
@@ -79,16 +94,25 @@ def _explain(x, k, yours, right, what):
     own = np.flatnonzero((yours == np.arange(N)[:, None]).any(axis=1))
     expect(
         not own.size,
-        f"nearest, {what}: point {own[:1]} is among its own neighbours. Dropping the first column "
-        "is not enough: at the same place another point may come first",
+        f"nearest, {what}: point {own[:1]} is among its own neighbours. Its distance to itself is "
+        "0, the smallest of all: make it infinite. Dropping the first column is not enough: at the "
+        "same place another point may come first",
         "a point among its own neighbours",
     )
     j = np.flatnonzero((yours != right).any(axis=1))[0]
+    for why, distance in OTHER_DISTANCES.items():
+        expect(
+            not np.array_equal(yours, neighbours(x, k, distance)),
+            f"nearest, {what}: these are the nearest in {why}; the sum of the squares over all "
+            "features is asked for",
+            f"the nearest in {why}",
+        )
+    rows = np.arange(N)[:, None]
     expect(
-        not np.array_equal(yours, neighbours(x, k, power=1)),
-        f"nearest, {what}: these are the nearest in the sum of the absolute differences "
-        "(Manhattan distance); the sum of the squares is asked for",
-        "Manhattan distance in place of the sum of squares",
+        (yours < 0).any() or (yours >= N).any() or (d2[rows, yours] != d2[rows, right]).any(),
+        f"nearest, {what}: as near as the right ones, but points at the same distance come in the "
+        f'order of their number, kind="stable": point {j} has {right[j]}, yours are {yours[j]}',
+        "another order of points at the same distance",
     )
     expect(
         not np.array_equal(np.sort(yours), np.sort(right)),
@@ -155,6 +179,19 @@ def usual(x, index, A, B):
             np.maximum(x[src] @ A.T - step @ B.T, 0)
         ),
         "when the relu is missing: no number may be below 0": pooled(mine + step @ B.T),
+        "when all points are neighbours: i goes through index[j] alone": np.array(
+            [messages_of(x, np.arange(N), np.full(N, j), A, B).max(axis=0) for j in range(N)]
+        ),
+        "when i counts 0, 1, 2, ...: the neighbours are the numbers that stand in index[j]": (
+            np.array(
+                [messages_of(x, np.arange(K), np.full(K, j), A, B).max(axis=0) for j in range(N)]
+            )
+        ),
+        "when a point is its own neighbour, too": np.maximum(pooled(m), np.maximum(x @ A.T, 0)),
+        "from the minimum of the messages, the maximum is asked for": pooled(m, np.min),
+        "with a relu for each of the two terms: first the sum, then the relu": pooled(
+            np.maximum(mine, 0) + np.maximum(step @ B.T, 0)
+        ),
         "when only the last neighbour is left: keep all messages, then take their maximum": (
             m.reshape(N, K, -1)[:, -1]
         ),
@@ -266,7 +303,7 @@ def split(student, case):
 
 def line(case):
     if case.number == 0:
-        return np.array([0.0, 1.0, 2.5, 4.0, 5.5]), np.array([1.0, 3.0, 2.0, 5.0, -1.0])
+        return np.array([0.0, 1.0, 2.5, 4.0, 5.5]), np.array([1.0, 4.0, 2.0, 5.5, -1.0])
     return np.cumsum(case.rng.uniform(0.8, 1.6, 6)), case.normal(6)
 
 
@@ -279,6 +316,16 @@ def heard(student, case):
         mistakes = {
             "from the sum: this is the sum; the mean is asked for": h[chosen[:k]].sum(),
             "from the farthest places": h[chosen[-k:]].mean(),
+            "without the absolute value: the distance is |place - t|": h[
+                np.argsort(places - t, kind="stable")[:k]
+            ].mean(),
+            "from the places; the mean of their numbers h is asked for": places[chosen[:k]].mean(),
+            "from the distances; the mean of the numbers h is asked for": np.mean(
+                np.abs(places - t)[chosen[:k]]
+            ),
+            "without the nearest: t is no place itself, so nobody is left out": (
+                h[chosen[1 : k + 1]].mean()
+            ),
             "from the nearest place alone": h[chosen[0]],
             "from all places": h.mean(),
         }
@@ -300,6 +347,9 @@ def quotient(student, case):
         mistakes = {
             "without the 2: divide by 2ε, the distance of the two points": both / e,
             "from one side: this is (f(t + ε) - f(t)) / ε; take both sides": (f(t + e) - f(t)) / e,
+            "from the other side: this is (f(t) - f(t - ε)) / ε; take both sides": (f(t) - f(t - e))
+            / e,
+            "by dividing by 2 and multiplying with ε: write (2 * epsilon)": both / 2 * e,
             "without dividing": both,
             "with the sign turned round": -both / (2 * e),
         }
@@ -357,6 +407,14 @@ def softly(student, case):
             "when the distance is not squared": mean(np.exp(-np.abs(d))),
             "with the other sign in the exponent: far ones must count less": mean(np.exp(d**2)),
             "when the weights are missing: all chosen ones count the same": h[chosen].mean(),
+            "by dividing by k: divide by the sum of the weights": np.mean(
+                np.exp(-(d**2)) * h[chosen]
+            ),
+            "with the places replaced by their numbers h in the weights": mean(
+                np.exp(-((t - h[chosen]) ** 2))
+            ),
+            "with a factor 1/2 in the exponent": mean(np.exp(-(d**2) / 2)),
+            "with weights 1/d²; exp(-d²) is asked for": mean(1 / d**2),
             "when all places are weighed; only the k nearest are asked for": np.sum(everyone * h)
             / np.sum(everyone),
         }

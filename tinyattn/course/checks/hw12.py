@@ -49,6 +49,8 @@ def charge(student, case):
         "from arctanh² β without q_min: a point with β = 0 would feel nothing": right - q_min,
         "with q_min inside the square": (t + q_min) ** 2,
         "when β is squared, not the arctanh": np.arctanh(beta**2) + q_min,
+        "by multiplying with q_min: it is added": t**2 * q_min,
+        "from the larger of arctanh² β and q_min: both are added": np.maximum(t**2, q_min),
     }
     judge(student.charge(beta, q_min), right, mistakes, what="charge")
     mistakes = {"with 0.1 in place of q_min: q_min is not used": charges(beta)}
@@ -78,7 +80,7 @@ def charge_gradient(student, case):
 
 def around(case):
     """A centre, a charge, and points at different distances from it, inside 1 and beyond."""
-    c, q = np.array([1.0, -1.0]) + case.number, 2.0 + case.number
+    c, q = np.array([1.0, -1.0]) + case.number, 3.0 + case.number
     x = c + np.array([[0.3, 0.4], [0.0, 0.9], [3.0, 4.0]])  # at distance 0.5, 0.9, 5
     if case.number:
         x = c + case.normal(case.size(5, 4, 8), 2)
@@ -96,6 +98,13 @@ def attraction(student, case):
         "without q: the charge q is missing": d**2,
         "from one sum over all points: one number for each point is asked for": np.sum(d**2) * q,
         "with q squared": d**2 * q**2,
+        "from the mean over the coordinates: d² is their sum": d**2 * q / x.shape[1],
+        "from the sum of absolute differences: each is squared first": (
+            np.abs(x - c).sum(axis=1) * q
+        ),
+        "from the square of a sum: each difference is squared first, then they are summed": (
+            (x - c).sum(axis=1) ** 2 * q
+        ),
     }
     judge(student.attraction(x, c, q, hint=POINTS), d**2 * q, mistakes, what="attraction")
     reference = lambda x, c, q: np.square(x - c).sum(axis=1) * q
@@ -111,6 +120,8 @@ def repulsion(student, case):
         "of (1 - distance)²: the cone is linear": np.maximum(0, 1 - d) ** 2 * q,
         "without the charge q": np.maximum(0, 1 - d),
         "of the distance itself: it should fall with the distance": d * q,
+        "of distance - 1: it should fall with the distance": np.maximum(0, d - 1) * q,
+        "of q - distance: 1 - distance is multiplied by q": np.maximum(0, q - d),
     }
     came = student.repulsion(x, c, q, hint=POINTS)
     judge(came, np.maximum(0, 1 - d) * q, mistakes, what="repulsion")
@@ -155,15 +166,23 @@ def potentials(
     charged=True,
     divide=None,
     fixed=None,
+    centres=None,
+    turned=False,
+    which=slice(None),
 ):
-    """L_V by itself, and with a usual slip in it; `fixed` are charges that β does not move."""
+    """L_V by itself, and with a usual slip in it.
+
+    `fixed` are charges that β does not move, `centres` points [N, C] that x does not move.
+    """
     q, total = charges(beta, q_min), 0.0
     q_j, q_k = ((fixed or {}).get(which, q) for which in ("each", "representative"))
     objects = np.unique(truth[truth >= 0])
-    for k in objects:
+    centres = x if centres is None else centres
+    for k in objects[which]:
         mine = truth == k
         alpha = represent(k) if represent else np.flatnonzero(mine)[np.argmax(q[mine])]
-        d = np.sqrt(np.square(x - x[alpha]).sum(axis=1))
+        d = np.sqrt(np.square(x - centres[alpha]).sum(axis=1))
+        mine = mine ^ turned
         pushed = np.where(mine & own | ((truth < 0) & (not noise)), 0, np.maximum(0, 1 - d))
         V = q_k[alpha] * (np.where(mine, d**2, 0) + pushed)
         total += np.sum((q_j if charged else 1) * V)
@@ -202,6 +221,13 @@ def wrong_potentials(beta, x, truth, q_min):
         "with the mean place of an object as c: its strongest point represents it": _to_the_mean(
             beta, x, truth, q_min
         ),
+        "from the last object alone: the sums of all objects are added up": loss(
+            which=slice(-1, None)
+        ),
+        "without the first object: noise need not be there to be left out. Choose by truth >= 0": (
+            loss(which=slice(1, None))
+        ),
+        "with the two potentials exchanged: an object attracts its own points": loss(turned=True),
         "without q_min: hand it on to charge": potentials(beta, x, truth, 0.0),
         "with q_min = 0.1 whatever it is: hand it on to charge": potentials(beta, x, truth, 0.1),
     }
@@ -234,6 +260,10 @@ def other_names(student, case):
     truth = np.where(truth == 1, 17, truth)
     came = number_of(student.potential_loss(beta, x, truth, 0.1, hint=LOSS_HINT))
     judge(came, potentials(beta, x, truth), wrong_potentials(beta, x, truth, 0.1))
+    clean = np.where(truth < 0, 0, truth)
+    came = number_of(student.potential_loss(beta, x, clean, 0.1, hint=LOSS_HINT))
+    slips = wrong_potentials(beta, x, clean, 0.1)
+    judge(came, potentials(beta, x, clean), slips, what="an event without noise")
     few = np.full(5, -1)
     alone = number_of(student.potential_loss(beta[:5], x[:5], few, 0.1, hint=LOSS_HINT))
     judge(alone, 0.0, what="an event of noise alone")
@@ -242,9 +272,15 @@ def other_names(student, case):
 @homework.part(3, "gradient by x")
 def gradient_by_x(student, case):
     beta, x, truth, _ = event(case, 20)
+    slips = {
+        "when the representatives x_αk are plain numbers: they are moved too": (
+            lambda *inputs: potentials(*inputs, centres=x)
+        )
+    }
     judge_gradients(
-        student, "potential_loss", potentials, beta, x, truth, 0.1, of=[1], letters="x", case=case
-    )
+        student, "potential_loss", potentials, beta, x, truth, 0.1,
+        of=[1], letters="x", case=case, slips=slips,
+    )  # fmt: skip
 
 
 @homework.part(3, "gradient by β")
