@@ -15,6 +15,7 @@ TEXTS = {
     "lectures/GLOSSARY.md": "glossary",
     "lectures/README.md": "project/writing_lectures",
     "lectures/REFERENCES.md": "references",
+    "lectures/SYSTEMS.md": "systems",
     "lectures/TEACHING.md": "teaching/index",
     "lectures/from_pytorch.md": "from_pytorch",
     "lectures/claims.toml": "claims",

@@ -132,7 +132,8 @@ def contents(documents, tasks):
         "Lectures": [f"{title(d)} <{page_of(d)}>" for d in documents],
         "Homework": [page_of(document) for document in tasks],
         "To look up": [
-            "reference/index", "claims", "glossary", "references", "from_pytorch", "benchmarks",
+            "reference/index", "claims", "systems", "glossary", "references", "from_pytorch",
+            "benchmarks",
         ],
         "Teaching and making": [
             "teaching/index", "project/writing_lectures", "project/contributing", "project/kernels",
