@@ -76,7 +76,8 @@ def missing_pages():
     names += [f"{browser.FOLDER}/files/{d.notebook.name}" for d in documents]
     names += [f"{browser.FOLDER}/notebooks/index.html"]
     names += ["index.html", "search.html", "claims.html", "systems.html", "glossary.html",
-              "benchmarks.html", "references.html", "from_pytorch.html", "teaching/index.html"]  # fmt: skip
+              "benchmarks.html", "references.html", "from_pytorch.html",
+              "teaching/index.html"]  # fmt: skip
     return [f"{name} is missing" for name in names if not (FOLDER / name).is_file()]
 
 
