@@ -38,6 +38,24 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (OWN, "return X - X.mean(axis=0)", "only through their mean"),
     (OWN, "return np.cumsum(X, axis=0)", "it is not equivariant"),
     (OWN, "return distance", "expected shape"),
+    (
+        EQUIVARIANCE,
+        "return np.abs(np.sort(array(F(X[p])), 0) - np.sort(array(F(X)), 0)).max()",
+        "Compare row with row",
+    ),
+    ('"running sum": "neither"', '"running sum": "Neither"', "is none of"),
+    (COUNT, "np.maximum(mask.sum(), 1)", "each set has its own number"),
+    (
+        "return rho(np.sum(z, axis=1) / count)",
+        "return rho(np.sum(z, axis=1)) / count",
+        "dividing after ρ",
+    ),
+    ("return rho(np.sum(z, axis=1) / count)", "return rho(np.max(z, axis=1))", "from the maximum"),
+    (
+        "(np.sum(x, axis=0) - x) / (N - 1)",
+        "(np.sum(x, axis=0) - x[0]) / (N - 1)",
+        "the first element left out for everybody",
+    ),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

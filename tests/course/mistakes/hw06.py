@@ -69,6 +69,39 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LONGER, "longer = src", "does not notice a model that sees padding"),
     (ALONE, "model, src, tgt", "about a model without a fault"),
     (NEIGHBOURS, "return (y - np.array(alone)).min() * 0", "does not notice"),
+    (
+        "return (ids != PAD)[:, None, :]",
+        "return (ids > START)[:, None, :]",
+        "only padding is forbidden",
+    ),
+    (
+        "Q, K, V = X @ W_q, M @ W_k, M @ W_v",
+        "Q, K, V = X @ W_q, M @ W_v, M @ W_k",
+        "with W_k and W_v exchanged",
+    ),
+    ("np.sqrt(K.shape[-1])  # [B, T, S]", "np.sqrt(M.shape[-1])", "the width of X"),
+    ("real = answers != PAD", "real = answers > STOP", "learn where the end is"),
+    (
+        "return F.cross_entropy(logits[real],",
+        "return F.cross_entropy(F.softmax(logits[real]),",
+        "which has one already",
+    ),
+    ("np.where(tgt[:, -1] == 3, 4, 3)", "3", "if the last token is 3"),
+    (
+        "return np.abs(y_changed - y)[:, :-1].max()",
+        "return (y_changed - y)[:, :-1].max()",
+        "a logit that falls",
+    ),
+    (
+        "np.concatenate([src, np.full((len(src), 2), PAD)], axis=1)",
+        "np.concatenate([np.full((len(src), 2), PAD), src], axis=1)",
+        "Append the padding at the end",
+    ),
+    (
+        "logits_of(model, src, tgt)).max()\n    # END",
+        "logits_of(model, src, tgt)).mean()\n    # END",
+        "the largest change",
+    ),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

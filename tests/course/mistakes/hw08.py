@@ -81,7 +81,21 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (NEAR, NEAR.replace("m - mean", "m"), "the mean is not taken off first"),
     (NEAR, "return colleague(times, m, visible)", "by leaving it as it was"),
     (NEAR, "return np.full(len(m), mean)", "Most different at index"),
+    ("changed[t] += 1", "changed[t] = 1", "add something to it"),
+    ("changed[t] += 1", "changed[t] = 0", "add something to it"),
+    ("changed[t] += 1", "changed[t] *= 2", "add something to it"),
+    ("np.abs(array(model(times, changed, visible)) - before).max() > 1e-9",
+     "np.abs(np.sum(array(model(times, changed, visible)) - before)) > 1e-9",
+     "Look at the largest change"),
+    ("mean = m[visible].mean()", "mean = 0.0", "without the mean"),
 ]  # fmt: skip
+
+RIGHT = [  # the sample's way, another one that is right too
+    (DPHI, "dphi = np.arctan2(np.sin(phi[:, None] - phi), np.cos(phi[:, None] - phi))"),
+    (SCORES, 'scores = np.einsum("nd,md->nm", q, k) / q.shape[1] ** 0.5 + U'),
+    (HEARD, "a = softmax(np.where(there, scores, -1e30))"),
+    (CHANGE, "changed[t] = -7.5 - 2 * changed[t]"),
+]
 
 PAIRS = "ta.models.particle_transformer.pair_features"
 ATTENTION = "ta.functional.scaled_dot_product_attention"

@@ -64,6 +64,16 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SIDE_BY_SIDE, "return np.stack(ys)", "a new axis"),
     (SIDE_BY_SIDE, "return ys[0]", "only the first head"),
     ("S, a) for R, S, a in zip", "S, vectors[0]) for R, S, a in zip", "all heads use the first a"),
+    (SCORES, SCORES.replace("(h @ R.T)", "z"), "the receiver has R"),
+    (SCORES, SCORES.replace(" + z[None", " * z[None"), "from the product of the two"),
+    (SCORES, SCORES.replace(" + z[None", " - z[None"), "from the difference of the two"),
+    (EXP, EXP.replace("np.max(e, axis=1, keepdims=True)", "np.max(e)"),
+     "a largest score of its own"),
+    (SIDE_BY_SIDE, "return np.stack(ys, axis=-1).reshape(len(h), -1)", "in turns"),
+    ("gat_on_edges(h, graph, R, S, a) for R", "gat_on_edges(h, graph, Rs[0], S, a) for R",
+     "all heads use the first R"),
+    ("gat_on_edges(h, graph, R, S, a) for R", "gat_on_edges(h, graph, S, R, a) for R",
+     "with R and S exchanged"),
 ]  # fmt: skip
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -50,6 +50,17 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (GRAV, GRAV.replace(" + F * F +", " +"), "W₁ is missing"),
     (GRAV, GRAV.replace("K * P", "K * 2 * P"), "computed once"),
     (GRAV, GRAV.replace("N * (", "N * K * (", 1), "once for each point"),
+    (WEIGHTS, "return np.exp(-c * np.sum(difference, axis=-1) ** 2)", "each difference is squared"),
+    (WEIGHTS, WEIGHTS.replace("np.sum", "np.mean"), "d² is their sum"),
+    (WEIGHTS, "return np.exp(-np.sum(difference * difference, axis=-1) / c)", "by dividing by c"),
+    ("messages = a[:, :, None] * h[index]", "messages = a[:, :, None] * h[:, None]",
+     "those of its neighbours"),
+    ("messages = a[:, :, None] * h[index]", "messages = a[:, :, None] + h[index]",
+     "they are multiplied"),
+    (HEARD, f"return np.stack([{MEAN}, {MAX}], axis=-1).reshape(len(a), -1)", "stand in turns"),
+    (A, A.replace("self.c", "10.0"), "whatever it is: use self.c"),
+    (INDEX, INDEX.replace("self.k", "self.k + 1"), "one neighbour too many"),
+    ("return np.sqrt(c_from / c_to)", "return 10.0", "use c_from and c_to"),
 ]  # fmt: skip
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -75,6 +75,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SUM, "total = np.sum(q * V)", "from the last object alone"),
     (V, V.replace("mine,", "~mine,"), "with the two potentials exchanged"),
     (V, V.replace("x[alpha]", "array(x)[alpha]"), "they are moved too"),
+    (CHARGE, "return np.minimum(np.square(np.arctanh(beta)), np.arctanh(HIGHEST) ** 2) + q_min",
+     "Cut off β itself"),
 ]  # fmt: skip
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -40,6 +40,7 @@ def error_of(its, name, kind, X, p):
         "minus the first row": lambda X: ta.tensor(-np.asarray(X[0])),
         "exp minus mean": lambda X: np.exp(X) - X.mean(axis=0),
         "numbered": lambda X: X * np.arange(1, len(X) + 1)[:, None],
+        "turned": lambda X: X[::-1],
     }
     return getattr(its, name)(functions[kind], X, p)
 
@@ -111,6 +112,14 @@ def equivariance(student, case):
         f"{true:.4f}, yours is {e:.4f}",
         "not the largest absolute difference",
     )
+    true = np.abs(X[p][::-1] - X[::-1][p]).max()
+    e = ask_error(student, "equivariance_error", "turned", X, p)
+    expect(
+        np.isclose(e, true),
+        "equivariance_error: a layer that turns the order of the rows round is not equivariant: "
+        f"expected {true:.4f}, yours is {e:.4f}. Compare row with row, F(X[p]) with F(X)[p]",
+        "rows are not compared with their own rows",
+    )
 
 
 # --- task 2
@@ -149,6 +158,9 @@ def predictions(student, case):
     expect(isinstance(came, dict), "predictions: return a dictionary, name → kind")
     missing = [name for name in FUNCTIONS if name not in came]
     expect(not missing, f"no prediction yet for {missing}", "no prediction for some")
+    kinds = ["invariant", "equivariant", "neither"]
+    strange = [came[name] for name in FUNCTIONS if came[name] not in kinds]
+    expect(not strange, f"{strange[:1]} is none of {kinds}", "another word than the three")
     wrong = [name for name, F in FUNCTIONS.items() if came[name] != kind_of(F)]
     expect(
         not wrong,
@@ -211,6 +223,11 @@ def deep_sets(student, case):
         "without the mask": rho(phi(x).mean(axis=1)),
         "without ρ": (phi(x) * there).sum(axis=1) / count,
         "when the empty set is divided by 0": empty,
+        "by dividing by the elements of all sets together: each set has its own number": rho(
+            (phi(x) * there).sum(axis=1) / max(mask.sum(), 1)
+        ),
+        "by dividing after ρ: it comes after the mean": rho((phi(x) * there).sum(axis=1)) / count,
+        "from the maximum; the mean is asked for": rho((phi(x) * there).max(axis=1)),
         "with ρ applied to every element: it comes after the mean": np.sum(
             rho(phi(x)) * there, axis=1
         )

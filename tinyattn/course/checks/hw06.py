@@ -36,9 +36,9 @@ def soft(s, axis=-1):
 def sentences(case):
     """ids [B, S] with padding behind, no sentence empty."""
     if case.number == 0:
-        return np.array([[3, 4, 5, 6], [7, 8, PAD, PAD], [9, PAD, PAD, PAD]])
+        return np.array([[START, 4, 5, STOP], [START, STOP, PAD, PAD], [9, PAD, PAD, PAD]])
     B, S = case.size(3, 2, 5), case.size(4, 3, 6)
-    ids = case.rng.integers(3, 12, (B, S))
+    ids = case.rng.integers(1, 12, (B, S))
     n = case.rng.integers(1, S + 1, B)
     n[0] = S - 1
     return np.where(np.arange(S) < n[:, None], ids, PAD)
@@ -55,6 +55,10 @@ def padding(student, case):
         "without the axis in the middle: [B, S] would be read as one mask for all, [T, S]": there,
         "with the axis at the end: [B, S, 1] forbids to ask, not to be looked at": there[
             :, :, None
+        ],
+        "when START may not be looked at: only padding is forbidden": (ids > START)[:, None],
+        "when START and STOP may not be looked at: only padding is forbidden": (ids > STOP)[
+            :, None
         ],
     }
     judge(student.padding_mask(ids), there[:, None], mistakes, what="padding_mask", kind="bool")
@@ -124,6 +128,13 @@ def wrong_cross(X, M, W_q, W_k, W_v, keep):
             X, X, W_q, W_k, W_v, np.ones((1, 1, X.shape[1]), bool)
         ),
         "with W_q and W_k exchanged": cross(X, M, W_k, W_q, W_v, keep),
+        "with W_k and W_v exchanged": cross(X, M, W_q, W_v, W_k, keep),
+        "by dividing by the root of d, the width of X; d_k is that of K": cross(
+            X, M, W_q, W_k, W_v, keep, scale=np.sqrt(X.shape[-1])
+        ),
+        "by dividing by the root of the number of words; d_k is the width of K": cross(
+            X, M, W_q, W_k, W_v, keep, scale=np.sqrt(M.shape[1])
+        ),
         "by setting forbidden scores to 0: exp(0) is 1, padding still gets weight": soft(
             np.where(keep, s, 0)
         )
@@ -225,6 +236,11 @@ def loss(student, case):
             [e[r].mean() for e, r in zip(each, real, strict=True)]
         ),
         "before the mean: one number is wanted": each[real],
+        "without STOP: the model has to learn where the end is": each[answers > STOP].mean(),
+        "from the padding alone: True has to mean that a place counts": each[~real].mean(),
+        "with a softmax before the cross-entropy, which has one already": -np.mean(
+            np.log(np.take_along_axis(soft(p), answers[:, :, None], axis=2))[:, :, 0][real]
+        ),
     }
     judge(came, each[real].mean(), mistakes, what="loss_of")
     expect(slope is not None, "loss_of: the gradient is lost: use F.cross_entropy on logits itself")
@@ -300,8 +316,11 @@ def write_short(student, case):
 # --- task 5
 
 
-def seen(its, name, fault, src, tgt):
-    """What a test of the student's says about a model with one fault; were src and tgt kept?"""
+def seen(its, name, fault, sign, cases):
+    """What a test of the student's says about a model with one fault; were its inputs kept?
+
+    cases: a list of (src, tgt). Returns a list of (answer, src, tgt) after the test.
+    """
     import numpy as np
 
     import tinyattn as ta
@@ -311,17 +330,16 @@ def seen(its, name, fault, src, tgt):
 
         def __call__(self, src, tgt):
             src, tgt = np.asarray(src), np.asarray(tgt)
-            y = np.cumsum(tgt, axis=1) + 0.01 * src.sum(axis=1, keepdims=True)
+            y = np.cumsum(tgt, axis=1) + 0.01 * (src @ np.arange(1, src.shape[1] + 1))[:, None]
             if fault == "future":
                 y = y + 0.1 * tgt[:, -1:]
             if fault == "padding":
                 y = y + 0.1 * (src == 0).sum(axis=1, keepdims=True)
             if fault == "neighbours":
                 y = y + 0.1 * tgt[:1, :1] * src[0].sum()
-            return ta.tensor(np.stack([y, -y], axis=2))
+            return ta.tensor(sign * np.stack([y, y / 2], axis=2))
 
-    came = getattr(its, name)(Faulty(), src, tgt)
-    return came, src, tgt
+    return [(getattr(its, name)(Faulty(), src, tgt), src, tgt) for src, tgt in cases]
 
 
 FAULTS = ("future", "padding", "neighbours")
@@ -334,35 +352,79 @@ def sees(name):
         src = src * (3 + np.arange(B * S).reshape(B, S) % 9)
         tgt = 3 + case.rng.permutation(B * T).reshape(B, T) % 9
         for fault in ("none", *FAULTS):
-            came, src_after, tgt_after = student.ask(
-                seen, f"sees_{name}", fault, src, tgt, hint="Mind the axes: logits are [B, T, V]."
-            )
-            expect(came is not None, f"sees_{name}: is the `return` missing?", NO_RETURN)
-            came = float(number_of(came, f"sees_{name}, the largest change"))
-            expect(
-                np.array_equal(src, src_after) and np.array_equal(tgt, tgt_after),
-                f"sees_{name} changes src or tgt itself: work on a copy",
-                "changes its inputs",
-            )
-            _what_it_says(name, fault, came)
+            for sign in (1, -1):  # what changes may rise or fall
+                (came,) = _asked(student, name, fault, sign, [(src, tgt)])
+                _what_it_says(name, fault, came, largest_change(name, src, tgt))
+        if name == "future":
+            _every_last_token(student, src[:1], tgt[:1])
 
     return part
 
 
-def _what_it_says(name, fault, came):
+def _asked(student, name, fault, sign, cases):
+    """The numbers that the test gives for these cases."""
+    hint = "Mind the axes: logits are [B, T, V]."
+    found = student.ask(seen, f"sees_{name}", fault, sign, cases, hint=hint)
+    numbers = []
+    for (came, *after), before in zip(found, cases, strict=True):
+        expect(came is not None, f"sees_{name}: is the `return` missing?", NO_RETURN)
+        numbers.append(float(number_of(came, f"sees_{name}, the largest change")))
+        expect(
+            all(map(np.array_equal, after, before)),
+            f"sees_{name} changes src or tgt itself: work on a copy",
+            "changes its inputs",
+        )
+    return numbers
+
+
+def largest_change(name, src, tgt):
+    """The right answer for the model with this fault; None where it depends on the student."""
+    if name == "padding":
+        return 0.1 * 2
+    if name == "neighbours":
+        own = 0.1 * tgt[:, 0] * src.sum(axis=1)
+        return np.abs(own - own[0]).max()
+    return None
+
+
+def _every_last_token(student, src, tgt):
+    """A sentence that ends with this token, for all of them: a change must change it."""
+    ends = [(src, np.append(tgt[:, :-1], [[last]], axis=1)) for last in range(3, 12)]
+    for sign in (1, -1):
+        for (_, end), came in zip(
+            ends, _asked(student, "future", "future", sign, ends), strict=True
+        ):
+            expect(
+                came > 1e-3,
+                f"sees_future does not notice a model that sees the future, if the last token is "
+                f"{end[0, -1]}. Is it really changed then, and does a logit that falls count, too?",
+                "sees_future does not always change the last token, or looks at one sign",
+            )
+
+
+def _what_it_says(name, fault, came, right):
     if fault == name:
         expect(
             came > 1e-3,
             f"sees_{name} does not notice a model that sees {name}",
             f"sees_{name} notices nothing",
         )
+        expect(
+            right is None or np.isclose(came, right),
+            f"sees_{name}: the largest change, whether up or down, is {right or 0:.4g}, yours says "
+            f"{came:.4g}",
+            f"sees_{name} does not give the largest change",
+        )
         return
     what = "a model without a fault" if fault == "none" else f"a model that sees {fault}"
-    extra = " Leave out the last place itself: it may see the token that you changed"
+    extra = {
+        "future": " Leave out the last place itself: it may see the token that you changed",
+        "padding": " Append the padding at the end, so that all words keep their places",
+    }
     expect(
         abs(came) < 1e-9,
         f"sees_{name} complains ({came:.2g}) about {what}; it should test nothing else."
-        + (extra if name == "future" else ""),
+        + extra.get(name, ""),
         f"sees_{name} complains about {what}",
     )
 

@@ -315,6 +315,9 @@ def leaks_of(its, kind, times, m, visible):
             y[hidden[1]] += 1e-3 * m[hidden[0]]
         if kind == "difference":
             y[0] += m[hidden[0]] - m[hidden[1]]
+        if kind == "two":
+            y[hidden[0]] += m[hidden[0]]
+            y[hidden[1]] -= m[hidden[0]]
         return y
 
     return its.leaks(leaking, times, m, visible), m
@@ -322,6 +325,7 @@ def leaks_of(its, kind, times, m, visible):
 
 def ask_leaks(student, kind, case):
     times, m, visible = light_curve(case)
+    m[np.flatnonzero(~visible)[:2]] = [(1, 0), (0, 1)][case.number % 2]
     found, after = student.ask(leaks_of, kind, times, m, visible)
     expect(found is not None, "leaks returned None. Is the `return` missing?", NO_RETURN)
     found = array_of(found)
@@ -360,7 +364,8 @@ def leak_of_itself(student, case):
     expect(
         found[hidden].all(),
         f"leaks: the hidden places {hidden.tolist()} all leak, you found only "
-        f"{np.flatnonzero(found).tolist()}. Does the loop go through all of them?",
+        f"{np.flatnonzero(found).tolist()}. Does the loop go through all of them, and is each "
+        "really changed? It may be 0 or 1 already: add something to it",
         "not all leaks are found",
     )
 
@@ -390,6 +395,13 @@ def leak_of_another(student, case):
 
 @homework.part(4, "both, or none")
 def leak_of_a_difference(student, case):
+    found, hidden = ask_leaks(student, "two", case)
+    expect(
+        found[hidden[0]],
+        "leaks: one guess rises with a hidden magnitude and another falls as much, so the sum of "
+        "the changes is 0. Look at the largest change",
+        "changes cancel",
+    )
     found, hidden = ask_leaks(student, "difference", case)
     expect(
         found[hidden[:2]].all(),
@@ -458,6 +470,9 @@ def same_formula(student, case):
         ),
         "without the mean that is added at the end": near(times, m - seen, columns),
         "when the mean is not taken off first": near(times, m, columns) + seen,
+        "without the mean: it is taken off first, and added at the end": near(times, m, columns),
+        "when nobody hears itself: a visible one may": near(times, m - seen, columns & ~itself)
+        + seen,
         "when the mean divides by the number of all": near(
             times, m - np.where(visible, m, 0).mean(), columns
         )

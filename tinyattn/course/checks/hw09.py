@@ -78,6 +78,10 @@ def scores(student, case):
         )
         @ a,
         "before the product with a: one number for each pair is wanted": leaky(plain),
+        "with S for both: the receiver has R": leaky((h @ S.T)[:, None] + (h @ S.T)[None]) @ a,
+        "with R for both: the sender has S": leaky((h @ R.T)[:, None] + (h @ R.T)[None]) @ a,
+        "from the product of the two: they are added": leaky((h @ R.T)[:, None] * (h @ S.T)) @ a,
+        "from the difference of the two: they are added": leaky((h @ R.T)[:, None] - h @ S.T) @ a,
         "without the receiver": np.broadcast_to(leaky(h @ S.T) @ a, right.shape),
     }
     alone = leaky(h @ R.T + h @ S.T) @ a  # [N]
@@ -122,7 +126,7 @@ def attention(student, case):
             / np.maximum((e * adj).sum(axis=1, keepdims=True), 1e-300),
             "when the exp is missing: scores divided by their sum": (e * adj)
             / np.where(adj.any(1), (e * adj).sum(1), 1)[:, None],
-            "when node without neighbours gets 0 / 0: its row is nan, and should be zeros": p
+            "when a node without neighbours gets 0 / 0: its row is nan, and should be zeros": p
             / p.sum(axis=1, keepdims=True),
             "when a node without neighbours hears everybody alike: weights beside the edges must "
             "be exactly 0": np.where(adj.any(axis=1, keepdims=True), right, 1 / len(e)),
@@ -157,6 +161,10 @@ def tall(student, case):
         )
         text = f"attention, with {shift:+.0f} added to the scores of all neighbours (is the "
         judge(came, weights_of(e, adj), what=f"{text}largest taken over the neighbours only?)")
+    far = 2000.0 * np.arange(len(e))[:, None]
+    came = student.attention(e + far, adj, hint=ROWS)
+    what = "attention, with rows that are 2000 apart (has each row a largest score of its own?)"
+    judge(came, weights_of(e, adj), what=what)
 
 
 # --- task 3
@@ -299,6 +307,11 @@ def heads_side_by_side(its, h, adj, Rs, Ss, vectors):
     return its.heads(h, Graph(src, dst, len(h)), list(Rs), list(Ss), list(vectors))
 
 
+def _heads(h, adj, Rs, Ss, vectors):
+    heads = [layer_of(h, adj, *one) for one in zip(Rs, Ss, vectors, strict=True)]
+    return np.concatenate(heads, axis=1)
+
+
 @homework.part(5, "several heads")
 def several_heads(student, case):
     h, *_, adj = graph_of(case)
@@ -316,5 +329,11 @@ def several_heads(student, case):
         "with a new axis for the heads; np.concatenate joins along one that exists": np.stack(each),
         "when only the first head is there": each[0],
         "when all heads use the first a": np.concatenate(same, axis=1),
+        "when all heads use the first R": _heads(h, adj, [Rs[0]] * H, Ss, vectors),
+        "when all heads use the first S": _heads(h, adj, Rs, [Ss[0]] * H, vectors),
+        "with R and S exchanged": _heads(h, adj, Ss, Rs, vectors),
+        "with the features of the heads in turns: one head stands behind the other": np.stack(
+            each, axis=-1
+        ).reshape(len(h), -1),
     }
     judge(came, np.concatenate(each, axis=1), mistakes, what="heads")

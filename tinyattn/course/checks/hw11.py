@@ -28,7 +28,8 @@ def nearest(s, k, event=None):
 def points(case):
     """Three points on a line with their two nearest, or more in space."""
     if case.number == 0:
-        return np.array([[0.0], [1.0], [3.0]]), np.array([[0, 1], [1, 0], [2, 1]]), np.log(2)
+        s = np.array([[0.0, 0.0], [0.6, -0.8], [1.8, 2.4]])  # d² = 1, and 11.68
+        return s, np.array([[0, 1], [1, 0], [2, 1]]), np.log(2)
     s = case.normal(case.size(7, 5, 9), case.size(3, 2, 4))
     return s, nearest(s, 3), 0.5 + case.number / 4
 
@@ -54,6 +55,12 @@ def weights(student, case):
         "when they sum to 1. GravNet has no softmax: a lonely point hears little, and may": right
         / right.sum(axis=1, keepdims=True),
         "without the constant c": np.exp(-(d**2)),
+        "by dividing by c: d² is multiplied by it": np.exp(-(d**2) / c),
+        "without the exponential": -c * d**2,
+        "from the square of a sum: each difference is squared first, then they are summed": np.exp(
+            -c * (s[:, None] - s[index]).sum(axis=-1) ** 2
+        ),
+        "from the mean over the dimensions of S: d² is their sum": np.exp(-c * d**2 / s.shape[1]),
         "when c is squared too": np.exp(-((c * d) ** 2)),
         "from the sum of absolute differences: d² is the sum of the squares, so it goes in "
         "squared": np.exp(-c * np.abs(s[:, None] - s[index]).sum(axis=-1)),
@@ -116,6 +123,15 @@ def heard(student, case):
         ),
         "when mean and maximum run over the features (each runs over the features); the neighbours "
         "are axis 1": side(m.mean(axis=2), m.max(axis=2)),
+        "from the message of the point itself: h[index] are those of its neighbours": side(
+            (a[:, :, None] * h[:, None]).mean(axis=1), (a[:, :, None] * h[:, None]).max(axis=1)
+        ),
+        "when the weights are added; they are multiplied": side(
+            (a[:, :, None] + h[index]).mean(axis=1), (a[:, :, None] + h[index]).max(axis=1)
+        ),
+        "when mean and maximum stand in turns: first all means, then all maxima": np.stack(
+            [mean, top], axis=-1
+        ).reshape(len(a), -1),
         "from the means alone": mean,
         "from the maxima alone": top,
     }
@@ -151,7 +167,7 @@ def gravnet(its, sizes, state, x, event, arriving):
     return y, {name: p.grad for name, p in layer.named_parameters()}
 
 
-SIZES = 6, 3, 2, 4, 5, 10.0  # features in and out, dimensions of space and messages, k, c
+SIZES = 6, 3, 2, 4, 5, 3.0  # features in and out, dimensions of space and messages, k, c
 
 
 def some_weights(case):
@@ -168,12 +184,12 @@ def some_weights(case):
     return {name: 0.4 * case.normal(*shape) for name, shape in shapes.items()}
 
 
-def layer_of(x, event, state, *, places="s", first=True, c=SIZES[5]):
+def layer_of(x, event, state, *, places="s", first=True, c=SIZES[5], k=SIZES[4]):
     """The layer, and with a usual slip in it."""
     w = state
     s = x @ w["lin_s.weight"].T + w["lin_s.bias"]
     h = x @ w["lin_h.weight"].T + w["lin_h.bias"]
-    index = nearest({"s": s, "x": x, "h": h}[places], SIZES[4], event)
+    index = nearest({"s": s, "x": x, "h": h}[places], k, event)
     heard = heard_of(weights_of(s, index, c), h, index)
     y = heard @ w["lin_out2.weight"].T + w["lin_out2.bias"]
     return y + first * (x @ w["lin_out1.weight"].T)
@@ -209,6 +225,9 @@ def wrong_layers(x, event, state):
         ),
         "when y forgets what the point itself knows: W₁ x is missing": layer(first=False),
         "with another constant in the weights: use self.c, yours is 1": layer(c=1.0),
+        "with 10 for the constant, whatever it is: use self.c": layer(c=10.0),
+        "with one neighbour too many: knn(points, self.k, event)": layer(k=SIZES[4] + 1),
+        "with one neighbour too few: the point itself counts in knn": layer(k=SIZES[4] - 1),
     }
 
 
@@ -275,14 +294,19 @@ def same_weights(student, case):
 
 @homework.part(4, "how much larger")
 def stretch(student, case):
-    one, other = (10.0, 0.1) if case.number == 0 else case.rng.uniform(0.5, 5, 2)
-    mistakes = {
-        "upside down. A smaller constant needs a larger space": np.sqrt(other / one),
-        "from the ratio itself: c stands before d², so the root of the ratio counts": one / other,
-        "upside down and without the root": other / one,
-        "from the square of the ratio": (one / other) ** 2,
-    }
-    judge(number_of(student.stretch(one, other)), np.sqrt(one / other), mistakes, what="stretch")
+    shown = [(10.0, 0.1), (0.5, 8.0)]
+    for one, other in case.rng.uniform(1, 5, (2, 2)) if case.number else shown:
+        mistakes = {
+            "upside down. A smaller constant needs a larger space": np.sqrt(other / one),
+            "from the ratio itself: c stands before d², so the root of the ratio counts": (
+                one / other
+            ),
+            "upside down and without the root": other / one,
+            "from the square of the ratio": (one / other) ** 2,
+            "for 10 and 0.1 alone: use c_from and c_to": 10.0,
+        }
+        came = number_of(student.stretch(one, other))
+        judge(came, np.sqrt(one / other), mistakes, what=f"stretch({one:.3g}, {other:.3g})")
 
 
 # --- task 5

@@ -73,6 +73,14 @@ def pole(student, case):
 def charge_gradient(student, case):
     beta, q_min = some_beta(case)
     judge_gradients(student, "charge", charges, beta, q_min, of=[0], letters=["β"], case=case)
+    pole, both = np.array([1.0, 0.5]), np.ones(2)
+    _, (at_the_pole,) = student.gradients("charge", pole, q_min, of=[0], arriving=both)
+    expect(
+        np.isfinite(array_of(at_the_pole).astype(float)),
+        "charge: the gradient at β = 1 is not finite: 0 · inf is nan. Cut off β itself, before the "
+        "arctanh, and not the result after it",
+        "no finite gradient at β = 1",
+    )
 
 
 # --- task 2
