@@ -128,7 +128,8 @@ def mistakes_at(node, names):
         yield "a sum that keeps the last", ast.Assign([node.target], node.value)
     if isinstance(node, ast.Compare) and type(node.ops[0]) in TURNED:
         turned = TURNED[type(node.ops[0])]()
-        yield "a comparison turned", ast.Compare(node.left, [turned], node.comparators)
+        ops = [turned, *node.ops[1:]]  # 0 <= i < n has two
+        yield "a comparison turned", ast.Compare(node.left, ops, node.comparators)
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple | ast.List):
         a, b, *more = [*node.value.elts, None, None]
         if b is not None and ast.unparse(a) != ast.unparse(b):

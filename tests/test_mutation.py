@@ -64,6 +64,9 @@ def test_the_mistakes_that_are_made(tmp_path, monkeypatch):
     small = ast.parse("lambda g, y, x: np.where(x > 0, g.T @ (x - y), np.expand_dims(-g, 0))").body[
         0
     ]
+    chain = mutation.nodes_of(ast.parse("lambda x: 0 < x < 9").body[0].value)
+    made = [ast.unparse(m) for node in chain for _, m in mutation.mistakes_at(node, {"x"})]
+    assert "0 >= x < 9" in made
     nodes = mutation.nodes_of(small.value)
     kinds = {kind for node in nodes for kind, _ in mutation.mistakes_at(node, {"x", "y", "g"})}
     assert kinds == {
