@@ -92,6 +92,7 @@ def gcn_gat():
             d.frame(left + 2, 2, left + 550, 558, part="frame")
             d.heading(left + 20, 34, k + 1, title)
             _weighted_star(d, left + 219, 214, weights[name])
+            d.note(left + 276, 372, "$i$ receives, $j$ sends")
             if name == "gcn":
                 d.text(left + 276, 436, r"$c_{ij} = 1\,/\,\sqrt{\tilde d_i\, \tilde d_j}$", BIG)
                 d.note(left + 276, 484, r"$\tilde d$: number of neighbours, itself included")

@@ -71,14 +71,14 @@ def dynamic_graph():
     )
     titles = ("near in space", "near in features", "near in features, again")
     for k, title in enumerate(titles):
-        left = 2 + 402 * k
+        left = 2 + 401 * k
         with d.step(k), d.part(f"layer {k + 1}"):
             d.frame(left, 2, left + 346, 400, part="frame")
             d.heading(left + 16, 34, k + 1, title)
             _neighbours(d, left + 24, 76, PLACES[k])
     for k, letter in enumerate(("x", "x'", "x''")):
         with d.step(k), d.part(f"layer {k + 1}"):
-            x = 175 + 402 * k
+            x = 175 + 401 * k
             d.text(x, 470, f"${letter}$", 28, STATE)
             if k:
                 box = d.box("linear", x - 201, 470, 116, 60, "EdgeConv")

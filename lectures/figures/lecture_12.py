@@ -126,10 +126,10 @@ def _parabola(d, x, y):
     d.curve([(x - 150, y), *((x + t, height(t)) for t in ts), (x + 150, y)], fill=TEAL_AREA)
     _axis(d, 2, 330, y)
     d.curve([(x + t, height(t)) for t in ts if abs(t) >= 15], TEAL, 3.4)
-    for t in (-122, -70, 96):
+    for t, low in ((-122, 40), (-70, 60), (96, 40)):
         _hit(d, x + t, height(t))
-        force = (x + t * (1 - 0.42 * abs(t) / 122), y + 52)
-        d.arrow((x + t, y + 52), force, color=TEAL, width=3, part="force")
+        force = (x + t * (1 - 0.42 * abs(t) / 122), y + low)
+        d.arrow((x + t, y + low), force, color=TEAL, width=3, part="force")
     _representative(d, x, y)
     d.note(x, y + 88, "the force grows with the distance", color=TEAL_INK)
 

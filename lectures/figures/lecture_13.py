@@ -1,4 +1,4 @@
-"""Lecture 13: attention block by block, without the table of all weights."""
+"""Lecture 13: attention block by block, without the table of all weights; vectors and threads."""
 
 from tinyattn.plot import Drawing
 from tinyattn.plot.drawing_paths import paint
@@ -20,7 +20,7 @@ def blockwise():
         grid = "".join(f"M{LEFT + k * TILE} {TOP}v{4 * TILE}M{LEFT} {TOP + k * TILE}h{4 * TILE}"
                        for k in (1, 2, 3))  # fmt: skip
         d.shape("grid", None, f'<path d="{grid}" {paint("none", "#C9D0D6", 1.2)}/>')
-        d.note(LEFT + 2 * TILE, 504, "all scores, [T, S]: never stored")
+        d.note(LEFT + 2 * TILE, 504, "all scores, [N, N]: never stored")
     for k in range(4):
         d.matrix(LEFT - 56, TOP + (k + 0.5) * TILE, 3, 3, 24, "query", f"$Q_{k + 1}$", size=22)
         d.matrix(LEFT + (k + 0.5) * TILE, 92, 2, 3, 24, "key", f"$K_{k + 1}$", size=22)
@@ -53,3 +53,43 @@ def _fast_memory(d):
     with d.step(4), d.part("output"):
         d.text(640, 504, "after the last block: output", anchor="start")
         d.text(904, 504, "$O / l$", 26, THINGS["state"][1], "start")
+
+
+def lanes_and_threads():
+    """What the package's kernel adds to version 4."""
+    d = Drawing(
+        "lanes_and_threads",
+        "On the left one instruction of the processor multiplies eight queries, one in each lane, "
+        "by the same number of a key and adds to eight scores. On the right two threads take "
+        "blocks of queries in turn; both read the same keys and values.",
+    )
+    with d.part("vectors"):
+        d.frame(2, 2, 566, 558, part="frame")
+        d.heading(20, 34, 1, "vectors: many numbers at once")
+        for lane in range(8):
+            x = 67 + 62 * lane
+            d.matrix(x, 112, 1, 1, 48, "query", f"$q_{lane + 1}$", size=22)
+            d.matrix(x, 212, 1, 1, 48, "key", "$k$", size=22)
+            d.matrix(x, 312, 1, 1, 48, "data", f"$s_{lane + 1}$", size=22)
+        d.op(284, 162, "*")
+        d.op(284, 262, "+")
+        d.text(284, 388, "one instruction: 8 products and 8 sums")
+        d.note(284, 432, "8 queries side by side, one in each lane")
+        d.note(284, 462, "the same number of a key in all lanes")
+        d.note(284, 492, "no sum goes across lanes")
+    with d.step(1), d.part("threads"):
+        d.frame(586, 2, 1150, 558, part="frame")
+        d.heading(604, 34, 2, "threads: many blocks at once")
+        for thread in range(2):
+            left = 610 + 268 * thread
+            d.frame(left, 70, left + 248, 330, f"thread {thread + 1}", part="frame")
+            for k in range(3):
+                x = left + 46 + 78 * k
+                q = d.matrix(x, 124, 2, 2, 30, "query", f"$Q_{2 * k + thread + 1}$", size=22)
+                y = d.matrix(x, 236, 2, 2, 30, "state", f"$Y_{2 * k + thread + 1}$", size=22)
+                d.arrow(q.s, y.n, thing="query")
+        d.matrix(810, 400, 2, 3, 30, "key", "$K$", size=22)
+        d.matrix(926, 400, 2, 3, 30, "value", "$V$", size=22)
+        d.note(868, 462, "both read the same keys and values")
+        d.note(868, 492, "each writes its own rows: nobody waits")
+    return d

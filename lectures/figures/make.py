@@ -39,7 +39,7 @@ DRAWINGS = [
     lecture_10.edge_conv, lecture_10.dynamic_graph, lecture_10.dgcnn, lecture_10.particlenet,
     lecture_11.gravnet,
     lecture_12.representative, lecture_12.potentials, lecture_12.hits_to_objects,
-    lecture_13.blockwise,
+    lecture_13.blockwise, lecture_13.lanes_and_threads,
 ]  # fmt: skip
 
 
