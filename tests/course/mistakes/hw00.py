@@ -44,6 +44,20 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (f"    lambda g, y, x, width: {BELL_WIDTH},\n", "", "so it needs two rules"),
     (BELL_X, "g * y * 2 * x / width**2", "the sign is wrong"),
     (BELL_WIDTH, "g * y * 2 * x**2 / width**2", "a factor width too many"),
+    (SIGMOID, "return g * y * (1 - x)", "with 1 - x in place of 1 - y"),
+    (SIGMOID, "return g + y * (1 - y)", "by adding g"),
+    (TOTAL, "return np.expand_dims(g, axis) * x", "multiplied by x"),
+    (TOTAL, "return np.full(x.shape, g.sum())", "the g of its own sum"),
+    (MATMUL_A, "return g * b", "a matrix product, and so is its rule"),
+    (MATMUL_A, "return g.T @ b", "with g transposed"),
+    (MATMUL_B, "return a.T @ np.ones_like(g)", "is not used"),
+    (SOFTMAX, "return y * (g - np.sum(g * y, axis=1))", "without keepdims"),
+    (SOFTMAX, "return y * (g + np.sum(g * y, axis=1, keepdims=True))", "by adding the sum"),
+    (SOFTMAX, "return g * y - np.sum(g * y, axis=1, keepdims=True)", "both terms have it"),
+    (YOUNGEST_FIRST, "sorted(found, key=lambda n: n.value, reverse=True)", "at 0.5"),
+    ("x.grad += slope * number.grad", "x.grad += slope * number.value", "it is the product itself"),
+    (BELL_X, "y * -2 * x / width**2", "is not used"),
+    (BELL_WIDTH, "g * y * -2 * x / width**2", "from the rule of x"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

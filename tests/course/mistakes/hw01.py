@@ -45,6 +45,18 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LOOP, "a = self.cell(x[:, 0], a)", "the last input does not reach"),
     ("    optimizer.zero_grad()\n    loss =", "    loss =", "gradients add up"),
     ("    loss.backward()\n    optimizer.step()", "    loss.backward()", "did not move"),
+    (NEW, NEW.replace("np.tanh(g)", "g"), "without the tanh on g"),
+    (TOTAL, TOTAL.replace("(1 - t * t)", "(1 - t)"), "tanh' = 1 - tanh²"),
+    (INPUT, INPUT.replace("total * g", "total"), "without g on the way to i"),
+    (FORGET, FORGET.replace("total * c", "total * c_new"), "the other factor is the old c"),
+    (PROPOSAL, "total * i * (1 - g) ** 2,", "in place of 1 - g²"),
+    (RULE, RULE.replace("total * f + ", ""), "from c' to c through f"),
+    (
+        "np.tanh(self.ax(x) + self.aa(a))",
+        "np.tanh(self.ax(x)) + np.tanh(self.aa(a))",
+        "first the sum, then the tanh",
+    ),
+    (LOOP + "\n        return self.out(a)", LOOP + "\n            return self.out(a)", "not in it"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -53,6 +53,22 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (PICKED, "return a[n, t, cells[n, t]].sum()", "as a sum"),
     (PICKED, "return a[n, t, cells[n, t]]", "one by one"),
     (PICKED, "return a[n, t, cells[n, t]].sum() / cells.size", "when the others count as 0"),
+    (SCORE, SCORE.replace(" + offered", " * offered"), "state and region are added"),
+    (
+        SCORE,
+        'return np.tanh(np.einsum("k,brk->br", v, asked[:, None] + offered))',
+        "before the product with v",
+    ),
+    (SCORE, "return np.sum(np.tanh(asked[:, None] + offered), axis=-1)", "without v"),
+    (LARGE, LARGE.replace("np.max", "np.min"), "exp can still overflow"),
+    (LARGE, LARGE.replace("np.max", "np.mean"), "exp can still overflow"),
+    ("gate = 1 / (1 + np.exp(-(h @ g)))", "gate = np.tanh(h @ g)", "σ is the sigmoid"),
+    ("gate = 1 / (1 + np.exp(-(h @ g)))", "gate = 1 / (1 + np.exp(h @ g))", "the sign turned"),
+    (PENALTY, "return np.mean(1 - seen) ** 2", "first the square, then the mean"),
+    (PENALTY, "return np.mean(np.abs(1 - seen))", "the distance from 1 is squared"),
+    (NAMED, "n, t = np.nonzero(cells > 0)", "it is a region, too"),
+    (NAMED, "n, t = np.nonzero(cells)", "-1 is none"),
+    (PICKED, "return (a[n, t].argmax(-1) == cells[n, t]).mean()", "the weight itself is wanted"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -91,6 +91,15 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (KERNEL, "return w[place] if place < k else np.zeros((N_out, N_F))", "too far means zeros"),
     (PAIR, "return a[j, i] * wh", "the sender is the first index"),
     (PAIR, "return wh", "without the weight"),
+    (INSIDE, "I[j, i] = min(max(n, 0), N - 1)", "the nearest word outside"),
+    (INSIDE, "I[j, i] = n % N", "the words of the other end"),
+    (GUARD, "if I[j, i] > 0:", "number 0 is a word"),
+    (WINDOWS, "windows = x[np.maximum(I, 0)]", "-1 reads the first word"),
+    (SCORE, "s[i, j] += (key + query) / np.sqrt(dk)", "they are multiplied"),
+    (DISTANCE, "d = (i - j) % len(r)", "the distance modulo"),
+    (SOFTMAX, "a = F.softmax(words / np.sqrt(len(w)) + places, axis=0)", "it stands under both"),
+    (SHIFT, "place = abs(i - j)", "left and right have matrices"),
+    (KERNEL, KERNEL.replace("np.zeros((N_out, N_F))", "0"), "all matrices need one shape"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

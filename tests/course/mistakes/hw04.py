@@ -84,6 +84,23 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MERGE, MERGE.replace("0, 2, 1, 3", "0, 2, 3, 1"), "the last two axes swapped too"),
     (PLACES, "return self.attend(x)", "without the places"),
     (PLACES, "return self.attend(x) + self.places", "adding the places after the layer"),
+    (
+        LOOP_EXP,
+        LOOP_EXP.replace(
+            "np.exp(Q[t] @ K[s] / np.sqrt(dk) - m * abs(t - s))",
+            "np.exp(Q[t] @ K[s] / np.sqrt(dk)) - m * abs(t - s)",
+        ),
+        "outside of the exponential",
+    ),
+    (LOOP_EXP, LOOP_EXP.replace("abs(t - s)", "(t - s) ** 2"), "the square of the distance"),
+    (EXP, EXP.replace("s.max(axis=-1, keepdims=True)", "s.max()"), "the largest of each row"),
+    (GS, "gS = A * (gA - gA.sum(axis=-1, keepdims=True))", "their weighted sum"),
+    ("A = softmax(Q @ K.T / root)", "A = softmax(Q @ K.T)", "not divided by √d_k"),
+    (BACK, "return A.T @ G, gS.T @ Q / root, gS @ K / root", "in another order"),
+    (GAP, "return np.abs(before - after).mean()", "from the mean"),
+    (GAP, "return (before - after).max()", "without the absolute value"),
+    (PLACES, PLACES + " + x", "by adding x once more"),
+    (PLACES, "return self.attend(x + np.arange(x.shape[1])[:, None])", "add self.places"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -44,6 +44,12 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (CALL, CALL.replace("[None]", ""), "takes ids [1, T]"),
     ("return np.array(text)", "return np.array(text)[4:]", "the prompt belongs"),
     ("logits[0, -1]", "logits[0, 0]", "scores of the last place"),
+    (TRI, TRI.replace("everything - T", "everything - T - 1"), "without itself"),
+    ('@ cache["v"]\n', '@ cache["k"]\n', "the keys in place of the values"),
+    ("softmax(np.where(may_see, scores, -np.inf))",
+     "softmax(np.where(may_see, scores, -np.inf).T).T", "over the askers"),
+    ("np.where(may_see, scores, -np.inf)", "np.where(may_see, scores, 0)", "they still get weight"),
+    (KEYS, "cache = dict(cache)\n    " + KEYS, "of your own"),
 ]  # fmt: skip
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -33,6 +33,8 @@ def sigmoid_rule(student, case):
         "without the factor y": g * (1 - y),
         "from y (1 + y)": g * y * (1 + y),
         "from the rule of tanh, 1 - y²": g * (1 - y * y),
+        "with 1 - x in place of 1 - y": g * y * (1 - x),
+        "by adding g: it is multiplied, as in every rule": g + y * (1 - y),
     }
     judge(student.sigmoid_rule(g, y, x), g * y * (1 - y), mistakes)
 
@@ -53,6 +55,10 @@ def total_rule(student, case):
         mistakes = {
             "when it is divided: that would be the rule of the mean, not of the sum": right
             / shape[axis],
+            "multiplied by x: the slope of a sum by each of its numbers is 1": right * x,
+            "from the sum of all of g: every number of x gets the g of its own sum": np.full(
+                shape, g.sum()
+            ),
             "without the slopes from above: every number of x gets the g of its own sum": (
                 np.ones(shape)
             ),
@@ -114,6 +120,8 @@ def sum_to(student, case):
             if not short
             else right * np.nan,
         }
+        if np.size(right) > 1:
+            part["from the sum of all of g, in every place"] = np.full(np.shape(right), g.sum())
         judge(came, right, part, what=what)
 
 
@@ -140,6 +148,15 @@ def arrangements(case, of):
         ),
         f"in the wrong order, and without a transpose: {name} stays on the {side}": (
             lambda: other @ g if of == "a" else g @ other
+        ),
+        "from a product number by number (*): y = a b is a matrix product, and so is its rule": (
+            lambda: g * other
+        ),
+        "without g: the slope from above is not used": (
+            lambda: np.ones_like(g) @ b.T if of == "a" else a.T @ np.ones_like(g)
+        ),
+        f"with g transposed, and {name} not: {name} must be transposed, g stays as it is": (
+            lambda: g.T @ b if of == "a" else g.T @ a
         ),
         f"from the other rule: this is the gradient of {'b' if of == 'a' else 'a'}": (
             lambda: a.T @ g if of == "a" else g @ b.T
@@ -188,9 +205,18 @@ def softmax_rule(student, case):
         * (g - np.sum(g * y, axis=0, keepdims=True)),
         "with the sum of g without y: if all scores of a row rise together nothing changes, so the "
         "gradient of a row must sum to 0": y * (g - np.sum(g, axis=1, keepdims=True)),
+        "with 1 in place of g in front of the sum": y * (1 - np.sum(g * y, axis=1, keepdims=True)),
+        "with the mean in place of the sum": y * (g - np.mean(g * y, axis=1, keepdims=True)),
+        "by adding the sum: if one share rises, all others of the row fall": y
+        * (g + np.sum(g * y, axis=1, keepdims=True)),
+        "without the factor y in front of the sum: both terms have it": g * y
+        - np.sum(g * y, axis=1, keepdims=True),
         "without the factor y in front": g - np.sum(g * y, axis=1, keepdims=True),
         "with the other sign": -right,
     }
+    if N == C:
+        why = "without keepdims: the sums of the rows are taken off the columns"
+        mistakes[why] = y * (g - np.sum(g * y, axis=1))
     hint = "A sum along the row must keep its axis (keepdims=True) to fit beside g."
     judge(student.softmax_rule(g, y, x, hint=hint), right, mistakes)
 
@@ -249,6 +275,7 @@ PROGRAMS = {  # numbers are 0 (x), then one for each step
     "y = x x x, at 2": ([(M, 0, 0), (M, 1, 0)], 2.0),
     "y = x + x + x": ([(A, 0, 0), (A, 1, 0)], 1.0),
     "p = x x, y = p + p, at 3": ([(M, 0, 0), (A, 1, 1)], 3.0),
+    "p = x x, y = p p + p, at 0.5": ([(M, 0, 0), (M, 1, 1), (A, 2, 1)], 0.5),
     "p = x x, y = p p + p, at 3": ([(M, 0, 0), (M, 1, 1), (A, 2, 1)], 3.0),
     "p = x x, y = p + p p, at 3": ([(M, 0, 0), (M, 1, 1), (A, 1, 2)], 3.0),
     "q = 2 x + 1, y = q q + x q, at 1": (
@@ -276,6 +303,11 @@ def _slope(student, what, program, value):
     right = slope(program, value)
     if came == 0:
         why = "Nothing arrives: is result.grad set to 1, and does the loop start at the result?"
+    elif len(program) == 2 and program[0][0] == "const":
+        why = (
+            "No number is used twice here, so it is the product itself: each input gets "
+            "slope * number.grad."
+        )
     elif came > right:
         why = (
             "Too much: a number that is used twice passes its slope on twice, and the second time "
@@ -405,6 +437,7 @@ def bell(student, case):
     mistakes = {
         "without the square of the width: The width is squared too": np.exp(-(x**2 / width)),
         "without the minus: it must fall on both sides": np.exp((x / width) ** 2),
+        "without the square of x: Both are squared": np.exp(-x / width**2),
         "without the square": np.exp(-(x / width)),
         "without the width": np.exp(-(x**2)),
         "with a factor 1/2, as a normal distribution has it": np.exp(-((x / width) ** 2) / 2),
@@ -430,11 +463,18 @@ def bell_rules(student, case):
         "with the other sign: the sign is wrong": -by_x,
         "without the 2": by_x / 2,
         "with a factor width too many": by_x * width,
+        "without g: the slope from above is not used": by_x / g,
+        "without y": by_x / y,
+        "without the division by width²": by_x * width**2,
     }, what="the rule of x", rtol=1e-5)  # fmt: skip
     judge(grads[1], by_width.sum(axis=0), {
         "with the other sign: the sign is wrong": -by_width.sum(axis=0),
         "with a factor width too many": (by_width * width).sum(axis=0),
         "with x in place of x²": (by_width / x).sum(axis=0),
+        "without g: the slope from above is not used": (by_width / g).sum(axis=0),
+        "without y": (by_width / y).sum(axis=0),
+        "from the rule of x": by_x.sum(axis=0),
+        "with two factors width too many": (by_width * width**2).sum(axis=0),
         "without the 2": by_width.sum(axis=0) / 2,
     }, what="the rule of the width", rtol=1e-5)  # fmt: skip
 

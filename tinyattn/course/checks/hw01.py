@@ -60,6 +60,7 @@ def known_cells(s, c, p):
         "with the blocks in the order f, i, g, o: the first one is i": cell(order="figo"),
         "with a sigmoid on g: it needs a tanh, so that it can be negative": cell(on_g=sigmoid),
         "without the outer tanh: h = o ⊙ tanh c'": cell(outer=lambda u: u),
+        "without the tanh on g": cell(on_g=lambda u: u),
         "with h from the old cell state: c' has to be computed first": cell(h_from_old=True),
         "with f = 1 - i: this is the coupled gate of a GRU": cell(f_of=lambda i: 1 - i),
         "without the sigmoids": cell(S=lambda u: u),
@@ -92,7 +93,8 @@ homework.part(1, "the hidden state")(lstm_part(0, "h"))
 # --- task 2
 
 
-def rule_of(s, c, p, gh, gc, *, one_minus=True, on_g=None, last=np.tanh, back=1, total=None):
+def rule_of(s, c, p, gh, gc, *, one_minus=True, on_g=None, last=np.tanh, back=1, total=None,
+            to_i="g", to_f="c", keep=1):  # fmt: skip
     """The gradients by s and c, and with a usual slip in them."""
     i, f, g, o = np.split(s, 4, axis=-1)
     i, f, g = sigmoid(i + p[0] * c), sigmoid(f + p[1] * c), np.tanh(g)
@@ -102,9 +104,10 @@ def rule_of(s, c, p, gh, gc, *, one_minus=True, on_g=None, last=np.tanh, back=1,
     s_o = gh * last(new) * slope(o)
     direct = gc + gh * o * (1 - t * t) if total is None else total(o, t)
     arrives = direct + s_o * p[2] * (back != "not to c'")
-    s_i, s_f = arrives * g * slope(i), arrives * c * slope(f)
+    factor = {"g": g, "c": c, "new": new, "": 1}
+    s_i, s_f = arrives * factor[to_i] * slope(i), arrives * factor[to_f] * slope(f)
     s_g = arrives * i * (on_g(g) if on_g else (1 - g * g if one_minus else 1))
-    by_c = arrives * f + (s_i * p[0] + s_f * p[1]) * (back != "not to c")
+    by_c = arrives * f * keep + (s_i * p[0] + s_f * p[1]) * (back != "not to c")
     return np.concatenate([s_i, s_f, s_g, s_o], axis=-1), by_c
 
 
@@ -149,6 +152,14 @@ def known_rules(s, c, p, gh, gc):
         "without the way through the peephole of the output gate: it looks at c'": rule(
             back="not to c'"
         ),
+        "with (1 - t) in place of (1 - t²): tanh' = 1 - tanh²": rule(
+            total=lambda o, t: gc + gh * o * (1 - t)
+        ),
+        "without g on the way to i: in i ⊙ g the other factor is g": rule(to_i=""),
+        "without c on the way to f: in f ⊙ c the other factor is c": rule(to_f=""),
+        "with c' on the way to f: the other factor is the old c": rule(to_f="new"),
+        "with (1 - g)² in place of 1 - g²": rule(on_g=lambda g: (1 - g) ** 2),
+        "without the way from c' to c through f": rule(keep=0),
         "without the ways through the peepholes of i and f: they look at the old c": rule(
             back="not to c"
         ),
@@ -246,6 +257,13 @@ def the_cell(student, case):
         "weights": np.tanh(cell_with(w, x0, a, lambda x, a: x * a)),
         "without the old state": np.tanh(x0 @ w["ax.weight"].T + w["ax.bias"]),
         "without the tanh": cell_with(w, x0, a),
+        "with a tanh around each of the two: first the sum, then the tanh": np.tanh(
+            x0 @ w["ax.weight"].T + w["ax.bias"]
+        )
+        + np.tanh(a @ w["aa.weight"].T + w["aa.bias"]),
+        "without the weights of the old state, self.aa": np.tanh(
+            x0 @ w["ax.weight"].T + w["ax.bias"] + a
+        ),
     }
     came = student.ask(rnn, w, x, a, "cell", hint="x is [B, 1] and a is [B, H].")
     judge(came, np.tanh(cell_with(w, x0, a)), mistakes, what="the cell")
@@ -257,7 +275,8 @@ def the_loop(student, case):
     far = np.abs(array_of(student.ask(rnn, w, x, a, "gradient"))).max(axis=(0, 2))
     expect(
         far[-1] > 0,
-        "the loop: the last input does not reach the output",
+        "the loop: the last input does not reach the output. Does the loop go through all of x, "
+        "and does `return` stand behind the loop, not in it?",
         "the last input does not reach the output",
     )
     expect(

@@ -60,6 +60,14 @@ def score(student, case):
         "before the product with v: one number for each region is wanted": np.tanh(
             state + b + region
         ),
+        "from a product of the two: state and region are added": np.tanh((state + b) * region) @ v,
+        "with the tanh at the very end: it comes before the product with v": np.tanh(
+            (state + b + region) @ v
+        ),
+        "without v: the features are weighed by v, not only summed up": np.tanh(
+            state + b + region
+        ).sum(axis=2),
+        "with b twice: it stands beside W h alone": np.tanh(state + 2 * b + region) @ v,
         "with v inside of the tanh": np.tanh((state + b + region) * v).sum(axis=2),
     }
     right = score_of(h, z, W, b, U, v)
@@ -98,18 +106,21 @@ def weights(student, case):
 def large_scores(student, case):
     e = case.normal(2, case.size(5, 2, 6))
     apart = e + np.array([[0.0], [-2000.0]])
+    wide = 1500.0 * np.arange(e.shape[1]) + e
     for shifted, why in (
         (e + 1000, "with 1000 added to all scores. Take the largest score of each picture off"),
         (e - 1000, "with 1000 taken from all. Take the largest score of each picture off"),
-        (apart, "the second picture has scores near -2000: take the largest of each picture off, "
-                "not of all"),
+        (apart, "with a second picture whose scores are near -2000. Take the largest of each "
+                "picture off, not of all"),
+        (wide, "with scores of one picture that are 1500 apart. Take the largest off: with any "
+               "smaller number exp can still overflow"),
     ):  # fmt: skip
         came = array_of(student.weights(shifted, hint=KEEP))
         expect(
             np.isfinite(came.astype(float)), f"weights: there is nan or infinity {why}",
             "large scores overflow",
         )  # fmt: skip
-        judge(came, soft(e), what=f"weights, {why}")
+        judge(came, soft(shifted), what=f"weights, {why}")
 
 
 # --- task 3
@@ -145,6 +156,12 @@ def look(student, case):
     weighted = a[:, :, None] * z
     mistakes = {
         "without the gate": weighted.sum(axis=1),
+        "with a tanh for the gate: σ is the sigmoid": np.tanh(h @ g)[:, None]
+        * weighted.sum(axis=1),
+        "with the sign turned in the gate: σ(s) = 1 / (1 + exp(-s))": (1 - gate)
+        * weighted.sum(axis=1),
+        "with the region of the largest weight alone: all regions are summed, weighted": gate
+        * z[np.arange(len(z)), a.argmax(axis=1)],
         "with a gate that has no sigmoid": (h @ g)[:, None] * weighted.sum(axis=1),
         "before the sum over the regions": gate[:, :, None] * weighted,
         "before the sum over the regions, without the gate": weighted,
@@ -218,6 +235,15 @@ def doubly_stochastic(student, case):
         "dividing by B only": np.sum((1 - seen) ** 2) / B,
         "from the mean over the words in place of the sum": np.mean((1 - seen / n) ** 2),
         "before the last mean: one number is wanted": (1 - seen) ** 2,
+        "from one number for each picture: the mean is taken over the pictures, too": np.mean(
+            (1 - seen) ** 2, axis=1
+        ),
+        "from the square of the mean: first the square, then the mean": np.mean(1 - seen) ** 2,
+        "from absolute values: the distance from 1 is squared": np.mean(np.abs(1 - seen)),
+        "with `keep` the wrong way round: True is a word": np.mean(
+            (1 - (a * ~keep[:, :, None]).sum(axis=1)) ** 2
+        ),
+        "from a mean over all T words in place of the sum": np.mean((1 - seen / a.shape[1]) ** 2),
     }
     judge(_penalty(student, a, keep), np.mean((1 - seen) ** 2), mistakes, what="doubly_stochastic")
 
@@ -273,6 +299,13 @@ def named(student, case):
         ),
         "from the largest weight, wherever it is": a.max(axis=2)[there].mean(),
         "one by one: one number is wanted": picked[there],
+        "without the words that name region 0: it is a region, too; -1 is none": picked[
+            cells > 0
+        ].mean(),
+        "with cells != 0: region 0 is a region, and -1 is none": picked[cells != 0].mean(),
+        "as the share of words that look most at their region: the weight itself is wanted": (
+            (a.argmax(axis=2) == cells)[there].mean()
+        ),
     }
     came = student.weight_on_the_named(a, cells, hint=hint)
     judge(came, np.mean(right), mistakes, what="weight_on_the_named")

@@ -60,6 +60,13 @@ def wrong_tables(N, k, stride, padding, dilation):
         "with a step of k from window to window; it is `stride`": clean(
             j * k + i * dilation - padding
         ),
+        "with the nearest word outside: nobody is there, -1": np.clip(
+            j * stride + i * dilation - padding, 0, N - 1
+        ),
+        "with the words of the other end outside: nobody is there, -1": (
+            j * stride + i * dilation - padding
+        )
+        % N,
         "without replacing places outside by -1": j * stride + i * dilation - padding,
         "without replacing places behind the end by -1; outside by -1 on both sides": np.maximum(
             j * stride + i * dilation - padding, -1
@@ -128,6 +135,14 @@ def wrong_convolutions(x, w, b, I):
         ),
         "with the kernel turned round (its last place first)": summed(seen, w[::-1]) + b,
         "with = in place of +=: only the last term is left": np.array(only),
+        "where the first word is left out: number 0 is a word, only -1 is none": summed(
+            np.where(I[..., None] > 0, x[I], 0)
+        )
+        + b,
+        "where -1 reads the first word: a term without a neighbour is 0": summed(
+            x[np.maximum(I, 0)]
+        )
+        + b,
         "that are all bias: is anything added to y?": np.broadcast_to(b, plain.shape),
     }
     return found | {why: summed(seen, w, r) + b for why, r in wrong_groups(x, w).items()}
@@ -280,8 +295,20 @@ def wrong_distances(x, w, wt, r):
         "with r added to key and query": ((keys[:, None] + there) * (queries + there)).sum(axis=-1),
         "with r added to the score: it belongs into the bracket, before the product with the "
         "query": words + there.sum(axis=-1),
+        "with r added once for every feature: it stands outside the sum over beta": scores_of(
+            x, w, wt, there * x.shape[1]
+        ),
+        "with the sum of key and query: they are multiplied": (keys[:, None] + there + queries).sum(
+            axis=-1
+        ),
+        "with the distance modulo the rows of r: whoever is far gets the first or last row": (
+            scores_of(x, w, wt, r[distance % len(r)])
+        ),
         "with the key times r in place of the sum": (keys[:, None] * there * queries).sum(axis=-1),
     }
+    found["with the root under the scores of the words alone: it stands under both"] = (
+        words + root * (scores_of(x, w, wt, there) - words)
+    )
     found = {why: soft(s / root, 0) for why, s in found.items()}
     if (abs(distance) > R).any():
         near = np.where(abs(distance)[..., None] <= R, there, 0)
@@ -357,6 +384,12 @@ def pair_matrices(its, which, x, w, wt, r, wh, kernel, a):
     found = [[A(i, j) for j in range(N)] for i in range(N)]
     if any(matrix is None for row in found for matrix in row):
         return None
+    shapes = {
+        np.shape(matrix): (i, j) for i, row in enumerate(found) for j, matrix in enumerate(row)
+    }
+    if len(shapes) > 1:
+        different = ", ".join(f"A{pair} has shape {shape}" for shape, pair in shapes.items())
+        raise ValueError(f"all matrices need one shape, but {different}")
     return np.array([[np.asarray(matrix, float) for matrix in row] for row in found])
 
 
@@ -398,6 +431,10 @@ def as_convolution(student, case):
         ),
         "where a negative place reads the end of the kernel; too far means zeros": (
             lambda i, j: i - j + k // 2
+        ),
+        "with |i - j|: left and right have matrices of their own": lambda i, j: inside(abs(i - j)),
+        "with i - j - k // 2: the middle of the kernel belongs to i = j": (
+            lambda i, j: inside(i - j - k // 2)
         ),
     }
     mistakes = {why: kernels(kernel, N, way) for why, way in ways.items()}

@@ -86,6 +86,10 @@ def wrong_attentions(Q, K, V, slope=0.0):
     return found
 
 
+def _shares(e):
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def wrong_penalties(plain, far, root, V):
     """Slips with the distance."""
     T, S = plain.shape
@@ -95,6 +99,14 @@ def wrong_penalties(plain, far, root, V):
         "by adding the distance: a far key must lose": soft(plain / root + far) @ V,
         "with the penalty inside the division by √d_k": soft((plain - far) / root) @ V,
         "with t - s in place of |t - s|: keys on the right would win": soft(plain / root - signed)
+        @ V,
+        "with the penalty outside of the exponential: it belongs to the scores": _shares(
+            np.exp(plain / root) - far
+        )
+        @ V,
+        "with the square of the distance: |t - s| is meant": soft(
+            plain / root - far * distances(T, S)
+        )
         @ V,
         "with the penalty after the softmax: it belongs to the scores": (soft(plain / root) - far)
         @ V,
@@ -334,6 +346,9 @@ def backward(g, Q, K, V, case=None):
         "with the softmax's sum over the wrong axis: it runs along the row, over the keys": (
             all_three(A * (gA - (gA * A).sum(axis=0, keepdims=True)))
         ),
+        "with the sum of the gradients in place of their weighted sum: Σ a_i g_i": all_three(
+            A * (gA - gA.sum(axis=1, keepdims=True))
+        ),
         "with the softmax's sum over all rows; each row is its own softmax": all_three(
             A * (gA - (gA * A).sum())
         ),
@@ -346,7 +361,16 @@ def backward(g, Q, K, V, case=None):
         "with the sign turned round": all_three(-gS, -A.T @ g),
         "from the scores in place of the weights": all_three(gS, (Q @ K.T / root).T @ g),
     }
+    slips["with weights from scores that are not divided by √d_k"] = _unscaled(g, Q, K, V)
     return all_three(gS), slips
+
+
+def _unscaled(g, Q, K, V):
+    """The gradients where √d_k was forgotten inside of the softmax alone."""
+    root, A = np.sqrt(Q.shape[1]), soft(Q @ K.T)
+    gA = g @ V.T
+    gS = A * (gA - (gA * A).sum(axis=1, keepdims=True))
+    return gS @ K / root, gS.T @ Q / root, A.T @ g
 
 
 def backward_part(place, letter, more):
@@ -361,6 +385,7 @@ def backward_part(place, letter, more):
             "return three arrays, the gradients by Q, K and V, separated by commas",
         )
         right, slips = backward(g, Q, K, V)
+        slips["in another order: first the gradient by Q, then by K, then by V"] = right[::-1]
         mistakes = {name: all_three[place] for name, all_three in slips.items()}
         mistakes |= more(g, Q, K, V)
         judge(came[place], right[place], mistakes, what=f"the gradient by {letter}")
@@ -435,7 +460,16 @@ def gap(student, case):
             "P SA(X), the output of the unpermuted X, permuted afterwards",
             "a test that notices nothing",
         )
-        judge(came, right, what=f"the gap of a layer that {what}")
+        differences = layer(X[:, p]) - layer(X)[:, p]
+        mistakes = {
+            "from the mean: the largest difference is wanted": np.abs(differences).mean(),
+            "from the sum: the largest difference is wanted": np.abs(differences).sum(),
+            "without the absolute value": differences.max(),
+            "from the largest numbers of the two sides: compare number with number first": np.abs(
+                layer(X[:, p]).max() - layer(X).max()
+            ),
+        }
+        judge(came, right, mistakes, what=f"the gap of a layer that {what}")
 
 
 def merged(its, z, D, heads):
@@ -492,5 +526,9 @@ def places(student, case):
         "by adding the places before and after the layer": attend(X + vectors) + vectors,
         "without the layer": X + vectors,
         "by multiplying with the places": attend(X * vectors),
+        "by adding x once more at the end: the layer alone is asked for": attend(X + vectors) + X,
+        "with the numbers 0, 1, 2, ... for the places: add self.places": attend(
+            X + np.arange(T)[:, None]
+        ),
     }
     judge(came, attend(X + vectors), mistakes)

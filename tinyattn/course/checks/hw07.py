@@ -131,6 +131,16 @@ def whole(x, w_q, w_k, w_v, mask=None, scale=None, axis=-1):
     return softmax(np.where(mask, s, -np.inf)) @ (x @ w_v)
 
 
+def _scores(x, w_q, w_k):
+    return (x @ w_q) @ (x @ w_k).T / np.sqrt(x.shape[1])
+
+
+def _by_columns(x, w_q, w_k, w_v):
+    """The softmax over the wrong axis."""
+    scores = np.where(np.tri(len(x), dtype=bool), _scores(x, w_q, w_k), -np.inf)
+    return softmax(scores.T).T @ (x @ w_v)
+
+
 def tokens(case):
     T, d = case.size(6, 5, 8), 4 if case.number == 0 else 2 * case.size(2, 2, 3)
     return case.normal(T, d), *case.normal(3, d, d)
@@ -165,6 +175,12 @@ def _in_order(keys, values, x, w_k, w_v, cut):
         turned = np.roll(order, -cut)
     wrong = "in the wrong order: new keys and values belong behind the old"
     for name, came, weights in (("keys", keys, w_k), ("values", values, w_v)):
+        expect(
+            np.shape(came)[:1] != (0,),
+            f"cached_head: the {name} in the cache that was handed over are still empty. Put the "
+            'new ones into it, cache["k"] = ..., not into a dictionary of your own',
+            "the cache stays empty",
+        )
         other = w_v if name == "keys" else w_k
         mistakes = {
             wrong: (x @ weights)[turned],
@@ -188,6 +204,17 @@ def empty_cache(student, case):
         "without √d": whole(*given, scale=1.0),
         "with d in place of √d": whole(*given, scale=x.shape[1]),
         "with the mask the wrong way round": whole(*given, mask=np.tri(T, dtype=bool).T),
+        "without itself: a new token may see the earlier ones and itself": whole(
+            *given, mask=np.tri(T, k=-1, dtype=bool)
+        ),
+        "with the keys in place of the values": whole(*given[:3], given[2]),
+        "with the softmax over the askers: the weights of one token must sum to 1": _by_columns(
+            *given
+        ),
+        "with future scores set to 0: exp(0) is 1, so they still get weight": softmax(
+            np.where(np.tri(T, dtype=bool), _scores(*given[:3]), 0)
+        )
+        @ (x @ given[3]),
     }
     judge(_read(student, [], *given)[0], whole(*given), mistakes, what="all tokens at once")
 

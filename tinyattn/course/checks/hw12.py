@@ -154,7 +154,8 @@ def forces(student, case):
     d = np.sqrt(np.square(x - c).sum(axis=1, keepdims=True))
     inside = (d > 0) & (d < 1)
     right = np.where(inside, -q * (x - c) / np.where(d > 0, d, 1), 0)
-    judge(by_x, right, {"with the sign turned round": -right}, what="repulsion, the gradient by x")
+    slips = {"with the sign turned round": -right, "without the charge q": right / q}
+    judge(by_x, right, slips, what="repulsion, the gradient by x")
     expect(by_q is not None, "repulsion: no gradient arrives at the charge q")
     judge(by_q, np.maximum(0, 1 - d).sum(), what="repulsion, the gradient by q", rtol=1e-5)
 

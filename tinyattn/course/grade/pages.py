@@ -191,7 +191,8 @@ def questions(plan, marks):
             answer = result.answers.get(cell.id, "")
             shown = escape(answer) if answer else '<span class="quiet">nothing</span>'
             lines.append(
-                f'<tr><td>{escape(result.student)}</td><td class="text formulas">{shown}</td></tr>'
+                f'<tr><td class="student">{escape(result.student)}</td>'
+                f'<td class="text formulas">{shown}</td></tr>'
             )
         lines.append("</table>")
     return "\n".join(lines)
