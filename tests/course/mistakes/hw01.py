@@ -57,6 +57,11 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "first the sum, then the tanh",
     ),
     (LOOP + "\n        return self.out(a)", LOOP + "\n            return self.out(a)", "not in it"),
+    (
+        "    return loss\n    # END",
+        "    return float(loss.item())\n    # END",
+        "return the loss itself",
+    ),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -304,15 +304,21 @@ def one_step(its, W, x, y, lr):
     optimizer = optim.SGD(model.parameters(), lr=lr)
     F.cross_entropy(model(x), y).backward()
     loss = its.mended_step(model, optimizer, x, y)
-    return loss, model.weight.data, model.bias.data
+    return loss, hasattr(loss, "item"), model.weight.data, model.bias.data
 
 
 @homework.part(3, "the training step")
 def the_step(student, case):
     W, x = case.normal(3, 4), case.normal(5, 4)
     y, lr = case.rng.integers(0, 3, 5), 0.1 + 0.1 * case.number
-    value, W_after, b_after = student.ask(one_step, W, x, y, lr)
+    value, has_item, W_after, b_after = student.ask(one_step, W, x, y, lr)
     expect(value is not None, "the step: `loss` is not there to be returned", NO_RETURN)
+    expect(
+        has_item,
+        "the step: return the loss itself, a Tensor. Who calls the step takes the number out of it "
+        "with .item()",
+        "a number in place of the loss",
+    )
     s = x @ W.T
     p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
     slope = (p - np.eye(3)[y]).T / 5
