@@ -2,9 +2,9 @@
 
 SCORES = "return z, F.leaky_relu((h @ R.T)[:, None] + z[None, :], 0.2) @ a"
 MASKED = "e = np.where(adj, e, -1e30)"
-EXP = "p = np.where(adj, np.exp(e - np.max(e, axis=1, keepdims=True)), 0)"
+EXP = "p = adj * np.exp(e - np.max(e, axis=1, keepdims=True))"
 DIVIDED = "return p / np.maximum(np.sum(p, axis=1, keepdims=True), 1e-300)"
-HAT = "alpha = attention(e, adj | np.eye(len(adj), dtype=bool))"
+HAT = "alpha = attention(e, adj + np.eye(len(adj)))"
 LAYER = "return np.tanh(alpha @ z)"
 LOOPS = "graph = graph.with_self_loops()"
 PAIRS = "e = F.leaky_relu((h @ R.T)[graph.dst] + z[graph.src], 0.2) @ a"
@@ -29,21 +29,21 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (DIVIDED, DIVIDED.replace(", keepdims=True", ""), "without keepdims in the sum"),
     (EXP, EXP.replace(", keepdims=True", ""), "without keepdims in the maximum"),
     (DIVIDED, "pass", "Is the `return` missing?"),
-    (EXP, "p = np.exp(e - np.max(e, axis=1, keepdims=True))", "beside the edges must"),
-    (MASKED, "e = e * adj; adj = np.ones((5, 5), bool)", "is no mask"),
+    (EXP, "p = np.exp(e - np.max(e, axis=1, keepdims=True))", "hears everybody alike"),
+    (MASKED, "e = e * (adj > 0); adj = np.ones((5, 5), bool)", "is no mask"),
     (MASKED, "e = e; adj = np.ones((5, 5), bool)", "adj is not used"),
     (MASKED, "pass", "over the neighbours only"),
-    (EXP, "p = np.where(adj, np.exp(e), 0)", "subtract the largest"),
-    (EXP, "p = np.where(adj, e, 0)", "the exp is missing"),
+    (EXP, "p = adj * np.exp(e)", "subtract the largest"),
+    (EXP, "p = adj * np.where(adj, e, 0)", "the exp is missing"),
     (DIVIDED, "return p / np.sum(p, axis=1, keepdims=True)", "its row is nan"),
     (DIVIDED, DIVIDED.replace("axis=1", "axis=0"), "by the sum of a column"),
     (DIVIDED, "return p / np.sum(p)", "by the sum of all"),
     (HAT, "alpha = attention(e, adj)", "do not hear themselves"),
-    (HAT, "adj |= np.eye(len(adj), dtype=bool)\n    alpha = attention(e, adj)", "adj was changed"),
+    (HAT, "adj += np.eye(len(adj), dtype=int)\n    alpha = attention(e, adj)", "adj was changed"),
     (LAYER, "return alpha @ z", "tanh is missing"),
     (LAYER, "return np.tanh(alpha.T @ z)", "transposed"),
     (LAYER, "return alpha @ np.tanh(z)", "after the sum"),
-    (LAYER, "return np.tanh((adj | np.eye(5, dtype=bool)) @ z)", "weights are not used"),
+    (LAYER, "return np.tanh((adj + np.eye(5)) @ z)", "weights are not used"),
     (LAYER, "return np.tanh(alpha @ h)", "expected shape (5, 4)"),
     (LAYER, "return np.tanh(array(alpha) @ array(z))", "gradient is lost"),
     (LOOPS, "pass", "do not hear themselves"),
@@ -74,12 +74,23 @@ MISTAKES = [  # right, wrong, what the check must say about it
      "all heads use the first R"),
     ("gat_on_edges(h, graph, R, S, a) for R", "gat_on_edges(h, graph, S, R, a) for R",
      "with R and S exchanged"),
+    (EXP, "p = np.where(adj, np.exp(e - np.max(e, axis=1, keepdims=True)), 0)",
+     "when each neighbour counts once"),
+    (MASKED + "\n    " + EXP, "e = np.where(adj, e * adj, -1e30)\n"
+     "    p = (adj > 0) * np.exp(e - np.max(e, axis=1, keepdims=True))", "not squared"),
+    (DIVIDED, "return p / np.maximum(np.sum((adj > 0) * np.exp(e - np.max(e, axis=1, keepdims=True)"
+     "), axis=1, keepdims=True), 1e-300)", "both have n"),
 ]  # fmt: skip
 
 RIGHT = [  # the sample's way, another one that is right too
     (SCORES, "s = np.expand_dims(h @ R.T, 1) + z\n    return z, np.where(s > 0, s, 0.2 * s) @ a"),
-    (HAT, "hat = adj.copy()\n    np.fill_diagonal(hat, True)\n    alpha = attention(e, hat)"),
+    (HAT, "hat = adj.copy()\n    np.fill_diagonal(hat, 1)\n    alpha = attention(e, hat)"),
     (SIDE_BY_SIDE, "return np.stack(ys, axis=1).reshape(len(h), -1)"),
+    (
+        MASKED + "\n    " + EXP,
+        "e = np.where(adj, e + np.log(np.maximum(adj, 1)), -1e30)\n"
+        "    p = np.where(adj, np.exp(e - np.max(e, axis=1, keepdims=True)), 0)",
+    ),
 ]
 
 LIBRARY = [  # right, the library's function in its place

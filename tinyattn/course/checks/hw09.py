@@ -11,16 +11,19 @@ homework.forbid(2, "tinyattn.functional.softmax", "tinyattn.graph.segment_softma
 
 
 def graph_of(case):
-    """h, both matrices, a, and adj with rows for receivers; the last node has no neighbours."""
+    """h, both matrices, a, and adj with rows for receivers; the last node has no neighbours.
+
+    adj [N, N] int counts edges.
+    """
     N, F, C = case.size(5, 4, 7), case.size(3, 2, 4), case.size(4, 2, 5)
     h, R, S, a = case.normal(N, F), case.normal(C, F), case.normal(C, F), case.normal(C)
     if case.number == 0:
-        rows = [[0, 1, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0] * 5]
-        return h, R, S, a, np.array(rows, bool)
-    adj = case.rng.random((N, N)) < 0.4
-    adj[np.arange(N), (np.arange(N) + 1) % N] = True
-    adj[-1] = False
-    np.fill_diagonal(adj, False)
+        rows = [[0, 1, 2, 0, 0], [1, 0, 0, 3, 0], [0, 1, 0, 0, 0], [2, 1, 1, 0, 0], [0] * 5]
+        return h, R, S, a, np.array(rows)
+    adj = (case.rng.random((N, N)) < 0.4) * case.rng.integers(1, 4, (N, N))
+    adj[np.arange(N), (np.arange(N) + 1) % N] = 2
+    adj[-1] = 0
+    np.fill_diagonal(adj, 0)
     return h, R, S, a, adj
 
 
@@ -35,13 +38,14 @@ def score_of(h, R, S, a, f=leaky):
 
 
 def weights_of(e, adj):
-    p = np.where(adj, np.exp(e - e.max()), 0)
+    p = adj * np.exp(e - e.max(axis=1, keepdims=True, where=adj > 0, initial=-1e30))
+    p = np.where(adj > 0, p, 0)
     return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 
 
 def layer_of(h, adj, R, S, a):
     """Every node hears itself too."""
-    return np.tanh(weights_of(score_of(h, R, S, a), adj | np.eye(len(h), dtype=bool)) @ (h @ S.T))
+    return np.tanh(weights_of(score_of(h, R, S, a), adj + np.eye(len(h))) @ (h @ S.T))
 
 
 # --- task 1
@@ -112,7 +116,7 @@ ROWS = "e and adj are [N, N]; a sum along a row must keep its axis (keepdims=Tru
 @homework.part(2, "weights of neighbours")
 def attention(student, case):
     e, adj = some_scores(case)
-    p, every, zeroed = np.exp(e) * adj, np.exp(e), np.exp(e * adj)
+    p, every, zeroed = np.exp(e) * adj, np.exp(e), np.exp(e * (adj > 0))
     right = weights_of(e, adj)
     with np.errstate(all="ignore"):
         mistakes = {
@@ -122,6 +126,20 @@ def attention(student, case):
             / zeroed.sum(axis=1, keepdims=True),
             "with a softmax over everybody, and zeros afterwards: rows no longer sum to 1": p
             / every.sum(axis=1, keepdims=True),
+            "when each neighbour counts once: adj says how often it is there": weights_of(
+                e, (adj > 0) * 1
+            ),
+            "when each neighbour counts once, and who has none hears everybody alike": (
+                np.where(adj.any(axis=1, keepdims=True), weights_of(e, (adj > 0) * 1), 1 / len(e))
+            ),
+            "with adj inside of the exponential: what is there twice counts twice, not squared": (
+                weights_of(e * adj, (adj > 0) * 1)
+            ),
+            "with adj added to the scores: it is a factor of exp e": weights_of(
+                e + adj, (adj > 0) * 1
+            ),
+            "when the sum below the line counts each neighbour once: both have n": p
+            / np.maximum((every * (adj > 0)).sum(axis=1, keepdims=True), 1e-300),
             "when the exp is missing": (e * adj)
             / np.maximum((e * adj).sum(axis=1, keepdims=True), 1e-300),
             "when the exp is missing: scores divided by their sum": (e * adj)
@@ -132,7 +150,10 @@ def attention(student, case):
             "be exactly 0": np.where(adj.any(axis=1, keepdims=True), right, 1 / len(e)),
         }
     top = np.max(np.where(adj, e, -1e30), axis=1, keepdims=True)  # taken off, or not
-    for numbers, way in ((p, ""), (np.where(adj, np.exp(e - top), 0), " (largest taken off)")):
+    for numbers, way in (
+        (p, ""),
+        (np.where(adj, adj * np.exp(e - top), 0), " (largest taken off)"),
+    ):
         mistakes |= {
             f"by dividing by the sum of a column: each *receiver* (row) sums to 1{way}": numbers
             / np.maximum(numbers.sum(axis=0), 1e-300),
@@ -142,7 +163,7 @@ def attention(student, case):
         }
     with np.errstate(all="ignore"):
         for taken in (top, e.max(axis=1, keepdims=True)):
-            turned = np.where(adj, np.exp(np.where(adj, e, -1e30) - taken.T), 0)
+            turned = np.where(adj, adj * np.exp(np.where(adj, e, -1e30) - taken.T), 0)
             wrong = turned / np.maximum(turned.sum(axis=1, keepdims=True), 1e-300)
             way = "" if taken is top else " (of all)"
             mistakes[f"without keepdims in the maximum: it is taken off the columns{way}"] = wrong
@@ -174,10 +195,10 @@ def tall(student, case):
 def layer(student, case):
     h, R, S, a, adj = graph_of(case)
     came = student.gat_layer(h, adj, R, S, a, hint=PAIRS)
-    hat, z = adj | np.eye(len(h), dtype=bool), h @ S.T
+    hat, z = adj + np.eye(len(h)), h @ S.T
     alpha = weights_of(score_of(h, R, S, a), hat)
     mistakes = {
-        "when the nodes do not hear themselves: add the diagonal to adj": np.tanh(
+        "when the nodes do not hear themselves: add 1 to the diagonal of adj": np.tanh(
             weights_of(score_of(h, R, S, a), adj) @ z
         ),
         "when σ = tanh is missing": alpha @ z,
@@ -200,11 +221,11 @@ def layer_keeps_adj(its, h, adj, R, S, a):
 def adj_stays(student, case):
     h, R, S, a, adj = graph_of(case)
     y, after = student.ask(layer_keeps_adj, h, adj, R, S, a, hint=PAIRS)
-    judge(y, layer_of(h, adj, R, S, a), what="gat_layer, called twice")
     expect(
-        np.array_equal(adj, after), "gat_layer: adj was changed; make a new one: adj | ...",
+        np.array_equal(adj, after), "gat_layer: adj was changed; make a new one: adj + ...",
         "adj was changed",
     )  # fmt: skip
+    judge(y, layer_of(h, adj, R, S, a), what="gat_layer, called twice")
 
 
 @homework.part(3, "gradient")
@@ -223,7 +244,7 @@ def on_edges(its, h, adj, R, S, a):
 
     from tinyattn.graph import Graph
 
-    dst, src = np.nonzero(adj)
+    dst, src = (np.repeat(ids, adj[adj > 0]) for ids in np.nonzero(adj))
     return its.gat_on_edges(h, Graph(src, dst, len(h)), R, S, a)
 
 
@@ -234,8 +255,8 @@ EDGES = "(h @ R.T)[graph.dst] has one row for each edge, as has (h @ S.T)[graph.
 def edges(student, case):
     h, R, S, a, adj = graph_of(case)
     came = student.ask(on_edges, h, adj, R, S, a, hint=EDGES)
-    hat, z, e = adj | np.eye(len(h), dtype=bool), h @ S.T, score_of(h, R, S, a)
-    alpha, p = weights_of(e, hat), np.where(hat, np.exp(e), 0)
+    hat, z, e = adj + np.eye(len(h)), h @ S.T, score_of(h, R, S, a)
+    alpha, p = weights_of(e, hat), hat * np.exp(e)
     mistakes = {
         "when the nodes do not hear themselves: graph.with_self_loops()": np.tanh(
             weights_of(e, adj) @ z
@@ -285,7 +306,7 @@ def memory(student, case):
     rows = []
     for j in range(3):  # node j hears node j - 1 and itself
         pair = np.stack([h[j], h[j - 1]])
-        rows.append(layer_of(pair, np.array([[0, 1], [0, 0]], bool), R, S, a)[0])
+        rows.append(layer_of(pair, np.array([[0, 1], [0, 0]]), R, S, a)[0])
     judge(y, np.array(rows), what=f"gat_on_edges on a ring of {N} nodes")
     expect(
         isinstance(peak, int) and peak < 4 * N * N,
@@ -303,7 +324,7 @@ def heads_side_by_side(its, h, adj, Rs, Ss, vectors):
 
     from tinyattn.graph import Graph
 
-    dst, src = np.nonzero(adj)
+    dst, src = (np.repeat(ids, adj[adj > 0]) for ids in np.nonzero(adj))
     return its.heads(h, Graph(src, dst, len(h)), list(Rs), list(Ss), list(vectors))
 
 
