@@ -55,7 +55,9 @@
     const explorer = body.querySelector(".explorer"); // needs the width
     if (!explorer && outputs.length && outputs.length < blocks.length && outputs.length < 4) {
       const [step, side] = quality(body, blocks, true);
-      split = side > stacked;
+      // half the width is too little for panels side by side
+      const wide = [...body.querySelectorAll(".out .figure")].some((f) => f.naturalWidth > 2 * f.naturalHeight);
+      split = side > (wide ? 2 : 1) * stacked;
       best = split ? step : best;
     }
     arrange(body, blocks, split);
