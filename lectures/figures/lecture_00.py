@@ -42,15 +42,21 @@ def backward_graph():
             x = (1040, 860, 580, 300)[k]
             d.note(x, Y - 74, rule, part=f"backward/{names[0]}", color=QUIET)
     d.text(576, 526, r"$y = (a\,b + c)\,d$", 28, part="formula")
+    with d.step(2), d.part("formula"):
+        d.text(2, 526, r"$\bar v$: how far $y$ moves for each bit of $v$", 20, anchor="start")
     return d
 
 
 def _value(d, name, value, ways):
     if name in ways:
         one, other = ways[name]
-        d.text((one.right + other.left) / 2, Y - 32, f"{value}", BIG, part=f"forward/{name}")
+        d.text((one.right + other.left) / 2, Y - 32, _minus(value), BIG, part=f"forward/{name}")
     else:
-        d.text(INPUTS[name] - 26, 330, f"{value}", BIG, anchor="end", part=f"forward/{name}")
+        d.text(INPUTS[name] - 26, 330, _minus(value), BIG, anchor="end", part=f"forward/{name}")
+
+
+def _minus(value):
+    return f"${value}$" if value < 0 else f"{value}"
 
 
 def _slope(d, name, ways):
