@@ -5,8 +5,8 @@ from tinyattn.plot.drawing_paths import paint
 from tinyattn.plot.drawing_style import BIG, THINGS
 
 STATE, VALUE = THINGS["state"][1], THINGS["value"][1]
-COLUMNS = (630, 780, 930, 1080)  # the steps of the decoder
-WORDS = ("<start>", "red", "square", "left")
+COLUMNS = (604, 730, 856, 982, 1108)  # the steps of the decoder
+WORDS = ("<start>", "blue", "circle", "red", "square")  # the caption goes row by row
 
 
 def through_one_vector():
@@ -27,7 +27,7 @@ def through_one_vector():
         d.text(490, 186, "$c$", 28, THINGS["memory"][1])
         d.note(490, 318, "all there is")
     with d.step(2), d.part("decoder"):
-        d.arrow((500, 248), (546, 248), (546, 344), (COLUMNS[-1] - 24, 344),
+        d.arrow((500, 248), (538, 248), (538, 344), (COLUMNS[-1] - 24, 344),
                 (COLUMNS[-1] - 24, 282), thing="memory", width=3, part="context")  # fmt: skip
         for x in COLUMNS[:-1]:
             d.arrow((x - 24, 344), (x - 24, 282), thing="memory", width=3, part="context")
@@ -61,15 +61,15 @@ def _regions(d, x, y):
 
 def _decoder(d, y):
     xs = COLUMNS
-    boxes = [d.box("linear", x, y, 96, 68, "LSTM", part=f"step {t}") for t, x in enumerate(xs, 1)]
+    boxes = [d.box("linear", x, y, 84, 68, "LSTM", part=f"step {t}") for t, x in enumerate(xs, 1)]
     said = (*WORDS[1:], "<end>")
     for t, (box, x) in enumerate(zip(boxes, xs, strict=True)):
         d.arrow(box.n, (x, y - 90), part=f"step {t + 1}")
         d.text(x, y - 108, said[t], part=f"step {t + 1}")
         d.arrow((x + 22, 440), (x + 22, box.bottom), part=f"step {t + 1}", over="#FFFFFF")
         d.text(x, 462, WORDS[t], part=f"step {t + 1}")
-    d.chain(boxes, "state", [f"step {t}" for t in range(1, 5)])
-    d.note(855, 520, "each word that was said is read at the next step")
+    d.chain(boxes, "state", [f"step {t}" for t in range(1, len(xs) + 1)])
+    d.note(856, 520, "each word that was said is read at the next step")
 
 
 def with_attention():
