@@ -38,7 +38,9 @@ def sliding_filter():
             d.text(930, 168 + 40 * k, row, 17, anchor="start")
         d.note(930, 250, "which pixel lies under", "start")
         d.note(930, 274, "weight $i$ for output $j$", "start")
-    d.text(576, 480, r"$y_j = \theta\,(\,\sum_i \omega_i\, x_{I(j, i)} - T\,)$", 28, part="formula")
+    d.text(
+        576, 480, r"$y_j = \theta\,(\,\sum_i\, \omega_i\, x_{I(j, i)} - T\,)$", 28, part="formula"
+    )
     return d
 
 
@@ -103,8 +105,9 @@ def receptive_field():
                     for o in (-1, 0, 1):
                         ends = rims(nodes[layer + 1, k], nodes[layer, k + o])
                         d.arrow(*ends, head=False, color=EDGE, width=2, part=f"{name}/seen")
-            d.text(980, ys[layer], f"sees {2 * step + 1}", anchor="start", part=f"{name}/seen")
-    d.text(980, 52, "$R = 1 + L\\,(k - 1)$", 20, anchor="start", part="formula")
+            d.text(980, ys[layer], f"{2 * step + 1} of them", anchor="start", part=f"{name}/seen")
+    d.text(980, 52, "one output sees", anchor="start", part="formula")
+    d.text(576, 536, "$R = 1 + L\\,(k - 1)$", 20, part="formula")
     return d
 
 
@@ -184,8 +187,8 @@ def index_sums():
         d.arrow(dot.e, soft.w)
         a = d.matrix(858, 170, 5, 5, 18, "data", "$a$")
         d.arrow(soft.e, a.w)
-        _indices(d, a, "j", "i")
-        d.note(858, 244, "rows sum to 1")
+        _indices(d, a, "i", "j")
+        d.note(858, 244, "columns sum to 1")
     with d.step(3), d.part("sum"):
         total = d.box("activation", 858, 450, 92, 46, r"$\Sigma_i$", size=22)
         d.arrow((858, 262), total.n)
