@@ -28,7 +28,7 @@ def two_views():
                 for i, a in enumerate(nodes):
                     for b in nodes[i + 1 :]:
                         d.edge(a, b)
-            formula = (r"$x_i \mapsto \phi(x_i)$", r"$y_i = \sum_j a_{ij}\, v_j$")[k]
+            formula = (r"$x_i \mapsto \phi(x_i)$", r"$y_i = \sum_j\, a_{ij}\, v_j$")[k]
             d.text(left + 280, 426, formula, 26)
             d.note(left + 280, 490, ("the same function for every element: Deep Sets",
                                      "messages along all edges: attention")[k])  # fmt: skip
@@ -61,6 +61,7 @@ def deep_sets():
             d.arrow((527, y), (590, y), thing="state", head=False)
         d.arrow((590, 280), plus.w, thing="state")
         total = d.matrix(770, 280, 1, 5, 26, "state")
+        d.note(770, 318, "their sum")
         d.arrow(plus.e, total.w, thing="state")
         d.note(650, 330, "no order")
     with d.step(3), d.part("rho"):
@@ -68,7 +69,7 @@ def deep_sets():
         d.arrow(total.e, rho.w, thing="state")
         d.arrow(rho.e, (1080, 280))
         d.text(1112, 280, "$y$", 28)
-        d.text(934, 470, r"$y = \rho\,(\,\sum_i \phi(x_i)\,)$", 26)
+        d.text(934, 470, r"$y = \rho\,(\,\sum_i\, \phi(x_i)\,)$", 26)
     return d
 
 
@@ -118,8 +119,8 @@ def _mab_inside(d):
     d.arrow(maps["value"].e, (388, 230), (388, 150), thing="value")
     for start, op in ((120, add), ((norm.right + rff.left) / 2, add2)):
         d.arrow((start, y), (start, 68), (op.x, 68), op.n, thing="state", kind="residual", width=2)
-    d.arrow(norm2.e, (1076, y), thing="state")
-    d.sizes(1118, y, "N", "d")
+    d.arrow(norm2.e, (1066, y), thing="state")
+    d.sizes(1108, y, "N", "d")
     d.note(850, 190, "rFF: one network for each element by itself")
     d.note(850, 220, r"$y$ gives keys and values only")
 
