@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import pickle
 from dataclasses import replace
 from html import escape
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from tests.course import handed_in as make
 from tests.course.handed_in import HOSTILE, Class, class_of_thirty, solved, stub_as
 from tinyattn import cli
 from tinyattn.course import project
+from tinyattn.course.checks import load
 from tinyattn.course.checks.judging import Diagnosis
 from tinyattn.course.grade import forbidden, grading, handed_in, nbgrader, pages, sandbox
 from tinyattn.course.grade.marking import mark
@@ -313,6 +315,27 @@ def _the_pages_are_there(folder, room):
     assert "renderMathInElement" in (folder / "formulas.js").read_text(encoding="utf-8")
 
 
+# --- several at once
+
+
+@pytest.mark.parametrize("document", project.homework(ROOT), ids=lambda d: d.number)
+def test_a_homework_can_go_to_another_process(document):
+    there = pickle.loads(pickle.dumps(plan_of(document)))
+    assert there.homework == load(document.number)
+
+
+def test_several_are_graded_at_once(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(grading, "plan_of", lambda document: plan)
+    monkeypatch.setattr(grading, "_try_the_solution", lambda plan, place: None)
+    right, nothing = make.notebook(Class(plan).cells(solved)), make.notebook([])
+    for student, text in (("Ada", right), ("Béla", right), ("Carl", nothing)):
+        (tmp_path / f"{student}.ipynb").write_text(text, encoding="utf-8")
+    marks = grading.grade(plan.document, tmp_path, jobs=2, place="process")
+    assert [(m.student, m.points, m.graded) for m in marks] == [
+        ("Ada", 6, True), ("Béla", 6, True), ("Carl", 0, True)
+    ]  # fmt: skip
+
+
 # --- the rest
 
 
@@ -338,7 +361,7 @@ def test_a_sandbox_in_which_the_solution_fails_grades_nobody(plan):
         grading._try_the_solution(plan, Broken())
 
 
-def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeypatch):
+def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeypatch, capsys):
     class Slow:
         description = "nowhere"
 
@@ -362,8 +385,13 @@ def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeyp
     monkeypatch.setattr(sandbox, "place", lambda kind: Slow())
     text = make.notebook(Class(plan).cells(solved))
     (tmp_path / "Ada.ipynb").write_text(text, encoding="utf-8")
-    (result,) = grading.grade(plan.document, tmp_path, jobs=1)
+    table, folder = tmp_path / "points.csv", tmp_path / "pages"
+    (result,) = grading.grade(plan.document, tmp_path, jobs=1, csv_file=table, html=folder)
     assert result.points == 0 and "the sandbox does not start" in result.notes[0]
+    assert "1 of them could NOT be graded" in capsys.readouterr().out
+    assert table.read_text("utf-8").splitlines()[1].startswith("Ada,,6,,,,could not be graded")
+    assert "1 could not be graded" in (folder / "index.html").read_text("utf-8")
+    assert "not graded yet" in (folder / "students" / "Ada.html").read_text("utf-8")
     (there,) = handed_in.submissions(tmp_path)
     assert grading.Kept(tmp_path / grading.KEPT / plan.document.number, plan).mark_of(there) is None
 

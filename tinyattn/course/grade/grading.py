@@ -40,7 +40,8 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, place=None):
                 marks[submission.student] = result
                 if result.graded:
                     kept.keep(submission, result)
-                print(f"{done:4d}/{len(left)}  {result.points:3d} of {result.of}  {result.student}")
+                says = f"{result.points:3d} of {result.of}" if result.graded else "NOT GRADED"
+                print(f"{done:4d}/{len(left)}  {says}  {result.student}")
     marks = list(marks.values())
     text = table(plan, marks)
     if csv_file is not None:
@@ -51,6 +52,12 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, place=None):
     if csv_file is None and html is None:
         print(text, end="")
     print(f"{len(marks)} submissions in {time.perf_counter() - began:.0f} s")
+    missing = [result for result in marks if not result.graded]
+    if missing:
+        print(
+            f"{len(missing)} of them could NOT be graded, and have no points in the table: run the "
+            f"same command again. The first one: {missing[0].notes[0]}"
+        )
     return marks
 
 
@@ -145,9 +152,12 @@ def table(plan, marks):
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["student", "points", "of", *(f"task {task}" for task in tasks), "note"])
     for result in marks:
-        points = [sum(o.right for o in result.of_task(task)) for task in tasks]
+        points = [result.points, result.of]
+        points += [sum(o.right for o in result.of_task(task)) for task in tasks]
+        if not result.graded:  # 0 would say that all was wrong
+            points = ["", result.of, *("" for _ in tasks)]
         note = "; ".join(result.notes)
-        writer.writerow([_cell(result.student), result.points, result.of, *points, _cell(note)])
+        writer.writerow([_cell(result.student), *points, _cell(note)])
     return file.getvalue()
 
 

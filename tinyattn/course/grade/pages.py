@@ -82,7 +82,7 @@ def student_page(plan, result):
     """What was right, what went wrong and why; no solution."""
     lines = [
         f"<h1>{escape(result.student)}</h1>",
-        f"<p>{_title(plan)}: <strong>{result.points} of {result.of} points</strong></p>",
+        f"<p>{_title(plan)}: <strong>{_sum(result)}</strong></p>",
     ]
     for task in plan.homework.tasks:
         parts = result.of_task(task)
@@ -100,6 +100,12 @@ def student_page(plan, result):
     return "\n".join(lines)
 
 
+def _sum(result):
+    if not result.graded:
+        return "not graded yet"
+    return f"{result.points} of {result.of} points"
+
+
 def _part(part):
     mark = '<td class="mark right">✓</td>' if part.right else '<td class="mark wrong">✗</td>'
     text = "" if part.right else f'<div class="text">{escape(part.text)}</div>'
@@ -108,15 +114,15 @@ def _part(part):
 
 def class_page(plan, marks):
     """Points of all, how each task went, and the mistakes that were made most."""
-    total = sum(result.points for result in marks) / max(len(marks), 1)
+    marks, everybody = [result for result in marks if result.graded], marks
     lines = [
-        f"<h1>{_title(plan)}: {len(marks)} submissions</h1>",
-        f"<p>On average {total:.1f} of {len(plan.homework.parts)} points. "
+        f"<h1>{_title(plan)}: {len(everybody)} submissions</h1>",
+        f"<p>{_average(plan, everybody)}"
         + ('<a href="questions.html">The open questions</a>' if plan.open_questions else "")
         + "</p>",
         *_tasks(plan, marks),
         *_mistakes(plan, marks),
-        *_students(plan, marks),
+        *_students(plan, everybody),
     ]
     return "\n".join(lines)
 
@@ -166,7 +172,7 @@ def _students(plan, marks):
         cells = "".join(_points(result.of_task(task)) for task in tasks)
         lines.append(
             f'<tr><td><a href="{escape(link)}">{escape(result.student)}</a></td>'
-            f'<td class="number">{result.points}</td>{cells}'
+            f'<td class="number">{result.points if result.graded else "?"}</td>{cells}'
             f'<td class="quiet">{escape("; ".join(result.notes))}</td></tr>'
         )
     return [*lines, "</table>"]
@@ -176,6 +182,15 @@ def _points(parts):
     right = sum(part.right for part in parts)
     kind = "right" if right == len(parts) else "wrong" if right == 0 else ""
     return f'<td class="number {kind}">{right}</td>'
+
+
+def _average(plan, marks):
+    """How many points were given on average, to those that could be graded."""
+    graded = [result.points for result in marks if result.graded]
+    total = sum(graded) / max(len(graded), 1)
+    missing = len(marks) - len(graded)
+    rest = f" {missing} could not be graded and count nowhere here." if missing else ""
+    return f"On average {total:.1f} of {len(plan.homework.parts)} points.{rest} "
 
 
 def questions(plan, marks):
