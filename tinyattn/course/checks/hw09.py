@@ -244,7 +244,7 @@ def on_edges(its, h, adj, R, S, a):
 
     from tinyattn.graph import Graph
 
-    dst, src = (np.repeat(ids, adj[adj > 0]) for ids in np.nonzero(adj))
+    dst, src = (np.repeat(ids, adj[adj > 0].astype(np.intp)) for ids in np.nonzero(adj))
     return its.gat_on_edges(h, Graph(src, dst, len(h)), R, S, a)
 
 
@@ -324,7 +324,7 @@ def heads_side_by_side(its, h, adj, Rs, Ss, vectors):
 
     from tinyattn.graph import Graph
 
-    dst, src = (np.repeat(ids, adj[adj > 0]) for ids in np.nonzero(adj))
+    dst, src = (np.repeat(ids, adj[adj > 0].astype(np.intp)) for ids in np.nonzero(adj))
     return its.heads(h, Graph(src, dst, len(h)), list(Rs), list(Ss), list(vectors))
 
 
