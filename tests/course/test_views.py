@@ -148,6 +148,19 @@ def test_the_students_copy_asks_for_a_prediction(asking):
     assert sum("predict" in cell["source"] for cell in codes) == 1
 
 
+def test_a_question_in_what_introduces_a_name_asks_for_no_prediction(asking, monkeypatch):
+    monkeypatch.setattr(views, "summary", lambda name: "Does it hold?")
+    notebook = text.read_source(asking)
+    file = build.to_json(notebook)
+    new = {
+        s.cells[0]["id"]: [SimpleNamespace(written="check.x")] for s in text.slides(notebook.cells)
+    }
+    made = [json.loads(views.student_copy(file, names))["cells"] for names in (None, new)]
+    introduced = [cell for cell in made[1] if cell["id"].endswith("-new")]
+    assert len(introduced) == len(new) and "Does it hold?" in introduced[0]["source"]
+    assert made[0] == [cell for cell in made[1] if cell not in introduced]
+
+
 OVER_TWO_PAGES = """\
 ## Who hears whom?
 

@@ -53,14 +53,13 @@ def student_copy(text, new=None):
             cell["metadata"].pop("collapsed", None)
             cell["metadata"].get("jupyter", {}).pop("outputs_hidden", None)
     parts = slides(cells)
-    for slide in parts:
-        introduced = (new or {}).get(slide.cells[0]["id"])
-        if introduced:
-            slide.cells.insert(1, _introduction(slide.cells[0]["id"], introduced))
     notebook["cells"], open_before = [], False
     for slide, after in zip(parts, [*parts[1:], None], strict=True):
         stays_open = _hands_on(slide, after, silent)
-        notebook["cells"] += _with_predictions(slide, not open_before, not stays_open)
+        first, *others = _with_predictions(slide, not open_before, not stays_open)
+        introduced = (new or {}).get(first["id"])  # last, for its words may hold a question mark
+        between = [_introduction(first["id"], introduced)] if introduced else []
+        notebook["cells"] += [first, *between, *others]
         open_before = stays_open
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
