@@ -176,10 +176,10 @@ def made(number, folder):
     return room
 
 
-def graded(room, folder):
-    """Grade them; the number of students that got other points or words than they may get."""
+def graded(room, folder, jobs=1):
+    """Grade them, `jobs` at once; how many students got other points or words than they may get."""
     marks = grade(
-        room.plan.document, folder, csv_file=f"{folder}.csv", html=f"{folder}.pages", jobs=1
+        room.plan.document, folder, csv_file=f"{folder}.csv", html=f"{folder}.pages", jobs=jobs
     )
     wrong = 0
     for mark in marks:
@@ -200,9 +200,10 @@ def main(arguments=None):
     parser.add_argument("number", help="of the homework, such as hw04")
     parser.add_argument("folder", type=Path, help="where the notebooks are written")
     parser.add_argument("--grade", action="store_true", help="grade them too, and compare")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at once (default: 1)")
     given = parser.parse_args(arguments)
     room = made(given.number, given.folder)
-    return graded(room, given.folder) if given.grade else 0
+    return graded(room, given.folder, given.jobs) if given.grade else 0
 
 
 if __name__ == "__main__":
