@@ -80,6 +80,9 @@ MISTAKES = [  # right, wrong, what the check must say about it
      "    p = (adj > 0) * np.exp(e - np.max(e, axis=1, keepdims=True))", "not squared"),
     (DIVIDED, "return p / np.maximum(np.sum((adj > 0) * np.exp(e - np.max(e, axis=1, keepdims=True)"
      "), axis=1, keepdims=True), 1e-300)", "both have n"),
+    (HAT, "alpha = attention(e, (adj > 0) | np.eye(len(adj), dtype=bool))", "keep the numbers"),
+    (HAT, "alpha = attention(e, adj + 1)", "only the node itself"),
+    (EXP, EXP.replace("adj *", "adj**2 *"), "with the square of adj"),
 ]  # fmt: skip
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -135,6 +135,8 @@ def attention(student, case):
             "with adj inside of the exponential: what is there twice counts twice, not squared": (
                 weights_of(e * adj, (adj > 0) * 1)
             ),
+            "with the square of adj": weights_of(e, adj**2),
+            "with adj transposed: row i of adj are those who send to i": weights_of(e, adj.T),
             "with adj added to the scores: it is a factor of exp e": weights_of(
                 e + adj, (adj > 0) * 1
             ),
@@ -200,6 +202,12 @@ def layer(student, case):
     mistakes = {
         "when the nodes do not hear themselves: add 1 to the diagonal of adj": np.tanh(
             weights_of(score_of(h, R, S, a), adj) @ z
+        ),
+        "when each neighbour counts once: keep the numbers of adj beside the diagonal": np.tanh(
+            weights_of(score_of(h, R, S, a), np.minimum(hat, 1)) @ z
+        ),
+        "when 1 is added everywhere: only the node itself comes in addition, the diagonal": np.tanh(
+            weights_of(score_of(h, R, S, a), adj + 1) @ z
         ),
         "when σ = tanh is missing": alpha @ z,
         "when alpha is transposed: sum over senders j, alpha @ z": np.tanh(alpha.T @ z),
