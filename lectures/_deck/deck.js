@@ -182,6 +182,8 @@
     if (event.key === "Enter" && document.body.classList.contains("overview")) overview();
     else actions[event.key]();
   };
+  // after a click into an explorer the keys are its own, until Escape
+  onmessage = (event) => { if (event.data === "leave") { document.activeElement?.blur(); focus(); } };
   deck.onclick = (event) => {
     if (!document.body.classList.contains("overview")) return;
     at = pages().indexOf(event.target.closest(".slide"));

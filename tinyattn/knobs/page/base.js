@@ -165,5 +165,6 @@ $("svg").addEventListener("pointermove", (event) => {
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "r") start();
+  else if (event.key === "Escape") parent.postMessage("leave", "*");  // the keys are the deck's again
   else if (event.target === $("svg") && KNOB.key?.(event.key)) { event.preventDefault(); draw(); }
 });

@@ -8,7 +8,7 @@ function draw(turned = true) {
   $("#range").value = state.at;
   $("#phase").textContent = backward ? `backward ${state.at - half + 1} of ${steps.length - half}` : `forward ${state.at + 1} of ${half}`;
   $("#what").textContent = (state.gradients ?? backward) ? "gradients" : "values";
-  $("#walk-on").hidden = Boolean(state.walk);
+  $("#walk-on").hidden = Boolean(state.walk) || !walkTarget();
   const focused = document.activeElement?.closest("#arrays, #sum, nav");  // what is drawn anew
   drawOverview();
   drawWhere(node);
@@ -55,6 +55,7 @@ addEventListener("keydown", (event) => {
   else if (state.walk && key === "ArrowRight") act = () => walkBy(1);
   else if (state.walk && key === "ArrowLeft") act = () => walkBy(-1);
   else if (state.walk && key === "Escape") act = leaveWalk;
+  else if (key === "Escape") act = () => parent.postMessage("leave", "*");  // the keys are the deck's again
   if (!act) return;
   event.preventDefault();
   act();
@@ -84,6 +85,7 @@ addEventListener("toggle", (event) => {
   if (key) state.opened[event.target.open ? "add" : "delete"](key);
 }, true);
 
+for (const change of ["focus", "blur"]) addEventListener(change, drawCard);
 $("#first").onclick = KEYS.Home;
 $("#next").onclick = () => (state.walk ? walkBy(1) : KEYS.ArrowRight());
 $("#previous").onclick = () => (state.walk ? walkBy(-1) : KEYS.ArrowLeft());

@@ -14,8 +14,7 @@ const partLink = (p) => (p.source ? link(...origin(p.source, p.j)) : text(p.inpu
 const operationOf = (node) => trace.operations[node.operation];
 
 function measuredCell(part, node) {
-  if (part.wrong) return `<td class="measured wrong">measured ${text(part.measured)}</td>`;
-  if (part.measured !== undefined) return `<td class="measured">measured ${text(part.measured)}</td>`;
+  if (part.measured !== undefined) return `<td class="measured${part.wrong ? " wrong" : ""}">${text(part.measured)}</td>`;
   return `<td class="measured">${node?.measured?.compared ? "" : "not measured"}</td>`;
 }
 
@@ -91,7 +90,7 @@ function slopes(node, all) {
   const [shown, rest] = largest(all.filter((p) => p.source || p.slope), (p) => p.slope);
   const lines = shown.map((p) => `<tr class="${p.wrong ? "wrong" : ""}"><td>by ${partLink(p)}</td><td>${text(valueOf(p))}</td><td>${text(p.slope)}</td>${measuredCell(p, node)}</tr>`);
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} with a smaller slope</td></tr>`);
-  return `<table><tr><th></th><th>its value</th><th>slope</th><th></th></tr>${lines.join("")}</table>
+  return `<table><tr><th></th><th>its value</th><th>slope</th><th>measured</th></tr>${lines.join("")}</table>
 <p class="quiet">When that number moves by a little, this one moves by slope times as much.</p>`;
 }
 
@@ -132,7 +131,7 @@ function came(node, i) {
 <p class="quiet">Slope: how much that moves when ${escaped(nameOf(node, i))} moves.</p>`;
   const users = [...new Set(all.map((u) => u.node))];
   html += users.map(wrongNote).join("");
-  html += more("measured", "Are the slopes right? Measured", `<table>${shown.map((u) => `<tr><td>of ${link(u.node, u.i)}</td><td>${text(u.slope)}</td>${measuredCell(u, u.node)}</tr>`).join("")}</table>${users.map(agreement).join("")}`);
+  html += more("measured", "Are the slopes right? Measured", `<table><tr><th></th><th>slope</th><th>measured</th></tr>${shown.map((u) => `<tr><td>of ${link(u.node, u.i)}</td><td>${text(u.slope)}</td>${measuredCell(u, u.node)}</tr>`).join("")}</table>${users.map(agreement).join("")}`);
   if (node.kind !== "result") return `${html}<p class="quiet">It was not computed, so the way back ends here${node.kind === "parameter" ? "; training reads this gradient" : ""}.</p>`;
   return html + more("goes", "Where does dL go on to?", goes(node, i));
 }

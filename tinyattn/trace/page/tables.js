@@ -87,9 +87,9 @@ function cells(view, r0, c0, rows, columns) {
     for (let c = c0; c < c0 + columns; c++) {
       const i = start + r * view.columns + c, value = values[i];
       const part = marks?.has(i) ? (marks.get(i) === 0 ? "zero" : "part") : "";
-      const mine = isThis && i === chosen();
+      const mine = isThis && i === chosen(), followed = state.walk?.path.get(node.id) === i ? " followed" : "";
       const said = `${nameOf(node, i)} = ${blank ? "not computed yet" : value}`;
-      line.push(`<td role="gridcell" data-i="${i}" data-node="${node.id}" class="${part}${mine ? " chosen" : ""}" ${mine || (!isThis && i === view.at) ? 'tabindex="0"' : 'tabindex="-1"'} title="${escaped(said)}" aria-label="${escaped(said)}" style="background:${colour(value, reach)}">${text(value)}</td>`);
+      line.push(`<td role="gridcell" data-i="${i}" data-node="${node.id}" class="${part}${mine ? " chosen" : ""}${followed}" ${mine || (!isThis && i === view.at) ? 'tabindex="0"' : 'tabindex="-1"'} title="${escaped(said)}" aria-label="${escaped(said)}" style="background:${colour(value, reach)}">${blank ? "·" : text(value)}</td>`);
     }
     lines.push(`<tr>${head}${line.join("")}</tr>`);
   }
