@@ -347,7 +347,8 @@ def test_who_leaves_the_path_is_told_so_and_finds_back(tmp_path):
         trace,
         """
         const cards = [], note = () => cards.push($("#card h2").textContent);
-        const framed = [...document.querySelectorAll("td.followed")].map((e) => e.title.split(" =")[0]);
+        const framed = [...document.querySelectorAll("td.followed")]
+          .map((e) => e.title.split(" =")[0]);
         press("ArrowRight"); note();
         press(" "); note();            // the other side
         press("ArrowRight"); note();   // back to the stop, not on to the next
