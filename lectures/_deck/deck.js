@@ -182,8 +182,14 @@
     if (event.key === "Enter" && document.body.classList.contains("overview")) overview();
     else actions[event.key]();
   };
-  // after a click into an explorer the keys are its own, until Escape
-  onmessage = (event) => { if (event.data === "leave") { document.activeElement?.blur(); focus(); } };
+  // After a click into an explorer the keys are its own. It hands on the keys of a presenter's remote,
+  // and says "leave" at Escape.
+  window.onmessage = ({ data }) => {
+    if (data !== "leave" && !["PageDown", "PageUp"].includes(data?.page)) return;
+    document.activeElement.blur();
+    focus();
+    actions[data.page]?.();
+  };
   deck.onclick = (event) => {
     if (!document.body.classList.contains("overview")) return;
     at = pages().indexOf(event.target.closest(".slide"));

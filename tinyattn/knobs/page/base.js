@@ -164,7 +164,8 @@ $("svg").addEventListener("pointermove", (event) => {
 });
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "r") start();
+  if (["PageDown", "PageUp"].includes(event.key)) parent.postMessage({ page: event.key }, "*"); // for a deck
+  else if (event.key === "r") start();
   else if (event.key === "Escape") parent.postMessage("leave", "*");  // the keys are the deck's again
   else if (event.target === $("svg") && KNOB.key?.(event.key)) { event.preventDefault(); draw(); }
 });

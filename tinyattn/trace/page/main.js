@@ -45,6 +45,7 @@ function showOther() {
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("#help").open) return;
   const { target, key } = event;
+  if (parent !== window && ["PageDown", "PageUp"].includes(key)) return parent.postMessage({ page: key }, "*");  // for a deck
   const isControl = target.matches("button, summary, input");
   if (isControl && (key === " " || key === "Enter")) return;  // it presses the button
   if (target.matches("td") && (key === "Enter" || key === " ")) { event.preventDefault(); pick(target); return; }
