@@ -174,6 +174,14 @@ def test_rule_that_loses_the_incoming_gradient_is_found_at_second_order():
     assert "input g, shape" in report.text
 
 
+def test_rule_that_computes_something_else_when_it_is_recorded_is_found():
+    f = wrong(lambda x: x * x, lambda g, y, x: 2 * g * x * (1 if type(g) is np.ndarray else -1))
+    assert gradcheck(f, X[0])
+    report = gradcheck(f, X[0], order=2)
+    assert not report
+    assert "when it gets Tensors" in report.text
+
+
 def test_cut_graph():
     report = gradcheck(lambda x: np.sin(x.data), X)
     assert not report

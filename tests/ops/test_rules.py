@@ -36,3 +36,18 @@ def test_one_tensor_in_two_places_of_a_kernel_is_differentiated_again():
         np.sum(F.layer_norm(x, 64, w, w) ** 2).backward(create_graph=again)
         found.append(unwrap(w.grad))
     np.testing.assert_allclose(found[1], found[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("impl", ["numpy", "sums"])
+def test_equal_numbers_of_a_window_share_its_gradient(impl):
+    x = Tensor(np.array([[[3.0, 3.0, 1.0, 2.0, 2.0, 2.0]]]), requires_grad=True)
+    F.max_pool1d(x, 3, impl=impl).backward(np.array([[[6.0, 12.0]]]))
+    np.testing.assert_array_equal(x.grad, [[[3, 3, 0, 4, 4, 4]]])
+
+
+@pytest.mark.parametrize("index", [[0, -4], [0, 3], [3, -1]])
+def test_the_index_that_is_not_there_is_named(index):
+    x = Tensor(np.zeros((3, 2)), requires_grad=True)
+    wrong = next(i for i in index if not -3 <= i < 3)
+    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+        x[np.array(index)]

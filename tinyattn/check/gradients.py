@@ -15,6 +15,7 @@ import numpy as np
 from tinyattn.autograd import Tensor, backward_pass
 from tinyattn.check.diagnosis import Case, causes_of
 from tinyattn.check.report import Report, at, name_of, number
+from tinyattn.ops.elementwise import as_tensor
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)
 
@@ -37,7 +38,8 @@ def gradcheck(f, *inputs, order=1):
     dictionary of them. If f is a module, a copy of it in float64 is checked, with its parameters.
 
     order=2 checks the gradient of the gradient too (order=3 that of that one). The incoming
-    gradient is an input then, called g: a rule must also be right as a function of g.
+    gradient is an input then, called g: a rule must also be right as a function of g. And a rule
+    that computes in another way when it is recorded must give the same gradient in both.
 
     The whole Jacobian is compared if it has no more than 10,000 numbers, else three random
     combinations of its rows against three random directions of the inputs: a wrong number in
@@ -54,6 +56,9 @@ def gradcheck(f, *inputs, order=1):
             return report
         done.append(report)
         if n < order:
+            report = _recorded_alike(function, f"gradcheck of {name_of(f)}")
+            if not report:
+                return report
             function = _derivative(function)
     return Report(True, "\n".join(r.text for r in done), max(r.error for r in done),
                   sum(r.compared for r in done))  # fmt: skip
@@ -138,7 +143,7 @@ def _flat(result, name):
             yield name, y
 
 
-def _derivative(function):
+def _derivative(function, create_graph=True):
     """The gradient as a function of the same inputs and of the incoming gradients."""
     outputs = function.call(function.leaves(list(function.values.values())))
     rng = np.random.default_rng(1)
@@ -152,8 +157,9 @@ def _derivative(function):
         xs, gs = tensors[:n], tensors[n:]
         y = _vector(function.call(xs))
         g = _vector(dict(enumerate(gs)))
-        found = backward_pass(y, g, create_graph=True, targets=set(xs)) if y.requires_grad else {}
-        return {f"dL/d{name}": found[x] if x in found else Tensor(np.zeros(x.shape))
+        g = g if create_graph else g.data
+        found = backward_pass(y, g, create_graph, targets=set(xs)) if y.requires_grad else {}
+        return {f"dL/d{name}": as_tensor(found[x] if x in found else np.zeros(x.shape))
                 for name, x in zip(function.values, xs, strict=True)}  # fmt: skip
 
     return Function(call, leaves, function.values | incoming, function.others)
@@ -162,6 +168,30 @@ def _derivative(function):
 def _vector(outputs):
     """All outputs behind each other as one vector."""
     return np.concatenate([np.reshape(y, -1) for y in outputs.values()])
+
+
+def _recorded_alike(function, title):
+    """Whether rules give the same when they are recorded: then they see Tensors, not arrays."""
+    gradients = []
+    for create_graph in (True, False):
+        derivative = _derivative(function, create_graph)
+        gradients.append(derivative.call(derivative.leaves(list(derivative.values.values()))))
+    lines, worst = [], 0.0
+    for name, recorded, plain in zip(
+        function.values, *(g.values() for g in gradients), strict=True
+    ):
+        size = np.abs(plain.data).max(initial=1.0)
+        wrong = _differs(recorded.data, plain.data, ATOL * size)
+        wrong &= ~(np.isnan(recorded.data) & np.isnan(plain.data))
+        if wrong.any():
+            index = tuple(np.argwhere(wrong)[0])
+            lines.append(f"  input {name}: the gradient at {at(name, index)} is "
+                         f"{number(recorded.data[index])} with create_graph=True, and "
+                         f"{number(plain.data[index])} without: the rule computes something else "
+                         f"when it gets Tensors")  # fmt: skip
+        difference = np.abs(recorded.data - plain.data).max(initial=0.0) / size
+        worst = max(worst, difference)
+    return _finish(title, lines, [], worst, 0, "derivatives with and without recording")
 
 
 # ---------------------------------------------------------------- the two Jacobians
