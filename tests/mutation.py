@@ -60,6 +60,7 @@ EXPLAINED = {
     ("ops/index.py", "_taken", "-y"): "a line that runs with kernels only",
     ("ops/index.py", "_names_rows", "index.ndim > 0"): "chooses who computes, not what",
     ("ops/index.py", "_row_numbers", "-ids"): "of no numbers",
+    ("ops/index.py", "_row_numbers", "-n -> n"): "a line that runs with kernels only",
     ("ops/linalg.py", "_matmul_left", "linalg.py:54"): "chooses who computes, not what",
     ("ops/matmul.py", "_kernel", "ops/matmul.py"): "chooses who computes, not what",
     ("ops/matmul.py", "sum_rows", "-kernel"): "a line that runs with kernels only",

@@ -43,6 +43,9 @@ def test_equal_numbers_of_a_window_share_its_gradient(impl):
     x = Tensor(np.array([[[3.0, 3.0, 1.0, 2.0, 2.0, 2.0]]]), requires_grad=True)
     F.max_pool1d(x, 3, impl=impl).backward(np.array([[[6.0, 12.0]]]))
     np.testing.assert_array_equal(x.grad, [[[3, 3, 0, 4, 4, 4]]])
+    x.grad = None
+    F.max_pool1d(x, 3, padding=1, impl=impl).backward(np.array([[[6.0, 12.0]]]))
+    np.testing.assert_array_equal(x.grad, [[[3, 3, 0, 6, 6, 0]]])
 
 
 @pytest.mark.parametrize("index", [[0, -4], [0, 3], [3, -1]])
