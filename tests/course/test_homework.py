@@ -135,6 +135,17 @@ def test_enough_mistakes_are_tried(number):
     )
 
 
+@each_homework
+def test_the_lecturer_reads_the_same_time(number):
+    stated = re.compile(r"\d+ to \d+(?= minutes)")
+    document = project.find(ROOT, number)
+    minutes = stated.search(document.source.read_text("utf-8"))[0]
+    page = (ROOT / f"lectures/teaching/{number.removeprefix('hw')}.md").read_text("utf-8")
+    assert f"{minutes} minutes, `tinyattn check" in page
+    lecture = project.find(ROOT, number.removeprefix("hw")).source.read_text("utf-8")
+    assert set(re.findall(r"Homework \d\d takes (\d+ to \d+)", lecture)) <= {minutes}
+
+
 @pytest.mark.parametrize(("number", "right", "wrong", "says"), list(mistakes()))
 def test_the_check_names_the_mistake(number, right, wrong, says):
     cell = next(c for c in plan(number).cells if c.kind == "code" and right in c.solution)
