@@ -30,11 +30,12 @@ LECTURE, FIRST_PICTURE, HOMEWORK = 90, 15, 60  # such seconds
 LIBRARIES = ["pytest", "hypothesis==6.135.*"]  # later ones are not pure Python
 # what computes on the array rung; course, plots and command line are tried by the lectures
 TESTS = ["engine", "ops", "functional", "nn", "graph", "models", "training", "data"]
-# tests of kernels, threads, other processes and of what a machine of 64 bits only has; that every
-# operation is checked can be said only where all of them can be recorded, also those of kernels
+# tests of kernels and their loops, threads, other processes and of what a machine of 64 bits only
+# has; that every operation is checked can be said only where all of them can be recorded, also
+# those of kernels
 LEFT_OUT = (
     "kernel or compiled or thread or process or fresh_python or pytorch or torch or numba"
-    " or every_primitive"
+    " or blockwise or every_primitive"
 )
 # editors and the size of the source do not run there, and there is one thread only
 LEFT_OUT_FILES = {"test_editor.py", "test_size.py", "test_threads.py"}

@@ -36,7 +36,7 @@ def check(x, k, batch=None):
     expected = by_sorting(x, k, np.zeros(len(x), int) if batch is None else batch)
     for impl in (*RUNGS, "auto"):
         index, d2 = knn(x, k, batch, impl)
-        assert index.dtype == np.int64
+        assert index.dtype == np.intp
         assert d2.dtype == x.dtype
         np.testing.assert_array_equal(index, expected[0], err_msg=impl)
         np.testing.assert_array_equal(d2, expected[1], err_msg=impl)
