@@ -39,7 +39,7 @@ LEFT_OUT = (
 )
 # editors and the size of the source do not run there, and there is one thread only
 LEFT_OUT_FILES = {"test_editor.py", "test_size.py", "test_threads.py"}
-TEST_FILE = 120  # such seconds
+TEST_FILE = 300  # such seconds; the index sums of neighbours run as Python there
 PYTEST = r"""import os, sys, pytest
 os.chdir("/repo")
 plain = "-q --capture=sys --tb=short -p no:faulthandler -p no:cacheprovider -o addopts="

@@ -41,7 +41,7 @@ def sums(index, d2, x, offsets, k):
 
 def knn_sums(x, offsets, k):
     """The rows of the neighbours [N, k], and their d² [N, k]."""
-    index, d2 = np.empty((len(x), k), np.int64), np.empty((len(x), k), x.dtype)
+    index, d2 = np.empty((len(x), k), np.intp), np.empty((len(x), k), x.dtype)
     if k > 0:
         sums(index, d2, x, offsets, k)
     return index, d2
