@@ -5,6 +5,7 @@ import pytest
 
 from tests.course import small_project
 from tinyattn import course, nn
+from tinyattn.course import weights
 from tinyattn.course.project import WEIGHTS
 
 
@@ -65,3 +66,15 @@ def test_training_that_fails_leaves_the_file(root, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         in_a_full_run(monkeypatch, root, line(), train)
     assert (root / WEIGHTS / "04_line.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (2, 3, 4)])
+def test_stored_arrays_come_back_bit_for_bit(shape):
+    numbers = np.random.default_rng(0).normal(size=shape)
+    arrays = {"half": numbers.astype("<f2"), "single": numbers.astype("<f4")}
+    stored = weights.packed(arrays)
+    assert set(stored) == {"half apart", "single"}
+    found = weights.unpacked(stored)
+    for name, a in arrays.items():
+        assert found[name].dtype == a.dtype and found[name].shape == a.shape
+        assert found[name].tobytes() == a.tobytes()
