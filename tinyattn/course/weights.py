@@ -5,6 +5,7 @@ or hours. So the full run trains it once and keeps it here, and the notebook in 
 the converged network; beside it a short training shows how it got there.
 """
 
+import json
 import math
 
 import numpy as np
@@ -16,7 +17,6 @@ from tinyattn.data.jets import bytes_apart, bytes_together
 from tinyattn.io import load, save
 
 SHIPPED = np.dtype("<f2")  # half the bytes; networks of these lectures do not notice
-APART = " apart"  # behind the name of an array whose bytes are stored apart
 
 
 def trained(name, module, train, *, root=None):
@@ -67,28 +67,27 @@ def _shipped(value):
 
 
 def packed(arrays):
-    """The arrays as they are stored: of 16-bit numbers [...] the bytes apart, [2, ...].
+    """The arrays as they are stored: those of 16-bit numbers in one, [2, N], their bytes apart.
 
-    The upper bytes of weights are alike, so a compressed package is 7% smaller.
+    "layout" says in JSON which shapes they have. The upper bytes of weights are alike, so a
+    compressed package becomes 7% smaller.
     """
-    is_split = {name: np.asarray(a).dtype == SHIPPED for name, a in arrays.items()}
-    return {
-        name + APART * is_split[name]: bytes_apart(a).reshape(2, *a.shape) if is_split[name] else a
-        for name, a in arrays.items()
-    }
+    halves = {name: a for name, a in arrays.items() if np.asarray(a).dtype == SHIPPED}
+    rest = {name: a for name, a in arrays.items() if name not in halves}
+    layout = json.dumps({name: a.shape for name, a in halves.items()}).encode()
+    numbers = np.concatenate([np.zeros(0, SHIPPED), *(a.ravel() for a in halves.values())])
+    return rest | {"layout": np.frombuffer(layout, np.uint8), "halves": bytes_apart(numbers)}
 
 
 def unpacked(stored):
     """The arrays that `packed` was given."""
-    return {
-        name.removesuffix(APART): _together(a) if name.endswith(APART) else a
-        for name, a in stored.items()
-    }
-
-
-def _together(planes):
-    numbers = bytes_together(planes.reshape(2, math.prod(planes.shape[1:])), SHIPPED)
-    return numbers.reshape(planes.shape[1:])
+    stored = dict(stored)
+    layout = json.loads(bytes(stored.pop("layout")))
+    numbers, found, start = bytes_together(stored.pop("halves"), SHIPPED), {}, 0
+    for name, shape in layout.items():
+        stop = start + math.prod(shape)
+        found[name], start = numbers[start:stop].reshape(shape), stop
+    return found | stored
 
 
 def _named(part, arrays):
