@@ -16,8 +16,8 @@ the code is put back. A mutant that all of them let pass survived: a check is mi
 computes the same.
 
 Results are kept in build/mutation/, by the text of the function, so that what was not changed is
-not tried again. Those in EXPLAINED compute the same, or stand where only kernels run; the reason
-stands there.
+not tried again. Survivors in EXPLAINED compute the same, those in WITHOUT_KERNELS do where no
+kernel runs; the reasons stand there.
 """
 
 import argparse
@@ -48,37 +48,41 @@ MORE_TESTS = "tests/ops/test_rules.py"  # where random numbers never come
 
 # (file, function, the mutated line contains): why no check notices it here
 EXPLAINED = {
+    ("graph/condensation.py", "_pushes", "> 0"): "value and rule alike; see test_equals_the_loops",
     ("ops/attention.py", "_self_attention_rule", "q.shape[-1]"): "the kernel kept the scale itself",
     ("ops/attention.py", "_self_attention_rule", "x -> y"): "x and y have the same dtype",
+    ("ops/elementwise.py", "_share_of", "x -> y"): "if both inputs are the same infinity, so is y",
     ("ops/elementwise.py", "lambda", "np.zeros_like(g)"): "minus zero is zero",
+    ("ops/fused.py", "_through", "np.reshape(x, x.shape)"): "of kernels: see test_rules.py",
+    ("ops/index.py", "_row_numbers", "-ids"): "of no numbers",
+    ("ops/linalg.py", "_cholesky_rule", "404"): "x and y have the same shape and dtype",
+    ("ops/pool.py", "_largest_sums_rule", "x -> y"): "x and y have the same batch and dtype",
+    ("ops/reduce.py", "_cumprod_rule", "y -> x"): "the rule does not use y",
+    ("ops/reduce.py", "_is_extreme", "x -> y"): "x and y have the same dtype",
+    ("ops/reduce.py", "restore", "-> g"): "a single number is broadcast to any shape",
+}
+# the same where kernels do not run; with --numba these are tried
+WITHOUT_KERNELS = {
+    ("ops/index.py", "_names_rows", "index.ndim > 0"): "chooses who computes, not what",
+    ("ops/index.py", "_row_numbers", "-n -> n"): "a line that runs with kernels only",
+    ("ops/index.py", "_row_numbers", "least < -n ->"): "names the index in the error of a kernel",
+    ("ops/index.py", "_taken", "-y"): "a line that runs with kernels only",
     ("ops/index.py", "_taken", "2 -> 1"): "chooses who computes, not what",
     ("ops/index.py", "_taken", "index.size"): "chooses who computes, not what",
-    ("ops/elementwise.py", "_share_of", "x -> y"): "if both inputs are the same infinity, so is y",
-    ("ops/index.py", "_taken", "x.ndim < 2 ->"): "chooses who computes, not what",
     ("ops/index.py", "_taken", "x -> y"): "a line that runs with kernels only",
+    ("ops/index.py", "_taken", "x.ndim < 2 ->"): "chooses who computes, not what",
     ("ops/index.py", "_taken", "y -> x"): "a line that runs with kernels only",
-    ("ops/index.py", "_taken", "-y"): "a line that runs with kernels only",
-    ("ops/index.py", "_names_rows", "index.ndim > 0"): "chooses who computes, not what",
-    ("ops/index.py", "_row_numbers", "-ids"): "of no numbers",
-    ("ops/index.py", "_row_numbers", "-n -> n"): "a line that runs with kernels only",
     ("ops/linalg.py", "_matmul_left", "linalg.py:54"): "chooses who computes, not what",
     ("ops/matmul.py", "_kernel", "ops/matmul.py"): "chooses who computes, not what",
-    ("ops/matmul.py", "sum_rows", "-kernel"): "a line that runs with kernels only",
-    ("ops/nonlinear.py", "_where_positive", "g.dtype == y.dtype ->"): "chooses who computes",
-    ("ops/nonlinear.py", "_where_positive", "-relu_backward"): "a line that runs with kernels only",
-    ("ops/pool.py", "_largest_sums_rule", "x -> y"): "x and y have the same batch and dtype",
-    ("ops/pool.py", "_planes", "ops/pool.py"): "of kernels, which have tests of their own",
-    ("ops/pool.py", "_two", "ops/pool.py"): "of kernels, which have tests of their own",
-    ("ops/reduce.py", "restore", "-> g"): "a single number is broadcast to any shape",
-    ("ops/reduce.py", "_is_extreme", "x -> y"): "x and y have the same dtype",
-    ("ops/reduce.py", "_cumprod_rule", "y -> x"): "the rule does not use y",
     ("ops/matmul.py", "dot", "matmul.py:15"): "chooses who computes, not what",
     ("ops/matmul.py", "dot", "matmul.py:16"): "chooses who computes, not what",
     ("ops/matmul.py", "dot", "matmul.py:18"): "a line that runs with kernels only",
-    ("ops/linalg.py", "_cholesky_rule", "404"): "x and y have the same shape and dtype",
-    ("ops/fused.py", "_through", "np.reshape(x, x.shape)"): "of kernels: see test_rules.py",
+    ("ops/matmul.py", "sum_rows", "-kernel"): "a line that runs with kernels only",
+    ("ops/nonlinear.py", "_where_positive", "-relu_backward"): "a line that runs with kernels only",
+    ("ops/nonlinear.py", "_where_positive", "g.dtype == y.dtype ->"): "chooses who computes",
+    ("ops/pool.py", "_planes", "ops/pool.py"): "of kernels, which have tests of their own",
+    ("ops/pool.py", "_two", "ops/pool.py"): "of kernels, which have tests of their own",
 }
-
 
 # ---------------------------------------------------------------- where rules stand
 
@@ -413,10 +417,9 @@ def run(options):
     RESULTS.mkdir(parents=True, exist_ok=True)
     known = read()
     select, mutants = chosen(options)
-    # with kernels those are tried, too, that no check ran through without them
-    settled = {key for key, (result, _) in known.items()
-               if not (options.numba and result == "not run")}  # fmt: skip
-    todo = [(p, m) for p, m in mutants if m.key not in settled and not reason(m)]
+    # with kernels those are tried again that nothing noticed without them
+    settled = {key for key, (result, _) in known.items() if result == "caught" or not options.numba}
+    todo = [(p, m) for p, m in mutants if m.key not in settled]
     if not todo:
         return known, [m for _, m in mutants]
     pairs = {m.key: mutated_code(p, m, select) for p, m in todo}
@@ -449,7 +452,8 @@ def read():
 
 def reason(mutant):
     """Why no check notices a mutant here, or None."""
-    for (file, function, piece), why in EXPLAINED.items():
+    without = sys.modules.get("numba", "not asked for yet") is None
+    for (file, function, piece), why in (EXPLAINED | (WITHOUT_KERNELS if without else {})).items():
         if (file, function) == (mutant.file, mutant.function) and piece in str(mutant):
             return why
     return None
