@@ -36,15 +36,12 @@ TESTS = ["engine", "ops", "functional", "nn", "graph", "models", "training", "da
 LEFT_OUT = (
     "kernel or compiled or thread or process or fresh_python or pytorch or torch or numba"
     " or blockwise or every_primitive"
-    # the tree, the lists and the sorting network of the kernel that searches neighbours
-    " or leaves or smallest_number or high_dimension or network_sorts or lists_are_sorted"
-    " or cut_keeps or first_limits or halves"
-    # thousands of points through the index sums, which run as Python there
-    " or equals_scipy"
+    # parts of the kernel that searches neighbours: its tree, its lists, its sorting network
+    " or leaves or network_sorts or lists_are_sorted or cut_keeps or first_limits or halves"
 )
 # editors and the size of the source do not run there, and there is one thread only
 LEFT_OUT_FILES = {"test_editor.py", "test_size.py", "test_threads.py"}
-TEST_FILE = 300  # such seconds; index sums run as Python there
+TEST_FILE = 120  # such seconds
 PYTEST = r"""import os, sys, pytest
 os.chdir("/repo")
 plain = "-q --capture=sys --tb=short -p no:faulthandler -p no:cacheprovider -o addopts="
