@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tinyattn import data
-from tinyattn.data.jets import FILE, HARD_FILE, bytes_apart, bytes_together
+from tinyattn.data.byte_planes import bytes_apart, bytes_together
+from tinyattn.data.jets import FILE, HARD_FILE
 
 
 def test_shapes_and_split():

@@ -13,7 +13,7 @@ import numpy as np
 from tinyattn.autograd import Tensor
 from tinyattn.course.claims import full
 from tinyattn.course.project import WEIGHTS, CourseError, find_root
-from tinyattn.data.jets import bytes_apart, bytes_together
+from tinyattn.data.byte_planes import bytes_apart, bytes_together
 from tinyattn.io import load, save
 
 SHIPPED = np.dtype("<f2")  # half the bytes; networks of these lectures do not notice

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.data.byte_planes import bytes_together
+
 FILE, HARD_FILE = (Path(__file__).with_name(f"{name}.npz") for name in ("jets", "hard_jets"))
 
 
@@ -53,20 +55,6 @@ def _loaded(name, file, part, test):
     charges = np.zeros(mask.shape, np.int64)
     charges[mask] = charge
     return Jets(*(x[rows] for x in (particles, charges, mask, label.astype(np.int64), jet)))
-
-
-def bytes_apart(x):
-    """The bytes of n numbers of k bytes as [k, n]: the low bytes of all numbers first.
-
-    The high bytes of neighbours are alike, so that a compressed file becomes a sixth smaller.
-    """
-    planes = np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8).T
-    return np.ascontiguousarray(planes)  # a file would keep the order of a view
-
-
-def bytes_together(planes, dtype):
-    """The numbers [n] whose bytes [k, n] `bytes_apart` gave."""
-    return np.ascontiguousarray(planes.T).view(dtype)[:, 0]
 
 
 def jet_features(jets):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.data.jets import bytes_apart
+from tinyattn.data.byte_planes import bytes_apart
 
 
 class Sample(NamedTuple):
