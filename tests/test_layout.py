@@ -17,7 +17,7 @@ FLOORS = {
     "ops": 2,
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
-    "graph": 5,
+    "graph": 5, "explorer": 5,
     "models": 6, "inference": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
     "trace": 6, "knobs": 6,
     "course": 7, "cli": 7,

@@ -8,6 +8,7 @@ import pytest
 
 from tests.course import browser
 from tests.course import small_project as course_project
+from tinyattn import knobs
 from tinyattn.course import build, deck, lint, predictions, project, questions, text, views
 from tinyattn.course.project import CourseError
 
@@ -124,6 +125,17 @@ def test_the_notebook_to_read_folds_pictures_and_answers(asking):
     assert picture.jupyter == {"source_hidden": True, "outputs_hidden": True}
     counted = next(m for source, m in by_source.items() if "counted" in source)
     assert counted.jupyter == {"source_hidden": True} and "collapsed" not in counted
+
+
+def test_a_page_to_click_through_is_not_folded(asking):
+    """JupyterLab shows nothing of an output that is folded together with its source."""
+    notebook = text.read_source(asking)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            shown = {"text/html": knobs.temperature([1.0, 2.0])._repr_html_()}
+            cell.outputs = [{"output_type": "execute_result", "data": shown}]
+    views.fold(notebook.cells)
+    assert not any("outputs_hidden" in c.metadata.get("jupyter", {}) for c in notebook.cells)
 
 
 def test_the_students_copy_asks_for_a_prediction(asking):

@@ -156,6 +156,71 @@ def test_the_page_computes_what_numpy_computes(name, tmp_path):
             assert np.allclose(values[what], numbers, rtol=2e-4, atol=2e-4), what
 
 
+DRAG = """
+<script>
+const svg = document.querySelector("svg"), begun = JSON.stringify(state);
+svg.setPointerCapture = () => {};  // there is no real pointer here
+const send = (kind, x, y, more = {}) => {
+  const at = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
+  svg.dispatchEvent(
+    new PointerEvent(kind, { clientX: at.x, clientY: at.y, bubbles: true, ...more }));
+};
+const drag = (from, to) => {
+  send("pointerdown", ...from);
+  send("pointermove", ...to);
+  send("pointerup", ...to);
+};
+send("pointermove", 300, 200);  // without a press nothing is moved
+const still = JSON.stringify(state) === begun;
+const ends = [];
+for (const [from, to] of %s) { drag(from, to); ends.push(structuredClone(state)); }
+for (let i = 0; i < 99; i++)
+  svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+const out = document.createElement("pre");
+out.id = "result";
+out.textContent = JSON.stringify({ still, ends, last: state, tab: svg.tabIndex,
+  caption: document.querySelector("#caption").textContent });
+document.body.append(out);
+</script>
+</body>"""
+
+
+def dragged(name, drags, folder):
+    """What a knob says after some drags [[x, y], [x, y]] in its picture, and 99 times →."""
+    path = folder / "knob.html"
+    page = ALL[name]().html().replace("</body>", DRAG % json.dumps(drags))
+    path.write_text(page, encoding="utf-8")
+    shown = browser.show(path, folder)
+    return json.loads(html.unescape(re.search(r'<pre id="result">(.*?)</pre>', shown)[1]))
+
+
+@browser.needed
+def test_a_key_is_dragged_where_the_arrows_are(tmp_path):
+    drags = [[[300, 80], [270, 100]], [[700, 200], [800, 100]], [[300, 80], [900, 900]]]
+    answer = dragged("vectors", drags, tmp_path)
+    assert answer["still"] and answer["tab"] == 0 and "Tab" in answer["caption"]
+    keys = [end["key"] for end in answer["ends"]]
+    # beside the plane nothing is dragged; outside of it the key stays at its edge
+    assert np.allclose(keys, [[30, 90], [30, 90], [200, -165]])
+    assert np.allclose(answer["last"]["key"], [200, -165])  # nor do keys lead out of it
+
+
+@browser.needed
+def test_a_point_is_dragged_and_stays_in_the_picture(tmp_path):
+    answer = dragged("condensation", [[[480, 185], [610, 55]], [[480, 185], [2000, 55]]], tmp_path)
+    assert np.allclose(answer["ends"][0]["x"], [1, 1])
+    assert np.allclose(answer["ends"][1]["x"], [3.6, 1])
+    assert np.allclose(answer["last"]["x"], [3.6, 1])
+
+
+@browser.needed
+def test_a_position_is_chosen_in_either_picture(tmp_path):
+    drags = [[[70, 100], [70, 100]], [[560, 100], [930, 100]], [[255, 60], [255, 60]]]
+    answer = dragged("positions", drags, tmp_path)
+    assert [end["position"] for end in answer["ends"]] == [0, 19, 10]
+    assert answer["tab"] == -1  # what a slider does is not offered a second time
+
+
 @pytest.mark.parametrize("name", list(ALL))
 def test_a_notebook_gets_a_frame_and_a_still_picture(name):
     shown = ALL[name]()._repr_html_()

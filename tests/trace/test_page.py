@@ -14,6 +14,7 @@ import pytest
 from tests import ROOT
 from tests.course import browser
 from tests.trace import examples
+from tinyattn import knobs
 from tinyattn.course import deck, project
 
 pytestmark = browser.needed
@@ -355,7 +356,8 @@ def test_who_leaves_the_path_is_told_so_and_finds_back(tmp_path):
         press("ArrowDown"); note();    // another number
         $("#card button").click(); note();
         press("v"); note();            // gradients in place of values
-        press("Escape"); note();
+        press("Escape"); note();       // gives the keys away, and keeps the walk
+        press("w");
         return [cards, framed, $("#card").hidden];
         """,
         tmp_path,
@@ -364,7 +366,7 @@ def test_who_leaves_the_path_is_told_so_and_finds_back(tmp_path):
     assert cards[:6] == [stop, "You left the path", stop, "You left the path", stop,
                          "You left the path"]  # fmt: skip
     assert "0.weight[0, 1]" in framed
-    assert asked  # Escape ends the walk
+    assert cards[6:] == cards[5:6] and asked  # w ends the walk, Escape does not
 
 
 def test_a_walk_starts_at_a_given_number_where_there_is_no_parameter(tmp_path):
@@ -401,3 +403,101 @@ def test_layers_fold(tmp_path):
     )
     assert folded >= 2 and opened == 1
     assert influence == [0, 1, 2]  # the causal mask, seen without opening anything
+
+
+def test_it_opens_at_the_number_that_was_chosen(tmp_path):
+    read = "return [said(), $('#phase').textContent];"
+    value, forward = run(examples.perceptron().start("tanh", (1, 2)), read, tmp_path)
+    assert value.startswith("tanh[1, 2] = ") and forward.startswith("forward 2 of ")
+    gradient, backward = run(
+        examples.perceptron().start("0.weight", (2, 1), gradient=True), read, tmp_path
+    )
+    assert gradient.startswith("dL/d 0.weight[2, 1] = ") and backward.startswith("backward")
+
+
+def test_in_a_narrow_notebook_every_sum_is_seen_whole(tmp_path):
+    """Then the names of a row have a line of their own; the chosen number is scrolled to."""
+    cut, folded, hidden = run(
+        examples.recurrent(),
+        """
+        const cut = [], hidden = [];
+        let folded = 0;
+        $("main").style.gridTemplateColumns = "255px 215px";
+        $("#arrays .flow").style.width = "150px";
+        for (let n = 0; n < steps.length; n++) {
+          go(n, now().node.size - 1);
+          const table = $("#sum table"), room = $("#sum").clientWidth;
+          if (!table) continue;
+          folded += table.classList.contains("in-two-lines");
+          if (table.offsetWidth > room) cut.push(said());
+          const cell = $(".array.this td.chosen").getBoundingClientRect();
+          const seen = $("#arrays .flow").getBoundingClientRect();
+          if (cell.top < seen.top || cell.bottom > seen.bottom + 1) hidden.push(said());
+        }
+        return [cut, folded, hidden];
+        """,
+        tmp_path,
+    )
+    assert cut == [] and hidden == [] and folded > 10
+
+
+AROUND = """<!doctype html><meta charset="utf-8"><body style="margin:0;height:4000px">
+<div style="height:500px"></div>%s
+<script>
+const frame = document.querySelector("iframe"), seen = [];
+let given = 0, focused = 0;
+window.focus = () => { focused += 1; };
+addEventListener("message", ({ data }) => { given += data === "leave"; });
+const wait = setInterval(() => {
+  const inside = frame.contentDocument;
+  if (inside?.body?.dataset.ready !== "yes") return;
+  clearInterval(wait);
+  const event = (key) => new frame.contentWindow.KeyboardEvent(
+    "keydown", { key, bubbles: true, cancelable: true });
+  const press = (key) => (inside.activeElement ?? inside.body).dispatchEvent(event(key));
+  seen.push(scrollY);
+  frame.focus();
+  inside.querySelector("input").focus();
+  const leftAlone = !press("PageDown");
+  for (const key of ["End", "Home", "ArrowRight", "ArrowDown", " ", "Backspace"])
+    inside.body.dispatchEvent(event(key));
+  seen.push(scrollY, frame.clientHeight);
+  press("Escape");
+  setTimeout(() => { document.body.dataset.seen = JSON.stringify(
+    [seen, leftAlone, given, focused]); }, 50);
+}, 50);
+</script></body>"""
+
+
+@pytest.mark.parametrize("what", ["trace", "walk", "knob"])
+def test_the_notebook_around_stays_in_its_place(what, tmp_path):
+    """No step scrolls it, a slider leaves PageDown alone, and Escape gives the keys back."""
+    if what == "knob":
+        shown = knobs.temperature([1.0, 2.0])
+    else:
+        shown = examples.perceptron()
+        shown = shown.walk("0.weight", (0, 1)) if what == "walk" else shown
+    page = shown._repr_html_().replace('sandbox="allow-scripts"', "")  # to press keys in it
+    path = tmp_path / "around.html"
+    path.write_text(AROUND % page, encoding="utf-8")
+    found = re.search(r'data-seen="([^"]*)"', browser.show(path, tmp_path))[1]
+    (*scrolled, high), left_alone, told, focused = json.loads(html.unescape(found))
+    assert scrolled == [0, 0] and told == focused == 1
+    assert left_alone or what == "walk"  # which hides the slider
+    assert high == (560 if what == "knob" else 720)
+
+
+def test_where_the_frame_is_taken_out_a_sentence_is_left(tmp_path):
+    """As in a notebook that is not trusted: no empty box, and what to do."""
+    for shown in (examples.perceptron(), knobs.temperature([1.0, 2.0])):
+        left = re.sub(r"<iframe.*?</iframe>", "", shown._repr_html_(), flags=re.DOTALL)
+        page = f"""<!doctype html><body>{left}<script>addEventListener("load", () => {{
+          const box = document.querySelector(".explorer");
+          box.dataset.size = box.clientHeight; box.dataset.said = box.innerText; }});
+          </script></body>"""
+        path = tmp_path / "left.html"
+        path.write_text(page, encoding="utf-8")
+        found = browser.show(path, tmp_path)
+        assert "Trust Notebook" in re.search(r'data-said="([^"]*)"', found)[1]
+        size, pictures = int(re.search(r'data-size="(\d+)"', found)[1]), left.count("<img")
+        assert 60 < size < 160 + 400 * pictures

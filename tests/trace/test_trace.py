@@ -173,6 +173,8 @@ def test_in_a_notebook_and_in_a_terminal():
         (lambda: examples.perceptron().walk("nothing"), ValueError, "no array is called 'nothing'"),
         (lambda: examples.perceptron().walk("0.weight", (5, 5)), ValueError, "no element"),
         (lambda: examples.perceptron().walk("target", (0, 0)), ValueError, "no gradient"),
+        (lambda: examples.perceptron().start("target", (0, 0)), ValueError, "was not computed"),
+        (lambda: examples.perceptron().start("tanh", (9, 0)), ValueError, "no element"),
     ],
 )  # fmt: skip
 def test_what_is_refused(what, error, words):

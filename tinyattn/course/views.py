@@ -29,11 +29,20 @@ def fold(cells):
         hidden = {}
         if "hide-code" in tags_of(cell):
             hidden["source_hidden"] = True
-        if cell["id"] in answers and cell["outputs"]:
+        if cell["id"] in answers and cell["outputs"] and not _is_explorer(cell):
             hidden["outputs_hidden"] = True
             cell["metadata"]["collapsed"] = True
         if hidden:
             cell["metadata"]["jupyter"] = hidden
+
+
+def _is_explorer(cell):
+    """Whether a cell shows a page to click through: it answers only who uses it, so it stays open.
+
+    Folded, JupyterLab would show nothing of it, and at the first click its HTML in place of words.
+    """
+    shown = ["".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"]]
+    return any('class="explorer"' in text for text in shown)
 
 
 def student_copy(text, new=None):

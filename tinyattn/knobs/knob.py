@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyattn.explorer import framed
 from tinyattn.ops.elementwise import unwrap
 
 FOLDER = Path(__file__).parent / "page"
@@ -35,7 +36,7 @@ class Knob:
             ("{{height}}", str(PICTURE)),
             ("{{caption}}", html.escape(self.caption)),
             ("{{style}}", read("knob.css")),
-            ("{{scripts}}", f"{read('base.js')}\n{read(f'{self.name}.js')}\nstart();\n"
+            ("{{scripts}}", f"{read('base.js')}\n{read(f'{self.name}.js')}\nbegin();\n"
                             'document.body.dataset.ready = "yes";'),
             ("{{data}}", data.replace("</", "<\\/")),
         ):  # fmt: skip
@@ -49,17 +50,10 @@ class Knob:
         return path
 
     def _repr_html_(self):
-        """The frame covers the still picture; where the frame is taken out, the picture is left."""
-        source = html.escape(self.html(), quote=True)
-        still = f"data:image/svg+xml;base64,{base64.b64encode(self.still.encode()).decode()}"
-        return (
-            '<div class="explorer" style="position:relative;background:#fff;'
-            f'height:{self.height}px"><img alt="{html.escape(repr(self))}" src="{still}" '
-            'style="max-width:100%">'
-            f'<iframe srcdoc="{source}" title="{html.escape(self.title)}" sandbox="allow-scripts" '
-            'style="position:absolute;left:0;top:0;width:100%;height:100%;border:0;'
-            'background:#fff"></iframe></div>'
-        )
+        """The page in a frame; where the frame is taken out, the still picture is left."""
+        source = f"data:image/svg+xml;base64,{base64.b64encode(self.still.encode()).decode()}"
+        still = f'<img alt="{html.escape(repr(self))}" src="{source}" style="max-width:100%">'
+        return framed(self.html(), self.title, self.height, still)
 
     def __repr__(self):
         return f'knob: {self.title}; .save("knob.html") writes it'

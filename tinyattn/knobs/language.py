@@ -24,8 +24,9 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
                          f"{L} layers, {H} heads and {T} queries")  # fmt: skip
     return Knob(
         "attention", f"Attention {'of ' + what if what else 'weights'}".strip(),
-        "Point at a word. A weight says how much of a value was taken, not why, and not what the "
-        "result would be without it: values, other heads and residual paths count as well.",
+        "Point at a word on the left. A weight says how much of a value was taken, not why, and "
+        "not what the result would be without it: values, other heads and residual paths count as "
+        "well.",
         {"weights": np.round(weights, 4), "queries": queries, "keys": keys,
          "names": ["query", "key"], "start": {"layer": layer, "head": head, "over": query}},
         still.cells(f"layer {layer + 1}, head {head + 1}: row = query, column = key",

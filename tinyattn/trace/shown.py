@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyattn import nn
 from tinyattn.autograd import Tensor
+from tinyattn.explorer import framed
 from tinyattn.ops.backends import array_algebra
 from tinyattn.trace.build import built
 from tinyattn.trace.forward import function_of, measured_through
@@ -107,21 +108,42 @@ class Trace:
         name: of a parameter or another array, as the page shows it; index: of one element of it.
         Raises ValueError for a name or an index that is not there.
         """
+        number, element = self._place(name, index)
+        self._need_gradient(number, "walk to it")
+        self.data["walk"] = [number, element, self._measured(number, element)]
+        return self
+
+    def start(self, name, index=(), gradient=False):
+        """The same, opening at one number, or with gradient=True at how its gradient came.
+
+        Raises ValueError as `walk` does.
+        """
+        number, element = self._place(name, index)
+        if gradient:
+            self._need_gradient(number, "way back to it")
+        elif self.data["nodes"][number]["kind"] != "result":
+            raise ValueError(f"trace: {name} was not computed; gradient=True shows its gradient")
+        self.data["start"] = [number, element, bool(gradient)]
+        return self
+
+    def _place(self, name, index):
+        """The number of an array by its name, and of one of its elements."""
         names = [n["name"] for n in self.data["nodes"]]
         if name not in names:
             raise ValueError(f"trace: no array is called {name!r}; there are {', '.join(names)}")
-        node = self.data["nodes"][names.index(name)]
+        shape = self.data["nodes"][names.index(name)]["shape"]
         index = index if isinstance(index, tuple) else (index,)
         try:
-            element = int(np.ravel_multi_index(index, node["shape"]))
+            return names.index(name), int(np.ravel_multi_index(index, shape))
         except ValueError:
             raise ValueError(
-                f"trace: {name} has the shape {node['shape']}, and no element {list(index)}"
+                f"trace: {name} has the shape {shape}, and no element {list(index)}"
             ) from None
+
+    def _need_gradient(self, number, what):
+        node = self.data["nodes"][number]
         if node["grad"] is None:
-            raise ValueError(f"trace: {name} has no gradient, so there is no walk to it")
-        self.data["walk"] = [names.index(name), element, self._measured(names.index(name), element)]
-        return self
+            raise ValueError(f"trace: {node['name']} has no gradient, so there is no {what}")
 
     def _measured(self, number, element):
         """dL/d(the element) by running everything again; None for what is no leaf."""
@@ -143,13 +165,9 @@ class Trace:
         return path
 
     def _repr_html_(self):
-        source = html.escape(self.html(), quote=True)
-        return (
-            f'<div class="explorer" style="height:{HEIGHT}px"><iframe srcdoc="{source}" '
-            f'title="{html.escape(repr(self))}" sandbox="allow-scripts" '
-            'style="width:100%;height:100%;border:1px solid #C9D0D6"></iframe></div>'
-            f'<div style="opacity:.7">{html.escape(repr(self))}</div>'
-        )
+        title, said = html.escape(self.data["title"]), html.escape(repr(self))
+        frame = framed(self.html(), repr(self), HEIGHT, f"<p><b>{title}</b></p>")
+        return f'{frame}<div style="opacity:.7">{said}</div>'
 
     def __repr__(self):
         loss = self.data["nodes"][self.data["loss"]]

@@ -1,6 +1,7 @@
 // Attention weights of a real model: which words a word takes from, by layer and head.
 
 const KNOB = {
+  hint: "Go to the picture with Tab, and ↑ ↓ choose the word.",
   state: { over: null },
   controls: [
     { name: "layer", label: "layer", choices: DATA.weights.map((_, l) => String(l + 1)), start: 0 },

@@ -2,7 +2,9 @@
 // What all knobs share: sliders, a pen that draws SVG, the mouse and the keys.
 //
 // A knob is KNOB = {controls, values(state), draw(pen, values, state), said(values, state)} and
-// perhaps point(x, y): what a place of the picture does to the state.
+// perhaps point(x, y): what a press or a drag there does to the state, over(mark): the same for what
+// is pointed at, key(key): the same for a key while the picture has the focus. hint: what to do
+// with the picture; inside(x, y): whether a drag may begin there.
 
 const DATA = JSON.parse(document.querySelector("#data").textContent);
 const $ = (selector) => document.querySelector(selector);
@@ -118,6 +120,7 @@ function drawControls() {
 
 function slider(control) {
   const input = Object.assign(document.createElement("input"), { type: "range", id: control.name, min: control.min, max: control.max, step: control.step, value: state[control.name] });
+  input.setAttribute("aria-label", control.label);
   input.oninput = () => { state[control.name] = Number(input.value); draw(); };
   return input;
 }
@@ -141,7 +144,9 @@ const knobs = () => ({ ...state, ...Object.fromEntries(KNOB.controls.map((c) => 
 function draw() {
   for (const control of KNOB.controls) {
     const out = document.getElementById(`out-${control.name}`);
-    if (out) out.textContent = shownValue(control);
+    if (!out) continue;
+    out.textContent = shownValue(control);
+    document.getElementById(control.name).setAttribute("aria-valuetext", out.textContent);
   }
   const pen = new Pen(), values = KNOB.values(knobs());
   KNOB.draw(pen, values, knobs());
@@ -156,16 +161,44 @@ function place(event) {
   return [x, y];
 }
 
-$("svg").addEventListener("pointerdown", (event) => { if (KNOB.point) { $("svg").setPointerCapture(event.pointerId); KNOB.point(...place(event)); draw(); } });
-$("svg").addEventListener("pointermove", (event) => {
-  if (KNOB.point && event.buttons) { KNOB.point(...place(event)); draw(); }
+let dragged = false;
+
+function pointAt(event) {
   const mark = event.target.dataset;
-  if (KNOB.over && !event.buttons && (mark.i ?? mark.r) !== undefined && KNOB.over(mark)) draw();
+  if (KNOB.over && (mark.i ?? mark.r) !== undefined && KNOB.over(mark)) draw();
+}
+
+$("svg").addEventListener("pointerdown", (event) => {
+  pointAt(event);  // a finger points without having moved
+  if (!KNOB.point || event.button !== 0 || !(KNOB.inside?.(...place(event)) ?? true)) return;
+  dragged = true;
+  $("svg").setPointerCapture(event.pointerId);
+  KNOB.point(...place(event));
+  draw();
 });
+$("svg").addEventListener("pointermove", (event) => {
+  if (dragged) { KNOB.point(...place(event)); draw(); } else pointAt(event);
+});
+for (const end of ["pointerup", "pointercancel"]) $("svg").addEventListener(end, () => { dragged = false; });
+// the keys belong to the deck or the notebook again
+function leave() {
+  parent.postMessage("leave", "*");
+  parent.focus();
+}
+
+function begin() {
+  if (KNOB.key) $("svg").tabIndex = 0;  // a picture that keys can move is reached by Tab
+  if (KNOB.point) $("svg").classList.add("draggable");
+  if (KNOB.hint) $("#caption").append(` ${KNOB.hint}`);
+  start();
+}
+
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (["PageDown", "PageUp"].includes(event.key)) parent.postMessage({ page: event.key }, "*"); // for a deck
-  else if (event.key === "r") start();
-  else if (event.key === "Escape") parent.postMessage("leave", "*");  // the keys are the deck's again
+  if (["PageDown", "PageUp"].includes(event.key)) {  // for a deck
+    if (parent !== window && event.target.matches("input, select")) event.preventDefault();
+    parent.postMessage({ page: event.key }, "*");
+  } else if (event.key === "r") start();
+  else if (event.key === "Escape") leave();
   else if (event.target === $("svg") && KNOB.key?.(event.key)) { event.preventDefault(); draw(); }
 });

@@ -1,6 +1,7 @@
 // Object condensation: what a point feels from the representatives of its own and of other objects.
 
 const KNOB = {
+  hint: "Go to the picture with Tab, and the arrow keys move the point.",
   state: { x: null },
   controls: [{ name: "mine", label: "the point belongs to", choices: DATA.names, start: 0 }],
   values({ mine, x }) {
@@ -30,10 +31,13 @@ const KNOB = {
     pen.text(24, 24, "drag the point; the arrow is where a step of training moves it", { color: QUIET });
   },
   said: ({ value, gradient }) => `potential ${text(value)}; gradient ${gradient.map(text).join(", ")}`,
-  point(x, y) { state.x = [(x - 480) / 130, (185 - y) / 130]; },
+  point(x, y) { state.x = [(Math.max(12, Math.min(948, x)) - 480) / 130, (185 - Math.max(12, Math.min(368, y))) / 130]; },
   key(key) {
     const by = { ArrowRight: [0.05, 0], ArrowLeft: [-0.05, 0], ArrowUp: [0, 0.05], ArrowDown: [0, -0.05] }[key];
-    if (by) state.x = (state.x ?? DATA.start.x).map((v, i) => v + by[i]);
+    if (by) {
+      const [x, y] = (state.x ?? DATA.start.x).map((v, i) => v + by[i]);
+      KNOB.point(480 + 130 * x, 185 - 130 * y);
+    }
     return Boolean(by);
   },
 };

@@ -1,6 +1,7 @@
 // Which points are neighbours: the k nearest, or all within a radius.
 
 const KNOB = {
+  hint: "Or go to the picture with Tab, and use the arrow keys.",
   state: { over: null },
   controls: [
     { name: "kind", label: "neighbours", choices: ["the k nearest", "all within a radius"], start: 0 },
@@ -30,7 +31,7 @@ const KNOB = {
   },
   over(mark) { const changed = Number(mark.i) !== state.over; state.over = Number(mark.i); return changed; },
   key(key) {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[key];
     if (by) state.over = ((state.over ?? -by) + by + DATA.points.length) % DATA.points.length;
     return Boolean(by);
   },

@@ -1,6 +1,7 @@
 // Length and angle of a key, its score with the query, and the weight against another key.
 
 const KNOB = {
+  hint: "Drag the key, or go to the picture with Tab and use the arrow keys.",
   state: { key: [60, 110] },  // in pixels from the origin, upwards positive
   controls: [],
   values(_, [x, y] = state.key) {
@@ -24,10 +25,11 @@ const KNOB = {
     pen.bars({ x: 560, y: 60, width: 320, height: 250 }, ["key", "other key"], weights, { most: 1, words: weights.map((w, i) => `${text(w)}  (q·k ${text(scores[i])})`) });
   },
   said: ({ length, cosine, weights }) => `length ${text(length)}, cosine of the angle ${text(cosine)}: weight ${text(weights[0])}`,
+  inside: (x) => x < 460,  // beside it stand the weights
   point(x, y) { state.key = [Math.max(-200, Math.min(200, x - 240)), Math.max(-165, Math.min(165, 190 - y))]; },
   key(key) {
     const by = { ArrowRight: [6, 0], ArrowLeft: [-6, 0], ArrowUp: [0, 6], ArrowDown: [0, -6] }[key];
-    if (by) state.key = state.key.map((v, i) => v + by[i]);
+    if (by) KNOB.point(240 + state.key[0] + by[0], 190 - state.key[1] - by[1]);
     return Boolean(by);
   },
 };

@@ -14,9 +14,21 @@ function draw(turned = true) {
   drawWhere(node);
   const lead = backward ? came(node, i) : group ? folded(group, node, i, slopesThrough(group, node, i)) : made(node, i);
   $("#sum").innerHTML = lead + (group && !backward ? "" : source(node, backward)) + (backward || !node.grad ? "" : `<p class="quiet">dL/d ${escaped(nameOf(node, i))} = ${text(node.grad[i])}; space: how it came</p>`);
+  fitTables();
   drawArrays();
   drawCard();
+  showChosen();
   if (focused) (focused.tagName === "NAV" ? $("nav .now") : $(".array.this td.chosen"))?.focus({ preventScroll: true });
+}
+
+const showChosen = () => reveal($(".array.this td.chosen"), $("#arrays .flow"));
+
+// a table that is too wide has the names of a row on a line of their own
+function fitTables() {
+  for (const table of document.querySelectorAll("#sum table")) {
+    table.classList.remove("in-two-lines");
+    table.classList.toggle("in-two-lines", table.offsetWidth > $("#sum").clientWidth);
+  }
 }
 
 function drawWhere(node) {
@@ -33,7 +45,7 @@ const KEYS = {
   ArrowLeft: () => go(visible(state.at - 1, -1)), PageUp: () => go(visible(state.at - 1, -1)),
   ArrowDown: () => move(now().node.shape.at(-1) ?? 1), ArrowUp: () => move(-(now().node.shape.at(-1) ?? 1)),
   Home: () => go(visible(0, 1)), End: () => go(visible(steps.length - 1, -1)),
-  " ": otherSide, v: showOther, f: foldHere, F: foldAll, r: toggleMoves, w: startWalk, Backspace: back,
+  " ": otherSide, v: showOther, f: foldHere, F: foldAll, r: toggleMoves, w: () => (state.walk ? leaveWalk() : startWalk()), Backspace: back,
   "?": () => $("#help").showModal(),
 };
 
@@ -45,7 +57,10 @@ function showOther() {
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("#help").open) return;
   const { target, key } = event;
-  if (parent !== window && ["PageDown", "PageUp"].includes(key)) return parent.postMessage({ page: key }, "*");  // for a deck
+  if (parent !== window && ["PageDown", "PageUp"].includes(key)) {  // for a deck
+    if (target.matches("input")) event.preventDefault();
+    return parent.postMessage({ page: key }, "*");
+  }
   const isControl = target.matches("button, summary, input");
   if (isControl && (key === " " || key === "Enter")) return;  // it presses the button
   if (target.matches("td") && (key === "Enter" || key === " ")) { event.preventDefault(); pick(target); return; }
@@ -55,12 +70,17 @@ addEventListener("keydown", (event) => {
   else if (event.shiftKey && key === "ArrowLeft") act = () => move(-1);
   else if (state.walk && key === "ArrowRight") act = () => walkBy(1);
   else if (state.walk && key === "ArrowLeft") act = () => walkBy(-1);
-  else if (state.walk && key === "Escape") act = leaveWalk;
-  else if (key === "Escape") act = () => parent.postMessage("leave", "*");  // the keys are the deck's again
+  else if (key === "Escape") act = leave;
   if (!act) return;
   event.preventDefault();
   act();
 });
+
+// the keys belong to the deck or the notebook again
+function leave() {
+  parent.postMessage("leave", "*");
+  parent.focus();
+}
 
 // ---- clicks
 
@@ -84,6 +104,7 @@ function openStep(node) {
 addEventListener("toggle", (event) => {
   const { key } = event.target.dataset ?? {};
   if (key) state.opened[event.target.open ? "add" : "delete"](key);
+  fitTables();
 }, true);
 
 for (const change of ["focus", "blur"]) addEventListener(change, drawCard);
@@ -95,10 +116,19 @@ $("#back").onclick = back;
 $("#walk-on").onclick = startWalk;
 $("#keys").onclick = KEYS["?"];
 $("#help button").onclick = () => $("#help").close();
-new ResizeObserver(() => steps.length && drawOverview()).observe($("header"));  // a slide that appears
+new ResizeObserver(() => { if (steps.length) { drawOverview(); fitTables(); showChosen(); } }).observe($("header"));  // a slide that appears
 $("#range").oninput = (event) => go(visible(Number(event.target.value), 1));
 
 // ---- start
+
+// a number that somebody chose as the first to be looked at
+function openAt(node, i, backward) {
+  [node, i] = origin(node, i);
+  state.at = Math.max(0, stepOf(node, backward));
+  state.chosen.set(node.id, i);
+  node.path.forEach((g) => state.folded.delete(g.id));
+  draw();
+}
 
 function start() {
   read();
@@ -108,6 +138,7 @@ function start() {
   $("#range").max = steps.length - 1;
   if (trace.results.length > 30) groups.forEach((g) => state.folded.add(g.id));
   if (trace.walk) startWalk();
+  else if (trace.start) openAt(trace.nodes[trace.start[0]], trace.start[1], trace.start[2]);
   else { state.at = visible(0, 1); state.chosen.set(now().node.id, 0); draw(); }
   document.body.dataset.ready = "yes";
 }

@@ -33,7 +33,7 @@ function drawOverview() {
     else if (row.folded) row.group.nodes.forEach((id) => rowOf.set(id, r));
   });
   const { paths, lanes } = edges(rows, rowOf);
-  const width = $("nav").clientWidth - 32 - lanes * LANE;
+  const width = Math.max(60, $("nav").clientWidth - 32 - lanes * LANE);  // 0 while it is not on the page
   rows.forEach((row, r) => graph.append(overviewBox(row, r, width, current, backward)));
   graph.style.height = `${rows.length * ROW}px`;
   const nav = $("nav"), scrolled = nav.scrollTop;
@@ -41,7 +41,7 @@ function drawOverview() {
   const ends = [...graph.querySelectorAll("button")].map((b) => b.offsetLeft + b.offsetWidth);
   graph.insertAdjacentHTML("afterbegin", frames(rows, width) + drawnEdges(rows, paths, width, ends));
   nav.scrollTop = scrolled;
-  nav.querySelector(".now")?.scrollIntoView({ block: "nearest" });
+  reveal(nav.querySelector(".now"), nav);
 }
 
 function overviewBox({ node, group, depth, folded }, r, width, current, backward) {

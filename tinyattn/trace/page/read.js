@@ -61,6 +61,15 @@ function link(node, i) {
   return `<button class="link" title="${escaped(name)}" data-node="${node.id}" data-i="${i}">${escaped(shown)}</button>`;
 }
 
+// Scroll a box until an element in it is seen. `scrollIntoView` would move the notebook around it, too.
+function reveal(e, box) {
+  if (!e) return;
+  const inner = e.getBoundingClientRect(), outer = box.getBoundingClientRect(), edge = 6;
+  const by = (first, last, low, high) => (first < low + edge ? first - low - edge : Math.max(0, Math.min(first - low - edge, last - high + edge)));
+  box.scrollTop += by(inner.top, inner.bottom, outer.top, outer.top + box.clientHeight);
+  box.scrollLeft += by(inner.left, inner.right, outer.left, outer.left + box.clientWidth);
+}
+
 function element(tag, className, html) {
   const e = document.createElement(tag);
   if (className) e.className = className;

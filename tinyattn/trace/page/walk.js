@@ -164,5 +164,4 @@ function drawCard() {
   card.innerHTML = here
     ? `<h2>${all[at].title}</h2><p>${all[at].body}</p><footer><button data-walk="-1" ${at ? "" : "disabled"}>◀ back</button><button data-walk="1">${at + 1 < all.length ? "on ▶" : "look around"}</button><span class="quiet">${at + 1} of ${all.length}; ${keys}</span>${leave}</footer>`
     : `<h2>You left the path</h2><p>Look at as many numbers as you like.</p><footer><button data-walk="1">back to the path</button><span></span>${leave}</footer>`;
-  if (here && at) $(".array.this td.chosen")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
