@@ -214,6 +214,26 @@ def test_a_point_is_dragged_and_stays_in_the_picture(tmp_path):
 
 
 @browser.needed
+def test_pointing_at_the_letters_of_a_word_chooses_it(tmp_path):
+    long = ["a rather long word", "and another one"]
+    page = knobs.attention(MAPS[:, :, :2, :2], long).html()
+    script = """<script>
+    const seen = [];
+    for (const word of DATA.queries) {
+      const letters = [...document.querySelectorAll("svg text")].find((t) => t.textContent === word);
+      const b = letters.getBoundingClientRect(), [x, y] = [b.x + b.width / 2, b.y + b.height / 2];
+      document.elementFromPoint(x, y).dispatchEvent(
+        new PointerEvent("pointermove", { clientX: x, clientY: y, bubbles: true }));
+      seen.push(state.over);
+    }
+    document.body.dataset.seen = JSON.stringify(seen);
+    </script></body>"""
+    path = tmp_path / "knob.html"
+    path.write_text(page.replace("</body>", script), encoding="utf-8")
+    assert 'data-seen="[0,1]"' in browser.show(path, tmp_path)
+
+
+@browser.needed
 def test_a_position_is_chosen_in_either_picture(tmp_path):
     drags = [[[70, 100], [70, 100]], [[560, 100], [930, 100]], [[255, 60], [255, 60]]]
     answer = dragged("positions", drags, tmp_path)

@@ -25,7 +25,7 @@ const KNOB = {
     });
     keys.forEach((k, s) => {
       pen.text(400, yq(s), k, { size, color: "#A34700" });
-      pen.text(545, yq(s), text(weights[s]), { anchor: "end", size, color: QUIET });
+      pen.text(545, yq(s), weights[s].toFixed(3), { anchor: "end", size, color: QUIET });
     });
     const side = Math.min(330, high * Math.max(queries.length, keys.length));
     const box = { x: 590, y: 24, width: (side * keys.length) / Math.max(queries.length, keys.length), height: (side * queries.length) / Math.max(queries.length, keys.length) };

@@ -21,7 +21,12 @@ function draw(turned = true) {
   if (focused) (focused.tagName === "NAV" ? $("nav .now") : $(".array.this td.chosen"))?.focus({ preventScroll: true });
 }
 
-const showChosen = () => reveal($(".array.this td.chosen"), $("#arrays .flow"));
+// the chosen number, or in the first words of a walk the one that they speak of
+function showChosen() {
+  const opening = state.walk?.at === 0 && $(".array:not(.this) td.followed");
+  const cell = opening || $(".array.this td.chosen");
+  for (const what of [cell?.closest(".array"), cell]) reveal(what, $("#arrays .flow"));
+}
 
 // a table that is too wide has the names of a row on a line of their own
 function fitTables() {

@@ -23,7 +23,7 @@ function arrayBox({ node, grad, marks, values, lead = "" }) {
   values ??= grad ? node.grad : node.data;
   const said = { parameter: "parameter", given: "given", constant: "constant" }[node.kind] ?? "";
   const before = lead || (grad ? "dL/d " : "");
-  box.append(element("div", "name", `${before}<button class="link" data-node="${node.id}" data-i="${state.chosen.get(node.id) ?? 0}">${escaped(node.name)}</button> <small>${shapeOf(node)}</small> <span class="quiet">${said}</span>`));
+  box.append(element("div", "name", `${before}<button class="link" title="${escaped(node.name)}" data-node="${node.id}" data-i="${state.chosen.get(node.id) ?? 0}">${escaped(node.name)}</button> <small>${shapeOf(node)}</small> <span class="quiet">${said}</span>`));
   if (!values) {
     box.append(element("div", "quiet", "nobody asked for its gradient"));
     return box;
