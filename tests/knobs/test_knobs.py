@@ -220,7 +220,8 @@ def test_pointing_at_the_letters_of_a_word_chooses_it(tmp_path):
     script = """<script>
     const seen = [];
     for (const word of DATA.queries) {
-      const letters = [...document.querySelectorAll("svg text")].find((t) => t.textContent === word);
+      const letters = [...document.querySelectorAll("svg text")]
+        .find((t) => t.textContent === word);
       const b = letters.getBoundingClientRect(), [x, y] = [b.x + b.width / 2, b.y + b.height / 2];
       document.elementFromPoint(x, y).dispatchEvent(
         new PointerEvent("pointermove", { clientX: x, clientY: y, bubbles: true }));
