@@ -10,11 +10,13 @@
   const textSize = (step) => 1 - 0.0035 * step ** 2;
   // code stays at 14 pixels or more, at a height of 720
   const mostSteps = (blocks) => (blocks.some((block) => block.classList.contains("code")) ? 8 : 10);
+  const isPicture = (block) => block.matches(".out:has(.figure, svg, .drawing)");
+  // split: nothing, or which blocks stand to the right
   const arrange = (body, blocks, split) => {
     body.className = split ? "body split" : "body stack";
     if (!split) return body.replaceChildren(...blocks);
     const columns = [0, 1].map(() => Object.assign(document.createElement("div"), { className: "column" }));
-    blocks.forEach((block) => columns[+block.classList.contains("out")].append(block));
+    blocks.forEach((block) => columns[+split(block)].append(block));
     body.replaceChildren(...columns);
   };
   const shrink = (body, step) => {
@@ -22,11 +24,11 @@
     body.style.setProperty("--picture", `${500 - 28 * step}px`);
     body.style.setProperty("--drawing", `${560 - 28 * step}px`);
   };
+  const lowest = (body) => Math.max(0, ...[...body.querySelectorAll(".block")].map((b) => b.getBoundingClientRect().bottom));
   const fits = (body) => {
     const edge = body.getBoundingClientRect(), slack = 2;
     const inside = (element) => element.scrollWidth <= element.clientWidth + slack;
-    const lowest = Math.max(0, ...[...body.querySelectorAll(".block")].map((b) => b.getBoundingClientRect().bottom));
-    return lowest <= edge.bottom + slack && inside(body)
+    return lowest(body) <= edge.bottom + slack && inside(body)
       && [...body.querySelectorAll(".column, .block, .block pre, .katex-display")].every(inside);
   };
   const smallest = (body, blocks, split) => {
@@ -46,36 +48,46 @@
       const { width, height } = picture.getBoundingClientRect();
       return Math.min(width, height * fill) * Math.min(height, width / fill || height);
     });
-    return [step, step > mostSteps(blocks) ? 0 : textSize(step) ** 2 * Math.sqrt(Math.max(1, ...areas))];
+    const size = Math.sqrt(Math.max(1, ...areas));
+    return { step, size, worth: step > mostSteps(blocks) ? 0 : textSize(step) ** 2 * size, split };
   };
   const layOut = (slide) => {
     const body = slide.querySelector(".body"), blocks = [...body.querySelectorAll(".block")];
-    const outputs = blocks.filter((block) => block.classList.contains("out"));
-    let [best, stacked] = quality(body, blocks, false), split = false;
-    const explorer = body.querySelector(".explorer"); // needs the width
-    if (!explorer && outputs.length && outputs.length < blocks.length && outputs.length < 4) {
-      const [step, side] = quality(body, blocks, true);
-      // half the width is too little for panels side by side
-      const wide = [...body.querySelectorAll(".out .figure")].some((f) => f.naturalWidth > 2 * f.naturalHeight);
-      split = side > (wide ? 2 : 1) * stacked;
-      best = split ? step : best;
+    const isOutput = (block) => block.classList.contains("out");
+    // half the width is too little for panels side by side
+    const wide = [...body.querySelectorAll(".out .figure")].some((f) => f.naturalWidth > 2 * f.naturalHeight);
+    const stacked = quality(body, blocks, null);
+    let best = stacked;
+    // all outputs to the right, or only pictures, with what is printed and claimed under the text
+    for (const right of [isOutput, isPicture]) {
+      const many = blocks.filter(right).length;
+      if (!many || many === blocks.length || many > 3 || body.querySelector(".explorer")) continue;
+      const side = quality(body, blocks, right);
+      const larger = !wide || side.worth > 2 * stacked.worth || (right === isPicture && side.size >= stacked.size);
+      if (side.worth > best.worth && larger) best = side;
     }
-    arrange(body, blocks, split);
-    shrink(body, Math.min(best, mostSteps(blocks)));
-    if (best > mostSteps(blocks)) overflow(slide, body, blocks);
-    else if (best === 0) enlargeCode(body);
+    arrange(body, blocks, best.split);
+    shrink(body, Math.min(best.step, mostSteps(blocks)));
+    if (best.step > mostSteps(blocks)) overflow(slide, body, blocks);
+    else if (best.step === 0) enlarge(body);
   };
-  // code is small beside the text; where there is room it is made larger
-  const enlargeCode = (body) => {
-    for (const factor of [1.25, 1.17, 1.09, 1]) {
-      body.style.setProperty("--c", factor);
-      if (fits(body)) return;
-    }
+  // where there is room left the page is made larger: code, which is small beside the text, then all of it,
+  // as long as a fifth of the height stays free
+  const enlarge = (body) => {
+    const sizes = [1.3, 1.25, 1.2, 1.15, 1.1, 1.05, 1], edge = body.getBoundingClientRect();
+    const fitsAs = (all, code) => {
+      body.style.setProperty("--f", all);
+      body.style.setProperty("--c", code / all);
+      return fits(body) && (all === 1 || lowest(body) <= edge.top + 0.8 * edge.height);
+    };
+    const code = sizes.find((size) => fitsAs(1, size)) ?? 1;
+    for (const all of sizes)
+      for (const more of sizes) if (more <= all && fitsAs(all, code * more)) return;
   };
   // what cannot be made small enough goes on on a second page; a single block scrolls
   const overflow = (slide, body, blocks) => {
     for (let kept = blocks.length - 1; kept > 0; kept--) {
-      if (smallest(body, blocks.slice(0, kept), false) > 6 && kept > 1) continue;
+      if (smallest(body, blocks.slice(0, kept), null) > 6 && kept > 1) continue;
       const next = slide.cloneNode(true);
       next.querySelector(".body").replaceChildren(...blocks.slice(kept));
       next.querySelector("header").firstElementChild.append(" (continued)");
@@ -216,6 +228,9 @@
     // measured at scale 1, since a page is shown at the size of the screen
     deck.style.setProperty("--scale", 1);
     pages().forEach((slide) => slide.querySelectorAll(".block").forEach((block, i) => { block.dataset.order = i; }));
+    document.querySelectorAll(".figure").forEach((f) => f.style.setProperty("--ratio", f.naturalWidth / f.naturalHeight));
+    // what is printed wraps, unless it stands in columns
+    document.querySelectorAll("pre.text").forEach((text) => text.classList.toggle("prose", !/[^\s:] {2}|: {3}/.test(text.textContent)));
     pages().forEach(layOut);
     scale();
     pages().forEach((slide, i) => { slide.querySelector(".number").textContent = i + 1; });
