@@ -7,11 +7,9 @@ from urllib.parse import unquote
 import pytest
 
 from tests import ROOT
-from tests.course import browser
 from tinyattn.course import (
     build,
     claims,
-    deck,
     experiment,
     homework,
     index,
@@ -83,17 +81,6 @@ def test_the_outputs_are_of_no_machine(document):
                     f"'{pattern.search(shown)[0]}' in the output"
                 )
             assert output.get("name") != "stderr", f"cell {cell['id']} warns: {shown}"
-
-
-@browser.needed
-@each_lecture
-def test_every_page_of_the_deck_fits(document, tmp_path):
-    path = tmp_path / "deck.html"
-    path.write_text(deck.render(text.read_notebook(document), document), encoding="utf-8")
-    shown = browser.show(path, tmp_path)
-    assert 'data-ready="yes"' in shown, "the scripts of the deck did not come to their end"
-    problems = re.search('data-problems="([^"]*)"', shown)[1]
-    assert not problems, f"too much on the page, or a formula is wrong: {problems}"
 
 
 def test_slides_are_short_and_mirrored_once():
