@@ -78,3 +78,10 @@ def test_stored_arrays_come_back_bit_for_bit(shape):
     for name, a in arrays.items():
         assert found[name].dtype == a.dtype and found[name].shape == a.shape
         assert found[name].tobytes() == a.tobytes()
+
+
+def test_the_same_weights_are_the_same_bytes_in_any_order():
+    arrays = {name: np.full(2, i, "<f2") for i, name in enumerate(["b", "a", "c"])}
+    one, other = weights.packed(arrays), weights.packed(dict(sorted(arrays.items())))
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name])
