@@ -36,9 +36,9 @@ def lecture():
         if getattr(tree, "name", None) in NAMES:
             exec(compile(ast.Module([tree], []), str(LECTURE.source), "exec"), found)
     assert NAMES <= set(found)
-    found["FINDERS"] = [(found["Finder"](np.random.default_rng(0)), None)]
+    found["finder"] = found["Finder"](np.random.default_rng(0))
     shipped = weights.unpacked(load(ROOT / project.WEIGHTS / "12_capstone_1.safetensors"))
-    found["FINDERS"][0][0].load_state_dict(
+    found["finder"].load_state_dict(
         {n.removeprefix("module."): a for n, a in shipped.items() if n.startswith("module.")}
     )
     found["finder_new"] = data.showers(2, rng=2432, objects=(2, 8))
@@ -73,7 +73,7 @@ def peers(monkeypatch):
 
 
 def test_the_trained_network_says_the_same_in_pytorch(lecture, peers):
-    network = lecture["FINDERS"][0][0].network
+    network = lecture["finder"].network
     for e in range(2):
         event = lecture["select"](lecture["finder_new"], e)
         ours, theirs = lecture["both_networks"](network, event)
@@ -85,7 +85,7 @@ def test_the_trained_network_says_the_same_in_pytorch(lecture, peers):
 
 def test_another_weight_would_be_seen(lecture, peers):
     """The comparison is sharp: with one bias changed the two say different things."""
-    both, network = lecture["both_networks"], lecture["FINDERS"][0][0].network
+    both, network = lecture["both_networks"], lecture["finder"].network
     event = lecture["select"](lecture["finder_new"], 0)
     ours = both(network, event)[0]
     state = {n: np.array(v) for n, v in network.state_dict().items()}
