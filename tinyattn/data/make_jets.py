@@ -9,7 +9,9 @@ hardest jets with |η| < 2 and a pT between the limits of the sample are kept; a
 the top quark and the three quarks into which it decayed (all within 0.8 of the jet axis).
 """
 
+import io
 import sys
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -133,7 +135,7 @@ def make(path, sample):
             raise ValueError(f"expected a median mass between {low} and {high} GeV")
     order = np.random.default_rng(of_order).permutation(len(found))
     rows = np.concatenate([found[i][3] for i in order])
-    np.savez_compressed(
+    save_small(
         path,
         label=label[order].astype(np.uint8),
         count=np.array([len(found[i][3]) for i in order], np.uint8),
@@ -144,6 +146,16 @@ def make(path, sample):
         charge=rows[:, 3].astype(np.int8),
     )
     print(f"{path}: {Path(path).stat().st_size / 1e6:.2f} MB")
+
+
+def save_small(path, **arrays):
+    """What np.savez_compressed writes, compressed as far as it goes: 1% smaller, and slower."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, array, allow_pickle=False)
+            place = zipfile.ZipInfo(f"{name}.npy")  # without the time, so the same file each time
+            file.writestr(place, content.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=9)
 
 
 if __name__ == "__main__":
