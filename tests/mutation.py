@@ -11,8 +11,8 @@
 A mutant is a derivative rule (`defvjp`), or a function of the same file that a rule calls, with one
 small mistake: a sign flipped, a factor dropped, two inputs swapped, a broadcast forgotten, x in
 place of y, a comparison turned. It lives in memory only: the code of the function is exchanged, the
-gradient checks of `tests/cases` that run through it are tried, then `tests/ops/test_rules.py`, and
-the code is put back. A mutant that all of them let pass survived: a check is missing, or the mutant
+gradient checks of `tests/cases` that run through it are tried, then `tests/ops/test_rules.py` and
+`test_index.py`, and the code is put back. A mutant that all of them let pass survived: a check is missing, or the mutant
 computes the same.
 
 Results are kept in build/mutation/, by the text of the function, so that what was not changed is
@@ -44,7 +44,8 @@ PACKAGE = ROOT / "tinyattn"
 RESULTS = ROOT / "build" / "mutation"
 RULES = ("ops", "functional", "graph", "transforms.py")
 MOST_SECONDS = 30  # of the processor, for one mutant
-MORE_TESTS = "tests/ops/test_rules.py"  # where random numbers never come
+# where random numbers never come, and where a kernel takes and adds rows
+MORE_TESTS = ("tests/ops/test_rules.py", "tests/ops/test_index.py")
 
 # (file, function, the mutated line contains): why no check notices it here
 EXPLAINED = {
@@ -369,7 +370,7 @@ def noticed_by_tests():
     """Whether the tests of rules fail that are no gradient checks."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         options = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly"]
-        return pytest.main([*options, str(ROOT / MORE_TESTS)]) != 0
+        return pytest.main([*options, *[str(ROOT / file) for file in MORE_TESTS]]) != 0
 
 
 def is_caught(function, code, runs):
@@ -382,7 +383,7 @@ def is_caught(function, code, runs):
                 return "caught", name
             if time.process_time() > end:
                 return "out of time", name
-        return ("caught" if noticed_by_tests() else "survived"), MORE_TESTS
+        return ("caught" if noticed_by_tests() else "survived"), "tests/ops"
     finally:
         function.__code__ = before
 
