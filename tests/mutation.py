@@ -12,8 +12,8 @@ A mutant is a derivative rule (`defvjp`), or a function of the same file that a 
 small mistake: a sign flipped, a factor dropped, two inputs swapped, a broadcast forgotten, x in
 place of y, a comparison turned. It lives in memory only: the code of the function is exchanged, the
 gradient checks of `tests/cases` that run through it are tried, then `tests/ops/test_rules.py` and
-`test_index.py`, and the code is put back. A mutant that all of them let pass survived: a check is missing, or the mutant
-computes the same.
+`test_index.py`, and the code is put back. A mutant that all of them let pass survived: a check is
+missing, or the mutant computes the same.
 
 Results are kept in build/mutation/, by the text of the function, so that what was not changed is
 not tried again. Survivors in EXPLAINED compute the same, those in WITHOUT_KERNELS do where no
@@ -425,6 +425,8 @@ def run(options):
         return known, [m for _, m in mutants]
     pairs = {m.key: mutated_code(p, m, select) for p, m in todo}
     runs = what_runs_where(all_checks(), {before for before, _ in pairs.values()})
+    if noticed_by_tests():  # then every mutant would count as caught
+        raise SystemExit(f"without a mutant these must pass: {', '.join(MORE_TESTS)}")
     with open(RESULTS / "results.jsonl", "a", encoding="utf-8") as file:
         for i, (_, mutant) in enumerate(todo):
             before, after = pairs[mutant.key]
