@@ -11,8 +11,8 @@
 A mutant is a derivative rule (`defvjp`), or a function of the same file that a rule calls, with one
 small mistake: a sign flipped, a factor dropped, two inputs swapped, a broadcast forgotten, x in
 place of y, a comparison turned. It lives in memory only: the code of the function is exchanged, the
-gradient checks of `tests/cases` that run through it are tried, then `tests/ops/test_rules.py` and
-`test_index.py`, and the code is put back. A mutant that all of them let pass survived: a check is
+gradient checks of `tests/cases` that run through it are tried, then `test_rules.py`, `test_index.py`
+and `test_matmul.py` of `tests/ops`, and the code is put back. A mutant that all of them let pass survived: a check is
 missing, or the mutant computes the same.
 
 Results are kept in build/mutation/, by the text of the function, so that what was not changed is
@@ -44,8 +44,8 @@ PACKAGE = ROOT / "tinyattn"
 RESULTS = ROOT / "build" / "mutation"
 RULES = ("ops", "functional", "graph", "transforms.py")
 MOST_SECONDS = 30  # of the processor, for one mutant
-# where random numbers never come, and where a kernel takes and adds rows
-MORE_TESTS = ("tests/ops/test_rules.py", "tests/ops/test_index.py")
+# where random numbers never come, and where kernels do what NumPy does for few numbers
+MORE_TESTS = ("tests/ops/test_rules.py", "tests/ops/test_index.py", "tests/ops/test_matmul.py")
 
 # (file, function, the mutated line contains): why no check notices it here
 EXPLAINED = {

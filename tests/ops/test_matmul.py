@@ -1,0 +1,59 @@
+"""The linear map by the kernels as by NumPy, whatever the size."""
+
+import numpy as np
+import pytest
+
+from tinyattn.autograd import tensor
+from tinyattn.kernels import numba
+from tinyattn.ops import matmul
+
+# X [N, in], out: one row and few rows go to the product with a vector, many to that of matrices
+SIZES = {
+    "one row": (1, 300, 7),
+    "few rows": (3, 520, 9),
+    "many rows": (33, 5, 17),
+    "one output": (40, 3, 1),
+}
+
+
+@pytest.fixture(params=["kernel", "numpy"])
+def called(request, monkeypatch):
+    """Every product counts as large enough for a kernel, or none; which kernels were called."""
+    names = []
+    if request.param == "kernel":
+        if numba is None:
+            pytest.skip("without Numba there is no kernel")
+        from tinyattn.kernels.fast import gather_scatter, matvec
+        from tinyattn.kernels.fast import matmul as product
+
+        for module, name in (
+            (matvec, "product"),
+            (product, "matmul"),
+            (gather_scatter, "sum_rows"),
+        ):
+            f = getattr(module, name)
+            spy = lambda *a, f=f, name=name: (names.append(name), f(*a))[1]
+            monkeypatch.setattr(module, name, spy)
+        monkeypatch.setitem(matmul.TABLE, "matvec", matmul.TABLE["matvec"]._replace(least=0))
+    monkeypatch.setattr(matmul, "kernel_is_faster", lambda *_: request.param == "kernel")
+    return names if request.param == "kernel" else None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_value_and_gradients_are_those_of_numpy(called, size, dtype):
+    rng = np.random.default_rng(0)
+    N, D, out = size
+    x, w, b = (rng.normal(size=s).astype(dtype) for s in ((N, D), (out, D), out))
+    g = rng.normal(size=(N, out)).astype(dtype)
+    tensors = [tensor(a, requires_grad=True) for a in (x, w, b)]
+    y = matmul.linear(*tensors)
+    y.backward(g)
+    X, W, G = (a.astype(np.float64) for a in (x, w, g))
+    # a sum of n products near 1, rounded: sqrt(n) roundings, and some room
+    close = {"rtol": 0, "atol": 20 * np.sqrt(max(size)) * np.finfo(dtype).eps}
+    np.testing.assert_allclose(y.numpy(), X @ W.T + b, **close)
+    for t, expected in zip(tensors, (G @ W, G.T @ X, G.sum(axis=0)), strict=True):
+        np.testing.assert_allclose(t.grad, expected, **close)
+    if called is not None:
+        assert "sum_rows" in called and {"product", "matmul"} & set(called)
