@@ -11,9 +11,9 @@
 A mutant is a derivative rule (`defvjp`), or a function of the same file that a rule calls, with one
 small mistake: a sign flipped, a factor dropped, two inputs swapped, a broadcast forgotten, x in
 place of y, a comparison turned. It lives in memory only: the code of the function is exchanged, the
-gradient checks of `tests/cases` that run through it are tried, then `test_rules.py`, `test_index.py`
-and `test_matmul.py` of `tests/ops`, and the code is put back. A mutant that all of them let pass survived: a check is
-missing, or the mutant computes the same.
+gradient checks of `tests/cases` that run through it are tried, then `test_rules.py`,
+`test_index.py` and `test_matmul.py` of `tests/ops`, and the code is put back. A mutant that all of
+them let pass survived: a check is missing, or the mutant computes the same.
 
 Results are kept in build/mutation/, by the text of the function, so that what was not changed is
 not tried again. Survivors in EXPLAINED compute the same, those in WITHOUT_KERNELS do where no
