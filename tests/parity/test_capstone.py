@@ -79,7 +79,8 @@ def test_the_trained_network_says_the_same_in_pytorch(lecture, peers):
         ours, theirs = lecture["both_networks"](network, event)
         assert ours.shape == theirs.shape and ours.shape[1] == 4
         assert np.abs(ours).max() > 1  # a trained network has something to say
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5 * np.abs(ours).max())
+        # float32, and sums in another order: five digits of the largest output
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * np.abs(ours).max())
     assert "4 outputs each; largest output" in said(lecture)
 
 

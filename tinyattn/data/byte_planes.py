@@ -7,7 +7,7 @@ def bytes_apart(x):
     """The bytes of n numbers of k bytes as [k, n]: the low bytes of all numbers first.
 
     The high bytes of neighbours are alike, so that a compressed file becomes smaller: a sixth for
-    measured numbers, 7% for the weights of networks.
+    the particles of jets, 7% for the weights of networks.
     """
     planes = np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8).T
     return np.ascontiguousarray(planes)  # a file would keep the order of a view
