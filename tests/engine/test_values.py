@@ -5,13 +5,10 @@ import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
+from tests.engine.leaves import leaf
 from tinyattn import Tensor, grad, nn
 
 rng = np.random.default_rng(0)
-
-
-def leaf(*shape, dtype=np.float64):
-    return Tensor(rng.normal(size=shape).astype(dtype), requires_grad=True)
 
 
 # ---------------------------------------------------------------- ties, zeros, infinities

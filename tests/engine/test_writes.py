@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tinyattn.functional as F
+from tests.engine.leaves import leaf
 from tinyattn import Tensor, grad, jacobian, primitive
 
 rng = np.random.default_rng(0)
-
-
-def leaf(*shape, dtype=np.float64):
-    return Tensor(rng.normal(size=shape).astype(dtype), requires_grad=True)
 
 
 # ---------------------------------------------------------------- written to after it was used

@@ -1,0 +1,176 @@
+"""Ways to lose a gradient without a word, rebuilt: each must end in an error or in the truth."""
+
+import linecache
+import math
+import struct
+from math import sqrt
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tests.engine.leaves import leaf
+from tinyattn import Tensor, no_grad
+
+
+def test_plain_arrays_do_not_slip_in():
+    t, array = leaf(3), np.zeros(3)
+    for lose in (
+        lambda: np.asarray(t),
+        lambda: np.array(t),
+        lambda: np.array([t, t]),
+        lambda: np.asarray([t[0], t[1]]),
+        lambda: array.__setitem__(slice(None), t),
+        lambda: array.__iadd__(t),
+        lambda: np.add(array, t, out=array),
+        lambda: np.add(t, t, out=t),
+        lambda: np.exp(t, out=array),
+        lambda: np.exp(t, where=array > 0),
+        lambda: np.exp(t, dtype=np.float32),
+        lambda: np.copyto(array, t),
+        lambda: np.put(array, [0], t),
+        lambda: Tensor(t),
+        lambda: Tensor([t[0], t[1]]),
+        lambda: ta.tensor(t),
+        lambda: t.__setitem__(0, t[1]),
+        lambda: Tensor(np.zeros(3)).__setitem__(0, t[1]),
+        lambda: np.array(t[0]),
+        lambda: setattr(Tensor(np.zeros(3)), "data", t),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"gradient|lose|Tensor|sequence"):
+            lose()
+        assert not array.any()
+
+
+def test_float_and_int_of_a_tensor_with_gradient():
+    x = Tensor(2.5, requires_grad=True)
+    assert f"{x:.2f}" == "2.50" == "%.2f" % x  # noqa: UP031
+    assert float(x) == 2.5 and [float(v) for v in (x, x * 1)] == [2.5, 2.5]
+    assert int(x) == 2
+    assert x.item() == 2.5
+    assert math.isfinite(x) and not math.isnan(x * 2)
+    assert max(float(x * 2), 1.0) == sum(map(float, [x, x])) == 5.0
+
+
+def test_a_number_written_into_an_array_would_lose_its_gradient():
+    """How index sums are written at first: S[i, j] = x[i] * x[j]."""
+    x, S, row = leaf(3), np.zeros((3, 3)), [0.0]
+    for lose in (
+        lambda: S.__setitem__((0, 1), x[0] * x[1]),
+        lambda: S.fill(x[0]),
+        lambda: exec("S[0, 1] = x[0] * x[1]", {"S": S, "x": x}),
+        lambda: exec("S[0, 1] += x[0]", {"S": S, "x": x}),
+        lambda: exec("S[0, 1], S[1, 1] = x[0], 1.0", {"S": S, "x": x}),
+    ):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            lose()
+        error = caught.value.__cause__ or caught.value  # NumPy wraps the error in one of its own
+        assert "array[...] = x would lose the gradient of x: collect" in str(error)
+        assert not S.any()
+    row[0] = x[0]  # a list holds the Tensor itself
+    assert row[0].requires_grad
+    with no_grad():
+        S[0, 1] = x[0]
+        S[1, 1] = Tensor(2.0, requires_grad=True)
+    S[0, 2] = x.detach()[0]
+    S[1, 0] = x[0].item()
+    np.testing.assert_array_equal(S[0], [0, x.data[0], x.data[0]])
+
+
+def test_functions_of_math_would_lose_the_gradient():
+    x = Tensor(0.5, requires_grad=True)
+    with pytest.raises(TypeError, match=r"math.exp\(x\) would lose the gradient of x: use np.exp"):
+        math.exp(x)
+    with pytest.raises(TypeError, match=r"use np.sqrt\(x\)"):
+        y = 1 + sqrt(  # over several lines
+            abs(x * 2)
+        )
+        print(y)
+    assert math.exp(x.detach()) == math.exp(0.5)
+    with no_grad():
+        assert math.exp(x) == math.exp(0.5)
+
+
+def test_another_function_that_takes_a_number_warns_and_names_the_line():
+    x = Tensor(0.5, requires_grad=True)
+    with pytest.warns(UserWarning, match=r"pack took a Tensor .* say x.item\(\)") as caught:
+        packed = struct.pack("d", x)
+    assert packed == struct.pack("d", 0.5)
+    assert caught[0].filename == __file__
+    assert "struct.pack" in linecache.getline(__file__, caught[0].lineno)
+
+
+def test_augmented_assignment_of_a_result_makes_a_new_tensor():
+    x = leaf(3)
+    h = y = x * 1
+    y += x
+    y *= 2
+    y -= 1
+    y /= 2
+    y **= 2
+    assert y is not h
+    np.sum(y).backward()
+    np.testing.assert_allclose(x.grad, 4 * (2 * x.data - 0.5), rtol=1e-12)
+
+
+def test_update_of_a_parameter_does_not_get_lost():
+    """`p -= step` must not rebind the name p and leave the parameter as it was."""
+    model = {"p": leaf(3)}
+    p = model["p"]
+    before = p.data.copy()
+    np.sum(p * p).backward()
+    with pytest.raises(TypeError, match="inside no_grad"):
+        p -= 0.1 * p.grad
+    with no_grad():
+        p -= 0.1 * p.grad
+        p *= 2
+    assert p is model["p"]
+    assert p.requires_grad
+    np.testing.assert_allclose(p.data, 2 * (before - 0.2 * before), rtol=1e-12)
+    y = np.sum(p * p)
+    with no_grad():
+        p += 1
+    with pytest.raises(RuntimeError, match="multiply was written to"):
+        y.backward()
+
+
+def test_array_on_the_left_of_an_operator():
+    x = leaf(3)
+    for y in (np.ones(3) + x, np.ones(3) * x, np.ones(3) - x, np.ones(3) / x, np.ones((3, 3)) @ x,
+              np.float64(2) * x, np.float32(2) - x, np.ones(3) ** x, np.int64(2) ** x):  # fmt: skip
+        assert type(y) is Tensor
+        assert y.requires_grad
+        assert y.dtype == np.float64
+
+
+def test_results_without_connection_say_so():
+    with pytest.raises(RuntimeError, match="does not depend on anything that requires a gradient"):
+        np.sum(Tensor([1.0, 2.0])).backward()
+    with no_grad():
+        y = np.sum(leaf(3))
+    with pytest.raises(RuntimeError, match="no_grad"):
+        y.backward()
+    with pytest.raises(RuntimeError, match="detach"):
+        np.sum(leaf(3).detach() * 2).backward()
+    with pytest.raises(RuntimeError, match="does not depend"):
+        (leaf(3) > 0).backward()
+
+
+def test_object_arrays_are_refused():
+    for data in ([[1.0, 2.0], [3.0]], ["a"], np.array([None]), None, {"a": 1}, [1, "a"]):
+        with pytest.raises((TypeError, ValueError)):
+            Tensor(data)
+    with pytest.raises(TypeError):
+        leaf(3) * np.array([1, None, 2])
+    with pytest.raises(TypeError, match="object"):
+        leaf(3) * np.array([1, 2, 3], dtype=object)
+    with pytest.raises(TypeError, match="object"):
+        np.negative(Tensor(np.ones(3))) * np.array([1, 2, 3], dtype=object)
+    with pytest.raises(TypeError):
+        leaf(3) + None
+    with pytest.raises(TypeError):
+        leaf(3) + "a"
+    with pytest.raises(TypeError):
+        np.concatenate([leaf(3), np.array([None])])
+    with pytest.raises(TypeError):
+        np.where([True], leaf(1), None)
