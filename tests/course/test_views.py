@@ -213,7 +213,7 @@ def test_a_prediction_comes_back_beside_the_result(tmp_path):
     shown = predictions.compare("C001", root=root)
     assert "three" in repr(shown) and "total 2" in repr(shown)
     assert "three" in shown._repr_html_()
-    assert "no prediction" in repr(predictions.compare())  # it was taken up, once
+    assert "run a cell course.predict" in repr(predictions.compare())  # it was taken up, once
     assert "Any guess" in repr(predictions.predict(""))
     assert "<b>" not in predictions.predict("<b>")._repr_html_().replace("<b>Noted.</b>", "")
     predictions.compare()
@@ -270,7 +270,7 @@ def test_the_students_copy_answers_what_was_chosen(offering):
         ("(B) because", "You said: B, and so it is."),
         ("a sum", "You expected: “a sum”"),
         ("Both", "You expected: “Both”"),
-        ("C", "You expected: “C”"),
+        ("C", "You said: C, but the answers are A, B; it is B."),
         ("", "You wrote no prediction. It is B."),
     ],
 )
@@ -279,7 +279,7 @@ def test_an_answer_reads_the_letter(prediction, said):
     found = repr(predictions.answer("B", A="too few", B="enough"))
     assert said in found and "Why: enough" in found
     assert ("too few" in found) == (prediction == "A")
-    assert "no prediction" in repr(predictions.answer("B", A="too few", B="enough"))
+    assert "run a cell course.predict" in repr(predictions.answer("B", A="too few", B="enough"))
 
 
 def test_the_right_answer_is_one_of_those_offered():

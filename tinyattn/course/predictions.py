@@ -56,8 +56,8 @@ def compare(*numbers, root=None):
     numbers: as "C030"; their verdict and evidence are read from the ledger. Raises CourseError for
     a claim that is not in it. Without a number: the picture above is the answer.
     """
-    words = _open.pop() if _open else ""
-    said = ("You expected:", f"“{words}”") if words else ("You wrote no prediction.", "")
+    words = _taken_up()
+    said = ("You expected:", f"“{words}”") if words else (_missing(words), "")
     return Note((said, *(_measured(number, root) for number in numbers), _question(words, numbers)))
 
 
@@ -71,9 +71,9 @@ def answer(right, /, **words):
         raise ValueError(
             f"the right answer is one of those offered, {', '.join(words)}; here it is {right!r}"
         )
-    said = _open.pop() if _open else ""
+    said = _taken_up()
     because = ("Why:", words[right])
-    match = LETTER.match(said)
+    match = LETTER.match(said or "")
     letter = (match[1] or match[2]).upper() if match else ""
     if letter == right:
         return Note((("You said:", f"{letter}, and so it is."), because))
@@ -81,9 +81,23 @@ def answer(right, /, **words):
         return Note(
             (("You said:", f"{letter}; it is {right}."), because, (f"And {letter}?", words[letter]))
         )
+    if re.fullmatch(r"\W*[A-Za-z]\W*", said or ""):  # one letter by itself, and not one of these
+        return Note((("You said:", f"{letter or said}, but the answers are {', '.join(words)}; "
+                      f"it is {right}."), because))  # fmt: skip
     if said:
         return Note((("You expected:", f"“{said}”"), ("It is:", f"{right}."), because))
-    return Note((("You wrote no prediction.", f"It is {right}."), because))
+    return Note(((_missing(said), f"It is {right}."), because))
+
+
+def _taken_up():
+    """The words of the prediction that waits, which then waits no longer; None if none does."""
+    return _open.pop() if _open else None
+
+
+def _missing(words):
+    if words == "":
+        return "You wrote no prediction."
+    return 'There is no prediction to take up: run a cell course.predict("...") before this one.'
 
 
 def _question(words, numbers):
