@@ -100,6 +100,14 @@ def test_neighbour_table():
     # two axes are counted as one: the first 2 × 2 window of a 2 × 3 picture, then the second
     assert neighbour_table((2, 3), 2).tolist() == [[0, 1, 3, 4], [1, 2, 4, 5]]
     assert neighbour_table((6,), 2, stride=2, dilation=2).tolist() == [[0, 2], [2, 4]]
+    for options, said in (
+        ({"kernel_size": 0}, "start at 1, got"),
+        ({"kernel_size": 3, "stride": 0}, "start at 1, got"),
+        ({"kernel_size": 3, "padding": -1}, "padding must not be negative"),
+        ({"kernel_size": 9}, r"a window of \(9,\) does not fit into \(5,\)"),
+    ):
+        with pytest.raises(ValueError, match=f"neighbour_table: .*{said}"):
+            neighbour_table((5,), **options)
 
 
 def test_awkward_shapes_on_every_rung():

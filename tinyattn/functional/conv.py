@@ -93,7 +93,7 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     """I[j, i]: the place of x that place j of y sees at place i of the kernel; -1: none. [P, K]
 
     The result is a plain array of whole numbers. lengths: (L,) or (H, W), whose places are counted
-    row by row. Slide K03.
+    row by row. Raises ValueError if the window does not fit. Slide K03.
     """
     each = (kernel_size, stride, padding, dilation)
     names = ("kernel_size", "stride", "padding", "dilation")
@@ -101,6 +101,15 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
         _each("neighbour_table", name, value, len(lengths))
         for name, value in zip(names, each, strict=True)
     )
+    if min(kernel) < 1 or min(stride) < 1 or min(dilation) < 1:
+        raise ValueError(
+            f"neighbour_table: kernel_size, stride and dilation start at 1, got {kernel}, "
+            f"{stride}, {dilation}"
+        )
+    _not_negative("neighbour_table", padding)
+    span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+    padded = [n + 2 * p for n, p in zip(lengths, padding, strict=True)]
+    _check_fit("neighbour_table", padded, span)
     return table_and_places(lengths, kernel, stride, padding, padding, dilation)[0]
 
 
