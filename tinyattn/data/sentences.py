@@ -42,7 +42,13 @@ def agreement(n, distance, before=2, rng=None):
     length before + largest distance + 4.
     """
     rng, farthest = generator(rng), int(np.max(distance, initial=1))
-    distance = np.broadcast_to(np.asarray(distance), (n,))
+    distance = np.asarray(distance)
+    if distance.shape not in ((), (n,)):
+        raise ValueError(
+            f"agreement: distance is a number or one for each of the {n} sentences, got shape "
+            f"{distance.shape}"
+        )
+    distance = np.broadcast_to(distance, (max(n, 0),))
     if n < 0 or before < 0 or distance.dtype.kind not in "iu" or (distance < 1).any():
         raise ValueError(
             "agreement: expected n ≥ 0, before ≥ 0 and whole distances ≥ 1, got "
