@@ -151,6 +151,9 @@ def test_which_tokens_are_masked():
     assert abs(kept - p * n) < 4 * np.sqrt(n * p * (1 - p))
     again = mask_tokens(ids, 99, 50, (0, 1), rng=0)
     assert (again[0] == inputs).all() and (again[1] == targets).all()
+    for percent in (15, -0.1):
+        with pytest.raises(ValueError, match="share is from 0 to 1, such as 0.15 for 15%"):
+            mask_tokens(ids, 99, 50, share=percent, rng=0)
 
 
 def test_the_head_is_the_embedding_and_it_learns():

@@ -169,8 +169,10 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     A share of the tokens, without the special ones (such as padding), is chosen. Of these 80%
     become mask_id, 10% another token, and 10% stay, so that the model cannot rely on seeing the
     mask. targets are the tokens at chosen places and -100 elsewhere, which `F.cross_entropy` skips.
-    Source: Devlin et al. 2019, section 3.1.
+    Raises ValueError for a share that is not from 0 to 1. Source: Devlin et al. 2019, section 3.1.
     """
+    if not 0 <= share <= 1:
+        raise ValueError(f"mask_tokens: share is from 0 to 1, such as 0.15 for 15%, got {share}")
     ids, rng = np.asarray(unwrap(ids)), generator(rng)
     chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, list(special))
     how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)
