@@ -192,19 +192,25 @@ print("the bars")
 
 
 @pytest.mark.parametrize("second", ["## The bars", "## And who is heard?"])
-def test_a_prediction_waits_for_the_page_that_shows_the_answer(tmp_path, second):
-    lecture = course_project.LECTURE.replace(
-        "## What you saw", OVER_TWO_PAGES.replace("## The bars", second) + "## What you saw"
-    )
+@pytest.mark.parametrize("tag", [":tags: [fragment]", ":tags: [hide-code]"])
+def test_a_prediction_waits_for_the_page_that_shows_the_answer(tmp_path, second, tag):
+    pages = OVER_TWO_PAGES.replace("## The bars", second).replace(":tags: [fragment]", tag)
+    lecture = course_project.LECTURE.replace("## What you saw", pages + "## What you saw")
     notebook = text.read_source(project.find(course_project.make(tmp_path, lecture=lecture), "04"))
+    new_output = pytest.importorskip("nbformat").v4.new_output
+    progress = new_output("display_data", data={views.PROGRESS: "", "text/plain": "2 of 2"})
     for cell in notebook.cells:
         if "print" in cell.source:
             cell.outputs = [stream("said")]
+        elif "classes" in cell.source:
+            cell.outputs = [progress]  # how far it is, is no answer
     copy = json.loads(views.student_copy(build.to_json(notebook)))["cells"]
     made = [re.search("-(predict|compare)$", cell["id"]) for cell in copy]
     order = [match[1] for match in made if match]
     # a question of its own ends the wait: its prediction would take the place of the first
     assert order == ["predict", "compare"] * (1 if second == "## The bars" else 2)
+    shown = next(n for n, cell in enumerate(copy) if cell["source"] == 'print("the bars")')
+    assert copy[shown + 1]["id"].endswith("-compare")
 
 
 def test_a_prediction_comes_back_beside_the_result(tmp_path):

@@ -12,6 +12,7 @@ import re
 
 from tinyattn.course.lint import claims_in
 from tinyattn.course.names import summary
+from tinyattn.course.progress import MIME as PROGRESS
 from tinyattn.course.questions import asks, choices, choices_of, waiting
 from tinyattn.course.text import slides, tags_of
 
@@ -54,7 +55,7 @@ def student_copy(text, new=None):
     cells = notebook["cells"]
     for cell in cells:
         cell["source"] = "".join(cell["source"])
-    silent = {c["id"] for c in cells if not c.get("outputs") or "hide-output" in tags_of(c)}
+    silent = {c["id"] for c in cells if "hide-output" in tags_of(c) or not _shows(c)}
     for cell in cells:
         cell["metadata"].pop("notes", None)
         if cell["cell_type"] == "code":
@@ -65,7 +66,7 @@ def student_copy(text, new=None):
     notebook["cells"], open_before = [], False
     for slide, after in zip(parts, [*parts[1:], None], strict=True):
         stays_open = _hands_on(slide, after, silent)
-        first, *others = _with_predictions(slide, not open_before, not stays_open)
+        first, *others = _with_predictions(slide, open_before, stays_open)
         introduced = (new or {}).get(first["id"])  # last, for its words may hold a question mark
         between = [_introduction(first["id"], introduced)] if introduced else []
         notebook["cells"] += [first, *between, *others]
@@ -82,26 +83,43 @@ def _introduction(slide, introduced):
     return {"cell_type": "markdown", "id": f"{slide}-new", "metadata": {}, "source": source}
 
 
-def _answers(slide):
-    """The code cells that wait for a question, and what is said to each choice."""
-    found = [cell for cell, waits in waiting(slide) if waits and cell["cell_type"] == "code"]
+def _shows(cell):
+    """Whether a cell shows more than how far a loop is."""
+    return any(PROGRESS not in output.get("data", {}) for output in cell.get("outputs", []))
+
+
+def _answers(slide, asked_before=False):
+    """The code cells that wait for a question, and what is said to each choice.
+
+    asked_before: the slide before asked. Then the whole slide answers, if nothing on it waits.
+    """
+    code = [(cell, waits) for cell, waits in waiting(slide) if cell["cell_type"] == "code"]
+    found = [cell for cell, waits in code if waits]
+    if asked_before and not found:
+        found = [cell for cell, _ in code]
     return found + choices_of(slide)
 
 
 def _hands_on(slide, after, silent):
     """Whether a question is answered on the next slide: here the answer is code that shows nothing.
 
-    silent: the ids of cells that show nothing. The next slide must not ask a question of its own.
+    silent: the ids of cells that show nothing. The next slide must show something, and not ask a
+    question of its own.
     """
-    if after is None or choices_of(slide) or not _answers(slide) or not _answers(after):
+    if after is None or choices_of(slide) or not _answers(slide):
         return False
     texts = [cell["source"] for cell in after.cells if cell["cell_type"] == "markdown"]
-    return not any(map(asks, texts)) and all(cell["id"] in silent for cell in _answers(slide))
+    if any(map(asks, texts)) or all(cell["id"] in silent for cell in _answers(after, True)):
+        return False
+    return all(cell["id"] in silent for cell in _answers(slide))
 
 
-def _with_predictions(slide, predict=True, compare=True):
-    """The cells of a slide, with a cell to predict before and one to compare after each answer."""
-    answers = _answers(slide)
+def _with_predictions(slide, open_before=False, stays_open=False):
+    """The cells of a slide, with a cell to predict before and one to compare after each answer.
+
+    open_before: a prediction of the slide before waits here. stays_open: the next slide answers.
+    """
+    answers = _answers(slide, open_before)
     if not answers:
         return slide.cells
     first, last = slide.cells.index(answers[0]), slide.cells.index(answers[-1]) + 1
@@ -115,9 +133,9 @@ def _with_predictions(slide, predict=True, compare=True):
         reply = f"course.compare({', '.join(map(_quoted, claims_in(answers)))})"
     return [
         *slide.cells[:first],
-        *([_code(f"{name}-predict", ask)] if predict else []),
+        *([] if open_before else [_code(f"{name}-predict", ask)]),
         *between,
-        *([_code(f"{name}-compare", reply)] if compare else []),
+        *([] if stays_open else [_code(f"{name}-compare", reply)]),
         *slide.cells[last:],
     ]
 
