@@ -55,7 +55,9 @@ def trained(name, module, train, *, root=None):
     except (KeyError, ValueError) as error:
         raise CourseError(
             f"the trained weights {WEIGHTS.as_posix()}/{path.name} are of another network than "
-            f"the lecture's ({error}); train it again: tinyattn full --again {lecture}"
+            f"yours ({error}). If you changed the network, train it here: in place of "
+            f"course.trained(name, module, train) call train(). The weights of the lecture as it "
+            f"is are made by: tinyattn full --again {lecture}"
         ) from None
     return _part("shown", tensors)
 
