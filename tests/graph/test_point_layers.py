@@ -54,6 +54,15 @@ NETWORKS = {
             torch.nn.Linear(6, 5), torch.nn.BatchNorm1d(5), torch.nn.ReLU()
         ),
     ),
+    "activations last": (  # follow the maximum; points without neighbours stay 0
+        lambda: nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.LeakyReLU(0.2), nn.Sigmoid()),
+        lambda: torch.nn.Sequential(
+            torch.nn.Linear(6, 5),
+            torch.nn.BatchNorm1d(5),
+            torch.nn.LeakyReLU(0.2),
+            torch.nn.Sigmoid(),
+        ),
+    ),
     "not linear first": (
         lambda: nn.Sequential(nn.Tanh(), nn.Linear(6, 5)),
         lambda: torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Linear(6, 5)),
@@ -114,6 +123,19 @@ def test_dynamic_edge_conv_is_edge_conv_on_the_knn_graph():
     g = knn_graph(x, 5, loop=True)
     found = EdgeConv(network, "mean")(x, g).data
     np.testing.assert_allclose(DynamicEdgeConv(network, 5, "mean")(x).data, found, atol=1e-6)
+
+
+def test_dynamic_edge_conv_looks_for_neighbours_in_other_places():
+    x, places = points(40, 3).astype(np.float32), points(40, 2, seed=1).astype(np.float32)
+    layer, batch = DynamicEdgeConv(nn.Linear(6, 4, rng=0), 5), batch_of(4, 16, 20)
+    found = layer(x, batch, ta.tensor(places, requires_grad=True))  # 4 points: all of them
+    for cloud, k in enumerate((4, 5, 5)):
+        index, _ = knn(places[batch == cloud], k)
+        expected = edge_conv(layer.nn, x[batch == cloud], index)
+        np.testing.assert_allclose(found.data[batch == cloud], expected.data, atol=1e-6)
+    np.testing.assert_array_equal(layer(x, batch, x).data, layer(x, batch).data)
+    with pytest.raises(ValueError, match="places of 40 points, got"):
+        layer(x, batch, places[:39])
 
 
 def test_a_graph_without_edges():

@@ -7,7 +7,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests.machine import fresh_python
 from tinyattn import data, models, nn, optim
-from tinyattn.graph import neighbours
+from tinyattn.graph import edge_conv, knn, neighbours
 from tinyattn.models.particlenet import EdgeConvBlock
 
 
@@ -43,6 +43,27 @@ def test_dgcnn_of_a_batch_is_that_of_each_cloud():
     points = segment(x, batch).data
     assert points.shape == (30, 4)
     np.testing.assert_allclose(segment(x[mixed], batch[mixed]).data, points[mixed], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [models.DGCNN, models.DGCNNSegmentation])
+def test_dgcnn_looks_for_neighbours_where_a_subclass_says(kind):
+    class InSpace(kind):
+        def places(self, points, x):
+            seen.append(x.shape)
+            return points
+
+    x, batch, seen = cloud(30, 3), np.repeat([0, 1], [12, 18]), []
+    model, index = small_dgcnn(InSpace).eval(), knn(x, 5, batch)[0]
+    found = model(x, batch).data
+    assert seen == [(30, 3), (30, 8)]
+    _, side_by_side = model.features(x, batch, model.places)
+    first = edge_conv(model.features.convs[0].nn, x, index)
+    second = edge_conv(model.features.convs[1].nn, first, index)  # the same neighbours
+    by_hand = np.concatenate([first.data, second.data], axis=-1)
+    np.testing.assert_allclose(side_by_side.data, by_hand, atol=1e-6)
+    usual = small_dgcnn(kind).eval()
+    usual.load_state_dict(model.state_dict())
+    assert np.abs(usual(x, batch).data - found).max() > 1e-3
 
 
 def test_dgcnn_learns():

@@ -7,8 +7,9 @@ With x_j for the point that receives and x_i for its neighbours:
 
 If nn starts with a linear layer, its product splits: A x_j + B (x_i - x_j) = (A - B) x_j + B x_i.
 The two products are done once for each of the N points; for each of the N·K edges only a sum is
-left. If nothing but a rising activation follows and □ is the maximum, even that sum moves out of
-the maximum, and no tensor of edges is needed at all.  (slide K44)
+left. If □ is the maximum, rising activations at the end of nn may follow it instead of preceding
+it. And if nn has nothing else, even that sum moves out of the maximum, and no tensor of edges is
+needed at all.  (slide K44)
 
 Parameters have PyTorch Geometric's names and shapes.
 """
@@ -79,6 +80,14 @@ def _split(linear, x):
     return (p if linear.bias is None else p + linear.bias), x @ B.T
 
 
+def _ending(parts, aggr):
+    """The parts in two: what each message needs, and what may as well follow the maximum."""
+    n = len(parts)
+    while aggr == "max" and n and _is_unchanged(parts[n - 1], *RISING):
+        n -= 1
+    return parts[:n], parts[n:]
+
+
 def _apply(parts, x):
     for part in parts:
         x = part(x)
@@ -127,18 +136,21 @@ def _edge_conv_of_graph(nn, x, graph, aggr):
         return edge_conv(nn, x, table, aggr)
     p, q = _split(linear, x)
     src, dst, N = graph.src, graph.dst, graph.num_nodes
-    if aggr == "max" and all(_is_unchanged(part, *RISING) for part in rest):
-        y = _apply(rest, p + SEGMENT["max"](q[src], dst, N))
-        return np.where(graph.in_degree[:, None] > 0, y, 0)
-    return SEGMENT[aggr](_apply(rest, p[dst] + q[src]), dst, N)
+    rest, after = _ending(rest, aggr)
+    if not rest and aggr == "max":
+        y = p + SEGMENT["max"](q[src], dst, N)
+    else:
+        y = SEGMENT[aggr](_apply(rest, p[dst] + q[src]), dst, N)
+    return np.where(graph.in_degree[:, None] > 0, _apply(after, y), 0)
 
 
 class DynamicEdgeConv(Module):
     """EdgeConv on the k nearest neighbours in the features x themselves, the point included.
 
-    Called (x [N, F], batch=None); batch [N] says which cloud a point belongs to. The choice of
-    neighbours has no gradient. A cloud with fewer than k points uses all of them; with strict it
-    raises ValueError. Source: Wang et al. 2018; slide K44.
+    Called (x [N, F], batch=None, places=None); batch [N] says which cloud a point belongs to. With
+    places [N, S] the neighbours are those near there instead. The choice of neighbours has no
+    gradient. A cloud with fewer than k points uses all of them; with strict it raises ValueError.
+    Source: Wang et al. 2018; slide K44.
     """
 
     def __init__(self, nn, k, aggr="max", strict=False):
@@ -146,18 +158,24 @@ class DynamicEdgeConv(Module):
         _check_aggr("DynamicEdgeConv", aggr)
         self.nn, self.k, self.aggr, self.strict = nn, k, aggr, strict
 
-    def forward(self, x, batch=None):
-        """y [N, F'];   x [N, F], batch [N] whole numbers or None.
+    def forward(self, x, batch=None, places=None):
+        """y [N, F'];   x [N, F], batch [N] whole numbers or None, places [N, S] or None (x itself).
 
-        Raises ValueError for no points, and for nan or infinity among them.
+        Raises ValueError for no points, for nan or infinity among them, and for another number of
+        places than of points.
         """
         x = checked_points("DynamicEdgeConv", x)
+        places = unwrap(x if places is None else places)
+        if len(places) != len(x):
+            raise ValueError(
+                f"DynamicEdgeConv: expected places of {len(x)} points, got {places.shape}"
+            )
         groups = clouds_by_number("DynamicEdgeConv", len(x), self.k, batch, self.strict)
         if len(groups) == 1:
-            return edge_conv(self.nn, x, knn(x, groups[0][1], batch)[0], self.aggr)
+            return edge_conv(self.nn, x, knn(places, groups[0][1], batch)[0], self.aggr)
         batch, pairs = np.asarray(unwrap(batch)), []
         for rows, k in groups:  # one list of edges, because nn shall see all messages at once
-            index, _ = knn(unwrap(x)[rows], k, batch[rows])
+            index, _ = knn(places[rows], k, batch[rows])
             pairs.append((rows[index.ravel()], np.repeat(rows, k)))
         src, dst = (np.concatenate(part) for part in zip(*pairs, strict=True))
         order = np.argsort(dst, kind="stable")
@@ -185,10 +203,11 @@ def edge_conv(nn, x, index, aggr="max"):
         messages = nn(pairs.reshape(N * K, -1))
         return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
     p, q = _split(linear, x)
-    if not rest or (aggr == "max" and all(_is_unchanged(part, *RISING) for part in rest)):
-        return _apply(rest, _of_sums(p, q, index, aggr))
+    rest, after = _ending(rest, aggr)
+    if not rest:
+        return _apply(after, _of_sums(p, q, index, aggr))
     messages = _apply(rest, pair_sums(p, q, index).reshape(N * K, -1))
-    return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
+    return _apply(after, REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1))
 
 
 def _of_sums(p, q, index, aggr):

@@ -40,22 +40,37 @@ class PointFeatures(Module):
         )
         self.embed = dense(sum(widths), embedding, rng)
 
-    def forward(self, x, batch):
-        """(y [N, embedding], [N, Σ widths]);   x [N, in_features], batch [N] or None."""
-        outputs = []
+    def forward(self, points, batch, places):
+        """(y [N, embedding], [N, Σ widths]);   points [N, in_features], batch [N] or None.
+
+        places(points, x) says where a layer with input x looks for neighbours.
+        """
+        x, outputs = points, []
         for conv in self.convs:
-            x = conv(x, batch)
+            x = conv(x, batch, places(points, x))
             outputs.append(x)
         together = np.concatenate(outputs, axis=-1)
         return self.embed(together), together
 
 
-class DGCNN(Module):
+class _OnFeatures(Module):
+    """A network whose layers look for neighbours in their input features."""
+
+    def places(self, points, x):
+        """Where a layer with input x [N, F] looks for neighbours; points is the network's input.
+
+        A subclass that returns points has the same neighbours, those in space, in all layers.
+        """
+        return x
+
+
+class DGCNN(_OnFeatures):
     """Classification of point clouds: x [N, in_features] gives [B, classes].
 
     batch [N] says to which of the B clouds a point belongs (None: to one); clouds come in the
-    order of their number. In a cloud with fewer than k points all are neighbours. Source: Wang et
-    al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer); slide K44.
+    order of their number. In a cloud with fewer than k points all are neighbours; `places` says
+    where the layers look for them. Source: Wang et al. 2018, arXiv:1801.07829, fig. 3 (without the
+    spatial transformer); slide K44.
     """
 
     def __init__(self, in_features, classes, k=20, widths=(64, 64, 128, 256), embedding=1024,
@@ -75,11 +90,11 @@ class DGCNN(Module):
 
         Raises ValueError for other shapes, no points, and nan or infinity among them.
         """
-        y, _ = self.features(x, batch)
+        y, _ = self.features(x, batch, self.places)
         return self.head(_global(y, split_clouds(batch, x.shape[0])[0]))
 
 
-class DGCNNSegmentation(Module):
+class DGCNNSegmentation(_OnFeatures):
     """Classification of each point: x [N, in_features] gives [N, classes].
 
     A vector u of the whole cloud is appended to the features of each point. Arguments as in
@@ -103,7 +118,7 @@ class DGCNNSegmentation(Module):
 
         Raises ValueError for other shapes, no points, and nan or infinity among them.
         """
-        y, points = self.features(x, batch)
+        y, points = self.features(x, batch, self.places)
         table, cloud = split_clouds(batch, x.shape[0])
         u = _global(y, table)  # [B, 2 embedding]
         return self.head(np.concatenate([points, u[cloud]], axis=-1))
