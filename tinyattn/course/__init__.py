@@ -9,9 +9,9 @@ from tinyattn.course.drawings import drawing, where
 from tinyattn.course.predictions import answer, compare, predict
 from tinyattn.course.progress import progress
 from tinyattn.course.project import CourseError
-from tinyattn.course.weights import trained
+from tinyattn.course.weights import as_shipped, trained
 
 __all__ = [
-    "Claim", "ClaimError", "CourseError", "answer", "claim", "compare", "drawing", "full",
-    "predict", "progress", "seeds", "small", "trained", "where",
+    "Claim", "ClaimError", "CourseError", "answer", "as_shipped", "claim", "compare", "drawing",
+    "full", "predict", "progress", "seeds", "small", "trained", "where",
 ]  # fmt: skip
