@@ -39,9 +39,8 @@ def trained(name, module, train, *, root=None):
     lecture = name[:2]
     if full():
         shown = {k: np.asarray(v) for k, v in (train() or {}).items()}
-        state = as_shipped(module).state_dict()
+        state = {k: _halves(v) for k, v in as_shipped(module).state_dict().items()}
         path.parent.mkdir(parents=True, exist_ok=True)
-        state = {k: _halves(v) for k, v in state.items()}
         save(path, packed(_named("module", state) | _named("shown", shown)))
         return shown
     if not path.is_file():
