@@ -329,3 +329,14 @@ def test_wrong_input():
         edge_conv(nn.Linear(6, 3), x, np.array([[0], [4]]))
     with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         GravNetConv(3, 3, 2, 4, 0)
+
+
+@pytest.mark.parametrize("c", [-1, "10", None, True, np.nan, np.inf, [1.0, 2.0]])
+def test_a_sharpness_that_is_no_scale(c):
+    with pytest.raises(ValueError, match="sharpness, the c of exp.* must be a finite number"):
+        GravNetConv(3, 3, 2, 4, 2, sharpness=c)
+
+
+@pytest.mark.parametrize("c", [0, np.float32(0.5), nn.Parameter(np.ones(1))])
+def test_a_sharpness_may_be_zero_or_learned(c):
+    assert GravNetConv(3, 3, 2, 4, 2, sharpness=c, rng=0)(points(5, 3)).shape == (5, 3)

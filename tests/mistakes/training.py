@@ -65,6 +65,8 @@ MISTAKES = [
     ("graph.segment_sum(points, np.full(6, 9), 2)", ValueError, "0 to 1", "9"),
     ("graph.segment_sum(points, np.zeros(6), 2)", TypeError, "integers", "float"),
     ("graph.GravNetConv(2, 3, 2, 2, 0)", ValueError, "k must be"),
+    ("graph.GravNetConv(2, 3, 2, 2, 3, -1.0)", ValueError, "sharpness", "at least 0", "got -1.0"),
+    ("graph.GravNetConv(2, 3, 2, 2, 3, sharpness='10')", ValueError, "a finite number", "got '10'"),
     ("graph.GravNetConv(2, 3, 2, 2, 3)(points[:0])", ValueError, "no points"),
     ("graph.GravNetConv(2, 3, 2, 2, 3)(points * np.inf)", ValueError, "nan or infinite"),
     ("graph.DynamicEdgeConv(nn.Linear(3, 3), 2)(points)", ValueError, "3 features", "2 · 2"),

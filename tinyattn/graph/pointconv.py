@@ -218,6 +218,16 @@ def _of_sums(p, q, index, aggr):
     return p + mean if aggr == "mean" else index.shape[1] * (p + mean)
 
 
+def _check_sharpness(sharpness):
+    """c of exp(-c d²), a number or a parameter; below 0 the far neighbours would weigh most."""
+    c = np.asarray(unwrap(sharpness))
+    if c.size != 1 or c.dtype.kind not in "iuf" or not 0 <= c.item() < np.inf:
+        raise ValueError(
+            f"GravNetConv: sharpness, the c of exp(-c d²), must be a finite number of at least 0 "
+            f"(0: all neighbours weigh the same), got {sharpness!r}"
+        )
+
+
 class GravNetConv(Module):
     """s = W_s x, h = W_h x, y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-c d²_ij) h_i + b₂.
 
@@ -225,6 +235,7 @@ class GravNetConv(Module):
     there. The gradient reaches s through the distances, not through the choice of neighbours.
     Called (x [N, in_channels], batch=None), gives [N, out_channels]. c = `sharpness` is 10 in the
     authors' code and in PyTorch Geometric; the slide has 1/10, which a longer s makes the same.
+    c is a number of at least 0, anything else raises ValueError.
     A cloud with fewer than k points uses all of them; with strict it raises ValueError.
     Source: Qasim et al. 2019, arXiv:1902.07987; slides K48-K50.
     """
@@ -234,6 +245,7 @@ class GravNetConv(Module):
         check_sizes(self, in_channels=in_channels, out_channels=out_channels,
                     space_dimensions=space_dimensions,
                     propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
+        _check_sharpness(sharpness)
         rng = generator(rng)
         self.in_channels, self.k, self.sharpness = in_channels, k, sharpness
         self.strict = strict
