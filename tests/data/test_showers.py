@@ -98,6 +98,7 @@ def test_no_events_and_no_showers():
     s = data.showers(3, rng=0, objects=(0, 0))
     assert np.all(s.truth == -1)  # noise alone
     assert len(s.event) > 0
+    assert s.fraction.shape == (len(s.event), 0)
     assert len(data.showers(3, rng=0, objects=(0, 0), noise=0).event) == 0
 
 
@@ -117,8 +118,11 @@ def test_select():
 
 
 def test_what_cannot_be():
-    with pytest.raises(ValueError, match=r"objects=\(fewest, most\), got 2, 0.01 and \(3, 1\)"):
+    with pytest.raises(ValueError, match=r"objects=\(fewest, most\), got 2 and \(3, 1\)"):
         data.showers(2, objects=(3, 1))
+    for noise in (-0.1, 2, np.nan, np.inf):
+        with pytest.raises(ValueError, match=f"in GeV, from 0 to 1 .* got {noise}"):
+            data.showers(2, noise=noise)
     with pytest.raises(ValueError, match="0 to 3 planes, got 8.0, 4"):
         data.showers(2, planes=4)
     with pytest.raises(ValueError, match=r"spread in 0\.\.16 cm"):

@@ -35,7 +35,8 @@ class Showers(NamedTuple):
     size       [N, 2] float32, cm: width and thickness of the cell; 0 for a tracking plane
     layer      [N] int64: 0 to 11 in the calorimeter, -3 to -1 for tracking planes
     truth      [N] int64: the shower that left most energy in the cell, -1 for noise
-    fraction   [N, K] float32: the share of each shower of the event; sums to 1, for noise to 0
+    fraction   [N, K] float32: the share of each shower of the event; sums to 1, for noise to 0.
+               K is the most showers that an event could have, so objects=(0, 0) gives [N, 0]
     event      [N] int64: the event of the hit, in rising order
     first      [E + 1] int64: showers first[e] to first[e + 1] - 1 are those of event e
     particle   [M, 3] float32: energy in GeV, and where the shower enters the calorimeter (x, y)
@@ -57,7 +58,7 @@ class Showers(NamedTuple):
 def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells=None):
     """n generated events with objects[0] to objects[1] showers of 5 to 40 GeV.
 
-    noise   standard deviation of each cell in GeV; cells above three of them are hits
+    noise   standard deviation of each cell in GeV, up to 1; cells above three of them are hits
     spread  cm: the showers enter at |x|, |y| < spread; 3 to 5 makes them overlap
     planes  how many of the three thin tracking planes before the calorimeter there are; they see
             each particle at a precise place and measure no energy
@@ -66,10 +67,14 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
     Half of the particles are hadrons. Hits of an event come in random order. Slides K46, K59.
     """
     low, high = objects
-    if n < 0 or not 0 <= low <= high or noise < 0:
+    if n < 0 or not 0 <= low <= high:
         raise ValueError(
-            f"showers: expected n and noise of at least 0 and objects=(fewest, most), got {n}, "
-            f"{noise} and {objects}"
+            f"showers: expected n of at least 0 and objects=(fewest, most), got {n} and {objects}"
+        )
+    if not 0 <= noise <= 1:  # above three times the noise hardly any cell would be left
+        raise ValueError(
+            f"showers: noise is a standard deviation in GeV, from 0 to 1 (usual is 0.01), "
+            f"got {noise}"
         )
     if not 0 < spread <= HALF or planes not in (0, 1, 2, 3):
         raise ValueError(
