@@ -1,12 +1,16 @@
 """The lectures as they are committed: text, notebook, slides and claims belong together."""
 
+import ast
 import json
 import re
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
 
+import tinyattn as ta
 from tests import ROOT
+from tinyattn import data
 from tinyattn.course import (
     build,
     claims,
@@ -204,6 +208,22 @@ def test_the_network_of_lecture_00_passes_its_mark():
     shares = [float(share) for share in re.findall(r"([\d.]+)%", line)]
     assert len(shares) == 2
     assert min(shares) >= 97
+
+
+def test_the_writer_of_lecture_01_writes_the_likeliest_letter_at_temperature_0():
+    lecture = next(d for d in LECTURES if d.number == "01")
+    sources = [cell.source for cell in text.read_source(lecture).cells]
+    cell = next(source for source in sources if source.startswith("def write("))
+    there = {"np": np, "ta": ta, "letters": data.tokenizers.Characters("abcde")}
+    exec(ast.unparse(ast.parse(cell).body[0]), there)
+
+    def model(ids, state):
+        after = (np.arange(5) - 1 - ids[..., None]) % 5  # 0 for the next letter, which is likeliest
+        return ta.tensor(-after.astype(np.float32)), state
+
+    assert there["write"](model, "c", 6, temperature=0) == "cdeabcd"
+    drawn = {there["write"](model, "c", 6, temperature=2, seed=seed) for seed in range(5)}
+    assert len(drawn) > 1
 
 
 def test_no_copy_uses_what_was_not_introduced_before():
