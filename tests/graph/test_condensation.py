@@ -311,6 +311,12 @@ def test_condense_nothing():
         np.testing.assert_array_equal(found, np.full(N, -1))
 
 
+@pytest.mark.parametrize("t_d", [-0.5, float("nan")])
+def test_condense_says_that_a_distance_is_not_negative(t_d):
+    with pytest.raises(ValueError, match="expected t_d"):
+        condense(np.ones(2), np.zeros((2, 2)), 0.1, t_d)
+
+
 @given(st.integers(0, 30), st.integers(0, 10**6))
 @settings(max_examples=30, deadline=None)
 def test_condense_properties(N, seed):

@@ -258,6 +258,8 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         raise ValueError(
             f"condense: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}"
         )
+    if not t_d >= 0:
+        raise ValueError(f"condense: expected t_d, a distance, of at least 0, got {t_d}")
     found, points = np.full(len(beta), -1), []
     for rows in _events("condense", batch, len(beta)):
         free = rows[np.argsort(-beta[rows], kind="stable")]  # taken by no object yet
