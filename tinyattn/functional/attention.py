@@ -129,23 +129,7 @@ def _weights(q, k, mask, bias, causal, scale):
         mask = past if mask is None else mask & past
     if mask is not None:
         scores = np.where(mask, scores, -np.inf)
-    e, total = _exponentials(scores)
-    if np.isnan(unwrap(total)).any():  # a weight of 0 stays 0 beside a nan, and its gradient too
-        zero = unwrap(e) == 0
-        e, total = _exponentials(np.where(zero, -np.inf, scores))
-        return np.where(zero, 0, e / np.where(unwrap(total) == 0, 1, total))
-    return e / np.where(unwrap(total) == 0, 1, total)
-
-
-def _exponentials(scores):
-    """exp(score - highest) and their sum over the keys.
-
-    The softmax is unchanged if the same number is taken off all scores of a query: with the
-    highest of them no exponential overflows. Where all are -∞, 0 avoids -∞ - -∞ = nan.
-    """
-    highest = np.fmax.reduce(unwrap(scores), axis=-1, keepdims=True, initial=-np.inf)
-    e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
-    return e, e.sum(axis=-1, keepdims=True)
+    return attention.weights_of(scores)
 
 
 # ---------------------------------------------------------------- arguments

@@ -1,8 +1,31 @@
-"""Attention as one operation over a kernel: as index sums, block by block, and of all heads."""
+"""The softmax of attention, and attention as one operation over a kernel: sums, blocks, heads."""
 
 import numpy as np
 
+from tinyattn.autograd import primitive
 from tinyattn.ops.fused import fused
+
+
+@primitive
+def weights_of(scores):
+    """a_ts = exp s_ts / Σ_r exp s_tr;   s̄_ts = a_ts (ā_ts - Σ_r ā_tr a_tr).   s, a [..., T, S]
+
+    A query with nothing but -inf may see no key: all its weights are 0. A weight of 0 stays 0, and
+    so does its gradient, if another score of the query is nan.
+    """
+    # the largest score of each query is taken off, which changes nothing but keeps exp from
+    # overflowing; where it is -inf too, 0 avoids -inf - -inf = nan
+    highest = np.fmax.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
+    e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
+    total = e.sum(axis=-1, keepdims=True)
+    if np.isnan(total).any():
+        return np.where(e == 0, 0, e / total)
+    return e / np.where(total == 0, 1, total)
+
+
+weights_of.defvjp(
+    lambda g, a, scores: np.where(a == 0, 0, a * (g - np.sum(g * a, axis=-1, keepdims=True)))
+)
 
 
 @fused()
