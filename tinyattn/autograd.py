@@ -39,10 +39,11 @@ if TYPE_CHECKING:  # editors find the methods here; when the program runs they a
     from tinyattn.ops.methods import TensorMethods
     from tinyattn.types import Primitive
 else:
-    TensorMethods = object
+    from tinyattn.hints import NamesElsewhere as TensorMethods
 
 ndarray = np.ndarray
 FLOAT32 = np.dtype(np.float32)
+new = object.__new__
 
 _clock = count(1).__next__
 NEVER = (0,)  # shared constant: never written to
@@ -55,7 +56,7 @@ class Tensor(TensorMethods):
     """An array, its gradient, and the operation that made it.
 
     data           the plain NumPy array
-    grad           dL/d(data) after `L.backward()`; None before. Only on leaves
+    grad           dL/d(data) after `L.backward()`; None before. Only on leaves. Kept in _grad
     requires_grad  whether gradients are wanted; results inherit it, except under no_grad()
     _operation     the operation that made it; None for a leaf, a tensor made by hand
     _inputs        the inputs of the operation as Tensors, None in place of any other; () for a
@@ -74,9 +75,8 @@ class Tensor(TensorMethods):
     graphs. `x.data = array` takes the array over: write to it through x alone from then on.
     """
 
-    __slots__ = ("__weakref__", "_data", "_inputs", "_operation", "_options", "_time", "_values",
-                 "_written", "grad", "requires_grad")  # fmt: skip
-    grad: "ndarray | Tensor | None"
+    __slots__ = ("__weakref__", "_data", "_grad", "_inputs", "_operation", "_options", "_time",
+                 "_values", "_written", "requires_grad")  # fmt: skip
     requires_grad: bool
 
     def __init__(self, data, dtype=None, requires_grad=False):
@@ -84,7 +84,7 @@ class Tensor(TensorMethods):
             data = np.asarray(data)  # refuses if a gradient would be lost
         self._data = guards.array_of(data, dtype, requires_grad)
         self._operation, self._inputs, self._values, self._options = None, (), None, None
-        self._time, self._written, self.grad = 0, [0], None
+        self._time, self._written, self._grad = 0, [0], None
         self.requires_grad = bool(requires_grad)
 
     @property
@@ -157,7 +157,7 @@ class Tensor(TensorMethods):
                 x, g = grads.popitem()
                 if create_graph or guards.is_shared(g):
                     g = g.copy()  # it may be the gradient of another tensor too
-                x.grad = g if x.grad is None else guards.as_array(x.grad + g)
+                x._grad = g if x._grad is None else guards.as_array(x._grad + g)
 
     def detach(self) -> "Tensor":
         """The same values (shared memory) as a tensor that remembers nothing."""
@@ -198,9 +198,9 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
 
 def from_numpy(array, written=NEVER) -> Tensor:
     """A tensor around the array itself, not a copy, without gradient."""
-    t = object.__new__(Tensor)  # without __init__ and its checks
+    t = new(Tensor)  # without __init__ and its checks
     t._data, t._written = array, written
-    t._operation = t._values = t._options = t.grad = None
+    t._operation = t._values = t._options = t._grad = None
     t._inputs, t._time, t.requires_grad = (), 0, False
     return t
 
@@ -310,11 +310,11 @@ def record(op, y, inputs, values, options):
                 written = x._shared_time()  # y is a view: a write to the one is one to the other
         else:
             tensors.append(None)
-    t = from_numpy(y, written)
-    if wanted and _mode.grad_enabled and (y.dtype is FLOAT32 or y.dtype.kind == "f"):
-        t._operation, t._inputs, t._values, t._options = op, tensors, values, options
-        t._time, t.requires_grad = _clock(), True
-        del t.grad  # a result keeps none: whoever asks is told so
+    if not (wanted and _mode.grad_enabled and (y.dtype is FLOAT32 or y.dtype.kind == "f")):
+        return from_numpy(y, written)
+    t = new(Tensor)
+    t._data, t._written, t._time, t._grad, t.requires_grad = y, written, _clock(), None, True
+    t._operation, t._inputs, t._values, t._options = op, tensors, values, options
     return t
 
 
@@ -352,12 +352,12 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
             op, inputs, y, values, options = t._operation, t._inputs, t._data, t._values, t._options
             if create_graph:
                 y, values = t, [v if x is None else x for x, v in zip(inputs, values, strict=True)]
-            rules = op.rules
+            rules, arguments = op.rules, (g, y, *values)
             if op.joint is not None:
-                rules = guards.one_rule_each(op, inputs, grads, op.joint(g, y, *values, **options))
+                rules = guards.one_rule_each(op, inputs, grads, op.joint(*arguments, **options))
             for x, rule in zip(inputs, rules):  # noqa: B905 - optional inputs have rules too
                 if x in grads:  # its gradient is needed
-                    g_x, v, total = rule(g, y, *values, **options), x._data, grads[x]
+                    g_x, v, total = rule(*arguments, **options), x._data, grads[x]
                     if type(g_x) is not kind or g_x.shape != v.shape or g_x.dtype is not v.dtype:
                         g_x = guards.unbroadcast(g_x, v, op.name, kind)
                     if total is None:  # g_x may be shared with another tensor: never written to

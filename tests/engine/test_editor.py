@@ -31,7 +31,7 @@ def public(thing):
     """The names that a user of a class or module is meant to find in it."""
     if hasattr(thing, "__all__"):
         return [name for name in thing.__all__ if not name.startswith("_")]
-    names = [name for name in dir(thing) if not name.startswith("_")]
+    names = [name for name in dir(thing) if not name.startswith("_") and hasattr(thing, name)]
     if isinstance(thing, type):
         return names
     return [n for n in names if getattr(getattr(thing, n), "__module__", "") == thing.__name__]
@@ -43,7 +43,7 @@ OFFERED = {
     "optim.": public(optim), "ta.nn.": public(nn), "ta.optim.": public(optim),
 }  # fmt: skip
 WITH_TEXT = ["t.", "ta.", "nn.", "F.", "graph.", "optim."]  # each of these names once
-NO_DOCSTRING = {"grad", "requires_grad"}  # variables: the docstring of Tensor tells of them
+NO_DOCSTRING = {"grad", "requires_grad"}  # no methods: the docstring of Tensor tells of them
 
 
 def without_text(prefix, texts):

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import pydoc
 
 import numpy as np
 import pytest
@@ -82,6 +83,30 @@ def test_hints_are_of_names_that_are_not_there():
     assert not [n for n in FUNCTIONS if n in ta.__all__]
     for module in (nn, F, optim):
         assert not [n for n in FUNCTIONS if n in vars(module)], module
+
+
+def test_what_numpy_has_and_pytorch_calls_as_a_method_is_explained():
+    """What changes a tensor in place has a _ at its end there."""
+    x, asked = ta.tensor([1.0]), [f"{name}_" for name in hints.IN_PLACE]
+    assert not [name for name in asked if not hasattr(torch.Tensor, name)]
+    asked += [n for n in dir(torch.Tensor) if isinstance(getattr(np, n, None), np.ufunc)]
+    asked = [name for name in asked if not hasattr(x, name)]
+    assert len(asked) > 90
+    for name in asked:
+        with pytest.raises(AttributeError, match=r": (write np\.|PyTorch's|results are new)"):
+            getattr(x, name)
+
+
+def test_an_explained_name_is_not_there():
+    x = ta.nn.Parameter([1.0])
+    assert not hasattr(x, "view") and getattr(x, "to", None) is None
+    assert {"sum", "grad", "data", "__add__", "__init__"} < set(dir(x))
+    assert not {"view", "sinh", "add_"} & set(dir(x))
+    with pytest.raises(AttributeError) as found:
+        x.clone()
+    assert (found.value.name, found.value.obj) == ("clone", x)
+    text = pydoc.render_doc(ta.Tensor, renderer=pydoc.plaintext)
+    assert text.index("PyTorch's x.view(3, 2) is x.reshape(3, 2) here") > text.index("swapaxes(")
 
 
 def functions():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tinyattn import guards, hints
+from tinyattn import guards
 from tinyattn.autograd import is_grad_enabled
 from tinyattn.ops import (
     compositions,
@@ -142,12 +142,16 @@ class TensorMethods:
     def __index__(self) -> int:
         return self._data.__index__()
 
-    def __getattr__(self, name):
-        """Only asked for what there is not: say what it is called here."""
-        if name == "grad":  # of a result, which keeps none
+    @property
+    def grad(self) -> np.ndarray | Tensor | None:
+        """dL/d(data) after `L.backward()`; None before, and on results, which keep none."""
+        if self._operation is not None:
             return guards.no_gradient_kept(self._operation.name)
-        known = "" if name.startswith("_") else hints.missing_attribute(name)
-        raise AttributeError(f"a Tensor has no attribute {name!r}{known}")
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient):
+        self._grad = gradient
 
     # ---------------------------------------------------------------- reductions
 
@@ -320,7 +324,7 @@ class TensorMethods:
     def __deepcopy__(self, memo) -> Tensor:
         self._must_be_leaf("deepcopy")
         memo[id(self)] = twin = self._twin(self._data.copy(), [0])
-        twin._time, twin.grad = 0, None
+        twin._time, twin._grad = 0, None
         return twin
 
     def __getstate__(self):
