@@ -12,8 +12,8 @@ PACKAGE = ROOT / "tinyattn"
 
 # every file and folder of the package stands on one floor
 FLOORS = {
-    "memory": 0, "kernels": 0,
-    "random": 1, "threads": 1, "hints": 1, "guards": 1, "autograd": 1, "transforms": 1, "types": 1,
+    "memory": 0, "kernels": 0, "hints": 0,
+    "random": 1, "threads": 1, "guards": 1, "autograd": 1, "transforms": 1, "types": 1,
     "ops": 2,
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,

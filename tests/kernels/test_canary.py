@@ -51,7 +51,7 @@ def changed_llvmlite(folder, change):
 def test_where_a_fact_fails_attention_runs_on_arrays_with_one_line(name, tmp_path):
     change, message = CHANGES[name]
     settings = changed_llvmlite(tmp_path, change)
-    for _ in range(2):  # the second one remembers
+    for _ in range(2 if name == "gone" else 1):  # the second one remembers
         without, same, lines, *words = fresh_python(ATTENTION, **settings)
         assert (without, same, lines) == ("True", "True", "1")
         assert re.search(message, " ".join(words))
