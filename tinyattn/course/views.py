@@ -9,6 +9,7 @@ says what it is. Speaker notes are for the deck; they are in no cell of either.
 
 import json
 import re
+import textwrap
 
 from tinyattn.course.lint import claims_in
 from tinyattn.course.names import summary
@@ -16,6 +17,12 @@ from tinyattn.course.progress import MIME as PROGRESS
 from tinyattn.course.questions import asks, choices, choices_of, waiting
 from tinyattn.course.text import slides, tags_of
 
+NOT_SHOWN = (
+    "This is a drawing. JupyterLab does not show it, as this notebook is not trusted yet:\n"
+    "menu View, Activate Command Palette, Trust Notebook. Or run this cell and those before it.\n"
+    "In words:\n"
+)
+MAP_NOT_SHOWN = "(A small map of the drawing stands here once the notebook is trusted.)"
 PREDICT = 'course.predict("")  # what do you expect? Write it between the quotes, then go on'
 
 
@@ -27,6 +34,7 @@ def fold(cells):
             cell["metadata"]["jupyter"] = {"source_hidden": True}
         if cell["cell_type"] != "code":
             continue
+        _say_what_is_not_shown(cell["outputs"])
         hidden = {}
         if "hide-code" in tags_of(cell):
             hidden["source_hidden"] = True
@@ -35,6 +43,16 @@ def fold(cells):
             cell["metadata"]["collapsed"] = True
         if hidden:
             cell["metadata"]["jupyter"] = hidden
+
+
+def _say_what_is_not_shown(outputs):
+    """Let the words of a drawing say why they stand there: JupyterLab trusts no SVG of others."""
+    for data in [o["data"] for o in outputs if "image/svg+xml" in o.get("data", {})]:
+        words = "".join(data.get("text/plain", ""))
+        if 'class="drawing map"' in "".join(data["image/svg+xml"]):
+            data["text/plain"] = MAP_NOT_SHOWN
+        elif not words.startswith(NOT_SHOWN):
+            data["text/plain"] = NOT_SHOWN + textwrap.fill(words, 90)
 
 
 def _is_explorer(cell):
