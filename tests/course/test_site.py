@@ -8,7 +8,7 @@ from tests.examples import FOLDER, failures
 from tinyattn.course import project
 from tinyattn.course.names import PLACES, first_uses, place, public_names, section
 from tinyattn.course.project import CourseError
-from tinyattn.course.site import docstrings, formulas, notebooks, pages, reference
+from tinyattn.course.site import docstrings, formulas, notebooks, pages, reference, rungs
 
 EXAMPLES = reference.read_examples(FOLDER)
 
@@ -29,6 +29,13 @@ def test_every_public_name_has_an_example():
 def test_pages_differ_in_more_than_capital_letters():
     pages_of = [name.page.lower() for name in public_names()]
     assert len(pages_of) == len(set(pages_of)), "some disks cannot hold both"
+
+
+def test_rungs_side_by_side_are_functions_that_are_there():
+    names = [name for columns in rungs.RUNGS.values() for *_, found in columns for name in found]
+    assert names and all(callable(rungs.function_of(name)) for name in names)
+    shown = "".join(rungs.side_by_side("functional/scaled_dot_product_attention", "x.html"))
+    assert "def weights_of(scores):" in shown and "functional/attention.py" in shown
 
 
 def test_every_module_with_public_names_is_in_the_reference():

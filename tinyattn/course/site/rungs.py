@@ -5,15 +5,15 @@ from importlib import import_module
 
 from tinyattn.course.site.addresses import relative, source_page
 
-# {name: [(title, what it is, module, functions)]}
+# {name: [(title, what it is, functions)]}
 RUNGS = {
     "functional/scaled_dot_product_attention": [
         ("Index sums", 'impl="sums": the three formulas as loops',
-         "tinyattn.kernels.attention", ["scores", "sums"]),
+         ["kernels.attention.scores", "kernels.attention.sums"]),
         ("Array algebra", 'impl="numpy": two matrix products and a softmax; times v is the result',
-         "tinyattn.functional.attention", ["_weights", "_exponentials"]),
+         ["ops.attention.weights_of", "functional.attention._weights"]),
         ("Compiled kernel", 'impl="kernel": 64 queries side by side, block by block of keys',
-         "tinyattn.kernels.fast.attention", ["forward"]),
+         ["kernels.fast.attention.forward"]),
     ],
 }  # fmt: skip
 
@@ -21,13 +21,12 @@ RUNGS = {
 def side_by_side(key, here):
     """The Markdown of the rungs of a function, [] if it has none on view."""
     columns = []
-    for title, words, module, names in RUNGS.get(key, []):
-        there = import_module(module)
-        codes = [inspect.getsource(_plain(getattr(there, name))).strip() for name in names]
-        line = inspect.getsourcelines(_plain(getattr(there, names[-1])))[1]
-        path = module.replace(".", "/") + ".py"
-        address = relative(f"{source_page(path)}.html#L{line}", here)
-        code, file = "\n\n\n".join(codes), path.partition("/")[2]
+    for title, words, names in RUNGS.get(key, []):
+        codes = [inspect.getsource(function_of(name)).strip() for name in names]
+        line = inspect.getsourcelines(function_of(names[-1]))[1]
+        file = names[-1].rpartition(".")[0].replace(".", "/") + ".py"
+        address = relative(f"{source_page(f'tinyattn/{file}')}.html#L{line}", here)
+        code = "\n\n\n".join(codes)
         columns.append(
             f'<div>\n\n**{title}**\n\n{words}: <a href="{address}">{file}</a>\n\n'
             f"```python\n{code}\n```\n\n</div>"
@@ -36,6 +35,12 @@ def side_by_side(key, here):
         return []
     same = "All three give the same result and the same gradients; the tests compare them."
     return ["## Three rungs", same, '<div class="rungs">\n\n' + "\n\n".join(columns) + "\n\n</div>"]
+
+
+def function_of(name):
+    """The Python function of a name such as ops.attention.weights_of, also if it is compiled."""
+    module, _, name = name.rpartition(".")
+    return _plain(getattr(import_module(f"tinyattn.{module}"), name))
 
 
 def _plain(function):
