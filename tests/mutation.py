@@ -12,8 +12,9 @@ A mutant is a derivative rule (`defvjp`), or a function of the same file that a 
 small mistake: a sign flipped, a factor dropped, two inputs swapped, a broadcast forgotten, x in
 place of y, a comparison turned. It lives in memory only: the code of the function is exchanged, the
 gradient checks of `tests/cases` that run through it are tried, then `test_rules.py`,
-`test_index.py` and `test_matmul.py` of `tests/ops`, and the code is put back. A mutant that all of
-them let pass survived: a check is missing, or the mutant computes the same.
+`test_index.py` and `test_matmul.py` of `tests/ops` (with kernels `tests/kernels/test_rowwise.py`
+too), and the code is put back. A mutant that all of them let pass survived: a check is missing, or
+the mutant computes the same.
 
 Results are kept in build/mutation/, by the text of the function, so that what was not changed is
 not tried again. Survivors in EXPLAINED compute the same, those in WITHOUT_KERNELS do where no
@@ -46,6 +47,8 @@ RULES = ("ops", "functional", "graph", "transforms.py")
 MOST_SECONDS = 30  # of the processor, for one mutant
 # where random numbers never come, and where kernels do what NumPy does for few numbers
 MORE_TESTS = ("tests/ops/test_rules.py", "tests/ops/test_index.py", "tests/ops/test_matmul.py")
+# of rules whose kernels run for many numbers only
+KERNEL_TESTS = ("tests/kernels/test_rowwise.py",)
 
 # (file, function, the mutated line contains): why no check notices it here
 EXPLAINED = {
@@ -56,7 +59,15 @@ EXPLAINED = {
     ("ops/elementwise.py", "lambda", "np.zeros_like(g)"): "minus zero is zero",
     ("ops/fused.py", "_through", "np.reshape(x, x.shape)"): "of kernels: see test_rules.py",
     ("ops/index.py", "_row_numbers", "-ids"): "of no numbers",
+    ("ops/index.py", "_taken", "2 -> 1"): "chooses who computes, not what",
+    ("ops/index.py", "_taken", "index.size"): "chooses who computes, not what",
     ("ops/linalg.py", "_cholesky_rule", "404"): "x and y have the same shape and dtype",
+    ("ops/linalg.py", "_matmul_left", "linalg.py:54"): "chooses who computes, not what",
+    ("ops/matmul.py", "_kernel", "ops/matmul.py"): "chooses who computes, not what",
+    ("ops/matmul.py", "dot", "matmul.py:15"): "chooses who computes, not what",
+    ("ops/matmul.py", "dot", "matmul.py:16"): "chooses who computes, not what",
+    ("ops/nonlinear.py", "_where_positive", "g.dtype == y.dtype ->"): "chooses who computes",
+    ("ops/pool.py", "_largest_rule", "x -> y"): "x and y have the same dtype",
     ("ops/pool.py", "_largest_sums_rule", "x -> y"): "x and y have the same batch and dtype",
     ("ops/reduce.py", "_cumprod_rule", "y -> x"): "the rule does not use y",
     ("ops/reduce.py", "_is_extreme", "x -> y"): "x and y have the same dtype",
@@ -68,19 +79,12 @@ WITHOUT_KERNELS = {
     ("ops/index.py", "_row_numbers", "-n -> n"): "a line that runs with kernels only",
     ("ops/index.py", "_row_numbers", "least < -n ->"): "names the index in the error of a kernel",
     ("ops/index.py", "_taken", "-y"): "a line that runs with kernels only",
-    ("ops/index.py", "_taken", "2 -> 1"): "chooses who computes, not what",
-    ("ops/index.py", "_taken", "index.size"): "chooses who computes, not what",
     ("ops/index.py", "_taken", "x -> y"): "a line that runs with kernels only",
     ("ops/index.py", "_taken", "x.ndim < 2 ->"): "chooses who computes, not what",
     ("ops/index.py", "_taken", "y -> x"): "a line that runs with kernels only",
-    ("ops/linalg.py", "_matmul_left", "linalg.py:54"): "chooses who computes, not what",
-    ("ops/matmul.py", "_kernel", "ops/matmul.py"): "chooses who computes, not what",
-    ("ops/matmul.py", "dot", "matmul.py:15"): "chooses who computes, not what",
-    ("ops/matmul.py", "dot", "matmul.py:16"): "chooses who computes, not what",
     ("ops/matmul.py", "dot", "matmul.py:18"): "a line that runs with kernels only",
     ("ops/matmul.py", "sum_rows", "-kernel"): "a line that runs with kernels only",
     ("ops/nonlinear.py", "_where_positive", "-relu_backward"): "a line that runs with kernels only",
-    ("ops/nonlinear.py", "_where_positive", "g.dtype == y.dtype ->"): "chooses who computes",
     ("ops/pool.py", "_planes", "ops/pool.py"): "of kernels, which have tests of their own",
     ("ops/pool.py", "_two", "ops/pool.py"): "of kernels, which have tests of their own",
 }
@@ -370,7 +374,9 @@ def noticed_by_tests():
     """Whether the tests of rules fail that are no gradient checks."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         options = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly"]
-        return pytest.main([*options, *[str(ROOT / file) for file in MORE_TESTS]]) != 0
+        with_kernels = KERNEL_TESTS if sys.modules.get("numba", "not asked for yet") else ()
+        files = [str(ROOT / file) for file in (*MORE_TESTS, *with_kernels)]
+        return pytest.main([*options, *files]) != 0
 
 
 def is_caught(function, code, runs):
