@@ -1,11 +1,12 @@
-"""Does a class of thirty get the points it may get, in both sandboxes?
+"""Does a class of thirty get the points it may get, and every solution all of them?
 
     python -m tests.grading
     python -m tests.grading process
 
-Right, lazy, damaged, mistaken and hostile submissions of homework 04; some never come to an end,
-some fill the memory. The quick suite grades nine of them. The exit code is 0 if all marks were as
-stated and nothing was written outside.
+In both sandboxes, or the one that is named. Right, lazy, damaged, mistaken and hostile submissions
+of homework 04; some never come to an end, some fill the memory. The quick suite grades nine of
+them. The exit code is 0 if all marks were as stated, nothing was written outside, and the sample
+solutions of all homework are right.
 """
 
 import sys
@@ -19,6 +20,7 @@ from tests.course.handed_in import WRITTEN_OUTSIDE, class_of_thirty, graded
 from tinyattn.course import project
 from tinyattn.course.grade import grading, process, sandbox
 from tinyattn.course.grade.plan import plan_of
+from tinyattn.course.project import CourseError
 
 SECONDS = 5  # attacks that do not end are waited for; honest answers take a tenth of a second
 
@@ -30,11 +32,25 @@ def small_plan():
     return replace(whole, homework=replace(whole.homework, parts=parts))
 
 
+def wrong_solutions(kind):
+    """How many homeworks have a sample solution that is not right in this kind of sandbox."""
+    wrong, documents = 0, project.homework(ROOT)
+    with sandbox.place(kind) as place:
+        for document in documents:
+            try:
+                grading._try_the_solution(plan_of(document), place)
+            except CourseError as error:
+                wrong += 1
+                print(f"{document.number}: {error}")
+    print(f"{kind}: the solutions of {len(documents) - wrong} of {len(documents)} are right")
+    return wrong
+
+
 def main(places):
+    wrong = sum(wrong_solutions(place) for place in places)
     sandbox.SECONDS = process.SECONDS = SECONDS
     plan = small_plan()
     grading.plan_of = lambda document: plan
-    wrong = 0
     for place in places:
         WRITTEN_OUTSIDE.unlink(missing_ok=True)
         room = class_of_thirty(plan)

@@ -188,11 +188,9 @@ def test_a_forged_reply_is_only_a_wrong_answer(reply):
 
 
 @needs_wasi
-@pytest.mark.parametrize("document", project.homework(ROOT), ids=lambda d: d.number)
-def test_the_solutions_pass_in_the_sandbox(document, in_wasm):
-    if find_spec(f"tinyattn.course.checks.{document.number}") is None:
-        pytest.skip("has no checks")
-    grading._try_the_solution(plan_of(document), in_wasm)
+def test_a_solution_passes_in_the_sandbox(in_wasm):
+    """`tests.grading` tries the solutions of all homework."""
+    grading._try_the_solution(plan_of(project.find(ROOT, "hw04")), in_wasm)
 
 
 # --- what may not be called
