@@ -49,6 +49,12 @@ MOST_SECONDS = 30  # of the processor, for one mutant
 MORE_TESTS = ("tests/ops/test_rules.py", "tests/ops/test_index.py", "tests/ops/test_matmul.py")
 # of rules whose kernels run for many numbers only
 KERNEL_TESTS = ("tests/kernels/test_rowwise.py",)
+# of the readable loops, also of those that no operation runs
+BLOCKWISE = "tests/functional/test_attention.py::test_blockwise"
+LOOP_TESTS = (
+    "tests/kernels/test_loops.py", f"{BLOCKWISE}_is_the_sums",
+    f"{BLOCKWISE}_of_queries_that_see_nothing_and_of_scores_of_any_size",
+)  # fmt: skip
 
 # (file, function, the mutated line contains): why no check notices it here
 EXPLAINED = {
@@ -370,16 +376,21 @@ def codes_below(operation):
     return frozenset(seen)
 
 
-def noticed_by_tests():
-    """Whether the tests of rules fail that are no gradient checks."""
+def tests_beside_checks(loops):
+    """The tests that are tried too: of rules, or of loops."""
+    if loops:
+        return LOOP_TESTS
+    return (*MORE_TESTS, *(KERNEL_TESTS if sys.modules.get("numba", "not asked for yet") else ()))
+
+
+def noticed_by(tests):
+    """Whether one of these tests, which are no gradient checks, fails."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         options = ["-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly"]
-        with_kernels = KERNEL_TESTS if sys.modules.get("numba", "not asked for yet") else ()
-        files = [str(ROOT / file) for file in (*MORE_TESTS, *with_kernels)]
-        return pytest.main([*options, *files]) != 0
+        return pytest.main([*options, *[str(ROOT / test) for test in tests]]) != 0
 
 
-def is_caught(function, code, runs):
+def is_caught(function, code, runs, tests):
     """("caught", "survived" or "out of time", and which check came last)."""
     before, function.__code__ = function.__code__, code
     end = time.process_time() + MOST_SECONDS
@@ -389,7 +400,7 @@ def is_caught(function, code, runs):
                 return "caught", name
             if time.process_time() > end:
                 return "out of time", name
-        return ("caught" if noticed_by_tests() else "survived"), "tests/ops"
+        return ("caught" if noticed_by(tests) else "survived"), "tests"
     finally:
         function.__code__ = before
 
@@ -431,18 +442,19 @@ def run(options):
         return known, [m for _, m in mutants]
     pairs = {m.key: mutated_code(p, m, select) for p, m in todo}
     runs = what_runs_where(all_checks(), {before for before, _ in pairs.values()})
-    if noticed_by_tests():  # then every mutant would count as caught
-        raise SystemExit(f"without a mutant these must pass: {', '.join(MORE_TESTS)}")
+    tests = tests_beside_checks(options.loops)
+    if noticed_by(tests):  # then every mutant would count as caught
+        raise SystemExit(f"without a mutant these must pass: {', '.join(tests)}")
     with open(RESULTS / "results.jsonl", "a", encoding="utf-8") as file:
         for i, (_, mutant) in enumerate(todo):
             before, after = pairs[mutant.key]
             function = living_function(before)
             if before.co_code == after.co_code and before.co_consts == after.co_consts:
                 result = ("equal", "the compiled code is the same")
-            elif function is None or not runs[before]:
+            elif function is None or not (runs[before] or options.loops):
                 result = ("not run", "no check runs through it")
             else:
-                result = is_caught(function, after, runs[before])
+                result = is_caught(function, after, runs[before], tests)
             known[mutant.key] = result
             file.write(json.dumps([mutant.key, *result]) + "\n")
             file.flush()

@@ -86,7 +86,7 @@ def test_who_notices(tmp_path, monkeypatch):
         "at 1": [lambda: gradcheck(rules.cube, np.ones(3))],
         "none": [],
     }
-    monkeypatch.setattr(mutation, "noticed_by_tests", lambda: False)
+    monkeypatch.setattr(mutation, "noticed_by", lambda tests: False)
     survived = {name: set() for name in checks}
     for mutant in found:
         before, after = mutation.mutated_code(path, mutant, mutation.functions_of_rules)
@@ -94,7 +94,7 @@ def test_who_notices(tmp_path, monkeypatch):
         assert isinstance(function, FunctionType) and function.__code__ is not after
         for name, some in checks.items():
             runs = [(0.0, name, partial(lambda check: bool(check()), check)) for check in some]
-            if mutation.is_caught(function, after, runs)[0] == "survived":
+            if mutation.is_caught(function, after, runs, ())[0] == "survived":
                 survived[name].add((mutant.function, mutant.before, mutant.after))
         assert function.__code__ == before  # put back
     assert not survived["all"]
