@@ -29,6 +29,7 @@ import gc
 import hashlib
 import io
 import json
+import os
 import sys
 import time
 import warnings
@@ -405,6 +406,22 @@ def is_caught(function, code, runs, tests):
         function.__code__ = before
 
 
+def in_a_child(work, *arguments):
+    """work(*arguments) in a forked process: a wrong shape can let a kernel read foreign memory."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        with os.fdopen(writer, "w") as answer:
+            json.dump(work(*arguments), answer)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return tuple(json.loads(text)) if text else ("caught", "the process ended")
+
+
 # ---------------------------------------------------------------- running
 
 
@@ -454,7 +471,9 @@ def run(options):
             elif function is None or not (runs[before] or options.loops):
                 result = ("not run", "no check runs through it")
             else:
-                result = is_caught(function, after, runs[before], tests)
+                arguments = function, after, runs[before], tests
+                alone = in_a_child if options.numba else lambda work, *them: work(*them)
+                result = alone(is_caught, *arguments)
             known[mutant.key] = result
             file.write(json.dumps([mutant.key, *result]) + "\n")
             file.flush()

@@ -1,11 +1,13 @@
 """The mutation tool: it finds rules, makes the mistakes it promises, and sees who notices them."""
 
 import ast
+import os
 import sys
 from functools import partial
 from types import FunctionType
 
 import numpy as np
+import pytest
 
 from tests import mutation
 from tests.mutation import mutants_of
@@ -114,3 +116,9 @@ def test_every_file_of_rules_can_be_mutated():
             count += 1
     assert count > 20
     assert isinstance(mutation.codes_below(Operation("nothing")), frozenset)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes fork")
+def test_a_crash_is_noticed():
+    assert mutation.in_a_child(lambda x: ("survived", x), "tests") == ("survived", "tests")
+    assert mutation.in_a_child(os._exit, 1) == ("caught", "the process ended")
