@@ -11,10 +11,9 @@
 A mutant is a derivative rule (`defvjp`), or a function of the same file that a rule calls, with one
 small mistake: a sign flipped, a factor dropped, two inputs swapped, a broadcast forgotten, x in
 place of y, a comparison turned. It lives in memory only: the code of the function is exchanged, the
-gradient checks of `tests/cases` that run through it are tried, then `test_rules.py`,
-`test_index.py` and `test_matmul.py` of `tests/ops` (with kernels `tests/kernels/test_rowwise.py`
-too), and the code is put back. A mutant that all of them let pass survived: a check is missing, or
-the mutant computes the same.
+gradient checks of `tests/cases` that run through it are tried, then the tests in MORE_TESTS (with
+kernels or for loops in KERNEL_TESTS or LOOP_TESTS), and the code is put back. A mutant that all of
+them let pass survived: a check is missing, or the mutant computes the same.
 
 Results are kept in build/mutation/, by the text of the function, so that what was not changed is
 not tried again. Survivors in EXPLAINED compute the same, those in WITHOUT_KERNELS do where no
@@ -47,7 +46,10 @@ RESULTS = ROOT / "build" / "mutation"
 RULES = ("ops", "functional", "graph", "transforms.py")
 MOST_SECONDS = 30  # of the processor, for one mutant
 # where random numbers never come, and where kernels do what NumPy does for few numbers
-MORE_TESTS = ("tests/ops/test_rules.py", "tests/ops/test_index.py", "tests/ops/test_matmul.py")
+MORE_TESTS = (
+    "tests/ops/test_rules.py", "tests/ops/test_index.py", "tests/ops/test_matmul.py",
+    "tests/engine/test_transforms.py",
+)  # fmt: skip
 # of rules whose kernels run for many numbers only
 KERNEL_TESTS = ("tests/kernels/test_rowwise.py",)
 # of the readable loops, also of those that no operation runs
@@ -468,8 +470,8 @@ def run(options):
             function = living_function(before)
             if before.co_code == after.co_code and before.co_consts == after.co_consts:
                 result = ("equal", "the compiled code is the same")
-            elif function is None or not (runs[before] or options.loops):
-                result = ("not run", "no check runs through it")
+            elif function is None:
+                result = ("not run", "nothing holds this function")
             else:
                 arguments = function, after, runs[before], tests
                 alone = in_a_child if options.numba else lambda work, *them: work(*them)
