@@ -107,11 +107,14 @@ Above 1 tinyattn is faster. Rows that fall short of their goal say so.
   that only calls another costs all of that one's code again, and without them the LSTM takes a
   fifth less.
 - **Engine.** One `apply` and one backward loop for all operations, in place of special paths for
-  one and two operands, cost a third of the speed of a chain of small operations: 1.9 to 2.3 times
-  PyTorch eager before, 1.2 to 1.7 now; the row "add" falls short of 1.5. Training steps of a GPT,
-  an LSTM and ParticleNet showed no difference beyond the spread. For tanh the four calls of NumPy,
-  one forward and three in the rule, already take more than a fifth of HIPS's time: three times is
-  out of reach without compiled code.
+  one and two operands, cost a third of the speed of a chain of small operations. A `__getattr__`
+  on Tensor, which only wrote better error messages, made each access to one of its slots take
+  three times as long in Python 3.11: without it the chains are 1.14 to 1.19 times as fast, both
+  versions in turns. Of 1.5 times PyTorch eager "add" falls short, "mul" and the mixed chain a
+  little: a fifth of the time of "add" are two sums of NumPy, the rest is Python that each step
+  needs. Training steps of a GPT, an LSTM and ParticleNet showed no difference beyond the spread.
+  For tanh the four calls of NumPy, one forward and three in the rule, already take more than a
+  fifth of HIPS's time: three times is out of reach without compiled code.
 """
 
 
