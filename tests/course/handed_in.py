@@ -21,8 +21,8 @@ from tinyattn.course.grade.plan import plan_of
 
 STUB = re.compile(r"# your code here\n(\s*)raise NotImplementedError\((?:[^()]|\([^()]*\))*\)")
 
-# code that stands at the top of the first task's cell and must change nothing for the others
 WRITTEN_OUTSIDE = Path(tempfile.gettempdir()) / "tinyattn-was-here"
+# code that stands at the top of the first task's cell and must change nothing for the others
 HOSTILE = {
     "endless loop": "while True:\n    pass",
     "memory bomb": "x = []\nwhile True:\n    x.append(bytearray(10**8))",

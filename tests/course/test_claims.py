@@ -9,16 +9,6 @@ from tinyattn.course import claims, project
 from tinyattn.course.project import LEDGER
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.delenv("TINYATTN_FULL", raising=False)
-
-
-@pytest.fixture
-def root(tmp_path):
-    return course_project.make(tmp_path)
-
-
 def ledger_of(root):
     return claims.read_ledger(root / LEDGER)
 

@@ -18,11 +18,6 @@ from tinyattn.course import build, doctor, index, pages, project, text, warm, wo
 COMMANDS = ["class", "run", "slides", "build", "claims", "doctor"]
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.delenv("TINYATTN_FULL", raising=False)
-
-
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A small project with built (not executed) notebooks, entered."""

@@ -30,16 +30,6 @@ from tinyattn.course.project import CourseError
 REPOSITORY = ROOT
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.delenv("TINYATTN_FULL", raising=False)
-
-
-@pytest.fixture
-def root(tmp_path):
-    return course_project.make(tmp_path)
-
-
 @pytest.fixture
 def lecture(root):
     return project.find(root, "04")

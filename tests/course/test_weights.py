@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
-from tests.course import small_project
 from tinyattn import course, nn
 from tinyattn.course import weights
 from tinyattn.course.project import WEIGHTS
-
-
-@pytest.fixture
-def root(tmp_path):
-    return small_project.make(tmp_path)
 
 
 def line():

@@ -10,6 +10,7 @@ says what it is. Speaker notes are for the deck; they are in no cell of either.
 import json
 import re
 import textwrap
+from html import unescape
 
 from tinyattn.course.lint import claims_in
 from tinyattn.course.names import summary
@@ -48,11 +49,11 @@ def fold(cells):
 def _say_what_is_not_shown(outputs):
     """Let the words of a drawing say why they stand there: JupyterLab trusts no SVG of others."""
     for data in [o["data"] for o in outputs if "image/svg+xml" in o.get("data", {})]:
-        words = "".join(data.get("text/plain", ""))
-        if 'class="drawing map"' in "".join(data["image/svg+xml"]):
+        svg = "".join(data["image/svg+xml"])
+        if 'class="drawing map"' in svg:
             data["text/plain"] = MAP_NOT_SHOWN
-        elif not words.startswith(NOT_SHOWN):
-            data["text/plain"] = NOT_SHOWN + textwrap.fill(words, 90)
+        elif label := re.search(r'aria-label="([^"]*)"', svg):
+            data["text/plain"] = NOT_SHOWN + textwrap.fill(unescape(label[1]), 90)
 
 
 def _is_explorer(cell):
