@@ -8,6 +8,7 @@ from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests import ROOT
@@ -139,6 +140,16 @@ def test_the_doors_of_a_sandbox_are_closed(place, code):
         pytest.raises(Diagnosis, match=r"it stops with|it ended the whole program"),
     ):
         student.ask(ask_for, "f")
+
+
+def test_what_is_loaded_with_the_first_large_array_is_there(place):
+    """Small and large arrays take different ways, and modules are loaded as they are needed."""
+    code = (
+        "import numpy as np\nfrom tinyattn.graph import segment_sum\n"
+        "def f():\n    return segment_sum(np.ones((40_000, 4)), np.arange(40_000) % 2, 2).data"
+    )
+    with RemoteStudent(place, [code]) as student:
+        np.testing.assert_array_equal(student.ask(ask_for, "f"), np.full((2, 4), 20_000))
 
 
 def test_what_comes_out_is_plain_and_bounded(place):
