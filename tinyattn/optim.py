@@ -163,7 +163,8 @@ class Optimizer:
                 self._misfit(f"{key} is {value}, no number of steps")
             if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
                 self._misfit(f"{key} is {value.dtype} {value.shape} for a parameter {p.shape}")
-            taken[key] = int(value) if counter else value.astype(p.dtype)
+            # in the order of the kernel, which would change a copy of any other
+            taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
         return taken
 
     def remembers(self, group):
