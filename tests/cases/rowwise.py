@@ -35,6 +35,9 @@ for tanh in (False, True):
     case(rowwise._gelu, normal(3, 7), tanh)
 
 case(linear, normal(4, 3), normal(5, 3), normal(5))
+case(linear, normal(2, 1, 3, 4), normal(5, 4), normal(5), note="many axes")
+case(linear, normal(2, 3, 4), normal(1, 4), note="no bias")
+case(linear, normal(4), normal(5, 4), normal(5), note="a vector")
 
 SEEN = np.array([[True, False, True], [True, True, False], [False, False, False]])
 case(F.self_attention, normal(2, 3, 12), 2)

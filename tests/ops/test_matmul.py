@@ -42,20 +42,22 @@ def called(request, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
-def test_value_and_gradients_are_those_of_numpy(called, size, dtype):
+@pytest.mark.parametrize("lead", [(), (1,)], ids=["matrix", "more axes"])
+def test_value_and_gradients_are_those_of_numpy(called, size, dtype, lead):
     rng = np.random.default_rng(0)
     N, D, out = size
     x, w, b = (rng.normal(size=s).astype(dtype) for s in ((N, D), (out, D), out))
     g = rng.normal(size=(N, out)).astype(dtype)
-    tensors = [tensor(a, requires_grad=True) for a in (x, w, b)]
+    tensors = [tensor(a, requires_grad=True) for a in (x.reshape(*lead, N, D), w, b)]
     y = matmul.linear(*tensors)
-    y.backward(g)
+    assert y.shape == (*lead, N, out)
+    y.backward(g.reshape(y.shape))
     X, W, G = (a.astype(np.float64) for a in (x, w, g))
     # a sum of n products near 1, rounded: sqrt(n) roundings, and some room
     close = {"rtol": 0, "atol": 20 * np.sqrt(max(size)) * np.finfo(dtype).eps}
-    np.testing.assert_allclose(y.numpy(), X @ W.T + b, **close)
+    np.testing.assert_allclose(y.numpy().reshape(N, out), X @ W.T + b, **close)
     for t, expected in zip(tensors, (G @ W, G.T @ X, G.sum(axis=0)), strict=True):
-        np.testing.assert_allclose(t.grad, expected, **close)
+        np.testing.assert_allclose(t.grad.reshape(expected.shape), expected, **close)
     if called is not None:
         # Y = X Wᵀ comes first; the kernel for few rows wants 16 terms in each sum at least
         few = N <= MATVEC_ROWS and D >= MATVEC_TERMS

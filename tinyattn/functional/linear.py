@@ -1,13 +1,11 @@
 """Weighted sums and look-ups: linear, embedding, one_hot, normalize, cosine_similarity."""
 
-import math
-
 import numpy as np
 
 from tinyattn.hints import explained
+from tinyattn.ops import matmul
 from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import getitem
-from tinyattn.ops.matmul import linear as map_rows
 
 
 def linear(x, weight, bias=None):
@@ -16,16 +14,17 @@ def linear(x, weight, bias=None):
     Raises ValueError if x has not as many features as W has columns.
     """
     x, weight = as_tensor(x), as_tensor(weight)
-    if x.ndim == 0 or x.shape[-1] != weight.shape[-1]:
+    if weight.ndim != 2:
+        raise ValueError(
+            f"linear: expected a weight [out, in], got one of shape {weight.shape}; a vector is "
+            f"multiplied with x @ w"
+        )
+    if x.ndim == 0 or x.shape[-1] != weight.shape[1]:
         raise ValueError(
             f"linear: x has shape {x.shape}, but the weight {weight.shape} [out, in] needs "
-            f"{weight.shape[-1]} features in the last axis"
+            f"{weight.shape[1]} features in the last axis"
         )
-    # one product of two matrices is faster than one for each leading index
-    n = math.prod(x.shape[:-1])  # not -1: it cannot be told from 0 features
-    rows = x if x.ndim == 2 else np.reshape(x, (n, x.shape[-1]))
-    y = rows @ np.transpose(weight) if bias is None else map_rows(rows, weight, bias)
-    return y if x.ndim == 2 else np.reshape(y, (*x.shape[:-1], weight.shape[0]))
+    return matmul.linear(x, weight, bias)
 
 
 def integer_ids(name, ids, n, ignore=None):

@@ -52,7 +52,7 @@ def _misfit(a, b, error):
 
 def _matmul_left(g, y, a, b):
     if a.ndim == b.ndim == 2:
-        return dot_of(g, b.T) if type(g) is np.ndarray else np.matmul(g, b.T)
+        return dot_of(g, b.T)
     if b.ndim == 1:  # y = A b: [..., i] from [..., i, k] and [k]
         return np.expand_dims(g, -1) * b if a.ndim > 1 else g * b
     if a.ndim == 1:  # y = a B: [..., j] from [k] and [..., k, j]
@@ -62,7 +62,7 @@ def _matmul_left(g, y, a, b):
 
 def _matmul_right(g, y, a, b):
     if a.ndim == b.ndim == 2:
-        return dot_of(a.T, g) if type(g) is np.ndarray else np.matmul(a.T, g)
+        return dot_of(a.T, g)
     if a.ndim == 1:
         return np.expand_dims(a, -1) * np.expand_dims(g, -2) if b.ndim > 1 else g * a
     if b.ndim == 1:

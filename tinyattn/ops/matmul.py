@@ -4,6 +4,8 @@ NumPy's own product has threads of its own. They keep waiting in a loop for a wh
 done, and slow down the kernels that follow. So large products run in the threads of the kernels.
 """
 
+import math
+
 import numpy as np
 
 from tinyattn.autograd import primitive
@@ -11,7 +13,12 @@ from tinyattn.ops.backends import MATVEC_ROWS, MATVEC_TERMS, TABLE, kernel_is_fa
 
 
 def dot(a, b, bias=None):
-    """A B of plain arrays [M, K] and [K, N], plus bias [N] in each row."""
+    """A B of matrices [M, K] and [K, N], plus bias [N] in each row.
+
+    Plain arrays give a plain array. In a rule that is recorded there are Tensors, without a bias.
+    """
+    if not (type(a) is type(b) is np.ndarray):
+        return np.matmul(a, b)
     if a.size * b.size >= TABLE["matvec"].least:  # cheap to ask: more than the multiplications
         kernel = _kernel(a.shape[0] * b.size, a, b, bias)
         if kernel is not None:
@@ -41,26 +48,33 @@ def _kernel(work, a, b, bias):
 
 
 @primitive
-def linear(x, weight, bias):
-    """Y = X Wᵀ + b;   X̄ = Ȳ W,  W̄ = Ȳᵀ X,  b̄ = Σ Ȳ;   X [N, in], W [out, in], b [out]."""
-    return dot(x, weight.T, bias)
+def linear(x, weight, bias=None):
+    """Y = X Wᵀ + b;   X̄ = Ȳ W,  W̄ = Ȳᵀ X,  b̄ = Σ Ȳ;   X [..., in], W [out, in], b [out].
+
+    All leading axes of X count as rows: one product of two matrices is faster than one for each
+    leading index.
+    """
+    return dot(rows_of(x), weight.T, bias).reshape(*x.shape[:-1], len(weight))
 
 
 linear.defvjp(
-    lambda g, y, x, weight, bias: np.matmul(g, weight) if _recorded(g) else dot(g, weight),
-    lambda g, y, x, weight, bias: np.matmul(g.T, x) if _recorded(g) else dot(g.T, x),
-    lambda g, y, x, weight, bias: np.sum(g, axis=0) if _recorded(g) else sum_rows(g),
+    lambda g, y, x, weight, bias=None: dot(rows_of(g), weight).reshape(x.shape),
+    lambda g, y, x, weight, bias=None: dot(rows_of(g).T, rows_of(x)),
+    lambda g, y, x, weight, bias=None: sum_rows(rows_of(g)),
 )
 
 
+def rows_of(x):
+    """x [..., n] as a matrix [N, n]."""
+    # N is not -1: that cannot be found out where n is 0
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
 def sum_rows(g):
-    """Σ_n g_n of a plain array [N, out]."""
-    if not (g.flags.c_contiguous and kernel_is_faster("sum_rows", g.dtype, g.size)):
-        return np.add.reduce(g, 0)
+    """Σ_n g_n of a matrix [N, out]."""
+    plain = type(g) is np.ndarray and g.flags.c_contiguous
+    if not (plain and kernel_is_faster("sum_rows", g.dtype, g.size)):
+        return g.sum(axis=0)
     from tinyattn.kernels.fast import gather_scatter as kernel
 
     return kernel.sum_rows(g)
-
-
-def _recorded(g):
-    return type(g) is not np.ndarray

@@ -252,10 +252,11 @@ def norm_backward(g, saved, x, centred):
     N = x.size // C
     parts = max(1, min(REDUCTION_PARTS, N // 32))
     dx = empty(x.shape, x.dtype)
-    dw, db = np.zeros((2, parts, C), x.dtype)
-    arrays = dx.reshape(-1), dw.reshape(-1), db.reshape(-1), ravel(g), ravel(x)
+    sums = np.zeros((2, parts, C), x.dtype)
+    dw, db = sums.reshape(2, -1)
+    arrays = dx.reshape(-1), dw, db, ravel(g), ravel(x)
     parallel_rows(norm_rows_backward, parts, x.size, *arrays, saved, C, N, centred)
-    return dx, dw.sum(axis=0), db.sum(axis=0)
+    return dx, *sums.sum(axis=1)
 
 
 # ---------------------------------------------------------------- ReLU
