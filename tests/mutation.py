@@ -77,7 +77,7 @@ EXPLAINED = {
         "ops/matmul.py",
         "dot",
         "matmul.py:20",
-    ): "a Tensor has a `dot` too; large ones meet the kernel",
+    ): "a Tensor has a `dot` as well",
     ("ops/matmul.py", "dot", "matmul.py:22"): "chooses who computes, not what",
     ("ops/matmul.py", "dot", "matmul.py:23"): "chooses who computes, not what",
     ("ops/nonlinear.py", "_where_positive", "g.dtype == y.dtype ->"): "chooses who computes",
