@@ -41,8 +41,9 @@ MAX_GROUP_COLUMNS = 2048  # columns of B and C that are multiplied with a block 
 MIN_GROUP_COLUMNS = 512  # a group of its own for each thread has so many columns, at least
 MAX_BLOCK_ROWS, MAX_BLOCK_DEPTH = 192, 1024  # rows and columns of a block of A
 MAX_BLOCK_SIZE = 147_456  # numbers of a block of A
-TARGET_TASKS = 16  # about so many tasks for all threads
-MIN_TASK_ROWS = 8 * TILE_ROWS  # rows of a task, at least
+MAX_TASKS = 16  # about so many tasks for all threads: the faster one does more of them
+MIN_TASK_WORK = 2**20  # multiplications of a task, except that there are two for each thread
+MIN_TASK_ROWS = 4 * TILE_ROWS  # rows of a task, at least
 FEW_ROWS = 128  # up to so many rows Bᵀ Aᵀ is computed instead, where B is much larger than A
 
 # counters of a group, each in a cache line of its own
@@ -103,7 +104,8 @@ def choose_blocking(M, N, K, W, threads):
     All threads share a group where groups would be narrow: each thread packs A for itself, and that
     pays only for many columns.
     """
-    panel, pieces = TILES[0][0] * W, TARGET_TASKS if threads > 1 else 1
+    panel = TILES[0][0] * W
+    pieces = max(2 * threads, min(MAX_TASKS, M * N * K // MIN_TASK_WORK)) if threads > 1 else 1
     panels, row_blocks = max(1, -(-N // panel)), max(1, min(pieces, M // MIN_TASK_ROWS))
     groups = max(
         -(-N // MAX_GROUP_COLUMNS),

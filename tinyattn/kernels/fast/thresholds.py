@@ -7,7 +7,7 @@ times as much (best of some hundred runs, beside other programs).
 
 #                        the work is counted in             at the threshold    four times
 ATTENTION = 1e6  #       multiplications, forward           42 and 45           127 and 80
-MATMUL = 3e6  #          multiplications                    60 and 66           231 and 153
+MATMUL = 1e6  #          multiplications                    27 and 20           83 and 53
 MATVEC = 2.5e5  #        multiplications                    10 and 11           36 and 34
 CONV = 1e6  #            multiplications                    37 and 41           111 and 71
 RECURRENT = 2**20  #     multiplications of all steps       128 and 93          429 and 346
