@@ -288,7 +288,8 @@ def primitive(f) -> "Primitive":
         values = []
         for x in inputs:
             values.append(x._data if isinstance(x, Tensor) else x if type(x) in OWN else own(x))
-        return record(op, f(*values, **options), inputs, values, options)
+        # an empty ** takes time too
+        return record(op, f(*values, **options) if options else f(*values), inputs, values, options)
 
     apply.operation, apply.defvjp, apply.defvjp_joint = op, op.defvjp, op.defvjp_joint
     return apply
@@ -344,8 +345,8 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
     if targets is not None:
         results, grads = guards.leading_to(targets, results, grads)
     grads[root] = gradient  # of the others: None until the first term arrives
-    owned = set()  # tensors whose gradient is a sum made here: later terms are added in place
-    kind = Tensor if create_graph else ndarray
+    # owned: tensors whose gradient is a sum made here, so that later terms are added in place
+    owned, kind = set(), Tensor if create_graph else ndarray
     with set_grad_enabled(create_graph):
         for t in results:  # youngest first
             g = grads.pop(t)  # dL/dt
@@ -357,7 +358,8 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                 rules = guards.one_rule_each(op, inputs, grads, op.joint(*arguments, **options))
             for x, rule in zip(inputs, rules):  # noqa: B905 - optional inputs have rules too
                 if x in grads:  # its gradient is needed
-                    g_x, v, total = rule(*arguments, **options), x._data, grads[x]
+                    g_x = rule(*arguments, **options) if options else rule(*arguments)
+                    v, total = x._data, grads[x]
                     if type(g_x) is not kind or g_x.shape != v.shape or g_x.dtype is not v.dtype:
                         g_x = guards.unbroadcast(g_x, v, op.name, kind)
                     if total is None:  # g_x may be shared with another tensor: never written to

@@ -36,8 +36,8 @@ REASONS = {
 }
 VOCABULARY = 128
 SIZES = {  # layers, d_model, heads, T, B, goal
-    "tiny": (2, 64, 4, 32, 8, 2.0),
-    "small": (4, 128, 4, 64, 12, 1.35),
+    "tiny": (2, 64, 4, 32, 8, 1.4),
+    "small": (4, 128, 4, 64, 12, 1.15),
     "big": (6, 384, 6, 256, 8, 1.15),
 }
 
