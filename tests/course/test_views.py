@@ -138,9 +138,10 @@ def test_a_page_to_click_through_is_not_folded(asking):
     assert not any("outputs_hidden" in c.metadata.get("jupyter", {}) for c in notebook.cells)
 
 
-def test_the_words_of_a_drawing_say_why_they_are_all_that_is_shown(asking):
+@pytest.mark.parametrize("words", ['<svg aria-label="a &lt; b">', "<svg><title>a &lt; b</title>"])
+def test_the_words_of_a_drawing_say_why_they_are_all_that_is_shown(asking, words):
     notebook = text.read_source(asking)
-    drawing = {"image/svg+xml": '<svg aria-label="a &lt; b"></svg>', "text/plain": "a < b"}
+    drawing = {"image/svg+xml": f"{words}</svg>", "text/plain": "a < b"}
     cell = next(cell for cell in notebook.cells if cell.cell_type == "code")
     cell.outputs = [{"output_type": "display_data", "data": drawing}, stream("said")]
     for _ in range(2):  # also where outputs are kept and only words are new

@@ -52,8 +52,8 @@ def _say_what_is_not_shown(outputs):
         svg = "".join(data["image/svg+xml"])
         if 'class="drawing map"' in svg:
             data["text/plain"] = MAP_NOT_SHOWN
-        elif label := re.search(r'aria-label="([^"]*)"', svg):
-            data["text/plain"] = NOT_SHOWN + textwrap.fill(unescape(label[1]), 90)
+        elif label := re.search(r'aria-label="([^"]*)"|<title>([^<]*)</title>', svg):
+            data["text/plain"] = NOT_SHOWN + textwrap.fill(unescape(label[1] or label[2]), 90)
 
 
 def _is_explorer(cell):
