@@ -11,7 +11,8 @@ from tinyattn.ops.index import getitem
 def linear(x, weight, bias=None):
     """y = x Wᵀ + b;   x [..., in], W [out, in], b [out], y [..., out].
 
-    Raises ValueError if x has not as many features as W has columns.
+    Raises ValueError if W is no matrix, x has not as many features as W has columns, or b not as
+    many as W has rows.
     """
     x, weight = as_tensor(x), as_tensor(weight)
     if weight.ndim != 2:
@@ -23,6 +24,12 @@ def linear(x, weight, bias=None):
         raise ValueError(
             f"linear: x has shape {x.shape}, but the weight {weight.shape} [out, in] needs "
             f"{weight.shape[1]} features in the last axis"
+        )
+    bias = None if bias is None else as_tensor(bias)
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(
+            f"linear: the bias has shape {bias.shape}, but the weight {weight.shape} [out, in] "
+            f"needs one of shape {weight.shape[:1]}"
         )
     return matmul.linear(x, weight, bias)
 
