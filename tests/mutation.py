@@ -40,6 +40,7 @@ import numpy as np
 import pytest
 
 from tests import ROOT
+from tinyattn.ops.backends import have_numba
 
 PACKAGE = ROOT / "tinyattn"
 RESULTS = ROOT / "build" / "mutation"
@@ -531,6 +532,8 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     if not options.numba:
         sys.modules["numba"] = None  # all runs as Python, and its code can be exchanged
+        with warnings.catch_warnings(action="ignore"):
+            have_numba("a mutant")  # says once that there is none; in a test it would be an error
     known, mutants = (
         (read(), [m for _, m in chosen(options)[1]]) if options.report else run(options)
     )

@@ -5,6 +5,7 @@ import pytest
 
 import tinyattn as ta
 from tinyattn import Tensor, grad, hessian, jacobian, nn, no_grad, value_and_grad
+from tinyattn.kernels import numba
 
 rng = np.random.default_rng(0)
 A, X = rng.normal(size=(3, 3)), rng.normal(size=3)
@@ -337,6 +338,7 @@ def test_third_derivative_by_two_variables():
     np.testing.assert_allclose(grad(second)(np.float64(5)), 2 * 5 * 6 * 2, **EXACT)
 
 
+@pytest.mark.skipif(numba is None, reason="without Numba there is no kernel")
 def test_gradient_through_a_kernel_can_be_read_but_not_differentiated():
     layer = nn.MultiheadAttention(32, 4, rng=0)
     x = np.random.default_rng(0).normal(size=(2, 128, 32)).astype(np.float32)
