@@ -74,11 +74,7 @@ EXPLAINED = {
     ("ops/linalg.py", "_cholesky_rule", "404"): "x and y have the same shape and dtype",
     ("ops/linalg.py", "_matmul_left", "linalg.py:54"): "chooses who computes, not what",
     ("ops/matmul.py", "_kernel", "ops/matmul.py"): "chooses who computes, not what",
-    (
-        "ops/matmul.py",
-        "dot",
-        "matmul.py:20",
-    ): "a Tensor has a `dot` as well",
+    ("ops/matmul.py", "dot", "matmul.py:20"): "a Tensor has a `dot` as well",
     ("ops/matmul.py", "dot", "matmul.py:22"): "chooses who computes, not what",
     ("ops/matmul.py", "dot", "matmul.py:23"): "chooses who computes, not what",
     ("ops/nonlinear.py", "_where_positive", "g.dtype == y.dtype ->"): "chooses who computes",
