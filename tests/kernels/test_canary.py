@@ -149,10 +149,12 @@ def test_bounds_are_checked_on_demand(tmp_path):
         import numpy as np
         from tinyattn.kernels import jit
         from tinyattn.kernels.machine.load_store import load, load_partial
+        from tinyattn.kernels.machine.prefetch import prefetch
         from tinyattn.kernels.machine.simd import hsum, width
 
         @jit
         def sum_at(x, i):
+            prefetch(x, i + 1000)  # which may be behind the end
             return hsum(load(x, i))
 
         @jit

@@ -51,10 +51,14 @@ def fence(typing):
 
 @intrinsic(lambda x, i: None)
 def prefetch(typing, x, i):
-    """Let the cache line of x[i] be brought into the second cache, without waiting for it."""
+    """Let the cache line of x[i] be brought into the second cache, without waiting for it.
+
+    i may be any number: behind the end of x nothing is brought, or something that nobody needs.
+    """
 
     def code(context, builder, signature, args):
-        emit_prefetch(builder, element_pointer(context, builder, x, *args, 1), cache=2)
+        begin = context.make_array(x)(context, builder, args[0]).data
+        emit_prefetch(builder, builder.gep(begin, [args[1]]), cache=2)
         return context.get_dummy_value()
 
     return types.void(x, types.intp), code
