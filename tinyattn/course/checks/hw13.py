@@ -8,6 +8,7 @@ homework = Homework("hw13")
 ATTENTION = ["tinyattn.functional.scaled_dot_product_attention", "tinyattn.nn.MultiheadAttention"]
 homework.forbid(1, "tinyattn.functional.logsumexp", "tinyattn.functional.log_softmax")
 homework.forbid(2, *ATTENTION, "tinyattn.functional.softmax")
+homework.forbid(3, "tinyattn.kernels.blocks.q4_1", "tinyattn.ops.blocks.block_linear")
 
 
 def kilobytes(n):
@@ -157,7 +158,7 @@ def blockwise(its, q, k, v, block):
         fetched.append(len(k[start:stop]))
         return k[start:stop].copy(), v[start:stop].copy()
 
-    its.attention_in_blocks(q, read, 2 * block, block)  # what a first call imports does not count
+    its.attention_in_blocks(q.copy(), read, len(k), block)  # imports of a first call do not count
     fetched.clear()
     tracemalloc.start()
     try:
@@ -222,8 +223,9 @@ def ask_attention(student, case, sizes, what, scale=1.0):
 @homework.part(2, "the same numbers")
 def same_numbers(student, case):
     block = case.size(8, 4, 9)
-    sizes = case.size(5, 2, 7), 3 * block + 3, case.size(4, 2, 6), block
-    ask_attention(student, case, sizes, "attention")
+    T, D = case.size(5, 2, 7), case.size(4, 2, 6)
+    ask_attention(student, case, (T, 3 * block + 3, D, block), "attention")
+    ask_attention(student, case, (T, 2 * block, D, block), "two whole blocks of keys")
 
 
 @homework.part(2, "large scores")
@@ -274,14 +276,21 @@ def packed_product(its, d, m, packed, x):
     """The student's result, and the most bytes alive at once."""
     import tracemalloc
 
-    its.packed_product(d[:2], m[:2], packed[:2], x)  # what a first call imports does not count
+    given = d, m, packed, x
+    its.packed_product(*(a.copy() for a in given))  # what a first call imports does not count
+    before = [a.copy() for a in given]
     tracemalloc.start()
     try:
-        y = its.packed_product(d, m, packed, x)
+        y = its.packed_product(*given)
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return y, most
+    changed = [
+        name
+        for name, a, b in zip(("d", "m", "packed", "x"), given, before, strict=True)
+        if not np.array_equal(a, b)
+    ]
+    return y, most, changed
 
 
 def packed_matrix(case, R, blocks):
@@ -334,7 +343,13 @@ def ask_product(student, case, R, blocks, what):
     d, m, packed = packed_matrix(case, R, blocks)
     x = case.normal(32 * blocks)
     hint = "packed[:, b] is [R, 16]: the bytes of block b in all rows."
-    y, most = student.ask(packed_product, d, m, packed, x, hint=hint)
+    y, most, changed = student.ask(packed_product, d, m, packed, x, hint=hint)
+    expect(
+        not changed,
+        f"afterwards {' and '.join(changed)} is another array than before: your function writes "
+        "into what it was given. Compute a new array",
+        "the inputs are changed",
+    )
     right = np.einsum("rbi,bi->r", _weights(d, m, packed), x.reshape(-1, 32))
     judge(y, right, product_slips(d, m, packed, x), what=what)
     return most, packed.nbytes
@@ -365,9 +380,13 @@ def never_unpacked(student, case):
 
 @homework.part(4, "bytes")
 def bytes_fetched(student, case):
-    N, M = case.size(1000, 100, 3000), case.size(1500, 100, 3000)
-    d, T = case.size(64, 8, 128), case.size(48, 3, 90)
-    N += N % T == 0  # so that the last block is smaller
+    M, d, T = case.size(1500, 100, 3000), case.size(64, 8, 128), case.size(48, 3, 90)
+    N = T * case.size(20, 3, 30)
+    ask_fetched(student, N + T // 2, M, d, T)  # the last block is smaller
+    ask_fetched(student, N, M, d, T)
+
+
+def ask_fetched(student, N, M, d, T):
     blocks, own, theirs = -(-N // T), 2 * N * d, 2 * M * d
     right = 4 * (own + blocks * theirs)
     mistakes = {
@@ -381,6 +400,7 @@ def bytes_fetched(student, case):
         "without the result": 4 * (own / 2 + blocks * theirs),
         "with keys only, without values": 4 * (own + blocks * theirs / 2),
         "when queries and result count for each block, too": 4 * blocks * (own + theirs),
+        "when there is one block too many where T divides N": 4 * (own + (N // T + 1) * theirs),
         "when the last, smaller block is forgotten": 4 * (own + N // T * theirs),
         "with a part of a block: the last one reads everything, too": 4 * (own + N / T * theirs),
         "when the blocks are of keys, and not of queries": 4 * (own + -(-M // T) * theirs),
