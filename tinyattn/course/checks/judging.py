@@ -195,7 +195,11 @@ def judge(came, expected, mistakes=(), *, rtol=1e-6, atol=1e-9, what="", kind=""
     difference = np.abs(came.astype(complex) - expected.astype(complex))
     i = tuple(map(int, np.unravel_index(difference.argmax(), came.shape)))
     where = f"Most different at index {i}: expected" if came.shape else "Expected"
-    raise Diagnosis(f"{start}{where} {expected[i]:.4g}, yours is {came[i]:.4g}", "other numbers")
+    right, yours, hint = f"{expected[i]:.4g}", f"{came[i]:.4g}", ""
+    if right == yours:
+        right, yours = f"{expected[i]:.9g}", f"{came[i]:.9g}"
+        hint = ". Nearly: is something computed in float32? Here float64 is needed"
+    raise Diagnosis(f"{start}{where} {right}, yours is {yours}{hint}", "other numbers")
 
 
 def _known(came, expected, mistakes, start, tolerance):
