@@ -25,7 +25,7 @@ def check(document):
         outcomes = {}
         for task in homework.tasks:
             outcomes[task] = [attempt(part, student) for part in homework.of(task)]
-            print(report(task, outcomes[task]), flush=True)
+            print(report(task, outcomes[task], homework.forbidden.get(task, ())), flush=True)
     for error in stopped:
         print(f"\na cell stopped: {error}")
     print(f"\n{table(outcomes)}")

@@ -13,7 +13,7 @@ class Desk:
     def check(self, task):
         """Check one task and print what is right and what is not. Never raises."""
         self.outcomes[task] = [attempt(part, self.student) for part in self.homework.of(task)]
-        print(report(task, self.outcomes[task]))
+        print(report(task, self.outcomes[task], self.homework.forbidden.get(task, ())))
 
     def table(self):
         """Print all tasks: what is done and what is left."""
@@ -30,10 +30,12 @@ class Desk:
             raise AssertionError(f"Task {task}, {title}: {outcome.text}")
 
 
-def report(task, outcomes):
-    """One task as text."""
+def report(task, outcomes, forbidden=()):
+    """One task as text; forbidden: full names of functions that grading does not let it call."""
     if all(outcome.right for outcome in outcomes):
-        return f"Task {task} is right."
+        names = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name in forbidden))
+        rule = f" (It counts if your own code does it, without the library's {names}.)"
+        return f"Task {task} is right." + (rule if names else "")
     if all(outcome.unfinished for outcome in outcomes):
         return f"Task {task} is not done: {outcomes[0].text.removeprefix(f'task {task}: ')}"
     lines = [f"Task {task}: {sum(o.right for o in outcomes)} of {len(outcomes)} parts are right."]
