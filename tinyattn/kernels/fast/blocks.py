@@ -6,8 +6,9 @@
     Q8_0   34 bytes: d as float16, 32 numbers q of 8 bits;         w = d q
 
 For one row of x all sums are formed from blocks in registers: what comes from memory is a sixth of
-what float32 would be, and that is what a model that writes waits for. For several rows of x, some
-rows of the matrix are unpacked into the nearest cache, and used for all of them.
+what float32 would be, with 8 bits a quarter, and that is what a model that writes waits for. For
+several rows of x, some rows of the matrix are unpacked into the nearest cache, and used for all of
+them.
 """
 
 from tinyattn.kernels.fast import thresholds
