@@ -86,9 +86,17 @@ def test_padding_is_not_seen():
     model = small()
     y = model(atoms, D, bonds, mask).data
     pairs = mask[:, :, None] & mask[:, None, :]
-    filled = model(np.where(mask[..., None], atoms, 9.0), np.where(pairs, D, 0.1), bonds | ~pairs,
-                   mask).data  # fmt: skip
-    np.testing.assert_array_equal(filled, y)
+    for filling in (0.1, -1e4, np.nan):
+        for g in models.molecule_attention.G:
+            model.g = g
+            y = model(atoms, D, bonds, mask).data
+            filled = model(
+                np.where(mask[..., None], atoms, filling), np.where(pairs, D, filling),
+                bonds | ~pairs, mask,
+            ).data  # fmt: skip
+            np.testing.assert_array_equal(filled, y)
+    model.g = "softmax"
+    y = model(atoms, D, bonds, mask).data
     for b, n in enumerate([6, 4, 1]):
         one = slice(b, b + 1)
         alone = model(atoms[one, :n], D[one, :n, :n], bonds[one, :n, :n]).data
@@ -122,6 +130,10 @@ def test_refuses():
         small()(atoms, D, bonds, mask[:, :3])
     with pytest.raises(ValueError, match="three weights"):
         small(lambdas=(0.5, 0.5))
+    with pytest.raises(ValueError, match="three weights"):
+        small(lambdas=(np.nan, 0, 0))
+    with pytest.raises(ValueError, match="three weights"):
+        small(lambdas=1.0)
     with pytest.raises(ValueError, match="one of softmax, exp"):
         small(g="gauss")
     with pytest.raises(ValueError, match="multiple of num_heads"):

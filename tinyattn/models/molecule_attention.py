@@ -104,7 +104,7 @@ class MoleculeAttentionTransformer(nn.Module):
             raise ValueError(
                 f"{name}: d_model must be a multiple of num_heads, got {d_model} and {num_heads}"
             )
-        if len(lambdas) != 3 or min(lambdas) < 0:
+        if np.shape(lambdas) != (3,) or not all(share >= 0 for share in lambdas):
             raise ValueError(f"{name}: expected three weights λ of at least 0, got {lambdas}")
         if g not in G:
             raise ValueError(f"{name}: g is one of {', '.join(G)}, got {g!r}")
@@ -140,10 +140,11 @@ class MoleculeAttentionTransformer(nn.Module):
         """x [B, 1 + N, d], λ_d g(D) + λ_g Adj [B, 1, 1 + N, 1 + N] and the mask, with the dummy."""
         bonds, mask = _checked(atoms, distances, bonds, mask)
         B, N = mask.shape
-        x = self.embed(atoms)
+        x = self.embed(np.where(mask[..., None], atoms, 0))  # padding may hold anything, even nan
         x = np.concatenate([np.broadcast_to(self.dummy, (B, 1, x.shape[-1])), x], axis=1)
         mask = np.concatenate([np.ones((B, 1), bool), mask], axis=1)
-        D = np.pad(distances, ((0, 0), (1, 0), (1, 0)), constant_values=FAR)
+        pairs = mask[:, 1:, None] & mask[:, None, 1:]
+        D = np.pad(np.where(pairs, distances, FAR), ((0, 0), (1, 0), (1, 0)), constant_values=FAR)
         edges = np.zeros((B, N + 1, N + 1), x.dtype)
         edges[:, 1:, 1:] = bonds | (np.eye(N, dtype=bool) & mask[:, 1:, None])
         edges /= np.maximum(edges.sum(axis=-1, keepdims=True), 1)
