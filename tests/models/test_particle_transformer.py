@@ -97,6 +97,14 @@ def test_logarithms_are_safe_at_zero():
     assert np.isfinite(pair_features(nothing, nothing)).all()
 
 
+def test_along_the_beam_both_directions_are_alike():
+    along, other = np.array([5.0, 0, 0, 5.0]), np.array([3.0, 3, 0, 0])
+    turned = along * [1, 1, 1, -1]
+    ahead, behind = pair_features(along, other), pair_features(turned, other)
+    assert np.isfinite(ahead).all()
+    np.testing.assert_allclose(behind, ahead, rtol=1e-12)
+
+
 # ---------------------------------------------------------------- symmetries and padding
 
 
@@ -132,6 +140,27 @@ def test_padding_is_not_seen():
     for b, n in enumerate([9, 6, 3, 1]):
         alone = model(features[b : b + 1, :n], p[b : b + 1, :n]).data
         np.testing.assert_allclose(alone[0], expected[b], atol=1e-5)
+
+
+def test_training_does_not_see_what_stands_in_padding():
+    features, p, mask = jets_of(4, 9, [9, 6, 3, 1])
+    found = []
+    for filling in (0, 100, np.nan):
+        model = small(dropout=0.0).train()
+        f = np.where(mask[..., None], features, filling).astype(np.float32)
+        y = model(f, np.where(mask[..., None], p, filling), mask)
+        y.sum().backward()
+        found.append([y.data] + [w.grad for w in model.parameters() if w.grad is not None])
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(("B", "N"), [(0, 9), (2, 0)])
+def test_no_jets_and_no_particles(B, N):
+    features, p, mask = jets_of(B, N, [N] * B)
+    y = small().eval()(features, p, mask)
+    assert y.shape == (B, 3) and np.isfinite(y.data).all()
 
 
 def test_no_gradient_reaches_padding():
@@ -236,8 +265,9 @@ def test_equals_weaver(train, with_pairs):
     mine_forward, their_forward = mine.forward, theirs.train(train).forward
     mine.forward = lambda x: mine_forward(x, p if with_pairs else None, mask)
     last = torch.tensor(p[..., [1, 2, 3, 0]].transpose(0, 2, 1).copy())  # px, py, pz, E
-    theirs.forward = lambda x: their_forward(
-        x.transpose(1, 2), last if with_pairs else None, torch.tensor(mask[:, None])
+    there = torch.tensor(mask[:, None])
+    theirs.forward = lambda x: their_forward(  # in training weaver's batch norm hears padding
+        x.transpose(1, 2) * there, last if with_pairs else None, there
     )
     parity.modules(mine, theirs, features.astype(float))
 

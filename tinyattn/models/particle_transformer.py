@@ -52,9 +52,12 @@ def pair_features(a, b):
 
 
 def _cylindrical(p):
-    """pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam."""
+    """pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam.
+
+    Along the beam one of E ± pz is 0: it is raised to 1e-20, so y is large there, not infinite.
+    """
     E, px, py, pz = (p[..., k] for k in range(4))
-    y = 0.5 * np.log(1 + 2 * pz / np.maximum(E - pz, 1e-20))
+    y = 0.5 * (_safe_log(E + pz, 1e-20) - _safe_log(E - pz, 1e-20))
     return np.sqrt(px**2 + py**2), y, np.arctan2(py, px)
 
 
@@ -69,7 +72,7 @@ class Embed(nn.Module):
     """A vector for each particle: batch norm, then (layer norm, linear, nn.GELU) for each of dims.
 
     x [B, N, C] gives [B, N, dims[-1]]. In training the statistics of the batch norm include
-    padding, which is zero.
+    padding, as zeros.
     """
 
     def __init__(self, input_dim, dims, rng):
@@ -143,7 +146,7 @@ class BiasedAttention(nn.Module):
         else:
             y = F.scaled_dot_product_attention(q, k, v, mask, bias)
         y = np.swapaxes(y, 1, 2)  # [B, T, H, d/H]
-        return self.out_proj(np.reshape(y, (*y.shape[:2], -1)))
+        return self.out_proj(np.reshape(y, (*y.shape[:2], y.shape[2] * y.shape[3])))
 
     def weights(self, q, x, mask=None, bias=None):
         """The attention weights, [B, H, T, S]."""
@@ -224,6 +227,8 @@ class ParticleTransformer(nn.Module):
         check_sizes(self, input_dim=input_dim, num_classes=num_classes, embed_dims=embed_dims,
                     pair_embed_dims=pair_embed_dims, num_heads=num_heads, num_layers=num_layers,
                     num_cls_layers=num_cls_layers)  # fmt: skip
+        if not embed_dims:
+            raise ValueError("ParticleTransformer: embed_dims needs at least one width, got ()")
         rng, d = generator(rng), embed_dims[-1]
         if d % num_heads:
             raise ValueError(
@@ -243,7 +248,7 @@ class ParticleTransformer(nn.Module):
 
     def forward(self, features, momenta=None, mask=None):
         """The scores of the classes [B, classes];   features [B, N, C], momenta [B, N, 4] in GeV,
-        mask [B, N]. Raises ValueError if shapes do not fit, TypeError for a mask that is not bool.
+        mask [B, N]. Raises ValueError if shapes do not fit, or for a mask that is not bool.
         """
         mask = _checked(features, momenta, mask)
         return self.head(self.tokens(self.particles(features, momenta, mask), mask)[-1])
@@ -258,6 +263,7 @@ class ParticleTransformer(nn.Module):
 
     def embedded(self, features, momenta, mask):
         """What the first block gets: x [B, N, d] and U [B, H, N, N] or None."""
+        features = np.where(mask[..., None], features, 0)  # padding may hold anything, even nan
         x = np.where(mask[..., None], self.embed(features), 0)
         return x, None if momenta is None else self.pair_embed(momenta, mask, x.dtype)
 
