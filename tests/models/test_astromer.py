@@ -76,6 +76,9 @@ def test_padding_is_not_seen():
         model = make(body(), rng=1).astype(float)
         y = model(times, magnitudes, keep).data
         again = model(np.where(keep, times, 99.0), np.where(keep, magnitudes, np.nan), keep).data
+        lost = model(np.where(keep, times, np.nan), np.where(keep, magnitudes, np.nan), keep)
+        np.sum(lost[0, :4]).backward()
+        assert all(np.isfinite(p.grad).all() for p in model.parameters())
         for b, n in enumerate([9, 6, 2]):
             alone = model(times[b : b + 1, :n], magnitudes[b : b + 1, :n]).data[0]
             found = (y[b, :n], again[b, :n]) if y.shape[1] == 9 else (y[b], again[b])
@@ -146,3 +149,12 @@ def test_refuses():
         body()(times, magnitudes, visible=np.ones((2, 5)))
     with pytest.raises(ValueError, match="d_model must be even"):
         models.Astromer(7, 1)
+    for periods in ((0, 4000), (-30, 4000), (10,), 30, (np.nan, 1)):
+        with pytest.raises(ValueError, match="two positive numbers"):
+            models.Astromer(8, 2, periods=periods)
+    keep = np.ones((2, 5), bool)
+    for wrong in ((magnitudes[0], None), (magnitudes, keep.astype(int)), (magnitudes, keep[:1])):
+        with pytest.raises(ValueError, match="hide_magnitudes: expected magnitudes"):
+            models.hide_magnitudes(*wrong)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        models.hide_magnitudes(magnitudes, share=3)

@@ -57,6 +57,11 @@ class Astromer(nn.Module):
                     dim_feedforward=dim_feedforward)  # fmt: skip
         if d_model % 2:
             raise ValueError(f"Astromer: d_model must be even (sine and cosine), got {d_model}")
+        if np.shape(periods) != (2,) or not 0 < periods[0] <= periods[1] < math.inf:
+            raise ValueError(
+                f"Astromer: expected periods as (shortest, longest), two positive numbers in the "
+                f"unit of the times, got {periods}"
+            )
         rng = None if rng is None else generator(rng)
         self.d_model, self.periods = d_model, periods
         self.embed = nn.Linear(1, d_model, rng=rng)
@@ -82,7 +87,8 @@ class Astromer(nn.Module):
         """What the first layer gets [B, T, d_model], and the mask [B, 1, T]."""
         keep, visible = _checked(times, magnitudes, keep, visible)
         shown = np.where(visible, magnitudes - mean_of(magnitudes, visible), 0)
-        position = time_encoding(times - mean_of(times, keep), self.d_model, *self.periods)
+        since = np.where(keep, times - mean_of(times, keep), 0)  # padding may hold anything
+        position = time_encoding(since, self.d_model, *self.periods)
         x = self.embed(shown[..., None])
         return x + position.astype(x.dtype), visible[:, None, :]
 
@@ -166,10 +172,18 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
 
     A share of the observations is to be predicted. Of these 60% are hidden, 20% get the magnitude
     of another observation of the curve, and 20% stay, so that the model cannot rely on what it
-    sees. Source: Donoso-Oliva et al. 2023, section 3.
+    sees. Source: Donoso-Oliva et al. 2023, section 3. Raises ValueError for other shapes, a keep
+    that is not bool, or a share outside of 0 … 1.
     """
     magnitudes, rng = np.asarray(unwrap(magnitudes)), generator(rng)
     keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(unwrap(keep))
+    if magnitudes.ndim != 2 or keep.shape != magnitudes.shape or keep.dtype != bool:
+        raise ValueError(
+            f"hide_magnitudes: expected magnitudes [B, T] and a bool keep of the same shape, got "
+            f"{magnitudes.shape} and {keep.dtype} {keep.shape}"
+        )
+    if not 0 <= share <= 1:
+        raise ValueError(f"hide_magnitudes: share is a number from 0 to 1, got {share}")
     asked = (rng.random(magnitudes.shape) < share) & keep
     how = rng.random(magnitudes.shape)
     number = np.maximum(keep.sum(axis=1, keepdims=True), 1)
