@@ -41,7 +41,10 @@ def four_columns(pt, eta, phi):
 
 
 def ask_pairs(student, case):
-    """The jet, and the columns of its pairs: the student's and the right ones [N(N-1), 4]."""
+    """The jet, and the columns of its pairs [N, N, 4]: the student's and the right ones.
+
+    What is said of a particle and itself is not looked at here: it is 0 in both.
+    """
     pt, eta, phi = jet(case)
     y = array_of(student.pairs(pt, eta, phi, hint="pt[:, None] with pt gives all pairs, [N, N]."))
     N = len(pt)
@@ -50,13 +53,22 @@ def ask_pairs(student, case):
         f"pairs: expected shape {(N, N, 4)}, but yours has shape {y.shape}",
         "with another shape than asked for",
     )
-    off = ~np.eye(N, dtype=bool)
-    return (pt, eta, phi), y[off], np.log(four_columns(pt, eta, phi)[off])
+    right = of_pairs(np.log(four_columns(pt, eta, phi)))
+    y = of_pairs(y)
+    same = [[np.allclose(y[..., i], right[..., j], atol=1e-6) for j in range(4)] for i in range(4)]
+    places = [row.index(True) for row in same if any(row)]
+    expect(
+        sorted(places) != [0, 1, 2, 3] or places == [0, 1, 2, 3],
+        "pairs: all four are right, but in another order: ln kT, ln z, ln Δ, ln m² is asked for",
+        "the columns are in another order",
+    )
+    return (pt, eta, phi), y, right
 
 
 def of_pairs(values):
-    """Values [N, N] of the pairs of different particles."""
-    return values[~np.eye(len(values), dtype=bool)]
+    """Values [N, N] or [N, N, 4] of the pairs of different particles, else 0."""
+    itself = np.eye(len(values), dtype=bool)
+    return np.where(itself if values.ndim == 2 else itself[..., None], 0, values)
 
 
 @homework.part(1, "distance")
@@ -68,11 +80,11 @@ def pair_distance(student, case):
             "when the angles 3.10 and -3.05 count as far apart: bring Δφ into -π … π first": (
                 of_pairs(np.log(np.hypot(deta, dphi)))
             ),
-            "from ln Δ²: the root is missing": 2 * right[:, 2],
+            "from ln Δ²: the root is missing": 2 * right[..., 2],
             "from Δη alone": of_pairs(np.log(np.abs(deta))),
-            "without the logarithm": np.exp(right[:, 2]),
+            "without the logarithm": of_pairs(np.exp(right[..., 2])),
         }
-    judge(y[:, 2], right[:, 2], mistakes, atol=1e-6, what="ln Δ")
+    judge(y[..., 2], right[..., 2], mistakes, atol=1e-6, what="ln Δ")
 
 
 @homework.part(1, "kT and z")
@@ -82,33 +94,41 @@ def pair_momenta(student, case):
     softer = of_pairs(np.log(np.minimum(pt[:, None], pt)))
     harder = of_pairs(np.log(np.maximum(pt[:, None], pt)))
     mistakes = {
-        "from the harder of the two; the softer one is wanted": harder + right[:, 2],
+        "from the harder of the two; the softer one is wanted": harder + right[..., 2],
         "from the softer pT alone; it is to be multiplied by Δ": softer,
-        "with Δ² in place of Δ": softer + 2 * right[:, 2],
-        "from a Δ whose Δφ is not in -π … π": softer + np.log(of_pairs(unwrapped)),
+        "with Δ² in place of Δ": softer + 2 * right[..., 2],
+        "from a Δ whose Δφ is not in -π … π": softer + of_pairs(np.log(unwrapped)),
     }
-    judge(y[:, 0], right[:, 0], mistakes, atol=1e-6, what="ln kT")
+    judge(y[..., 0], right[..., 0], mistakes, atol=1e-6, what="ln kT")
     mistakes = {
         "from the softer pT alone: z is its share, so divide by the sum of both": softer,
         "by dividing the softer by the harder; divide by the sum of both": softer - harder,
-        "for the harder one; z is the share of the softer one": right[:, 1] + harder - softer,
+        "for the harder one; z is the share of the softer one": right[..., 1] + harder - softer,
     }
-    judge(y[:, 1], right[:, 1], mistakes, atol=1e-6, what="ln z")
+    judge(y[..., 1], right[..., 1], mistakes, atol=1e-6, what="ln z")
 
 
 @homework.part(1, "mass")
 def pair_mass(student, case):
-    (pt, _, _), y, right = ask_pairs(student, case)
-    distance = right[:, 2]
-    pairs_of_pt = of_pairs(np.log(2 * np.outer(pt, pt)))
-    mistakes = {
-        "for ln m, half of what is wanted": right[:, 3] / 2,
-        "without the factor 2": right[:, 3] - np.log(2),
-        "with Δ² in place of 2 (cosh Δη - cos Δφ): that holds for small distances only": (
-            pairs_of_pt - np.log(2) + 2 * distance
-        ),
-    }
-    judge(y[:, 3], right[:, 3], mistakes, atol=1e-6, what="ln m²")
+    (pt, eta, phi), y, right = ask_pairs(student, case)
+    deta, dphi = eta[:, None] - eta, np.angle(np.exp(1j * (phi[:, None] - phi)))
+    from_pt = np.log(2 * np.outer(pt, pt))
+    exchanged = np.cosh(dphi) - np.cos(deta)
+    with np.errstate(all="ignore"):
+        mistakes = {
+            "for ln m, half of what is wanted": right[..., 3] / 2,
+            "without the factor 2": of_pairs(right[..., 3] - np.log(2)),
+            "with Δ² in place of 2 (cosh Δη - cos Δφ): that holds for small distances only": (
+                of_pairs(from_pt - np.log(2) + 2 * right[..., 2])
+            ),
+            "with cosh Δη + cos Δφ: it is the difference": (
+                of_pairs(from_pt + np.log(np.cosh(deta) + np.cos(dphi)))
+            ),
+            "with cosh of Δφ and cos of Δη: they are exchanged": (
+                of_pairs(np.log(np.maximum(np.exp(from_pt) * exchanged, SMALLEST)))
+            ),
+        }
+    judge(y[..., 3], right[..., 3], mistakes, atol=1e-6, what="ln m²")
 
 
 def same_direction(case):
