@@ -41,12 +41,12 @@ def _misfit(a, b, error):
     rows = b[-2] if len(b) > 1 else b[0]
     if a[-1] == rows:  # the axes in front of the matrices are the cause
         return ValueError(f"matmul: the leading axes of {a} and {b} do not broadcast")
-    fits = ""
+    fits, axis = "", "the last but one" if len(b) > 1 else "the only axis"
     if len(a) == len(b) == 2:
         fits = " (x @ y.T would fit)" if a[1] == b[1] else " (x.T @ y would fit)" * (a[0] == b[0])
     return ValueError(
-        f"matmul: {a} @ {b} sums over the last axis of the first, which has {a[-1]}, and the last "
-        f"but one of the second, which has {rows}: they must be equal{fits}"
+        f"matmul: {a} @ {b} sums over the last axis of the first, which has {a[-1]}, and {axis} "
+        f"of the second, which has {rows}: they must be equal{fits}"
     )
 
 
