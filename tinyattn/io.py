@@ -32,6 +32,7 @@ NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
 MAX_HEADER = 100_000_000  # as in the format's own reader
 MAX_DIGITS = 40  # of a number: sizes have 64 bits, the state of a generator 128
 MAX_AXES = 64  # of an array in NumPy
+OTHERS = {b"PK": "a PyTorch (.pt) or NumPy (.npz) file", b"\x93NUMPY": "a NumPy (.npy) file"}
 
 
 def save(path, tensors, metadata=None):
@@ -183,6 +184,10 @@ def _read(path):
 def _header(path, content):
     size = int.from_bytes(content[:8], "little")
     if len(content) < 8 or size > min(len(content) - 8, MAX_HEADER):
+        for start, kind in OTHERS.items():
+            if content.startswith(start):
+                _broken(path, f"it is {kind}: open it there, and save its arrays in this format, "
+                              f"for example with ta.save(path, arrays)")  # fmt: skip
         _broken(path, f"it says that its header has {size} bytes, but it has {len(content)} in all")
     try:
         header = _json(content[8 : 8 + size])

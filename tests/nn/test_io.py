@@ -103,6 +103,17 @@ def test_files_of_another_kind_are_refused(tmp_path, content):
         ta.load(tmp_path / "a")
 
 
+def test_files_of_numpy_and_pytorch_are_named(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.ones(2))  # a zip file, as torch.save writes
+    np.save(tmp_path / "a.npy", np.ones(2))
+    with pytest.raises(
+        ValueError, match=r"a\.npz .* PyTorch \(\.pt\) or NumPy \(\.npz\) .*ta\.save"
+    ):
+        ta.load(tmp_path / "a.npz")
+    with pytest.raises(ValueError, match=r"it is a NumPy \(\.npy\) file"):
+        ta.load(tmp_path / "a.npy")
+
+
 def test_truncation_is_found_at_every_length(tmp_path):
     ta.save(tmp_path / "a", {"x": np.ones(2)})
     whole = (tmp_path / "a").read_bytes()
