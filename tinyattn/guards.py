@@ -186,7 +186,15 @@ def array_of(data, dtype=None, requires_grad=False):
             "Tensor: expected numbers or booleans, got None; is `return` missing in the function "
             "that made it?"
         )
-    array = np.array(data, dtype=dtype)
+    try:
+        array = np.array(data, dtype=dtype)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(
+            "Tensor: expected rows of one length, got a list with rows of several; all rows of a "
+            "list must have the same length (data.tokenizers.padded fills up tokens)"
+        ) from None
     if array.dtype.kind not in "fiubc":
         raise TypeError(
             f"Tensor: expected numbers or booleans, got {array.dtype} from a "

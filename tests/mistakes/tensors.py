@@ -5,7 +5,7 @@ x is a Tensor [2, 3] that requires a gradient, w one of [4, 3], a an array [2, 3
 
 MISTAKES = [
     # ---- making a tensor
-    ("ta.tensor([[1.0, 2.0], [3.0]])", ValueError, "inhomogeneous"),
+    ("ta.tensor([[1.0, 2.0], [3.0]])", ValueError, "must have the same length"),
     ('ta.tensor("3")', TypeError, "expected numbers", "str"),
     ("ta.tensor(None)", TypeError, "got None", "return"),
     ("ta.tensor([1j], requires_grad=True)", TypeError, "only floating-point", "complex"),
