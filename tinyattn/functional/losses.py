@@ -71,12 +71,23 @@ def _log_at_least_minus_100(p):
     return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
 
 
+def _refuse_labels(name, target):
+    """Raise for targets outside of [0, 1]: their loss has no meaning, and may be negative."""
+    t = unwrap(target)
+    if t.size and not (t.min() >= 0 and t.max() <= 1):
+        wrong = t[~((t >= 0) & (t <= 1))].flat[0]
+        raise ValueError(
+            f"{name}: expected targets between 0 and 1, got {wrong:g}; for labels -1 and +1 use "
+            f"(y + 1) / 2"
+        )
+
+
 @explained
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100.
 
-    input p and target in one shape; weight broadcasts to it. Raises ValueError for numbers outside
-    of [0, 1].
+    input p and target in one shape; weight broadcasts to it. Raises ValueError for probabilities
+    and for targets outside of [0, 1].
     """
     input, target = _same_shape("binary_cross_entropy", input, target)
     p = unwrap(input)
@@ -85,6 +96,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
             "binary_cross_entropy: expected probabilities between 0 and 1; for scores use "
             "binary_cross_entropy_with_logits"
         )
+    _refuse_labels("binary_cross_entropy", target)
     losses = -(
         np.multiply(target, _log_at_least_minus_100(input))
         + np.subtract(1, target) * _log_at_least_minus_100(np.subtract(1, input))
@@ -96,9 +108,11 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
     """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x).
 
-    input and target in one shape; weight and pos_weight (w) broadcast to it.
+    input and target in one shape; weight and pos_weight (w) broadcast to it. Raises ValueError for
+    targets outside of [0, 1].
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
+    _refuse_labels("binary_cross_entropy_with_logits", target)
     positive = np.multiply(target, softplus(np.negative(input)))
     if pos_weight is not None:
         positive = positive * pos_weight
@@ -114,22 +128,28 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     ignore_index are left out. Raises TypeError for targets that are not whole numbers, IndexError
     for classes outside of [0, C).
     """
-    input = as_tensor(input)
+    return _nll_loss("nll_loss", as_tensor(input), target, weight, ignore_index, reduction)
+
+
+def _nll_loss(name, input, target, weight, ignore_index, reduction):
     axis = 0 if input.ndim == 1 else 1
 
     def picked(ids):
         return -np.squeeze(take_along_axis(input, np.expand_dims(ids, axis), axis), axis)
 
-    return _of_classes("nll_loss", input, target, weight, ignore_index, reduction, axis, picked)
+    return _of_classes(name, input, target, weight, ignore_index, reduction, axis, picked)
 
 
 def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss_of):
     """What nll_loss and cross_entropy share: checks, weights, classes that do not count."""
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
+        last = input.ndim > 2 and np.shape(target) == input.shape[:-1]
+        C = input.shape[-1]
+        advice = f"; are the classes last? Then pass x.reshape(-1, {C}) and target.ravel()" * last
         raise ValueError(
-            f"{name}: input has shape {input.shape} [N, C, ...], so the target should be "
-            f"{expected}, got {np.shape(target)}"
+            f"{name}: input has shape {input.shape} [N, C, ...] with the classes on axis {axis}, "
+            f"so the target should be {expected}, got {np.shape(target)}{advice}"
         )
     ids = integer_ids(f"{name} target", target, input.shape[axis], ignore_index)
     weight = _class_weights(name, weight, input.shape[axis], input.dtype)
@@ -181,7 +201,7 @@ def cross_entropy(
     weight = _class_weights("cross_entropy", weight, input.shape[axis], log_p.dtype)
     if soft:
         return _soft_targets(log_p, target, weight, reduction, label_smoothing, axis)
-    hard = nll_loss(log_p, target, weight, ignore_index, reduction)
+    hard = _nll_loss("cross_entropy", log_p, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return hard
     ids = np.asarray(unwrap(target))
