@@ -9,6 +9,7 @@ from inspect import signature
 
 import numpy as np
 
+from tinyattn.hints import OF_FUNCTIONS, SCIPY
 from tinyattn.memory import Block
 
 DEFAULT_DTYPE = np.dtype(np.float32)  # of Python numbers and lists; arrays keep theirs
@@ -146,7 +147,9 @@ def one_rule_each(op, inputs, needed, gradients):
 def no_ufunc_option(ufunc, method, options):
     """The error for np.add.reduce(x), np.add(x, y, out=...) and the like."""
     if method != "__call__":
-        return TypeError(f"np.{ufunc.__name__}.{method} has no derivative rule for Tensors")
+        name = f"{ufunc.__name__}.{method}"
+        other = OF_FUNCTIONS.get(name, "it with functions that have a rule, or pass x.numpy()")
+        return TypeError(f"np.{name} has no derivative rule for Tensors: write {other}")
     return TypeError(
         f"np.{ufunc.__name__} on Tensors takes no {', '.join(options)}=; writing into an array or "
         f"leaving out elements would lose the gradient (use np.where)"
@@ -155,12 +158,13 @@ def no_ufunc_option(ufunc, method, options):
 
 def no_numpy_rule(function):
     """The error for a NumPy function that nobody has taught to record a graph."""
-    module = getattr(function, "__module__", None) or "numpy"
-    name = f"{module}.{function.__name__}".replace("numpy", "np", 1)
+    name = function.__name__
+    module = getattr(function, "__module__", None) or ("numpy" if hasattr(np, name) else "")
+    name = f"{module}.{name}".replace("numpy", "np", 1).lstrip(".")
+    new = "it with functions that have a rule, or as a new operation (@ta.primitive, then .defvjp)"
     return TypeError(
-        f"{name} has no derivative rule for Tensors. Without gradient: {name}(x.numpy()). With "
-        f"one: write it with functions that have a rule, or as a new operation (@ta.primitive, "
-        f"then .defvjp)"
+        f"{name} has no derivative rule for Tensors. Without gradient: pass x.numpy() in place of "
+        f"the Tensor x. With one: write {SCIPY.get(name, new)}"  # its names have no module in front
     )
 
 

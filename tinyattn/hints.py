@@ -231,6 +231,17 @@ DIFFERENT = {
     "tied maxima": Hint("x.amax()", "x.max()", "tied maxima share the gradient, as in amax"),
 }  # fmt: skip
 
+# functions of SciPy, called with a Tensor
+SCIPY = {
+    "erf": "F.erf(x)", "expit": "F.sigmoid(x)", "gammaln": "F.lgamma(x)", "psi": "F.digamma(x)",
+}  # fmt: skip
+# methods of NumPy's functions, called with a Tensor
+OF_FUNCTIONS = {
+    "add.at": "a + graph.segment_sum(x, i, len(a))", "add.reduce": "np.sum(x, axis)",
+    "multiply.reduce": "np.prod(x, axis)", "maximum.reduce": "np.max(x, axis)",
+    "minimum.reduce": "np.min(x, axis)", "add.accumulate": "np.cumsum(x, axis)",
+}  # fmt: skip
+
 
 # functions of NumPy that are methods of tensors in PyTorch
 NUMPY_FUNCTIONS = """

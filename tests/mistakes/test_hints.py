@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pydoc
+import re
 
 import numpy as np
 import pytest
@@ -107,6 +108,28 @@ def test_an_explained_name_is_not_there():
     assert (found.value.name, found.value.obj) == ("clone", x)
     text = pydoc.render_doc(ta.Tensor, renderer=pydoc.plaintext)
     assert text.index("PyTorch's x.view(3, 2) is x.reshape(3, 2) here") > text.index("swapaxes(")
+
+
+@pytest.mark.parametrize("name", hints.SCIPY)
+def test_functions_of_scipy_are_named_as_they_are_called_here(name):
+    special, x = pytest.importorskip("scipy.special"), np.array([0.5, 2.0])
+    with pytest.raises(TypeError, match=rf"^{name} has no .* write {re.escape(hints.SCIPY[name])}"):
+        getattr(special, name)(ta.tensor(x))
+    found = eval(hints.SCIPY[name], {"F": F, "x": ta.tensor(x)})
+    np.testing.assert_allclose(found.data, getattr(special, name)(x), rtol=1e-6)
+
+
+def test_methods_of_functions_are_replaced_by_what_gives_the_same():
+    a, i, axis = np.arange(3.0), [0, 2, 2], 0
+    names = {"np": np, "graph": graph, "a": a, "i": i, "axis": axis, "x": ta.tensor(a + 1)}
+    for name, ours in hints.OF_FUNCTIONS.items():
+        function, method = name.split(".")
+        f, expected = getattr(getattr(np, function), method), a.copy()
+        if method == "at":
+            f(expected, i, a + 1)
+        else:
+            expected = f(a + 1, axis)
+        np.testing.assert_allclose(eval(ours, names).data, expected, err_msg=name)
 
 
 def functions():
