@@ -418,6 +418,11 @@ def test_it_prints_what_it_compiled():
     assert [name for name, _ in rows] == ["embedding", "positions", "dropout", "blocks.layers.0",
                                           "blocks.norm"]  # fmt: skip
     assert "to 1" in lines[7] and "compiled for one new token of up to" in lines[7]
+    assert lines[4].split(maxsplit=2)[2] == "module: this kind has no compiled form"
+    text = repr(inference.compile(nn.Sequential(nn.Linear(3, 4), nn.LSTM(4, 4))))
+    assert text.splitlines()[4:] == ["all   Sequential  module: this kind has no compiled form"]
+    text = repr(inference.compile(nn.RMSNorm(4).astype(np.float64)))
+    assert "module: its weight is float64 (4,), expected float32 (4,)" in text
     text = repr(inference.compile(Seq2Seq(V, 8, 2, 2).eval()))
     assert text.startswith("Seq2Seq: no layers compiled")
     assert "module: its activation is relu, not gelu" in text

@@ -14,6 +14,8 @@ from tinyattn.inference.layers import FORMS
 from tinyattn.nn import Buffer, Module, Parameter
 from tinyattn.nn.changes import change_of_class, change_of_object, is_own
 
+NO_FORM = "module: this kind has no compiled form"  # of what is not in FORMS
+
 
 class Refused(ValueError):
     """The model has a layer that was changed; the message names it. `model(x)` runs it as it is."""
@@ -58,7 +60,7 @@ class Compiled:
         self._refuse_changed(name, module)
         self._snapshot.add(module)
         copies[id(module)] = module  # a module inside that points back here gets the model's own
-        first, twin, how = len(self._parts), module, "module"
+        first, twin, how = len(self._parts), module, NO_FORM
         inside = [(n, m) for n, m in vars(module).items() if isinstance(m, Module)]
         copied = {n: self._copy(f"{name}.{n}".lstrip("."), m, copies) for n, m in inside}
         form = FORMS[type(module)](module) if type(module) in FORMS else None
@@ -69,7 +71,7 @@ class Compiled:
             twin = copy(module)
             vars(twin).update(copied)
         copies[id(module)] = twin
-        if all(how == "module" for *_, how in self._parts[first:]):  # one line for all of it
+        if all(how == NO_FORM for *_, how in self._parts[first:]):  # one line for all of it
             self._parts[first:] = [(name or "all", module, how)]
         return twin
 

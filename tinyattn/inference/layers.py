@@ -317,18 +317,23 @@ def width_of(part):
 
 def norm_form(layer):
     """(what runs an `nn.RMSNorm`, a word about it)"""
-    if why_not(layer, {}) is not None or layer.weight is None or layer.weight.ndim != 1:
-        return None
-    if rows(layer, {"weight": layer.weight.shape})[1] is not None:
-        return None
+    reason = why_not(layer, {})
+    if reason is None and (layer.weight is None or layer.weight.ndim != 1):
+        reason = "its weight is not one number for each feature"
+    if reason is None:
+        _, reason = rows(layer, {"weight": layer.weight.shape})
+    if reason is not None:
+        return layer, f"module: {reason}"
     return FewRowsNorm(layer), FewRowsNorm.runs
 
 
 def block_linear_form(layer):
     """(what runs a `BlockLinear`, a word about it)"""
-    raw = layer.weight.data
-    if why_not(layer, {}) is not None or not (raw.flags.c_contiguous and raw.flags.writeable):
-        return None
+    raw, reason = layer.weight.data, why_not(layer, {})
+    if reason is None and not (raw.flags.c_contiguous and raw.flags.writeable):
+        reason = "its weight is not in one piece that can be written to"
+    if reason is not None:
+        return layer, f"module: {reason}"
     return FewRowsBlockLinear(layer), FewRowsBlockLinear.runs
 
 
