@@ -382,3 +382,42 @@ def test_the_rows_of_a_summary_add_up_with_frozen_layers():
     summary = model.summary()
     assert [n for _, _, n in summary.rows] == [0, 6, 3]
     assert summary.total == 9
+
+
+X, PICTURE = (normal(2, 3, 4).astype(np.float32), normal(2, 4, 3, 3).astype(np.float32))
+TAKE_LISTS = [
+    (nn.MultiheadAttention(4, 2, rng=0), X, X, X),
+    (nn.SelfAttention(4, 2, rng=0), X),
+    (nn.CrossAttention(4, 2, rng=0), X, X),
+    (nn.GroupedQueryAttention(4, 2, 1, rng=0), X),
+    (nn.LlamaBlock(4, 2, 1, 8, rng=0), X),
+    (nn.TransformerEncoderLayer(4, 2, 8, rng=0), X),
+    (nn.TransformerEncoderLayer(4, 2, 8, norm_first=True, rng=0), X),
+    (nn.TransformerDecoderLayer(4, 2, 8, rng=0), X, X),
+    (nn.Transformer(4, 2, 1, 1, 8, rng=0), X, X),
+    (nn.BatchNorm1d(3), X),
+    (nn.BatchNorm2d(4), PICTURE),
+    (nn.GroupNorm(2, 4), PICTURE),
+    (nn.PositionalEncoding(4, 5), X),
+    (nn.LearnedPositions(5, 4, rng=0), X),
+    (nn.MAB(4, 2, rng=0), X, X),
+    (nn.SAB(4, 2, rng=0), X),
+    (nn.ISAB(4, 2, 2, rng=0), X),
+    (nn.PMA(4, 2, rng=0), X),
+    (nn.DeepSets(nn.Linear(4, 3, rng=0), nn.Linear(3, 2, rng=0)), X),
+    (nn.SetTransformer(4, 2, 4, 2, 2, rng=0), X),
+    (nn.ClassAttention(4, 2, rng=0), X[:, :1], X),
+    (models.GPT(9, 8, 2, 1, 4, rng=0), np.array([[1, 2, 3]])),
+    (models.Llama(9, 8, 2, 1, 1, 16, rng=0), np.array([[1, 2, 3]])),
+]
+
+
+@pytest.mark.parametrize("case", TAKE_LISTS, ids=lambda case: type(case[0]).__name__)
+def test_a_list_is_taken_as_an_array(case):
+    layer, *inputs = case
+    found, expected = (
+        layer.eval()(*xs) for xs in ([x.tolist() for x in inputs], [ta.tensor(x) for x in inputs])
+    )
+    for y, of_array in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)),
+                           strict=True):  # fmt: skip
+        np.testing.assert_array_equal(y.data, of_array.data)

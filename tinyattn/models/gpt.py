@@ -12,6 +12,7 @@ from tinyattn import nn
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.models.generate import generate
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
 ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # their output is added to x
@@ -59,6 +60,7 @@ class GPT(nn.Module):
 
         Raises ValueError for other shapes, and without a cache for more than max_len tokens.
         """
+        ids = as_tensor(ids)
         if ids.ndim != 2 or (cache is None and ids.shape[1] > self.max_len):
             raise ValueError(
                 f"GPT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"

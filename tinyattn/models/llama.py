@@ -15,6 +15,7 @@ from tinyattn.models.generate import generate
 from tinyattn.models.gpt import start_values
 from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.blocks import Blocks
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
 
@@ -61,6 +62,7 @@ class Llama(nn.Module):
 
         Raises ValueError for other shapes.
         """
+        ids = as_tensor(ids)
         if ids.ndim != 2:
             raise ValueError(f"Llama: expected token ids [B, T], got {ids.shape}")
         return self.head(self.features(ids, cache))

@@ -11,6 +11,7 @@ from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module, Parameter
 from tinyattn.nn.sizes import check_sizes
 from tinyattn.nn.start_values import uniform
+from tinyattn.ops.elementwise import as_tensors
 from tinyattn.random import generator
 
 
@@ -72,6 +73,7 @@ class MultiheadAttention(Module):
         out is [B, T, embed_dim]. weights is None without need_weights, else the mean over the
         heads [B, T, S], or [B, H, T, S] if not average_attn_weights; after dropout, if that acts.
         """
+        q, k, v = as_tensors(q, k, v)
         self._check(q, k, v)
         if self._is_self_attention(q, k, v, need_weights, impl, cache):
             scores = (*q.shape[:-2], self.num_heads, q.shape[-2], q.shape[-2])

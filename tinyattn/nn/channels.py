@@ -7,6 +7,7 @@ from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.module import Module, Parameter
 from tinyattn.nn.norms import BatchNorm1d
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import as_tensor
 
 
 class BatchNorm2d(BatchNorm1d):
@@ -17,6 +18,7 @@ class BatchNorm2d(BatchNorm1d):
 
     def forward(self, x):
         """y, in the shape of x [B, C, H, W]. Raises ValueError for other shapes."""
+        x = as_tensor(x)
         if x.ndim != 4 or x.shape[1] != self.num_features:
             raise ValueError(f"BatchNorm2d: expected [B, {self.num_features}, H, W], got {x.shape}")
         return np.reshape(super().forward(np.reshape(x, (*x.shape[:2], -1))), x.shape)
@@ -41,6 +43,7 @@ class GroupNorm(Module):
 
     def forward(self, x):
         """y, in the shape of x [B, C, ...]. Raises ValueError for another number of channels."""
+        x = as_tensor(x)
         B, C, *places = x.shape if x.ndim > 1 else (0, -1)
         if self.num_channels != C:
             raise ValueError(f"GroupNorm: expected [B, {self.num_channels}, ...], got {x.shape}")

@@ -8,6 +8,7 @@ from tinyattn.nn.module import Module, ModuleList
 from tinyattn.nn.norms import RMSNorm
 from tinyattn.nn.positions import RotaryPositions
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
 
@@ -42,6 +43,7 @@ class GroupedQueryAttention(Module):
 
     def forward(self, x, mask=None, cache=None, impl="auto"):
         """out [B, T, d_model];   x [B, T, d_model], mask [T, S] or [B, T, S], on top of causal."""
+        x = as_tensor(x)
         B, T, _ = x.shape
         G, share = self.num_kv_heads, self.num_heads // self.num_kv_heads
         positions = None if cache is None else cache.positions(T)

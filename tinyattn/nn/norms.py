@@ -6,6 +6,7 @@ import tinyattn.functional as F
 from tinyattn.guards import DEFAULT_DTYPE
 from tinyattn.nn.module import Buffer, Module, Parameter
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import as_tensor
 
 
 def _ones(shape):
@@ -83,6 +84,7 @@ class BatchNorm1d(Module):
 
         Raises ValueError for other shapes, and in training for a single number per feature.
         """
+        x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
             raise ValueError(
                 f"BatchNorm1d: expected [B, {self.num_features}] or "

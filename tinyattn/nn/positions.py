@@ -39,7 +39,7 @@ class PositionalEncoding(Module):
         """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for other features, and for
         positions of max_len and more.
         """
-        max_len, d_model = self.p.shape
+        x, (max_len, d_model) = as_tensor(x), self.p.shape
         if x.shape[-1] != d_model or (positions is None and x.shape[-2] > max_len):
             raise ValueError(
                 f"PositionalEncoding: expected [B, T, {d_model}] with T up to {max_len}, "
@@ -64,6 +64,7 @@ class LearnedPositions(Module):
 
     def forward(self, x, positions=None):
         """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for unknown positions."""
+        x = as_tensor(x)
         return x + self.weight[_positions("LearnedPositions", x, positions, len(self.weight.data))]
 
     def extra_repr(self):

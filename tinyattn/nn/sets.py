@@ -14,7 +14,7 @@ from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
 from tinyattn.nn.sizes import check_sizes
 from tinyattn.nn.start_values import uniform
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.ops.elementwise import as_tensor, as_tensors, unwrap
 from tinyattn.random import generator
 
 
@@ -74,6 +74,7 @@ class DeepSets(Module):
 
     def forward(self, x, mask=None):
         """y [B, d_out];   x [B, N, d], mask [B, N]. Raises ValueError for other shapes."""
+        x = as_tensor(x)
         mask = _check_set("DeepSets", x, mask)
         return self.rho(POOLINGS[self.pool](self.phi(x), mask))
 
@@ -97,6 +98,7 @@ class MAB(Module):
 
     def forward(self, x, y, mask=None):
         """[B, T, d];   x [B, T, d], y [B, S, d]. Raises ValueError for other shapes."""
+        x, y = as_tensors(x, y)
         H = self.norm1(x + self.attention(x, y, mask))
         return self.norm2(H + self.rff(H))
 
@@ -128,6 +130,7 @@ class ISAB(Module):
 
     def forward(self, x, mask=None):
         """[B, N, d];   x [B, N, d], mask [B, 1, N]. Raises ValueError for other shapes."""
+        x = as_tensor(x)
         inducing = np.broadcast_to(self.inducing, (x.shape[0], *self.inducing.shape))
         return self.scatter(x, self.gather(inducing, x, mask))
 
@@ -147,6 +150,7 @@ class PMA(Module):
 
     def forward(self, x, mask=None):
         """y [B, k, d];   x [B, N, d], mask [B, N]. Raises ValueError for other shapes."""
+        x = as_tensor(x)
         mask = _check_set("PMA", x, mask)
         seeds = np.broadcast_to(self.seeds, (x.shape[0], *self.seeds.shape))
         return self.mab(seeds, self.rff(x), None if mask is None else mask[:, None, :])
@@ -172,6 +176,7 @@ class SetTransformer(Module):
 
         Raises ValueError for other shapes.
         """
+        x = as_tensor(x)
         mask = _check_set("SetTransformer", x, mask)
         keys = None if mask is None else mask[:, None, :]
         x = self.encode2(self.encode1(self.project(x), keys), keys)
@@ -195,6 +200,7 @@ class ClassAttention(Module):
 
     def forward(self, c, x, mask=None):
         """The new c [B, 1, d];   c [B, 1, d], x [B, N, d], mask [B, N], else ValueError."""
+        c, x = as_tensors(c, x)
         mask = _check_set("ClassAttention", x, mask)
         if mask is not None:  # the class token is never hidden
             mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)[:, None, :]

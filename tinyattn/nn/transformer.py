@@ -18,6 +18,7 @@ from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.module import Module, ModuleList
 from tinyattn.nn.norms import LayerNorm
 from tinyattn.nn.sizes import check_sizes
+from tinyattn.ops.elementwise import as_tensor
 from tinyattn.random import generator
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
@@ -86,6 +87,7 @@ class TransformerEncoderLayer(_Layer):
         causal: token t sees the tokens ≤ t only. cache: an `nn.KeyValueCache`; x are then the T
         tokens that follow those in it, and S counts both. Raises ValueError for other shapes.
         """
+        x = as_tensor(x)
         x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, cache)
         return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
 
@@ -102,7 +104,7 @@ class TransformerDecoderLayer(_Layer):
         t sees the tokens ≤ t only. cache: a pair of an `nn.KeyValueCache` and an `nn.MemoryCache`;
         x are then the tokens that follow those in it. Raises ValueError for other shapes.
         """
-        own, of_memory = (None, None) if cache is None else cache
+        x, (own, of_memory) = as_tensor(x), (None, None) if cache is None else cache
         x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, own)
         x = self._residual(x, self.norm2, self.dropout2, self._look_up, memory, memory_mask,
                            of_memory)  # fmt: skip

@@ -364,6 +364,12 @@ def as_tensor(x):
     return Tensor(guards.own(x))
 
 
+def as_tensors(*xs):
+    """`as_tensor` of each; what is given twice is one and the same Tensor."""
+    made = {id(x): as_tensor(x) for x in xs}
+    return [made[id(x)] for x in xs]
+
+
 def as_float(x):
     """x as a Tensor of floating-point numbers: whole numbers and booleans become float32."""
     x = as_tensor(x)
