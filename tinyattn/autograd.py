@@ -70,9 +70,10 @@ class Tensor(TensorMethods):
     Time is counted in results and writes (`_clock`).
 
     Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is noted, so that
-    `backward` can refuse values that are younger than the result computed from them. Writing into
-    the bare array (`x.data[0] = v`, `x.numpy()[0] = v`) cannot be seen: do it only between two
-    graphs. `x.data = array` takes the array over: write to it through x alone from then on.
+    `backward` can refuse values that are younger than the result computed from them. Writing into a
+    bare array (`x.data[0] = v`) cannot be seen: do it only between two graphs. A plain array that
+    took part must not be changed before backward (`ta.tensor` copies it). `x.data = array` takes
+    the array over: write to it through x alone from then on.
     """
 
     __slots__ = ("__weakref__", "_data", "_grad", "_inputs", "_operation", "_options", "_time",

@@ -110,6 +110,30 @@ METHODS = {
     "triu": Hint("x.triu()", "np.triu(x)"),
     "new_zeros": Hint("x.new_zeros(2)", "np.zeros(2, x.dtype)"),
     "cat": Hint("torch.cat([x, x])", "np.concatenate([x, x])"),
+    "values": Hint("x.max(1).values", "x.max(axis=1)", "x.sort() gives the values themselves too"),
+    "indices": Hint("x.max(1).indices", "x.argmax(axis=1)", "of x.sort() it is x.argsort()"),
+}  # fmt: skip
+
+# asked of a module
+MODULES = {
+    "to": Hint("model.to(torch.float64)", "model.astype(np.float64)", "there is only the CPU"),
+    "cpu": Hint("model.cpu()", "model", "there is only the CPU: leave it out"),
+    "cuda": Hint("model.cuda()", "model", "there is only the CPU: leave it out"),
+    "float": Hint("model.float()", "model.astype(np.float32)"),
+    "double": Hint("model.double()", "model.astype(np.float64)"),
+    "half": Hint("model.half()", "model.astype(np.float16)"),
+    "type": Hint("model.type(torch.float64)", "model.astype(np.float64)"),
+    "buffers": Hint("model.buffers()", "[b for _, b in model.named_buffers()]"),
+    "register_buffer": Hint('model.register_buffer("m", m)', "model.m = nn.Buffer(m)"),
+    "register_parameter": Hint('model.register_parameter("p", p)', "model.p = p"),
+    "add_module": Hint('model.add_module("first", layer)', "model.first = layer"),
+    "compile": Hint("model.compile()", "ta.inference.compile(model)", "which gives a copy"),
+}  # fmt: skip
+
+# asked of an optimizer
+OPTIMIZERS = {
+    "param_groups": Hint('optimizer.param_groups[0]["lr"] = 0.1', 'optimizer.groups[0]["lr"] = 0.1',
+                         "the next step takes it"),
 }  # fmt: skip
 
 # given by name to a function, a layer or an optimizer
@@ -149,7 +173,7 @@ KEYWORDS = {
                       "F.scaled_dot_product_attention(b, b, b)",
                       "dropout of weights: nn.MultiheadAttention(d, heads, dropout=0.1)"),
     "inplace": Hint("F.relu(x, inplace=True)", "F.relu(x)", "leave it out: results are new"),
-    "device": Hint('torch.zeros(2, device="cpu")', "np.zeros(2, np.float32)",
+    "device": Hint('torch.tensor([1.0, 2.0], device="cpu")', "ta.tensor([1.0, 2.0])",
                    "there is only the CPU: leave it out"),
     "dtype": Hint("torch.nn.Linear(3, 2, dtype=torch.float64)",
                   "nn.Linear(3, 2).astype(np.float64)"),
@@ -189,11 +213,16 @@ FUNCTIONS = {
     "device": Hint('torch.device("cpu")', "nothing", "there is only the CPU"),
     "cuda": Hint("torch.cuda", "nothing", "there is only the CPU"),
     "clip_grad_norm_": Hint("torch.nn.utils.clip_grad_norm_(p, 1)", "optim.clip_grad_norm(p, 1)"),
-    "lr_scheduler": Hint("optim.lr_scheduler.CosineAnnealingLR(o, 10)", "optim.CosineLR(o, 10)"),
-    "utils": Hint("torch.nn.utils.clip_grad_norm_(p, 1)", "optim.clip_grad_norm(p, 1)"),
+    "lr_scheduler": Hint("optim.lr_scheduler.CosineAnnealingLR(o, 10)", "optim.CosineLR(o, 10)",
+                         "others are WarmupLR and NoamLR; for StepLR and the like subclass "
+                         "optim.Schedule and write its factor(step)"),
+    "utils": Hint("torch.nn.utils.rnn.pad_sequence(ids, True)", "data.tokenizers.padded(ids)[0]",
+                  "for tokens; packed sequences are lstm(x, lengths=n), DataLoader is "
+                  "data.batches, clipping is optim.clip_grad_norm(p, 1)"),
     "LogSoftmax": Hint("nn.LogSoftmax(-1)(x)", "F.log_softmax(x, axis=-1)"),
     "NLLLoss": Hint("nn.NLLLoss()(x, c)", "F.nll_loss(x, c)"),
-    "ParameterList": Hint("nn.ParameterList([p])", "nn.ModuleList", "one attribute a parameter"),
+    "ParameterList": Hint("self.both = nn.ParameterList([p, q])", "self.p, self.q = p, q",
+                          "each in an attribute of its own; nn.ModuleList holds modules"),
     "functional": Hint("torch.nn.functional", "tinyattn.functional"),
     "softmin": Hint("F.softmin(x, dim=-1)", "F.softmax(-x, axis=-1)"),
     "matmul": Hint("torch.matmul(x, x.T)", "x @ x.T"),
@@ -208,8 +237,6 @@ DIFFERENT = {
                       "x.transpose(...) takes all axes in their new order"),
     "T": Hint("b.permute(2, 1, 0)", "b.T", "all axes reversed; b.mT swaps the last two"),
     "size": Hint("x.size(0)", "x.shape[0]", "x.size is the number of elements"),
-    "max": Hint("x.max(1).values", "x.max(axis=1)", "the places are x.argmax(axis=1)"),
-    "argmax": Hint("x.max(1).indices", "x.argmax(axis=1)", ""),
     "sort": Hint("x.sort().values", "x.sort()", "the order is x.argsort()"),
     "min": Hint("torch.minimum(x, y)", "np.minimum(x, y)", "functions of two tensors are NumPy's"),
     "functions": Hint("torch.exp(x)", "np.exp(x)", "so are those of one; what has no rule says so"),
@@ -229,6 +256,10 @@ DIFFERENT = {
     "gradients": Hint("x.grad.numpy()", "x.grad", "an array; a Tensor after create_graph=True"),
     "a normalized row": Hint("F.normalize(x, dim=1)", "F.normalize(x, axis=1)", ""),
     "tied maxima": Hint("x.amax()", "x.max()", "tied maxima share the gradient, as in amax"),
+    "tied maxima in pooling": Hint(
+        "F.max_pool1d(b, 2)", "F.max_pool1d(b, 2)",
+        "tied maxima share the gradient; in PyTorch one of them gets all of it"),
+    "an entry of a Sequential": Hint("model[0] = layer", 'setattr(model, "0", layer)'),
 }  # fmt: skip
 
 # functions of SciPy, called with a Tensor
@@ -266,18 +297,18 @@ IN_PLACE = """
 
 
 class Elsewhere:
-    """An attribute that a Tensor does not have: asking for it says what to write."""
+    """An attribute that an object does not have: asking for it says what to write."""
 
-    def __init__(self, name, hint):
-        self.name, self.__doc__ = name, hint  # help(Tensor) shows it
+    def __init__(self, whose, name, hint):
+        self.whose, self.name, self.__doc__ = whose, name, hint  # help(Tensor) shows it
 
     def __get__(self, x, cls=None):
-        message = f"a Tensor has no attribute {self.name!r}: {self.__doc__}"
+        message = f"{self.whose} has no attribute {self.name!r}: {self.__doc__}"
         raise AttributeError(message, name=self.name, obj=cls if x is None else x)
 
 
-class NamesElsewhere:
-    """What tensors are asked for by habit. Tensor's own methods come before these names.
+class _Names:
+    """What an object is asked for by habit. Its own attributes come before these names.
 
     One `__getattr__` for all names would be shorter, but with it every access to a slot of a
     tensor takes three times as long (in Python 3.11), and the engine does little else.
@@ -287,8 +318,23 @@ class NamesElsewhere:
 
     def __dir__(self):
         """The names that there are, for editors."""
-        ours = {n for cls in type(self).__mro__ if cls is not NamesElsewhere for n in vars(cls)}
-        return sorted(ours)
+        of_classes = [vars(cls).items() for cls in type(self).__mro__]
+        ours = {n for items in of_classes for n, v in items if not isinstance(v, Elsewhere)}
+        return sorted(ours | getattr(self, "__dict__", {}).keys())
+
+
+class NamesElsewhere(_Names):
+    """The names of tensors."""
+
+    __slots__ = ()
+
+
+class ModuleNamesElsewhere(_Names):
+    """The names of modules."""
+
+
+class OptimizerNamesElsewhere(_Names):
+    """The names of optimizers."""
 
 
 def _fill():
@@ -296,8 +342,12 @@ def _fill():
     hints = {name: f"write np.{name}(x)" for name in NUMPY_FUNCTIONS}
     hints |= {name: str(hint) for name, hint in METHODS.items()}
     hints |= {f"{name}_": f"{new}{hints[name]}" for name in IN_PLACE}
-    for name, hint in hints.items():
-        setattr(NamesElsewhere, name, Elsewhere(name, hint))
+    for cls, whose, table in (
+        (NamesElsewhere, "a Tensor", hints), (ModuleNamesElsewhere, "a module", MODULES),
+        (OptimizerNamesElsewhere, "an optimizer", OPTIMIZERS),
+    ):  # fmt: skip
+        for name, hint in table.items():
+            setattr(cls, name, Elsewhere(whose, name, str(hint)))
 
 
 _fill()

@@ -14,7 +14,7 @@ from tinyattn.autograd import Tensor
 from tinyattn.ops.backends import FLOATS, kernel_is_faster
 
 
-class Optimizer:
+class Optimizer(hints.OptimizerNamesElsewhere):
     """Parameters in groups, each with its own options; subclasses write one `update`.
 
     params   parameters, or dictionaries {"params": [...], "lr": ...} with options of their own

@@ -1,7 +1,7 @@
 """The page "Coming from PyTorch", made from the table of hints: `python -m tests.mistakes.page`."""
 
 from tests import ROOT
-from tinyattn.hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS
+from tinyattn.hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS, MODULES, OPTIMIZERS
 
 PAGE = ROOT / "lectures" / "from_pytorch.md"
 
@@ -11,8 +11,8 @@ TOP = """\
 Names, arguments, shapes and weights of layers are PyTorch's, so that a `state_dict` can be loaded
 from one into the other. This page lists what differs. It is made from
 [`tinyattn/hints.py`](../tinyattn/hints.py) by `python -m tests.mistakes.page`; a test runs both
-sides of each line that has a value, and compares them. The same lines stand in the errors:
-`x.view(3, 2)` says that it is `x.reshape(3, 2)` here.
+sides of each line that has a value, and compares them. The error for a name that is not here, of a
+method, a function or an argument, shows its line: `x.view(3, 2)` says that it is `x.reshape(3, 2)`.
 
 In short:
 
@@ -29,13 +29,19 @@ In short:
 - **`x.std()` and `x.var()` divide by n**, as in NumPy; PyTorch divides by n - 1.
 - **`.grad` is kept on leaves only**, and a result says so; `ta.gradients(y, [h])` gives that of a
   result h.
-- **Nothing changes in place** but parameters inside `ta.no_grad()`: `p -= lr * p.grad`.
+- **Operations make new arrays**, and none has a variant with a `_` at its end. What writes is
+  `x[...] = v` and `x.data = v`, for values without a gradient, and `p -= lr * p.grad` inside
+  `ta.no_grad()`; if a graph has used the old values, its `backward` refuses.
+- **A plain array is not watched.** It must not be changed between an operation that it took part in
+  and `backward`, or the gradient is silently wrong; `ta.tensor(array)` is a copy.
 """
 
 SECTIONS = [
     ("Called the same, or taken for granted, and different", DIFFERENT),
     ("Arguments", KEYWORDS),
     ("Attributes and methods of a tensor", METHODS),
+    ("Attributes and methods of a module", MODULES),
+    ("Attributes of an optimizer", OPTIMIZERS),
     ("Functions and classes", FUNCTIONS),
 ]
 

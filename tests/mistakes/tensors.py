@@ -6,6 +6,7 @@ x is a Tensor [2, 3] that requires a gradient, w one of [4, 3], a an array [2, 3
 MISTAKES = [
     # ---- making a tensor
     ("ta.tensor([[1.0, 2.0], [3.0]])", ValueError, "must have the same length"),
+    ("ta.tensor([1.0], device='cpu')", TypeError, "tensor takes no device=", "leave it out"),
     ('ta.tensor("3")', TypeError, "expected numbers", "str"),
     ("ta.tensor(None)", TypeError, "got None", "return"),
     ("ta.tensor([1j], requires_grad=True)", TypeError, "only floating-point", "complex"),
@@ -13,6 +14,8 @@ MISTAKES = [
     ("ta.tensor(np.arange(3), requires_grad=True)", TypeError, "int64", "astype"),
     ("ta.Tensor([x, x])", (TypeError, ValueError), "gradient|sequence|Tensor"),
     ("ta.tensor(x)", TypeError, "gradient would be lost", r"\.detach\(\)"),
+    ("x.max(1).values", AttributeError, r"x\.max\(axis=1\)"),
+    ("x.max(1).indices", AttributeError, r"x\.argmax\(axis=1\)"),
     # ---- gradients that would get lost
     ("np.asarray(x)", TypeError, "gradient would be lost", r"\.numpy\(\)"),
     ("a[0] = x[0]", (TypeError, ValueError), "gradient|sequence"),

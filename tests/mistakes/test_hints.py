@@ -14,9 +14,12 @@ from tests import ROOT
 from tests.mistakes.page import PAGE, page
 from tests.parity import torch
 from tinyattn import graph, hints, models, nn, optim
-from tinyattn.hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS
+from tinyattn.hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS, MODULES, OPTIMIZERS
 
-TABLES = {"methods": METHODS, "keywords": KEYWORDS, "functions": FUNCTIONS, "different": DIFFERENT}
+TABLES = {
+    "methods": METHODS, "keywords": KEYWORDS, "functions": FUNCTIONS, "different": DIFFERENT,
+    "modules": MODULES, "optimizers": OPTIMIZERS,
+}  # fmt: skip
 LINES = [(table, name, hint) for table, lines in TABLES.items() for name, hint in lines.items()]
 # lines whose sides are no values that could be compared
 ONLY_SHOWN = {
@@ -25,6 +28,7 @@ ONLY_SHOWN = {
     "clip_grad_norm_", "lr_scheduler", "utils", "scatter_add", "amsgrad", "fused", "foreach",
     "maximize", "dtype", "batch_first", "edge_index", "input", "zero_", "fill_", "copy_", "add_",
     "sub_", "mul_", "a recurrent layer", "padded sequences", "gradients",
+    "an entry of a Sequential",
 }  # fmt: skip
 
 
@@ -70,7 +74,7 @@ def as_array(value):
 @pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
 @pytest.mark.parametrize(("table", "name", "hint"), LINES, ids=[f"{t} {n}" for t, n, _ in LINES])
 def test_both_sides_of_a_line_give_the_same(table, name, hint):
-    if name in ONLY_SHOWN:
+    if name in ONLY_SHOWN or table in ("modules", "optimizers"):
         ast.parse(hint.theirs), ast.parse(hint.ours)  # code it is, in any case
         return
     theirs, ours = both_sides()
@@ -81,6 +85,8 @@ def test_both_sides_of_a_line_give_the_same(table, name, hint):
 
 def test_hints_are_of_names_that_are_not_there():
     assert not [name for name in METHODS if hasattr(ta.Tensor, name)]
+    assert not [name for name in MODULES if hasattr(nn.Linear(3, 2), name)]
+    assert not {*MODULES} - {*dir(torch.nn.Module)}
     assert not [n for n in FUNCTIONS if n in ta.__all__]
     for module in (nn, F, optim):
         assert not [n for n in FUNCTIONS if n in vars(module)], module
@@ -103,6 +109,8 @@ def test_an_explained_name_is_not_there():
     assert not hasattr(x, "view") and getattr(x, "to", None) is None
     assert {"sum", "grad", "data", "__add__", "__init__"} < set(dir(x))
     assert not {"view", "sinh", "add_"} & set(dir(x))
+    names = set(dir(nn.Linear(3, 2)))
+    assert {"weight", "in_features", "astype"} < names and not {*MODULES} & names
     with pytest.raises(AttributeError) as found:
         x.clone()
     assert (found.value.name, found.value.obj) == ("clone", x)

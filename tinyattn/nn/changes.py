@@ -58,7 +58,8 @@ def _is_ours(cls):
 @cache
 def _methods(cls):
     """The names of what can be called on an object of the class."""
-    return frozenset(name for name in dir(cls) if callable(getattr(cls, name)))
+    # None: asking for a name that PyTorch has and modules here have not is an error
+    return frozenset(name for name in dir(cls) if callable(getattr(cls, name, None)))
 
 
 _unchanged = {}  # class: its attributes when it was last compared with its source, and equal

@@ -30,7 +30,7 @@ class Buffer(Tensor):
 OWN = (Parameter, Buffer)  # what is saved with a module
 
 
-class Module:
+class Module(hints.ModuleNamesElsewhere):
     """Base class of all layers and models. Write `__init__` for the parts and `forward`.
 
     class TwoLayers(nn.Module):
@@ -302,6 +302,12 @@ class Sequential(Module):
     def __getitem__(self, i):
         found = list(self.children())[i]
         return type(self)(*found) if isinstance(i, slice) else found
+
+    def __setitem__(self, i, module):
+        raise TypeError(
+            f"{type(self).__name__}: an entry is replaced under its name, the number as a string: "
+            f'setattr(layers, "0", layer) for the first one'
+        )
 
     def append(self, module):
         """Add a module at the end."""
