@@ -4,16 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tinyattn import ops  # noqa: F401 - gives Tensor its operators
-from tinyattn.autograd import Tensor, no_grad, primitive
-from tinyattn.autograd import tensor as _tensor
+from tinyattn.autograd import Tensor, no_grad, primitive, tensor
 from tinyattn.check.anomaly import detect_anomaly
 from tinyattn.hints import explained, missing_name
 from tinyattn.io import load, save
 from tinyattn.random import seed
 from tinyattn.threads import set_threads
 from tinyattn.transforms import grad, gradients, hessian, jacobian, value_and_grad
-
-tensor = explained(_tensor)  # here, since the engine knows nothing of PyTorch's arguments
 
 if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports what is asked for
     from . import (  # noqa: F401
@@ -31,6 +28,8 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
         training,
     )
     from .trace import trace  # noqa: F401
+else:
+    tensor = explained(tensor)  # the engine itself does not know PyTorch's arguments
 
 _SUBMODULES = [
     "check", "data", "functional", "graph", "inference", "knobs", "metrics", "models", "nn",
