@@ -259,7 +259,6 @@ DIFFERENT = {
     "tied maxima in pooling": Hint(
         "F.max_pool1d(b, 2)", "F.max_pool1d(b, 2)",
         "tied maxima share the gradient; in PyTorch one of them gets all of it"),
-    "an entry of a Sequential": Hint("model[0] = layer", 'setattr(model, "0", layer)'),
 }  # fmt: skip
 
 # functions of SciPy, called with a Tensor

@@ -87,7 +87,6 @@ MISTAKES = [
     ("model.half()", AttributeError, r"model\.astype\(np\.float16\)"),
     ("nn.Linear.double", AttributeError, r"model\.astype\(np\.float64\)"),
     ("model.register_buffer('m', a)", AttributeError, r"model\.m = nn\.Buffer\(m\)"),
-    ("model[0] = nn.Linear(3, 4)", TypeError, "^Sequential: ", r'setattr\(layers, "0", layer\)'),
     ("nn.utils.rnn.pad_sequence", AttributeError, r"padded\(ids\)", "lengths=n", "clip_grad_norm"),
     ("nn.ParameterList([p[0]])", AttributeError, r"self\.p, self\.q", "attribute of its own"),
     ("nn.LogSoftmax(1)", AttributeError, r"F\.log_softmax"),

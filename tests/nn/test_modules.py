@@ -421,3 +421,14 @@ def test_a_list_is_taken_as_an_array(case):
     for y, of_array in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)),
                            strict=True):  # fmt: skip
         np.testing.assert_array_equal(y.data, of_array.data)
+
+
+def test_an_entry_can_be_replaced():
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    model[-1] = last = nn.Linear(3, 4)
+    assert model[2] is last and len(model) == 3 and model(np.zeros((1, 2))).shape == (1, 4)
+    assert "2.weight" in model.state_dict()
+    with pytest.raises(IndexError):
+        model[3] = last
+    with pytest.raises(TypeError, match="expected an nn.Module"):
+        model[0] = np.tanh

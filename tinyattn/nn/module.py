@@ -304,10 +304,9 @@ class Sequential(Module):
         return type(self)(*found) if isinstance(i, slice) else found
 
     def __setitem__(self, i, module):
-        raise TypeError(
-            f"{type(self).__name__}: an entry is replaced under its name, the number as a string: "
-            f'setattr(layers, "0", layer) for the first one'
-        )
+        """Put another module in the place of number i."""
+        _check_module(self, i, module)
+        setattr(self, str(range(len(self))[i]), module)
 
     def append(self, module):
         """Add a module at the end."""
