@@ -391,7 +391,7 @@ def test_wrong_input():
     beta, x, truth = np.full(3, 0.5), np.zeros((3, 2)), np.zeros(3, int)
     with pytest.raises(ValueError, match="between 0 and 1, got 0.5 to 2; is a sigmoid missing"):
         condensation_loss(np.array([0.5, 2.0, 0.5]), x, truth)
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match="between 0 and 1, got nan at point 1 of 3; weights"):
         condensation_loss(np.array([0.5, np.nan, 0.5]), x, truth)
     with pytest.raises(ValueError, match=r"truth to be 3 whole numbers.*float64"):
         condensation_loss(beta, x, truth.astype(float))
@@ -409,3 +409,29 @@ def test_wrong_input():
         condense(beta, x[:2])
     with pytest.raises(ValueError, match="match: expected whole numbers of one shape"):
         match(truth, truth[:2])
+    with pytest.raises(TypeError, match=r"found as an array \[N\], got a tuple of 2; condense ret"):
+        match(condense(beta, x), truth)
+    with pytest.raises(
+        ValueError, match=r"match: expected weights \(3,\), one for each point, got"
+    ):
+        match(truth, truth, weights=np.ones(2))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_not_finite_gives_no_objects_but_an_error(wrong):
+    beta, x, truth = np.full(3, 0.5), np.zeros((3, 2)), np.zeros(3, int)
+    with pytest.raises(ValueError, match="condense: beta is nan or infinite in 3 of 3 points"):
+        condense(np.full(3, wrong), x)
+    x[1, 0] = wrong
+    with pytest.raises(ValueError, match="x is nan or infinite in 1 of 3 points, the first is po"):
+        condense(beta, x)
+    with pytest.raises(ValueError, match="match: weights is nan or infinite in 1 of 3 points"):
+        match(truth, truth, weights=np.array([1, wrong, 1]))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, bool])
+def test_condense_of_whole_numbers_is_that_of_floats(dtype):
+    beta, x = np.array([0, 1, 1, 1], dtype), np.array([[1], [1], [0], [0]], dtype)
+    found, points = condense(beta, x, t_beta=0.5, t_d=1.0)
+    np.testing.assert_array_equal(found, [0, 0, 0, 0])
+    np.testing.assert_array_equal(points, [1])

@@ -224,6 +224,10 @@ def _checked(beta, x, truth, property_loss, batch):
     values = unwrap(beta)
     if N == 0:
         raise ValueError(f"{name}: expected at least one point, got none")
+    if np.isnan(values).any():
+        raise ValueError(f"{name}: expected beta between 0 and 1, got nan at point "
+                         f"{np.flatnonzero(np.isnan(values))[0]} of {N}; weights that are nan make "
+                         f"it, as after a training that diverged, or inputs")  # fmt: skip
     if not (values.min() >= 0 and values.max() <= 1):
         raise ValueError(f"{name}: expected beta between 0 and 1, got {values.min():.3g} to "
                          f"{values.max():.3g}; is a sigmoid missing?")  # fmt: skip
@@ -251,13 +255,15 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     beta [N], x [N, C]. Only points that no object has taken yet can be taken, or start one; of
     equal β the first comes first. Returns (found [N] int64, points): found[i] is the object of
     point i, -1 for none, and points[found[i]] the point that represents it. With batch [N], objects
-    stay within an event. Source: Kieseler 2020; slide K58.
+    stay within an event. Raises ValueError if shapes do not fit, and for nan or infinity in beta
+    or x. Source: Kieseler 2020; slide K58.
     """
     beta, x = np.asarray(unwrap(beta)), np.asarray(unwrap(x))
     if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
         raise ValueError(
             f"condense: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}"
         )
+    beta, x = _finite("condense", "beta", beta), _finite("condense", "x", x)
     if not t_d >= 0:
         raise ValueError(f"condense: expected t_d, a distance, of at least 0, got {t_d}")
     found, points = np.full(len(beta), -1), []
@@ -265,11 +271,25 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         free = rows[np.argsort(-beta[rows], kind="stable")]  # taken by no object yet
         while len(free) and beta[free[0]] > t_beta:
             near = np.sum(np.square(x[free] - x[free[0]]), axis=1) <= t_d * t_d
-            near[0] = True  # itself, even where x is not a number
             found[free[near]] = len(points)
             points.append(free[0])
             free = free[~near]
     return found, np.array(points, np.intp)
+
+
+def _finite(name, letter, values):
+    """The array of the values of N points as floats; ValueError for nan and infinity."""
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"{name}: expected {letter} to be real numbers, got {values.dtype}")
+    values = values.astype(np.result_type(values.dtype, np.float32))  # 0 - 1 is 255 in uint8
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
+    if len(bad):
+        raise ValueError(
+            f"{name}: {letter} is nan or infinite in {len(bad)} of {len(values)} points, the first "
+            f"is point {bad[0]}; remove these points. If a network made them, its weights may be "
+            f"nan, as after a training that diverged"
+        )
+    return values
 
 
 class Matching(NamedTuple):
@@ -290,8 +310,15 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     found, truth [N] int, negative for points of no object; weights [N] (for example energies), 1
     if None. The highest IoU is paired first, and each object at most once. batch [N] is the event
     of a point: objects of two events are different ones, though both count from 0. Without it all
-    points are of one event. Slide K59.
+    points are of one event. Raises TypeError for the pair that `condense` returns, ValueError for
+    other shapes and for weights that are nan or infinite. Slide K59.
     """
+    for name, given in (("found", found), ("truth", truth)):
+        if isinstance(given, tuple):
+            raise TypeError(
+                f"match: expected {name} as an array [N], got a tuple of {len(given)}; condense "
+                f"returns two arrays: found, points = condense(beta, x)"
+            )
     found, truth = np.asarray(unwrap(found)), np.asarray(unwrap(truth))
     kinds = found.dtype.kind + truth.dtype.kind
     if found.shape != truth.shape or found.ndim != 1 or kinds.strip("iu"):
@@ -299,7 +326,12 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
             f"match: expected whole numbers of one shape [N], got found {found.dtype} "
             f"{found.shape} and truth {truth.dtype} {truth.shape}"
         )
-    w = np.ones(len(found)) if weights is None else np.asarray(unwrap(weights), np.float64)
+    w = np.ones(len(found)) if weights is None else np.asarray(unwrap(weights))
+    if w.shape != found.shape:
+        raise ValueError(
+            f"match: expected weights {found.shape}, one for each point, got {w.shape}"
+        )
+    w = _finite("match", "weights", w)
     event = np.zeros(len(found), np.intp)
     for number, rows in enumerate(_events("match", batch, len(found))):
         event[rows] = number
