@@ -329,6 +329,26 @@ def test_wrong_input():
         edge_conv(nn.Linear(6, 3), x, np.array([[0], [4]]))
     with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         GravNetConv(3, 3, 2, 4, 0)
+    with pytest.raises(TypeError, match="EdgeConv: expected a Graph, got ndarray; Graph"):
+        EdgeConv(nn.Linear(6, 3))(x, np.array([[0], [4]]))
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(6, 3), np.tanh])
+def test_edge_conv_refuses_a_table_that_names_no_points(layer):
+    x = points(3, 3).astype(np.float32)
+    with pytest.raises(
+        ValueError, match="edge_conv: expected whole numbers .*, got float64; index"
+    ):
+        edge_conv(layer, x, np.array([[0.0], [1.7], [2.0]]))
+    with pytest.raises(ValueError, match="edge_conv: expected rows 0 to 2, got -1 to 2"):
+        edge_conv(layer, x, np.array([[0], [-1], [2]]))
+    with pytest.raises(ValueError, match=r"edge_conv: expected an index \[N, K\] .*, got \(3,\)"):
+        edge_conv(layer, x, np.array([0, 1, 2]))
+    with pytest.raises(ValueError, match="neighbour_max: expected whole numbers .*, got float64"):
+        neighbour_max(x, np.array([[0.0], [1.7], [2.0]]))
+    table = np.array([[0], [2], [1]])
+    from_list = edge_conv(layer, x, table.tolist())
+    np.testing.assert_array_equal(from_list.numpy(), edge_conv(layer, x, table).numpy())
 
 
 @pytest.mark.parametrize("c", [-1, "10", None, True, np.nan, np.inf, [1.0, 2.0]])

@@ -18,13 +18,19 @@ import numpy as np
 
 from tinyattn.graph.graph import Graph
 from tinyattn.graph.knn import checked_points, clouds_by_number, knn
-from tinyattn.graph.message import propagate
+from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
 from tinyattn.nn.changes import change_of
 from tinyattn.nn.sizes import check_sizes
 from tinyattn.ops.elementwise import as_tensor, unwrap
-from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
+from tinyattn.ops.neighbours import (
+    index_table,
+    mean_max,
+    neighbour_max,
+    pair_sums,
+    squared_distances,
+)
 from tinyattn.random import generator
 
 REDUCE = {"max": np.max, "mean": np.mean, "sum": np.sum}
@@ -114,8 +120,12 @@ class EdgeConv(Module):
         self.nn, self.aggr = nn, aggr
 
     def forward(self, x, graph):
-        """y [N, F'];   x [N, F]. Raises ValueError for another number of nodes than the graph's."""
-        return _edge_conv_of_graph(self.nn, _points("EdgeConv", x), graph, self.aggr)
+        """y [N, F'];   x [N, F].
+
+        Raises ValueError for another number of nodes than the graph's, TypeError if it is no Graph.
+        """
+        x = nodes("EdgeConv", _points("EdgeConv", x), graph)
+        return _edge_conv_of_graph(self.nn, x, graph, self.aggr)
 
     def extra_repr(self):
         return f"aggr={self.aggr!r}"
@@ -188,11 +198,12 @@ class DynamicEdgeConv(Module):
 def edge_conv(nn, x, index, aggr="max"):
     """y_j = □_k nn(x_j ‖ x_i - x_j) with i = index_jk, for neighbours in a table [N, K].
 
-    x [N, F], y [N, F']. Raises ValueError for a table of another number of points, and for an
-    unknown aggr.
+    x [N, F], y [N, F']. Raises ValueError for a table that is not of whole numbers 0 to N - 1, for
+    one of another number of points, and for an unknown aggr.
     """
     _check_aggr("edge_conv", aggr)
-    x = as_tensor(x)
+    x = _points("edge_conv", x)
+    index = index_table("edge_conv", index, x.shape[0])
     N, K = index.shape
     if N != x.shape[0]:
         raise ValueError(f"edge_conv: expected neighbours of {x.shape[0]} points, got of {N}")

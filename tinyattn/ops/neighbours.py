@@ -76,13 +76,23 @@ def pair_sums(p, q, index, impl="auto"):
 def _checked(name, index, *arrays):
     """Arrays [N, F] as Tensors of one dtype, and the index as an array of rows of the last one."""
     arrays = of_one_dtype(*arrays)
-    n = len(arrays[-1])
-    index = np.require(unwrap(index), np.int64, ["C", "W"])
+    return *arrays, index_table(name, index, len(arrays[-1]))
+
+
+def index_table(name, index, n):
+    """The index as an array [N, K] of int64; ValueError if it does not name rows 0 to n - 1."""
+    index = np.asarray(unwrap(index))
+    if index.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}: expected whole numbers in the index, the numbers of rows, got {index.dtype}; "
+            f"index.astype(int) makes them if that is meant"
+        )
+    index = np.require(index, np.int64, ["C", "W"])
     if index.ndim != 2 or index.shape[1] < 1:
         raise ValueError(f"{name}: expected an index [N, K] with K ≥ 1, got {index.shape}")
     if index.size and not 0 <= index.min() <= index.max() < n:
         raise ValueError(f"{name}: expected rows 0 to {n - 1}, got {index.min()} to {index.max()}")
-    return *arrays, index
+    return index
 
 
 def _contiguous(*arrays):
