@@ -75,6 +75,8 @@ def test_batch_keeps_graphs_apart():
         Graph([], [], 2, u=np.ones((1, 3)), batch=[0, 1])
     with pytest.raises(ValueError, match="graph 1 has no x, but others have"):
         graph.batch([a, Graph([], [], 1)])
+    with pytest.raises(TypeError, match=r"a list of graphs, got one Graph; batch\(\[graph\]\)"):
+        graph.batch(some_graph())
     with pytest.raises(ValueError, match="is a batch already"):
         graph.batch([both])
 
@@ -118,6 +120,8 @@ def test_self_loops():
     g = Graph([0, 1, 1], [1, 1, 2], 3).with_self_loops()
     assert g.src.tolist() == [0, 1, 0, 1, 2] and g.dst.tolist() == [1, 2, 0, 1, 2]
     assert g.without_self_loops().num_edges == 2
+    listed = Graph([0, 1], [1, 1], 2, edge_attr=[3.0, 4.0])
+    assert listed.without_self_loops().edge_attr.tolist() == [3.0]
     with pytest.raises(ValueError, match="the new edges have no features"):
         Graph([0], [1], 2, edge_attr=np.ones(1)).with_self_loops()
 

@@ -352,7 +352,7 @@ def test_wrong_edges():
     with pytest.raises(ValueError, match=r"knn_graph: .* at most 4,.*loop=True adds.*got k = 5"):
         knn_graph(x, 5)
     assert knn_graph(x, 5, loop=True).num_edges == 25
-    for r in (-1, np.nan):
+    for r in (-1, np.nan, np.array([1, 2]), None):
         with pytest.raises(ValueError, match="radius of at least 0"):
             radius_graph(x, r)
     with pytest.raises(ValueError, match="radius_graph: x has coordinates that are nan"):

@@ -102,7 +102,8 @@ class Graph:
     def without_self_loops(self):
         """The same graph without edges from a node to itself."""
         keep = self.src != self.dst
-        e = None if self.edge_attr is None else self.edge_attr[keep]
+        e = self.edge_attr
+        e = None if e is None else (e if hasattr(e, "shape") else np.asarray(e))[keep]
         return replace(self, src=self.src[keep], dst=self.dst[keep], edge_attr=e)
 
     def with_self_loops(self):
@@ -151,6 +152,8 @@ def batch(graphs):
     Features are put one after the other; either all graphs have them or none. Raises TypeError for
     other things than graphs, ValueError for a graph that is a batch already or lacks features.
     """
+    if isinstance(graphs, Graph):
+        raise TypeError("batch: expected a list of graphs, got one Graph; batch([graph])")
     graphs = list(graphs)
     for g in graphs:
         if not isinstance(g, Graph):

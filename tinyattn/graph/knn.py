@@ -82,8 +82,9 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     "numpy", "kernel" or "auto". Raises ValueError for a negative radius. Slide K43.
     """
     x, offsets, order = _clouds("radius_graph", unwrap(x), batch)
-    if not r >= 0:
-        raise ValueError(f"radius_graph: expected a radius of at least 0, got r = {r}")
+    r = np.asarray(unwrap(r))
+    if r.ndim or r.dtype.kind not in "fiu" or not r >= 0:
+        raise ValueError(f"radius_graph: expected one number, a radius of at least 0, got r = {r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
     rung = choose("radius_graph", impl, x.dtype, len(x))
     if rung == "numpy":
