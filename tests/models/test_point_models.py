@@ -202,6 +202,8 @@ def test_particle_net_refuses():
         model(points[:1], features)
     with pytest.raises(ValueError, match="at least one particle"):
         model(points, features, np.zeros_like(mask))
+    with pytest.raises(ValueError, match="in each jet, the mask of jet 1 of 2 has none; leave"):
+        model(points, features, mask & np.array([[True], [False]]))
 
 
 # ---------------------------------------------------------------- GravNet

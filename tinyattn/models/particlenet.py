@@ -70,7 +70,7 @@ class ParticleNet(Module):
     def forward(self, points, features, mask=None):
         """logits [B, classes];   points [B, P, 2], features [B, P, C], mask [B, P] bool or None.
 
-        Raises ValueError for other shapes and for a mask without any particle.
+        Raises ValueError for other shapes and for a jet without any particle.
         """
         mask = _checked(points, features, mask)
         B, P = mask.shape
@@ -96,6 +96,12 @@ def _checked(points, features, mask):
             f"ParticleNet: expected a bool mask {points.shape[:2]} with True for particles, got "
             f"{mask.dtype} {mask.shape}"
         )
+    empty = np.flatnonzero(~mask.any(axis=1))
     if not mask.any():
         raise ValueError("ParticleNet: expected at least one particle, the mask has none")
+    if len(empty):
+        raise ValueError(
+            f"ParticleNet: expected at least one particle in each jet, the mask of jet {empty[0]} "
+            f"of {len(mask)} has none; leave empty jets out"
+        )
     return mask
