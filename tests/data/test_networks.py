@@ -103,8 +103,12 @@ def test_drawing():
     )
     widths = shaded.ax.collections[0].get_linewidths()
     assert len(widths) == 254 and max(widths) == 6 and min(widths) == pytest.approx(0.3 + 5.7 / 31)
-    for picture in (flat, deep, arrows, shaded):
+    near = np.linspace(0, 1, 34)[:, None] * [1, 0.1]
+    names = plot.network(g, near, labels=[""] * 15 + ["Thenardier", "Javert"] + [""] * 17)
+    for picture in (flat, deep, arrows, shaded, names):
         picture.figure.canvas.draw()
+    one, other = (text.get_window_extent() for text in names.ax.texts)
+    assert not one.overlaps(other)
     matplotlib.pyplot.close("all")
     with pytest.raises(ValueError, match=r"expected positions \[34, 2\] or \[34, 3\], got \(3, 2"):
         plot.network(g, np.zeros((3, 2)))

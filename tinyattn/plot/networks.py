@@ -54,22 +54,34 @@ def network(graph, positions=None, classes=None, *, values=None, widths=None, ar
             _shaded(picture, x, real_array("values", values, 1), value_label, dots)
         else:
             _by_class(ax, x, c, names, dots)
-        for place, text in zip(x, labels or (), strict=False):
-            _write(ax, place, text)
+        written = [_write(ax, at, text) for at, text in zip(x, labels or (), strict=False) if text]
         if values is None and (names is not None or c.max(initial=0) > 0):
             ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
         ax.set_axis_off()
         ax.set_aspect("equal")
-        return finish(picture, title)
+        finish(picture, title)
+        if x.shape[1] == 2:
+            _put_apart(written)
+        return picture
 
 
 def _write(ax, place, text):
     """A label with a white rim, so that it can be read on lines."""
     from matplotlib.patheffects import withStroke
 
-    if text:
-        rim = [withStroke(linewidth=3, foreground="white")]
-        ax.text(*place, f"  {text}", color=INK, fontsize="small", zorder=3, path_effects=rim)
+    rim = [withStroke(linewidth=3, foreground="white")]
+    return ax.text(*place, f"  {text}", color=INK, fontsize="small", zorder=3, path_effects=rim)
+
+
+def _put_apart(labels):
+    """Where two labels would lie on each other, the left one goes to the left of its node."""
+    if len(labels) < 2:
+        return
+    labels[0].figure.draw_without_rendering()  # only now it is known where they are
+    for label in sorted(labels, key=lambda text: text.get_position()[0]):
+        others = [text.get_window_extent() for text in labels if text is not label]
+        if label.get_window_extent().count_overlaps(others):
+            label.set(ha="right", text=f"{label.get_text().strip()}  ")
 
 
 def _by_class(ax, x, c, names, dots):
