@@ -3,8 +3,9 @@
 SCORES = "return z, F.leaky_relu((h @ R.T)[:, None] + z[None, :], 0.2) @ a"
 MASKED = "e = np.where(adj, e, -1e30)"
 EXP = "p = adj * np.exp(e - np.max(e, axis=1, keepdims=True))"
-DIVIDED = "return p / np.maximum(np.sum(p, axis=1, keepdims=True), 1e-300)"
-HAT = "alpha = attention(e, adj + np.eye(len(adj)))"
+TOTAL = "total = np.sum(p, axis=1, keepdims=True)"
+DIVIDED = "return p / np.where(total > 0, total, 1)"
+HAT = "alpha = attention(e, np.where(np.eye(len(adj)), 1, adj))"
 LAYER = "return np.tanh(alpha @ z)"
 LOOPS = "graph = graph.with_self_loops()"
 PAIRS = "e = F.leaky_relu((h @ R.T)[graph.dst] + z[graph.src], 0.2) @ a"
@@ -26,7 +27,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("z = h @ S.T\n    return", "z = h @ R.T\n    return", "z is what is sent"),
     ("z = h @ S.T\n    return", "z = h @ S\n    return", "Is one of them to be transposed"),
     (SCORES, SCORES.replace("(h @ R.T)[:, None]", "h @ R.T"), "for each node with itself"),
-    (DIVIDED, DIVIDED.replace(", keepdims=True", ""), "without keepdims in the sum"),
+    (TOTAL, TOTAL.replace(", keepdims=True", ""), "without keepdims in the sum"),
     (EXP, EXP.replace(", keepdims=True", ""), "without keepdims in the maximum"),
     (DIVIDED, "pass", "Is the `return` missing?"),
     (EXP, "p = np.exp(e - np.max(e, axis=1, keepdims=True))", "hears everybody alike"),
@@ -36,14 +37,23 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (EXP, "p = adj * np.exp(e)", "subtract the largest"),
     (EXP, "p = adj * np.where(adj, e, 0)", "the exp is missing"),
     (DIVIDED, "return p / np.sum(p, axis=1, keepdims=True)", "its row is nan"),
-    (DIVIDED, DIVIDED.replace("axis=1", "axis=0"), "by the sum of a column"),
+    (TOTAL, TOTAL.replace("axis=1", "axis=0"), "by the sum of a column"),
     (DIVIDED, "return p / np.sum(p)", "by the sum of all"),
     (HAT, "alpha = attention(e, adj)", "do not hear themselves"),
-    (HAT, "adj += np.eye(len(adj), dtype=int)\n    alpha = attention(e, adj)", "adj was changed"),
+    (HAT, "np.fill_diagonal(adj, 1)\n    alpha = attention(e, adj)", "adj was changed"),
+    (HAT, "alpha = attention(e, adj + np.eye(len(adj)))", "Set the diagonal to 1"),
+    (DIVIDED, "return p / np.maximum(total, 1e-300)", "1e-300 are 0 in float32"),
+    (LOOPS, "N = np.arange(graph.num_nodes)\n    graph = Graph(np.concatenate([graph.src, N]), "
+     "np.concatenate([graph.dst, N]), graph.num_nodes)", "in addition to those that are there"),
+    (MESSAGE, MESSAGE.replace("z_j)", 'z_j, "mean")'), "with the mean of the messages"),
+    (MESSAGE, MESSAGE.replace("(propagate", "(array(propagate").replace("z_j)", "z_j))"),
+     "gat_on_edges: the gradient is lost"),
+    (SIDE_BY_SIDE, "return np.concatenate([array(y) for y in ys], axis=1)",
+     "heads: the gradient is lost"),
     (LAYER, "return alpha @ z", "tanh is missing"),
     (LAYER, "return np.tanh(alpha.T @ z)", "transposed"),
     (LAYER, "return alpha @ np.tanh(z)", "after the sum"),
-    (LAYER, "return np.tanh((adj + np.eye(5)) @ z)", "weights are not used"),
+    (LAYER, "return np.tanh(np.where(np.eye(5), 1, adj) @ z)", "weights are not used"),
     (LAYER, "return np.tanh(alpha @ h)", "expected shape (5, 4)"),
     (LAYER, "return np.tanh(array(alpha) @ array(z))", "gradient is lost"),
     (LOOPS, "pass", "do not hear themselves"),

@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from tinyattn.course.checks.judging import Homework, array_of, expect, judge, judge_gradients
+from tinyattn.course.checks.judging import (
+    NO_RETURN,
+    Homework,
+    array_of,
+    expect,
+    judge,
+    judge_gradients,
+    slopes,
+)
 
 homework = Homework("hw09")
 for task in (1, 2, 3, 4, 5):
@@ -13,17 +21,18 @@ homework.forbid(2, "tinyattn.functional.softmax", "tinyattn.graph.segment_softma
 def graph_of(case):
     """h, both matrices, a, and adj with rows for receivers; the last node has no neighbours.
 
-    adj [N, N] int counts edges.
+    adj [N, N] int counts edges; one node has edges to itself.
     """
     N, F, C = case.size(5, 4, 7), case.size(3, 2, 4), case.size(4, 2, 5)
     h, R, S, a = case.normal(N, F), case.normal(C, F), case.normal(C, F), case.normal(C)
     if case.number == 0:
-        rows = [[0, 1, 2, 0, 0], [1, 0, 0, 3, 0], [0, 1, 0, 0, 0], [2, 1, 1, 0, 0], [0] * 5]
+        rows = [[0, 1, 2, 0, 0], [1, 2, 0, 3, 0], [0, 1, 0, 0, 0], [2, 1, 1, 0, 0], [0] * 5]
         return h, R, S, a, np.array(rows)
     adj = (case.rng.random((N, N)) < 0.4) * case.rng.integers(1, 4, (N, N))
     adj[np.arange(N), (np.arange(N) + 1) % N] = 2
     adj[-1] = 0
     np.fill_diagonal(adj, 0)
+    adj[0, 0] = 2
     return h, R, S, a, adj
 
 
@@ -40,12 +49,18 @@ def score_of(h, R, S, a, f=leaky):
 def weights_of(e, adj):
     p = adj * np.exp(e - e.max(axis=1, keepdims=True, where=adj > 0, initial=-1e30))
     p = np.where(adj > 0, p, 0)
-    return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+    total = p.sum(axis=1, keepdims=True)
+    return p / np.where(total > 0, total, 1)
+
+
+def with_loops(adj):
+    """Every node has one edge to itself."""
+    return np.where(np.eye(len(adj)), 1, adj)
 
 
 def layer_of(h, adj, R, S, a):
     """Every node hears itself too."""
-    return np.tanh(weights_of(score_of(h, R, S, a), adj + np.eye(len(h))) @ (h @ S.T))
+    return np.tanh(weights_of(score_of(h, R, S, a), with_loops(adj)) @ (h @ S.T))
 
 
 # --- task 1
@@ -118,6 +133,7 @@ def attention(student, case):
     e, adj = some_scores(case)
     p, every, zeroed = np.exp(e) * adj, np.exp(e), np.exp(e * (adj > 0))
     right = weights_of(e, adj)
+    plain = (e * adj).sum(axis=1, keepdims=True)
     with np.errstate(all="ignore"):
         mistakes = {
             "with the softmax over everybody: adj is not used": every
@@ -144,6 +160,8 @@ def attention(student, case):
             / np.maximum((every * (adj > 0)).sum(axis=1, keepdims=True), 1e-300),
             "when the exp is missing": (e * adj)
             / np.maximum((e * adj).sum(axis=1, keepdims=True), 1e-300),
+            "when the exp is missing, and with it the sign of the sum": (e * adj)
+            / np.where(plain > 0, plain, 1),
             "when the exp is missing: scores divided by their sum": (e * adj)
             / np.where(adj.any(1), (e * adj).sum(1), 1)[:, None],
             "when a node without neighbours gets 0 / 0: its row is nan, and should be zeros": p
@@ -190,6 +208,30 @@ def tall(student, case):
     judge(came, weights_of(e, adj), what=what)
 
 
+def attention_in_float32(its, e, adj):
+    import numpy as np
+
+    import tinyattn as ta
+
+    return its.attention(ta.tensor(np.asarray(e, np.float32)), adj)
+
+
+@homework.part(2, "a lonely node in float32")
+def lonely(student, case):
+    e, adj = some_scores(case)
+    came = student.ask(attention_in_float32, e, adj, hint=ROWS)
+    expect(came is not None, "attention returned None. Is the `return` missing?", NO_RETURN)
+    came = array_of(came)
+    expect(
+        np.isfinite(came.astype(float)),
+        "attention: with scores in float32 the row of a node without neighbours is nan. Numbers "
+        "such as 1e-300 are 0 in float32, so 0 / 0 is left: divide by 1 where the sum is 0",
+        "nan in float32",
+    )
+    what = "attention, with scores in float32"
+    judge(came, weights_of(e, adj), rtol=1e-4, atol=1e-6, what=what)
+
+
 # --- task 3
 
 
@@ -197,11 +239,15 @@ def tall(student, case):
 def layer(student, case):
     h, R, S, a, adj = graph_of(case)
     came = student.gat_layer(h, adj, R, S, a, hint=PAIRS)
-    hat, z = adj + np.eye(len(h)), h @ S.T
+    hat, z = with_loops(adj), h @ S.T
     alpha = weights_of(score_of(h, R, S, a), hat)
     mistakes = {
-        "when the nodes do not hear themselves: add 1 to the diagonal of adj": np.tanh(
+        "when the nodes do not hear themselves: set the diagonal of adj to 1": np.tanh(
             weights_of(score_of(h, R, S, a), adj) @ z
+        ),
+        "when 1 is added to the diagonal: who has an edge to itself already hears itself once "
+        "only. Set the diagonal to 1": np.tanh(
+            weights_of(score_of(h, R, S, a), adj + np.eye(len(h))) @ z
         ),
         "when each neighbour counts once: keep the numbers of adj beside the diagonal": np.tanh(
             weights_of(score_of(h, R, S, a), np.minimum(hat, 1)) @ z
@@ -230,9 +276,10 @@ def adj_stays(student, case):
     h, R, S, a, adj = graph_of(case)
     y, after = student.ask(layer_keeps_adj, h, adj, R, S, a, hint=PAIRS)
     expect(
-        np.array_equal(adj, after), "gat_layer: adj was changed; make a new one: adj + ...",
+        np.array_equal(adj, after),
+        "gat_layer: adj was changed; make a new one, with adj.copy() or with np.where",
         "adj was changed",
-    )  # fmt: skip
+    )
     judge(y, layer_of(h, adj, R, S, a), what="gat_layer, called twice")
 
 
@@ -263,7 +310,7 @@ EDGES = "(h @ R.T)[graph.dst] has one row for each edge, as has (h @ S.T)[graph.
 def edges(student, case):
     h, R, S, a, adj = graph_of(case)
     came = student.ask(on_edges, h, adj, R, S, a, hint=EDGES)
-    hat, z, e = adj + np.eye(len(h)), h @ S.T, score_of(h, R, S, a)
+    hat, z, e = with_loops(adj), h @ S.T, score_of(h, R, S, a)
     alpha, p = weights_of(e, hat), hat * np.exp(e)
     mistakes = {
         "when the nodes do not hear themselves: graph.with_self_loops()": np.tanh(
@@ -280,6 +327,10 @@ def edges(student, case):
         ),
         "when the message is that of the receiver itself; it should be alpha · z_j": np.tanh(z),
         "when σ = tanh is missing": alpha @ z,
+        "with the mean of the messages: the weights of a node sum to 1 already, so its messages "
+        "are added up": np.tanh(alpha @ z / hat.sum(axis=1, keepdims=True)),
+        "when loops come in addition to those that are there: graph.with_self_loops() replaces "
+        "them": np.tanh(weights_of(e, adj + np.eye(len(h))) @ z),
         "when messages run the wrong way": np.tanh(weights_of(e, hat.T) @ z),
         "when the weights are not used: this is the plain sum": np.tanh(hat @ z),
         "with the LeakyReLU after the product with a": np.tanh(
@@ -287,6 +338,56 @@ def edges(student, case):
         ),
     }
     judge(came, np.tanh(alpha @ z), mistakes, what="gat_on_edges")
+
+
+def gradients_on_edges(its, name, h, adj, weights, arriving):
+    """The answer of gat_on_edges or heads, and the gradients of h and of all weights."""
+    import numpy as np
+
+    import tinyattn as ta
+    from tinyattn.graph import Graph
+
+    def leaf(values):
+        return ta.tensor(np.array(values, dtype=float), requires_grad=True)
+
+    dst, src = (np.repeat(ids, adj[adj > 0].astype(np.intp)) for ids in np.nonzero(adj))
+    h, parts = leaf(h), [[leaf(one) for one in part] for part in weights]
+    given = parts if name == "heads" else [part[0] for part in parts]
+    y = getattr(its, name)(h, Graph(src, dst, len(h)), *given)
+    if not isinstance(y, ta.Tensor) or not y.requires_grad or y.shape != np.shape(arriving):
+        return y, None
+    y.backward(np.asarray(arriving))
+    return y, [h.grad, *[one.grad for part in parts for one in part]]
+
+
+def judge_on_edges(student, case, name, H):
+    """The gradients of gat_on_edges or heads, against difference quotients."""
+    h, R, S, a, adj = graph_of(case)
+    weights = [case.normal(H, *one.shape) for one in (R, S, a)]
+    inputs = [h, *[one for part in weights for one in part]]
+
+    def reference(h, *flat):
+        return _heads(h, adj, flat[:H], flat[H : 2 * H], flat[2 * H :])
+
+    right = reference(*inputs)
+    arriving = case.normal(*right.shape)
+    y, grads = student.ask(gradients_on_edges, name, h, adj, weights, arriving, hint=EDGES)
+    judge(y, right, what=name)
+    lost = (
+        f"{name}: the gradient is lost on the way. Use operators and NumPy functions on the "
+        "inputs themselves, not .numpy(), .data or np.asarray"
+    )
+    expect(grads is not None, lost, "when the gradient is lost on the way")
+    letters = ["h", *[f"{letter}{n}" for letter in ("R", "S", "a") for n in range(H)]]
+    for i, (letter, came) in enumerate(zip(letters, grads, strict=True)):
+        expect(came is not None, f"{name}: no gradient arrives at {letter}")
+        what = f"{name}, the gradient by {letter}"
+        judge(came, slopes(reference, inputs, i, arriving), rtol=1e-4, atol=1e-6, what=what)
+
+
+@homework.part(4, "gradient")
+def edges_gradient(student, case):
+    judge_on_edges(student, case, "gat_on_edges", 1)
 
 
 def memory_on_a_ring(its, N, R, S, a):
@@ -366,3 +467,8 @@ def several_heads(student, case):
         ).reshape(len(h), -1),
     }
     judge(came, np.concatenate(each, axis=1), mistakes, what="heads")
+
+
+@homework.part(5, "gradient")
+def heads_gradient(student, case):
+    judge_on_edges(student, case, "heads", 2)
