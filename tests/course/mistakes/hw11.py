@@ -61,6 +61,11 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (A, A.replace("self.c", "10.0"), "whatever it is: use self.c"),
     (INDEX, INDEX.replace("self.k", "self.k + 1"), "one neighbour too many"),
     ("return np.sqrt(c_from / c_to)", "return 10.0", "use c_from and c_to"),
+    (WEIGHTS, WEIGHTS.replace("axis=-1", "axis=1"), "from a sum over the neighbours"),
+    (INDEX, "index = knn(s, self.k + 1, event)[0][:, 1:]", "does not hear itself"),
+    (A, A.replace("(s,", "(h,"), "when the weights come from h"),
+    (INDEX + "\n        " + A, INDEX.replace("(s,", "(h,") + "; " + A.replace("(s,", "(h,"),
+     "neighbours and weights both come from h"),
 ]  # fmt: skip
 
 RIGHT = [  # the sample's way, another one that is right too

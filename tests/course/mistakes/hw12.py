@@ -35,6 +35,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MEAN, "return total", "without dividing by N"),
     (MEAN, "return total / np.sum(truth >= 0)", "N counts the noise too"),
     (MEAN, "return total / len(truth) / len(np.unique(truth[truth >= 0]))", "they are summed up"),
+    (MEAN, "return total / len(np.unique(truth[truth >= 0]))", "by dividing by K"),
+    (ALPHA, ALPHA.replace("argmax", "argmin"), "the point of lowest charge"),
     (SUM, "total = total + np.sum(V)", "in proportion to its own charge"),
     (SUM, "total = total + np.sum((q * V)[truth >= 0])", "noise that nobody pushes"),
     (V, "V = repulsion(x, x[alpha], q[alpha]) + mine * attraction(x, x[alpha], q[alpha])",

@@ -61,6 +61,10 @@ def weights(student, case):
             -c * (s[:, None] - s[index]).sum(axis=-1) ** 2
         ),
         "from the mean over the dimensions of S: d² is their sum": np.exp(-c * d**2 / s.shape[1]),
+        "from a sum over the neighbours (axis 1 of [N, K, S]): the sum runs over the dimensions, "
+        "the last axis": np.exp(-c * np.square(s[:, None] - s[index]).sum(axis=1)),
+        "from a sum over the points (axis 0 of [N, K, S]): the sum runs over the dimensions, the "
+        "last axis": np.exp(-c * np.square(s[:, None] - s[index]).sum(axis=0)),
         "when c is squared too": np.exp(-((c * d) ** 2)),
         "from the sum of absolute differences: d² is the sum of the squares, so it goes in "
         "squared": np.exp(-c * np.abs(s[:, None] - s[index]).sum(axis=-1)),
@@ -184,13 +188,16 @@ def some_weights(case):
     return {name: 0.4 * case.normal(*shape) for name, shape in shapes.items()}
 
 
-def layer_of(x, event, state, *, places="s", first=True, c=SIZES[5], k=SIZES[4]):
+def layer_of(
+    x, event, state, *, places="s", first=True, c=SIZES[5], k=SIZES[4], itself=True, turned=False
+):
     """The layer, and with a usual slip in it."""
     w = state
     s = x @ w["lin_s.weight"].T + w["lin_s.bias"]
     h = x @ w["lin_h.weight"].T + w["lin_h.bias"]
-    index = nearest({"s": s, "x": x, "h": h}[places], k, event)
-    heard = heard_of(weights_of(s, index, c), h, index)
+    index = nearest({"s": s, "x": x, "h": h}[places], k + (not itself), event)
+    index = index if itself else index[:, 1:]
+    heard = heard_of(weights_of(h if turned else s, index, c), h, index)
     y = heard @ w["lin_out2.weight"].T + w["lin_out2.bias"]
     return y + first * (x @ w["lin_out1.weight"].T)
 
@@ -227,6 +234,12 @@ def wrong_layers(x, event, state):
         "with another constant in the weights: use self.c, yours is 1": layer(c=1.0),
         "with 10 for the constant, whatever it is: use self.c": layer(c=10.0),
         "with one neighbour too many: knn(points, self.k, event)": layer(k=SIZES[4] + 1),
+        "when a point does not hear itself: all that knn gives are heard, and the point is one of "
+        "them": layer(itself=False),
+        "when neighbours and weights both come from h: the space is s, and h is what is sent": layer(
+            places="h", turned=True
+        ),
+        "when the weights come from h: the distances are those in s": layer(turned=True),
         "with one neighbour too few: the point itself counts in knn": layer(k=SIZES[4] - 1),
     }
 

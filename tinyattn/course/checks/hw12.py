@@ -195,7 +195,8 @@ def potentials(
         pushed = np.where(mine & own | ((truth < 0) & (not noise)), 0, np.maximum(0, 1 - d))
         V = q_k[alpha] * (np.where(mine, d**2, 0) + pushed)
         total += np.sum((q_j if charged else 1) * V)
-    by = {"sum": 1, "hits": np.sum(truth >= 0), "objects": len(truth) * max(len(objects), 1)}
+    by = {"sum": 1, "hits": np.sum(truth >= 0), "objects": len(truth) * max(len(objects), 1),
+          "K": max(len(objects), 1)}  # fmt: skip
     return total / by.get(divide, len(truth))
 
 
@@ -214,6 +215,10 @@ def wrong_potentials(beta, x, truth, q_min):
         "from noise that nobody pushes: M is 0 for noise, so it is repelled by all": loss(
             noise=False
         ),
+        "from the point of lowest charge of each object: the highest represents it, argmax": loss(
+            represent=lambda k: np.flatnonzero(truth == k)[np.argmin(q[truth == k])]
+        ),
+        "by dividing by K, the number of objects: L_V divides by N, all points": loss(divide="K"),
         "from objects that repel their own points too: 1 - M is 0 there": loss(own=False),
         "from argmax among the points of the object, used as a row of the event": loss(
             represent=lambda k: np.argmax(q[truth == k])
