@@ -236,7 +236,7 @@ def wrong_layers(x, event, state):
         "with one neighbour too many: knn(points, self.k, event)": layer(k=SIZES[4] + 1),
         "when a point does not hear itself: all that knn gives are heard, and the point is one of "
         "them": layer(itself=False),
-        "when neighbours and weights both come from h: the space is s, and h is what is sent": layer(
+        "when neighbours and weights both come from h: the space is s, h is what is sent": layer(
             places="h", turned=True
         ),
         "when the weights come from h: the distances are those in s": layer(turned=True),
