@@ -1,5 +1,7 @@
 """Homework: right answers pass, wrong ones are explained, and nothing is had for nothing."""
 
+import builtins
+import dis
 import functools
 import pkgutil
 import re
@@ -316,3 +318,20 @@ def test_a_check_never_raises_and_the_table_says_what_is_left(capsys):
     shown = capsys.readouterr().out
     assert "task 1   2 of 2   right" in shown and "task 3   0 of 3   left: mask" in shown
     assert "all      13 of 16" in shown
+
+
+def globals_of(code):
+    """The global names that a function reads, those of functions inside it too."""
+    found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return found.union(*(globals_of(c) for c in code.co_consts if hasattr(c, "co_code")))
+
+
+@each_homework
+def test_what_runs_beside_the_student_imports_all_it_uses(number):
+    """In a sandbox these functions run alone: nothing of the module around them is there."""
+    module = import_module(f"tinyattn.course.checks.{number}")
+    for name, f in vars(module).items():
+        code = getattr(f, "__code__", None)
+        if code is not None and code.co_varnames[:1] == ("its",):
+            missing = globals_of(code) - vars(builtins).keys()
+            assert not missing, f"{name} uses {missing} without an import of its own"

@@ -273,8 +273,10 @@ def each_row_once(student, case):
 
 
 def packed_product(its, d, m, packed, x):
-    """The student's result, and the most bytes alive at once."""
+    """The student's result, the most bytes alive at once, and which inputs were written to."""
     import tracemalloc
+
+    import numpy as np
 
     given = d, m, packed, x
     its.packed_product(*(a.copy() for a in given))  # what a first call imports does not count
