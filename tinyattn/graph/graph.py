@@ -53,6 +53,9 @@ class Graph:
             object.__setattr__(self, "batch", self._checked_batch())
         for name, n in (("x", N), ("edge_attr", len(src)), ("u", self._graphs_with_nodes())):
             value = getattr(self, name)
+            if isinstance(value, list | tuple):
+                value = np.asarray(value)
+                object.__setattr__(self, name, value)
             more = name == "u" and self.batch is not None  # the last graphs may have no nodes
             if value is None or (np.ndim(value) and (len(value) == n or (more and len(value) > n))):
                 continue
@@ -102,8 +105,7 @@ class Graph:
     def without_self_loops(self):
         """The same graph without edges from a node to itself."""
         keep = self.src != self.dst
-        e = self.edge_attr
-        e = None if e is None else (e if hasattr(e, "shape") else np.asarray(e))[keep]
+        e = None if self.edge_attr is None else self.edge_attr[keep]
         return replace(self, src=self.src[keep], dst=self.dst[keep], edge_attr=e)
 
     def with_self_loops(self):

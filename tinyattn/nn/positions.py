@@ -39,7 +39,8 @@ class PositionalEncoding(Module):
         """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for other features, and for
         positions of max_len and more.
         """
-        x, (max_len, d_model) = as_tensor(x), self.p.shape
+        max_len, d_model = self.p.shape
+        x = as_tensor(x)
         if x.shape[-1] != d_model or (positions is None and x.shape[-2] > max_len):
             raise ValueError(
                 f"PositionalEncoding: expected [B, T, {d_model}] with T up to {max_len}, "

@@ -104,7 +104,8 @@ class TransformerDecoderLayer(_Layer):
         t sees the tokens ≤ t only. cache: a pair of an `nn.KeyValueCache` and an `nn.MemoryCache`;
         x are then the tokens that follow those in it. Raises ValueError for other shapes.
         """
-        x, (own, of_memory) = as_tensor(x), (None, None) if cache is None else cache
+        own, of_memory = (None, None) if cache is None else cache
+        x = as_tensor(x)
         x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, own)
         x = self._residual(x, self.norm2, self.dropout2, self._look_up, memory, memory_mask,
                            of_memory)  # fmt: skip

@@ -56,9 +56,9 @@ def ask_pairs(student, case):
     right = of_pairs(np.log(four_columns(pt, eta, phi)))
     y = of_pairs(y)
     same = [[np.allclose(y[..., i], right[..., j], atol=1e-6) for j in range(4)] for i in range(4)]
-    places = [row.index(True) for row in same if any(row)]
+    places = [row.index(True) for row in same if any(row)]  # of each column among the right ones
     expect(
-        sorted(places) != [0, 1, 2, 3] or places == [0, 1, 2, 3],
+        places == [0, 1, 2, 3] or sorted(places) != [0, 1, 2, 3],
         "pairs: all four are right, but in another order: ln kT, ln z, ln Δ, ln m² is asked for",
         "the columns are in another order",
     )
