@@ -1,9 +1,10 @@
 """Puts the course into the wheel; everything else about the package stands in pyproject.toml.
 
 An installed package brings the lectures as a student needs them: texts, notebooks, drawings,
-ledger and trained weights in `tinyattn/course/shipped/`. Notebooks come without outputs, which are
-most of their bytes: `tinyattn slides` runs a lecture once before it shows its slides. The texts of
-the homework stay behind, since they have the solutions.
+ledger, trained weights and the checks of the homework, in `tinyattn/course/shipped/`. Notebooks
+come without outputs, which are most of their bytes: `tinyattn slides` runs a lecture once before it
+shows its slides. The texts of the homework, which have the solutions, are left out; but a check
+compares with an answer of its own, so a student who opens it can read how a task is done.
 """
 
 import json
@@ -17,7 +18,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 SHIPPED = [
     "lectures/[0-9][0-9]_*.md", "lectures/*.toml", "lectures/figures/*.svg",
-    "lectures/weights/*.safetensors", "lectures/_deck/**/*",
+    "lectures/weights/*.safetensors", "lectures/homework/checks/*.py",
 ]  # fmt: skip
 NOTEBOOKS = ["notebooks/[0-9][0-9]_*.ipynb", "notebooks/homework/hw[0-9][0-9]_*.ipynb"]
 

@@ -1,4 +1,23 @@
-"""What all tests share: the table of gradient checks at the end (pytest -rA or -v)."""
+"""What all tests share: quick runs, a small course, and the table of gradient checks.
+
+The table is at the end of `pytest -rA` and `pytest -v`.
+"""
+
+import pytest
+
+from tests.coursekit import small_project
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """No test makes a full run."""
+    monkeypatch.delenv("TINYATTN_FULL", raising=False)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A course of one lecture and one homework, in a folder of its own."""
+    return small_project.make(tmp_path)
 
 
 def pytest_terminal_summary(terminalreporter, config):

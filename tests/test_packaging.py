@@ -9,8 +9,8 @@ from packaging.markers import Marker
 
 import tinyattn
 from tests import ROOT
-from tests.lowest import lowest
-from tinyattn.course import doctor
+from tests.scripts.lowest import lowest
+from tinyattn import doctor
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 

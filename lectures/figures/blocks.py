@@ -1,6 +1,6 @@
 """What several drawings share: the three maps before attention, residual paths, a legend."""
 
-from tinyattn.plot.drawing_style import QUIET, THINGS
+from coursekit.drawing.style import QUIET, THINGS
 
 ROLES = ("query", "key", "value")
 LETTERS = dict(zip(ROLES, "QKV", strict=True))

@@ -1,7 +1,7 @@
 """Lecture 00: forward through a formula, and back."""
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_style import BIG, INK, QUIET
+from coursekit.drawing import Drawing
+from coursekit.drawing.style import BIG, INK, QUIET
 
 Y, LOW = 190, 430
 OPS = {"p": (300, "*"), "s": (580, "+"), "y": (860, "*")}

@@ -1,7 +1,7 @@
 """Lecture 01: one cell over time, what it may read and write, LSTM and GRU."""
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_style import BIG, PANEL, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.style import BIG, PANEL, THINGS
 
 STATE, MEMORY = THINGS["state"][1], THINGS["memory"][1]
 

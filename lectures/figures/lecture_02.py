@@ -1,8 +1,8 @@
 """Lecture 02: a picture into words, through one vector, and with attention."""
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_paths import paint
-from tinyattn.plot.drawing_style import BIG, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.paths import paint
+from coursekit.drawing.style import BIG, THINGS
 
 STATE, VALUE = THINGS["state"][1], THINGS["value"][1]
 COLUMNS = (604, 730, 856, 982, 1108)  # the steps of the decoder

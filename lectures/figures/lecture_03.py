@@ -1,8 +1,8 @@
 """Lecture 03: the filter and its neighbour table, what a stack sees, and all index sums."""
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_paths import paint, rims
-from tinyattn.plot.drawing_style import BIG, EDGE, INK, QUIET, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.paths import paint, rims
+from coursekit.drawing.style import BIG, EDGE, INK, QUIET, THINGS
 
 PICTURE = ("11100", "01110", "00111", "00110", "01100")
 FILTER = ("101", "010", "101")

@@ -2,8 +2,8 @@
 
 from blocks import LETTERS, ROLES, legend, legend_boxes
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_style import BIG, QUIET, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.style import BIG, QUIET, THINGS
 
 CELL = 13  # pixels of a number in a matrix; T = 5 words, d = 8 features, two heads
 

@@ -2,8 +2,8 @@
 
 from blocks import LETTERS
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_style import BIG, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.style import BIG, THINGS
 
 STATE = THINGS["state"][1]
 DOTS = ((-110, -70), (20, -100), (110, -20), (60, 90), (-80, 70))

@@ -4,9 +4,9 @@ from math import cos, sin
 
 from blocks import add_and_norm, into_attention, residual
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_paths import paint
-from tinyattn.plot.drawing_style import BIG, INK, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.paths import paint
+from coursekit.drawing.style import BIG, INK, THINGS
 
 
 def transformer():

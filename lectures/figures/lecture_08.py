@@ -2,8 +2,8 @@
 
 from blocks import LETTERS, ROLES
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_style import BIG, INK, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.style import BIG, INK, THINGS
 
 STATE = THINGS["state"][1]
 

@@ -1,8 +1,8 @@
 """Lecture 09: messages along edges, GCN and GAT, the block of a graph network."""
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_paths import rims
-from tinyattn.plot.drawing_style import BIG, PAPER, QUIET, THINGS, Box
+from coursekit.drawing import Drawing
+from coursekit.drawing.paths import rims
+from coursekit.drawing.style import BIG, PAPER, QUIET, THINGS, Box
 
 VALUE, STATE = THINGS["value"][1], THINGS["state"][1]
 PLACES = {"1": (108, 110), "2": (468, 110), "j": (288, 290), "3": (108, 470), "4": (468, 470)}

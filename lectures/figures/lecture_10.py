@@ -2,9 +2,9 @@
 
 from math import dist
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_paths import rims
-from tinyattn.plot.drawing_style import BIG, QUIET, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.paths import rims
+from coursekit.drawing.style import BIG, QUIET, THINGS
 
 STATE, VALUE = THINGS["state"][1], THINGS["value"][1]
 

@@ -1,8 +1,8 @@
 """Lecture 12: the potentials of object condensation, and the way from hits to objects."""
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_paths import paint, toward
-from tinyattn.plot.drawing_style import BIG, INK, OBJECTS, PAPER, QUIET, SLATE, Box
+from coursekit.drawing import Drawing
+from coursekit.drawing.paths import paint, toward
+from coursekit.drawing.style import BIG, INK, OBJECTS, PAPER, QUIET, SLATE, Box
 
 (TEAL, TEAL_INK, TEAL_AREA), (VIOLET, VIOLET_INK, VIOLET_AREA) = OBJECTS
 UNIT = 104  # pixels of the distance 1

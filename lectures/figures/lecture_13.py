@@ -1,8 +1,8 @@
 """Lecture 13: attention block by block, without the table of all weights; vectors and threads."""
 
-from tinyattn.plot import Drawing
-from tinyattn.plot.drawing_paths import paint
-from tinyattn.plot.drawing_style import BIG, INK, THINGS
+from coursekit.drawing import Drawing
+from coursekit.drawing.paths import paint
+from coursekit.drawing.style import BIG, INK, THINGS
 
 LEFT, TOP, TILE = 236, 126, 84  # of the table of scores
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.course import small_project as course_project
+from tests.coursekit import small_project as course_project
 from tinyattn import course
 from tinyattn.course import claims, project
 from tinyattn.course.project import LEDGER

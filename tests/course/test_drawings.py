@@ -7,11 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from coursekit.build import text
+from coursekit.deck import render
+from coursekit.drawing.checks import problems
 from tests import ROOT
-from tests.course import browser
+from tests.coursekit import browser
 from tinyattn import course
-from tinyattn.course import deck, project, text
-from tinyattn.plot.drawing_checks import problems
+from tinyattn.course import project
 
 pytest.importorskip("matplotlib")
 FOLDER = ROOT / "lectures" / "figures"
@@ -91,7 +93,7 @@ def page(svg):
     heading = {"cell_type": "markdown", "source": "## It", "metadata": {}}
     code = {"cell_type": "code", "source": "draw()", "metadata": {"tags": ["hide-code"]},
             "outputs": [output]}  # fmt: skip
-    return deck.render([heading, code], project.lectures(ROOT)[0])
+    return render.render([heading, code], project.lectures(ROOT)[0])
 
 
 def test_a_deck_has_drawings_inline_so_that_their_steps_are_fragments():

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tinyattn.data.make_networks import make
 
 from tinyattn import data, graph
-from tinyattn.data.make_networks import make
 
 
 def test_karate_club():

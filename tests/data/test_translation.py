@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from tinyattn.data.make_translation import make
 
 from tinyattn.data import translation
-from tinyattn.data.make_translation import make
 from tinyattn.data.tokenizers import WordPiece
 from tinyattn.data.translation import from_pairs, phrases, software, tokenizer
 

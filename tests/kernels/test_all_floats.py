@@ -1,10 +1,10 @@
-"""A sample of the inputs that `tests/all_floats.py` tries all of, and the worst that it found."""
+"""A sample of the inputs of `tests/scripts/all_floats.py`, with the worst that it has found."""
 
 import numpy as np
 import pytest
 
-from tests import all_floats
-from tests.all_floats import BOUNDS
+from tests.scripts import all_floats
+from tests.scripts.all_floats import BOUNDS
 
 pytest.importorskip("numba")
 NAN_WITH_PAYLOAD = np.array([0x7FC00001, 0x7FA12345, 0xFFFFFFFF, 0x7F800001], np.uint32)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tests.course import browser
+from tests.coursekit import browser
 from tinyattn import knobs
 from tinyattn.graph import condense
 from tinyattn.models.generation import probabilities

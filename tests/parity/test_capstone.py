@@ -8,8 +8,9 @@ import io
 import numpy as np
 import pytest
 
+from coursekit.build import text
 from tests import ROOT
-from tinyattn.course import project, text, weights
+from tinyattn.course import project, weights
 from tinyattn.io import load
 
 LECTURE = project.find(ROOT, "12")

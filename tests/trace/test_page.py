@@ -11,11 +11,12 @@ import re
 import numpy as np
 import pytest
 
+from coursekit.deck import render
 from tests import ROOT
-from tests.course import browser
+from tests.coursekit import browser
 from tests.trace import examples
 from tinyattn import knobs
-from tinyattn.course import deck, project
+from tinyattn.course import project
 
 pytestmark = browser.needed
 
@@ -101,7 +102,7 @@ def test_in_a_deck_it_fits_on_its_slide(tmp_path):
         return [b.left, b.top, b.right, b.bottom]; };
       document.body.dataset.sizes = JSON.stringify([size(".page"), size(".explorer"),
         size(".explorer iframe")]); }, 500))</script></body>"""
-    page = deck.render(cells, project.lectures(ROOT)[0])
+    page = render.render(cells, project.lectures(ROOT)[0])
     path.write_text(page.replace("</body>", measure), encoding="utf-8")
     found = re.search(r'data-sizes="([^"]*)"', browser.show(path, tmp_path))[1]
     outer, *inner = json.loads(html.unescape(found))

@@ -1,7 +1,7 @@
-"""The machinery of the course. A lecture uses what is named here.
+"""What the cells of a lecture call: claims, predictions, drawings, trained weights, progress.
 
-The rest is imported by its module's name, since it needs more than NumPy: `course.build` makes
-notebooks, `course.deck` slides, `course.homework` the student's version of an exercise.
+The checks of homework are opened with `from tinyattn.course import checks`, and `course.measure`
+has the clocks of lecture 13. What makes notebooks, slides and the site is the package `coursekit`.
 """
 
 from tinyattn.course.claims import Claim, ClaimError, claim, full, seeds, small

@@ -2,9 +2,8 @@
 
 import re
 
+from tinyattn.course.drawing_shown import SavedDrawing, shown
 from tinyattn.course.project import CourseError, find_root
-from tinyattn.plot import SavedDrawing
-from tinyattn.plot.drawing_shown import shown
 
 FOLDER = "lectures/figures"
 
@@ -13,8 +12,7 @@ def drawing(name, until=None, focus=(), root=None):
     """The drawing `lectures/figures/<name>.svg`; in a deck its steps come by key presses.
 
     until: show it whole up to this step, at once. focus: names of parts; all others are pale.
-    Both as in `plot.Drawing.svg`. Raises CourseError for a drawing that is not there, ValueError
-    for a part that is not in it.
+    Raises CourseError for a drawing that is not there, ValueError for a part that is not in it.
     """
     svg = shown(_read(name, root), until, focus)
     # without a size of its own it is as wide as the page, also in a narrow window

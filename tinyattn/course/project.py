@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LEDGER = Path("lectures") / "claims.toml"
+CHECKS = Path("lectures") / "homework" / "checks"
 WEIGHTS = Path("lectures") / "weights"
 SHIPPED = Path(__file__).resolve().with_name("shipped")  # setup.py puts the course there
 STUDENTS = "tinyattn-course"  # the folder of what is made, where the course itself is installed

@@ -24,7 +24,7 @@ def erf_of(x):
 
 
 def _short(x):
-    """For float32 and shorter; at most 8 units in the last place off (tests/all_floats.py)."""
+    """For float32 and shorter: at most 8 units in the last place off (see all_floats.py)."""
     x = np.clip(x, -END, END)
     square = x * x
     return np.clip(x * _polynomial(P, square) / _polynomial(Q, square), -1, 1)

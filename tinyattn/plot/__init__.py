@@ -6,8 +6,6 @@ first picture is drawn; computation graphs do not need it.
 """
 
 from tinyattn.plot.attention import attention_lines, attention_map
-from tinyattn.plot.drawing import Drawing
-from tinyattn.plot.drawing_shown import SavedDrawing
 from tinyattn.plot.graph_svg import GraphPicture, graph
 from tinyattn.plot.heatmaps import heatmap, images
 from tinyattn.plot.house import COLORS, Picture, figure, style, use_style
@@ -17,7 +15,7 @@ from tinyattn.plot.networks import layout, network
 from tinyattn.plot.points import decision_boundary, scatter
 
 __all__ = [
-    "COLORS", "Drawing", "Film", "GraphPicture", "Picture", "SavedDrawing", "attention_lines",
+    "COLORS", "Film", "GraphPicture", "Picture", "attention_lines",
     "attention_map", "bars", "clouds", "curves", "decision_boundary", "figure", "film", "graph",
     "heatmap", "images", "layout", "loss_curve", "network", "scatter", "style", "use_style",
 ]  # fmt: skip

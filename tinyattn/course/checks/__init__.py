@@ -1,17 +1,17 @@
-"""The checks of the homework: one module for each, and the judge that all of them use.
+"""What all checks of homework share; those of one homework are in `lectures/homework/checks/`.
 
 A notebook opens them with `hw = checks.homework("hw04", globals())` and calls `hw.check(1)` after
 each task and `hw.table()` at the end. `tinyattn check` and `tinyattn grade` use the same checks.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
 
 from tinyattn.course.checks.desk import Desk
 from tinyattn.course.checks.student import LocalStudent
-from tinyattn.course.project import CourseError
+from tinyattn.course.project import CHECKS, CourseError, find_root
 
-__all__ = ["Desk", "homework", "load"]
+__all__ = ["Desk", "homework", "load", "module"]
 
 
 def homework(number, names):
@@ -19,9 +19,27 @@ def homework(number, names):
     return Desk(load(number), LocalStudent(names))
 
 
-def load(number):
-    """The checks of this homework. Raises CourseError if it has none."""
-    module = f"{__name__}.{number}"
-    if find_spec(module) is None:
-        raise CourseError(f"{number} has no checks (there is no module {module})")
-    return import_module(module).homework
+def load(number, root=None):
+    """The checks of the homework `number` in the course at `root` (None: `find_root()`).
+
+    Raises CourseError if the homework has no checks.
+    """
+    return module(number, root).homework
+
+
+def module(number, root=None):
+    """The file `lectures/homework/checks/<number>.py` as a module, which is loaded once."""
+    path = (find_root() if root is None else root) / CHECKS / f"{number}.py"
+    name = f"tinyattn.course.checks.{number}"  # as tracebacks and pickle name it
+    if name in sys.modules and sys.modules[name].__file__ == str(path):
+        return sys.modules[name]
+    if not path.is_file():
+        raise CourseError(f"{number} has no checks: there is no file {path}")
+    spec = spec_from_file_location(name, path)
+    sys.modules[name] = made = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(made)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return made

@@ -94,7 +94,7 @@ class Backward(NamedTuple):
 def sigmoid(x):
     """1 / (1 + e⁻ˣ) of a vector; below -80, where the exponential would overflow, as at -80: 2e-35.
 
-    In float32 at most 3.5 units in the last place off (tests/all_floats.py).
+    In float32 at most 3.5 units in the last place off (tests/scripts/all_floats.py).
     """
     bounded = maximum(broadcast(x, -80), x)
     return broadcast(x, 1) / (exp(broadcast(x, 0) - bounded) + broadcast(x, 1))
@@ -104,7 +104,7 @@ def sigmoid(x):
 def tanh(x, tiny):
     """2 σ(2x) - 1 of a vector; its Taylor series where x² < tiny, where that would cancel.
 
-    In float32 at most 6.5 units in the last place off (tests/all_floats.py).
+    In float32 at most 6.5 units in the last place off (tests/scripts/all_floats.py).
     """
     square = x * x
     series = fma(broadcast(x, 62 / 2835), square, broadcast(x, -17 / 315))

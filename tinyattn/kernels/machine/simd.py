@@ -274,7 +274,7 @@ EXP = {
 def exp(typing, x):
     """eˣ for x ≤ 88 (float64: 709); 0 below -87 (-708), nan for nan.
 
-    In float32 at most 2.0 units in the last place off (tests/all_floats.py).
+    In float32 at most 2.0 units in the last place off (tests/scripts/all_floats.py).
     """
 
     def code(context, builder, signature, args):

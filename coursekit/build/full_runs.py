@@ -1,0 +1,82 @@
+"""Full runs of all lectures, one after the other: every claim at its full size.
+
+Hours of work are not lost when the machine stops: what is done is noted in build/full.json, and
+the next call goes on with the first lecture that is not done or whose text has changed since. The
+time that each lecture took is written into the table of `lectures/README.md`.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tinyattn.course.project import CourseError, write_text
+
+DONE = Path("build") / "full.json"
+TABLE = Path("lectures") / "README.md"
+BEGIN, END = "<!-- full runs -->", "<!-- end of full runs -->"
+
+
+def run(documents, *, again=False):
+    """Run these lectures in full; returns the exit code, 1 if one of them failed.
+
+    again: also those whose text is the one of their last full run.
+    """
+    failed = []
+    for document in documents:
+        done = _read(document.root)
+        text = _digest(document)
+        if not again and done.get(document.number, {}).get("text") == text:
+            print(f"{document.name}: done before, unchanged since (--again runs it all the same)")
+            continue
+        began = time.perf_counter()
+        if _one(document) != 0:
+            failed.append(document.number)
+            continue
+        minutes = (time.perf_counter() - began) / 60
+        done = _read(document.root) | {document.number: {"text": text, "minutes": minutes}}
+        write_text(document.root / DONE, json.dumps(done, indent=1))
+        write_times(document.root, done)
+    if failed:
+        print(f"failed: {', '.join(failed)}; the next call tries them again", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _one(document):
+    """A full run in a process of its own, so that a crash or its memory harms no other lecture."""
+    return subprocess.run(
+        [sys.executable, "-m", "coursekit.cli", "run", document.number],
+        cwd=document.root,
+        env={**os.environ, "TINYATTN_FULL": "1"},
+        check=False,
+    ).returncode
+
+
+def write_times(root, done):
+    """Put the times of the lectures into the table of `lectures/README.md`; others stay."""
+    text = (root / TABLE).read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    table, end, after = rest.partition(END)
+    if not (begin and end):
+        raise CourseError(f"{TABLE.as_posix()} has no lines '{BEGIN}' and '{END}' for the times")
+    rows = dict(re.findall(r"^\| (\d\d) \| (\d+) \|$", table, re.MULTILINE))
+    rows |= {number: f"{entry['minutes']:.0f}" for number, entry in done.items()}
+    lines = [f"| {number} | {minutes} |" for number, minutes in sorted(rows.items())]
+    table = "\n".join(["", "| lecture | minutes of a full run |", "|---|---|", *lines, ""])
+    write_text(root / TABLE, before + begin + table + end + after)
+
+
+def _read(root):
+    path = root / DONE
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError:
+        raise CourseError(f"{DONE.as_posix()} is damaged; delete it to begin anew") from None
+
+
+def _digest(document):
+    return hashlib.sha256(document.source.read_bytes()).hexdigest()[:16]

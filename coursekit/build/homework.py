@@ -1,0 +1,160 @@
+"""Homework: one source with solutions, from which the student's notebook is made."""
+
+import json
+import re
+import subprocess
+import sys
+
+from coursekit.build.text import assemble, tags_of
+from tinyattn.course.project import CourseError
+
+BEGIN = re.compile(r"^(\s*)# BEGIN SOLUTION(?:: *(.*\S))? *$")
+TASK = re.compile(r"^## (?:Task )?(\d+)[.:]")
+LINE_LENGTH = 100  # as in pyproject.toml
+END = re.compile(r"^\s*# END SOLUTION *$")
+# run in a process of its own: cells as JSON come in, the outcome as one line of JSON goes out
+RUNNER = """
+import json, sys
+from coursekit.build.homework import run_here
+print("\\n" + json.dumps(run_here(json.load(sys.stdin))))
+"""
+
+
+def student_version(notebook, document):
+    """The notebook without its solutions: each is replaced by a NotImplementedError.
+
+    Its message is the number of the task, from the heading above, and the text behind
+    `# BEGIN SOLUTION:`. Cells tagged `solution` are left out.
+    """
+    kept = []
+    for task, cell in by_task(notebook.cells):
+        if "solution" in tags_of(cell):
+            continue
+        if cell.cell_type == "code":
+            cell.source = without_solution(cell.source, document, task)
+        kept.append(cell)
+    return assemble(document.number, kept)
+
+
+def without_solution(source, document, task=None):
+    """The source of a cell with each solution replaced by a stub of the same indentation."""
+    lines, indent, opened = [], None, ""
+    for line in source.split("\n"):
+        begin = BEGIN.match(line)
+        if begin and indent is None:
+            (indent, message), opened = begin.groups(), line
+            if not message:
+                raise CourseError(_marker(document, line, "say what to write after the colon"))
+            lines += [f"{indent}# your code here", *_stub(indent, _numbered(task, message))]
+        elif END.match(line) and indent is not None:
+            indent = None
+        elif "SOLUTION" in line:
+            raise CourseError(_marker(document, line, "BEGIN and END must alternate"))
+        elif indent is None:
+            lines.append(line)
+    if indent is not None:
+        raise CourseError(_marker(document, opened, "there is no # END SOLUTION"))
+    return "\n".join(lines)
+
+
+def solution_lines(notebook):
+    """The lines that only the solutions have: what a student must not be given."""
+    found, given = set(), set()
+    for cell in notebook.cells:
+        inside = always = "solution" in tags_of(cell)
+        for line in cell.source.split("\n"):
+            if END.match(line):
+                inside = always
+            elif not BEGIN.match(line):
+                (found if inside else given).add(line.strip())
+            inside = inside or bool(BEGIN.match(line))
+    # brackets and the like stand everywhere
+    return {line for line in found - given if len(line) > 8 and not line.startswith("#")}
+
+
+def messages(notebook):
+    """What the stubs of the student's version say, in order."""
+    return [
+        _numbered(task, match[2])
+        for task, cell in by_task(notebook.cells)
+        for line in cell.source.split("\n")
+        if (match := BEGIN.match(line))
+    ]
+
+
+def by_task(cells):
+    """Each cell with the number of the task that its heading announced; None before the first."""
+    task = None
+    for cell in cells:
+        if cell.cell_type == "markdown" and (heading := TASK.match(cell.source)):
+            task = heading[1]
+        yield task, cell
+
+
+def is_task(cell):
+    """True for a cell in which the student writes."""
+    return any(BEGIN.match(line) for line in cell.source.split("\n"))
+
+
+def _numbered(task, message):
+    return f"task {task}: {message}" if task else message
+
+
+def run(notebook, folder, timeout=300):
+    """Run the code cells in a Python of its own, in `folder`.
+
+    Returns None if all passed, else a dictionary with the cell's `id`, the `type` of the error
+    and its `message`.
+    """
+    cells = [
+        {"cell_type": "code", "id": c["id"], "source": c["source"], "metadata": dict(c["metadata"])}
+        for c in notebook.cells
+        if c["cell_type"] == "code"
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER],
+        input=json.dumps({"cells": cells, "folder": str(folder)}),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise CourseError(f"the homework's Python ended with {done.returncode}:\n{done.stderr}")
+    return json.loads(done.stdout.strip().split("\n")[-1])
+
+
+def run_here(job):
+    """Run the cells of `job` in this process; what `run` starts."""
+    from pathlib import Path
+
+    from coursekit.build.execute import CellError, execute, namespace, surroundings, wanted
+
+    names = namespace()
+    with surroundings(Path(job["folder"])):
+        for cell in filter(wanted, job["cells"]):
+            try:
+                execute(cell, names)
+            except CellError as error:
+                cause = error.cause
+                return {
+                    "id": cell["id"],
+                    "type": type(cause).__name__,
+                    "message": str(cause),
+                    "report": str(error),
+                }
+    return None
+
+
+def _stub(indent, message):
+    """The line that stops at an unwritten solution; in three lines, like ruff, if it is long."""
+    message = json.dumps(message, ensure_ascii=False)
+    line = f"{indent}raise NotImplementedError({message})"
+    if len(line) <= LINE_LENGTH:
+        return [line]
+    return [f"{indent}raise NotImplementedError(", f"{indent}    {message}", f"{indent})"]
+
+
+def _marker(document, line, problem):
+    return f"{document.relative(document.source)}: at '{line.strip()}': {problem}"

@@ -1,0 +1,284 @@
+"""From the text of a lecture to its notebook: read, execute, clean, compare."""
+
+import asyncio
+import atexit
+import base64
+import io
+import os
+import re
+import struct
+from itertools import zip_longest
+from threading import Thread
+
+import numpy as np
+
+from coursekit.build.experiment import stamp
+from coursekit.build.text import (
+    need,
+    notes_of,
+    read_notebook,
+    read_source,
+    slide_heading,
+    slides,
+    tags_of,
+)
+from coursekit.build.views import fold
+from tinyattn.course.claims import full
+from tinyattn.course.project import SHIPPED, CourseError, write_text
+
+CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
+# pixels of a figure's inch: sharp on a projector, and shown at 100 an inch in the notebook
+DPI, SHOWN_DPI = 160, 100
+
+
+def unexecuted(document):
+    """The notebook as its text has it: of a lecture with empty outputs, of homework the stubs."""
+    notebook = read_source(document)
+    if document.is_homework:
+        from coursekit.build.homework import student_version
+
+        return student_version(notebook, document)
+    return notebook
+
+
+def build_notebook(document, *, texts_only=False, on_slide=None):
+    """Make the notebook of a lecture or homework and write it; lectures are executed.
+
+    With `texts_only` the outputs of the notebook that is there are kept; its code must be that of
+    the text. The working folder of the run is the notebook's own, as in JupyterLab.
+    `on_slide(slide)` is called as each slide begins. Raises CourseError with slide and cell if a
+    cell fails.
+    """
+    notebook = unexecuted(document)
+    if texts_only and not document.is_homework:
+        keep_outputs(notebook, document)
+    elif not document.is_homework:
+        execute_notebook(notebook, document, on_slide=on_slide)
+        if full():
+            stamp(document.root, notebook.cells)
+    write_text(document.notebook, to_json(notebook))
+    return notebook
+
+
+def keep_outputs(notebook, document):
+    """Give the code cells the outputs that they have in the notebook that is there.
+
+    Raises CourseError if the code of a cell differs: what it gives is then not known.
+    """
+    from_dict = need("nbformat").from_dict
+    there = [cell for cell in read_notebook(document) if cell["cell_type"] == "code"]
+    cells = [cell for cell in notebook.cells if cell["cell_type"] == "code"]
+    for cell, old in zip_longest(cells, there):
+        if cell is None or old is None or cell["source"] != old["source"]:
+            first = (cell or old)["source"].strip().partition("\n")[0]
+            raise CourseError(
+                f"{document.relative(document.source)}: the code has changed, so the outputs have "
+                f"to be made anew. The first cell that differs begins with '{first}'.\n"
+                f"Run: tinyattn build {document.number}"
+            )
+        cell["outputs"] = [from_dict(output) for output in old["outputs"]]
+        cell["execution_count"] = old["execution_count"]
+    fold(notebook.cells)
+
+
+def execute_notebook(notebook, document, *, on_slide=None):
+    """Run every cell in a fresh kernel and keep the outputs, cleaned of what changes by itself."""
+    nbclient = need("nbclient", "class")
+    document.folder.mkdir(parents=True, exist_ok=True)
+    begins = {slide.cells[0]["id"]: slide for slide in slides(notebook.cells)}
+    here = None
+
+    def on_cell_start(cell, cell_index):
+        nonlocal here
+        if cell["id"] in begins:
+            here = begins[cell["id"]]
+            if on_slide is not None:
+                on_slide(here)
+
+    client = nbclient.NotebookClient(
+        notebook,
+        timeout=None if full() else CELL_TIMEOUT,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(document.folder)}},
+        record_timing=False,
+        coalesce_streams=True,
+        skip_cells_with_tag="none" if full() else "slow",
+        extra_arguments=[
+            f"--InlineBackend.print_figure_kwargs={{'bbox_inches': 'tight', 'dpi': {DPI}}}",
+            "--log-level=ERROR",
+        ],
+        on_cell_start=on_cell_start,
+    )
+    try:
+        # one BLAS thread: the same figures on every machine, and no idle threads that spin
+        # between products as small as those of a lecture
+        environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONHASHSEED": "0"}
+        _stoppable(client, environment)
+    except nbclient.exceptions.CellExecutionError as error:
+        title = here.title if here else ""
+        raise CourseError(
+            f"{document.relative(document.source)}, slide '{title}': a cell failed\n"
+            + plain_text(str(error)).strip()
+        ) from None
+    clean(notebook)
+
+
+def executed(document):
+    """The cells of a lecture with their outputs.
+
+    In a checkout they are in its notebook. An installed course has notebooks without outputs:
+    there the lecture is run the first time, and the result is kept in the student's folder.
+    """
+    cells = read_notebook(document)
+    if document.root != SHIPPED:
+        return cells
+    path = document.home / "build" / "notebooks" / document.notebook.name
+    if path.is_file():
+        kept = read_notebook(document, path)
+        if list(map(_content, kept)) == list(map(_content, cells)):
+            return kept
+    print(
+        f"running {document.number} once, for its pictures; this takes a minute or two", flush=True
+    )
+    notebook = need("nbformat", "class").read(document.notebook, as_version=4)
+    execute_notebook(notebook, document)
+    write_text(path, to_json(notebook))
+    return read_notebook(document, path)
+
+
+def _stoppable(client, environment):
+    """Execute in a second thread, so that Ctrl-C ends this one: nbclient would only end the kernel,
+    and go on to complain about that."""
+    running, failures = [], []
+
+    async def execute():
+        running.append((asyncio.get_running_loop(), asyncio.current_task()))
+        await client.async_execute(env=environment)
+
+    def run():
+        try:
+            # the loop that ZeroMQ needs; on Windows it is not the usual one
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(execute())
+        except BaseException as error:  # it belongs into the thread that waits
+            failures.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.2)
+    except KeyboardInterrupt:
+        client.shutdown_kernel = "immediate"  # it may be busy, and need not finish
+        for loop, task in running:
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join(20)
+        atexit.unregister(client._cleanup_kernel)  # there is no kernel left to clean up
+        raise
+    if failures:
+        raise failures[0]
+
+
+def clean(notebook):
+    """Drop from an executed notebook what differs between two runs of the same text."""
+    from coursekit.build.text import METADATA
+
+    notebook.metadata.clear()
+    notebook.metadata.update(METADATA)
+    for cell in notebook.cells:
+        kept = {key: cell.metadata[key] for key in ("tags", "notes") if key in cell.metadata}
+        cell.metadata.clear()
+        cell.metadata.update(kept)
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if not _is_announcement(output)]
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                figure = base64.b64decode(output.data["image/png"])
+                output.data["image/png"] = base64.b64encode(fewer_bytes(figure)).decode()
+            if "metadata" in output:
+                output.metadata.clear()
+                output.metadata.update(_figure_size(output.get("data", {})))
+    fold(notebook.cells)
+
+
+def _is_announcement(output):
+    """Whether an output only says that a kernel is compiled, which happens once on each machine."""
+    words = output.get("text", "")
+    return output.get("name") == "stderr" and words.startswith("tinyattn: compiling the kernel")
+
+
+def fewer_bytes(png):
+    """The same figure with a palette of 256 colours, a third of the bytes, if no eye sees it.
+
+    A plot has few colours, and many mixtures of them along its edges. The palette is taken if the
+    mean error is below 0.2 of 255 levels; a photograph is far above, and only loses its
+    transparency if it makes no use of it.
+    """
+    image = need("PIL.Image").open(io.BytesIO(png))
+    if image.mode == "RGBA" and image.getextrema()[3] == (255, 255):
+        image = image.convert("RGB")
+    if image.mode != "RGB":
+        return png
+    palette = image.quantize(256, method=0, dither=0)  # median cut
+    error = np.abs(np.asarray(palette.convert("RGB"), np.int16) - np.asarray(image)).mean()
+    smaller = io.BytesIO()
+    (palette if error < 0.2 else image).save(smaller, "png", optimize=True)
+    return min(png, smaller.getvalue(), key=len)
+
+
+def _figure_size(data):
+    """The size at which a notebook shows a figure, as the metadata of its output."""
+    if "image/png" not in data:
+        return {}
+    header = base64.b64decode(data["image/png"][:64])
+    width, height = struct.unpack(">II", header[16:24])
+    return {
+        "image/png": {
+            "width": round(width * SHOWN_DPI / DPI),
+            "height": round(height * SHOWN_DPI / DPI),
+        }
+    }
+
+
+def to_json(notebook):
+    """The file of a notebook, the same for the same content."""
+    nbformat = need("nbformat", "class")
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook, version=4) + "\n"
+
+
+def differences(document):
+    """What a rebuild of the notebook's sources would change, one line a difference.
+
+    Sources, types, tags, speaker notes and names of the cells are compared; outputs are not.
+    """
+    name = document.relative(document.notebook)
+    try:
+        there = read_notebook(document)
+    except CourseError as error:
+        return [str(error)]
+    wanted = unexecuted(document).cells
+    changed, title = [], "(before the first slide)"
+    for i in range(max(len(wanted), len(there))):
+        new = wanted[i] if i < len(wanted) else None
+        old = there[i] if i < len(there) else None
+        heading = slide_heading(new or old)
+        title = heading[1] if heading else title
+        if new is None or old is None or _content(new) != _content(old):
+            what = "is missing" if old is None else "is left over" if new is None else "differs"
+            changed.append(
+                f"{name}: slide '{title}', cell {i + 1} {what}; "
+                f"run: tinyattn build {document.number}"
+            )
+            if new is None or old is None or new["cell_type"] != old["cell_type"]:
+                break  # from here on everything is shifted
+    return changed
+
+
+def _content(cell):
+    return cell["cell_type"], cell["source"], tags_of(cell), notes_of(cell), cell.get("id")
+
+
+def plain_text(text):
+    """Text without the colour codes of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -1,0 +1,76 @@
+"""Which cells of a slide answer a question: a deck shows them at the next key press.
+
+A question is worth asking only if nobody can read the answer beside it. So everything that
+follows a question on its slide waits. Title slides only announce; there nothing waits. The tag
+`shown` keeps a cell from waiting, the tag `fragment` makes one wait that no question precedes.
+
+A question may offer answers, "A) ... B) ...". What is to be said to each stands in a cell with the
+tag `choices`, a line a letter, the right one in bold; the student's copy answers with it.
+"""
+
+import re
+
+from coursekit.build.text import tags_of
+from tinyattn.course.project import CourseError
+
+ENDS_WITH_QUESTION = re.compile(r"\?[*_\"')\]]*\s*$")
+CHOICE = re.compile(r"- (?P<right>\*\*)?(?P<letter>[A-Z])(?(right)\*\*): (?P<words>.+)")
+NOT_WORDS = re.compile(r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)", re.DOTALL)
+
+
+def asks(text):
+    """Whether a sentence of this text is a question; code, formulas and addresses do not count."""
+    return bool(re.search(r"\?(?=[\s*_\"')\]:]|$)", NOT_WORDS.sub(" ", text)))
+
+
+def parted(text):
+    """The text in pieces, each but the last up to a paragraph that ends with a question."""
+    pieces, gathered = [], []
+    for paragraph in re.split(r"\n{2,}", text.strip()):
+        gathered.append(paragraph)
+        if ENDS_WITH_QUESTION.search(NOT_WORDS.sub(" x", paragraph)):
+            pieces.append("\n\n".join(gathered))
+            gathered = []
+    if gathered:
+        pieces.append("\n\n".join(gathered))
+    return pieces
+
+
+def choices(cell):
+    """(letter of the right answer, {letter: what is said to who chose it}) of a cell of choices.
+
+    Raises CourseError if a line has another form, or if not just one answer is right.
+    """
+    lines = [line for line in cell["source"].split("\n") if line.strip()]
+    found = [CHOICE.fullmatch(line) for line in lines]
+    right = [match["letter"] for match in found if match and match["right"]]
+    words = {match["letter"]: match["words"] for match in found if match}
+    if len(words) != len(lines) or len(words) < 2 or len(right) != 1:
+        raise CourseError(
+            f"choices are at least two lines '- A: why not', one of them '- **B**: why', "
+            f"and each letter once; found '{' / '.join(lines)}'"
+        )
+    return right[0], words
+
+
+def choices_of(slide):
+    """The cells of choices of a slide."""
+    return [cell for cell in slide.cells if "choices" in tags_of(cell)]
+
+
+def in_deck(slide):
+    """The cells of a slide that are on its page."""
+    return [cell for cell in slide.cells if "notebook-only" not in tags_of(cell)]
+
+
+def waiting(slide):
+    """(cell, whether it waits for a key press) for the cells of a slide in the deck, in order."""
+    asked, found = slide.level > 1 and asks(slide.title), []
+    for cell in in_deck(slide):
+        opens = cell is slide.cells[0]  # the heading and the words under it
+        tags = tags_of(cell)
+        waits = "fragment" in tags or (asked and not opens and "shown" not in tags)
+        found.append((cell, waits))
+        if cell["cell_type"] == "markdown" and slide.level > 1:
+            asked = asked or asks(cell["source"])
+    return found

@@ -1,0 +1,86 @@
+"""What a lecture must have so that others can teach it: minutes, questions, an ending, a page.
+
+`lectures/TEACHING.md` says what each of these is for.
+"""
+
+import re
+
+from coursekit.build.pages import GOALS, READ, WORDS, ending, minutes, teaching_page
+from coursekit.build.questions import choices_of
+from coursekit.build.text import notes_of, slides
+
+SHORT, LONG = (40, 45), (75, 90)  # minutes of the short way and of the whole lecture
+PARTS = ("Prepare", "Goes wrong", "Last ten minutes", "Homework")
+FEWEST_ANSWERS, FEWEST_CHOICES = 3, 2
+
+
+def lacks(document, cells, tasks):
+    """What this lecture lacks, a line each; cells: its notebook's, tasks: its homework's text."""
+    yield from _plan(cells)
+    yield from _ending(cells)
+    page = teaching_page(document)
+    if page.is_file():
+        where = document.relative(page)
+        yield from (f"{where}: {what}" for what in page_lacks(page.read_text("utf-8"), tasks))
+    else:
+        yield f"it has no page for the lecturer, {document.relative(page)}"
+
+
+def page_lacks(text, tasks):
+    """What a page for the lecturer lacks, a line each."""
+    parts = dict(re.findall(r"^## (.+)\n((?:(?!^## ).*\n?)*)", text, re.MULTILINE))
+    if not re.match(r"# Teaching lecture \d\d: .+\n\n\S", text) or "short way" not in text:
+        yield "it must begin with '# Teaching lecture NN: ...' and say what the short way is"
+    if tuple(parts) != PARTS:
+        yield f"its parts are {', '.join(parts) or 'none'}; expected {', '.join(PARTS)}"
+        return
+    if parts["Prepare"].count("\n- ") < 2:
+        yield "'Prepare' has fewer than two points"
+    if len(_rows(parts["Goes wrong"])) < 4:
+        yield "'Goes wrong' has fewer than four rows: what happens, what helps"
+    exercises = re.findall(r"^\d\. .+$", parts["Last ten minutes"], re.MULTILINE)
+    if len(exercises) < 2 or not all(" *Answer*: " in exercise for exercise in exercises):
+        yield "'Last ten minutes' needs two exercises, each with an '*Answer*: '"
+    yield from _homework(parts["Homework"], tasks)
+
+
+def _plan(cells):
+    for name, found, (least, most) in zip(
+        ("short way", "whole lecture"), minutes(cells), (SHORT, LONG), strict=True
+    ):
+        if not least <= found <= most:
+            yield f"the {name} takes {found} minutes, expected {least} to {most}"
+    offering = sum(bool(choices_of(slide)) for slide in slides(cells))
+    if offering < FEWEST_CHOICES:
+        yield f"{offering} of its questions offer answers, expected {FEWEST_CHOICES} or more"
+    silent = [slide.title for slide in slides(cells) if not notes_of(slide.cells[0])]
+    if silent:
+        yield f"slides without speaker notes: {'; '.join(silent)}"
+
+
+def _ending(cells):
+    end = ending(cells)
+    for heading, least in ((GOALS, 3), (WORDS, 5), (READ, 3)):
+        if len(end.get(heading, [])) < least:
+            yield f"behind its last slide '### {heading}' has fewer than {least} lines"
+
+
+def _homework(text, tasks):
+    if not re.search(r"\d+ to \d+ minutes, `tinyattn check \d\d`", text):
+        yield "'Homework' does not say '30 to 60 minutes, `tinyattn check 04`', or how long it is"
+    asked = re.search(r"^Open question (\d+[a-z]): \*(.+)\*$", text, re.MULTILINE)
+    if not asked:
+        yield "'Homework' has no line 'Open question 7b: *...*'"
+    elif f"**{asked[1]}.**" not in tasks:
+        yield f"the homework has no question {asked[1]}"
+    most = re.search(r"^\| answer \| marks of (\d+) \|$", text, re.MULTILINE)
+    marks = [int(mark) for mark in re.findall(r"\| (\d+)[^|]*\|$", text, re.MULTILINE)]
+    if not most or len(marks) < FEWEST_ANSWERS:
+        yield f"'Homework' needs a table '| answer | marks of N |' of {FEWEST_ANSWERS} answers"
+    elif max(marks) != int(most[1]) or min(marks) >= int(most[1]):
+        yield "the answers need one with all marks and one with fewer"
+
+
+def _rows(text):
+    """The rows of a table without its head."""
+    return [line for line in text.split("\n") if line.startswith("|")][2:]

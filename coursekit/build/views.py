@@ -1,0 +1,176 @@
+"""Two views of an executed lecture: the notebook to read, and the student's copy to work in.
+
+Both have the cells of the text. The notebook to read has all outputs; code that only draws or
+reports is folded, and so is what answers a question: one click opens it. The student's copy has
+no outputs, and after each question a place for the student's prediction, which comes back beside
+what was measured; a slide that is the first of the course to use a function, a layer or a data set
+says what it is. Speaker notes are for the deck; they are in no cell of either.
+"""
+
+import json
+import re
+import textwrap
+from html import unescape
+
+from coursekit.build.lint import claims_in
+from coursekit.build.public_api import summary
+from coursekit.build.questions import asks, choices, choices_of, waiting
+from coursekit.build.text import slides, tags_of
+from tinyattn.course.progress import MIME as PROGRESS
+
+NOT_SHOWN = (
+    "This is a drawing. JupyterLab does not show it, as this notebook is not trusted yet:\n"
+    "menu View, Activate Command Palette, Trust Notebook. Or run this cell and those before it.\n"
+    "In words:\n"
+)
+MAP_NOT_SHOWN = "(A small map of the drawing stands here once the notebook is trusted.)"
+PREDICT = 'course.predict("")  # what do you expect? Write it between the quotes, then go on'
+
+
+def fold(cells):
+    """Fold what only draws, and the answers of questions, in a notebook to read."""
+    answers = {cell["id"] for slide in slides(cells) for cell, waits in waiting(slide) if waits}
+    for cell in cells:
+        if "choices" in tags_of(cell):
+            cell["metadata"]["jupyter"] = {"source_hidden": True}
+        if cell["cell_type"] != "code":
+            continue
+        _say_what_is_not_shown(cell["outputs"])
+        hidden = {}
+        if "hide-code" in tags_of(cell):
+            hidden["source_hidden"] = True
+        if cell["id"] in answers and cell["outputs"] and not _is_explorer(cell):
+            hidden["outputs_hidden"] = True
+            cell["metadata"]["collapsed"] = True
+        if hidden:
+            cell["metadata"]["jupyter"] = hidden
+
+
+def _say_what_is_not_shown(outputs):
+    """Let the words of a drawing say why they stand there: JupyterLab trusts no SVG of others."""
+    for data in [o["data"] for o in outputs if "image/svg+xml" in o.get("data", {})]:
+        svg = "".join(data["image/svg+xml"])
+        if 'class="drawing map"' in svg:
+            data["text/plain"] = MAP_NOT_SHOWN
+        elif label := re.search(r'aria-label="([^"]*)"|<title>([^<]*)</title>', svg):
+            data["text/plain"] = NOT_SHOWN + textwrap.fill(unescape(label[1] or label[2]), 90)
+
+
+def _is_explorer(cell):
+    """Whether a cell shows a page to click through: it answers only who uses it, so it stays open.
+
+    Folded, JupyterLab would show nothing of it, and at the first click its HTML in place of words.
+    """
+    shown = ["".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"]]
+    return any('class="explorer"' in text for text in shown)
+
+
+def student_copy(text, new=None):
+    """The file of a student's copy, made from the file of the lecture's notebook.
+
+    new: {first cell of a slide: what it is the first to use}, of `names.new_names`.
+    """
+    notebook = json.loads(text)
+    cells = notebook["cells"]
+    for cell in cells:
+        cell["source"] = "".join(cell["source"])
+    silent = {c["id"] for c in cells if "hide-output" in tags_of(c) or not _shows(c)}
+    for cell in cells:
+        cell["metadata"].pop("notes", None)
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+            cell["metadata"].pop("collapsed", None)
+            cell["metadata"].get("jupyter", {}).pop("outputs_hidden", None)
+    parts = slides(cells)
+    notebook["cells"], open_before = [], False
+    for slide, after in zip(parts, [*parts[1:], None], strict=True):
+        stays_open = _hands_on(slide, after, silent)
+        first, *others = _with_predictions(slide, open_before, stays_open)
+        introduced = (new or {}).get(first["id"])  # last, for its words may hold a question mark
+        between = [_introduction(first["id"], introduced)] if introduced else []
+        notebook["cells"] += [first, *between, *others]
+        open_before = stays_open
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def _introduction(slide, introduced):
+    """A cell that says of each new name what it is: the first sentence of its docstring."""
+    lines = [
+        f"- `{name.written}`: " + re.sub(r"([*<|])", r"\\\1", summary(name)) for name in introduced
+    ]
+    source = "\n".join(["*New here*, and `help(...)` says more:", "", *lines])
+    return {"cell_type": "markdown", "id": f"{slide}-new", "metadata": {}, "source": source}
+
+
+def _shows(cell):
+    """Whether a cell shows more than how far a loop is."""
+    return any(PROGRESS not in output.get("data", {}) for output in cell.get("outputs", []))
+
+
+def _answers(slide, asked_before=False):
+    """The code cells that wait for a question, and what is said to each choice.
+
+    asked_before: the slide before asked. Then the whole slide answers, if nothing on it waits.
+    """
+    code = [(cell, waits) for cell, waits in waiting(slide) if cell["cell_type"] == "code"]
+    found = [cell for cell, waits in code if waits]
+    if asked_before and not found:
+        found = [cell for cell, _ in code]
+    return found + choices_of(slide)
+
+
+def _hands_on(slide, after, silent):
+    """Whether a question is answered on the next slide: here the answer is code that shows nothing.
+
+    silent: the ids of cells that show nothing. The next slide must show something, and not ask a
+    question of its own.
+    """
+    if after is None or choices_of(slide) or not _answers(slide):
+        return False
+    texts = [cell["source"] for cell in after.cells if cell["cell_type"] == "markdown"]
+    if any(map(asks, texts)) or all(cell["id"] in silent for cell in _answers(after, True)):
+        return False
+    return all(cell["id"] in silent for cell in _answers(slide))
+
+
+def _with_predictions(slide, open_before=False, stays_open=False):
+    """The cells of a slide, with a cell to predict before and one to compare after each answer.
+
+    open_before: a prediction of the slide before waits here. stays_open: the next slide answers.
+    """
+    answers = _answers(slide, open_before)
+    if not answers:
+        return slide.cells
+    first, last = slide.cells.index(answers[0]), slide.cells.index(answers[-1]) + 1
+    name, ask = slide.cells[0]["id"], PREDICT
+    between = slide.cells[first:last]
+    if "choices" in tags_of(answers[-1]):
+        right, words = choices(between.pop())
+        reply = _answer(right, words)
+        ask = ask.replace("what do you expect?", f"{', '.join(words)}, and why?")
+    else:
+        reply = f"course.compare({', '.join(map(_quoted, claims_in(answers)))})"
+    return [
+        *slide.cells[:first],
+        *([] if open_before else [_code(f"{name}-predict", ask)]),
+        *between,
+        *([] if stays_open else [_code(f"{name}-compare", reply)]),
+        *slide.cells[last:],
+    ]
+
+
+def _answer(right, words):
+    """The call that answers the prediction of a question with choices."""
+    lines = [f"    {letter}={_quoted(said)}," for letter, said in words.items()]
+    return "\n".join(["course.answer(", f"    {_quoted(right)},", *lines, ")"])
+
+
+def _quoted(words):
+    return json.dumps(words, ensure_ascii=False)
+
+
+def _code(name, source):
+    return {
+        "cell_type": "code", "execution_count": None, "id": name, "metadata": {}, "outputs": [],
+        "source": source,
+    }  # fmt: skip

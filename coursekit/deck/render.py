@@ -1,0 +1,213 @@
+"""From a lecture's notebook to its slides: one HTML file that needs no network."""
+
+import base64
+import re
+import unicodedata
+from pathlib import Path
+
+from coursekit.build.notebooks import differences, executed
+from coursekit.build.questions import in_deck, parted, waiting
+from coursekit.build.text import need, notes_of, slides, tags_of
+from tinyattn.course.progress import MIME
+from tinyattn.course.project import CourseError, write_text
+
+FOLDER = Path(__file__).parent  # the template, its style and its scripts
+KATEX = "vendor/katex"
+ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "hat"}
+
+
+def build_deck(document, *, core=False):
+    """Write the deck of a lecture from its built notebook; returns the path.
+
+    core: without the slides that are tagged `optional`, as a file of its own.
+
+    Raises CourseError for homework, for a notebook that is not built, and for one that no longer
+    agrees with its text (where the text can be read).
+    """
+    if document.is_homework:
+        raise CourseError(f"{document.number} is homework; only lectures have slides")
+    cells = executed(document)
+    if _stale(document):
+        raise CourseError(
+            f"{document.relative(document.notebook)} is older than its text; "
+            f"run: tinyattn build {document.number}"
+        )
+    path = document.deck.with_stem(f"{document.deck.stem}_core") if core else document.deck
+    write_text(path, render(cells, document, core=core))
+    return path
+
+
+def render(cells, document, *, core=False):
+    """The HTML of the deck, from the cells of an executed notebook; core: see `build_deck`."""
+    nbconvert = need("nbconvert", "class")
+    setting_css, setting_js = formulas()
+    # nbconvert's own template is left aside: its filters are what is wanted
+    environment = nbconvert.HTMLExporter().environment
+    highlight = nbconvert.filters.Highlight2HTML(pygments_lexer="python")
+    environment.filters.update(
+        svg_uri=_svg_uri,
+        is_drawing=_is_drawing,
+        markdown2html=_markdown,
+        highlight_code=lambda code: accents(highlight(code)),
+        ansi2html=lambda text: accents(nbconvert.filters.ansi2html(text)),
+    )
+    template = environment.from_string((FOLDER / "deck.html.j2").read_text(encoding="utf-8"))
+    chosen = [slide for slide in slides(cells) if not (core and slide.optional)]
+    pages = [page for page in map(_page, chosen) if page]
+    return template.render(
+        deck={
+            "title": pages[0]["plain"] if pages else document.name,
+            "slides": pages,
+            "css": setting_css + _css("deck.css"),
+            "js": setting_js + _js("deck.js"),
+        }
+    )
+
+
+def formulas():
+    """(CSS, JavaScript) that set the formulas of a page, complete: nothing comes from a network."""
+    scripts = (_js(f"{KATEX}/{name}.min.js") for name in ("katex", "auto-render"))
+    return _css(f"{KATEX}/katex.min.css"), "".join(scripts)
+
+
+def _js(name):
+    code = (FOLDER / name).read_text(encoding="utf-8")
+    return code.replace("</script", "<\\/script") + "\n"
+
+
+def _page(slide):
+    """What the template needs of a slide, or None if nothing of it is in the deck."""
+    blocks = _blocks(slide)
+    if not in_deck(slide):
+        return None
+    maps = [block["output"] for block in blocks if _is_map(block)]
+    return {
+        "heading": f"{'#' * slide.level} {slide.title}" if slide.title else "",
+        "plain": re.sub(r"[*`$]", "", slide.title),
+        "level": slide.level,
+        "minutes": slide.minutes,
+        "optional": slide.optional,
+        "ids": slide.ids,
+        "map": maps[0]["data"]["image/svg+xml"] if maps else "",
+        "blocks": [block for block in blocks if not _is_map(block)],
+        "notes": "\n\n".join(filter(None, map(notes_of, slide.cells))),
+    }
+
+
+def _blocks(slide):
+    """The blocks of a page: texts, codes and outputs, each with the key press that brings it.
+
+    step 0 is there from the start. A text is cut after each question that ends a paragraph; of a
+    cell with code that waits, the code comes first and what it gives at the next key press.
+    """
+    blocks, step = [], 0
+    for cell, waits in waiting(slide):
+        for kind, shown in _parts(cell, slide):
+            parts = parted(shown) if kind == "text" and slide.level > 1 else [shown]
+            for number, part in enumerate(parts):
+                step += waits or number > 0
+                at = step if waits or number > 0 else 0
+                pieces = part if kind == "outputs" else [part]
+                name = "output" if kind == "outputs" else kind
+                blocks += [{"kind": name, name: piece, "step": at} for piece in pieces]
+    return blocks
+
+
+def _parts(cell, slide):
+    """(kind, what the deck shows) of a cell: a text, a code, its outputs; nothing that is empty."""
+    tags = tags_of(cell)
+    if cell["cell_type"] == "markdown":
+        text = cell["source"]
+        # the heading stands above the columns, so it is taken out of the cell's text
+        if slide.title and cell is slide.cells[0]:
+            text = text.partition("\n")[2].strip()
+        return [("text", text)] if text else []
+    code = re.sub(r"\n{3,}", "\n\n", cell["source"])  # a page has no room for two empty lines
+    parts = [] if "hide-code" in tags else [("code", code)]
+    outputs = [] if "hide-output" in tags else _outputs(cell)
+    return parts + ([("outputs", outputs)] if outputs else [])
+
+
+def _outputs(cell):
+    """What a cell shows in the deck: progress of loops is of no interest there."""
+    return [_joined(o) for o in cell.get("outputs", []) if MIME not in o.get("data", {})]
+
+
+def _joined(output):
+    """The output with texts in one piece; the file may have them as lists of lines."""
+    join = lambda text: "".join(text) if isinstance(text, list) else text
+    joined = dict(output)
+    if "text" in joined:
+        joined["text"] = join(joined["text"])
+    if "data" in joined:
+        joined["data"] = {
+            k: join(v) if isinstance(v, list) else v for k, v in joined["data"].items()
+        }
+    return joined
+
+
+def _markdown(source):
+    """HTML of Markdown, formulas left as they are, without links on headings."""
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
+    html = MarkdownWithMath(renderer=renderer).render(source)
+    return re.sub(r"<code.*?</code>", lambda match: accents(match[0]), html, flags=re.DOTALL)
+
+
+def accents(html):
+    """Code with the accents of formulas, as in x̄, drawn by the style sheet.
+
+    Most fonts for code set such an accent beside its letter, since they know only ready-made
+    pairs like ȳ.
+    """
+    split = lambda letter: unicodedata.normalize("NFD", letter)
+    pairs = "".join(split(c) if split(c)[-1] in ACCENTS else c for c in html)
+    return re.sub(
+        f"([a-zA-Zα-ωΑ-Ω])([{''.join(ACCENTS)}])",
+        lambda match: f'<span class="{_accent_class(*match.groups())}">{match[1]}</span>',
+        pairs,
+    )
+
+
+def _accent_class(letter, accent):
+    tall = " tall" if letter.isupper() or letter in "bdfhkltβδζθλξ" else ""
+    return ACCENTS[accent] + tall
+
+
+def _svg_uri(svg):
+    # as a picture, not inline: the ids inside two drawings on one page would mix
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _is_drawing(svg):
+    """Whether it is one of the course's drawings: those have no ids, and build up in steps, which
+    works only inline."""
+    return bool(re.match(r'<svg [^>]*class="drawing', svg))
+
+
+def _is_map(block):
+    """Whether a block is a small map of a drawing, which stands beside the title."""
+    svg = block.get("output", {}).get("data", {}).get("image/svg+xml", "")
+    return bool(re.match(r'<svg [^>]*class="drawing map"', svg))
+
+
+def _css(name):
+    """A style sheet with its fonts inside, as WOFF2 only."""
+    path = FOLDER / name
+    css = path.read_text(encoding="utf-8")
+    css = re.sub(r',url\([^)]+\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)', "", css)
+
+    def inline(match):
+        data = base64.b64encode((path.parent / match[1]).read_bytes()).decode()
+        return f"url(data:font/woff2;base64,{data})"
+
+    return re.sub(r"url\(([^):]+\.woff2)\)", inline, css) + "\n"
+
+
+def _stale(document):
+    """True if the text can be read here and says something else than the notebook."""
+    try:
+        return bool(differences(document))
+    except ImportError:
+        return False

@@ -1,0 +1,169 @@
+"""What `tinyattn grade` does: all submissions of a folder, several at once, resumable."""
+
+import csv
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from coursekit.grade import handed_in, pages, sandbox
+from coursekit.grade.marking import Mark, mark
+from coursekit.grade.plan import plan_of
+from tinyattn.course import checks
+from tinyattn.course.checks.judging import NotAsked, Outcome
+from tinyattn.course.project import CHECKS, CourseError, write_text
+
+KEPT = ".grading"  # in the folder of the submissions: what is graded already
+
+
+def grade(document, folder, *, csv_file=None, html=None, jobs=None, place=None):
+    """Grade all notebooks of a folder and write the table and the pages; returns the marks."""
+    folder = Path(folder)
+    submissions = handed_in.submissions(folder)
+    plan, began = plan_of(document), time.perf_counter()
+    kept = Kept(folder / KEPT / document.number, plan)
+    marks = {s.student: kept.mark_of(s) for s in submissions}
+    left = [s for s in submissions if marks[s.student] is None]
+    if len(left) < len(submissions):
+        print(f"{len(submissions) - len(left)} were graded before and have not changed")
+    if left:
+        print("preparing the sandbox; the first time this may take some minutes", flush=True)
+        with sandbox.place(place) as where:
+            print(f"the students' code runs {where.description}")
+            _try_the_solution(plan, where)
+            for done, (submission, result) in enumerate(_graded(left, plan, where, jobs), 1):
+                marks[submission.student] = result
+                if result.graded:
+                    kept.keep(submission, result)
+                says = f"{result.points:3d} of {result.of}" if result.graded else "NOT GRADED"
+                print(f"{done:4d}/{len(left)}  {says}  {result.student}")
+    marks = list(marks.values())
+    text = table(plan, marks)
+    if csv_file is not None:
+        write_text(csv_file, text)
+        print(f"wrote {csv_file}")
+    if html is not None:
+        print(f"wrote {pages.write(Path(html), plan, marks)}")
+    if csv_file is None and html is None:
+        print(text, end="")
+    print(f"{len(marks)} submissions in {time.perf_counter() - began:.0f} s")
+    missing = [result for result in marks if not result.graded]
+    if missing:
+        print(
+            f"{len(missing)} of them could NOT be graded, and have no points in the table: run the "
+            f"same command again. The first one: {missing[0].notes[0]}"
+        )
+    return marks
+
+
+class Kept:
+    """The marks of a grading that was stopped, or of an earlier one, one file each."""
+
+    def __init__(self, folder, plan):
+        self.folder, self.rules = folder, _rules(plan)
+
+    def mark_of(self, submission):
+        """The mark, if this very notebook was graded by these very checks; else None."""
+        try:
+            kept = json.loads(self._file(submission).read_text(encoding="utf-8"))
+            if (kept["notebook"], kept["rules"]) == (submission.digest, self.rules):
+                return Mark.from_data(kept["mark"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # none, or half of one
+        return None
+
+    def keep(self, submission, result):
+        data = {"notebook": submission.digest, "rules": self.rules, "mark": result.as_data()}
+        write_text(self._file(submission), json.dumps(data, ensure_ascii=False))
+
+    def _file(self, submission):
+        return self.folder / f"{pages.file_name(submission.student)}.json"
+
+
+def _rules(plan):
+    """A digest of the homework and of all code that judges it."""
+    here = Path(checks.__file__).parent
+    own = plan.document.root / CHECKS / f"{plan.document.number}.py"
+    files = [own, *sorted(here.rglob("*.py")), *sorted(Path(__file__).parent.rglob("*.py"))]
+    digest = hashlib.sha256(plan.document.source.read_bytes())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _try_the_solution(plan, place):
+    """A grading in which the sample solution is wrong would be wrong for everybody."""
+    cells = [
+        (c.id, c.kind, c.solution if c.wanted and c.kind == "code" else c.source)
+        for c in plan.cells
+    ]
+    try:
+        result = mark(handed_in.Submission("the sample solution", None, cells), plan, place)
+    except NotAsked as error:
+        raise CourseError(f"nothing was graded: {error}") from None
+    wrong = [f"task {o.task}, {o.title}: {o.text}" for o in result.outcomes if not o.right]
+    if wrong:
+        raise CourseError(
+            f"nothing was graded: in this sandbox the sample solution of {plan.document.number} "
+            "does not pass\n" + "\n".join(wrong)
+        )
+
+
+def _graded(submissions, plan, place, jobs):
+    """(submission, mark) of each, as they are done."""
+    jobs = min(jobs or os.cpu_count() or 1, len(submissions))
+    if jobs == 1:
+        for submission in submissions:
+            try:
+                yield submission, mark(submission, plan, place)
+            except Exception as error:
+                yield submission, _not_graded(submission, plan, error)
+        return
+    # a fresh Python for each: a process that ran WebAssembly must not be forked
+    spawn = multiprocessing.get_context("spawn")
+    # the checks are loaded by path, so a new process must load them before it can unpickle a plan
+    checks_of = checks.load, (plan.document.number, plan.document.root)
+    with ProcessPoolExecutor(jobs, spawn, *checks_of) as pool:
+        waiting = {pool.submit(mark, s, plan, place): s for s in submissions}
+        for future in as_completed(waiting):
+            try:
+                yield waiting[future], future.result()
+            except BrokenProcessPool:
+                raise CourseError(
+                    "a grading process was ended from outside (is there enough memory?); run the "
+                    "same command again: it goes on where it stopped, perhaps with --jobs 1"
+                ) from None
+            except Exception as error:
+                yield waiting[future], _not_graded(waiting[future], plan, error)
+
+
+def _not_graded(submission, plan, error):
+    text = f"could not be graded: {type(error).__name__}: {error}"[:300]
+    outcomes = [Outcome(p.task, p.title, False, text, text[:160]) for p in plan.homework.parts]
+    return Mark(submission.student, outcomes, notes=[text], graded=False)
+
+
+def table(plan, marks):
+    """The marks as CSV: student, points, of, the points of each task, notes."""
+    tasks = plan.homework.tasks
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["student", "points", "of", *(f"task {task}" for task in tasks), "note"])
+    for result in marks:
+        points = [result.points, result.of]
+        points += [sum(o.right for o in result.of_task(task)) for task in tasks]
+        if not result.graded:  # 0 would say that all was wrong
+            points = ["", result.of, *("" for _ in tasks)]
+        note = "; ".join(result.notes)
+        writer.writerow([_cell(result.student), *points, _cell(note)])
+    return file.getvalue()
+
+
+def _cell(text):
+    """A text that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text

@@ -1,0 +1,85 @@
+"""The homework as a source notebook for nbgrader, so that an existing course can take it.
+
+The cell metadata are those of nbgrader's format, version 3: answers are autograded answer cells,
+each part of a task is a test cell worth one point, open questions are graded by hand.
+"""
+
+import re
+
+from coursekit.build.homework import BEGIN
+from coursekit.build.notebooks import to_json
+from coursekit.build.text import need
+from coursekit.grade.plan import plan_of
+from tinyattn.course.project import write_text
+
+HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
+
+
+def write(document, path):
+    """Write the notebook to `path`; returns how many points it has."""
+    nbformat = need("nbformat")
+    plan = plan_of(document)
+    cells, tested = [], set()
+    for cell in plan.cells:
+        new = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
+        call = _task_checked(cell)
+        if call is not None and call not in tested:
+            tested.add(call)
+            cells += [_test(nbformat, plan, part) for part in plan.homework.of(call)]
+        elif cell.wanted and cell.kind == "code":
+            cells.append(new(_marks(cell.solution), metadata=_metadata(cell.id, solution=True)))
+        elif cell.wanted:
+            facts = _metadata(cell.id, solution=True, grade=True, points=1, kind="markdown")
+            cells.append(new(cell.source, metadata=facts))
+        else:
+            cells.append(new(cell.source, metadata=_metadata(cell.id, locked=True, kind=cell.kind)))
+    for position, cell in enumerate(cells):
+        cell["id"] = f"{document.number}-{position:03d}"
+    notebook = nbformat.v4.new_notebook(cells=cells, nbformat_minor=5)
+    write_text(path, to_json(notebook))
+    return sum(cell["metadata"]["nbgrader"].get("points", 0) for cell in cells)
+
+
+def _task_checked(cell):
+    """The task that a cell `hw.check(3)` checks, else None."""
+    text = cell.source.strip()
+    if cell.kind == "code" and text.startswith("hw.check(") and text.endswith(")"):
+        return int(text[len("hw.check(") : -1])
+    return None
+
+
+def _test(nbformat, plan, part):
+    title = re.sub(r"[^A-Za-z0-9]+", "-", part.title)  # what nbgrader allows in a name
+    name = f"{plan.document.number}-task-{part.task}-{title}"
+    visible = f"hw.require({part.task}, {part.title!r})"
+    hidden = HIDDEN.format(f"hw.require({part.task}, {part.title!r}, hidden=True)")
+    return nbformat.v4.new_code_cell(
+        f"{visible}\n{hidden}", metadata=_metadata(name, grade=True, locked=True, points=1)
+    )
+
+
+def _metadata(name, *, solution=False, grade=False, locked=False, points=None, kind="code"):
+    facts = {
+        "schema_version": 3,
+        "grade_id": name,
+        "grade": grade,
+        "solution": solution,
+        "locked": locked,
+        "task": False,
+        "cell_type": kind,
+    }
+    return {"nbgrader": facts if points is None else {**facts, "points": points}}
+
+
+def _marks(source):
+    """nbgrader's marks in place of ours; what to write stays as a comment above them."""
+    lines = []
+    for line in source.split("\n"):
+        if begin := BEGIN.match(line):
+            indent, message = begin.groups()
+            lines += [f"{indent}# {message}", f"{indent}### BEGIN SOLUTION"]
+        elif line.strip() == "# END SOLUTION":
+            lines.append(line.replace("# END", "### END"))
+        else:
+            lines.append(line)
+    return "\n".join(lines)

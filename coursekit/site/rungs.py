@@ -1,0 +1,51 @@
+"""The three rungs of a function side by side: loops, array algebra, compiled kernel."""
+
+import inspect
+from importlib import import_module
+
+from coursekit.site.addresses import relative, source_page
+
+# {name: [(title, what it is, functions)]}
+RUNGS = {
+    "functional/scaled_dot_product_attention": [
+        ("Index sums", 'impl="sums": the three formulas as loops',
+         ["kernels.attention.scores", "kernels.attention.sums"]),
+        ("Array algebra", 'impl="numpy": two matrix products and a softmax; times v is the result',
+         ["ops.attention.weights_of", "functional.attention._weights"]),
+        ("Compiled kernel", 'impl="kernel": 64 queries side by side, block by block of keys',
+         ["kernels.fast.attention.forward"]),
+    ],
+}  # fmt: skip
+
+
+def side_by_side(key, here):
+    """The Markdown of the rungs of a function, [] if it has none on view."""
+    columns = []
+    for title, words, names in RUNGS.get(key, []):
+        codes = [inspect.getsource(function_of(name)).strip() for name in names]
+        line = inspect.getsourcelines(function_of(names[-1]))[1]
+        file = names[-1].rpartition(".")[0].replace(".", "/") + ".py"
+        address = relative(f"{source_page(f'tinyattn/{file}')}.html#L{line}", here)
+        code = "\n\n\n".join(codes)
+        columns.append(
+            f'<div>\n\n**{title}**\n\n{words}: <a href="{address}">{file}</a>\n\n'
+            f"```python\n{code}\n```\n\n</div>"
+        )
+    if not columns:
+        return []
+    same = "All three give the same result and the same gradients; the tests compare them."
+    return ["## Three rungs", same, '<div class="rungs">\n\n' + "\n\n".join(columns) + "\n\n</div>"]
+
+
+def function_of(name):
+    """The Python function of a name such as ops.attention.weights_of, also if it is compiled."""
+    module, _, name = name.rpartition(".")
+    return _plain(getattr(import_module(f"tinyattn.{module}"), name))
+
+
+def _plain(function):
+    """The Python function that a compiled one is made of."""
+    for attribute in ("py_func", "f", "function", "__wrapped__"):
+        if hasattr(function, attribute):
+            return _plain(getattr(function, attribute))
+    return function

@@ -1,0 +1,1 @@
+"""What the commands of a student do: open a workbook, run a lecture, check homework."""

@@ -1,0 +1,84 @@
+"""The decks as a browser shows them: every page is whole, and none is mostly empty."""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from coursekit.build import text
+from coursekit.deck import render
+from tests import ROOT
+from tests.coursekit import browser
+from tinyattn.course import project
+
+LECTURES = project.lectures(ROOT)
+MEASURE = Path(__file__).with_name("emptiness.js").read_text(encoding="utf-8")
+# Half of the area: with less in use a page is mostly empty in the plain sense of the words. Pages
+# that looked empty to the eye had 0.25 to 0.48; a list of five lines has 0.5 to 0.6.
+LEAST_USED = 0.5
+
+pytestmark = browser.needed
+
+
+def looked_at(cells, document, folder):
+    """(what does not fit, [page, title, share in use] of the ordinary pages) of a deck.
+
+    All that comes at a key press counts: it has its place on the page from the start.
+    """
+    path = folder / "deck.html"
+    page, end, nothing = render.render(cells, document).rpartition("</body>")
+    path.write_text(f"{page}<script>{MEASURE}</script>{end}{nothing}", encoding="utf-8")
+    shown = browser.show(path, folder)
+    assert 'data-ready="yes"' in shown, "the scripts of the deck did not come to their end"
+    problems, used = (re.search(f'data-{n}="([^"]*)"', shown)[1] for n in ("problems", "used"))
+    return html.unescape(problems), json.loads(html.unescape(used))
+
+
+@pytest.mark.parametrize("document", LECTURES, ids=lambda d: d.name)
+def test_every_page_of_the_deck_fits_and_none_is_mostly_empty(document, tmp_path):
+    problems, used = looked_at(text.read_notebook(document), document, tmp_path)
+    assert not problems, f"too much on the page, or a formula is wrong: {problems}"
+    empty = [f"page {n}, '{title}': {u:.2f}" for n, title, u in used if u < LEAST_USED]
+    assert not empty, (
+        f"mostly empty: {'; '.join(empty)} of the area in use, at least {LEAST_USED}. Join it with "
+        f"the slide before or after, or show what belongs there: a picture, a formula"
+    )
+
+
+def cell(source, kind="markdown", *outputs):
+    new = {"cell_type": kind, "source": source, "metadata": {}}
+    return {**new, "outputs": list(outputs)} if kind == "code" else new
+
+
+def printed(words):
+    return {"output_type": "stream", "name": "stdout", "text": words}
+
+
+LINE = "A sentence that is as wide as the page is, or nearly so, and not much wider than that."
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 0 1152 560"></svg>'
+DRAWN = {"output_type": "display_data", "data": {"image/svg+xml": PICTURE, "text/plain": ""}}
+
+
+@pytest.mark.parametrize(
+    ("cells", "least", "most"),
+    [
+        ([cell("## Three lines\n\nOne.\n\nTwo words.\n\nAnd three words.")], 0.02, 0.15),
+        ([cell("## One claim"), cell("1", "code", printed("a: 1\nb: 2\nc: 3"))], 0.05, 0.4),
+        ([cell("## Full\n\n" + "\n\n".join([LINE] * 9))], 0.7, 1),
+        ([cell("## A picture"), cell("1", "code", DRAWN)], 0.7, 1),
+        ([cell("## A narrow list\n\n" + "\n".join(["- one"] * 8))], 0.02, 0.15),
+    ],
+    ids=["three lines", "printed lines", "text", "picture", "narrow"],
+)
+def test_an_empty_page_is_told_from_a_full_one(cells, least, most, tmp_path):
+    problems, [[number, _, used]] = looked_at(cells, LECTURES[0], tmp_path)
+    assert not problems and number == 1
+    assert least < used < most
+
+
+def test_words_at_the_lower_end_of_a_page_do_not_fill_it(tmp_path):
+    lines = cell("1", "code", printed("\n" * 20 + "1"))
+    _, [[_, _, used]] = looked_at([cell("## Low"), lines], LECTURES[0], tmp_path)
+    assert used < 0.5

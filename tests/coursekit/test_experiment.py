@@ -1,0 +1,143 @@
+"""A verdict belongs to its experiment: what changes the one makes the other out of date."""
+
+import pytest
+
+from coursekit.build import experiment, text
+from tests.coursekit import small_project
+from tinyattn.course import claims, project
+from tinyattn.course.project import LEDGER
+
+SETUP = """\
+import numpy as np
+from tinyattn import course, data, plot
+
+def loss(model, x):
+    '''The mean of the squares.'''
+    return np.mean(model(x) ** 2)  # a comment
+"""
+TRAIN = """\
+model = make(3)
+x, held_out = data.split(40)
+x[0] = 1
+for step in range(100):
+    fit(model, x)
+other = 7
+"""
+PICTURE = "plot.line(model.history, title='falls')"
+CLAIM = "course.claim('C001', loss(model, held_out) < 0.1, evidence='it is small', control='none')"
+
+
+def digest(*sources):
+    cells = [{"cell_type": "code", "source": s} for s in sources]
+    return experiment.digests(cells)["C001"]
+
+
+BEFORE = digest(SETUP, TRAIN, PICTURE, CLAIM)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("step in range(100)", "step in range(1000)"),
+        ("make(3)", "make(4)"),
+        ("split(40)", "split(50)"),
+        ("x[0] = 1", "x[0] = 2"),
+        ("fit(model, x)", "fit(model, x, lr=2)"),
+        ("** 2", "** 4"),
+        ("< 0.1", "< 0.2"),
+        ("import numpy as np", "import autograd.numpy as np"),
+    ],
+)
+def test_a_change_of_the_experiment_is_seen(old, new):
+    sources = [SETUP, TRAIN, PICTURE, CLAIM]
+    changed = [s.replace(old, new) for s in sources]
+    assert changed != sources
+    assert digest(*changed) != BEFORE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  # a comment", ""),
+        ("The mean of the squares.", "Half of it."),
+        ("'falls'", "'rises'"),
+        ("'it is small'", "'it is tiny'"),
+        ("control='none'", "control='another'"),
+        ("other = 7", "other = 8"),
+        ("from tinyattn import course, data, plot", "from tinyattn import course, data\nimport os"),
+        ("range(100):\n    fit(model, x)", "range(100): fit(model,\n        x)"),
+    ],
+)
+def test_words_pictures_and_layout_do_not_count(old, new):
+    sources = [SETUP, TRAIN, PICTURE, CLAIM]
+    changed = [s.replace(old, new) for s in sources]
+    assert changed != sources
+    assert digest(*changed) == BEFORE
+
+
+SIZED = """\
+steps = 100 if course.full() else 10 if course.small() else 50
+if course.full() and steps > 3:
+    grow(model)
+if not course.full():
+    x = x[:10]
+for seed in course.seeds(quick=2):
+    fit(model, x, steps)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("else 50", "else 60", False),
+        ("else 10 if course.small() ", "", False),
+        ("x[:10]", "x[:20]", False),
+        ("quick=2", "quick=3", False),
+        ("100 if", "200 if", True),
+        ("grow", "shrink", True),
+        ("steps > 3", "steps > 4", True),
+        ("not course.full()", "not course.small()", True),
+    ],
+)
+def test_what_only_shorter_runs_do_does_not_count(old, new, counts):
+    assert old in SIZED
+    before = digest(SETUP, TRAIN, SIZED, CLAIM)
+    assert (digest(SETUP, TRAIN, SIZED.replace(old, new), CLAIM) != before) == counts
+
+
+def test_a_call_of_a_module_counts_only_if_it_sets_something():
+    assert digest(SETUP, TRAIN, "np.stack([x, x])", CLAIM) == BEFORE
+    assert digest(SETUP, TRAIN, "np.random.seed(1)", CLAIM) != BEFORE
+    assert digest(SETUP, TRAIN, "model.eval()", CLAIM) != BEFORE
+
+
+def test_what_a_function_reads_counts_also_when_it_changes_after_the_def():
+    uses = [SETUP.replace("** 2", "** power"), "power = 2", TRAIN, "power = 3", CLAIM]
+    assert digest(*uses) != digest(*uses[:3], "power = 4", CLAIM)
+
+
+def test_what_comes_after_does_not_count():
+    assert digest(SETUP, TRAIN, PICTURE, CLAIM, "model = make(9)") == BEFORE
+
+
+def test_the_digest_is_the_same_in_every_python():
+    """Computed once with Python 3.11; another value elsewhere would make all verdicts outdated."""
+    assert digest("x = f'{1 + 1:.2f} and {2!r}'", "course.claim('C001', x != '')") == EXPECTED
+
+
+EXPECTED = "8c9319bd3b4b0584"
+
+
+def test_the_ledger_keeps_it_and_notices(tmp_path):
+    root = small_project.make(tmp_path)
+    lecture = project.find(root, "04")
+    cells = text.read_source(lecture).cells
+    assert experiment.outdated(claims.read_ledger(root / LEDGER), cells) == []  # none is known
+    experiment.stamp(root, cells)
+    ledger = claims.read_ledger(root / LEDGER)
+    assert ledger["C001"]["experiment"] == experiment.digests(cells)["C001"]
+    assert experiment.outdated(ledger, cells) == []
+    lecture.source.write_text(
+        small_project.LECTURE.replace("total = 1 + 1", "total = 2"), encoding="utf-8"
+    )
+    assert experiment.outdated(ledger, text.read_source(lecture).cells) == ["C001"]

@@ -1,0 +1,254 @@
+"""The lectures as they are committed: text, notebook, slides and claims belong together."""
+
+import ast
+import json
+import re
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from coursekit.build import (
+    experiment,
+    homework,
+    index,
+    lint,
+    notebooks,
+    pages,
+    public_api,
+    teaching,
+    text,
+    views,
+)
+from coursekit.student import workbook
+from tests import ROOT
+from tinyattn import data
+from tinyattn.course import claims, project
+
+LECTURES = project.lectures(ROOT)
+HOMEWORK = project.homework(ROOT)
+# folders of the machine that built a notebook have no place in it
+MACHINE_PATH = re.compile(r"(?<![\w.:/])/(work|home|tmp|root|Users|opt|usr|var)/|[A-Z]:\\\\")
+ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")  # of an object in memory: another in each run
+
+each_lecture = pytest.mark.parametrize("document", LECTURES, ids=lambda d: d.name)
+each_homework = pytest.mark.parametrize("document", HOMEWORK, ids=lambda d: d.name)
+
+
+def cells_of(document):
+    return json.loads(document.notebook.read_text(encoding="utf-8"))["cells"]
+
+
+def code_cells(document):
+    return [cell for cell in cells_of(document) if cell["cell_type"] == "code"]
+
+
+def shown_text(output):
+    """What of an output a reader sees as text; pictures left out."""
+    texts = [output.get("text", ""), output.get("traceback", "")]
+    data = output.get("data", {})
+    texts += [data[kind] for kind in data if not kind.startswith("image/")]
+    return "\n".join("".join(piece) for piece in texts)
+
+
+def test_every_lecture_has_homework():
+    missing = list(lint.without_homework(LECTURES, HOMEWORK))
+    assert not missing, "\n".join(missing)
+    alone = {d.name for d in HOMEWORK} - {f"hw{d.name}" for d in LECTURES}
+    assert not alone, f"no lecture has the number and the slug of the homework {sorted(alone)}"
+
+
+@pytest.mark.parametrize("document", LECTURES + HOMEWORK, ids=lambda d: d.name)
+def test_the_notebook_is_the_one_of_the_text(document):
+    changed = notebooks.differences(document)
+    assert not changed, "\n".join(changed)
+
+
+@each_lecture
+def test_the_notebook_was_run_from_top_to_bottom(document):
+    run = [c for c in code_cells(document) if "slow" not in text.tags_of(c)]
+    assert [cell["execution_count"] for cell in run] == list(range(1, len(run) + 1))
+    errors = [o for cell in run for o in cell["outputs"] if o["output_type"] == "error"]
+    assert not errors
+
+
+@each_lecture
+def test_the_outputs_are_of_no_machine(document):
+    for cell in code_cells(document):
+        for output in cell["outputs"]:
+            shown = shown_text(output)
+            for pattern in (MACHINE_PATH, ADDRESS):
+                assert not pattern.search(shown), (
+                    f"{document.number}, cell {cell['id']}: "
+                    f"'{pattern.search(shown)[0]}' in the output"
+                )
+            assert output.get("name") != "stderr", f"cell {cell['id']} warns: {shown}"
+
+
+def test_slides_are_short_and_mirrored_once():
+    found = lint.problems(LECTURES)
+    assert not found, "\n".join(found)
+
+
+def test_the_table_of_contents_is_of_these_lectures():
+    pytest.importorskip("nbformat")
+    there = (ROOT / index.INDEX).read_text(encoding="utf-8")
+    assert there == index.index(ROOT), "run: tinyattn build"
+
+
+def test_every_link_of_the_table_of_contents_leads_somewhere():
+    cells = json.loads((ROOT / index.INDEX).read_text(encoding="utf-8"))["cells"]
+    shown = "".join(line for cell in cells for line in cell["source"])
+    links = set(re.findall(r'\]\(([^)]+)\)|(?:href|src)="([^"]+)"', shown))
+    titles = {
+        d.notebook.name: {s.title for s in text.slides(text.read_notebook(d))}
+        for d in project.lectures(ROOT)
+    }
+    for link in (a or b for a, b in links):
+        name, _, anchor = link.partition("#")
+        assert (ROOT / "notebooks" / name).is_file(), link
+        if anchor:
+            heading = unquote(anchor).replace("-", " ")
+            found = {re.sub(r"[*`$\\]", "", t).replace("-", " ") for t in titles[name]}
+            assert heading in found, link
+    assert len(links) > 300
+
+
+def test_ledger_and_lectures_agree():
+    ledger = claims.read_ledger(ROOT / project.LEDGER)
+    tried = {d.number: lint.claims_in(text.read_source(d).cells) for d in LECTURES}
+    found = list(lint.disagreements(ledger, tried))
+    assert not found, "\n".join(found)
+
+
+def test_the_ledger_mirrors_slides_that_exist():
+    ledger = claims.read_ledger(ROOT / project.LEDGER)
+    slides = {i for d in LECTURES for s in text.slides(text.read_source(d).cells) for i in s.ids}
+    for number, entry in ledger.items():
+        assert re.fullmatch(r"C\d{3}", number)
+        assert all(text.SLIDE_ID.fullmatch(slide) for slide in entry["slides"])
+        if entry["slides"] and entry["lecture"] in {d.number for d in LECTURES}:
+            assert slides.intersection(entry["slides"]), (
+                f"{number}: no heading of a lecture has one of the tags {entry['slides']}. The "
+                f"field 'slides' names slides of the originals; a claim of none of them has "
+                f"slides = []"
+            )
+
+
+@each_lecture
+def test_no_verdict_outlives_its_experiment(document):
+    ledger = claims.read_ledger(ROOT / project.LEDGER)
+    changed = experiment.outdated(ledger, text.read_source(document).cells)
+    assert not changed, (
+        f"the code that led to {', '.join(changed)} has changed since the full run; run it again: "
+        f"tinyattn full {document.number}"
+    )
+
+
+@each_lecture
+def test_the_notebook_shows_the_verdicts_of_the_ledger(document):
+    ledger = claims.read_ledger(ROOT / project.LEDGER)
+    badge = re.compile(
+        r"^\S (C\d{3}) (holds partly|holds|refuted as worded|undecided|not run)", re.M
+    )
+    shown = [
+        found
+        for cell in code_cells(document)
+        for output in cell["outputs"]
+        for found in badge.findall("".join(output.get("data", {}).get("text/plain", "")))
+    ]
+    expected = [(n, e["verdict"]) for n, e in ledger.items() if e["lecture"] == document.number]
+    assert sorted(shown) == sorted(expected)
+
+
+@each_lecture
+def test_somebody_else_can_teach_it(document):
+    tasks = project.find(ROOT, f"hw{document.number}").source.read_text("utf-8")
+    found = list(teaching.lacks(document, text.read_notebook(document), tasks))
+    if document.number in pages.NOT_YET:
+        assert found, f"lecture {document.number} lacks nothing now: take it out of pages.NOT_YET"
+    else:
+        assert not found, "\n".join(found)
+
+
+def test_pages_over_all_lectures_are_of_these_lectures():
+    old = list(pages.old_pages(ROOT))
+    assert not old, "\n".join(old)
+
+
+# --- homework
+
+
+@each_homework
+def test_the_solutions_pass(document):
+    failed = homework.run(text.read_source(document), document.notebook.parent)
+    assert failed is None, failed["report"]
+
+
+@each_homework
+def test_no_solution_is_left(document):
+    solution = homework.solution_lines(text.read_source(document))
+    assert solution, "there is no solution in the source"
+    lines = "\n".join("".join(cell["source"]) for cell in cells_of(document)).split("\n")
+    assert solution.isdisjoint(line.strip() for line in lines)
+
+
+@each_homework
+def test_homework_is_handed_out_unexecuted(document):
+    assert all(c["outputs"] == [] and c["execution_count"] is None for c in code_cells(document))
+
+
+def test_the_network_of_lecture_00_passes_its_mark():
+    """97% of the held-out digits, by hand and with the library, as its notebook printed."""
+    lecture = next(d for d in LECTURES if d.number == "00")
+    printed = [shown_text(o) for cell in code_cells(lecture) for o in cell["outputs"]]
+    line = next(p for p in printed if "held-out digits read right" in p)
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", line)]
+    assert len(shares) == 2
+    assert min(shares) >= 97
+
+
+def test_the_writer_of_lecture_01_writes_the_likeliest_letter_at_temperature_0():
+    lecture = next(d for d in LECTURES if d.number == "01")
+    sources = [cell.source for cell in text.read_source(lecture).cells]
+    cell = next(source for source in sources if source.startswith("def write("))
+    there = {"np": np, "ta": ta, "letters": data.tokenizers.Characters("abcde")}
+    exec(ast.unparse(ast.parse(cell).body[0]), there)
+
+    def model(ids, state):
+        after = (np.arange(5) - 1 - ids[..., None]) % 5  # 0 for the next letter, which is likeliest
+        return ta.tensor(-after.astype(np.float32)), state
+
+    assert there["write"](model, "c", 6, temperature=0) == "cdeabcd"
+    drawn = {there["write"](model, "c", 6, temperature=2, seed=seed) for seed in range(5)}
+    assert len(drawn) > 1
+
+
+def test_no_copy_uses_what_was_not_introduced_before():
+    public = {id(n.object): n for n in public_api.public_names() if n.is_callable}
+    new, introduced, imported = public_api.new_names(LECTURES), set(), {}
+    for lecture in LECTURES:
+        for cell in json.loads(workbook.copy_of(lecture, new))["cells"]:
+            source = "".join(cell["source"])
+            if cell["id"].endswith("-new"):
+                introduced |= set(re.findall(r"^- `([\w.]+)`: \S", source, re.M))
+            if cell["cell_type"] == "code":
+                used = [public.get(id(t)) for t in public_api.things_used(source, imported)]
+                used = {n.written for n in used if n and n.prefix not in public_api.UNSAID}
+                assert used <= introduced, f"{cell['id']}: {used - introduced}"
+    assert len(introduced) > 100
+
+
+@each_lecture
+def test_the_students_copy_can_predict_and_compare(document):
+    copy = json.loads(views.student_copy(document.notebook.read_text(encoding="utf-8")))
+    codes = ["".join(c["source"]) for c in copy["cells"] if c["cell_type"] == "code"]
+    asked = [i for i, source in enumerate(codes) if source.startswith("course.predict(")]
+    replies = ("course.compare(", "course.answer(")
+    given = [i for i, source in enumerate(codes) if source.startswith(replies)]
+    imported = next(
+        i for i, source in enumerate(codes) if re.search(r"import .*\bcourse\b", source)
+    )
+    assert asked and len(asked) == len(given)
+    assert all(i < j for i, j in zip(asked, given, strict=True)) and imported < asked[0]

@@ -1,0 +1,135 @@
+"""The pages that are made from all lectures, and what a lecture must have to be taught."""
+
+import re
+
+import pytest
+
+from coursekit.build import pages, teaching, text
+from tests import ROOT
+from tests.coursekit import small_project
+from tinyattn.course import project
+
+ENDING = """
++++ {"tags": ["notebook-only"]}
+
+### After this lecture you can
+
+- add.
+
+### Words
+
+- **sum**: what addition gives.
+- **Addend** $a_i$: what is added.
+
+### Read
+
+- Peano 1889, *Arithmetices principia*, [doi:10.1/1](https://doi.org/10.1/1): what numbers are.
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    """The cells of two small lectures, as `pages` reads them: {document: cells}."""
+
+    def read(number, ending):
+        root = small_project.make(tmp_path / number, small_project.LECTURE + ending)
+        (document,) = project.lectures(root)
+        return document, text.read_source(document).cells
+
+    return lambda *endings: dict(read(str(i), ending) for i, ending in enumerate(endings))
+
+
+def test_glossary_names_each_word_once_with_its_lectures(small):
+    page = pages.glossary(small(ENDING, ENDING.replace("addition gives", "a sum is")))
+    link = "[04](../notebooks/04_counting.ipynb)"
+    assert f"- **sum**: what addition gives ({link}); what a sum is ({link}).\n" in page
+    assert f"- **Addend** $a_i$: what is added ({link}, {link}).\n" in page
+    assert page.index("## A\n") < page.index("**Addend**") < page.index("## S\n")
+
+
+def test_references_gather_what_lectures_say_of_a_paper(small):
+    page = pages.references(small(ENDING, ENDING.replace("what numbers", "what one")))
+    assert page.count("Peano 1889") == 1
+    assert "what numbers are; [04]" in page and "what one are.\n" in page
+
+
+def test_one_paper_written_in_two_ways_is_an_error(small):
+    with pytest.raises(project.CourseError, match="same way in both"):
+        pages.references(small(ENDING, ENDING.replace("1889", "1890")))
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new"),
+    [
+        (pages.glossary, "- **sum**: what", "- *sum*: what"),
+        (pages.references, " 1889,", ","),
+        (pages.references, "(https://doi.org/10.1/1)", "()"),
+    ],
+)
+def test_a_line_in_another_form_is_named(small, page, old, new):
+    with pytest.raises(project.CourseError, match="is not of the form"):
+        page(small(ENDING.replace(old, new)))
+
+
+def test_old_pages_are_noticed(tmp_path, monkeypatch):
+    document = project.lectures(ROOT)[0]
+    monkeypatch.setattr(pages, "lectures", lambda root: [document])
+    pages.write_pages(tmp_path)
+    assert not list(pages.old_pages(tmp_path))
+    glossary = tmp_path / pages.GLOSSARY
+    glossary.write_text(glossary.read_text("utf-8").replace("gradient", "slope", 1), "utf-8")
+    assert list(pages.old_pages(tmp_path)) == ["lectures/GLOSSARY.md is old; run: tinyattn build"]
+
+
+def test_links_of_the_pages_lead_somewhere():
+    for path in (pages.GLOSSARY, pages.REFERENCES, pages.TEACHING):
+        links = re.findall(r"\]\(([^)]+)\)", (ROOT / path).read_text("utf-8"))
+        assert links
+        for link in (link for link in links if "://" not in link):
+            assert (ROOT / "lectures" / link).exists(), f"{path}: {link}"
+
+
+# --- the form of a page for the lecturer: each part is missed when it is gone
+
+PAGE = (ROOT / "lectures" / "teaching" / "05.md").read_text("utf-8")
+TASKS = "**6a.** A question."
+
+
+def test_a_whole_page_lacks_nothing():
+    assert not list(teaching.page_lacks(PAGE, TASKS))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "new", "said"),
+    [
+        (r"short way", "way", "short way"),
+        (r"## Prepare", "## Before", "its parts are"),
+        (r"(?s)## Last ten.*?(?=## Home)", "", "its parts are"),
+        (r"(?m)^- .*\n", "", "fewer than two points"),
+        (r"(?m)^\| [\"E].*\n", "", "fewer than four rows"),
+        (r"\*Answer\*: ", "", "two exercises"),
+        (r"\d+ to \d+ minutes", "an hour", "how long it is"),
+        (r"Open question 6a", "A question", "no line 'Open question"),
+        (r"Open question 6a", "Open question 9z", "has no question 9z"),
+        (r"marks of 2", "marks", "table"),
+        (r"\| 1: ", "| good: ", "table"),
+        (r"\| 1: ", "| 2: ", "one with fewer"),
+    ],
+)
+def test_a_missing_part_is_named(pattern, new, said):
+    changed = re.sub(pattern, new, PAGE)
+    assert changed != PAGE
+    assert said in "\n".join(teaching.page_lacks(changed, TASKS))
+
+
+def test_a_lecture_without_plan_ending_and_page_is_told_so(tmp_path):
+    (document,) = project.lectures(small_project.make(tmp_path))
+    found = "\n".join(teaching.lacks(document, text.read_source(document).cells, TASKS))
+    for said in (
+        "the short way takes 8 minutes",
+        "0 of its questions",
+        "notes",
+        "'### Words'",
+        "no page",
+    ):
+        assert said in found

