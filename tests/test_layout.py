@@ -13,23 +13,21 @@ WORKSHOP = ROOT / "coursekit"  # makes the course; it imports the library, never
 
 # every file and folder of the package is on one floor
 FLOORS = {
-    "memory": 0, "kernels": 0, "hints": 0,
-    "random": 1, "threads": 1, "guards": 1, "autograd": 1, "transforms": 1, "types": 1,
+    "engine": 0,
+    "kernels": 1,
     "ops": 2,
     "functional": 3, "check": 3,
     "nn": 4, "optim": 4, "io": 4,
-    "graph": 5, "explorer": 5,
+    "graph": 5,
     "models": 6, "inference": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
-    "trace": 6, "knobs": 6, "warm": 6,
+    "trace": 6, "widgets": 6, "warm": 6,
     "course": 7,
     "doctor": 8,
 }  # fmt: skip
 # on one floor only these look at each other: (who, at whom)
 SIBLINGS = {
-    ("kernels", "memory"),
-    ("autograd", "guards"), ("transforms", "autograd"), ("transforms", "guards"),
     ("training", "data"), ("training", "plot"), ("training", "progress"),
-    ("models", "data"), ("models", "inference"),
+    ("models", "data"), ("models", "inference"), ("trace", "widgets"),
 }  # fmt: skip
 # who may use which package of others, NumPy apart; a folder inside of a place has its own line
 PACKAGES = {
@@ -138,12 +136,12 @@ def test_the_check_sees(source, module, rule):
 @pytest.mark.parametrize(
     ("source", "module"),
     [
-        ("from tinyattn.autograd import Tensor", "tinyattn.ops.index"),
+        ("from tinyattn.engine.autograd import Tensor", "tinyattn.ops.index"),
         ("from tinyattn.ops import shape", "tinyattn.ops.index"),
         ("import tinyattn as ta", "tinyattn.course.claims"),
         ("import json, numpy as np", "tinyattn.io"),
         ("from llvmlite import ir", "tinyattn.kernels.machine.llvm"),
-        ("if TYPE_CHECKING:\n    from tinyattn.ops.methods import X", "tinyattn.autograd"),
+        ("if TYPE_CHECKING:\n    from tinyattn.ops.methods import X", "tinyattn.engine.autograd"),
     ],
 )
 def test_the_check_allows(source, module):
@@ -201,7 +199,7 @@ def test_importing_is_light(statement):
     assert loaded_by(statement).isdisjoint(HEAVY)
 
 
-SUBMODULES = ["check", "data", "functional", "graph", "inference", "knobs", "metrics", "models",
+SUBMODULES = ["check", "data", "functional", "graph", "inference", "widgets", "metrics", "models",
               "nn", "optim", "plot", "trace", "training"]  # fmt: skip
 
 

@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tinyattn import ops  # noqa: F401 - gives Tensor its operators
-from tinyattn.autograd import Tensor, no_grad, primitive, tensor
 from tinyattn.check.anomaly import detect_anomaly
-from tinyattn.hints import explained, missing_name
+from tinyattn.engine.autograd import Tensor, no_grad, primitive, tensor
+from tinyattn.engine.memory import keep_memory
+from tinyattn.engine.random import seed
+from tinyattn.engine.torch_hints import missing_name, with_torch_hints
+from tinyattn.engine.transforms import grad, gradients, hessian, jacobian, value_and_grad
 from tinyattn.io import load, save
-from tinyattn.random import seed
-from tinyattn.threads import set_threads
-from tinyattn.transforms import grad, gradients, hessian, jacobian, value_and_grad
+from tinyattn.kernels import set_threads
 
 if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports what is asked for
     from . import (  # noqa: F401
@@ -19,21 +20,21 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
         functional,
         graph,
         inference,
-        knobs,
         metrics,
         models,
         nn,
         optim,
         plot,
         training,
+        widgets,
     )
     from .trace import trace  # noqa: F401
 else:
-    tensor = explained(tensor)  # the engine itself does not know PyTorch's arguments
+    tensor = with_torch_hints(tensor)  # the engine itself does not know PyTorch's arguments
 
 _SUBMODULES = [
-    "check", "data", "functional", "graph", "inference", "knobs", "metrics", "models", "nn",
-    "optim", "plot", "trace", "training",
+    "check", "data", "functional", "graph", "inference", "metrics", "models", "nn",
+    "optim", "plot", "trace", "training", "widgets",
 ]  # fmt: skip
 
 
@@ -50,6 +51,6 @@ def __dir__():
 
 __version__ = "0.1.0"
 __all__ = [
-    "Tensor", "detect_anomaly", "grad", "gradients", "hessian", "jacobian", "load", "no_grad",
-    "primitive", "save", "seed", "set_threads", "tensor", "value_and_grad",
+    "Tensor", "detect_anomaly", "grad", "gradients", "hessian", "jacobian", "keep_memory", "load",
+    "no_grad", "primitive", "save", "seed", "set_threads", "tensor", "value_and_grad",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
+from tinyattn.engine.autograd import Tensor
 
 try:
     import fcntl

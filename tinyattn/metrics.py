@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.convert import to_array
 
 
 class Rejection(NamedTuple):
@@ -69,7 +69,7 @@ def rejection(passed, total):
 
 
 def _checked(name, scores, labels):
-    scores, labels = np.asarray(unwrap(scores)), np.asarray(unwrap(labels))
+    scores, labels = np.asarray(to_array(scores)), np.asarray(to_array(labels))
     if scores.ndim != 1 or labels.shape != scores.shape:
         raise ValueError(
             f"{name}: expected scores [N] and labels [N], got {scores.shape} and {labels.shape}"

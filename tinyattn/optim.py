@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from tinyattn import hints
-from tinyattn.autograd import Tensor
+from tinyattn.engine import torch_hints
+from tinyattn.engine.autograd import Tensor
 from tinyattn.ops.backends import FLOATS, kernel_is_faster
 
 
-class Optimizer(hints.OptimizerNamesElsewhere):
+class Optimizer:
     """Parameters in groups, each with its own options; subclasses write one `update`.
 
     params   parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
@@ -24,14 +24,16 @@ class Optimizer(hints.OptimizerNamesElsewhere):
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if cls.__module__ == __name__:
-            hints.explain_arguments(cls)
+            torch_hints.explain_arguments(cls)
 
     def __init__(self, params, **options):
         params = _listed(type(self).__name__, params)
         if not params:
             raise ValueError(f"{type(self).__name__}: no parameters; was parameters() called?")
         groups = params if isinstance(params[0], dict) else [{"params": params}]
-        self.groups = [{**options, **g, "params": _listed("a group", g["params"])} for g in groups]
+        self.param_groups = [
+            {**options, **g, "params": _listed("a group", g["params"])} for g in groups
+        ]
         for p in self._parameters():
             if not isinstance(p, Tensor):
                 raise TypeError(
@@ -45,7 +47,7 @@ class Optimizer(hints.OptimizerNamesElsewhere):
                 )
         if len({id(p) for p in self._parameters()}) < len(self._parameters()):
             raise ValueError(f"{type(self).__name__}: a parameter is given more than once")
-        for g in self.groups:
+        for g in self.param_groups:
             _check_options(type(self).__name__, g)
         self.state = [{} for _ in self._parameters()]
         self.shapes = [p.shape for p in self._parameters()]
@@ -62,16 +64,16 @@ class Optimizer(hints.OptimizerNamesElsewhere):
                 )
 
     def _parameters(self):
-        return [p for g in self.groups for p in g["params"]]
+        return [p for g in self.param_groups for p in g["params"]]
 
     @property
     def lr(self):
         """The learning rate (of the first group); setting it sets all groups."""
-        return self.groups[0]["lr"]
+        return self.param_groups[0]["lr"]
 
     @lr.setter
     def lr(self, value):
-        for group in self.groups:
+        for group in self.param_groups:
             group["lr"] = value
 
     def zero_grad(self):
@@ -86,7 +88,7 @@ class Optimizer(hints.OptimizerNamesElsewhere):
         """
         self._check_shapes()
         states = iter(self.state)
-        for group in self.groups:
+        for group in self.param_groups:
             for p in group["params"]:
                 state = next(states)
                 if p.grad is not None:
@@ -102,11 +104,11 @@ class Optimizer(hints.OptimizerNamesElsewhere):
         found = {}
         for i, state in enumerate(self.state):
             found |= {f"state.{i}.{k}": np.array(v) for k, v in state.items()}
-        for i, group in enumerate(self.groups):
-            found[f"groups.{i}.params"] = np.array(len(group["params"]))
+        for i, group in enumerate(self.param_groups):
+            found[f"param_groups.{i}.params"] = np.array(len(group["params"]))
             options = {k: v for k, v in group.items() if k != "params"}
             for k, v in options.items():
-                found[f"groups.{i}.{k}"] = np.array(v, dtype=np.float64)
+                found[f"param_groups.{i}.{k}"] = np.array(v, dtype=np.float64)
         return found
 
     def load_state_dict(self, saved):
@@ -117,9 +119,9 @@ class Optimizer(hints.OptimizerNamesElsewhere):
                 f"dictionary, got a {type(saved).__name__}"
             )
         state = [{} for _ in self.state]
-        groups = [dict(g) for g in self.groups]
-        own = {f"groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
-        here = {name for name in saved if name.startswith("groups.")}
+        groups = [dict(g) for g in self.param_groups]
+        own = {f"param_groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
+        here = {name for name in saved if name.startswith("param_groups.")}
         if here - own:
             self._misfit(f"{', '.join(sorted(here - own)[:5])} has no place")
         if own - here:
@@ -129,7 +131,7 @@ class Optimizer(hints.OptimizerNamesElsewhere):
             kind, _, rest = name.partition(".")
             i, _, key = rest.partition(".")
             value = np.asarray(value)
-            if kind == "groups":
+            if kind == "param_groups":
                 self._take_option(groups[int(i)], key, value)
             elif kind == "state" and i in places:
                 state[places[i]][key] = value
@@ -139,7 +141,7 @@ class Optimizer(hints.OptimizerNamesElsewhere):
         state = [self._taken_state(*o, s) for o, s in zip(owners, state, strict=True)]
         for g in groups:
             _check_options(f"load_state_dict of {type(self).__name__}", g)
-        self.state, self.groups = state, groups
+        self.state, self.param_groups = state, groups
 
     def _take_option(self, group, key, value):
         old = len(group["params"]) if key == "params" else group[key]
@@ -178,7 +180,7 @@ class Optimizer(hints.OptimizerNamesElsewhere):
         )
 
     def __repr__(self):
-        options = {k: v for k, v in self.groups[0].items() if k != "params"}
+        options = {k: v for k, v in self.param_groups[0].items() if k != "params"}
         n = sum(p.size for p in self._parameters())
         inside = ", ".join(f"{k}={v}" for k, v in options.items())
         return f"{type(self).__name__}({n:,} parameters, {inside})"
@@ -321,7 +323,7 @@ class Adam(Optimizer):
             return
         self._check_shapes()
         states, jobs, new, known = iter(self.state), [], [], {}
-        for group in self.groups:
+        for group in self.param_groups:
             for p in group["params"]:
                 state = next(states)
                 if p.grad is None:
@@ -421,7 +423,7 @@ class Schedule:
                 f"{type(optimizer).__name__}"
             )
         self.optimizer, self.step_count = optimizer, -1
-        self.base = [g["lr"] for g in optimizer.groups]
+        self.base = [g["lr"] for g in optimizer.param_groups]
         self.step()
 
     def factor(self, step):
@@ -431,7 +433,7 @@ class Schedule:
     def step(self):
         """One step further."""
         self.step_count += 1
-        for group, lr in zip(self.optimizer.groups, self.base, strict=True):
+        for group, lr in zip(self.optimizer.param_groups, self.base, strict=True):
             group["lr"] = self.rate(lr, self.step_count)
 
     def rate(self, lr, step):
@@ -490,5 +492,5 @@ class NoamLR(Schedule):
 def __getattr__(name):
     """Only asked for what there is not: say what it is called here."""
     raise AttributeError(
-        f"module 'tinyattn.optim' has no attribute {name!r}{hints.missing_name(name)}"
+        f"module 'tinyattn.optim' has no attribute {name!r}{torch_hints.missing_name(name)}"
     )

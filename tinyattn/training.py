@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, no_grad
 from tinyattn.data import batches
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.autograd import Tensor, no_grad
+from tinyattn.engine.convert import to_array
 from tinyattn.optim import AdamW, clip_grad_norm
 from tinyattn.progress import moving_line
 
@@ -126,7 +126,7 @@ class _Best:
         """How many epochs ago the lowest loss was; keeps the weights if it is the last."""
         if losses[-1] < self.loss:
             self.loss, self.epoch = losses[-1], len(losses)
-            self.weights = {name: np.array(unwrap(w)) for name, w in model.state_dict().items()}
+            self.weights = {name: np.array(to_array(w)) for name, w in model.state_dict().items()}
         return len(losses) - (self.epoch or 0)
 
     def restore(self, model):
@@ -189,7 +189,7 @@ def evaluate(model, f, held_out, batch_size=256):
     try:
         with no_grad():
             for batch in _batches("held_out", held_out, batch_size=batch_size, shuffle=False):
-                done.add(float(unwrap(f(model, *batch))), _length(batch))
+                done.add(float(to_array(f(model, *batch))), _length(batch))
     finally:
         if was_training:
             _mode(model, "train")
@@ -201,7 +201,7 @@ def accuracy(model, x, y):
 
     x: [B, ...]; y: classes [B] (or [B, T] for scores [B, T, C]). Usable as `metric=`.
     """
-    scores, y = unwrap(model(x)), np.asarray(unwrap(y))
+    scores, y = to_array(model(x)), np.asarray(to_array(y))
     if scores.shape[:-1] != y.shape:
         raise ValueError(
             f"accuracy: scores of shape {scores.shape} need classes of shape {scores.shape[:-1]}, "
@@ -242,7 +242,7 @@ def _batches(name, examples, **options):
 
 
 def _length(batch):
-    shape = np.shape(unwrap(batch[0]))
+    shape = np.shape(to_array(batch[0]))
     return shape[0] if shape else 1
 
 

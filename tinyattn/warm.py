@@ -10,7 +10,7 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import graph, nn, optim
-from tinyattn.autograd import Tensor
+from tinyattn.engine.autograd import Tensor
 from tinyattn.ops.backends import have_numba
 
 DTYPES = (np.float32, np.float64)

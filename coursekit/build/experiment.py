@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tinyattn.course.project import LEDGER
 
 # What is only looked at does not change the experiment. Calls on these names draw or print.
-SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "knobs"}
+SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "widgets"}
 WORDING = {"evidence", "control"}  # arguments of a claim that only say what came out
 SHORTER = {"seeds": "quick", "claim": "quick_decides"}  # arguments that only shorter runs read
 # fields of a syntax tree that differ between versions of Python, or mean nothing here
@@ -197,7 +197,7 @@ def _leaves(function, modules):
 
 
 def _only_shows(function):
-    """Whether a call of it draws or prints: plot.bars, knobs.vectors, ta.trace."""
+    """Whether a call of it draws or prints: plot.bars, widgets.vectors, ta.trace."""
     traces = isinstance(function, ast.Attribute) and function.attr == "trace"
     return traces or _root(function) in SHOWS
 

@@ -28,11 +28,11 @@ PLACES = [
     ("tinyattn.io", "io", "files of weights"),
     ("tinyattn.plot", "plot", "pictures"),
     ("tinyattn.trace", "trace", "a computation number by number"),
-    ("tinyattn.knobs", "knobs", "explorers for slides"),
+    ("tinyattn.widgets", "widgets", "explorers for slides"),
     ("tinyattn.course", "course", "what the cells of a lecture call"),
 ]
 # what draws and what the cells of the course call is not part of a lecture's matter
-UNSAID = {"plot", "knobs", "course", "trace"}
+UNSAID = {"plot", "widgets", "course", "trace"}
 
 
 @dataclass(frozen=True)

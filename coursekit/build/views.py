@@ -16,7 +16,7 @@ from coursekit.build.lint import claims_in
 from coursekit.build.public_api import summary
 from coursekit.build.questions import asks, choices, choices_of, waiting
 from coursekit.build.text import slides, tags_of
-from tinyattn.course.progress import MIME as PROGRESS
+from tinyattn.progress import MIME as PROGRESS
 
 NOT_SHOWN = (
     "This is a drawing. JupyterLab does not show it, as this notebook is not trusted yet:\n"

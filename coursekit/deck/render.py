@@ -8,8 +8,8 @@ from pathlib import Path
 from coursekit.build.notebooks import differences, executed
 from coursekit.build.questions import in_deck, parted, waiting
 from coursekit.build.text import need, notes_of, slides, tags_of
-from tinyattn.course.progress import MIME
 from tinyattn.course.project import CourseError, write_text
+from tinyattn.progress import MIME
 
 FOLDER = Path(__file__).parent  # the template, its style and its scripts
 KATEX = "vendor/katex"

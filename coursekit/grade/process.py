@@ -22,7 +22,7 @@ sys.path.insert(0, {folder!r})
 sys.modules["numba"] = None  # as in WebAssembly: NumPy alone, nothing compiled
 import numpy, numpy.linalg, numpy.random, tinyattn, tinyattn.functional, tinyattn.nn
 import tinyattn.optim, tinyattn.data, tinyattn.graph, tinyattn.models, tinyattn.check
-import tinyattn.kernels  # large arrays ask for them, and loading them lists a folder
+import tinyattn.kernels.machine.compile  # large arrays ask for it, and it lists a folder
 import server
 from guard import close_the_doors
 answers = server.quiet()

@@ -14,8 +14,8 @@ from coursekit.build.lint import claims_in
 from coursekit.build.notebooks import SHOWN_DPI
 from coursekit.build.text import METADATA, read_notebook, slide_heading, tags_of
 from coursekit.site.addresses import page_of, relative, slug
-from tinyattn.course.progress import MIME
 from tinyattn.course.project import write_text
+from tinyattn.progress import MIME
 
 PICTURES = "pictures"  # their folder on the site
 

@@ -16,7 +16,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import tinyattn as ta  # noqa: E402
-from tinyattn.autograd import Tensor, no_grad  # noqa: E402
+from tinyattn.engine.autograd import Tensor, no_grad  # noqa: E402
 from tinyattn.functional.attention import scaled_dot_product_attention as attention  # noqa: E402
 
 torch.set_num_threads(2)

@@ -18,7 +18,7 @@ import torch  # noqa: E402
 
 import tinyattn as ta  # noqa: E402
 import tinyattn.functional as F  # noqa: E402
-from tinyattn.autograd import Tensor  # noqa: E402
+from tinyattn.engine.autograd import Tensor  # noqa: E402
 
 torch.set_num_threads(2)
 # shape of x, channels out, kernel, options, whether x wants a gradient

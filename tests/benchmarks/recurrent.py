@@ -18,7 +18,7 @@ import torch  # noqa: E402
 
 import tinyattn as ta  # noqa: E402
 from tinyattn import nn  # noqa: E402
-from tinyattn.autograd import Tensor  # noqa: E402
+from tinyattn.engine.autograd import Tensor  # noqa: E402
 
 torch.set_num_threads(2)
 SHAPES = [(128, 32, 128), (128, 32, 256), (32, 8, 64)]  # T, B, H; as many features as units

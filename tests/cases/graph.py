@@ -65,6 +65,6 @@ NO_GRADIENT = {
     graph.knn,
     graph.knn_graph,
     graph.match,
-    graph.neighbours,
+    graph.knn_edges,
     graph.radius_graph,
 }

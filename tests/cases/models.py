@@ -14,10 +14,15 @@ __all__ = ["CASES"]
 X = normal(2, 3, 4)
 IDS, KEEP = np.array([[1, 0, 2], [2, 2, 0]]), np.array([[1, 1, 1], [1, 1, 0]], bool)
 
-layer(nn.LearnedPositions, X, make=nn.LearnedPositions(5, 4, rng=0))
-layer(nn.LearnedPositions, X, make=nn.LearnedPositions(5, 4, rng=0), positions=np.array([0, 4, 4]))
-layer(nn.AppendedPositions, X, make=nn.AppendedPositions(2))
-for rotary in (nn.RotaryPositions, nn.InterleavedRotaryPositions):
+layer(nn.LearnedPositionalEmbedding, X, make=nn.LearnedPositionalEmbedding(5, 4, rng=0))
+layer(
+    nn.LearnedPositionalEmbedding,
+    X,
+    make=nn.LearnedPositionalEmbedding(5, 4, rng=0),
+    positions=np.array([0, 4, 4]),
+)
+layer(nn.ConcatPositionalEncoding, X, make=nn.ConcatPositionalEncoding(2))
+for rotary in (nn.RotaryEmbedding, nn.InterleavedRotaryEmbedding):
     layer(rotary, X, make=rotary(4))
     layer(rotary, normal(2, 2, 3, 4), make=rotary(4), positions=np.array([[0, 1, 2], [7, 8, 9]]))
 layer(nn.SwiGLU, X, make=nn.SwiGLU(4, 3, rng=0))
@@ -65,4 +70,4 @@ for model, mask in (
 ):
     layer(type(model), TIMES, normal(2, 3), make=model, order=1, **mask)
 
-NOTHING_TO_CHECK |= {nn.KeyValueCache, nn.MemoryCache, nn.SkipInit}  # plain arrays
+NOTHING_TO_CHECK |= {nn.KeyValueCache, nn.CrossAttentionCache, nn.SkipInit}  # plain arrays

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.ops.blocks import Q4_1, Q8_0, Blocks, block_linear
+from tinyattn.ops.quantized import Q4_1, Q8_0, QuantizedMatrix, quantized_linear
 
 
 class Case(NamedTuple):
@@ -508,10 +508,10 @@ def blocks(kind, R, n):
     """A matrix [R, 32 n] in blocks with scales and offsets near 1."""
     raw = _rng(R, n).integers(0, 256, (R, n, kind.nbytes)).astype(np.uint8)
     raw[..., :4] = positive(R, n, 2).astype(np.float16).view(np.uint8)
-    return Blocks(kind, raw)
+    return QuantizedMatrix(kind, raw)
 
 
 for kind in (Q4_1, Q8_0):
     for impl in ("sums", "numpy", "kernel"):
         for shape in ((32,), (2, 32), (0, 32), (2, 1, 32)):
-            case(block_linear, normal(*shape), blocks(kind, 3, 1), impl=impl)
+            case(quantized_linear, normal(*shape), blocks(kind, 3, 1), impl=impl)

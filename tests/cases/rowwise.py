@@ -4,8 +4,8 @@ import numpy as np
 
 import tinyattn.functional as F
 from tests.cases.ops import case, normal
+from tinyattn.engine.convert import to_array
 from tinyattn.ops import attention, rowwise
-from tinyattn.ops.elementwise import unwrap
 from tinyattn.ops.matmul import linear
 
 IDS = np.array([2, 0, 4, 2])
@@ -25,7 +25,7 @@ for note, centred in (("centred", True), ("not centred", False)):
 for note, own in (("in training", True), ("in evaluation", False)):
 
     def batch_norm(x, weight=None, bias=None, own=own):
-        statistics = rowwise.statistics(unwrap(x)) if own else (np.zeros(5), np.full(5, 2.0))
+        statistics = rowwise.statistics(to_array(x)) if own else (np.zeros(5), np.full(5, 2.0))
         return rowwise._batch_norm(x, weight, bias, *statistics, 1e-5, own)
 
     case(rowwise._batch_norm, normal(4, 5), normal(5), normal(5), f=batch_norm, note=note)

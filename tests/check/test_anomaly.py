@@ -8,7 +8,8 @@ import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
-from tinyattn import autograd, nn
+from tinyattn import nn
+from tinyattn.engine import autograd
 from tinyattn.ops import fused
 
 rng = np.random.default_rng(0)

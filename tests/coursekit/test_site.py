@@ -119,11 +119,11 @@ def test_headings_of_parts_push_slides_down():
 
 
 def test_links_of_texts_lead_to_pages():
-    text = "[the rungs](../tinyattn/ops/) [file](../tinyattn/hints.py) "
+    text = "[the rungs](../tinyattn/ops/) [file](../tinyattn/engine/torch_hints.py) "
     text += "[out](https://a.b) [x](../pyproject.toml)"
     linked = pages.linked(text, ROOT, "lectures/from_pytorch.md", "from_pytorch")
     assert '<a href="source/index.html">the rungs</a>' in linked
-    assert '<a href="source/tinyattn/hints.py.html">file</a>' in linked
+    assert '<a href="source/tinyattn/engine/torch_hints.py.html">file</a>' in linked
     assert "[out](https://a.b)" in linked and linked.endswith(" x")
     with pytest.raises(CourseError, match=r"lectures/a.md: the link to no.md leads nowhere"):
         pages.linked("[x](no.md)", ROOT, "lectures/a.md", "a")

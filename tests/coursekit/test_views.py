@@ -10,7 +10,7 @@ from coursekit.build import lint, notebooks, questions, text, views
 from coursekit.deck import render
 from tests.coursekit import browser
 from tests.coursekit import small_project as course_project
-from tinyattn import knobs
+from tinyattn import widgets
 from tinyattn.course import predictions, project
 from tinyattn.course.project import CourseError
 
@@ -136,7 +136,7 @@ def test_a_page_to_click_through_is_not_folded(asking):
     notebook = text.read_source(asking)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            shown = {"text/html": knobs.temperature([1.0, 2.0])._repr_html_()}
+            shown = {"text/html": widgets.temperature([1.0, 2.0])._repr_html_()}
             cell.outputs = [{"output_type": "execute_result", "data": shown}]
     views.fold(notebook.cells)
     assert not any("outputs_hidden" in c.metadata.get("jupyter", {}) for c in notebook.cells)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tinyattn.data.make_networks import make
 
 from tinyattn import data, graph
+from tools.data.make_networks import make
 
 
 def test_karate_club():
@@ -33,15 +33,15 @@ def test_they_are_those_of_networkx(tmp_path):
 
 
 def test_blocks_keep_to_themselves():
-    g, group = data.blocks((30, 20), 0.5, 0.05, rng=0)
+    g, group = data.stochastic_block_model((30, 20), 0.5, 0.05, rng=0)
     assert g.num_nodes == 50 and group.tolist() == [0] * 30 + [1] * 20
     same = group[g.src] == group[g.dst]
     pairs = np.array([30 * 29 + 20 * 19, 2 * 30 * 20])
     np.testing.assert_allclose([same.sum(), (~same).sum()] / pairs, [0.5, 0.05], atol=0.05)
-    again = data.blocks((30, 20), 0.5, 0.05, rng=0)[0]
+    again = data.stochastic_block_model((30, 20), 0.5, 0.05, rng=0)[0]
     assert np.array_equal(g.adjacency(), again.adjacency())
     with pytest.raises(ValueError, match="between must be a probability, got 2"):
-        data.blocks(between=2)
+        data.stochastic_block_model(between=2)
 
 
 def test_distractors_hide_the_class_from_weights_of_the_degrees():
@@ -89,39 +89,39 @@ def test_drawing():
     from tinyattn import plot
 
     g, club = data.karate_club()
-    flat = plot.network(g, classes=club, names=["stayed", "left"], title="the club")
-    deep = plot.network(g, plot.layout(g, 3), labels=[""] * 33 + ["officer"])
+    flat = plot.graph(g, classes=club, names=["stayed", "left"], title="the club")
+    deep = plot.graph(g, plot.layout(g, 3), labels=[""] * 33 + ["officer"])
     assert len(flat.ax.collections[0].get_segments()) == 78
     assert flat.ax.get_title() == "the club" and deep.ax.name == "3d"
-    plot.network(graph.Graph([0], [0], 2))  # nothing but a loop and a node alone
-    plot.network(graph.Graph([], [], 0))
-    arrows = plot.network(graph.Graph([0, 1, 1], [1, 0, 2], 3), arrows=True, widths=[1, 2, 0])
+    plot.graph(graph.Graph([0], [0], 2))  # nothing but a loop and a node alone
+    plot.graph(graph.Graph([], [], 0))
+    arrows = plot.graph(graph.Graph([0, 1, 1], [1, 0, 2], 3), arrows=True, widths=[1, 2, 0])
     assert len(arrows.ax.patches) == 3
     novel, _ = data.les_miserables()
-    shaded = plot.network(
+    shaded = plot.graph(
         novel, values=novel.in_degree, widths=novel.edge_attr, value_label="friends"
     )
     widths = shaded.ax.collections[0].get_linewidths()
     assert len(widths) == 254 and max(widths) == 6 and min(widths) == pytest.approx(0.3 + 5.7 / 31)
     near = np.linspace(0, 1, 34)[:, None] * [1, 0.1]
-    names = plot.network(g, near, labels=[""] * 15 + ["Thenardier", "Javert"] + [""] * 17)
+    names = plot.graph(g, near, labels=[""] * 15 + ["Thenardier", "Javert"] + [""] * 17)
     for picture in (flat, deep, arrows, shaded, names):
         picture.figure.canvas.draw()
     one, other = (text.get_window_extent() for text in names.ax.texts)
     assert not one.overlaps(other)
     matplotlib.pyplot.close("all")
     with pytest.raises(ValueError, match=r"expected positions \[34, 2\] or \[34, 3\], got \(3, 2"):
-        plot.network(g, np.zeros((3, 2)))
+        plot.graph(g, np.zeros((3, 2)))
     with pytest.raises(ValueError, match="a class from 0 up for each of the 34 nodes"):
-        plot.network(g, classes=[0, 1])
+        plot.graph(g, classes=[0, 1])
     with pytest.raises(ValueError, match="expected 34 labels, got 1"):
-        plot.network(g, labels=["a"])
+        plot.graph(g, labels=["a"])
     with pytest.raises(ValueError, match="by classes or by values, not by both"):
-        plot.network(g, classes=club, values=club)
+        plot.graph(g, classes=club, values=club)
     with pytest.raises(ValueError, match=r"expected 34 values, got shape \(3,\)"):
-        plot.network(g, values=np.zeros(3))
+        plot.graph(g, values=np.zeros(3))
     with pytest.raises(ValueError, match="a width of at least 0 for each of the 156 edges"):
-        plot.network(g, widths=np.full(156, -1.0))
+        plot.graph(g, widths=np.full(156, -1.0))
     with pytest.raises(ValueError, match="arrows are drawn in the plane"):
-        plot.network(g, plot.layout(g, 3), arrows=True)
+        plot.graph(g, plot.layout(g, 3), arrows=True)
     matplotlib.pyplot.close("all")

@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from tinyattn.data.make_translation import make
 
 from tinyattn.data import translation
 from tinyattn.data.tokenizers import WordPiece
 from tinyattn.data.translation import from_pairs, phrases, software, tokenizer
+from tools.data.make_translation import make
 
 MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 

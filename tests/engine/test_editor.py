@@ -23,7 +23,7 @@ from tinyattn import graph, nn, optim
 t = ta.tensor([1.0])
 results = [t + 1, 1 - t, -t, t @ t, t[0], t > 0, t.T, t.sum(), t.reshape(1), abs(t), t.detach()]
 """
-LATER = ["check", "data", "functional", "graph", "knobs", "metrics", "models", "nn", "optim",
+LATER = ["check", "data", "functional", "graph", "widgets", "metrics", "models", "nn", "optim",
          "plot", "trace", "training"]  # fmt: skip
 
 

@@ -1,9 +1,7 @@
 """Ways to lose a gradient without a word, rebuilt: each must end in an error or in the truth."""
 
-import linecache
 import math
 import struct
-from math import sqrt
 
 import numpy as np
 import pytest
@@ -43,61 +41,39 @@ def test_plain_arrays_do_not_slip_in():
 
 
 def test_float_and_int_of_a_tensor_with_gradient():
+    """Python asks alike for float(x), math.exp(x) and S[i, j] = x: each would lose the gradient."""
     x = Tensor(2.5, requires_grad=True)
-    assert f"{x:.2f}" == "2.50" == "%.2f" % x  # noqa: UP031
-    assert float(x) == 2.5 and [float(v) for v in (x, x * 1)] == [2.5, 2.5]
+    S = np.zeros((3, 3))
+    for lose in (
+        lambda: float(x),
+        lambda: "%.2f" % x,  # noqa: UP031
+        lambda: math.exp(x),
+        lambda: struct.pack("d", x),
+        lambda: S.__setitem__((0, 1), x * x),
+        lambda: S.fill(x),
+        lambda: exec("S[0, 1] += x", {"S": S, "x": x}),
+        lambda: exec("S[0, 1], S[1, 1] = x, 1.0", {"S": S, "x": x}),
+    ):
+        with pytest.raises((TypeError, ValueError, struct.error)):
+            lose()
+        assert not S.any()
+    assert f"{x:.2f}" == "2.50"
     assert int(x) == 2
     assert x.item() == 2.5
-    assert math.isfinite(x) and not math.isnan(x * 2)
-    assert max(float(x * 2), 1.0) == sum(map(float, [x, x])) == 5.0
 
 
-def test_a_number_written_into_an_array_would_lose_its_gradient():
-    """How index sums are written at first: S[i, j] = x[i] * x[j]."""
+def test_a_number_without_gradient_is_an_ordinary_number():
     x, S, row = leaf(3), np.zeros((3, 3)), [0.0]
-    for lose in (
-        lambda: S.__setitem__((0, 1), x[0] * x[1]),
-        lambda: S.fill(x[0]),
-        lambda: exec("S[0, 1] = x[0] * x[1]", {"S": S, "x": x}),
-        lambda: exec("S[0, 1] += x[0]", {"S": S, "x": x}),
-        lambda: exec("S[0, 1], S[1, 1] = x[0], 1.0", {"S": S, "x": x}),
-    ):
-        with pytest.raises((TypeError, ValueError)) as caught:
-            lose()
-        error = caught.value.__cause__ or caught.value  # NumPy wraps the error in one of its own
-        assert "array[...] = x would lose the gradient of x: collect" in str(error)
-        assert not S.any()
     row[0] = x[0]  # a list holds the Tensor itself
     assert row[0].requires_grad
     with no_grad():
         S[0, 1] = x[0]
         S[1, 1] = Tensor(2.0, requires_grad=True)
+        assert math.exp(x[0]) == math.exp(x.data[0])
     S[0, 2] = x.detach()[0]
     S[1, 0] = x[0].item()
     np.testing.assert_array_equal(S[0], [0, x.data[0], x.data[0]])
-
-
-def test_functions_of_math_would_lose_the_gradient():
-    x = Tensor(0.5, requires_grad=True)
-    with pytest.raises(TypeError, match=r"math.exp\(x\) would lose the gradient of x: use np.exp"):
-        math.exp(x)
-    with pytest.raises(TypeError, match=r"use np.sqrt\(x\)"):
-        y = 1 + sqrt(  # over several lines
-            abs(x * 2)
-        )
-        print(y)
-    assert math.exp(x.detach()) == math.exp(0.5)
-    with no_grad():
-        assert math.exp(x) == math.exp(0.5)
-
-
-def test_another_function_that_takes_a_number_warns_and_names_the_line():
-    x = Tensor(0.5, requires_grad=True)
-    with pytest.warns(UserWarning, match=r"pack took a Tensor .* say x.item\(\)") as caught:
-        packed = struct.pack("d", x)
-    assert packed == struct.pack("d", 0.5)
-    assert caught[0].filename == __file__
-    assert "struct.pack" in linecache.getline(__file__, caught[0].lineno)
+    assert float(x.detach()[1]) == x.data[1]
 
 
 def test_augmented_assignment_of_a_result_makes_a_new_tensor():

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tinyattn import guards, memory
+from tinyattn.engine import memory
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -28,33 +28,33 @@ def place(x):
 
 
 def test_small_arrays_are_ordinary_ones():
-    assert memory.empty((5, 50), FLOAT32).base is None
+    assert memory.empty_pooled((5, 50), FLOAT32).base is None
 
 
 def test_a_large_array_has_shape_and_dtype_and_can_be_written():
-    x = memory.empty((3, 0, 100), FLOAT32)
+    x = memory.empty_pooled((3, 0, 100), FLOAT32)
     assert x.shape == (3, 0, 100)
     for dtype in (np.float32, np.float64):
-        x = memory.empty((3, 200), np.dtype(dtype))
+        x = memory.empty_pooled((3, 200), np.dtype(dtype))
         x[...] = np.arange(600.0).reshape(3, 200)
         assert x.shape == (3, 200) and x.dtype == dtype and x.flags.c_contiguous
         assert x.flags.writeable and x.sum() == 600 * 599 / 2
 
 
 def test_memory_serves_again_only_when_all_views_are_gone():
-    x = memory.empty((3, 200), FLOAT32)
+    x = memory.empty_pooled((3, 200), FLOAT32)
     first, view = place(x), x[1:].T
     del x
-    y = memory.empty((3, 200), FLOAT32)
+    y = memory.empty_pooled((3, 200), FLOAT32)
     assert place(y) != first
     view[...] = 5.0
     del view
-    assert place(memory.empty((200, 3), FLOAT32)) == first  # other shape, as many bytes
-    assert place(memory.empty((3, 201), FLOAT32)) != first
+    assert place(memory.empty_pooled((200, 3), FLOAT32)) == first  # other shape, as many bytes
+    assert place(memory.empty_pooled((3, 201), FLOAT32)) != first
 
 
 def test_no_more_waits_than_may():
-    held = [memory.empty((1, 500), FLOAT32) for _ in range(8)]
+    held = [memory.empty_pooled((1, 500), FLOAT32) for _ in range(8)]
     places = [place(x) for x in held]
     while held:
         del held[0]
@@ -62,11 +62,11 @@ def test_no_more_waits_than_may():
 
 
 def test_tracemalloc_sees_every_array():
-    first = memory.empty((50, 100), FLOAT32)
+    first = memory.empty_pooled((50, 100), FLOAT32)
     del first
     tracemalloc.start()
     try:
-        x = memory.empty((50, 100), FLOAT32)
+        x = memory.empty_pooled((50, 100), FLOAT32)
         assert tracemalloc.get_traced_memory()[1] >= x.nbytes
     finally:
         tracemalloc.stop()
@@ -75,7 +75,7 @@ def test_tracemalloc_sees_every_array():
 def test_threads_never_get_the_same_memory():
     def fill(i):
         for _ in range(300):
-            x = memory.empty((20, 20), FLOAT32)
+            x = memory.empty_pooled((20, 20), FLOAT32)
             x[...] = i
             if not (x == i).all():
                 return False
@@ -85,20 +85,10 @@ def test_threads_never_get_the_same_memory():
         assert all(pool.map(fill, range(8)))
 
 
-@pytest.mark.skipif(not guards.COUNTED, reason="this Python does not count all references")
-def test_a_gradient_in_such_memory_is_owned_like_any_other():
-    g = memory.empty((3, 200), FLOAT32)
-    assert not guards.is_shared(g)
-    view = g[1:]
-    assert guards.is_shared(g)
-    del view
-    assert not guards.is_shared(g)
-
-
 # ---------------------------------------------------------------- blocks that the C library keeps
 
 
-@pytest.mark.skipif(not memory.keep(), reason="not with this C library")
+@pytest.mark.skipif(not memory.keep_memory(), reason="not with this C library")
 def test_freed_memory_is_used_again():
     import resource
 

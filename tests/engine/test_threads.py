@@ -7,8 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from tinyattn import Tensor, memory, no_grad
-from tinyattn.autograd import is_grad_enabled, set_grad_enabled
+from tinyattn import Tensor, no_grad
+from tinyattn.engine import memory
+from tinyattn.engine.autograd import is_grad_enabled, set_grad_enabled
 
 
 def recorded():
@@ -95,7 +96,7 @@ def test_a_fork_while_another_thread_works(what, monkeypatch):
             if what == "gradients":
                 np.sum(w * 1.0).backward()
             else:
-                memory.empty((50, 50), w.dtype)
+                memory.empty_pooled((50, 50), w.dtype)
 
     worker = threading.Thread(target=work)
     worker.start()
@@ -105,7 +106,7 @@ def test_a_fork_while_another_thread_works(what, monkeypatch):
             if child == 0:
                 x = Tensor([3.0], requires_grad=True)
                 np.sum(x * x).backward()
-                memory.empty((50, 50), w.dtype)
+                memory.empty_pooled((50, 50), w.dtype)
                 os._exit(0 if x.grad[0] == 6 else 1)
             assert wait(child) == 0
     finally:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.machine import fresh_python, same_bits_on_any_threads
 from tinyattn import check
-from tinyattn.autograd import Tensor
+from tinyattn.engine.autograd import Tensor
 from tinyattn.functional import attention as F
 from tinyattn.kernels import attention as loops
 from tinyattn.kernels import numba
@@ -576,7 +576,7 @@ def test_the_same_bits_on_any_number_of_threads():
 def test_memory_grows_with_the_length_not_with_its_square():
     kilobytes = fresh_python("""
         import resource, numpy as np
-        from tinyattn.autograd import Tensor
+        from tinyattn.engine.autograd import Tensor
         from tinyattn.functional.attention import scaled_dot_product_attention
         for N in (256, 8192):
             q, k, v = (Tensor(np.ones((N, 16), np.float32), requires_grad=True) for _ in range(3))

@@ -19,10 +19,15 @@ from tinyattn import Tensor, graph, nn
 MORE = tests.cases.graph, tests.cases.models, tests.cases.points, tests.cases.recurrent
 MORE += (tests.cases.rowwise,)
 # what these find are numbers of nodes, points or objects: plain arrays, as indices are
-INDICES = {graph.knn, graph.knn_graph, graph.radius_graph, graph.neighbours, graph.condense}
+INDICES = {graph.knn, graph.knn_graph, graph.radius_graph, graph.knn_edges, graph.condense}
 INDICES |= {graph.match, graph.Matching, graph.Graph, graph.batch, graph.fully_connected}
 INDICES |= {graph.from_adjacency, graph.from_networkx, F.neighbour_table}
-NO_FUNCTION = NOTHING_TO_CHECK | {graph.Terms, nn.KeyValueCache, nn.MemoryCache, nn.SkipInit}
+NO_FUNCTION = NOTHING_TO_CHECK | {
+    graph.Terms,
+    nn.KeyValueCache,
+    nn.CrossAttentionCache,
+    nn.SkipInit,
+}
 
 
 def public():

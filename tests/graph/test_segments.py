@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from tests.machine import same_bits_on_any_threads
-from tinyattn import Tensor, graph, memory
+from tinyattn import Tensor, graph
+from tinyattn.engine import memory
 from tinyattn.kernels import segment as loops
 from tinyattn.kernels.fast import gather_scatter
 from tinyattn.kernels.machine import prefetch
@@ -80,7 +81,7 @@ def test_rows_past_the_cache(monkeypatch, dtype):
     monkeypatch.setattr(memory, "LARGEST", 1000)
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(600, 48)).astype(dtype), r.integers(0, 40, 600)
-    y = memory.empty((600, 48), values.dtype)
+    y = memory.empty_pooled((600, 48), values.dtype)
     assert prefetch.use_nontemporal(y, 48) and not prefetch.use_nontemporal(y[:1], 48)
     assert not prefetch.use_nontemporal(y, 44) and not prefetch.use_nontemporal(
         y.reshape(-1)[1:], 48

@@ -198,7 +198,7 @@ def test_every_layer_gives_one_by_one_what_it_gives_at_once(options, kernel_call
     assert len(kernel_calls) == (T if options in ({}, {"bias": False}) else 0)
 
 
-@pytest.mark.parametrize("rotary", [nn.RotaryPositions, nn.InterleavedRotaryPositions])
+@pytest.mark.parametrize("rotary", [nn.RotaryEmbedding, nn.InterleavedRotaryEmbedding])
 def test_pairs_of_rotary_positions_are_those_of_the_block(rotary, kernel_calls):
     block = nn.LlamaBlock(24, 3, 3, 48, rotary(8), rng=0).eval()
     run, cache = inference.compile(block), nn.KeyValueCache()

@@ -23,7 +23,7 @@ import tinyattn as ta
 from tests.cases.layers import CASES, apart, normal
 from tinyattn import Tensor, graph, inference, models, nn
 from tinyattn.models import captioner
-from tinyattn.models.generate import reader
+from tinyattn.models.generation import prefill
 
 V = 13
 IDS = np.random.default_rng(0).integers(V, size=(2, 5))
@@ -215,7 +215,7 @@ def classes_in(model):
 def logits(model, compiled):
     """What `generate` draws from, for the prompts and some tokens behind them."""
     with ta.no_grad():
-        step, state, tokens = reader(model, list(IDS), compiled=compiled)
+        step, state, tokens = prefill(model, list(IDS), compiled=compiled)
         found = []
         for _ in range(4):
             scores, state = step(tokens, state)

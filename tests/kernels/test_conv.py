@@ -136,7 +136,7 @@ def test_the_kernel_without_numba_is_python():
         import numpy as np
         from tinyattn.kernels import conv as loops
         from tinyattn.kernels.fast import conv as kernel
-        from tinyattn.ops.conv_sums import one_axis, table_and_places
+        from tinyattn.ops.conv import one_axis, table_and_places
         rng = np.random.default_rng(0)
         x, w, b = (rng.normal(size=s) for s in ((2, 2, 4, 5), (3, 2, 2, 2), (3,)))
         n = kernel.shape_of(x, w, (2, 2), (1, 1), (1, 1), (1, 1), 1)

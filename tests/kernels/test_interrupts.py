@@ -136,14 +136,14 @@ def test_forked_children_can_allocate_while_a_thread_of_the_parent_does():
     words = fresh_python("""
     import os, signal, sys, threading, time, warnings
     import numpy as np
-    from tinyattn import memory
+    from tinyattn.engine import memory
     warnings.simplefilter("ignore")  # newer Pythons warn of a fork with threads
     memory.LARGEST, dtype, ended = 1000, np.dtype(np.float32), False
     sys.setswitchinterval(1e-6)
 
     def allocate(times):
         for _ in range(times):
-            x = memory.empty((20, 20), dtype)
+            x = memory.empty_pooled((20, 20), dtype)
             x[...] = 1
             if ended or not (x == 1).all():
                 break

@@ -207,7 +207,7 @@ def test_without_numba_everything_runs():
         import sys, warnings
         sys.modules["numba"] = None
         import numpy as np
-        from tinyattn.autograd import Tensor
+        from tinyattn.engine.autograd import Tensor
         from tinyattn.functional.attention import scaled_dot_product_attention
         x = np.random.default_rng(0).standard_normal((2, 70, 3))
         results = []

@@ -1,7 +1,7 @@
 """The page "Coming from PyTorch", made from the table of hints: `python -m tests.mistakes.page`."""
 
 from tests import ROOT
-from tinyattn.hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS, MODULES, OPTIMIZERS
+from tinyattn.engine.torch_hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS, MODULES
 
 PAGE = ROOT / "lectures" / "from_pytorch.md"
 
@@ -9,8 +9,8 @@ TOP = """\
 # Coming from PyTorch
 
 Names, arguments, shapes and weights of layers are PyTorch's, so that a `state_dict` can be loaded
-from one into the other. This page lists what differs. It is made from
-[`tinyattn/hints.py`](../tinyattn/hints.py) by `python -m tests.mistakes.page`; a test runs both
+from one into the other. This page lists what differs. `python -m tests.mistakes.page` makes it from
+[`tinyattn/engine/torch_hints.py`](../tinyattn/engine/torch_hints.py); a test runs both
 sides of each line that has a value, and compares them. The error for a name that is not here, of a
 method, a function or an argument, shows its line: `x.view(3, 2)` says that it is `x.reshape(3, 2)`.
 
@@ -41,7 +41,6 @@ SECTIONS = [
     ("Arguments", KEYWORDS),
     ("Attributes and methods of a tensor", METHODS),
     ("Attributes and methods of a module", MODULES),
-    ("Attributes of an optimizer", OPTIMIZERS),
     ("Functions and classes", FUNCTIONS),
 ]
 

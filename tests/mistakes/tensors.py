@@ -19,9 +19,9 @@ MISTAKES = [
     # ---- gradients that would get lost
     ("np.asarray(x)", TypeError, "gradient would be lost", r"\.numpy\(\)"),
     ("a[0] = x[0]", (TypeError, ValueError), "gradient|sequence"),
-    ("a[0, 0] = x[0, 0]", (TypeError, ValueError), "np.stack or np.concatenate|setting an array"),
-    ("import math; math.exp(x[0, 0])", TypeError, r"use np\.exp\(x\)"),
-    ("import math; math.sqrt(x[0, 0])", TypeError, r"use np\.sqrt\(x\)"),
+    ("a[0, 0] = x[0, 0]", (TypeError, ValueError), "np.stack|setting an array"),
+    ("import math; math.exp(x[0, 0])", TypeError, r"np\.exp\(x\) instead"),
+    ("import math; math.sqrt(x[0, 0])", TypeError, r"write x\.item\(\)"),
     ("ta.tensor(a)[0] = x[0]", TypeError, "lose the gradient", "np.where"),
     ("x += 1", TypeError, "no_grad", "would make a new tensor"),
     ("np.add(x, 1, out=a)", TypeError, "out=", "np.add"),

@@ -13,12 +13,13 @@ import tinyattn.functional as F
 from tests import ROOT
 from tests.mistakes.page import PAGE, page
 from tests.parity import torch
-from tinyattn import graph, hints, models, nn, optim
-from tinyattn.hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS, MODULES, OPTIMIZERS
+from tinyattn import graph, models, nn, optim
+from tinyattn.engine import torch_hints
+from tinyattn.engine.torch_hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS, MODULES
 
 TABLES = {
     "methods": METHODS, "keywords": KEYWORDS, "functions": FUNCTIONS, "different": DIFFERENT,
-    "modules": MODULES, "optimizers": OPTIMIZERS,
+    "modules": MODULES,
 }  # fmt: skip
 LINES = [(table, name, hint) for table, lines in TABLES.items() for name, hint in lines.items()]
 # lines whose sides are no values that could be compared
@@ -94,7 +95,7 @@ def test_hints_are_of_names_that_are_not_there():
 
 def test_what_numpy_has_and_pytorch_calls_as_a_method_is_explained():
     """What changes a tensor in place has a _ at its end there."""
-    x, asked = ta.tensor([1.0]), [f"{name}_" for name in hints.IN_PLACE]
+    x, asked = ta.tensor([1.0]), [f"{name}_" for name in torch_hints.IN_PLACE]
     assert not [name for name in asked if not hasattr(torch.Tensor, name)]
     asked += [n for n in dir(torch.Tensor) if isinstance(getattr(np, n, None), np.ufunc)]
     asked = [name for name in asked if not hasattr(x, name)]
@@ -118,19 +119,20 @@ def test_an_explained_name_is_not_there():
     assert text.index("PyTorch's x.view(3, 2) is x.reshape(3, 2) here") > text.index("swapaxes(")
 
 
-@pytest.mark.parametrize("name", hints.SCIPY)
+@pytest.mark.parametrize("name", torch_hints.SCIPY)
 def test_functions_of_scipy_are_named_as_they_are_called_here(name):
     special, x = pytest.importorskip("scipy.special"), np.array([0.5, 2.0])
-    with pytest.raises(TypeError, match=rf"^{name} has no .* write {re.escape(hints.SCIPY[name])}"):
+    hint = re.escape(torch_hints.SCIPY[name])
+    with pytest.raises(TypeError, match=rf"^{name} has no .* write {hint}"):
         getattr(special, name)(ta.tensor(x))
-    found = eval(hints.SCIPY[name], {"F": F, "x": ta.tensor(x)})
+    found = eval(torch_hints.SCIPY[name], {"F": F, "x": ta.tensor(x)})
     np.testing.assert_allclose(found.data, getattr(special, name)(x), rtol=1e-6)
 
 
 def test_methods_of_functions_are_replaced_by_what_gives_the_same():
     a, i, axis = np.arange(3.0), [0, 2, 2], 0
     names = {"np": np, "graph": graph, "a": a, "i": i, "axis": axis, "x": ta.tensor(a + 1)}
-    for name, ours in hints.OF_FUNCTIONS.items():
+    for name, ours in torch_hints.OF_FUNCTIONS.items():
         function, method = name.split(".")
         f, expected = getattr(getattr(np, function), method), a.copy()
         if method == "at":
@@ -175,14 +177,14 @@ def test_other_errors_stay_what_they_are():
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         F.softmax()
 
-    @hints.explained
+    @torch_hints.explained
     def f(g):
         return g(dim=1)
 
     with pytest.raises(TypeError, match=r"<lambda>\(\) got an unexpected"):
         f(g=lambda: 0)
-    assert hints.plain(f).__name__ == "f" and hints.plain(f) is not f
-    assert hints.plain(len) is len
+    assert torch_hints.plain(f).__name__ == "f" and torch_hints.plain(f) is not f
+    assert torch_hints.plain(len) is len
 
 
 def test_the_page_is_the_one_of_the_table():

@@ -6,7 +6,7 @@ import pytest
 import tinyattn.functional as F
 from tinyattn import data, models, optim
 from tinyattn.models.astromer import time_encoding
-from tinyattn.nn.positions import sinusoids
+from tinyattn.nn.positional_encoding import sinusoids
 
 
 def curves(B, T, seed=0):

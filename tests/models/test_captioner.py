@@ -17,7 +17,7 @@ from tinyattn.models.captioner import (
     Regions,
     SigmoidGate,
 )
-from tinyattn.models.generation import log_softmax
+from tinyattn.models.decoding import log_softmax
 
 V = len(VOCABULARY)
 PICTURES = grids(5, rng=0)

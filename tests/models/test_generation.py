@@ -8,15 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyattn import Tensor
-from tinyattn.models import generation
-from tinyattn.models.generation import (
-    beam_search,
-    decode,
-    greedy,
-    log_softmax,
-    probabilities,
-    sample,
-)
+from tinyattn.models import decoding
+from tinyattn.models.decoding import beam_search, decode, greedy, log_softmax, probabilities, sample
 
 V, T, STOP = 3, 4, 0
 LOGITS = np.array([[2.0, 1.0, 0.5, 0.5, -3.0], [0.0, 0.0, 0.0, 0.0, 4.0]])
@@ -240,10 +233,10 @@ def test_the_first_call_has_one_row_for_each_start():
 
 def test_states_of_any_form_are_indexed():
     pair = (np.arange(3), [np.arange(6).reshape(3, 2)])
-    found = generation.rows({"a": pair, "b": None}, np.array([2, 0, 0]))
+    found = decoding.index_state({"a": pair, "b": None}, np.array([2, 0, 0]))
     assert list(found["a"][0]) == [2, 0, 0] and found["a"][1][0].shape == (3, 2)
     with pytest.raises(TypeError, match="the state holds a int without rows"):
-        generation.rows({"t": 3}, np.array([0]))
+        decoding.index_state({"t": 3}, np.array([0]))
 
 
 @pytest.mark.parametrize(

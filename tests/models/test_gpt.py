@@ -8,8 +8,8 @@ import tinyattn.functional as F
 from tests.parity import same, torch
 from tinyattn import check, optim
 from tinyattn.models import GPT
-from tinyattn.models.generate import evaluating, reader
-from tinyattn.models.generation import beam_search, log_softmax
+from tinyattn.models.decoding import beam_search, log_softmax
+from tinyattn.models.generation import eval_mode, prefill
 
 V, D, H, L, MAX = 11, 8, 2, 3, 12
 rng = np.random.default_rng(0)
@@ -232,8 +232,10 @@ def test_wrong_number_of_tokens():
 
 def test_beam_search_of_a_language_model_keeps_its_cache():
     model, prompts = gpt(), [IDS[0, :4], IDS[1, :2]]
-    with evaluating(model), ta.no_grad():
-        cached, plain = (beam_search(*reader(model, prompts, c), None, 3, 5) for c in (True, False))
+    with eval_mode(model), ta.no_grad():
+        cached, plain = (
+            beam_search(*prefill(model, prompts, c), None, 3, 5) for c in (True, False)
+        )
     for prompt, a, b in zip(prompts, cached, plain, strict=True):
         for h, k in zip(a, b, strict=True):
             assert (h.tokens == k.tokens).all()

@@ -7,7 +7,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests.machine import fresh_python
 from tinyattn import data, models, nn, optim
-from tinyattn.graph import edge_conv, knn, neighbours
+from tinyattn.graph import edge_conv, knn, knn_edges
 from tinyattn.models.particlenet import EdgeConvBlock
 
 
@@ -150,21 +150,21 @@ def test_particles_have_no_order():
 
 def test_neighbours_by_hand():
     x = np.array([[0.0], [1.0], [3.0], [10.0], [11.0], [50.0]])
-    sender, receiver = neighbours(x, 2, np.array([0, 0, 0, 3, 3, 4]))
+    sender, receiver = knn_edges(x, 2, np.array([0, 0, 0, 3, 3, 4]))
     # the second jet has only two particles, and the last particle is alone
     np.testing.assert_array_equal(receiver, [0, 0, 1, 1, 2, 2, 3, 4])
     np.testing.assert_array_equal(sender, [1, 2, 0, 2, 1, 0, 4, 3])
-    sender, receiver = neighbours(x, 1, np.array([0, 0, 0, 3, 3, 4]))
+    sender, receiver = knn_edges(x, 1, np.array([0, 0, 0, 3, 3, 4]))
     np.testing.assert_array_equal(receiver, [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(sender, [1, 0, 1, 4, 3])
-    sender, receiver = neighbours(np.zeros((4, 1)), 2, np.zeros(4, int))  # all at one place
+    sender, receiver = knn_edges(np.zeros((4, 1)), 2, np.zeros(4, int))  # all at one place
     np.testing.assert_array_equal(sender, [1, 2, 0, 2, 0, 1, 0, 1])
 
 
 def test_edge_conv_block_is_its_formula():
     x, places = cloud(12, 4).astype(float), cloud(12, 2, 1)
     block = EdgeConvBlock(4, (5, 6), 3, rng=0).astype(float).eval()
-    sender, receiver = neighbours(places, 3, np.zeros(12, int))
+    sender, receiver = knn_edges(places, 3, np.zeros(12, int))
     expected = np.zeros((12, 6))
     for j in range(12):
         heard = [

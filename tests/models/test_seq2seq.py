@@ -8,7 +8,7 @@ from tests.parity import torch
 from tinyattn import check, nn, optim
 from tinyattn.data import translation
 from tinyattn.models import Seq2Seq
-from tinyattn.models.generation import log_softmax
+from tinyattn.models.decoding import log_softmax
 
 V, D, H = 11, 8, 2
 rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import pytest
 import tinyattn as ta
 from tests.functional.test_attention import RUNGS, TOLERANCE, assert_close
 from tinyattn import check, nn
-from tinyattn.autograd import Tensor
+from tinyattn.engine.autograd import Tensor
 
 MODULES = {
     "plain": dict(embed_dim=12, num_heads=3),

@@ -399,7 +399,7 @@ TAKE_LISTS = [
     (nn.BatchNorm2d(4), PICTURE),
     (nn.GroupNorm(2, 4), PICTURE),
     (nn.PositionalEncoding(4, 5), X),
-    (nn.LearnedPositions(5, 4, rng=0), X),
+    (nn.LearnedPositionalEmbedding(5, 4, rng=0), X),
     (nn.MAB(4, 2, rng=0), X, X),
     (nn.SAB(4, 2, rng=0), X),
     (nn.ISAB(4, 2, 2, rng=0), X),

@@ -5,7 +5,7 @@ import pytest
 
 import tinyattn as ta
 from tinyattn import check, nn
-from tinyattn.nn.positions import sinusoids
+from tinyattn.nn.positional_encoding import sinusoids
 
 B, N, D, H = 2, 5, 4, 2
 SIZES = np.array([5, 2])

@@ -13,12 +13,12 @@ from tests.cases.ops import blocks as case_blocks
 from tests.machine import fresh_python
 from tinyattn import Tensor, graph, kernels, nn
 from tinyattn.functional import recurrent
-from tinyattn.ops import backends, blocks, neighbours
+from tinyattn.ops import backends, neighbours, quantized
 from tinyattn.ops.backends import TABLE
 
 RUNGS = ("sums", "numpy", "kernel")
 MODULES = {"F": F, "graph": graph, "nn": nn, "recurrent": recurrent, "neighbours": neighbours,
-           "blocks": blocks}  # fmt: skip
+           "quantized": quantized}  # fmt: skip
 
 
 def has_impl(f):
@@ -78,8 +78,8 @@ EXAMPLES = {
     "graph.mean_max": ("mean_max", None, (RNG.random((20, 3)), FEATURES, INDEX)),
     "graph.squared_distances": ("squared_distances", None, (POINTS, INDEX)),
     "neighbours.neighbour_max": ("neighbour_max", None, (FEATURES, INDEX)),
-    "blocks.block_linear": (
-        "block_linear", None, (RNG.normal(size=(2, 32)), case_blocks(blocks.Q4_1, 3, 1)),
+    "quantized.quantized_linear": (
+        "quantized_linear", None, (RNG.normal(size=(2, 32)), case_blocks(quantized.Q4_1, 3, 1)),
     ),
     "neighbours.pair_sums": ("pair_sums", None, (FEATURES, FEATURES[::-1], INDEX)),
     "recurrent.scan": (

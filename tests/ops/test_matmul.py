@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tinyattn.autograd import tensor
+from tinyattn.engine.autograd import tensor
 from tinyattn.kernels import numba
 from tinyattn.ops import matmul
 from tinyattn.ops.backends import MATVEC_ROWS, MATVEC_TERMS

@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as hnp
 import tinyattn as ta
 from tests.cases.ops import CASES, GETITEM
 from tinyattn import Tensor
-from tinyattn.autograd import NUMPY
 from tinyattn.check import gradcheck
-from tinyattn.ops.elementwise import WITHOUT_GRADIENT
+from tinyattn.engine.convert import NONDIFFERENTIABLE
+from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
 rng = np.random.default_rng(0)
 X, Y = rng.uniform(0.1, 0.9, (2, 3)), rng.uniform(0.1, 0.9, (2, 3))
@@ -43,7 +43,7 @@ def same(ours, numpy, rtol=1e-12):
 
 # ---------------------------------------------------------------- all functions with a rule
 
-NUMPY_CASES = [what for what in CASES if what in NUMPY]
+NUMPY_CASES = [what for what in CASES if what in HANDLED_FUNCTIONS]
 
 
 @pytest.mark.parametrize("what", NUMPY_CASES, ids=lambda f: f"{f.__module__}.{f.__name__}")
@@ -224,7 +224,7 @@ FUNCTIONS = {f for m in MODULES for f in vars(m).values()
 def test_every_numpy_function_has_a_rule_or_refuses_by_name():
     assert len(FUNCTIONS) > 300
     t = Tensor(X, requires_grad=True)
-    for f in FUNCTIONS - set(NUMPY):
+    for f in FUNCTIONS - set(HANDLED_FUNCTIONS):
         with pytest.raises(TypeError, match=f"{f.__name__} has no derivative rule for Tensors"):
             if isinstance(f, np.ufunc):
                 f(*[t] * f.nin)
@@ -247,17 +247,17 @@ def test_which_ufuncs_have_a_derivative():
     """A new ufunc of NumPy has to be put into one of the three groups."""
     ufuncs = {f.__name__: f for f in vars(np).values() if isinstance(f, np.ufunc)}
     for name in DIFFERENTIABLE:
-        assert ufuncs[name] in NUMPY
-        assert ufuncs[name] not in WITHOUT_GRADIENT
+        assert ufuncs[name] in HANDLED_FUNCTIONS
+        assert ufuncs[name] not in NONDIFFERENTIABLE
     for name in REFUSED:
-        assert ufuncs[name] not in NUMPY
+        assert ufuncs[name] not in HANDLED_FUNCTIONS
     rest = set(ufuncs) - set(DIFFERENTIABLE) - set(REFUSED)
-    assert {n for n in rest if ufuncs[n] not in WITHOUT_GRADIENT} == set()
+    assert {n for n in rest if ufuncs[n] not in NONDIFFERENTIABLE} == set()
 
 
 def test_positional_arguments_mean_what_they_mean_in_numpy():
-    for function, ours in NUMPY.items():
-        if function in WITHOUT_GRADIENT or isinstance(function, np.ufunc):
+    for function, ours in HANDLED_FUNCTIONS.items():
+        if function in NONDIFFERENTIABLE or isinstance(function, np.ufunc):
             continue
         try:
             theirs = inspect.signature(function).parameters.values()

@@ -90,7 +90,7 @@ def test_without_matplotlib_the_error_says_how_to_get_it():
         "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None\n"
         "import tinyattn as ta; from tinyattn import plot\n"
         "x = ta.tensor(2.0, requires_grad=True)\n"
-        "assert '<svg' in plot.graph(x * x).svg\n"
+        "assert '<svg' in plot.computation_graph(x * x).svg\n"
         "try: plot.curves([1], [2])\n"
         "except ImportError as e: print(e)\n"
     )
@@ -209,7 +209,7 @@ def test_numbers_stand_out_from_their_cells():
 
 
 def test_panels_of_one_picture_are_laid_out_together(monkeypatch):
-    from tinyattn.plot.fitting import ConstrainedLayoutEngine
+    from tinyattn.plot.figure_layout import ConstrainedLayoutEngine
 
     layouts = []
     execute = ConstrainedLayoutEngine.execute
@@ -377,7 +377,7 @@ def test_decision_boundary_knows_where_the_class_changes(predict):
         (lambda: plot.decision_boundary(lambda p: 3.0, np.eye(2), [0, 1]), "it returned shape"),
         (lambda: plot.images(np.zeros((0, 8, 8))), "there are no images"),
         (lambda: plot.images(np.zeros((2, 8, 8)), ["a"]), "2 images but 1 titles"),
-        (lambda: plot.graph(3.0), "expected a Tensor, got float"),
+        (lambda: plot.computation_graph(3.0), "expected a Tensor, got float"),
     ],
 )
 def test_errors_say_what_came(call, message):
@@ -392,7 +392,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def drawn(tensor, names=None, **options):
     """Texts of each node, number of arrows, and the parsed picture."""
-    root = ElementTree.fromstring(plot.graph(tensor, names, **options)._repr_svg_())
+    root = ElementTree.fromstring(plot.computation_graph(tensor, names, **options)._repr_svg_())
     nodes = [[t.text for t in g.iter(f"{SVG}text")] for g in root.iter(f"{SVG}g")]
     arrows = [p for p in root.iter(f"{SVG}path") if p.get("fill") != "none"]
     return nodes, len(arrows), root
@@ -467,9 +467,9 @@ def test_a_forgotten_graph_says_how_to_keep_it():
     y = x * x
     y.backward()
     with pytest.raises(RuntimeError, match=r"Draw it before backward\(\), or keep it with"):
-        plot.graph(y)
+        plot.computation_graph(y)
     with pytest.raises(RuntimeError, match=r"Draw it before"):
-        plot.graph(y + 1)
+        plot.computation_graph(y + 1)
 
 
 def test_too_many_nodes_are_refused_and_200_are_not():
@@ -478,15 +478,15 @@ def test_too_many_nodes_are_refused_and_200_are_not():
         y = np.sin(y)
     drawn(y)  # with x and the result 200
     with pytest.raises(ValueError, match=r"more than 200 nodes \(199 operations\) are too many"):
-        plot.graph(np.sin(y))
+        plot.computation_graph(np.sin(y))
     assert x.grad is None
 
 
 def test_drawing_is_the_same_each_time_and_saved_as_svg(tmp_path):
     x = ta.tensor(np.ones((2, 2)), requires_grad=True)
     y = (x @ x + x).sum()
-    picture = plot.graph(y)
-    assert picture.svg == plot.graph(y).svg
+    picture = plot.computation_graph(y)
+    assert picture.svg == plot.computation_graph(y).svg
     assert picture.save(tmp_path / "g.svg").read_text(encoding="utf-8") == picture.svg
     assert repr(picture).startswith("<computation graph: 3 operations, 2 tensors;")
     with pytest.raises(ValueError, match=r"saved as .svg, got"):

@@ -21,7 +21,7 @@ from tests import ROOT
 
 FOLDER = ROOT / "docs" / "examples"
 MODULES = [
-    "check", "course", "data", "graph", "inference", "io", "knobs", "metrics", "models", "nn",
+    "check", "course", "data", "graph", "inference", "io", "widgets", "metrics", "models", "nn",
     "optim", "plot", "training",
 ]  # fmt: skip
 

@@ -46,7 +46,7 @@ from tinyattn.ops.backends import have_numba
 
 PACKAGE = ROOT / "tinyattn"
 RESULTS = ROOT / "build" / "mutation"
-RULES = ("ops", "functional", "graph", "transforms.py")
+RULES = ("ops", "functional", "graph", "engine/transforms.py")
 MOST_SECONDS = 30  # of the processor, for one mutant
 # where random numbers never come, and where kernels do what NumPy does for few numbers
 MORE_TESTS = (

@@ -15,7 +15,7 @@ from tests.machine import fresh_python
 PROGRAM = """
 import numpy as np
 from tinyattn.functional.attention import scaled_dot_product_attention
-from tinyattn.autograd import Tensor
+from tinyattn.engine.autograd import Tensor
 from tinyattn.kernels.fast import matvec
 from tinyattn.kernels.machine.llvm import VECTOR_BYTES
 print(VECTOR_BYTES)

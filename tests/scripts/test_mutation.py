@@ -11,11 +11,11 @@ import pytest
 
 from tests.scripts import mutation
 from tests.scripts.mutation import mutants_of
-from tinyattn.autograd import Operation
 from tinyattn.check import gradcheck
+from tinyattn.engine.autograd import Operation
 
 SOURCE = '''
-from tinyattn.autograd import primitive
+from tinyattn.engine.autograd import primitive
 import numpy as np
 
 @primitive

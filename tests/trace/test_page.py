@@ -15,7 +15,7 @@ from coursekit.deck import render
 from tests import ROOT
 from tests.coursekit import browser
 from tests.trace import examples
-from tinyattn import knobs
+from tinyattn import widgets
 from tinyattn.course import project
 
 pytestmark = browser.needed
@@ -474,7 +474,7 @@ const wait = setInterval(() => {
 def test_the_notebook_around_stays_in_its_place(what, tmp_path):
     """No step scrolls it, a slider leaves PageDown alone, and Escape gives the keys back."""
     if what == "knob":
-        shown = knobs.temperature([1.0, 2.0])
+        shown = widgets.temperature([1.0, 2.0])
     else:
         shown = examples.perceptron()
         shown = shown.walk("0.weight", (0, 1)) if what == "walk" else shown
@@ -490,7 +490,7 @@ def test_the_notebook_around_stays_in_its_place(what, tmp_path):
 
 def test_where_the_frame_is_taken_out_a_sentence_is_left(tmp_path):
     """As in a notebook that is not trusted: no empty box, and what to do."""
-    for shown in (examples.perceptron(), knobs.temperature([1.0, 2.0])):
+    for shown in (examples.perceptron(), widgets.temperature([1.0, 2.0])):
         left = re.sub(r"<iframe.*?</iframe>", "", shown._repr_html_(), flags=re.DOTALL)
         page = f"""<!doctype html><body>{left}<script>addEventListener("load", () => {{
           const box = document.querySelector(".explorer");

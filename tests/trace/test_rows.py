@@ -19,8 +19,8 @@ from tests.ops.test_gradients import indexing_cases, name_of
 from tinyattn import Tensor
 from tinyattn.trace.build import _columns_of
 from tinyattn.trace.forward import Measured, function_of
+from tinyattn.trace.jacobian_rows import _elsewhere, _one_by_one, rows_of
 from tinyattn.trace.patterns import packed
-from tinyattn.trace.rows import _elsewhere, _one_by_one, rows_of
 from tinyattn.trace.tape import Tape, pull
 from tinyattn.trace.terms import summands
 

@@ -8,10 +8,10 @@ from threading import local
 
 import numpy as np
 
-from tinyattn import autograd
-from tinyattn.autograd import Operation
+from tinyattn.engine import autograd
+from tinyattn.engine.autograd import Operation
+from tinyattn.engine.convert import to_array
 from tinyattn.ops import fused
-from tinyattn.ops.elementwise import unwrap
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -102,7 +102,7 @@ FINITE, INFINITE, NAN = range(3)
 
 def _kind(x):
     """FINITE, INFINITE or NAN, whichever is the worst number of x."""
-    x = unwrap(x)
+    x = to_array(x)
     if isinstance(x, float):
         x = np.asarray(x)
     if isinstance(x, tuple | list):
@@ -144,7 +144,7 @@ class _Origin:
 
     def complain(self, what, x):
         """Raise FloatingPointError: what happened to the array x, where, and with which inputs."""
-        x = np.asarray(unwrap(x))
+        x = np.asarray(to_array(x))
         bad = np.isnan(x) if np.isnan(x).any() else ~np.isfinite(x)
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         lines = [f"{what} ({int(bad.sum())} of {x.size} values, the first at {list(first)})"]

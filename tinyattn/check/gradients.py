@@ -12,10 +12,10 @@ from inspect import Parameter, signature
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, backward_pass
 from tinyattn.check.diagnosis import Case, causes_of
 from tinyattn.check.report import Report, at, name_of, number
-from tinyattn.ops.elementwise import as_tensor
+from tinyattn.engine.autograd import Tensor, backward_pass
+from tinyattn.engine.convert import as_tensor
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)
 

@@ -8,10 +8,10 @@ from copy import deepcopy
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, backward_pass, no_grad
 from tinyattn.check.report import Report, name_of
 from tinyattn.check.symmetry import ROUNDINGS
-from tinyattn.random import generator
+from tinyattn.engine.autograd import Tensor, backward_pass, no_grad
+from tinyattn.engine.random import generator
 
 
 def causal(f, x, axis=None, rng=0):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, backward_pass, no_grad
 from tinyattn.check.report import Report, at, name_of, number
-from tinyattn.random import generator
+from tinyattn.engine.autograd import Tensor, backward_pass, no_grad
+from tinyattn.engine.random import generator
 
 # Another order of summation rounds differently. A sum of n terms is off by at most n roundings
 # of its largest partial sum, so a thousand roundings of the largest value leave room for rows

@@ -5,9 +5,9 @@ from copy import deepcopy
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, no_grad
 from tinyattn.check.report import Report, name_of, number
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.autograd import Tensor, no_grad
+from tinyattn.engine.convert import to_array
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.rowwise import log_softmax
 
@@ -78,7 +78,7 @@ class _Run:
                     self.arrived.add(n)
                     if np.any(p.grad):
                         self.nonzero.add(n)
-                        p.data = _adam(p.data, np.asarray(unwrap(p.grad)), moments[n], t, rate)
+                        p.data = _adam(p.data, np.asarray(to_array(p.grad)), moments[n], t, rate)
         else:
             self.losses.append(self.value().item())
         self.moved = {
@@ -122,7 +122,7 @@ def _usual_loss(module, *batch):
             "trains: expected batch = (x, target), or loss= for one that needs no target"
         )
     *inputs, target = batch
-    y, target = module(*inputs), np.asarray(unwrap(target))
+    y, target = module(*inputs), np.asarray(to_array(target))
     if not isinstance(y, Tensor):
         raise TypeError(
             f"trains: the module returns a {type(y).__name__}; pass loss=, a function of the "
@@ -212,7 +212,7 @@ def _why_not_learned(run, batch):
 
 
 def _contradicts(batch):
-    x, target = np.asarray(unwrap(batch[0])), np.asarray(unwrap(batch[-1]))
+    x, target = np.asarray(to_array(batch[0])), np.asarray(to_array(batch[-1]))
     if x.ndim == 0 or target.ndim == 0 or len(x) != len(target) or not len(x):
         return False
     _, of = np.unique(x.reshape(len(x), -1), axis=0, return_inverse=True)
@@ -224,6 +224,6 @@ def _same_answers(run, batch):
     if run.loss is not _usual_loss:
         return False
     with no_grad():
-        y = unwrap(run.module(*batch[:-1]))
+        y = to_array(run.module(*batch[:-1]))
     size = np.abs(y).max(initial=0)
     return y.ndim > 0 and len(y) > 1 and np.abs(y - y[:1]).max(initial=0) <= 1e-5 * size

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
 from tinyattn.course.claims import full
 from tinyattn.course.project import WEIGHTS, CourseError, find_root
 from tinyattn.data.byte_planes import bytes_apart, bytes_together
+from tinyattn.engine.autograd import Tensor
 from tinyattn.io import load, save
 
 SHIPPED = np.dtype("<f2")  # half the bytes; networks of these lectures do not notice

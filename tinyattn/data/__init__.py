@@ -9,7 +9,7 @@ from tinyattn.data.grids import Grids, grids
 from tinyattn.data.jets import Jets, four_momenta, hard_jets, jet_features, jets
 from tinyattn.data.light_curves import LightCurves, light_curves
 from tinyattn.data.molecules import Molecules, distances, molecules
-from tinyattn.data.networks import blocks, distractors, karate_club, les_miserables
+from tinyattn.data.networks import distractors, karate_club, les_miserables, stochastic_block_model
 from tinyattn.data.overlaps import Overlaps, overlaps
 from tinyattn.data.shapes import Shapes, shapes
 from tinyattn.data.showers import Showers, showers
@@ -27,7 +27,7 @@ __all__ = [
     "Tracks",
     "Showers",
     "batches",
-    "blocks",
+    "stochastic_block_model",
     "digits",
     "distances",
     "distractors",

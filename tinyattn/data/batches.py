@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.random import generator
 
 
 def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
@@ -75,7 +75,7 @@ def split(*arrays, held_out=0.2, rng=None):
 
 def _same_length(name, arrays):
     """The plain arrays and their common number of examples."""
-    arrays = tuple([np.asarray(unwrap(a)) for a in arrays])
+    arrays = tuple([np.asarray(to_array(a)) for a in arrays])
     if not arrays:
         raise TypeError(f"{name}: expected at least one array, got none")
     for i, a in enumerate(arrays):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 FILE = Path(__file__).with_name("emoji.npz")
 SIZE, WIDTH = 24, 52  # pixels: of an emoji, and of a scene

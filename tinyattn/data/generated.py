@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 
 def moons(n=400, noise=0.1, rng=None):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 COLORS = {"red": (0.84, 0.15, 0.16), "green": (0.1, 0.6, 0.2), "blue": (0.12, 0.35, 0.8),
           "yellow": (0.95, 0.8, 0.1)}  # fmt: skip

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 FILE = Path(__file__).with_name("light_curves.npz")
 TEST = 2100  # the last stars of the file; they are stored in random order

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyattn.engine.random import generator
 from tinyattn.graph import Graph
-from tinyattn.random import generator
 
 
 def karate_club():
@@ -47,7 +47,7 @@ def _arrays():
 # ---------------------------------------------------------------- generated
 
 
-def blocks(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
+def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
     """A random graph of groups that keep to themselves (stochastic block model), generated.
 
     Two nodes of one group are tied with probability `inside`, of two groups with `between`; a tie
@@ -55,7 +55,7 @@ def blocks(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
     """
     for name, p in (("inside", inside), ("between", between)):
         if not 0 <= p <= 1:
-            raise ValueError(f"blocks: {name} must be a probability, got {p}")
+            raise ValueError(f"stochastic_block_model: {name} must be a probability, got {p}")
     rng, group = generator(rng), np.repeat(np.arange(len(sizes)), sizes)
     N = len(group)
     p = np.where(group[:, None] == group, inside, between)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 KINDS = ("circle", "square", "triangle")
 SIDE = 20  # pixels

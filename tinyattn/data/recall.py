@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 
 def first_bit(n, length, rng=None):

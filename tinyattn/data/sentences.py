@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 PAD, VERB = 0, 1
 SINGULAR = ("bear", "dog", "cat", "horse", "duck", "snake")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 KINDS = ("ball", "ring", "chair", "lamp", "mug")
 PARTS = (

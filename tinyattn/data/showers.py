@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 HALF = 16.0  # cm from the axis of the detector to its edge
 FRONT, BACK = 8, 4  # layers

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 RINGS = np.linspace(0.25, 1.0, 16)  # radii of the rings of wires; the chamber ends at 1
 CELL = 0.06  # distance of two wires of a ring, about

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyattn.data.tokenizers import WordPiece
-from tinyattn.random import generator
+from tinyattn.engine.random import generator
 
 FIRST_YEAR = 1000  # of the file
 YEARS = (1700, 2100)  # of the dates

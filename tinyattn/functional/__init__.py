@@ -1,6 +1,6 @@
 """Functions of networks without weights of their own: activations, norms, losses, attention."""
 
-from tinyattn import hints
+from tinyattn.engine import torch_hints
 from tinyattn.functional.activations import (
     dropout,
     elu,
@@ -94,5 +94,5 @@ __all__ = [
 def __getattr__(name):
     """Only asked for what there is not: say what it is called here."""
     raise AttributeError(
-        f"module 'tinyattn.functional' has no attribute {name!r}{hints.missing_name(name)}"
+        f"module 'tinyattn.functional' has no attribute {name!r}{torch_hints.missing_name(name)}"
     )

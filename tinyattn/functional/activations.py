@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
-from tinyattn.hints import explained
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import as_float, as_tensor
+from tinyattn.engine.random import generator
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import nonlinear, rowwise
-from tinyattn.ops.elementwise import as_float, as_tensor
 from tinyattn.ops.rowwise import log_softmax, softmax
-from tinyattn.random import generator
 
 __all__ = [
     "dropout", "elu", "erf", "gelu", "leaky_relu", "log_softmax", "logsumexp", "relu", "sigmoid",
@@ -15,7 +15,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@explained
+@with_torch_hints
 def relu(x) -> Tensor:
     """y = max(x, 0)."""
     return nonlinear.relu(as_tensor(x))
@@ -31,14 +31,14 @@ def erf(x) -> Tensor:
     return nonlinear.erf(as_tensor(x))
 
 
-@explained
+@with_torch_hints
 def leaky_relu(x, negative_slope=0.01):
     """y = x for x > 0, else negative_slope · x."""
     x = as_tensor(x)
     return np.where(np.greater(x.data, 0), x, negative_slope * x)
 
 
-@explained
+@with_torch_hints
 def elu(x, alpha=1.0):
     """y = x for x > 0, else α (eˣ - 1)."""
     x = as_tensor(x)
@@ -57,7 +57,7 @@ def gelu(x, approximate="none"):
     raise ValueError(f'gelu: approximate is "none" or "tanh", got {approximate!r}')
 
 
-@explained
+@with_torch_hints
 def silu(x):
     """y = x σ(x)."""
     x = as_tensor(x)
@@ -76,7 +76,7 @@ def tanh(x):
     return np.tanh(as_tensor(x))
 
 
-@explained
+@with_torch_hints
 def logsumexp(x, axis=-1, keepdims=False):
     """y = ln Σ exp x along `axis`, without overflow; -inf for a row of -inf."""
     x = as_float(x)
@@ -87,7 +87,7 @@ def logsumexp(x, axis=-1, keepdims=False):
     return y if keepdims else np.squeeze(y, axis)
 
 
-@explained
+@with_torch_hints
 def dropout(x, p=0.5, training=True, rng=None):
     """In training each number is 0 with probability p, else divided by 1 - p; x itself otherwise.
 

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
-from tinyattn.hints import explained
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import as_tensor, of_one_dtype, to_array
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import attention
 from tinyattn.ops.backends import LEAST_QUERIES, choose, kernel_is_faster
-from tinyattn.ops.elementwise import as_tensor, of_one_dtype, unwrap
 
 
-@explained
+@with_torch_hints
 def scaled_dot_product_attention(
     q, k, v, mask=None, bias=None, causal=False, scale=None, impl="auto"
 ):
@@ -62,8 +62,8 @@ def _seen_by_the_last(T, k, v, mask, bias):
 
 def _without_unseen(k, v, mask):
     """k and v with zeros for the keys that no query may see, if they hold nan or infinity."""
-    unseen = ~np.any(unwrap(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
-    if not unseen.any() or np.isfinite(np.sum(unwrap(k)) + np.sum(unwrap(v))):
+    unseen = ~np.any(to_array(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
+    if not unseen.any() or np.isfinite(np.sum(to_array(k)) + np.sum(to_array(v))):
         return k, v
     unseen = np.broadcast_to(unseen, (*unseen.shape[:-1], k.shape[-2]))[..., None]
     return np.where(unseen, 0, k), np.where(unseen, 0, v)
@@ -74,7 +74,7 @@ def _work(lead, T, S):
     return math.prod(lead) * T * S if T >= LEAST_QUERIES else 0
 
 
-@explained
+@with_torch_hints
 def self_attention(x, num_heads, mask=None, bias=None, causal=False):
     """Attention of H heads whose queries, keys and values lie side by side in x [..., T, 3·H·d].
 
@@ -98,7 +98,7 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
         and plain
         and kernel_is_faster("attention", x.dtype, _work((*lead, num_heads), T, T))
     ):
-        mask = None if mask is None else unwrap(_bool_mask(mask))
+        mask = None if mask is None else to_array(_bool_mask(mask))
         for name, a in (("mask", mask), ("bias", bias)):
             if a is not None:
                 _must_broadcast(name, a.shape, (*lead, num_heads, T, T))
@@ -109,7 +109,7 @@ def self_attention(x, num_heads, mask=None, bias=None, causal=False):
     return np.reshape(np.swapaxes(y, -3, -2), (*lead, T, num_heads * d))
 
 
-@explained
+@with_torch_hints
 def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
     """a_ts = softmax_s(scale q_t·k_s + bias_ts): how much query t takes from key s. [..., T, S]
 

@@ -15,10 +15,14 @@ import math
 
 import numpy as np
 
+from tinyattn.engine.convert import as_tensor, of_one_dtype
 from tinyattn.ops.backends import choose
-from tinyattn.ops.conv import convolution, convolution_by_windows
-from tinyattn.ops.conv_sums import convolution_sums, table_and_places
-from tinyattn.ops.elementwise import as_tensor, of_one_dtype
+from tinyattn.ops.conv import (
+    convolution,
+    convolution_by_windows,
+    convolution_sums,
+    table_and_places,
+)
 from tinyattn.ops.pool import (
     largest,
     largest_by_windows,

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.convert import to_array
 from tinyattn.ops.gamma import derivative_of_log_gamma
 
 
@@ -14,7 +14,7 @@ def lgamma(x):
     y = derivative_of_log_gamma(inner, 0)
     with np.errstate(divide="ignore"):
         mirrored = math.log(math.pi) - np.log(np.absolute(np.sin(_from_pole(x, left)))) - y
-    return np.where(np.equal(unwrap(x), -np.inf), np.inf, np.where(left, mirrored, y))
+    return np.where(np.equal(to_array(x), -np.inf), np.inf, np.where(left, mirrored, y))
 
 
 def digamma(x):
@@ -27,12 +27,12 @@ def digamma(x):
 
 def _mirrored(x):
     """Which numbers are on the left, and x or 1 - x, which is at least ½."""
-    left = np.less(unwrap(x), 0.5)
+    left = np.less(to_array(x), 0.5)
     return left, np.where(left, np.subtract(1, x), x)
 
 
 def _from_pole(x, left):
     """π (x - the nearest whole number), of the same |sin| and tan as πx; π/2 on the right."""
-    left = left & np.isfinite(unwrap(x))
-    near = np.where(left, np.rint(np.where(left, unwrap(x), 0)), 0)
+    left = left & np.isfinite(to_array(x))
+    near = np.where(left, np.rint(np.where(left, to_array(x), 0)), 0)
     return np.pi * np.where(left, np.subtract(x, near), 0.5)

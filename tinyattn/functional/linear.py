@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tinyattn.hints import explained
+from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import matmul
-from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import getitem
 
 
@@ -36,7 +36,7 @@ def linear(x, weight, bias=None):
 
 def integer_ids(name, ids, n, ignore=None):
     """`ids` as a checked integer array with values in [0, n), or equal to `ignore`."""
-    ids = np.asarray(unwrap(ids))
+    ids = np.asarray(to_array(ids))
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}")
     wrong = (ids < 0) | (ids >= n)
@@ -61,7 +61,7 @@ def embedding(ids, weight, padding_idx=None):
     if padding_idx is None:
         return y
     padding = (ids == padding_idx % weight.shape[0])[..., None]
-    return np.where(padding, unwrap(y), y)
+    return np.where(padding, to_array(y), y)
 
 
 def one_hot(ids, num_classes=None):
@@ -69,7 +69,7 @@ def one_hot(ids, num_classes=None):
 
     num_classes None: the largest id and those below it. Errors as in `embedding`.
     """
-    ids = np.asarray(unwrap(ids))
+    ids = np.asarray(to_array(ids))
     if num_classes is None:
         num_classes = int(ids.max()) + 1 if ids.size else 0
     ids = integer_ids("one_hot", ids, num_classes)
@@ -80,20 +80,20 @@ def _length(x, p, axis, eps):
     """(Σ|x|ᵖ)^(1/p), at least eps; below eps it counts as a constant, so 0/0 cannot happen."""
     if p == 2:
         s = np.sum(x * x, axis=axis, keepdims=True)
-        small = np.less(unwrap(s), eps * eps)
+        small = np.less(to_array(s), eps * eps)
         return np.where(small, eps, np.sqrt(np.where(small, 1, s)))
     s = np.linalg.norm(x, p, axis=axis, keepdims=True)
-    return np.where(np.less(unwrap(s), eps), eps, s)
+    return np.where(np.less(to_array(s), eps), eps, s)
 
 
-@explained
+@with_torch_hints
 def normalize(x, p=2.0, axis=1, eps=1e-12):
     """y = x / max(‖x‖_p, eps) along `axis`."""
     x = as_tensor(x)
     return x / _length(x, p, axis, eps)
 
 
-@explained
+@with_torch_hints
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """y = x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along `axis`."""
     x1, x2 = as_tensor(x1), as_tensor(x2)

@@ -7,9 +7,9 @@ input and target do not fit, or for another reduction.
 
 import numpy as np
 
+from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.functional.linear import integer_ids
-from tinyattn.hints import explained
-from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.nonlinear import softplus
 from tinyattn.ops.rowwise import log_softmax, negative_log_likelihood
@@ -34,7 +34,7 @@ def _same_shape(name, input, target):
     return as_tensor(input), as_tensor(target)
 
 
-@explained
+@with_torch_hints
 def mse_loss(input, target, reduction="mean"):
     """(x - t)² for each element;   input and target in one shape."""
     input, target = _same_shape("mse_loss", input, target)
@@ -42,14 +42,14 @@ def mse_loss(input, target, reduction="mean"):
     return _reduce(difference * difference, reduction)
 
 
-@explained
+@with_torch_hints
 def l1_loss(input, target, reduction="mean"):
     """|x - t| for each element;   input and target in one shape."""
     input, target = _same_shape("l1_loss", input, target)
     return _reduce(np.absolute(np.subtract(input, target)), reduction)
 
 
-@explained
+@with_torch_hints
 def huber_loss(input, target, reduction="mean", delta=1.0):
     """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola that goes on straight.
 
@@ -60,20 +60,20 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
         raise ValueError(f"huber_loss: delta must be above 0, got {delta}")
     difference = np.subtract(input, target)
     distance = np.absolute(difference)
-    near = np.less_equal(unwrap(distance), delta)
+    near = np.less_equal(to_array(distance), delta)
     losses = np.where(near, 0.5 * difference * difference, delta * (distance - 0.5 * delta))
     return _reduce(losses, reduction)
 
 
 def _log_at_least_minus_100(p):
     # log 0 is -inf; limited as in PyTorch, so that one confident mistake does not end in nan
-    tiny = np.less(unwrap(p), np.exp(-100.0))
+    tiny = np.less(to_array(p), np.exp(-100.0))
     return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
 
 
 def _refuse_labels(name, target):
     """Raise for targets outside of [0, 1]: their loss has no meaning, and may be negative."""
-    t = unwrap(target)
+    t = to_array(target)
     if t.size and not (t.min() >= 0 and t.max() <= 1):
         wrong = t[~((t >= 0) & (t <= 1))].flat[0]
         raise ValueError(
@@ -82,7 +82,7 @@ def _refuse_labels(name, target):
         )
 
 
-@explained
+@with_torch_hints
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100.
 
@@ -90,7 +90,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     and for targets outside of [0, 1].
     """
     input, target = _same_shape("binary_cross_entropy", input, target)
-    p = unwrap(input)
+    p = to_array(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
         raise ValueError(
             "binary_cross_entropy: expected probabilities between 0 and 1; for scores use "
@@ -104,7 +104,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     return _reduce(losses if weight is None else losses * weight, reduction)
 
 
-@explained
+@with_torch_hints
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
     """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x).
 
@@ -120,7 +120,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     return _reduce(losses if weight is None else losses * weight, reduction)
 
 
-@explained
+@with_torch_hints
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """-x[target] for log-probabilities x [N, C, ...] (or [C]) and classes [N, ...].
 
@@ -167,7 +167,7 @@ def _class_weights(name, weight, C, dtype):
     """The weights of the classes as an array [C], or None."""
     if weight is None:
         return None
-    weight = np.asarray(unwrap(weight), dtype)
+    weight = np.asarray(to_array(weight), dtype)
     if weight.shape != (C,):
         raise ValueError(
             f"{name}: weight must be [{C}], a number for each class, got shape {weight.shape}"
@@ -175,7 +175,7 @@ def _class_weights(name, weight, C, dtype):
     return weight
 
 
-@explained
+@with_torch_hints
 def cross_entropy(
     input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
 ):
@@ -189,7 +189,7 @@ def cross_entropy(
         raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
     input = as_tensor(input)
     axis = 0 if input.ndim == 1 else 1
-    soft = np.shape(target) == input.shape and np.asarray(unwrap(target)).dtype.kind == "f"
+    soft = np.shape(target) == input.shape and np.asarray(to_array(target)).dtype.kind == "f"
     if input.ndim == 2 and not soft and label_smoothing == 0:  # the usual case
 
         def of_classes(ids):
@@ -204,7 +204,7 @@ def cross_entropy(
     hard = _nll_loss("cross_entropy", log_p, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return hard
-    ids = np.asarray(unwrap(target))
+    ids = np.asarray(to_array(target))
     counted = ids != ignore_index
     w = counted.astype(input.dtype)
     if weight is not None:
@@ -231,7 +231,7 @@ def _along(weight, axis, ndim):
     return weight.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
-@explained
+@with_torch_hints
 def kl_div(input, target, reduction="mean", log_target=False):
     """t (ln t - x) for log-probabilities x and probabilities t (or their logarithms).
 
@@ -242,7 +242,7 @@ def kl_div(input, target, reduction="mean", log_target=False):
     if log_target:
         losses = np.exp(target) * (target - input)
     else:
-        positive = np.greater(unwrap(target), 0)
+        positive = np.greater(to_array(target), 0)
         log_t = np.log(np.where(positive, target, 1))  # 0 ln 0 counts as 0
         losses = target * (log_t - input)
     if reduction == "batchmean":

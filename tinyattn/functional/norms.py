@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.ops import rowwise
-from tinyattn.ops.elementwise import as_tensor, unwrap
 
 
 def _last_axes(name, x, normalized_shape):
@@ -65,11 +65,11 @@ def batch_norm(
                 f"batch_norm: expected more than one value per feature in training, "
                 f"got shape {x.shape}"
             )
-        mean, var = rowwise.statistics(unwrap(items))
+        mean, var = rowwise.statistics(to_array(items))
         for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
             if running is not None:
-                running[...] = (1 - momentum) * unwrap(running) + momentum * now
+                running[...] = (1 - momentum) * to_array(running) + momentum * now
     else:
-        mean, var = unwrap(running_mean), unwrap(running_var)
+        mean, var = to_array(running_mean), to_array(running_var)
     y = rowwise.batch_norm(items, weight, bias, mean, var, eps, training)
     return y if x.ndim == 2 else np.moveaxis(np.reshape(y, (len(x), *x.shape[2:], C)), -1, 1)

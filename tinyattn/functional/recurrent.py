@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import of_one_dtype, to_array
 from tinyattn.functional.linear import linear
 from tinyattn.ops import recurrent
 from tinyattn.ops.backends import choose
-from tinyattn.ops.elementwise import of_one_dtype, unwrap
 from tinyattn.ops.nonlinear import relu, sigmoid
 
 
@@ -170,7 +170,7 @@ def checked_lengths(name, lengths, B, T):
     """`lengths` as an array of B whole numbers from 0 to T, or None."""
     if lengths is None:
         return None
-    lengths = np.asarray(unwrap(lengths))
+    lengths = np.asarray(to_array(lengths))
     if lengths.shape != (B,) or lengths.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: lengths must be {B} whole numbers, one for each sequence of the batch, got "

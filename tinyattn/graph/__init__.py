@@ -9,10 +9,10 @@ from tinyattn.graph.condensation import (
     match,
 )
 from tinyattn.graph.convolutions import GATConv, GCNConv, GraphNetBlock
+from tinyattn.graph.edge_conv import DynamicEdgeConv, EdgeConv, GravNetConv, edge_conv
 from tinyattn.graph.graph import Graph, batch, from_adjacency, from_networkx, fully_connected
-from tinyattn.graph.knn import knn, knn_graph, neighbours, radius_graph
+from tinyattn.graph.knn import knn, knn_edges, knn_graph, radius_graph
 from tinyattn.graph.message import propagate
-from tinyattn.graph.pointconv import DynamicEdgeConv, EdgeConv, GravNetConv, edge_conv
 from tinyattn.graph.segment import (
     segment_max,
     segment_mean,
@@ -45,7 +45,7 @@ __all__ = [
     "knn_graph",
     "match",
     "mean_max",
-    "neighbours",
+    "knn_edges",
     "propagate",
     "radius_graph",
     "segment_max",

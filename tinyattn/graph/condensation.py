@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, primitive
+from tinyattn.engine.autograd import Tensor, primitive
+from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.graph.segment import segment_sum
-from tinyattn.ops.elementwise import as_tensor, unwrap
 from tinyattn.ops.index import scatter_add
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
@@ -71,11 +71,11 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     of, home = _objects(truth, event)
     charge = np.square(np.arctanh(np.clip(beta, 0, HIGHEST)))  # [N]
     q = charge + q_min
-    alpha = _strongest(unwrap(q), of)
+    alpha = _strongest(to_array(q), of)
     x_alpha, q_alpha = x[alpha], q[alpha]  # [K, C], [K]
     noise, hits = np.flatnonzero(of < 0), np.flatnonzero(of >= 0)
     weighed = q * _shares(event, E, q)  # q_j / N
-    pairs = _Pairs(unwrap(x), unwrap(x_alpha), of, home, events)
+    pairs = _Pairs(to_array(x), to_array(x_alpha), of, home, events)
     nothing = np.sum(beta[:0])  # 0, of the dtype of β
     return Terms(
         _attraction(x, weighed, x_alpha, q_alpha, hits, of[hits]),
@@ -108,7 +108,7 @@ def _strongest(q, of):
 
 def _shares(event, E, like):
     """1 / how many of these are in the same event / E: makes a sum the mean over the events."""
-    return (1 / (np.bincount(event, minlength=E)[event] * E)).astype(unwrap(like).dtype)
+    return (1 / (np.bincount(event, minlength=E)[event] * E)).astype(to_array(like).dtype)
 
 
 def _attraction(x, q, x_alpha, q_alpha, hits, mine):
@@ -197,7 +197,7 @@ def _pushes(away):
     At the same place the distance has no derivative; 0 is taken for it.
     """
     d2 = np.sum(np.square(away), axis=1)
-    apart = unwrap(d2) > 0
+    apart = to_array(d2) > 0
     d = np.sqrt(np.where(apart, d2, 1))
     return away, np.where(apart, 1 / d, 0), np.maximum(0, np.where(apart, 1 - d, 1))
 
@@ -205,15 +205,15 @@ def _pushes(away):
 def _properties(loss, charge, event, E):
     """Σ L_i ξ_i / Σ ξ_i of each event, 0 where all ξ are 0; the mean over the events."""
     weight = segment_sum(charge, event, E)
-    some = unwrap(weight) > 0
+    some = to_array(weight) > 0
     total = segment_sum(loss * charge, event, E)
     return np.mean(np.where(some, total / np.where(some, weight, 1), 0))
 
 
 def _checked(beta, x, truth, property_loss, batch):
     """Truth as an array, and the rows of each event."""
-    name, N = "condensation_loss", len(unwrap(beta))
-    truth = np.asarray(unwrap(truth))
+    name, N = "condensation_loss", len(to_array(beta))
+    truth = np.asarray(to_array(truth))
     if beta.ndim != 1 or x.ndim != 2 or x.shape[0] != N:
         raise ValueError(f"{name}: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}")
     if truth.shape != (N,) or truth.dtype.kind not in "iu":
@@ -221,7 +221,7 @@ def _checked(beta, x, truth, property_loss, batch):
                          f"point (negative: noise), got {truth.dtype} {truth.shape}")  # fmt: skip
     if property_loss is not None and property_loss.shape != (N,):
         raise ValueError(f"{name}: expected property_loss [{N}], got {property_loss.shape}")
-    values = unwrap(beta)
+    values = to_array(beta)
     if N == 0:
         raise ValueError(f"{name}: expected at least one point, got none")
     if np.isnan(values).any():
@@ -238,7 +238,7 @@ def _events(name, batch, N):
     """The rows of each event."""
     if batch is None:
         return [np.arange(N)]
-    batch = np.asarray(unwrap(batch))
+    batch = np.asarray(to_array(batch))
     if batch.shape != (N,) or batch.dtype.kind not in "iu":
         raise ValueError(f"{name}: expected batch to be {N} whole numbers, the event of each "
                          f"point, got {batch.dtype} {batch.shape}")  # fmt: skip
@@ -258,7 +258,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     stay within an event. Raises ValueError if shapes do not fit, and for nan or infinity in beta
     or x. Source: Kieseler 2020; slide K58.
     """
-    beta, x = np.asarray(unwrap(beta)), np.asarray(unwrap(x))
+    beta, x = np.asarray(to_array(beta)), np.asarray(to_array(x))
     if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
         raise ValueError(
             f"condense: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}"
@@ -319,14 +319,14 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
                 f"match: expected {name} as an array [N], got a tuple of {len(given)}; condense "
                 f"returns two arrays: found, points = condense(beta, x)"
             )
-    found, truth = np.asarray(unwrap(found)), np.asarray(unwrap(truth))
+    found, truth = np.asarray(to_array(found)), np.asarray(to_array(truth))
     kinds = found.dtype.kind + truth.dtype.kind
     if found.shape != truth.shape or found.ndim != 1 or kinds.strip("iu"):
         raise ValueError(
             f"match: expected whole numbers of one shape [N], got found {found.dtype} "
             f"{found.shape} and truth {truth.dtype} {truth.shape}"
         )
-    w = np.ones(len(found)) if weights is None else np.asarray(unwrap(weights))
+    w = np.ones(len(found)) if weights is None else np.asarray(to_array(weights))
     if w.shape != found.shape:
         raise ValueError(
             f"match: expected weights {found.shape}, one for each point, got {w.shape}"
@@ -350,7 +350,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
         iou[chosen],
         M / number_t if number_t else float("nan"),
         M / number_f if number_f else float("nan"),
-        where if batch is None else np.unique(np.asarray(unwrap(batch)))[where],
+        where if batch is None else np.unique(np.asarray(to_array(batch)))[where],
     )
 
 

@@ -10,13 +10,13 @@ names and shapes.
 import numpy as np
 
 import tinyattn.functional as F
+from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.random import generator
 from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
 from tinyattn.nn import Linear, Module, Parameter
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.nn.start_values import uniform
-from tinyattn.ops.elementwise import as_tensor, unwrap
-from tinyattn.random import generator
+from tinyattn.nn.init import uniform
+from tinyattn.nn.validation import check_sizes
 
 
 def _zeros(n):
@@ -64,7 +64,7 @@ class GCNConv(Module):
         x = _nodes("GCNConv", x, graph, self.in_channels)
         graph, w = self._edges(graph, edge_weight, x.dtype)
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
-        if np.any(unwrap(d) < 0):
+        if np.any(to_array(d) < 0):
             raise ValueError(
                 "GCNConv: expected weights of at least 0, but those of the edges to a node add up "
                 "to less, and there is no root of that"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import to_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +59,7 @@ class Graph:
             more = name == "u" and self.batch is not None  # the last graphs may have no nodes
             if value is None or (np.ndim(value) and (len(value) == n or (more and len(value) > n))):
                 continue
-            shape, least = np.shape(unwrap(value)), "at least " if more else ""
+            shape, least = np.shape(to_array(value)), "at least " if more else ""
             raise ValueError(f"Graph: {name} must have {least}{n} rows, got shape {shape}")
 
     def _checked_batch(self):
@@ -132,12 +132,12 @@ class Graph:
         for name in ("x", "edge_attr", "u"):
             value = getattr(self, name)
             if value is not None:
-                parts.append(f"{name} {list(np.shape(unwrap(value)))}")
+                parts.append(f"{name} {list(np.shape(to_array(value)))}")
         return f"Graph({', '.join(parts)})"
 
 
 def _node_ids(name, ids):
-    ids = np.asarray(unwrap(ids))
+    ids = np.asarray(to_array(ids))
     if ids.ndim != 1:
         raise ValueError(f"Graph: {name} must be a list of node numbers, got shape {ids.shape}")
     if ids.size and ids.dtype.kind not in "iu":
@@ -200,7 +200,7 @@ def from_adjacency(A):
 
     Numbers other than 1 become `edge_attr` [E]. Raises ValueError if A is not square or has a nan.
     """
-    A = np.asarray(unwrap(A))
+    A = np.asarray(to_array(A))
     if A.dtype.kind not in "fiub":
         raise TypeError(f"from_adjacency: A must be real numbers or bool, got {A.dtype}")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:

@@ -7,9 +7,9 @@ its neighbours computes their distances again, as a Tensor.
 
 import numpy as np
 
+from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.graph.graph import Graph
 from tinyattn.ops.backends import choose
-from tinyattn.ops.elementwise import as_tensor, unwrap
 
 
 def knn(x, k, batch=None, impl="auto"):
@@ -62,7 +62,7 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
     The point itself counts as one of the k with loop=True, else it is left out. x, batch and errors
     as in `knn`; impl: "sums", "numpy", "kernel" or "auto".
     """
-    x = unwrap(x)
+    x = to_array(x)
     k = _count("knn_graph", k)
     besides = 0 if loop else 1
     index, _ = _knn("knn_graph", x, k + besides, batch, impl, besides)
@@ -81,8 +81,8 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     A point has no edge to itself unless loop=True. x, batch and errors as in `knn`; impl: "sums",
     "numpy", "kernel" or "auto". Raises ValueError for a negative radius. Slide K43.
     """
-    x, offsets, order = _clouds("radius_graph", unwrap(x), batch)
-    r = np.asarray(unwrap(r))
+    x, offsets, order = _clouds("radius_graph", to_array(x), batch)
+    r = np.asarray(to_array(r))
     if r.ndim or r.dtype.kind not in "fiu" or not r >= 0:
         raise ValueError(f"radius_graph: expected one number, a radius of at least 0, got r = {r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
@@ -100,17 +100,17 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
         src, dst = order[src], order[dst]
         by_centre = np.argsort(dst, kind="stable")
         src, dst = src[by_centre], dst[by_centre]
-    return _graph(unwrap(x), src, dst, batch)
+    return _graph(to_array(x), src, dst, batch)
 
 
-def neighbours(x, k, batch):
+def knn_edges(x, k, batch):
     """(sender, receiver) of each edge: the k nearest of the same cloud, or all others if fewer.
 
     x [N, D], batch [N] the cloud of each point, in ascending order. The edges are ordered by
     receiver; no point is its own neighbour. Both results are arrays [E] of whole numbers. Raises
     ValueError for a batch in another order, else as `knn`.
     """
-    x, batch, k = unwrap(x), np.asarray(unwrap(batch)), _count("neighbours", k)
+    x, batch, k = to_array(x), np.asarray(to_array(batch)), _count("neighbours", k)
     N = len(x)
     if batch.shape != (N,) or np.any(batch[1:] < batch[:-1]):
         raise ValueError(
@@ -196,7 +196,7 @@ def split_clouds(batch, N):
 
 
 def _graph(x, src, dst, batch):
-    batch = None if batch is None else np.asarray(unwrap(batch))
+    batch = None if batch is None else np.asarray(to_array(batch))
     return Graph(src, dst, len(x), batch=batch)
 
 
@@ -205,7 +205,7 @@ def _graph(x, src, dst, batch):
 
 def _clouds(name, x, batch):
     """x ordered by cloud, the offsets of the clouds, and that order (None if it was so)."""
-    x = np.asarray(unwrap(x))
+    x = np.asarray(to_array(x))
     if x.ndim != 2:
         raise ValueError(f"{name}: expected points x of shape [N, D], got {x.shape}")
     if len(x) > np.iinfo(np.int32).max:  # kernels count rows in 32 bits
@@ -233,7 +233,7 @@ def _clouds(name, x, batch):
 
 def _cloud_of_each(name, batch, N):
     """batch as an array of N whole numbers."""
-    batch = np.asarray(unwrap(batch))
+    batch = np.asarray(to_array(batch))
     if batch.shape != (N,) or batch.dtype.kind not in "iu":
         raise ValueError(f"{name}: expected batch to be {N} whole numbers, the cloud of each "
                          f"point, got {batch.dtype} of shape {batch.shape}")  # fmt: skip

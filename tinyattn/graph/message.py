@@ -5,13 +5,13 @@
 N(j) are the nodes with an edge to j. A CNN, attention, GCN and GAT are this with a φ each.
 """
 
+from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.graph.graph import Graph
 from tinyattn.graph.segment import SEGMENT
-from tinyattn.hints import explained
-from tinyattn.ops.elementwise import as_tensor
 
 
-@explained
+@with_torch_hints
 def propagate(x, graph, message, aggregate="sum"):
     """y_j = □_{i ∈ N(j)} φ(x_j, x_i).
 

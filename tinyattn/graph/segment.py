@@ -13,10 +13,10 @@ ValueError for another number of ids than rows, and for ids outside of [0, num_s
 
 import numpy as np
 
-from tinyattn.autograd import primitive
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.convert import as_float, as_tensor, to_array
 from tinyattn.ops import segment as kernels
 from tinyattn.ops.backends import choose
-from tinyattn.ops.elementwise import as_float, as_tensor, unwrap
 from tinyattn.ops.index import scatter_add
 
 
@@ -74,7 +74,7 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
     values = as_float(values)
     if choose("segment_softmax", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_softmax(values, ids, n)
-    top = unwrap(_segment_max(values.data, ids, n))  # cancels in the fraction: needs no gradient
+    top = to_array(_segment_max(values.data, ids, n))  # cancels in the fraction: needs no gradient
     e = np.exp(values - top[ids])
     return e / scatter_add(e, ids, (n, *values.shape[1:]))[ids]
 
@@ -98,7 +98,7 @@ def _segment_max(values, ids, n):
 
 
 def _segment_max_rule(g, y, values, ids, n):
-    hit = np.equal(unwrap(values), unwrap(y)[ids]).astype(values.dtype)  # [E, ...]
+    hit = np.equal(to_array(values), to_array(y)[ids]).astype(values.dtype)  # [E, ...]
     return g[ids] * (hit / np.maximum(scatter_add(hit, ids, y.shape), 1)[ids])
 
 
@@ -130,7 +130,7 @@ def _checked(name, values, ids, n):
     values = as_tensor(values)
     if values.dtype.kind == "b":
         raise TypeError(f"{name}: values must be numbers, got bool; convert them: .astype(int)")
-    ids = np.asarray(unwrap(ids))
+    ids = np.asarray(to_array(ids))
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
     if values.ndim == 0 or ids.shape != values.shape[:1]:

@@ -4,13 +4,13 @@
     print(compiled)                          which layers are compiled, and when; what is not
     compiled.generate(ids, 100)              the same text as model.generate(ids, 100)
 
-Weights of few bits stay as a file has them in `BlockLinear` and `BlockEmbedding`: what makes a
-language model write slowly is reading its weights.
+`QuantizedLinear` and `QuantizedEmbedding` keep weights of few bits as a file has them, because
+reading its weights is what takes a language model most of the time.
 
 Nothing else in the framework is replaced: `model(x)` always runs the `forward` of every layer.
 """
 
-from tinyattn.inference.blocks import BlockEmbedding, BlockLinear
 from tinyattn.inference.compiled import Compiled, Refused, compile
+from tinyattn.inference.quantized import QuantizedEmbedding, QuantizedLinear
 
-__all__ = ["BlockEmbedding", "BlockLinear", "Compiled", "Refused", "compile"]
+__all__ = ["QuantizedEmbedding", "QuantizedLinear", "Compiled", "Refused", "compile"]

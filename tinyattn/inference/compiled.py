@@ -9,10 +9,10 @@ from copy import copy
 from itertools import chain
 from operator import attrgetter, is_
 
-from tinyattn.autograd import no_grad
+from tinyattn.engine.autograd import no_grad
 from tinyattn.inference.layers import FORMS
 from tinyattn.nn import Buffer, Module, Parameter
-from tinyattn.nn.changes import change_of_class, change_of_object, is_own
+from tinyattn.nn.overrides import change_of_class, change_of_object, is_own
 
 NO_FORM = "module: this kind has no compiled form"  # of what is not in FORMS
 

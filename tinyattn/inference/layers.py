@@ -12,13 +12,13 @@ from functools import reduce
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.autograd import Tensor, from_numpy
-from tinyattn.inference.blocks import BlockLinear
-from tinyattn.memory import address
+from tinyattn.engine.autograd import Tensor, from_numpy
+from tinyattn.engine.memory import address
+from tinyattn.inference.quantized import QuantizedLinear
 from tinyattn.nn import (
     Dropout,
     GroupedQueryAttention,
-    InterleavedRotaryPositions,
+    InterleavedRotaryEmbedding,
     KeyValueCache,
     LayerNorm,
     Linear,
@@ -27,7 +27,7 @@ from tinyattn.nn import (
     Module,
     MultiheadAttention,
     RMSNorm,
-    RotaryPositions,
+    RotaryEmbedding,
     SwiGLU,
     TransformerEncoderLayer,
 )
@@ -70,12 +70,12 @@ class OneTokenLlamaBlocks(Module):
 
     runs = OneTokenEncoderLayer.runs
 
-    def __init__(self, layer, blocks, arrays):
-        self.layer, self.heads, self.arrays = layer, blocks[0].self_attn, arrays
-        heads, mlp = self.heads, blocks[0].mlp
-        self.width, self.wide = blocks[0].input_layernorm.weight.size, width_of(mlp.up_proj)
+    def __init__(self, layer, quantized, arrays):
+        self.layer, self.heads, self.arrays = layer, quantized[0].self_attn, arrays
+        heads, mlp = self.heads, quantized[0].mlp
+        self.width, self.wide = quantized[0].input_layernorm.weight.size, width_of(mlp.up_proj)
         self.eps = np.array([
-            epsilons(b.input_layernorm, b.post_attention_layernorm) for b in blocks
+            epsilons(b.input_layernorm, b.post_attention_layernorm) for b in quantized
         ])  # fmt: skip
         self.norms = np.array([[address(a) for a in norms] for norms, _ in arrays])
         self.maps = np.array([
@@ -138,7 +138,7 @@ class FewRowsNorm(Module):
 
 
 class FewRowsBlockLinear(Module):
-    """`BlockLinear`, in the same way."""
+    """`QuantizedLinear`, in the same way."""
 
     runs = FewRowsNorm.runs
 
@@ -150,9 +150,9 @@ class FewRowsBlockLinear(Module):
         if not (isinstance(x, Tensor) and x.dtype == np.float32 and not x.requires_grad
                 and x.ndim == 2 and x.shape[1] == self.columns):  # fmt: skip
             return self.layer(x)
-        from tinyattn.kernels.fast import blocks
+        from tinyattn.kernels.fast import quantized
 
-        return from_numpy(blocks.product(x.data, self.layer.weight.data))
+        return from_numpy(quantized.product(x.data, self.layer.weight.data))
 
 
 class FewTokensEncoderLayer(Module):
@@ -241,7 +241,7 @@ def encoder_form(layer):
 
 
 # rotary positions turn features in pairs: features from one pair to the next, and inside of one
-PAIRS = {RotaryPositions: lambda d: (1, d // 2), InterleavedRotaryPositions: lambda d: (2, 1)}
+PAIRS = {RotaryEmbedding: lambda d: (1, d // 2), InterleavedRotaryEmbedding: lambda d: (2, 1)}
 MAPS = "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", \
        "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"  # fmt: skip
 
@@ -256,14 +256,14 @@ def llama_form(layer):
 
 def llama_blocks_form(layer):
     """The same for `nn.LlamaBlocks`; None if its blocks differ or one of them has no such form."""
-    blocks = list(layer)
-    if not blocks or any(type(block) is not LlamaBlock for block in blocks):
+    quantized = list(layer)
+    if not quantized or any(type(block) is not LlamaBlock for block in quantized):
         return None
-    found = [llama_arrays(block) for block in blocks]
-    if any(reason is not None for _, reason in found) or len(set(map(llama_sizes, blocks))) > 1:
+    found = [llama_arrays(block) for block in quantized]
+    if any(reason is not None for _, reason in found) or len(set(map(llama_sizes, quantized))) > 1:
         return None
     arrays = [a for a, _ in found]
-    return OneTokenLlamaBlocks(layer, blocks, arrays), OneTokenLlamaBlocks.runs
+    return OneTokenLlamaBlocks(layer, quantized, arrays), OneTokenLlamaBlocks.runs
 
 
 def llama_sizes(block):
@@ -278,7 +278,7 @@ def llama_arrays(layer):
     reason = why_not(layer, {
         "self_attn": GroupedQueryAttention, "self_attn.rotary": tuple(PAIRS), "mlp": SwiGLU,
         "input_layernorm": RMSNorm, "post_attention_layernorm": RMSNorm,
-        **dict.fromkeys(MAPS, (Linear, BlockLinear)),
+        **dict.fromkeys(MAPS, (Linear, QuantizedLinear)),
     })  # fmt: skip
     if reason is not None:
         return None, reason
@@ -293,7 +293,7 @@ def llama_arrays(layer):
         if reason is not None:
             break
         part = part_of(layer, name)
-        if type(part) is BlockLinear:
+        if type(part) is QuantizedLinear:
             matrix, reason = block_rows(name, part, shape)
             maps.append((matrix, part.kind.nbytes, NOTHING))
         else:
@@ -304,15 +304,15 @@ def llama_arrays(layer):
 
 def block_rows(name, part, shape):
     """The bytes of a matrix in blocks, or why a kernel cannot use them."""
-    blocks = part.blocks
-    if blocks.shape != shape or not blocks.raw.flags.c_contiguous:
-        return None, f"its {name} is {blocks}, expected {shape} in one piece"
-    return blocks.raw, None
+    quantized = part.blocks
+    if quantized.shape != shape or not quantized.raw.flags.c_contiguous:
+        return None, f"its {name} is {quantized}, expected {shape} in one piece"
+    return quantized.raw, None
 
 
 def width_of(part):
     """How many features a linear map has, in blocks or not."""
-    return part.blocks.shape[0] if type(part) is BlockLinear else part.out_features
+    return part.blocks.shape[0] if type(part) is QuantizedLinear else part.out_features
 
 
 def norm_form(layer):
@@ -328,7 +328,7 @@ def norm_form(layer):
 
 
 def block_linear_form(layer):
-    """(what runs a `BlockLinear`, a word about it)"""
+    """(what runs a `QuantizedLinear`, a word about it)"""
     raw, reason = layer.weight.data, why_not(layer, {})
     if reason is None and not (raw.flags.c_contiguous and raw.flags.writeable):
         reason = "its weight is not in one piece that can be written to"
@@ -339,7 +339,7 @@ def block_linear_form(layer):
 
 FORMS = {
     TransformerEncoderLayer: encoder_form, LlamaBlock: llama_form, LlamaBlocks: llama_blocks_form,
-    RMSNorm: norm_form, BlockLinear: block_linear_form,
+    RMSNorm: norm_form, QuantizedLinear: block_linear_form,
 }  # fmt: skip
 
 

@@ -2,10 +2,29 @@
 
 The files of this folder are for reading: one operation each, its formula and its gradient as plain
 loops. `fast/` has the same operations on vectors and threads, made of what is in `machine/`. Numba
-is imported with the first kernel, not with tinyattn; without Numba the loops run as ordinary
+is imported with the first kernel, not with this package; without Numba the loops run as ordinary
 Python.
 """
 
-from tinyattn.kernels.machine.compile import helper, helper_no_fma, jit, jit_no_fma, missing, numba
+from importlib import import_module
 
-__all__ = ["helper", "helper_no_fma", "jit", "jit_no_fma", "missing", "numba"]
+_COMPILING = ["helper", "helper_no_fma", "jit", "jit_no_fma", "missing", "numba"]
+
+
+def __getattr__(name):
+    """A file of this folder, or what compiles kernels: both are imported when first asked for."""
+    if name in _COMPILING:
+        return getattr(import_module("tinyattn.kernels.machine.compile"), name)
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def set_threads(n: int) -> int:
+    """Run kernels on n threads from now on; returns the number before."""
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise ValueError(f"set_threads: expected a whole number of at least 1, got {n!r}")
+    return __getattr__("machine").thread_pool.set_threads(n)

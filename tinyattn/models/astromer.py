@@ -12,11 +12,11 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.autograd import no_grad
-from tinyattn.models.generate import evaluating
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn.engine.autograd import no_grad
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.random import generator
+from tinyattn.models.generation import eval_mode
+from tinyattn.nn.validation import check_sizes
 
 
 def time_encoding(times, d, shortest, longest):
@@ -80,7 +80,7 @@ class Astromer(nn.Module):
 
     def attention_maps(self, times, magnitudes, keep=None, visible=None):
         """The attention weights of each layer: a list of arrays [B, H, T, T]."""
-        with evaluating(self), no_grad():
+        with eval_mode(self), no_grad():
             return self.encoder.attention_maps(*self._start(times, magnitudes, keep, visible))
 
     def _start(self, times, magnitudes, keep, visible):
@@ -111,7 +111,7 @@ def _checked(times, magnitudes, keep, visible):
         )
     masks = []
     for name, mask in (("keep", keep), ("visible", visible)):
-        mask = np.ones(shape, bool) if mask is None else np.asarray(unwrap(mask))
+        mask = np.ones(shape, bool) if mask is None else np.asarray(to_array(mask))
         if mask.dtype != bool or mask.shape != shape:
             raise ValueError(
                 f"Astromer: {name} must be bool and have the shape of times {shape}, got "
@@ -175,8 +175,8 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
     sees. Source: Donoso-Oliva et al. 2023, section 3. Raises ValueError for other shapes, a keep
     that is not bool, or a share outside of 0 … 1.
     """
-    magnitudes, rng = np.asarray(unwrap(magnitudes)), generator(rng)
-    keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(unwrap(keep))
+    magnitudes, rng = np.asarray(to_array(magnitudes)), generator(rng)
+    keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(to_array(keep))
     if magnitudes.ndim != 2 or keep.shape != magnitudes.shape or keep.dtype != bool:
         raise ValueError(
             f"hide_magnitudes: expected magnitudes [B, T] and a bool keep of the same shape, got "

@@ -8,13 +8,13 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.autograd import no_grad
-from tinyattn.models.generate import compiled_or_itself, evaluating
+from tinyattn.engine.autograd import no_grad
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.random import generator
+from tinyattn.models.generation import compiled_or_itself, eval_mode
 from tinyattn.models.gpt import start_values
 from tinyattn.nn.sets import masked_mean
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 
 class BERT(nn.Module):
@@ -41,7 +41,7 @@ class BERT(nn.Module):
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
-        self.positions = nn.LearnedPositions(max_len, d_model, rng=rng)
+        self.positions = nn.LearnedPositionalEmbedding(max_len, d_model, rng=rng)
         self.types = nn.Embedding(num_types, d_model, rng=rng)
         self.norm = nn.LayerNorm(d_model, layer_norm_eps)
         self.dropout = nn.Dropout(dropout, rng)
@@ -62,7 +62,7 @@ class BERT(nn.Module):
 
     def embed(self, ids, types=None):
         """What the first layer gets, [B, T, d_model]."""
-        ids = np.asarray(unwrap(ids))
+        ids = np.asarray(to_array(ids))
         if ids.ndim != 2 or ids.shape[1] > self.max_len:
             raise ValueError(
                 f"BERT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
@@ -80,14 +80,14 @@ class BERT(nn.Module):
         ids [B, T], keep [B, T] give an array [B, d_model]. compiled as in `GPT.generate`.
         Source: Reimers, Gurevych 2019.
         """
-        with evaluating(self), no_grad():
+        with eval_mode(self), no_grad():
             run = compiled_or_itself(self)() if compiled else self
             hidden = run(ids, keep=keep)
             return F.normalize(masked_mean(hidden, keep), axis=-1).data
 
     def attention_maps(self, ids, types=None, keep=None):
         """The attention weights of each layer: a list of arrays [B, H, T, T]."""
-        with evaluating(self), no_grad():
+        with eval_mode(self), no_grad():
             return self.encoder.attention_maps(self.embed(ids, types), hide(ids, keep))
 
     @classmethod
@@ -113,11 +113,11 @@ def hide(ids, keep):
     """The attention mask [B, 1, T] that hides padding."""
     if keep is None:
         return None
-    keep = np.asarray(unwrap(keep))
-    if keep.dtype != bool or keep.shape != np.shape(unwrap(ids)):
+    keep = np.asarray(to_array(keep))
+    if keep.dtype != bool or keep.shape != np.shape(to_array(ids)):
         raise ValueError(
-            f"BERT: keep must be bool and have the shape of ids {np.shape(unwrap(ids))}, True for "
-            f"tokens, got {keep.dtype} {keep.shape}"
+            f"BERT: keep must be bool and have the shape of ids {np.shape(to_array(ids))}, True "
+            f"for tokens, got {keep.dtype} {keep.shape}"
         )
     return keep[:, None, :]
 
@@ -173,7 +173,7 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     """
     if not 0 <= share <= 1:
         raise ValueError(f"mask_tokens: share is from 0 to 1, such as 0.15 for 15%, got {share}")
-    ids, rng = np.asarray(unwrap(ids)), generator(rng)
+    ids, rng = np.asarray(to_array(ids)), generator(rng)
     chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, list(special))
     how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)
     inputs = np.where(how < 0.8, mask_id, np.where(how < 0.9, other, ids))

@@ -14,15 +14,15 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.autograd import Tensor, no_grad
+from tinyattn.engine.autograd import Tensor, no_grad
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.random import generator
 from tinyattn.functional import recurrent
-from tinyattn.models.generate import evaluating
-from tinyattn.models.generation import beam_search
-from tinyattn.nn.changes import change_of
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.nn.start_values import normal
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn.models.decoding import beam_search
+from tinyattn.models.generation import eval_mode
+from tinyattn.nn.init import normal
+from tinyattn.nn.overrides import change_of
+from tinyattn.nn.validation import check_sizes
 
 
 class Regions(nn.Module):
@@ -233,7 +233,7 @@ class _Captioner(nn.Module):
         penalty λ: adds λ/(B R) Σ_i (1 - Σ_t a_ti)², doubly stochastic attention: over the whole
         caption every region is to be looked at about once (Xu et al. 2015, eq. 14).
         """
-        tokens = np.asarray(unwrap(tokens))
+        tokens = np.asarray(to_array(tokens))
         if tokens.ndim != 2 or tokens.shape[1] < 2:
             raise ValueError(
                 f"loss: tokens are [B, T + 1] with START first and at least one word, "
@@ -252,7 +252,7 @@ class _Captioner(nn.Module):
 
     def write(self, images, start, stop, beams=1, max_len=20, length_penalty=0.0):
         """One `Caption` for each picture: greedy (beams=1) or by beam search."""
-        with no_grad(), evaluating(self):
+        with no_grad(), eval_mode(self):
             memory, state = self.start(images)
 
             def step(tokens, state):

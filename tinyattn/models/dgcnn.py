@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tinyattn.engine.random import generator
 from tinyattn.graph import DynamicEdgeConv
 from tinyattn.graph.knn import split_clouds
 from tinyattn.nn import (
@@ -14,8 +15,7 @@ from tinyattn.nn import (
     Sequential,
 )
 from tinyattn.nn.sets import masked_max, masked_mean
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 
 def dense(d_in, d_out, rng):

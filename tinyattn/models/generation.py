@@ -1,283 +1,145 @@
-"""Sampling, greedy decoding and beam search for every language model.
+"""Generation: a language model continues one or many prompts of any length, with a cache.
 
-All of them call the model once for each token, through a function
+What the model must have:
 
-    step(tokens [N] int, state) -> (logits [N, V], state)
-
-The logits say what follows the tokens. The state is what the model remembers: arrays in tuples,
-lists or dicts, with the N sequences on axis 0 (or an object with a method `rows(index)`, such as
-`nn.Cache`), so that sequences are copied, dropped and put in another order by indexing.
-
-Letters: B sequences, K beams, N rows of a call (B, or B·K in a beam search), V tokens of the
-vocabulary.
+    model.features(ids [B, T], cache=None) -> [B, T, d_model]
+    model.head(features) -> logits [..., V]
+    model.empty_cache() -> list of nn.KeyValueCache
+    model.max_len       how many tokens it can look at
 """
 
-from typing import NamedTuple
+import itertools
+from contextlib import contextmanager
 
 import numpy as np
 
-from tinyattn.autograd import no_grad
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn import inference
+from tinyattn.engine.autograd import Tensor, no_grad
+from tinyattn.models.decoding import decode_tokens
+
+LOOK_EVERY = 16  # steps: looking at each part of a large model takes as long as computing some
 
 
-def rows(state, index):
-    """The state of the sequences `index` [N]: any of them may be left out or come twice."""
-    if state is None:
-        return None
-    if isinstance(state, tuple) and hasattr(state, "_fields"):
-        return type(state)(*(rows(part, index) for part in state))
-    if isinstance(state, tuple | list):
-        return type(state)(rows(part, index) for part in state)
-    if isinstance(state, dict):
-        return {name: rows(part, index) for name, part in state.items()}
-    if hasattr(state, "rows"):
-        return state.rows(index)
-    if not hasattr(state, "shape") or not state.shape:
-        raise TypeError(
-            f"decoding: the state holds a {type(state).__name__} without rows; expected arrays "
-            f"with the sequences on axis 0, in tuples, lists or dicts"
-        )
-    return state[index]
+def generate(
+    model, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None, cache=True,
+    stop=None, compiled=True,
+):  # fmt: skip
+    """The prompt and up to max_new_tokens further tokens, generated in evaluation mode.
 
+    ids          one prompt [T], prompts [B, T], or a list of prompts of different length
+    temperature  0 always takes the likeliest token; this, top_k, top_p, rng as in
+                 `generation.sample`
+    cache        keep the keys and values of earlier tokens; without it all is computed anew for
+                 each token, with the same result
+    stop         a token, or several, after which a sequence ends
+    compiled     run the compiled model of `inference.compile`; if that refuses it, because a layer
+                 was changed, or with False, the modules themselves run
 
-# ---------------------------------------------------------------- one token
-
-
-def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
-    """p = softmax(logits / temperature), cut to the likeliest tokens;   [..., V], float64.
-
-    temperature  below 1 sharpens, above 1 flattens; 0 puts everything on the largest logit
-    top_k        only the k likeliest tokens stay
-    top_p        of what is left, only the smallest set that holds the probability top_p stays
-
-    The temperature comes first, then top_k, then top_p; what stays is scaled to sum to 1. Of equal
-    tokens the one with the lower number counts as likelier, so top_k keeps exactly k.
-    Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
+    One prompt gives one array, a list of prompts a list of arrays, without the stop token. Prompts
+    [B, T] give an array [B, T + n]; a row that stopped goes on with its stop token. When there are
+    more than model.max_len tokens, the last max_len of them are in view.
     """
-    z = np.array(unwrap(logits), np.float64)
-    _check_logits(z, temperature, top_k, top_p)
-    if temperature == 0:
-        return (np.arange(z.shape[-1]) == z.argmax(axis=-1)[..., None]).astype(np.float64)
-    z = (z - z.max(axis=-1, keepdims=True)) / temperature
-    if top_k is not None and top_k < z.shape[-1]:
-        least = np.partition(z, -top_k, axis=-1)[..., -top_k, None]  # the k-th largest
-        tied = z == least
-        room = top_k - np.sum(z > least, axis=-1, keepdims=True)
-        z[(z < least) | (tied & (np.cumsum(tied, axis=-1) > room))] = -np.inf
-    p = np.exp(z)
-    p /= p.sum(axis=-1, keepdims=True)
-    if top_p is not None and top_p < 1:
-        order = np.argsort(-p, axis=-1, kind="stable")
-        likeliest = np.take_along_axis(p, order, axis=-1)
-        before = np.cumsum(likeliest, axis=-1) - likeliest  # of all likelier tokens
-        np.put_along_axis(p, order, np.where(before < top_p, likeliest, 0), axis=-1)
-        p /= p.sum(axis=-1, keepdims=True)
-    return p
+    prompts = _prompts(ids)
+    if max_new_tokens < 0:
+        raise ValueError(f"generate: max_new_tokens is at least 0, got {max_new_tokens}")
+    with eval_mode(model), no_grad():
+        new, length = decode_tokens(
+            *prefill(model, prompts, cache, compiled), stop, max_new_tokens, temperature, top_k,
+            top_p, rng,
+        )  # fmt: skip
+    if not isinstance(ids, list | tuple) and np.ndim(ids) == 2:
+        for row, n in zip(new, length, strict=True):
+            row[n:] = row[n] if n < len(row) else 0
+        return np.concatenate([np.reshape(prompts, np.shape(ids)), new], axis=1)
+    texts = [np.concatenate([p, y[:n]]) for p, y, n in zip(prompts, new, length, strict=True)]
+    return texts[0] if _is_one(ids) else texts
 
 
-def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
-    """One token drawn from `probabilities(...)` for each row;   logits [..., V], tokens [...]."""
-    if temperature == 0:
-        z = unwrap(logits)
-        _check_logits(z, temperature, top_k, top_p)
-        return z.argmax(axis=-1)
-    total = np.cumsum(probabilities(logits, temperature, top_k, top_p), axis=-1)
-    u = generator(rng).random(total.shape[:-1]) * total[..., -1]
-    # the token in whose interval of the cumulated probabilities u falls; an impossible one has none
-    return np.sum(total <= u[..., None], axis=-1)
+def prefill(model, prompts, cache=True, compiled=True):
+    """(step, state, start) of a model that has read the prompts, for everything in `generation`.
 
+        step, state, start = prefill(model, prompts)
+        answers = beam_search(step, state, start, stop, beams=4)
 
-def _check_logits(z, temperature, top_k, top_p):
-    if not (np.isfinite(temperature) and temperature >= 0):
-        raise ValueError(f"sample: temperature must be 0 (greedy) or positive, got {temperature}")
-    if top_k is not None and not (isinstance(top_k, int | np.integer) and top_k >= 1):
-        raise ValueError(f"sample: top_k is a number of tokens, at least 1, got {top_k!r}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"sample: top_p is a probability above 0 and up to 1, got {top_p}")
-    if z.ndim == 0 or z.shape[-1] == 0:
-        raise ValueError(f"sample: logits must be [..., V] with at least one token, got {z.shape}")
-    highest = z.max(axis=-1)
-    if not highest.min(initial=np.inf) > -np.inf or (highest == np.inf).any():
-        raise ValueError(
-            "sample: each row of logits needs a largest finite number; a row is all -inf, or holds "
-            "nan or +inf (a training that blew up, or a mask that hides every token)"
-        )
-
-
-# ---------------------------------------------------------------- one sequence after the other
-
-
-def decode(
-    step, state, start, stop=None, max_len=50, temperature=1.0, top_k=None, top_p=None, rng=None
-):
-    """Draw token after token until the stop token: a list of B arrays of new tokens.
-
-    step, state  as at the top of this file; the state holds B rows
-    start        the token before the first one, or [B] of them
-    stop         a token, or several, that ends a sequence; it is not part of the answer
-    max_len      the largest number of new tokens
-    The others as in `sample`; temperature=0 always takes the likeliest token.
+    The model must be in evaluation mode, and no gradient recorded. Each prompt is an integer array;
+    its last token is the start, as the logits that follow it are not known yet. cache and compiled
+    as in `generate`. While it writes, the compiled model is compared with the model once in
+    LOOK_EVERY steps; `inference.Refused` is raised if a layer was changed meanwhile.
     """
-    out, length = draw(step, state, start, stop, max_len, temperature, top_k, top_p, rng)
-    return [row[:n] for row, n in zip(out, length, strict=True)]
+    current = compiled_or_itself(model) if compiled and cache else lambda: model
+    lengths = np.array([len(p) for p in prompts], np.int64)
+    seen = np.zeros((len(prompts), max(lengths, default=1) - 1), np.int64)
+    for row, p in zip(seen, prompts, strict=True):
+        row[len(row) - len(p) + 1 :] = p[:-1]  # to the right, where the new tokens come
+    state = {"seen": seen, "lengths": lengths - 1, "cache": None}
+    if cache and lengths.max(initial=0) <= model.max_len:
+        state["cache"] = model.empty_cache()
+        if seen.size:  # read all prompts at once, then remove the padding from the cache
+            current().features(_to_the_left(seen, lengths - 1), state["cache"])
+            for layer in state["cache"]:
+                layer.truncate(lengths - 1)
+
+    count, compiled_model = itertools.count(), None
+
+    def step(tokens, state):
+        nonlocal compiled_model
+        if next(count) % LOOK_EVERY == 0:
+            compiled_model = current()
+        model = compiled_model
+        seen = np.concatenate([state["seen"], tokens[:, None]], axis=1)
+        lengths, cache = state["lengths"] + 1, state["cache"]
+        if cache is not None and lengths.max(initial=0) <= model.max_len:
+            features = model.features(tokens[:, None], cache)[:, -1]
+        else:
+            cache, n = None, np.minimum(lengths, model.max_len)
+            everything = model.features(_to_the_left(seen[:, -n.max(initial=1) :], n))
+            features = everything[np.arange(len(n)), n - 1]
+        return model.head(features), {"seen": seen, "lengths": lengths, "cache": cache}
+
+    return step, state, np.array([p[-1] for p in prompts], np.int64)
 
 
-def draw(step, state, start, stop, max_len, temperature, top_k, top_p, rng):
-    """Tokens [B, T], T the steps that were needed, and how many of them [B] stand before a stop."""
-    tokens, rng = _start(start), generator(rng)
-    ends, out = _stop(stop), np.empty((len(tokens), max_len), np.int64)
-    length, t = np.full(len(tokens), max_len), 0
-    with no_grad():
-        while t < max_len and (length == max_len).any():
-            logits, state = _called(step, tokens, state)
-            tokens = sample(logits, temperature, top_k, top_p, rng)
-            out[:, t] = tokens
-            length[(length == max_len) & (tokens[:, None] == ends).any(axis=1)] = t
-            t += 1
-    return out[:, :t], length
+def compiled_or_itself(model):
+    """A function that gives the compiled model, or the model itself if its layers were changed."""
+    try:
+        return inference.compile(model).module
+    except inference.Refused:
+        return lambda: model
 
 
-def greedy(step, state, start, stop=None, max_len=50):
-    """The likeliest token at each step: a list of B arrays of new tokens, as in `decode`."""
-    return decode(step, state, start, stop, max_len, temperature=0)
+def _to_the_left(seen, lengths):
+    """The last lengths[b] tokens of each row, moved to its beginning; the rest does not matter."""
+    T = seen.shape[1]
+    index = np.arange(T) + (T - lengths)[:, None]
+    return np.take_along_axis(seen, np.minimum(index, T - 1), axis=1)
 
 
-class Hypothesis(NamedTuple):
-    """One answer of the beam search.
-
-    tokens           the new tokens, without the start and without the stop token
-    score            log_probability / length penalty: by this the answers are ordered
-    log_probability  Σ log p of all its tokens, the stop token included
-    finished         whether it came to a stop token, rather than being cut at max_len
-    """
-
-    tokens: np.ndarray
-    score: float
-    log_probability: float
-    finished: bool
+@contextmanager
+def eval_mode(model):
+    """The model in evaluation mode, and afterwards as it was."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
 
 
-def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penalty=0.6):
-    """Follow the K likeliest beginnings at once: for each of B starts a list of Hypothesis.
-
-        score(y) = Σ_t log p(y_t | y_<t) / ((5 + |y|) / 6)^length_penalty
-
-    The lists hold up to K answers, the best first. Arguments as in `decode`. The state holds B
-    rows at first; `step` is called with B tokens once and with B·K from then on. |y| counts the
-    stop token. A length_penalty of 0 compares plain probabilities, which favours short answers.
-
-    At each step the K likeliest continuations are looked at: those that end are answers, the
-    likeliest K that do not end are followed further. A search is over when it has K answers, or
-    when nothing that is followed can still beat its best one. With one beam it is `greedy`; with
-    as many beams as there are sequences it is exhaustive.
-    Source: Wu et al. 2016, eq. 14 (without the coverage term).
-    """
-    if beams < 1 or max_len < 1:
-        raise ValueError(f"beam_search: beams and max_len are at least 1, got {beams}, {max_len}")
-    tokens = _start(start)
-    B, K, ends = len(tokens), beams, _stop(stop)
-    total = np.zeros((B, 1))  # log-probability of what is followed, [B, K]; -inf: nothing
-    history = np.empty((B, 1, 0), np.int64)
-    answers = [[] for _ in range(B)]
-    searching = np.ones(B, bool)
-    with no_grad():
-        for t in range(1, max_len + 1 if B else 1):
-            logits, state = _called(step, tokens, state)
-            V = logits.shape[-1]
-            scores = total[..., None] + log_softmax(logits).reshape(*total.shape, V)  # [B, K, V]
-            found = _Candidates(scores, ends, K)
-            penalty = ((5 + t) / 6) ** length_penalty
-            for b, beam, token in found.ending:
-                if searching[b]:
-                    p = float(scores[b, beam, token])
-                    answers[b].append(Hypothesis(history[b, beam], p / penalty, p, True))
-            total, parent, tokens = found.total, found.parent, found.token  # [B, K]
-            history = np.take_along_axis(history, parent[..., None], axis=1)
-            history = np.concatenate([history, tokens[..., None]], axis=-1)  # [B, K, t]
-            searching &= [_may_improve(a, p, K, t, max_len, length_penalty)
-                          for a, p in zip(answers, total, strict=True)]  # fmt: skip
-            if not searching.any() or t == max_len:
-                break
-            # rows of the state are numbered b·(beams before) + beam
-            state = rows(state, (np.arange(B)[:, None] * scores.shape[1] + parent).ravel())
-            tokens = tokens.ravel()
-        for b in np.flatnonzero(searching):
-            cut = [(y, float(p)) for y, p in zip(history[b], total[b], strict=True) if p > -np.inf]
-            answers[b] += [Hypothesis(y, p / penalty, p, False) for y, p in cut]
-    return [sorted(a, key=lambda h: -h.score)[:K] for a in answers]
+def _is_one(ids):
+    """Whether ids is a single prompt."""
+    if isinstance(ids, list | tuple):
+        return not ids or np.ndim(ids[0]) == 0
+    return np.ndim(ids) == 1
 
 
-class _Candidates:
-    """The K likeliest of scores [B, K, V]: those that end, and K that go on."""
-
-    def __init__(self, scores, ends, K):
-        B, before, V = scores.shape
-        flat = scores.reshape(B, -1)
-        likeliest = _highest(flat, K)
-        ending = np.isin(likeliest % V, ends)
-        ending &= np.take_along_axis(flat, likeliest, axis=-1) > -np.inf
-        self.ending = [(b, *divmod(int(likeliest[b, k]), V)) for b, k in np.argwhere(ending)]
-        going_on = np.where(np.isin(np.arange(V), ends), -np.inf, scores).reshape(B, -1)
-        order = _highest(going_on, K)
-        if order.shape[1] < K:  # fewer continuations than beams: the rest follow nothing
-            order = np.pad(order, ((0, 0), (0, K - order.shape[1])))
-        self.total = np.take_along_axis(going_on, order, axis=-1)
-        self.total[:, before * V :] = -np.inf
-        self.parent, self.token = order // V, order % V
-
-
-def _highest(scores, K):
-    """Indices of the K highest of each row of scores [B, N], the highest first; ties: the left."""
-    if K == 1:
-        return scores.argmax(axis=-1)[:, None]  # many times faster than to sort
-    return np.argsort(-scores, axis=-1, kind="stable")[:, :K]
-
-
-def _may_improve(answers, total, K, t, max_len, length_penalty):
-    """Whether the search must go on: log-probabilities can only fall as sequences grow."""
-    if len(answers) >= K or total.max() == -np.inf:
-        return False
-    longest = max_len if length_penalty > 0 else t + 1
-    bound = total.max() / ((5 + longest) / 6) ** length_penalty
-    return not answers or max(h.score for h in answers) < bound
-
-
-def log_softmax(logits):
-    """log p = z - log Σ exp z, float64, on plain arrays; -inf stays -inf."""
-    z = np.asarray(unwrap(logits), np.float64)
-    _check_logits(z, 1.0, None, None)
-    z = z - z.max(axis=-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-
-
-def _called(step, tokens, state):
-    """The plain logits [N, V] and the state of one call, checked."""
-    answer = step(tokens, state)
-    if not (isinstance(answer, tuple) and len(answer) == 2):
-        raise TypeError(
-            f"decoding: step(tokens, state) must return (logits, state), got "
-            f"{type(answer).__name__}"
-        )
-    logits = np.asarray(unwrap(answer[0]))
-    if logits.ndim != 2 or len(logits) != len(tokens):
-        raise ValueError(
-            f"decoding: step got {len(tokens)} tokens and must return logits "
-            f"[{len(tokens)}, V], got {logits.shape}"
-        )
-    return logits, answer[1]
-
-
-def _start(start):
-    tokens = np.atleast_1d(np.asarray(unwrap(start)))
-    if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
-        raise ValueError(
-            f"decoding: start must be a token or an array [B] of integers, got {tokens.dtype} "
-            f"{tokens.shape}"
-        )
-    return tokens
-
-
-def _stop(stop):
-    """The stop tokens as an array."""
-    return np.atleast_1d(np.asarray([] if stop is None else stop, np.int64))
+def _prompts(ids):
+    """A list of integer arrays, one for each sequence."""
+    ids = ids.data if isinstance(ids, Tensor) else ids
+    prompts = [np.asarray(p) for p in ([ids] if _is_one(ids) else ids)]
+    for p in prompts:
+        if p.ndim != 1 or not p.size or p.dtype.kind not in "iu":
+            raise ValueError(
+                f"generate: a prompt is [T] integers with T at least 1 (begin with a start token), "
+                f"prompts are [B, T] or a list of them; got {p.dtype} {p.shape}"
+            )
+    return prompts

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.ops.blocks import Q4_1, Q8_0, Blocks, halves, nibbles
+from tinyattn.ops.quantized import Q4_1, Q8_0, QuantizedMatrix, halves, nibbles
 
 SCALARS = {
     0: "B",
@@ -38,7 +38,7 @@ MOST_AT_ONCE = 2**13  # numbers that are unpacked together, so that they stay in
 
 
 class GGUF(NamedTuple):
-    """What a file holds: {key: value} and {name: array or Blocks}; and where it came from."""
+    """What a file holds: {key: value} and {name: array or QuantizedMatrix}; and its path."""
 
     metadata: dict
     tensors: dict
@@ -67,7 +67,7 @@ def read(path):
 
 
 def mapped(path):
-    """The same, but matrices of the kinds Q4_1 and Q8_0 stay in `Blocks`, where they lie.
+    """The same, but matrices of the kinds Q4_1 and Q8_0 stay in `QuantizedMatrix`, where they lie.
 
     Their bytes are read from the file when they are used first, and stay in the memory that the
     system keeps of it. Everything else comes as float32. Errors as in `read`.
@@ -83,7 +83,7 @@ def mapped(path):
             continue
         raw = np.frombuffer(content, np.uint8, place.stop - place.start, place.start)
         rows, columns = place.shape
-        tensors[name] = Blocks(kind, raw.reshape(rows, columns // 32, kind.nbytes))
+        tensors[name] = QuantizedMatrix(kind, raw.reshape(rows, columns // 32, kind.nbytes))
     return GGUF(metadata, tensors, str(path))
 
 

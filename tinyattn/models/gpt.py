@@ -9,11 +9,11 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.models.generate import generate
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.elementwise import as_tensor
-from tinyattn.random import generator
+from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.dtypes import DEFAULT_DTYPE
+from tinyattn.engine.random import generator
+from tinyattn.models.generation import generate
+from tinyattn.nn.validation import check_sizes
 
 ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # their output is added to x
 
@@ -37,7 +37,7 @@ class GPT(nn.Module):
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
-        self.positions = nn.LearnedPositions(max_len, d_model, rng=rng)
+        self.positions = nn.LearnedPositionalEmbedding(max_len, d_model, rng=rng)
         self.dropout = nn.Dropout(dropout, rng)
         layer = nn.TransformerEncoderLayer(
             d_model, num_heads, 4 * d_model, dropout, "gelu", norm_first=True, rng=rng

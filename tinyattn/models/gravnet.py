@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from tinyattn.engine.random import generator
 from tinyattn.graph import GravNetConv, segment_mean
 from tinyattn.graph.knn import checked_points, split_clouds
 from tinyattn.nn import BatchNorm1d, Linear, Module, ModuleList, ReLU, Sequential, Tanh
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 
 class GravNetBlock(Module):

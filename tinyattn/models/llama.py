@@ -9,14 +9,14 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import inference, nn
-from tinyattn.inference.blocks import numbers_in_blocks
+from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.random import generator
+from tinyattn.inference.quantized import numbers_in_blocks
 from tinyattn.models import gguf
-from tinyattn.models.generate import generate
+from tinyattn.models.generation import generate
 from tinyattn.models.gpt import start_values
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.blocks import Blocks
-from tinyattn.ops.elementwise import as_tensor
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
+from tinyattn.ops.quantized import QuantizedMatrix
 
 
 class Llama(nn.Module):
@@ -38,7 +38,7 @@ class Llama(nn.Module):
         rng = generator(rng)
         self.max_len = max_len
         self.embed_tokens = nn.Embedding(vocab_size, d_model, rng=rng)
-        rotary = nn.RotaryPositions(d_model // num_heads, base)
+        rotary = nn.RotaryEmbedding(d_model // num_heads, base)
         self.layers = nn.LlamaBlocks([
             nn.LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
             for _ in range(num_layers)
@@ -83,11 +83,11 @@ class Llama(nn.Module):
                          assign=False):  # fmt: skip
         """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it.
 
-        A matrix in `Blocks` stays as it is: the model then writes, but is not trained, and no
+        A `QuantizedMatrix` stays as it is: the model then writes, but is not trained, and no
         parameter wants a gradient. assign: as in `load_state_dict`.
         """
         state = {
-            name.removeprefix("model."): a if isinstance(a, Blocks) else np.asarray(a)
+            name.removeprefix("model."): a if isinstance(a, QuantizedMatrix) else np.asarray(a)
             for name, a in state.items()
         }
         vocab_size, d_model = state["embed_tokens.weight"].shape
@@ -97,13 +97,13 @@ class Llama(nn.Module):
             state["layers.0.mlp.gate_proj.weight"].shape[0], max_len, base, eps,
             "lm_head.weight" not in state, rng=nn.SkipInit(),
         )  # fmt: skip
-        blocks = {name: a for name, a in state.items() if isinstance(a, Blocks)}
+        blocks = {name: a for name, a in state.items() if isinstance(a, QuantizedMatrix)}
         if not blocks:
             return model.load_state_dict(state, assign)
         state |= _in_blocks(model, blocks)
         if model.lm_head is None and "embed_tokens.weight" in blocks:
             table = blocks["embed_tokens.weight"]  # the same bytes serve as the head
-            model.lm_head, state["lm_head.weight"] = inference.BlockLinear(table), table.raw
+            model.lm_head, state["lm_head.weight"] = inference.QuantizedLinear(table), table.raw
         return model.load_state_dict(state, assign).requires_grad_(False)
 
     def num_parameters(self):
@@ -131,7 +131,7 @@ class Llama(nn.Module):
             file.entry("llama.rope.freq_base", float, 10000.0),
             file.entry("llama.attention.layer_norm_rms_epsilon", float),
         )  # fmt: skip
-        in_blocks = any(isinstance(a, Blocks) for a in file.tensors.values())
+        in_blocks = any(isinstance(a, QuantizedMatrix) for a in file.tensors.values())
         state = {}
         try:
             for name, a in file.tensors.items():
@@ -146,7 +146,7 @@ class Llama(nn.Module):
             ) from error
         if in_blocks:  # the rows stay in the order of the file
             old = model.layers[0].self_attn.rotary
-            rotary = nn.InterleavedRotaryPositions(old.d, old.base)
+            rotary = nn.InterleavedRotaryEmbedding(old.d, old.base)
             for layer in model.layers:
                 layer.self_attn.rotary = rotary
         return model
@@ -181,7 +181,7 @@ def translated(name):
 
 
 def _in_blocks(model, blocks):
-    """Put layers for matrices in blocks {name: Blocks} into the model; a state dict of them.
+    """Put layers for the matrices {name: QuantizedMatrix} into the model; a state dict of them.
 
     What fits nowhere stands in the state dict with its shape, so that loading names it.
     """
@@ -199,11 +199,11 @@ def _in_blocks(model, blocks):
     return state
 
 
-KINDS = {nn.Linear: inference.BlockLinear, nn.Embedding: inference.BlockEmbedding}
+KINDS = {nn.Linear: inference.QuantizedLinear, nn.Embedding: inference.QuantizedEmbedding}
 
 
 def _halves(weight, num_heads):
-    """Rows of each head from the order of InterleavedRotaryPositions to that of RotaryPositions."""
+    """Rows of each head from the order of InterleavedRotaryEmbedding to that of RotaryEmbedding."""
     pairs = weight.reshape(num_heads, -1, 2, weight.shape[-1])
     return np.swapaxes(pairs, 1, 2).reshape(weight.shape)
 

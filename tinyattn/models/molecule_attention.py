@@ -7,12 +7,12 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.autograd import no_grad
-from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.models.generate import evaluating
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn.engine.autograd import no_grad
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.dtypes import DEFAULT_DTYPE
+from tinyattn.engine.random import generator
+from tinyattn.models.generation import eval_mode
+from tinyattn.nn.validation import check_sizes
 
 FAR = 1e6  # Å: where the dummy atom is
 
@@ -129,7 +129,7 @@ class MoleculeAttentionTransformer(nn.Module):
     def attention_maps(self, atoms, distances, bonds, mask=None):
         """A of each layer, [B, H, 1 + N, 1 + N]; the first atom is the dummy."""
         maps = []
-        with evaluating(self), no_grad():
+        with eval_mode(self), no_grad():
             x, geometry, mask = self._start(atoms, distances, bonds, mask)
             for layer in self.layers:
                 maps.append(layer.attention.weights(layer.norm1(x), geometry, mask).data)
@@ -159,14 +159,14 @@ class MoleculeAttentionTransformer(nn.Module):
 def _checked(atoms, distances, bonds, mask):
     """bonds and mask as bool arrays; shapes that do not fit are refused."""
     name = "MoleculeAttentionTransformer"
-    bonds = np.asarray(unwrap(bonds))
+    bonds = np.asarray(to_array(bonds))
     pairs = (*atoms.shape[:2], atoms.shape[1]) if atoms.ndim == 3 else None
     if pairs is None or distances.shape != pairs or bonds.shape != pairs or bonds.dtype != bool:
         raise ValueError(
             f"{name}: expected atoms [B, N, C], distances [B, N, N] and bool bonds [B, N, N], got "
             f"{atoms.shape}, {distances.shape} and {bonds.dtype} {bonds.shape}"
         )
-    mask = np.ones(atoms.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
+    mask = np.ones(atoms.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != atoms.shape[:2]:
         raise ValueError(
             f"{name}: expected a bool mask {atoms.shape[:2]} with True for atoms, got "

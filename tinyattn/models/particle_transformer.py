@@ -11,12 +11,12 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.autograd import no_grad
-from tinyattn.guards import DEFAULT_DTYPE
-from tinyattn.models.generate import evaluating
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn.engine.autograd import no_grad
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.dtypes import DEFAULT_DTYPE
+from tinyattn.engine.random import generator
+from tinyattn.models.generation import eval_mode
+from tinyattn.nn.validation import check_sizes
 
 SMALLEST = 1e-8  # smaller numbers are replaced by it before the logarithm
 
@@ -284,7 +284,7 @@ class ParticleTransformer(nn.Module):
         """
         mask = _checked(features, momenta, mask)
         maps = []
-        with evaluating(self), no_grad():
+        with eval_mode(self), no_grad():
             x, bias = self.embedded(features, momenta, mask)
             for block in self.blocks:
                 maps.append(block.attn.weights(*block.listens(x, mask, None), bias).data)
@@ -302,7 +302,7 @@ def _checked(features, momenta, mask):
             f"ParticleTransformer: expected features [B, N, C] and momenta [B, N, 4] (E, px, py, "
             f"pz), got {features.shape}{got}"
         )
-    mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
+    mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != features.shape[:2]:
         raise ValueError(
             f"ParticleTransformer: expected a bool mask {features.shape[:2]} with True for "

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from tinyattn.graph import edge_conv, neighbours, segment_mean
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.random import generator
+from tinyattn.graph import edge_conv, knn_edges, segment_mean
 from tinyattn.nn import BatchNorm1d, Dropout, Linear, Module, ModuleList, ReLU, Sequential
 from tinyattn.nn.sets import masked_mean
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 
 class EdgeConvBlock(Module):
@@ -30,7 +30,7 @@ class EdgeConvBlock(Module):
 
     def forward(self, x, places, batch):
         """x [N, F]; neighbours are those near in places [N, S], within the same jet."""
-        sender, receiver = neighbours(unwrap(places), self.k, batch)
+        sender, receiver = knn_edges(to_array(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
         number = np.bincount(receiver, minlength=N)  # of neighbours
         if number.max(initial=0) == 0:  # no particle has a neighbour: only the shortcut is left
@@ -75,7 +75,7 @@ class ParticleNet(Module):
         mask = _checked(points, features, mask)
         B, P = mask.shape
         rows = np.flatnonzero(mask)  # the particles, jet after jet
-        places = unwrap(points).reshape(B * P, -1)[rows]
+        places = to_array(points).reshape(B * P, -1)[rows]
         x = self.norm(features.reshape(B * P, -1)[rows])
         for i, block in enumerate(self.blocks):
             x = block(x, places if i == 0 else x, rows // P)
@@ -90,7 +90,7 @@ def _checked(points, features, mask):
             f"ParticleNet: expected points [B, P, 2] and features [B, P, C], got {points.shape} "
             f"and {features.shape}"
         )
-    mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(unwrap(mask))
+    mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != points.shape[:2]:
         raise ValueError(
             f"ParticleNet: expected a bool mask {points.shape[:2]} with True for particles, got "

@@ -9,13 +9,13 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn import nn
-from tinyattn.autograd import Tensor, no_grad
 from tinyattn.data.tokenizers.simple import padded
-from tinyattn.models.generate import evaluating
-from tinyattn.models.generation import beam_search
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.random import generator
+from tinyattn.engine.autograd import Tensor, no_grad
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.random import generator
+from tinyattn.models.decoding import beam_search
+from tinyattn.models.generation import eval_mode
+from tinyattn.nn.validation import check_sizes
 
 
 class Seq2Seq(nn.Module):
@@ -57,7 +57,7 @@ class Seq2Seq(nn.Module):
 
     def encode(self, src):
         """(memory [B, S, d_model], mask [B, 1, S] of the tokens that may be attended to)."""
-        keep = (np.asarray(unwrap(src)) != self.pad)[:, None, :]
+        keep = (np.asarray(to_array(src)) != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
     def head(self, features):
@@ -69,7 +69,7 @@ class Seq2Seq(nn.Module):
 
         The decoder sees tgt[:, :-1] and is asked for tgt[:, 1:]; padding does not count.
         """
-        tgt = np.asarray(unwrap(tgt))
+        tgt = np.asarray(to_array(tgt))
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
         return F.cross_entropy(
             np.reshape(logits, (-1, logits.shape[-1])), targets.ravel(),
@@ -99,7 +99,7 @@ class Seq2Seq(nn.Module):
                 "translate: expected start= and stop=, the numbers of the tokens that begin and "
                 "end a target sentence, or tokenizer="
             )
-        with evaluating(self):
+        with eval_mode(self):
             answers = self.search(ids, start, stop, max_len, beams, length_penalty)
         found = [answer[0].tokens for answer in answers]
         found = [tokenizer.decode(tokens) for tokens in found] if is_text else found
@@ -107,7 +107,7 @@ class Seq2Seq(nn.Module):
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
         """All answers of the beam search, for each row of src a list of `Hypothesis`."""
-        src = np.asarray(unwrap(src))
+        src = np.asarray(to_array(src))
         step, state = self.reader(src)
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 
@@ -126,7 +126,7 @@ class Seq2Seq(nn.Module):
 
     def attention_maps(self, src, tgt):
         """The attention of the decoder to the source: for each layer an array [B, H, T, S]."""
-        with evaluating(self), no_grad():
+        with eval_mode(self), no_grad():
             memory, keep = self.encode(src)
             return self.transformer.decoder.attention_maps(
                 self.embed(tgt), memory, None, keep, causal=True
@@ -140,10 +140,10 @@ def _sentences(src, tokenizer, pad):
     if isinstance(src, list | tuple) and src and isinstance(src[0], str):
         return _read(src, tokenizer, pad), True, False
     if isinstance(src, list | tuple):
-        is_one = bool(src) and np.ndim(unwrap(src[0])) == 0
-        ids = padded([np.asarray(unwrap(s)) for s in ([src] if is_one else src)], pad)[0]
+        is_one = bool(src) and np.ndim(to_array(src[0])) == 0
+        ids = padded([np.asarray(to_array(s)) for s in ([src] if is_one else src)], pad)[0]
     else:
-        ids = np.asarray(unwrap(src))
+        ids = np.asarray(to_array(src))
         is_one = ids.ndim == 1
         ids = ids[None] if is_one else ids
     if ids.ndim != 2 or ids.dtype.kind not in "iu":

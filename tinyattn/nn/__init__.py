@@ -1,28 +1,27 @@
 """Layers: modules with weights, and the functions of networks as modules."""
 
-from tinyattn import hints
+from tinyattn.engine import torch_hints
 from tinyattn.nn import init
 from tinyattn.nn.activations import ELU, GELU, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from tinyattn.nn.attention import CrossAttention, MultiheadAttention, SelfAttention
-from tinyattn.nn.cache import KeyValueCache, MemoryCache
-from tinyattn.nn.channels import BatchNorm2d, GroupNorm
-from tinyattn.nn.containers import Identity, ModuleDict
+from tinyattn.nn.cache import CrossAttentionCache, KeyValueCache
+from tinyattn.nn.containers import Identity, ModuleDict, ModuleList, Sequential
 from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
-from tinyattn.nn.grouped import GroupedQueryAttention, LlamaBlock, LlamaBlocks, SwiGLU
+from tinyattn.nn.init import SkipInit
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
+from tinyattn.nn.llama import GroupedQueryAttention, LlamaBlock, LlamaBlocks, SwiGLU
 from tinyattn.nn.losses import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss
-from tinyattn.nn.module import Buffer, Module, ModuleList, Parameter, Sequential
-from tinyattn.nn.norms import BatchNorm1d, LayerNorm, RMSNorm
-from tinyattn.nn.positions import (
-    AppendedPositions,
-    InterleavedRotaryPositions,
-    LearnedPositions,
+from tinyattn.nn.module import Buffer, Module, Parameter
+from tinyattn.nn.norms import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
+from tinyattn.nn.positional_encoding import (
+    ConcatPositionalEncoding,
+    InterleavedRotaryEmbedding,
+    LearnedPositionalEmbedding,
     PositionalEncoding,
-    RotaryPositions,
+    RotaryEmbedding,
 )
 from tinyattn.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell, detach
 from tinyattn.nn.sets import ISAB, MAB, PMA, SAB, ClassAttention, DeepSets, SetTransformer
-from tinyattn.nn.start_values import SkipInit
 from tinyattn.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -65,8 +64,9 @@ __all__ = [
     "TransformerEncoderLayer",
     "ISAB", "MAB", "PMA", "SAB", "ClassAttention", "DeepSets", "PositionalEncoding",
     "SetTransformer",
-    "AppendedPositions", "InterleavedRotaryPositions", "LearnedPositions", "RotaryPositions",
-    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "LlamaBlocks", "MemoryCache",
+    "ConcatPositionalEncoding", "InterleavedRotaryEmbedding", "LearnedPositionalEmbedding",
+    "RotaryEmbedding",
+    "GroupedQueryAttention", "KeyValueCache", "LlamaBlock", "LlamaBlocks", "CrossAttentionCache",
     "SkipInit", "SwiGLU",
     "BatchNorm2d", "GroupNorm", "Identity", "ModuleDict", "init",
     "BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss",
@@ -77,5 +77,5 @@ __all__ = [
 def __getattr__(name):
     """Only asked for what there is not: say what it is called here."""
     raise AttributeError(
-        f"module 'tinyattn.nn' has no attribute {name!r}{hints.missing_name(name)}"
+        f"module 'tinyattn.nn' has no attribute {name!r}{torch_hints.missing_name(name)}"
     )

@@ -5,14 +5,14 @@ import math
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.autograd import Tensor
-from tinyattn.nn.cache import MemoryCache
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import as_tensors
+from tinyattn.engine.random import generator
+from tinyattn.nn.cache import CrossAttentionCache
+from tinyattn.nn.init import uniform
 from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module, Parameter
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.nn.start_values import uniform
-from tinyattn.ops.elementwise import as_tensors
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 
 class MultiheadAttention(Module):
@@ -67,8 +67,9 @@ class MultiheadAttention(Module):
         causal   query t sees keys s ≤ t only
         impl     as in F.scaled_dot_product_attention
         cache    the keys and values of earlier calls. With an `nn.KeyValueCache` q, k, v are the
-                 tokens that follow, and attend to all before them too; with an `nn.MemoryCache` k
-                 and v are used in the first call only, and its keys and values are kept
+                 tokens that follow, and attend to all before them too; with an
+                 `nn.CrossAttentionCache` k and v are used in the first call only, and its keys and
+                 values are kept
 
         out is [B, T, embed_dim]. weights is None without need_weights, else the mean over the
         heads [B, T, S], or [B, H, T, S] if not average_attn_weights; after dropout, if that acts.
@@ -118,7 +119,7 @@ class MultiheadAttention(Module):
             return *(self._split(x) for x in self._project(q, k, v)), None, causal
         if q.ndim != 3:
             raise ValueError(f"{type(self).__name__}: with a cache q is [B, T, d], got {q.shape}")
-        if isinstance(cache, MemoryCache):
+        if isinstance(cache, CrossAttentionCache):
             of_q, *of_kv = self._maps()
             make = lambda: [
                 self._split(F.linear(x, *m)) for x, m in zip((k, v), of_kv, strict=True)

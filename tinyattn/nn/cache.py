@@ -10,9 +10,9 @@ One cache belongs to one attention layer; a model keeps them in lists. The seque
 
 import numpy as np
 
-from tinyattn.autograd import Tensor
-from tinyattn.memory import address
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.memory import address
 
 
 class KeyValueCache:
@@ -164,7 +164,7 @@ def _alike(a, b):
     return a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
 
 
-class MemoryCache:
+class CrossAttentionCache:
     """Keys and values of a memory that does not change: computed in the first call, then kept."""
 
     def __init__(self):
@@ -178,7 +178,7 @@ class MemoryCache:
 
     def rows(self, index):
         """The cache of the sequences `index`."""
-        taken = MemoryCache()
+        taken = CrossAttentionCache()
         if self.k is not None:
             taken.k, taken.v = self.k[index], self.v[index]
         return taken
@@ -190,4 +190,4 @@ def _numbers(x):
             "a cache keeps plain numbers through which no gradient flows: decode under "
             "`with ta.no_grad():`, and train without a cache"
         )
-    return unwrap(x)
+    return to_array(x)

@@ -1,7 +1,7 @@
 """Modules that only hold others, or do nothing."""
 
+from tinyattn.engine.convert import as_tensor
 from tinyattn.nn.module import Module
-from tinyattn.ops.elementwise import as_tensor
 
 
 class Identity(Module):
@@ -13,6 +13,65 @@ class Identity(Module):
     def forward(self, x):
         """x itself, in its shape."""
         return as_tensor(x)
+
+
+class Sequential(Module):
+    """Modules that are applied one after the other; the names are "0", "1", …"""
+
+    def __init__(self, *modules):
+        for i, module in enumerate(modules):
+            _check_module(self, i, module)
+            setattr(self, str(i), module)
+
+    def forward(self, x):
+        """The output of the last module;   x is the input of the first."""
+        for module in self.children():
+            x = module(x)
+        return x
+
+    def __len__(self):
+        return len(list(self.children()))
+
+    def __iter__(self):
+        return self.children()
+
+    def __getitem__(self, i):
+        found = list(self.children())[i]
+        return type(self)(*found) if isinstance(i, slice) else found
+
+    def __setitem__(self, i, module):
+        """Put another module in the place of number i."""
+        _check_module(self, i, module)
+        setattr(self, str(range(len(self))[i]), module)
+
+    def append(self, module):
+        """Add a module at the end."""
+        _check_module(self, len(self), module)
+        setattr(self, str(len(self)), module)
+        return self
+
+
+class ModuleList(Sequential):
+    """Modules in a list; the module that holds the list calls them."""
+
+    def __init__(self, modules=()):
+        super().__init__(*modules)
+
+    def __getitem__(self, i):
+        found = list(self.children())[i]
+        return ModuleList(found) if isinstance(i, slice) else found
+
+    def forward(self, *inputs):
+        """Raises NotImplementedError: a list of modules has no order of computation."""
+        raise NotImplementedError("nn.ModuleList only holds modules: call them one by one")
+
+
+def _check_module(self, i, module):
+    if not isinstance(module, Module):
+        raise TypeError(
+            f"{type(self).__name__}: entry {i} is a {type(module).__name__}, expected an "
+            f"nn.Module (for a function use its layer, for example nn.Tanh())"
+        )
 
 
 class ModuleDict(Module):

@@ -3,10 +3,10 @@
 import numpy as np
 
 import tinyattn.functional as F
+from tinyattn.engine.random import generator
+from tinyattn.nn.init import uniform
 from tinyattn.nn.module import Module
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.nn.start_values import uniform
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 
 class _Convolution(Module):

@@ -1,4 +1,4 @@
-"""Start values, as in `torch.nn.init`: each function fills a tensor with numbers and returns it.
+"""Initial values, as in `torch.nn.init`: each function fills a tensor with numbers and returns it.
 
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", rng=0)
 
@@ -10,7 +10,25 @@ import math
 
 import numpy as np
 
-from tinyattn.random import generator
+from tinyattn.engine.dtypes import DEFAULT_DTYPE
+from tinyattn.engine.random import generator
+from tinyattn.nn.module import Parameter
+
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
 
 
 def uniform_(tensor, a=0.0, b=1.0, rng=None):
@@ -130,3 +148,44 @@ def _fan(tensor, mode):
 def _filled(tensor, values):
     tensor.data = values.astype(tensor.dtype)
     return tensor
+
+
+def uniform(shape, bound, rng):
+    """A parameter of independent numbers, uniform in [-bound, bound]."""
+    return _parameter(generator(rng).uniform(-bound, bound, shape))
+
+
+def normal(shape, std, rng):
+    """A parameter of independent numbers, normal with mean 0 and standard deviation std."""
+    return _parameter(generator(rng).normal(0, std, shape))
+
+
+def _parameter(values):
+    p = Parameter(0.0)
+    p.data = values.astype(DEFAULT_DTYPE, copy=False)  # not Parameter(values), which would copy
+    return p
+
+
+class SkipInit(np.random.Generator):
+    """Passed as `rng=`, it makes a layer or a model without start values: they are NaN.
+
+        model = GPT(50257, 768, 12, 12, 1024, rng=nn.SkipInit())
+        model.load_state_dict(state)
+
+    Drawing start values that are replaced at once takes most of the time of loading. Here all
+    elements of a parameter share one NaN, which takes no time and no memory. A parameter that was
+    never loaded makes every result NaN, and writing into it raises ValueError. Weights of norms
+    are 1 and biases 0 where a layer starts them so. Other random numbers, such as those of dropout,
+    are drawn as usual. In PyTorch: torch.nn.utils.skip_init and the device "meta".
+    """
+
+    def __init__(self):
+        super().__init__(np.random.PCG64())
+
+    def uniform(self, low=0.0, high=1.0, size=None):
+        """NaN in place of uniform numbers."""
+        return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
+
+    def normal(self, loc=0.0, scale=1.0, size=None):
+        """NaN in place of normal numbers."""
+        return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)

@@ -8,12 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 import tinyattn.functional as F
+from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.random import generator
 from tinyattn.nn.activations import ReLU
-from tinyattn.nn.module import Module, Sequential
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.nn.start_values import normal, uniform
-from tinyattn.ops.elementwise import as_tensor
-from tinyattn.random import generator
+from tinyattn.nn.containers import Sequential
+from tinyattn.nn.init import normal, uniform
+from tinyattn.nn.module import Module
+from tinyattn.nn.validation import check_sizes
 
 
 class Linear(Module):

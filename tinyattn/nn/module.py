@@ -6,9 +6,9 @@ A module need not register its parts as in PyTorch: every attribute that is a `P
 
 import numpy as np
 
-from tinyattn import hints
-from tinyattn.autograd import Tensor
-from tinyattn.guards import StateError
+from tinyattn.engine import torch_hints
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.messages import StateError
 from tinyattn.nn.summary import Summary, tree
 
 
@@ -30,7 +30,7 @@ class Buffer(Tensor):
 OWN = (Parameter, Buffer)  # what is saved with a module
 
 
-class Module(hints.ModuleNamesElsewhere):
+class Module(torch_hints.ModuleTorchNames):
     """Base class of all layers and models. Write `__init__` for the parts and `forward`.
 
     class TwoLayers(nn.Module):
@@ -50,14 +50,14 @@ class Module(hints.ModuleNamesElsewhere):
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if cls.__module__.startswith("tinyattn."):
-            hints.explain_arguments(cls)
+            torch_hints.explain_arguments(cls)
 
     def __call__(self, *inputs, **options):
         try:
             y = self.forward(*inputs, **options)
         except TypeError as error:
             if options:
-                hints.explain(error, self.forward)
+                torch_hints.explain(error, self.forward)
             raise
         if y is None:
             raise TypeError(
@@ -277,62 +277,3 @@ def _array(value):
     if hasattr(value, "detach"):  # np.asarray refuses a PyTorch tensor that requires a gradient
         value = value.detach()
     return np.asarray(value)
-
-
-class Sequential(Module):
-    """Modules that are applied one after the other; the names are "0", "1", …"""
-
-    def __init__(self, *modules):
-        for i, module in enumerate(modules):
-            _check_module(self, i, module)
-            setattr(self, str(i), module)
-
-    def forward(self, x):
-        """The output of the last module;   x is the input of the first."""
-        for module in self.children():
-            x = module(x)
-        return x
-
-    def __len__(self):
-        return len(list(self.children()))
-
-    def __iter__(self):
-        return self.children()
-
-    def __getitem__(self, i):
-        found = list(self.children())[i]
-        return type(self)(*found) if isinstance(i, slice) else found
-
-    def __setitem__(self, i, module):
-        """Put another module in the place of number i."""
-        _check_module(self, i, module)
-        setattr(self, str(range(len(self))[i]), module)
-
-    def append(self, module):
-        """Add a module at the end."""
-        _check_module(self, len(self), module)
-        setattr(self, str(len(self)), module)
-        return self
-
-
-class ModuleList(Sequential):
-    """Modules in a list; the module that holds the list calls them."""
-
-    def __init__(self, modules=()):
-        super().__init__(*modules)
-
-    def __getitem__(self, i):
-        found = list(self.children())[i]
-        return ModuleList(found) if isinstance(i, slice) else found
-
-    def forward(self, *inputs):
-        """Raises NotImplementedError: a list of modules has no order of computation."""
-        raise NotImplementedError("nn.ModuleList only holds modules: call them one by one")
-
-
-def _check_module(self, i, module):
-    if not isinstance(module, Module):
-        raise TypeError(
-            f"{type(self).__name__}: entry {i} is a {type(module).__name__}, expected an "
-            f"nn.Module (for a function use its layer, for example nn.Tanh())"
-        )

@@ -6,13 +6,13 @@ Weights start uniform in ±1/√H, as in PyTorch, and have its names and its ord
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.autograd import Tensor
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.random import generator
 from tinyattn.functional import recurrent
+from tinyattn.nn.init import uniform
 from tinyattn.nn.module import Module
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.nn.start_values import uniform
-from tinyattn.ops.elementwise import as_tensor
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 
 def detach(state):

@@ -8,14 +8,14 @@ letters are those of Lee et al. 2019, except that n is N and the number of induc
 
 import numpy as np
 
+from tinyattn.engine.convert import as_tensor, as_tensors, to_array
+from tinyattn.engine.random import generator
 from tinyattn.nn.attention import CrossAttention
+from tinyattn.nn.init import uniform
 from tinyattn.nn.layers import MLP, Linear
 from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.nn.start_values import uniform
-from tinyattn.ops.elementwise import as_tensor, as_tensors, unwrap
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 
 def masked_sum(x, mask):
@@ -38,7 +38,7 @@ def masked_max(x, mask):
     if mask is None:
         return np.max(x, axis=1)
     y = np.max(np.where(mask[..., None], x, -np.inf), axis=1)
-    return np.where(np.isfinite(unwrap(y)), y, 0)
+    return np.where(np.isfinite(to_array(y)), y, 0)
 
 
 POOLINGS = {"sum": masked_sum, "mean": masked_mean, "max": masked_max}
@@ -50,7 +50,7 @@ def _check_set(name, x, mask):
         raise ValueError(f"{name}: expected a batch of sets [B, N, d], got shape {x.shape}")
     if mask is None:
         return None
-    mask = np.asarray(unwrap(mask))
+    mask = np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != x.shape[:2]:
         raise ValueError(
             f"{name}: expected a bool mask [B, N] = {x.shape[:2]} with True for elements, "

@@ -2,7 +2,7 @@
 
 import html
 
-from tinyattn.autograd import no_grad
+from tinyattn.engine.autograd import no_grad
 
 
 def tree(module, indent=0):

@@ -11,15 +11,16 @@ from copy import deepcopy
 import numpy as np
 
 import tinyattn.functional as F
-from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.dtypes import DEFAULT_DTYPE
+from tinyattn.engine.random import generator
 from tinyattn.nn.attention import MultiheadAttention
-from tinyattn.nn.cache import KeyValueCache, MemoryCache
+from tinyattn.nn.cache import CrossAttentionCache, KeyValueCache
+from tinyattn.nn.containers import ModuleList
 from tinyattn.nn.layers import Dropout, Linear
-from tinyattn.nn.module import Module, ModuleList
+from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
-from tinyattn.nn.sizes import check_sizes
-from tinyattn.ops.elementwise import as_tensor
-from tinyattn.random import generator
+from tinyattn.nn.validation import check_sizes
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
@@ -101,8 +102,9 @@ class TransformerDecoderLayer(_Layer):
         """The new x [B, T, d_model];   x [B, T, d_model], memory [B, S, d_model].
 
         mask is [T, T], memory_mask [T, S], each also with B or with B and H in front; causal: token
-        t sees the tokens ≤ t only. cache: a pair of an `nn.KeyValueCache` and an `nn.MemoryCache`;
-        x are then the tokens that follow those in it. Raises ValueError for other shapes.
+        t sees the tokens ≤ t only. cache: a pair of an `nn.KeyValueCache` and an
+        `nn.CrossAttentionCache`; x are then the tokens that follow those in it. Raises ValueError
+        for other shapes.
         """
         own, of_memory = (None, None) if cache is None else cache
         x = as_tensor(x)
@@ -188,7 +190,7 @@ class TransformerDecoder(Module):
 
     def empty_cache(self):
         """One empty pair of caches for each layer."""
-        return [(KeyValueCache(), MemoryCache()) for _ in self.layers]
+        return [(KeyValueCache(), CrossAttentionCache()) for _ in self.layers]
 
 
 class Transformer(Module):

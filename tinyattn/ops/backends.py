@@ -75,7 +75,7 @@ TABLE = {
     # they are done and slow down the kernels that follow. With less it takes one thread.
     "matmul": Entry(NO_SUMS, 2**18, "multiplications"),
     "matvec": Entry(NO_SUMS, 2**17, "multiplications"),  # of a few rows with a matrix
-    "block_linear": Entry(ALL, 2**12, "multiplications"),  # of numbers of few bits
+    "quantized_linear": Entry(ALL, 2**12, "multiplications"),  # of numbers of few bits
     "adam": Entry(NO_SUMS, 2**12, "parameters"),  # 1.8
 }
 

@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, implements
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.convert import nondifferentiable, to_array
+from tinyattn.engine.dispatch import implements
 from tinyattn.ops import elementwise, linalg, reduce, shape
-from tinyattn.ops.elementwise import unwrap, where, without_gradient
+from tinyattn.ops.elementwise import where
 from tinyattn.ops.index import scatter_add, take
 
 # ---------------------------------------------------------------- elementwise
@@ -34,25 +36,25 @@ def logaddexp2(a, b):
 @implements(np.copysign)
 def copysign(a, b):
     """y = |a| with the sign of b."""
-    return np.absolute(a) * np.copysign(1, unwrap(b))
+    return np.absolute(a) * np.copysign(1, to_array(b))
 
 
 @implements(np.fmax)
 def fmax(a, b):
     """y = max(a, b), and where one is nan the other."""
-    return where(np.isnan(unwrap(a)), b, where(np.isnan(unwrap(b)), a, np.maximum(a, b)))
+    return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.maximum(a, b)))
 
 
 @implements(np.fmin)
 def fmin(a, b):
     """y = min(a, b), and where one is nan the other."""
-    return where(np.isnan(unwrap(a)), b, where(np.isnan(unwrap(b)), a, np.minimum(a, b)))
+    return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.minimum(a, b)))
 
 
 @implements(np.sinc)
 def sinc(x):
     """y = sin(πx) / πx, and 1 at 0 (with slope 0)."""
-    zero = np.equal(unwrap(x), 0)
+    zero = np.equal(to_array(x), 0)
     z = where(zero, 1, x) * math.pi
     return where(zero, 1, np.sin(z) / z)
 
@@ -62,7 +64,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """x with numbers in place of nan and infinities; these get no gradient."""
     if not copy:
         raise NotImplementedError("np.nan_to_num of Tensors: copy=False would write into x")
-    return where(np.isfinite(unwrap(x)), x, np.nan_to_num(unwrap(x), True, nan, posinf, neginf))
+    return where(np.isfinite(to_array(x)), x, np.nan_to_num(to_array(x), True, nan, posinf, neginf))
 
 
 @implements(np.conjugate, np.real, np.real_if_close)
@@ -98,7 +100,7 @@ def amin(a, axis=None, *, keepdims=False):
 
 
 def _without_nan(x, value):
-    return where(np.isnan(unwrap(x)), value, x)
+    return where(np.isnan(to_array(x)), value, x)
 
 
 @implements(np.nansum)
@@ -110,7 +112,7 @@ def nansum(a, axis=None, *, keepdims=False):
 @implements(np.nanmean)
 def nanmean(a, axis=None, *, keepdims=False):
     """y = mean of what is not nan (nan if there is nothing)."""
-    count = np.sum(~np.isnan(unwrap(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
+    count = np.sum(~np.isnan(to_array(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
     return reduce.sum(_without_nan(a, 0), axis, keepdims) / count
 
 
@@ -118,14 +120,14 @@ def nanmean(a, axis=None, *, keepdims=False):
 def nanmax(a, axis=None, *, keepdims=False):
     """y = max of what is not nan."""
     y = reduce.max(_without_nan(a, -np.inf), axis, keepdims)
-    return where(np.isnan(np.nanmax(unwrap(a), axis=axis, keepdims=keepdims)), np.nan, y)
+    return where(np.isnan(np.nanmax(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.nanmin)
 def nanmin(a, axis=None, *, keepdims=False):
     """y = min of what is not nan."""
     y = reduce.min(_without_nan(a, np.inf), axis, keepdims)
-    return where(np.isnan(np.nanmin(unwrap(a), axis=axis, keepdims=keepdims)), np.nan, y)
+    return where(np.isnan(np.nanmin(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.quantile)
@@ -145,7 +147,7 @@ def quantile(a, q, axis=None, *, keepdims=False):
     y = rows[..., int(i)]
     if w > 0:
         y = (1 - w) * y + w * rows[..., int(i) + 1]
-    y = np.where(np.isnan(unwrap(rows)[..., -1]), np.nan, y)
+    y = np.where(np.isnan(to_array(rows)[..., -1]), np.nan, y)
     return np.expand_dims(y, axes) if keepdims else y
 
 
@@ -361,7 +363,7 @@ def meshgrid(*xi, indexing="xy"):
 def delete(x, obj, axis=None):
     """x without the elements (or slices along `axis`) with the given numbers."""
     n = x.size if axis is None else x.shape[axis]
-    return take(x, np.delete(np.arange(n), unwrap(obj)), axis)
+    return take(x, np.delete(np.arange(n), to_array(obj)), axis)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
@@ -377,7 +379,7 @@ def sliding_window_view(x, window_shape, axis=None):
     return x
 
 
-without_gradient(
+nondifferentiable(
     np.flatnonzero, np.isin, np.digitize, np.histogram, np.nanargmax, np.nanargmin, np.isreal,
     np.isposinf, np.isneginf, np.iscomplex, np.array_equiv, np.argpartition, np.tril_indices_from,
     np.triu_indices_from, np.diag_indices_from, np.left_shift, np.right_shift,

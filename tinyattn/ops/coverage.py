@@ -5,8 +5,8 @@ import textwrap
 import numpy as np
 
 from tinyattn import ops  # noqa: F401 - fills the table of the engine
-from tinyattn.autograd import NUMPY
-from tinyattn.ops.elementwise import WITHOUT_GRADIENT
+from tinyattn.engine.convert import NONDIFFERENTIABLE
+from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
 MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
 KINDS = {
@@ -31,8 +31,8 @@ def public_functions():
 
 def kind_of(f):
     """One of KINDS."""
-    if f in NUMPY:
-        return "no gradient" if f in WITHOUT_GRADIENT else "recorded"
+    if f in HANDLED_FUNCTIONS:
+        return "no gradient" if f in NONDIFFERENTIABLE else "recorded"
     return "refused" if asks_tensors(f) else "plain arrays"
 
 

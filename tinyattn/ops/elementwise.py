@@ -7,8 +7,9 @@ At a kink (abs at 0, a tie of maximum) a rule gives a subgradient and says which
 
 import numpy as np
 
-from tinyattn import guards
-from tinyattn.autograd import Tensor, from_numpy, implements, primitive
+from tinyattn.engine.autograd import Tensor, primitive
+from tinyattn.engine.convert import nondifferentiable, to_array
+from tinyattn.engine.dispatch import implements
 
 LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
 
@@ -322,9 +323,9 @@ def where(condition, a=None, b=None):
     With the condition alone: the indices where it holds, as plain arrays (np.where).
     """
     if a is None and b is None:
-        return np.where(unwrap(condition))
+        return np.where(to_array(condition))
     if isinstance(condition, Tensor) and condition.requires_grad:
-        condition = unwrap(condition) != 0
+        condition = to_array(condition) != 0
     return _where(condition, a, b)
 
 
@@ -337,74 +338,16 @@ def clip(x, a_min=None, a_max=None, *, min=None, max=None):
     low, high = a_min if min is None else min, a_max if max is None else max
     y = x
     if low is not None:
-        y = where(np.less(unwrap(y), unwrap(low)), low, y)
+        y = where(np.less(to_array(y), to_array(low)), low, y)
     if high is not None:
-        y = where(np.greater(unwrap(y), unwrap(high)), high, y)
+        y = where(np.greater(to_array(y), to_array(high)), high, y)
     return y if isinstance(y, Tensor) and y is not x else positive(x)
 
 
 # ---------------------------------------------------------------- without a gradient
 
-
-def unwrap(x):
-    """The bare array of a Tensor; anything else as it is. What follows has no gradient."""
-    if isinstance(x, Tensor):
-        return x.data
-    if isinstance(x, list | tuple):
-        return type(x)(unwrap(v) for v in x)
-    return x
-
-
-def as_tensor(x):
-    """x as a Tensor. An array is not copied: the Tensor shares its memory."""
-    if isinstance(x, Tensor):
-        return x
-    if type(x) is np.ndarray and x.dtype.kind in "fiub":
-        return from_numpy(x)
-    return Tensor(guards.own(x))
-
-
-def as_tensors(*xs):
-    """`as_tensor` of each; what is given twice is one and the same Tensor."""
-    made = {id(x): as_tensor(x) for x in xs}
-    return [made[id(x)] for x in xs]
-
-
-def as_float(x):
-    """x as a Tensor of floating-point numbers: whole numbers and booleans become float32."""
-    x = as_tensor(x)
-    return x.astype(np.float32) if x.dtype.kind in "iub" else x
-
-
-def of_one_dtype(*xs):
-    """Tensors of the dtype that NumPy gives their sum; None stays None. See `as_tensor`."""
-    xs = [x if x is None else as_tensor(x) for x in xs]
-    dtypes = [x.dtype for x in xs if x is not None]
-    if dtypes.count(dtypes[0]) == len(dtypes):
-        return xs
-    dtype = np.result_type(*dtypes)
-    return [x if x is None or x.dtype == dtype else x.astype(dtype) for x in xs]
-
-
-WITHOUT_GRADIENT = set()
-
-
-def without_gradient(*functions):
-    """Let NumPy's functions run on the bare data; an array that comes back becomes a Tensor."""
-    WITHOUT_GRADIENT.update(functions)
-    for f in functions:
-
-        def on_data(*args, _f=f, **kwargs):
-            if "out" in kwargs:
-                raise TypeError(f"np.{_f.__name__} on Tensors takes no out=")
-            y = _f(*unwrap(args), **{k: unwrap(v) for k, v in kwargs.items()})
-            return Tensor(y) if isinstance(y, np.ndarray | np.generic) else y
-
-        implements(f)(on_data)
-
-
 # fmt: off
-without_gradient(
+nondifferentiable(
     np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around, np.floor_divide,
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
     np.logical_and, np.logical_or, np.logical_not, np.logical_xor,

@@ -4,8 +4,8 @@ from functools import wraps
 
 import numpy as np
 
-from tinyattn.autograd import Operation, Tensor, backward_pass, record
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.autograd import Operation, Tensor, backward_pass, record
+from tinyattn.engine.convert import to_array
 
 
 def fused(reference=None):
@@ -32,7 +32,7 @@ def fused(reference=None):
 
         @wraps(f)
         def apply(*inputs):
-            arrays = tuple([unwrap(x) for x in inputs])
+            arrays = tuple([to_array(x) for x in inputs])
             y, saved = f(*arrays)
             wanted = tuple([_wanted(x) for x in inputs])
             return record(op, y, inputs, arrays, {"saved": saved, "wanted": wanted})

@@ -10,8 +10,8 @@ from math import factorial
 
 import numpy as np
 
-from tinyattn.autograd import primitive
-from tinyattn.guards import DEFAULT_DTYPE
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.dtypes import DEFAULT_DTYPE
 
 START = 10  # from here on the series has 1e-16 after its eight terms
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)

@@ -8,10 +8,11 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import implements, primitive
-from tinyattn.memory import empty
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.dispatch import implements, implements_method
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.ops.backends import kernel_is_faster
-from tinyattn.ops.elementwise import unwrap
 
 
 @primitive
@@ -19,6 +20,7 @@ def _getitem(x, index):
     return _taken(x, index)
 
 
+@implements_method("getitem")
 def getitem(x, index):
     """y = x[index] with any index NumPy knows: slices, integers, arrays, masks, …, newaxis."""
     return _getitem(x, plain_index(index))
@@ -29,13 +31,19 @@ _getitem.defvjp(
 )
 
 
+@implements_method("setitem")
+def setitem(data, index, value):
+    """Write into the plain array of a Tensor: data[index] = value. Nothing is recorded."""
+    data[plain_index(index)] = to_array(value)
+
+
 def plain_index(index):
     """Tensors in an index as arrays; lists as arrays, so that later changes do not matter."""
     if isinstance(index, tuple):
         return tuple(plain_index(i) for i in index)
     if isinstance(index, list):
-        return np.asarray(unwrap(index)) if index else np.zeros(0, dtype=int)
-    index = unwrap(index)
+        return np.asarray(to_array(index)) if index else np.zeros(0, dtype=int)
+    index = to_array(index)
     return index.copy() if isinstance(index, np.ndarray) else index
 
 
@@ -63,7 +71,7 @@ def _taken(x, index):
     from tinyattn.kernels.fast import gather_scatter as kernel
 
     ids = _row_numbers(index, len(x))
-    y = empty((*index.shape, *x.shape[1:]), x.dtype)
+    y = empty_pooled((*index.shape, *x.shape[1:]), x.dtype)
     kernel.take_rows(y, x, ids)
     return y
 
@@ -133,7 +141,7 @@ def take(x, indices, axis=None):
 @implements(np.take_along_axis)
 def take_along_axis(x, indices, axis=-1):
     """y[…, i, …] = x[…, indices[…, i, …], …] along `axis`, for example with an argsort."""
-    indices = unwrap(indices)
+    indices = to_array(indices)
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
     axis = axis % x.ndim

@@ -6,8 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyattn.autograd import Tensor, implements, primitive
-from tinyattn.ops.elementwise import as_tensor, multiply, unwrap
+from tinyattn.engine.autograd import Tensor, primitive
+from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.dispatch import implements
+from tinyattn.ops.elementwise import multiply
 from tinyattn.ops.matmul import dot as dot_of
 from tinyattn.ops.reduce import max as reduce_max
 from tinyattn.ops.reduce import min as reduce_min
@@ -348,7 +350,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 def _root(s, n):
     """ⁿ√s, but flat at s = 0: there the slope is infinite, and 0 · inf = nan would spread."""
-    zero = np.equal(unwrap(s), 0)
+    zero = np.equal(to_array(s), 0)
     s = np.where(zero, 1, s)
     return np.where(zero, 0, np.sqrt(s) if n == 2 else s ** (1 / n))
 
@@ -385,7 +387,7 @@ log_abs_det.defvjp(lambda g, y, x: np.expand_dims(g, (-1, -2)) * _t(np.linalg.in
 @implements(np.linalg.slogdet)
 def slogdet(x):
     """The sign of det X (without gradient) and log |det X|, which neither over- nor underflows."""
-    sign_and_log = np.linalg.slogdet(unwrap(x))
+    sign_and_log = np.linalg.slogdet(to_array(x))
     return type(sign_and_log)(Tensor(sign_and_log[0]), log_abs_det(x))
 
 

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import primitive
+from tinyattn.engine.autograd import primitive
 from tinyattn.ops.backends import MATVEC_ROWS, MATVEC_TERMS, TABLE, kernel_is_faster
 
 

@@ -6,8 +6,8 @@ the backward pass it saves the reverse of the table: for each point, where it is
 
 import numpy as np
 
+from tinyattn.engine.convert import of_one_dtype, to_array
 from tinyattn.ops.backends import choose
-from tinyattn.ops.elementwise import of_one_dtype, unwrap
 from tinyattn.ops.fused import fused
 
 
@@ -81,7 +81,7 @@ def _checked(name, index, *arrays):
 
 def index_table(name, index, n):
     """The index as an array [N, K] of int64; ValueError if it does not name rows 0 to n - 1."""
-    index = np.asarray(unwrap(index))
+    index = np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: expected whole numbers in the index, the numbers of rows, got {index.dtype}; "

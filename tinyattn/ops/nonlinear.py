@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinyattn.autograd import primitive
+from tinyattn.engine.autograd import primitive
 from tinyattn.ops.backends import kernel_is_faster
 from tinyattn.ops.erf import erf_of
 

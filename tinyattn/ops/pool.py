@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 
-from tinyattn.autograd import primitive
-from tinyattn.ops.conv import unfold
-from tinyattn.ops.conv_sums import one_axis, positions_of, table_and_places
-from tinyattn.ops.elementwise import as_tensor, unwrap
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.ops.conv import one_axis, positions_of, table_and_places, unfold
 from tinyattn.ops.fused import fused
 
 
@@ -36,7 +35,7 @@ def _largest_inside(windows, inside, axes):
 _largest_inside.defvjp(
     lambda g, y, windows, inside, axes: (
         np.expand_dims(g, axes)
-        * _shares(unwrap(windows), np.expand_dims(unwrap(y), axes), inside, axes)
+        * _shares(to_array(windows), np.expand_dims(to_array(y), axes), inside, axes)
     )
 )
 

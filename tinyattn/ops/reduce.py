@@ -6,8 +6,9 @@ with length 1. A rule first gives the gradient the reduced axes back (`restore`)
 
 import numpy as np
 
-from tinyattn.autograd import implements, primitive
-from tinyattn.ops.elementwise import unwrap, without_gradient
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.convert import nondifferentiable, to_array
+from tinyattn.engine.dispatch import implements
 
 
 def restore(g, x, axis, keepdims):
@@ -62,7 +63,7 @@ def _is_extreme(g, y, x, axis=None, keepdims=False):
 
     If one is nan, so is y, and what is nan shares.
     """
-    x_, y_ = unwrap(x), unwrap(restore(y, x, axis, keepdims))
+    x_, y_ = to_array(x), to_array(restore(y, x, axis, keepdims))
     chosen = (x_ == y_) | ((x_ != x_) & (y_ != y_))
     share = chosen / chosen.sum(axis=axis, keepdims=True, dtype=x.dtype)
     return restore(g, x, axis, keepdims) * share
@@ -164,7 +165,7 @@ def var(x, axis=None, keepdims=False, ddof=0):
 def std(x, axis=None, keepdims=False, ddof=0):
     """y = √var(x). Where all x are equal the slope is infinite; there the gradient is 0."""
     v = var(x, axis, keepdims, ddof)
-    equal = np.equal(unwrap(v), 0)
+    equal = np.equal(to_array(v), 0)
     return np.where(equal, 0, np.sqrt(np.where(equal, 1, v)))
 
 
@@ -213,7 +214,7 @@ def average(a, axis=None, weights=None):
     return sum(a * weights, axis) / np.sum(weights, axis=axis)
 
 
-without_gradient(
+nondifferentiable(
     np.argmax, np.argmin, np.argsort, np.count_nonzero, np.nonzero, np.argwhere, np.unique,
     np.searchsorted, np.bincount, np.lexsort,
 )  # fmt: skip

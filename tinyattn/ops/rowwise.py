@@ -8,17 +8,17 @@ the composition again and takes its gradients, which are recorded.
 
 import numpy as np
 
-from tinyattn.hints import explained
+from tinyattn.engine.convert import as_float, to_array
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import nonlinear
 from tinyattn.ops.backends import kernel_is_faster
-from tinyattn.ops.elementwise import as_float, unwrap
 from tinyattn.ops.fused import fused
 from tinyattn.ops.index import take_along_axis
 
 
 def by_kernel(name, x, axis=-1):
     """Whether a kernel should do this: enough numbers of a float type in rows of their own."""
-    x = unwrap(x)
+    x = to_array(x)
     along_rows = isinstance(x, np.ndarray) and x.ndim > 0 and axis in (-1, x.ndim - 1)
     return along_rows and kernel_is_faster(name, x.dtype, x.size)
 
@@ -26,14 +26,14 @@ def by_kernel(name, x, axis=-1):
 # ---------------------------------------------------------------- softmax
 
 
-@explained
+@with_torch_hints
 def softmax(x, axis=-1):
     """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`. The reference: ops.nonlinear.softmax."""
     x = as_float(x)
     return _softmax(x) if by_kernel("softmax", x, axis) else nonlinear.softmax(x, axis)
 
 
-@explained
+@with_torch_hints
 def log_softmax(x, axis=-1):
     """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`. The reference: ops.nonlinear.log_softmax."""
     x = as_float(x)
@@ -101,7 +101,7 @@ def _cross_entropy_rule(g, y, saved, wanted, x, ids):
 
 def norm(x, weight, bias, eps, centred, axes=(-1,)):
     """(x - mean) / √(mean((x - mean)²) + ε) · weight + bias; without `centred` the mean is 0."""
-    if _norm_by_kernel(*unwrap((x, weight, bias)), axes):
+    if _norm_by_kernel(*to_array((x, weight, bias)), axes):
         return _norm(x, weight, bias, eps, centred)
     return norm_composition(x, weight, bias, eps, centred, axes)
 
@@ -142,7 +142,7 @@ def batch_norm(x, weight, bias, mean, var, eps, own):
 
     mean and var are arrays; own: they are those of x over N, and gradients pass through them.
     """
-    parts = [unwrap(p) for p in (weight, bias, mean, var) if p is not None]
+    parts = [to_array(p) for p in (weight, bias, mean, var) if p is not None]
     if x.ndim == 2 and by_kernel("batch_norm", x) and all([p.dtype == x.dtype for p in parts]):
         return _batch_norm(x, weight, bias, mean, var, eps, own)
     return batch_norm_composition(x, weight, bias, mean, var, eps, own)

@@ -5,8 +5,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from tinyattn.autograd import implements, primitive
-from tinyattn.ops.elementwise import as_tensor, where
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.dispatch import implements
+from tinyattn.ops.elementwise import where
 from tinyattn.ops.index import getitem, scatter_add
 from tinyattn.ops.reduce import axes_of
 

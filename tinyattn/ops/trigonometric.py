@@ -5,7 +5,8 @@ As in elementwise.py: g is the gradient that arrives, and operands are broadcast
 
 import numpy as np
 
-from tinyattn.autograd import implements, primitive
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.dispatch import implements
 
 
 @implements(np.sin)

@@ -5,17 +5,18 @@ a script `.save(path)` writes it and `.show()` opens a window. matplotlib is imp
 first picture is drawn; computation graphs do not need it.
 """
 
+from tinyattn.plot.animation import Film, animate_points, film
 from tinyattn.plot.attention import attention_lines, attention_map
-from tinyattn.plot.graph_svg import GraphPicture, graph
+from tinyattn.plot.graph_svg import GraphPicture, computation_graph
 from tinyattn.plot.heatmaps import heatmap, images
-from tinyattn.plot.house import COLORS, Picture, figure, style, use_style
 from tinyattn.plot.lines import bars, curves, loss_curve
-from tinyattn.plot.moving import Film, clouds, film
-from tinyattn.plot.networks import layout, network
+from tinyattn.plot.networks import graph, layout
+from tinyattn.plot.picture import Picture, figure
 from tinyattn.plot.points import decision_boundary, scatter
+from tinyattn.plot.style import COLORS, style, use_style
 
 __all__ = [
-    "COLORS", "Film", "GraphPicture", "Picture", "attention_lines",
-    "attention_map", "bars", "clouds", "curves", "decision_boundary", "figure", "film", "graph",
-    "heatmap", "images", "layout", "loss_curve", "network", "scatter", "style", "use_style",
+    "COLORS", "Film", "GraphPicture", "Picture", "animate_points", "attention_lines",
+    "attention_map", "bars", "computation_graph", "curves", "decision_boundary", "figure", "film",
+    "graph", "heatmap", "images", "layout", "loss_curve", "scatter", "style", "use_style",
 ]  # fmt: skip

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.convert import to_array
 from tinyattn.plot.heatmaps import heatmap
-from tinyattn.plot.house import COLORS, GREY, INK, canvas, finish, real_array, style
+from tinyattn.plot.picture import canvas, finish, real_array
+from tinyattn.plot.style import COLORS, GREY, INK, style
 
 RECEIVER, SENDER = "query (receives)", "key (sends)"
 
@@ -24,11 +25,11 @@ def attention_map(weights, tokens=None, keys=None, *, title=None, titles=None, n
         weights = real_array("attention_map", weights, (2, 3))
         if weights.ndim == 3 and titles is None:
             titles = [f"head {h + 1}" for h in range(len(weights))]
-    if keys is None and tokens is not None and len(tokens) == np.shape(unwrap(weights))[-1]:
+    if keys is None and tokens is not None and len(tokens) == np.shape(to_array(weights))[-1]:
         keys = tokens
     if vmax is None:
-        largest = max([np.max(unwrap(w), initial=0) for w in weights])
-        vmax = max(float(largest), min(1.0, 2 / max(1, np.shape(unwrap(weights[0]))[-1])))
+        largest = max([np.max(to_array(w), initial=0) for w in weights])
+        vmax = max(float(largest), min(1.0, 2 / max(1, np.shape(to_array(weights[0]))[-1])))
     return heatmap(
         weights, tokens, keys, title=title, titles=titles, row_label=RECEIVER,
         column_label=SENDER, numbers=numbers, digits=digits, vmin=0, vmax=vmax, mask=mask,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.convert import to_array
 from tinyattn.plot.graph_layout import layout
-from tinyattn.plot.house import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
+from tinyattn.plot.style import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
 
 MOST_NODES = 200
 SMALL = 4  # numbers: as many are written out
@@ -44,7 +44,7 @@ class GraphPicture:
     def save(self, path):
         """Write the picture to a file that ends in .svg and return its path."""
         if Path(path).suffix != ".svg":
-            raise ValueError(f"graph: a computation graph is saved as .svg, got {str(path)!r}")
+            raise ValueError(f"computation_graph: it is saved as .svg, got {str(path)!r}")
         Path(path).write_text(self.svg, encoding="utf-8")
         return path
 
@@ -55,7 +55,7 @@ class GraphPicture:
         return f"<computation graph: {self.summary}; .save('graph.svg') writes it>"
 
 
-def graph(tensor, names=None, *, values=True):
+def computation_graph(tensor, names=None, *, values=True):
     """The operations and tensors that a result was computed from, from left to right.
 
     names: dict name -> tensor (or a Module, for the names of its parameters); a named result gets
@@ -67,7 +67,7 @@ def graph(tensor, names=None, *, values=True):
     `backward(create_graph=True)`: then the gradients are shown too.
     """
     if not hasattr(tensor, "_operation"):
-        raise TypeError(f"graph: expected a Tensor, got {type(tensor).__name__}")
+        raise TypeError(f"computation_graph: expected a Tensor, got {type(tensor).__name__}")
     if hasattr(names, "named_parameters"):
         names = dict(names.named_parameters())
     named = {id(t): name for name, t in (names or {}).items()}
@@ -97,8 +97,8 @@ def _nodes(root, named, values):
     def add(kind, lines, tip, operation=None):
         if len(nodes) == MOST_NODES:
             raise ValueError(
-                f"graph: more than {MOST_NODES} nodes ({len(results)} operations) are too many to "
-                f"read. Draw a part: one layer, one time step, or a smaller model"
+                f"computation_graph: more than {MOST_NODES} nodes ({len(results)} operations) are "
+                f"too many to read. Draw a part: one layer, one time step, or a smaller model"
             )
         nodes.append({"kind": kind, "lines": lines, "tip": tip, "operation": operation})
         return len(nodes) - 1
@@ -138,14 +138,14 @@ def _results(root):
     for t in found:  # grows while we walk
         if t._inputs is None:
             raise RuntimeError(
-                "graph: this graph was freed by an earlier backward(). Draw it before "
+                "computation_graph: this graph was freed by an earlier backward(). Draw it before "
                 "backward(), or keep it with backward(create_graph=True)"
             )
         for parent in t._inputs:
             if parent is not None and id(parent) not in seen:
                 seen.add(id(parent))
                 found.append(parent)
-    return sorted([t for t in found if t._operation is not None], key=lambda t: t._time)
+    return sorted([t for t in found if t._operation is not None], key=lambda t: t._created)
 
 
 def _is_input(name, array):
@@ -165,11 +165,11 @@ def _describe(x, name, values):
         kind = "" if x.dtype == np.float32 else f" {x.dtype}"
         lines.append(("shape", f"{list(x.shape)}{kind}"))
     if values and x.size <= SMALL:
-        lines.append(("value", _written(unwrap(x))))
+        lines.append(("value", _written(to_array(x))))
     is_leaf = getattr(x, "_operation", None) is None
     gradient = getattr(x, "grad", None) if is_leaf else None
     if values and gradient is not None:
-        gradient = unwrap(gradient)
+        gradient = to_array(gradient)
         few = gradient.size <= SMALL
         text = _written(gradient) if few else f"of length {np.linalg.norm(gradient):.3g}"
         lines.append(("gradient", f"grad {text}"))

@@ -2,19 +2,8 @@
 
 import numpy as np
 
-from tinyattn.plot.house import (
-    DIVERGING,
-    GREY,
-    INK,
-    PALE,
-    SEQUENTIAL,
-    Picture,
-    canvas,
-    color_map,
-    figure,
-    real_array,
-    style,
-)  # fmt: skip
+from tinyattn.plot.picture import Picture, canvas, color_map, figure, real_array  # fmt: skip
+from tinyattn.plot.style import DIVERGING, GREY, INK, PALE, SEQUENTIAL, style
 
 SMALLEST = 8  # points: letters below this cannot be read on a slide
 WIDTH = 0.64  # of a digit, as a share of the letter size
@@ -36,7 +25,7 @@ def heatmap(values, rows=None, columns=None, *, title=None, titles=None, row_lab
     matrices, titles = _panels(values, titles)
     masks = _masks(mask, matrices)
     scale = _scale(matrices, masks, center, vmin, vmax)
-    from tinyattn.plot.fitting import after_layout
+    from tinyattn.plot.figure_layout import after_layout
 
     with style():
         picture = _grid(matrices, ax, size)

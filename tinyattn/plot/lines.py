@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tinyattn.plot.house import COLORS, GREY, INK, SIZE, canvas, finish, real_array, style
+from tinyattn.plot.picture import canvas, finish, real_array
+from tinyattn.plot.style import COLORS, GREY, INK, SIZE, style
 
 
 def loss_curve(histories, *, title=None, log=False, xlabel="epoch", ylabel="loss", smooth=1,
@@ -99,7 +100,7 @@ def bars(values, errors=None, *, title=None, xlabel="", ylabel="", horizontal=Fa
     errors: dict name -> half length of the error bar, in place of repeats.
     highlight: the name of a bar that stands out; the others turn grey.
     """
-    from tinyattn.plot.fitting import after_layout
+    from tinyattn.plot.figure_layout import after_layout
 
     mean, error = _means(values, errors)
     names, at = list(values), np.arange(len(values))

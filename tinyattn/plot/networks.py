@@ -2,24 +2,13 @@
 
 import numpy as np
 
-from tinyattn.plot.house import (
-    COLORS,
-    GREY,
-    INK,
-    MARKERS,
-    SEQUENTIAL,
-    canvas,
-    color_map,
-    figure,
-    finish,
-    real_array,
-    style,
-)
+from tinyattn.plot.picture import canvas, color_map, figure, finish, real_array
+from tinyattn.plot.style import COLORS, GREY, INK, MARKERS, SEQUENTIAL, style
 
 STEPS = 200  # of the layout
 
 
-def network(graph, positions=None, classes=None, *, values=None, widths=None, arrows=False,
+def graph(graph, positions=None, classes=None, *, values=None, widths=None, arrows=False,
             labels=None, names=None, value_label="", title=None, ax=None, size=None,
             rng=0):  # fmt: skip
     """The nodes of a Graph as dots and its edges as lines; two nodes with edges both ways get one.
@@ -34,16 +23,16 @@ def network(graph, positions=None, classes=None, *, values=None, widths=None, ar
     N = graph.num_nodes
     x = layout(graph, rng=rng) if positions is None else real_array("positions", positions, 2)
     if x.shape[0] != N or x.shape[1] not in (2, 3):
-        raise ValueError(f"network: expected positions [{N}, 2] or [{N}, 3], got {x.shape}")
+        raise ValueError(f"plot.graph: expected positions [{N}, 2] or [{N}, 3], got {x.shape}")
     c = np.zeros(N, int) if classes is None else np.asarray(classes)
     if c.shape != (N,) or c.dtype.kind not in "iu" or c.min(initial=0) < 0:
-        raise ValueError(f"network: expected a class from 0 up for each of the {N} nodes")
+        raise ValueError(f"plot.graph: expected a class from 0 up for each of the {N} nodes")
     if classes is not None and values is not None:
-        raise ValueError("network: nodes are coloured by classes or by values, not by both")
+        raise ValueError("plot.graph: nodes are coloured by classes or by values, not by both")
     if arrows and x.shape[1] == 3:
-        raise ValueError("network: arrows are drawn in the plane, these positions are in space")
+        raise ValueError("plot.graph: arrows are drawn in the plane, these positions are in space")
     if labels is not None and len(labels) != N:
-        raise ValueError(f"network: expected {N} labels, got {len(labels)}")
+        raise ValueError(f"plot.graph: expected {N} labels, got {len(labels)}")
     strength = _strengths(widths, graph.num_edges)
     with style():
         picture = _canvas(ax, size or (5.6, 4.5), x.shape[1])
@@ -92,7 +81,7 @@ def _by_class(ax, x, c, names, dots):
 
 def _shaded(picture, x, values, label, dots):
     if values.shape != x.shape[:1]:
-        raise ValueError(f"network: expected {len(x)} values, got shape {values.shape}")
+        raise ValueError(f"plot.graph: expected {len(x)} values, got shape {values.shape}")
     dots = dots | {"edgecolor": INK}  # the smallest value is white
     shown = picture.ax.scatter(*x.T, c=values, cmap=color_map(SEQUENTIAL), **dots)
     picture.figure.colorbar(shown, ax=picture.ax, label=label, shrink=0.7)
@@ -123,7 +112,7 @@ def _canvas(ax, size, dimensions):
     if dimensions == 2 or ax is not None:
         picture = canvas(ax, size)
         if dimensions == 3 and picture.ax.name != "3d":
-            raise ValueError('network: positions in space need an Axes with projection="3d"')
+            raise ValueError('plot.graph: positions in space need an Axes with projection="3d"')
         return picture
     picture = figure(size=size)
     fig = picture.ax.get_figure()
@@ -135,9 +124,9 @@ def _strengths(widths, E):
     """Widths of the edges in points [E]: 0.8 for all, or up to 6 for the strongest."""
     if widths is None:
         return np.full(E, 0.8)
-    widths = real_array("network: widths", widths, 1)
+    widths = real_array("plot.graph: widths", widths, 1)
     if widths.shape != (E,) or (E and not widths.min() >= 0):
-        raise ValueError(f"network: expected a width of at least 0 for each of the {E} edges")
+        raise ValueError(f"plot.graph: expected a width of at least 0 for each of the {E} edges")
     return 0.3 + 5.7 * widths / max(widths.max(initial=0), 1e-30)
 
 

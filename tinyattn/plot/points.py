@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from tinyattn.autograd import no_grad
-from tinyattn.ops.elementwise import unwrap
-from tinyattn.plot.house import COLORS, INK, MARKERS, canvas, finish, real_array, style
+from tinyattn.engine.autograd import no_grad
+from tinyattn.engine.convert import to_array
+from tinyattn.plot.picture import canvas, finish, real_array
+from tinyattn.plot.style import COLORS, INK, MARKERS, style
 
 GRID = 200  # points on a side at which the classifier is asked
 
@@ -38,7 +39,7 @@ def decision_boundary(predict, points, classes, *, names=None, title=None, xlabe
     y = np.linspace(low[1] - margin, high[1] + margin, GRID, dtype=np.float32)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     with no_grad():
-        scores = _scores(unwrap(predict(places)), len(places))
+        scores = _scores(to_array(predict(places)), len(places))
     winner = scores.argmax(axis=1)
     share = np.exp(scores - scores.max(axis=1, keepdims=True))
     certain = share.max(axis=1) / share.sum(axis=1)  # 1/C to 1

@@ -16,7 +16,7 @@ in few numbers, `record` notes names, lines and layers, `build` and `page` put i
 import sys
 from types import ModuleType
 
-from tinyattn.trace.shown import Block, Trace, trace
+from tinyattn.trace.view import Block, Trace, trace
 
 __all__ = ["Block", "Trace", "trace"]
 

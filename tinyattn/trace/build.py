@@ -6,8 +6,8 @@ import numpy as np
 
 from tinyattn.trace import names
 from tinyattn.trace.forward import Measured, function_of
+from tinyattn.trace.jacobian_rows import rows_of
 from tinyattn.trace.patterns import packed
-from tinyattn.trace.rows import rows_of
 from tinyattn.trace.source import described, short
 from tinyattn.trace.terms import summands
 
@@ -132,9 +132,9 @@ class Builder:
             operation=self._operation(step.operation, function),
             inputs=[i for i in inputs if i is not None], terms=summands(step, rows, forms),
             measured=_measured(step, function, rows, forms),
-            through=through, time=step.tensor._time,
-            line=_line(self.recorder.lines, step.tensor._time),
-            inner=_line(self.recorder.inner, step.tensor._time),
+            through=through, time=step.tensor._created,
+            line=_line(self.recorder.lines, step.tensor._created),
+            inner=_line(self.recorder.inner, step.tensor._created),
         )  # fmt: skip
 
     def _rank(self, tensor):

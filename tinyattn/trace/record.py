@@ -12,17 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-import tinyattn
-from tinyattn import autograd, nn
-from tinyattn.autograd import Tensor
+from tinyattn import nn
+from tinyattn.engine import autograd
+from tinyattn.engine.autograd import Tensor
 from tinyattn.trace.forward import is_primitive
 from tinyattn.trace.tape import Tape
 
-HERE = os.path.dirname(tinyattn.__file__) + os.sep
+HERE = os.path.dirname(os.path.dirname(autograd.__file__)) + os.sep
 # in these files results are made, but their lines say nothing about the computation
-ENGINE = tuple(HERE + file for file in ("autograd.py", "guards.py", "transforms.py", "memory.py",
-                                        "random.py"))  # fmt: skip
-ENGINE += tuple(HERE + folder + os.sep for folder in ("ops", "kernels", "trace"))
+ENGINE = tuple(HERE + folder + os.sep for folder in ("engine", "ops", "kernels", "trace"))
 OTHERS = tuple(
     {os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))}
 )
@@ -98,12 +96,12 @@ class Recorder:
                 self.functions[value.operation] = value.__wrapped__
             for text, x in _named(name, value):
                 made = isinstance(x, Tensor) and x._operation is not None
-                if rank == 0 or (made and x._time >= born):
+                if rank == 0 or (made and x._created >= born):
                     self._note(x, Name(rank, text))
 
     def _note(self, x, name):
         if isinstance(x, Tensor) and name.rank == 0 and x.requires_grad and x.size == 1:
-            if x._operation and (self.last is None or x._time >= self.last._time):
+            if x._operation and (self.last is None or x._created >= self.last._created):
                 self.last = x
         old = self.names.get(id(x))
         if old is None or name.rank < old.rank:

@@ -8,8 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn import guards
-from tinyattn.autograd import Operation, Tensor, collect_graph, no_grad
+from tinyattn.engine import messages
+from tinyattn.engine.autograd import (
+    Operation,
+    Tensor,
+    no_grad,
+    split_joint_vjp,
+    topological_order,
+    unbroadcast,
+)
 
 
 class Step(NamedTuple):
@@ -32,7 +39,7 @@ class Tape:
 
     def __init__(self, root):
         _check(root)
-        results, _ = collect_graph(root)
+        results, _ = topological_order(root)
         self.root, self._copies = root, {}
         self.steps = [self._step(t) for t in reversed(results)]
         self.gradients = self._all_gradients()
@@ -68,7 +75,7 @@ def _check(root):
     if not isinstance(root, Tensor):
         raise TypeError(f"trace: expected a Tensor to trace back, got a {type(root).__name__}")
     if not root.requires_grad:
-        raise RuntimeError(guards.NO_GRAPH.replace("backward", "trace", 1))
+        raise RuntimeError(messages.NO_GRAPH.replace("backward", "trace", 1))
     if root.size != 1:
         raise ValueError(
             f"trace: the result must be a single number, got shape {root.shape}; reduce it "
@@ -91,7 +98,7 @@ def pull(step, g, constants=False):
     if op.joint is not None:
         together = op.joint(g, step.y, *step.values, **options)
         needed = {x for x in step.inputs if x is not None and x.requires_grad}
-        rules = guards.one_rule_each(op, step.inputs, needed, together)
+        rules = split_joint_vjp(op, step.inputs, needed, together)
     found = []
     for k, (x, v) in enumerate(zip(step.inputs, step.values, strict=True)):
         rule = rules[k] if asked[k] and k < len(rules) else None
@@ -109,7 +116,7 @@ def _one(rule: Callable, g, step, options, value, must):
         return None
     if d is None and not must:
         return None
-    return guards.unbroadcast(d, np.asarray(value), step.operation.name, np.ndarray)
+    return unbroadcast(d, np.asarray(value), step.operation.name, np.ndarray)
 
 
 def _is_float(value):

@@ -1,11 +1,13 @@
 """Make digits.npz from the copy of the data set that scikit-learn brings along.
 
-pip install scikit-learn && python -m tinyattn.data.make_digits
+pip install scikit-learn && python -m tools.data.make_digits
 """
 
 from pathlib import Path
 
 import numpy as np
+
+DATA = Path(__file__).resolve().parents[2] / "tinyattn" / "data"
 
 
 def make(path):
@@ -21,4 +23,4 @@ def make(path):
 
 
 if __name__ == "__main__":
-    make(Path(__file__).with_name("digits.npz"))
+    make(DATA / "digits.npz")

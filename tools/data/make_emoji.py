@@ -1,7 +1,7 @@
 """Make emoji.npz from the font Noto Color Emoji and the names of the Unicode standard.
 
 apt-get install fonts-noto-color-emoji && pip install fonttools pillow
-python -m tinyattn.data.make_emoji [path of NotoColorEmoji.ttf]
+python -m tools.data.make_emoji [path of NotoColorEmoji.ttf]
 
 The font keeps a PNG picture of 136 by 128 pixels for each emoji (table CBDT). It is laid on white,
 made smaller by averaging, and rounded to 32 steps of brightness in each colour.
@@ -13,6 +13,8 @@ import unicodedata
 from pathlib import Path
 
 import numpy as np
+
+DATA = Path(__file__).resolve().parents[2] / "tinyattn" / "data"
 
 FONT = "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf"
 SIZE, STEPS = 24, 31
@@ -67,4 +69,4 @@ def make(font_path, path):
 
 
 if __name__ == "__main__":
-    make(sys.argv[1] if len(sys.argv) > 1 else FONT, Path(__file__).with_name("emoji.npz"))
+    make(sys.argv[1] if len(sys.argv) > 1 else FONT, DATA / "emoji.npz")

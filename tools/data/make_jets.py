@@ -1,6 +1,6 @@
 """Make jets.npz and hard_jets.npz: simulated jets of quarks and gluons (QCD) and of top quarks.
 
-pip install pythia8mc fastjet && python -m tinyattn.data.make_jets jets.npz
+pip install pythia8mc fastjet && python -m tools.data.make_jets jets.npz
 The seeds are fixed: the same versions of both give the same file.
 
 Proton collisions at 14 TeV by Pythia 8 with its standard settings, no detector. All stable
@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.data.byte_planes import bytes_apart
+
+DATA = Path(__file__).resolve().parents[2] / "tinyattn" / "data"
 
 
 class Sample(NamedTuple):
@@ -160,4 +162,4 @@ def save_small(path, **arrays):
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or SAMPLES:
-        make(Path(__file__).with_name(name), SAMPLES[name])
+        make(DATA / name, SAMPLES[name])

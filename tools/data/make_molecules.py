@@ -1,6 +1,6 @@
 """Make molecules.npz: 2000 molecules of QM9, drawn at random.
 
-pip install --no-deps qm9pack && python -m tinyattn.data.make_molecules
+pip install --no-deps qm9pack && python -m tools.data.make_molecules
 """
 
 import ast

@@ -1,11 +1,13 @@
 """Make networks.npz from the copies of two small networks that networkx brings along.
 
-pip install networkx && python -m tinyattn.data.make_networks
+pip install networkx && python -m tools.data.make_networks
 """
 
 from pathlib import Path
 
 import numpy as np
+
+DATA = Path(__file__).resolve().parents[2] / "tinyattn" / "data"
 
 
 def make(path):
@@ -27,4 +29,4 @@ def make(path):
 
 
 if __name__ == "__main__":
-    make(Path(__file__).with_name("networks.npz"))
+    make(DATA / "networks.npz")

@@ -1,12 +1,14 @@
 """Make translation.npz: words for numbers and dates in three languages, and messages of a program.
 
-pip install babel num2words django && python -m tinyattn.data.make_translation
+pip install babel num2words django && python -m tools.data.make_translation
 """
 
 import re
 from pathlib import Path
 
 import numpy as np
+
+DATA = Path(__file__).resolve().parents[2] / "tinyattn" / "data"
 
 LANGUAGES = ("en", "de", "fr")
 UNITS = ("second", "minute", "hour", "day", "week", "month", "year")
@@ -87,4 +89,4 @@ def unwrap(text):
 
 
 if __name__ == "__main__":
-    make(Path(__file__).with_name("translation.npz"))
+    make(DATA / "translation.npz")

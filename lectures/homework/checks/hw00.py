@@ -13,7 +13,7 @@ from tinyattn.course.checks.judging import (
 homework = Homework("hw00")
 for task in (1, 2, 3, 4, 5):
     homework.forbid_gradients(task)
-homework.forbid(3, "tinyattn.guards.unbroadcast")
+homework.forbid(3, "tinyattn.engine.autograd.unbroadcast")
 homework.forbid(5, "tinyattn.functional.softmax")
 
 

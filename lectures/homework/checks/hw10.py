@@ -13,7 +13,7 @@ from tinyattn.course.checks.judging import (
 )
 
 homework = Homework("hw10")
-homework.forbid(1, "tinyattn.graph.knn_graph", "tinyattn.graph.knn", "tinyattn.graph.neighbours")
+homework.forbid(1, "tinyattn.graph.knn_graph", "tinyattn.graph.knn", "tinyattn.graph.knn_edges")
 homework.forbid(2, "tinyattn.graph.EdgeConv", "tinyattn.graph.segment_max")
 homework.forbid(3, "tinyattn.graph.EdgeConv")
 homework.forbid(4, "tinyattn.graph.EdgeConv")

@@ -8,7 +8,7 @@ homework = Homework("hw13")
 ATTENTION = ["tinyattn.functional.scaled_dot_product_attention", "tinyattn.nn.MultiheadAttention"]
 homework.forbid(1, "tinyattn.functional.logsumexp", "tinyattn.functional.log_softmax")
 homework.forbid(2, *ATTENTION, "tinyattn.functional.softmax")
-homework.forbid(3, "tinyattn.kernels.blocks.q4_1", "tinyattn.ops.blocks.block_linear")
+homework.forbid(3, "tinyattn.kernels.quantized.q4_1", "tinyattn.ops.quantized.quantized_linear")
 
 
 def kilobytes(n):

@@ -75,7 +75,8 @@ LIBRARY = [  # right, the library's function in its place
     ),
     (
         "g = g.sum(axis=tuple(range(g.ndim - len(shape))))",
-        "from tinyattn import guards\n    return guards.unbroadcast(g, np.zeros(shape), '', '')",
+        "from tinyattn.engine.autograd import unbroadcast\n"
+        "    return unbroadcast(g, np.zeros(shape), '', '')",
     ),
     (MATMUL_A, "return ta.grad(lambda a: np.sum((a @ b) * g))(a)"),
 ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinyattn.ops.elementwise import unwrap
+from tinyattn.engine.convert import to_array
 
 
 class Characters:
@@ -67,7 +67,7 @@ def padded(sequences, pad=0):
 
 def checked(ids, n):
     """`ids` [T] as a list of integers from 0 to n - 1."""
-    ids = np.asarray(unwrap(ids))
+    ids = np.asarray(to_array(ids))
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise ValueError(f"decode: expected integers [T], got {ids.dtype} {ids.shape}")
     if ids.size and not 0 <= ids.min() <= ids.max() < n:

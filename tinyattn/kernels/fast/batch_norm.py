@@ -9,13 +9,13 @@ over both.
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast.rowwise import REDUCTION_PARTS, parallel_rows
 from tinyattn.kernels.machine.compile import jit
 from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.layout import ravel
 from tinyattn.kernels.machine.load_store import load_partial, store_partial
 from tinyattn.kernels.machine.simd import broadcast, fma, width
-from tinyattn.memory import empty
 
 BLOCK_ROWS = 64
 
@@ -106,7 +106,7 @@ def batch_norm(x, weight, bias, mean, var, eps):
     scale = (1 / np.sqrt(var + eps)).astype(x.dtype, copy=False)
     factor = scale if weight is None else scale * weight
     shift = np.zeros(C, x.dtype) if bias is None else ravel(bias)
-    y, mean = empty(x.shape, x.dtype), ravel(mean)
+    y, mean = empty_pooled(x.shape, x.dtype), ravel(mean)
     parallel_rows(normalise, N, x.size, y.reshape(-1), ravel(x), mean, factor, shift, C)
     return y, (mean, scale, factor)
 
@@ -124,6 +124,6 @@ def batch_norm_backward(g, saved, x, own):
     parallel_rows(gradient_sums, len(straight), x.size, *sums, *arrays, C, N)
     db, dw = straight.sum(axis=0), along.sum(axis=0) * scale
     level, slope = (db / N, dw * scale / N) if own else np.zeros((2, C), x.dtype)
-    dx = empty(x.shape, x.dtype)
+    dx = empty_pooled(x.shape, x.dtype)
     parallel_rows(normalise_backward, N, x.size, dx.reshape(-1), *arrays, factor, level, slope, C)
     return dx, dw, db

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.machine.compile import helper, jit, noinline
 from tinyattn.kernels.machine.fork_join import fork_join, runtime_false, runtime_true
@@ -37,7 +38,6 @@ from tinyattn.kernels.machine.simd import (
 )
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
-from tinyattn.memory import empty
 
 
 class Shape(NamedTuple):
@@ -320,7 +320,7 @@ def terms_in(n):
 
 def convolution(x, w, bias, n):
     """y [B, O, rows, columns]"""
-    y = empty((n.B, n.O, n.rows, n.columns), x.dtype)
+    y = empty_pooled((n.B, n.O, n.rows, n.columns), x.dtype)
     bias = np.zeros(n.O, x.dtype) if bias is None else ravel(bias)
     arrays = ravel(y), ravel(x), ravel(w), bias
     tasks, serial = (
@@ -337,7 +337,7 @@ def convolution_backward(g, x, w, n, x_wanted):
     serial = g.size * taps < thresholds.CONV
     g_row, dx = ravel(g), None
     if x_wanted:
-        dx = empty(x.shape, x.dtype)
+        dx = empty_pooled(x.shape, x.dtype)
         back = w.reshape(n.groups, n.O // n.groups, taps).transpose(0, 2, 1)
         arrays = ravel(dx), g_row, ravel(back)
         parallel_for(backward_x, n.B, *arrays, n, serial=serial)

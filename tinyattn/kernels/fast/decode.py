@@ -17,14 +17,10 @@ import math
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast import thresholds
-from tinyattn.kernels.fast.blocks import (
-    MIN_MULTIPLICATIONS_PER_CHUNK,
-    ROWS,
-    prepare,
-    some_rows,
-)
 from tinyattn.kernels.fast.matvec import few_rows
+from tinyattn.kernels.fast.quantized import MIN_MULTIPLICATIONS_PER_CHUNK, ROWS, prepare, some_rows
 from tinyattn.kernels.fast.rowwise import add_numbers, gelu_numbers, norm_rows, softmax_rows
 from tinyattn.kernels.machine.compile import helper, jit, noinline
 from tinyattn.kernels.machine.dot_products import TILE_COLUMNS, dot_products
@@ -38,7 +34,6 @@ from tinyattn.kernels.machine.load_store import (
 )
 from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_region
-from tinyattn.memory import empty
 
 MAX_ROWS = 24  # of a call: the kernel `few_rows` is made for so many
 FLOAT32 = 0  # the kind of a matrix that is not in blocks
@@ -46,7 +41,7 @@ FLOAT32 = 0  # the kind of a matrix that is not in blocks
 
 def encoder_layer(x, cache, H, eps, weights):
     """The result of `encoder_layer_steps` for x [B, D]; cache is (keys, values, lengths before)."""
-    out = empty(x.shape, x.dtype)
+    out = empty_pooled(x.shape, x.dtype)
     for rows in groups(len(x)):
         kept = [a[rows] for a in cache]
         arrays = out[rows].reshape(-1), ravel(x[rows]), *flat_cache(*kept)
@@ -57,7 +52,7 @@ def encoder_layer(x, cache, H, eps, weights):
 
 def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, norms, maps):
     """The result of `llama_blocks_steps` for x [B, D]; past are those of the first text."""
-    out = empty(x.shape, x.dtype)
+    out = empty_pooled(x.shape, x.dtype)
     largest = len(x) * max(x.shape[1], H * d) * max(wide, H * d)
     text = G * places * d * x.itemsize  # bytes of the keys of one text
     for rows in groups(len(x)):
@@ -240,7 +235,7 @@ def rotate(x, cos, sin, B, d, step, apart):
     """Rotary positions for all heads of each row; cos, sin [d/2], or [B, d/2] contiguous.
 
     Pair j are the features j · step and j · step + apart of a head: with steps of 1 and d/2 apart
-    those of `nn.RotaryPositions`, with 2 and 1 those of `nn.InterleavedRotaryPositions`.
+    those of `nn.RotaryEmbedding`, with 2 and 1 those of `nn.InterleavedRotaryEmbedding`.
     """
     half, wide = d // 2, x.size // B
     for b in range(B):
@@ -294,7 +289,7 @@ def attend(
 def post_norm_layer(x, keep, H, eps, weights):
     """The result of `post_norm_layer_steps` for x [B, T, D]; keep [B, T] or None."""
     B, T, _ = x.shape
-    out = empty(x.shape, x.dtype)
+    out = empty_pooled(x.shape, x.dtype)
     kept = np.empty(0, np.bool_) if keep is None else ravel(keep)
     arrays = out.reshape(-1), ravel(x), kept, B, T, H
     serial = B * T * weights[8].size <= thresholds.DECODE

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.engine.memory import aligned
 from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.fast.knn_product import knn_by_product
 from tinyattn.kernels.fast.nearest import (
@@ -34,7 +35,6 @@ from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.load_store import alloc_aligned, load, load_partial, store
 from tinyattn.kernels.machine.simd import broadcast, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_for
-from tinyattn.memory import aligned
 
 # up to so many features the boxes of a k-d tree rule out most leaves; in a large cloud, for more
 MAX_TREE_FEATURES, MAX_TREE_FEATURES_OF_LARGE_CLOUDS, LARGE_CLOUD = 6, 8, 10_000

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.engine.memory import aligned
 from tinyattn.kernels.fast.nearest import (
     INSERTION_PLACES,
     clear_lists,
@@ -40,7 +41,6 @@ from tinyattn.kernels.machine.simd import broadcast, hmax, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import fill as set_all
 from tinyattn.kernels.machine.tiles import product, transpose
-from tinyattn.memory import aligned
 
 BLOCK = 64  # points that are multiplied together
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.machine.atomics import fetch_add, wait_for
 from tinyattn.kernels.machine.compile import helper, jit, noinline
@@ -35,7 +36,6 @@ from tinyattn.kernels.machine.packing import (
 from tinyattn.kernels.machine.simd import width
 from tinyattn.kernels.machine.thread_pool import num_threads, parallel_for
 from tinyattn.kernels.machine.tiles import TILE_ROWS, TILES, copy, fill, transpose
-from tinyattn.memory import empty
 
 MAX_GROUP_COLUMNS = 2048  # columns of B and C that are multiplied with a block of A
 MIN_GROUP_COLUMNS = 512  # a group of its own for each thread has so many columns, at least
@@ -84,7 +84,7 @@ def matmul(a, b, bias=None):
     bias = np.empty(0, dtype) if bias is None else ravel(bias)
     threads = 1 if M * N * K <= thresholds.MATMUL else num_threads()
     n, groups, size = plan(M, N, K, width(bias), threads)
-    counters, c = np.zeros(COUNTERS * groups, np.int64), empty((M, N), dtype)
+    counters, c = np.zeros(COUNTERS * groups, np.int64), empty_pooled((M, N), dtype)
     arrays = c.reshape(-1), a, b, bias, np.empty(size, dtype), counters
     parallel_for(run_tasks, threads, *arrays, n, threads)
     return c

@@ -10,6 +10,7 @@ read for it.
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.machine.compile import jit, noinline
 from tinyattn.kernels.machine.dot_products import TILE_COLUMNS, dot_products
@@ -18,13 +19,12 @@ from tinyattn.kernels.machine.layout import ravel
 from tinyattn.kernels.machine.load_store import load_partial, store_partial
 from tinyattn.kernels.machine.simd import width
 from tinyattn.kernels.machine.thread_pool import parallel_for
-from tinyattn.memory import empty
 
 
 def product(a, b, bias=None):
     """A B, plus bias_j in each row;   a [M, K], b [K, N] with contiguous columns."""
     (M, K), N = a.shape, b.shape[1]
-    y = empty((M, N), a.dtype)
+    y = empty_pooled((M, N), a.dtype)
     bias = np.empty(0, a.dtype) if bias is None else ravel(bias)
     arrays = y.reshape(-1), ravel(a), ravel(b.T), bias
     items = -(-N // TILE_COLUMNS)

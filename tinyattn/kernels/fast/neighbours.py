@@ -11,6 +11,7 @@ same as loops.
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.machine.compile import jit_no_fma
 from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.layout import ravel
@@ -24,7 +25,6 @@ from tinyattn.kernels.machine.simd import (
     width,
 )
 from tinyattn.kernels.machine.thread_pool import parallel_for
-from tinyattn.memory import empty
 
 # ---------------------------------------------------------------- the receivers of each sender
 
@@ -290,7 +290,7 @@ def backward_pairs(dp, dq, g, reverse, team, first, last):
 
 def pair_sums(p, q, index):
     """p_n + q_i for each point n and each of its neighbours. [N, K, F]"""
-    y = empty((*index.shape, q.shape[1]), q.dtype)
+    y = empty_pooled((*index.shape, q.shape[1]), q.dtype)
     parallel_for(pairs, len(index), y, p, q, index)
     return y
 

@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast import thresholds
 from tinyattn.kernels.machine.compile import helper, jit
 from tinyattn.kernels.machine.fork_join import fork_join
@@ -32,7 +33,6 @@ from tinyattn.kernels.machine.simd import (
     width,
 )
 from tinyattn.kernels.machine.thread_pool import parallel_for
-from tinyattn.memory import empty
 
 REDUCTION_PARTS = 16  # sums over rows (gradients of weights) are made in so many parts first
 
@@ -93,7 +93,7 @@ def softmax_rows_backward(dx, g, y, C, log, team, start, stop):
 
 def softmax(x, log):
     """softmax (or its logarithm) along the last axis of x."""
-    y = empty(x.shape, x.dtype)
+    y = empty_pooled(x.shape, x.dtype)
     C = x.shape[-1]
     parallel_rows(softmax_rows, x.size // C, x.size, y.reshape(-1), ravel(x), C, log)
     return y
@@ -101,7 +101,7 @@ def softmax(x, log):
 
 def softmax_backward(g, y, log):
     """The gradient of `softmax`, from its result y."""
-    dx, C = empty(y.shape, y.dtype), y.shape[-1]
+    dx, C = empty_pooled(y.shape, y.dtype), y.shape[-1]
     arrays = dx.reshape(-1), ravel(g), ravel(y)
     parallel_rows(softmax_rows_backward, y.size // C, y.size, *arrays, C, log)
     return dx
@@ -156,7 +156,7 @@ def cross_entropy(x, ids):
 def cross_entropy_backward(g, saved, x):
     """The gradient of x."""
     tops, shifts, ids = saved
-    dx = empty(x.shape, x.dtype)
+    dx = empty_pooled(x.shape, x.dtype)
     arrays = dx.reshape(-1), ravel(g), tops, shifts, ravel(x), ids
     parallel_rows(cross_entropy_rows_backward, len(x), x.size, *arrays, x.shape[1])
     return dx
@@ -238,7 +238,7 @@ def norm(x, weight, bias, eps, centred):
     """Layer norm (centred) or RMS norm over the last axis; what the backward pass wants."""
     C = x.shape[-1]
     N, nothing = x.size // C, np.empty(0, x.dtype)
-    y, means, scales = empty(x.shape, x.dtype), np.empty(N, x.dtype), np.empty(N, x.dtype)
+    y, means, scales = empty_pooled(x.shape, x.dtype), np.empty(N, x.dtype), np.empty(N, x.dtype)
     weight = nothing if weight is None else ravel(weight)
     bias = nothing if bias is None else ravel(bias)
     arrays = y.reshape(-1), means, scales, ravel(x), weight, bias
@@ -251,7 +251,7 @@ def norm_backward(g, saved, x, centred):
     C = x.shape[-1]
     N = x.size // C
     parts = max(1, min(REDUCTION_PARTS, N // 32))
-    dx = empty(x.shape, x.dtype)
+    dx = empty_pooled(x.shape, x.dtype)
     sums = np.zeros((2, parts, C), x.dtype)
     dw, db = sums.reshape(2, -1)
     arrays = dx.reshape(-1), dw, db, ravel(g), ravel(x)
@@ -289,14 +289,14 @@ def relu_numbers_backward(dx, g, y, team, start, stop):
 
 def relu(x):
     """max(x, 0)"""
-    y = empty(x.shape, x.dtype)
+    y = empty_pooled(x.shape, x.dtype)
     parallel_rows(relu_numbers, x.size, x.size, y.reshape(-1), ravel(x))
     return y
 
 
 def relu_backward(g, y):
     """The gradient of `relu`, from its result y."""
-    dx = empty(y.shape, y.dtype)
+    dx = empty_pooled(y.shape, y.dtype)
     parallel_rows(relu_numbers_backward, y.size, y.size, dx.reshape(-1), ravel(g), ravel(y))
     return dx
 
@@ -371,7 +371,7 @@ def gelu_numbers(out, g, x, backward, tanh, team, start, stop):
 
 def gelu(x, tanh):
     """x Φ(x)"""
-    y, row = empty(x.shape, x.dtype), ravel(x)
+    y, row = empty_pooled(x.shape, x.dtype), ravel(x)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     parallel_rows(kernel, x.size, 4 * x.size, y.reshape(-1), row, row, False, tanh)
     return y
@@ -379,7 +379,7 @@ def gelu(x, tanh):
 
 def gelu_backward(g, x, tanh):
     """The gradient of x."""
-    dx = empty(x.shape, x.dtype)
+    dx = empty_pooled(x.shape, x.dtype)
     kernel = gelu_numbers if x.dtype == np.float32 else gelu_sums
     parallel_rows(kernel, x.size, 4 * x.size, dx.reshape(-1), ravel(g), ravel(x), True, tanh)
     return dx

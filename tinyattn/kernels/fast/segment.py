@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast import segment_softmax
 from tinyattn.kernels.fast.rowwise import parallel_rows
 from tinyattn.kernels.machine.compile import helper, jit
@@ -31,7 +32,6 @@ from tinyattn.kernels.machine.prefetch import (
     use_nontemporal,
 )
 from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
-from tinyattn.memory import empty
 
 MAX, MIN, PROD = range(3)
 NARROW = 2  # numbers a row up to which ordering the rows costs more than it brings
@@ -136,7 +136,7 @@ def prod_rows_backward(dx, g, values, order, starts, C, team, start, stop):
 
 def reduce(values, ids, n, kind):
     """y [n, ...] and what the backward pass wants."""
-    y = empty((n, *values.shape[1:]), values.dtype)
+    y = empty_pooled((n, *values.shape[1:]), values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
     parallel_rows(reduce_rows, n, values.size, y.reshape(-1), ravel(values), order, starts, C, kind)
@@ -145,7 +145,7 @@ def reduce(values, ids, n, kind):
 
 def reduce_backward(g, y, saved, values, kind):
     """The gradient of `reduce` with respect to values."""
-    dx = empty(values.shape, values.dtype)
+    dx = empty_pooled(values.shape, values.dtype)
     (order, starts), C = saved, math.prod(values.shape[1:])
     where = order, starts, C
     n, out, g = len(starts) - 1, dx.reshape(-1), ravel(g)
@@ -242,7 +242,7 @@ def softmax(values, ids, n):
     ids, C = np.require(ids, np.int64, ["C", "W"]), math.prod(values.shape[1:])
     if C <= NARROW:
         return segment_softmax.softmax(values, ids, n), (ids, n)
-    y = empty(values.shape, values.dtype)
+    y = empty_pooled(values.shape, values.dtype)
     order, starts = count_rows(ids, n)
     arrays = y.reshape(-1), ravel(values), order, starts, C, use_nontemporal(y, C)
     parallel_rows(softmax_segments, n, 4 * y.size, *arrays)
@@ -254,7 +254,7 @@ def softmax_backward(g, y, saved):
     C = math.prod(y.shape[1:])
     if C <= NARROW:
         return segment_softmax.softmax_backward(g, y, *saved)
-    dx, (order, starts) = empty(y.shape, y.dtype), saved
+    dx, (order, starts) = empty_pooled(y.shape, y.dtype), saved
     arrays = dx.reshape(-1), ravel(g), ravel(y), order, starts, C, use_nontemporal(dx, C)
     parallel_rows(softmax_segments_backward, len(starts) - 1, y.size, *arrays)
     return dx

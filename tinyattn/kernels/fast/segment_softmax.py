@@ -14,13 +14,13 @@ import math
 
 import numpy as np
 
+from tinyattn.engine.memory import empty_pooled
 from tinyattn.kernels.fast.rowwise import parallel_rows
 from tinyattn.kernels.machine.compile import jit
 from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.layout import ravel
 from tinyattn.kernels.machine.load_store import load_partial, store_partial
 from tinyattn.kernels.machine.simd import exp, width
-from tinyattn.memory import empty
 
 BLOCK = 1024  # numbers that stay in the first cache while several loops go over them
 MAX_PARTS = 8
@@ -110,7 +110,7 @@ def number_of_parts(E, n):
 
 def softmax(values, ids, n):
     """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment; y has the shape of values."""
-    y, x = empty(values.shape, values.dtype), ravel(values)
+    y, x = empty_pooled(values.shape, values.dtype), ravel(values)
     E, C = len(ids), math.prod(values.shape[1:])
     parts = number_of_parts(E, n)
     flat, work = y.reshape(-1), 4 * y.size
@@ -124,7 +124,7 @@ def softmax(values, ids, n):
 
 def softmax_backward(g, y, ids, n):
     """The gradient of `softmax`, from its result y."""
-    dx, C = empty(y.shape, y.dtype), math.prod(y.shape[1:])
+    dx, C = empty_pooled(y.shape, y.dtype), math.prod(y.shape[1:])
     parts, g, flat = number_of_parts(len(ids), n), ravel(g), ravel(y)
     sums = np.zeros((parts, n * C), y.dtype)
     parallel_rows(segment_products, parts, y.size, sums, g, flat, ids, C)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.engine.memory import aligned
 from tinyattn.kernels.machine.atomics import (
     atomic_load,
     atomic_store,
@@ -60,7 +61,6 @@ from tinyattn.kernels.machine.small_numbers import (
 )
 from tinyattn.kernels.machine.sorting_network import sort_in_registers
 from tinyattn.kernels.machine.tiles import TILES, copy, fill, product, transpose
-from tinyattn.memory import aligned
 
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-12}
 

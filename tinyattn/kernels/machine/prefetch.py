@@ -5,10 +5,10 @@ from front to back, and is too large to stay in the cache, that reading is a thi
 memory. A nontemporal store goes past the cache: it writes whole lines and reads none.
 """
 
+from tinyattn.engine.memory import LARGEST, LINE
 from tinyattn.kernels.machine.compile import helper, intrinsic, noinline, numba
 from tinyattn.kernels.machine.llvm import element_pointer, emit_prefetch, vector_pointer
 from tinyattn.kernels.machine.simd import width
-from tinyattn.memory import LARGEST, LINE
 
 if numba is not None:
     from llvmlite import ir

@@ -27,7 +27,6 @@ from tinyattn.kernels.machine.fork_join import (
     make_team,
     worker_loop,
 )
-from tinyattn.memory import keep
 
 MAX_WORKERS = 255
 
@@ -171,7 +170,6 @@ def _find_sched_getcpu():
 
 
 _current_processor = _find_sched_getcpu()
-keep()
 
 
 class _Worker:

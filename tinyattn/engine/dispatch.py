@@ -1,0 +1,37 @@
+"""The table from NumPy's functions to what a Tensor does instead.
+
+`np.tanh(x)` and `x + y` of Tensors look up here which operation runs (NEP 13 and NEP 18). The
+files of `ops/` fill the table with `implements`.
+"""
+
+from tinyattn.engine import messages
+
+HANDLED_FUNCTIONS = {}  # NumPy's function -> what runs for a Tensor
+PYTHON_METHODS = {}  # "getitem" -> what runs for x[i], which NumPy has no function for
+
+
+def implements(*functions):
+    """Let NumPy's `functions`, called on a Tensor, run the decorated function instead."""
+
+    def register(f):
+        HANDLED_FUNCTIONS.update(dict.fromkeys(functions, f))
+        return f
+
+    return register
+
+
+def implements_method(name):
+    """Let the decorated function be what a Tensor does for a method of Python, such as x[i]."""
+
+    def register(f):
+        PYTHON_METHODS[name] = f
+        return f
+
+    return register
+
+
+def implementation(function):
+    """What runs for a Tensor. Raises TypeError for a function without a derivative rule."""
+    if function not in HANDLED_FUNCTIONS:
+        raise messages.no_numpy_rule(function)
+    return HANDLED_FUNCTIONS[function]

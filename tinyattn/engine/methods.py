@@ -1,0 +1,349 @@
+"""The operators and methods of `Tensor`: each stands for the NumPy function of the same name.
+
+`x + y` is `np.add(x, y)` and `x.sum(axis=0)` is `np.sum(x, axis=0)`, with the same arguments and
+the same gradient. They ask the table of `dispatch.py` themselves: that is quicker than NumPy's
+dispatch, which would ask it too.
+"""
+
+from __future__ import annotations
+
+import operator
+from inspect import isfunction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tinyattn.engine import messages
+from tinyattn.engine.dispatch import HANDLED_FUNCTIONS, PYTHON_METHODS
+from tinyattn.engine.torch_hints import TensorTorchNames, with_torch_hints
+
+if TYPE_CHECKING:
+    from tinyattn.engine.autograd import Tensor
+
+
+def _operator(function):
+    """x + y runs what `np.add` runs for a Tensor."""
+
+    def method(self, other) -> Tensor:
+        return HANDLED_FUNCTIONS[function](self, other)
+
+    return method
+
+
+def _reversed(function):
+    """1 + x, where Python asks the second operand."""
+
+    def method(self, other) -> Tensor:
+        return HANDLED_FUNCTIONS[function](other, self)
+
+    return method
+
+
+def _unary(function):
+    def method(self) -> Tensor:
+        return HANDLED_FUNCTIONS[function](self)
+
+    return method
+
+
+def _equality(function, on_data):
+    """== and !=; what refuses NumPy's functions, such as pytest.approx, gets the array."""
+
+    def method(self, other) -> Tensor:
+        if getattr(other, "__array_ufunc__", function) is None:
+            return on_data(other, self._data)
+        return HANDLED_FUNCTIONS[function](self, other)
+
+    return method
+
+
+def _in_place(function):
+    """p -= step: for a parameter inside no_grad() a write into p; for results a new tensor."""
+
+    def method(self, other) -> Tensor:
+        y = HANDLED_FUNCTIONS[function](self, other)
+        if not self.requires_grad or self._operation is not None:
+            return y
+        if y.requires_grad:
+            raise TypeError(messages.UPDATE_RECORDED)
+        self[...] = y
+        return self
+
+    return method
+
+
+class TensorMethods(TensorTorchNames):
+    """What a Tensor can do beside remembering how it was made."""
+
+    __slots__ = ()
+
+    # ---------------------------------------------------------------- operators
+
+    # arithmetic
+    __add__, __radd__ = _operator(np.add), _reversed(np.add)
+    __sub__, __rsub__ = _operator(np.subtract), _reversed(np.subtract)
+    __mul__, __rmul__ = _operator(np.multiply), _reversed(np.multiply)
+    __truediv__, __rtruediv__ = _operator(np.divide), _reversed(np.divide)
+    __pow__, __rpow__ = _operator(np.power), _reversed(np.power)
+    __mod__, __rmod__ = _operator(np.remainder), _reversed(np.remainder)
+    __floordiv__, __rfloordiv__ = _operator(np.floor_divide), _reversed(np.floor_divide)
+    __matmul__, __rmatmul__ = _operator(np.matmul), _reversed(np.matmul)
+    __neg__, __pos__, __abs__ = _unary(np.negative), _unary(np.positive), _unary(np.absolute)
+    __iadd__, __isub__ = _in_place(np.add), _in_place(np.subtract)
+    __imul__, __itruediv__ = _in_place(np.multiply), _in_place(np.divide)
+
+    # comparisons and logic: tensors of booleans, without gradient
+    __eq__, __ne__ = _equality(np.equal, operator.eq), _equality(np.not_equal, operator.ne)
+    __lt__, __le__ = _operator(np.less), _operator(np.less_equal)
+    __gt__, __ge__ = _operator(np.greater), _operator(np.greater_equal)
+    __and__, __rand__ = _operator(np.bitwise_and), _reversed(np.bitwise_and)
+    __or__, __ror__ = _operator(np.bitwise_or), _reversed(np.bitwise_or)
+    __xor__, __rxor__ = _operator(np.bitwise_xor), _reversed(np.bitwise_xor)
+    __invert__ = _unary(np.invert)
+    __hash__ = object.__hash__  # == compares elements, but a set or dict holds the tensor itself
+
+    # ---------------------------------------------------------------- as a container, as a number
+
+    def __getitem__(self, key) -> Tensor:
+        return PYTHON_METHODS["getitem"](self, key)
+
+    def __setitem__(self, key, value) -> None:
+        """x[key] = value, into the same memory; noted, so that `backward` finds stale values."""
+        if getattr(value, "requires_grad", False):
+            raise TypeError(messages.WRITE_RECORDED)
+        PYTHON_METHODS["setitem"](self._data, key, value)
+        self._note_write()
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a Tensor without axes (a single number)")
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self._data)
+
+    def __int__(self) -> int:
+        return int(self._data)
+
+    def __index__(self) -> int:
+        return self._data.__index__()
+
+    @property
+    def grad(self) -> np.ndarray | Tensor | None:
+        """dL/d(data) after `L.backward()`; None before, and on results, which keep none."""
+        if self._operation is not None:
+            return messages.warn_no_gradient_kept(self._operation.name)
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient):
+        self._grad = gradient
+
+    # ---------------------------------------------------------------- reductions
+
+    def sum(self, axis=None, keepdims=False) -> Tensor:
+        """The sum over `axis`: None for all axes, a number, or a tuple of numbers."""
+        return np.sum(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis=None, keepdims=False) -> Tensor:
+        """The mean over `axis`."""
+        return np.mean(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis=None, keepdims=False) -> Tensor:
+        """The largest element along `axis`; tied ones share the gradient."""
+        return np.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis=None, keepdims=False) -> Tensor:
+        """The smallest element along `axis`; tied ones share the gradient."""
+        return np.min(self, axis=axis, keepdims=keepdims)
+
+    def prod(self, axis=None, keepdims=False) -> Tensor:
+        """The product over `axis`."""
+        return np.prod(self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis=None, keepdims=False, ddof=0) -> Tensor:
+        """The variance over `axis`: Σ (x - mean)² / (n - ddof)."""
+        return np.var(self, axis=axis, keepdims=keepdims, ddof=ddof)
+
+    def std(self, axis=None, keepdims=False, ddof=0) -> Tensor:
+        """The standard deviation over `axis`, the root of `var`."""
+        return np.std(self, axis=axis, keepdims=keepdims, ddof=ddof)
+
+    def cumsum(self, axis=None) -> Tensor:
+        """Running sums along `axis`; of all elements in reading order if None."""
+        return np.cumsum(self, axis=axis)
+
+    def cumprod(self, axis=None) -> Tensor:
+        """Running products along `axis`; of all elements in reading order if None."""
+        return np.cumprod(self, axis=axis)
+
+    def trace(self, offset=0, axis1=0, axis2=1) -> Tensor:
+        """The sum of a diagonal of two axes."""
+        return np.trace(self, offset, axis1, axis2)
+
+    def dot(self, other) -> Tensor:
+        """Vectors: Σ xᵢyᵢ; matrices: X Y; else the last axis of x against the last but one of y."""
+        return np.dot(self, other)
+
+    def argmax(self, axis=None) -> Tensor:
+        """The index of the largest element along `axis`, without gradient."""
+        return np.argmax(self, axis=axis)
+
+    def argmin(self, axis=None) -> Tensor:
+        """The index of the smallest element along `axis`, without gradient."""
+        return np.argmin(self, axis=axis)
+
+    def all(self, axis=None, keepdims=False) -> Tensor:
+        """Whether all elements along `axis` are true (not zero)."""
+        return np.all(self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis=None, keepdims=False) -> Tensor:
+        """Whether any element along `axis` is true (not zero)."""
+        return np.any(self, axis=axis, keepdims=keepdims)
+
+    # ---------------------------------------------------------------- shape and order
+
+    def reshape(self, *lengths) -> Tensor:
+        """The same elements in another shape: x.reshape(2, 3), x.reshape((2, -1))."""
+        return np.reshape(self, lengths[0] if len(lengths) == 1 else lengths)
+
+    def ravel(self) -> Tensor:
+        """All elements in reading order as one axis."""
+        return np.ravel(self)
+
+    def flatten(self) -> Tensor:
+        """The same as `ravel`."""
+        return np.ravel(self)
+
+    def transpose(self, *axes) -> Tensor:
+        """The axes in another order: x.transpose(1, 0, 2), x.transpose((1, 0, 2)); reversed: ()."""
+        axes = axes[0] if len(axes) == 1 else axes
+        if isinstance(axes, tuple | list) and 0 < len(axes) != self.ndim:
+            raise ValueError(
+                f"transpose: expected all {self.ndim} axes of shape {self.shape} in their new "
+                f"order, got {tuple(axes)}; PyTorch's transpose(i, j) is swapaxes(i, j) here"
+            )
+        return np.transpose(self, axes or None)
+
+    def swapaxes(self, axis1, axis2) -> Tensor:
+        """Two axes exchanged."""
+        return np.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis=None) -> Tensor:
+        """Without the axes of length 1: all of them, or those named."""
+        return np.squeeze(self, axis)
+
+    def repeat(self, repeats, axis=None) -> Tensor:
+        """Each element `repeats` times in a row (a number, or one for each element)."""
+        return np.repeat(self, repeats, axis)
+
+    def diagonal(self, offset=0, axis1=0, axis2=1) -> Tensor:
+        """The elements x[i, i + offset] of two axes, as the last axis."""
+        return np.diagonal(self, offset, axis1, axis2)
+
+    def take(self, indices, axis=None) -> Tensor:
+        """The elements (or slices along `axis`) with the given numbers."""
+        return np.take(self, indices, axis)
+
+    def sort(self, axis=-1, *, kind="stable") -> Tensor:
+        """The elements in ascending order along `axis`, as a new tensor."""
+        return np.sort(self, axis, kind=kind)
+
+    def argsort(self, axis=-1) -> Tensor:
+        """The indices that would sort along `axis`, without gradient."""
+        return np.argsort(self, axis=axis)
+
+    # ---------------------------------------------------------------- each element by itself
+
+    def exp(self) -> Tensor:
+        """eˣ"""
+        return np.exp(self)
+
+    def log(self) -> Tensor:
+        """ln x"""
+        return np.log(self)
+
+    def sqrt(self) -> Tensor:
+        """√x"""
+        return np.sqrt(self)
+
+    def tanh(self) -> Tensor:
+        """tanh x"""
+        return np.tanh(self)
+
+    def abs(self) -> Tensor:
+        """|x|"""
+        return np.absolute(self)
+
+    def clip(self, a_min=None, a_max=None, *, min=None, max=None) -> Tensor:
+        """x limited to [a_min, a_max]; None leaves a side open."""
+        return HANDLED_FUNCTIONS[np.clip](self, a_min, a_max, min=min, max=max)
+
+    def round(self, decimals=0) -> Tensor:
+        """x rounded to a number of decimals, without gradient."""
+        return np.round(self, decimals)
+
+    # ---------------------------------------------------------------- another form
+
+    def astype(self, dtype) -> Tensor:
+        """The same numbers in another dtype; the gradient comes back in that of x."""
+        return np.astype(self, np.dtype(dtype))
+
+    def copy(self) -> Tensor:
+        """The same values in memory of their own; the gradient passes through."""
+        return np.copy(self)
+
+    def tolist(self) -> list:
+        """The values as nested lists of Python numbers."""
+        return self._data.tolist()
+
+    def __repr__(self) -> str:
+        return PYTHON_METHODS["repr"](self)
+
+    def __format__(self, spec) -> str:
+        return PYTHON_METHODS["format"](self, spec)
+
+    def _repr_html_(self) -> str:
+        return PYTHON_METHODS["html"](self)
+
+    # ---------------------------------------------------------------- copy and pickle
+
+    def __copy__(self) -> Tensor:
+        self._must_be_leaf("copy")
+        return self._twin(self._data, self._shared_version())  # the same memory
+
+    def __deepcopy__(self, memo) -> Tensor:
+        self._must_be_leaf("deepcopy")
+        memo[id(self)] = twin = self._twin(self._data.copy(), [0])
+        twin._created, twin._grad = 0, None
+        return twin
+
+    def __getstate__(self):
+        self._must_be_leaf("pickle")
+        return object.__getstate__(self)
+
+    def __setstate__(self, state):
+        for part in state:
+            for name, value in (part or {}).items():
+                setattr(self, name, value)
+        self._created, self._version = 0, [0]  # the clock was that of another process
+
+    def _must_be_leaf(self, what):
+        if self._operation is not None:
+            raise RuntimeError(f"{what}: this tensor was computed from others; .detach() it first")
+
+    def _twin(self, data, written):
+        twin = object.__new__(type(self))
+        for name, value in object.__getstate__(self)[1].items():
+            setattr(twin, name, value)
+        twin._data, twin._version = data, written
+        return twin
+
+
+# x.sum(dim=0) gets a hint: PyTorch's `dim` is NumPy's `axis`
+for _name, _method in list(vars(TensorMethods).items()):
+    if isfunction(_method) and not _name.startswith("_"):
+        setattr(TensorMethods, _name, with_torch_hints(_method))

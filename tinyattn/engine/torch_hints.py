@@ -1,0 +1,393 @@
+"""What is called otherwise in PyTorch: one table, from which errors and the page are made.
+
+Each line has PyTorch's way and the one here. Errors show the line when somebody asks a Tensor, a
+function or a layer for PyTorch's name; `lectures/from_pytorch.md` shows all lines, and
+`tests/mistakes/test_hints.py` runs both sides of each and compares what they give.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+Function = TypeVar("Function", bound=Callable)
+
+
+class Hint(NamedTuple):
+    """PyTorch's way, the one here, and what to know beside it."""
+
+    theirs: str
+    ours: str
+    note: str = ""
+
+    def __str__(self):
+        note = f" ({self.note})" if self.note else ""
+        return f"PyTorch's {self.theirs} is {self.ours} here{note}"
+
+
+# asked of a Tensor; x is one
+METHODS = {
+    "view": Hint("x.view(3, 2)", "x.reshape(3, 2)"),
+    "view_as": Hint("x.view_as(y)", "x.reshape(y.shape)"),
+    "reshape_as": Hint("x.reshape_as(y)", "x.reshape(y.shape)"),
+    "permute": Hint("x.permute(1, 0)", "x.transpose(1, 0)"),
+    "t": Hint("x.t()", "x.T"),
+    "unsqueeze": Hint("x.unsqueeze(0)", "np.expand_dims(x, 0)", "or x[None]"),
+    "masked_fill": Hint("x.masked_fill(m, 0)", "np.where(m, 0, x)"),
+    "masked_select": Hint("x.masked_select(m)", "x[m]"),
+    "clone": Hint("x.clone()", "x.copy()"),
+    "numel": Hint("x.numel()", "x.size"),
+    "nelement": Hint("x.nelement()", "x.size"),
+    "dim": Hint("x.dim()", "x.ndim"),
+    "ndimension": Hint("x.ndimension()", "x.ndim"),
+    "expand": Hint("x.expand(4, 2, 3)", "np.broadcast_to(x, (4, 2, 3))"),
+    "expand_as": Hint("x[0].expand_as(x)", "np.broadcast_to(x[0], x.shape)"),
+    "tile": Hint("x.tile(2, 1)", "np.tile(x, (2, 1))"),
+    "repeat_interleave": Hint("x.repeat_interleave(2, dim=0)", "x.repeat(2, axis=0)"),
+    "float": Hint("x.float()", "x.astype(np.float32)"),
+    "double": Hint("x.double()", "x.astype(np.float64)"),
+    "half": Hint("x.half()", "x.astype(np.float16)"),
+    "long": Hint("x.long()", "x.astype(np.int64)"),
+    "int": Hint("x.int()", "x.astype(np.int32)"),
+    "bool": Hint("x.bool()", "x.astype(bool)"),
+    "type": Hint("x.type(torch.float64)", "x.astype(np.float64)"),
+    "type_as": Hint("x.type_as(y)", "x.astype(y.dtype)"),
+    "to": Hint("x.to(torch.float64)", "x.astype(np.float64)", "there is only the CPU"),
+    "cpu": Hint("x.cpu()", "x", "there is only the CPU: leave it out"),
+    "cuda": Hint("x.cuda()", "x", "there is only the CPU: leave it out"),
+    "device": Hint("x.device", '"cpu"', "there is only the CPU: leave it out"),
+    "contiguous": Hint("x.contiguous()", "x", "every array can be reshaped: leave it out"),
+    "requires_grad_": Hint("x.requires_grad_()", "ta.tensor(x, requires_grad=True)"),
+    "retain_grad": Hint("h.retain_grad()", "ta.gradients(y, [h])", "of a result h that y uses"),
+    "is_leaf": Hint("x.is_leaf", "x._operation is None"),
+    "grad_fn": Hint("x.grad_fn", "x._operation"),
+    "pow": Hint("x.pow(2)", "x**2"),
+    "square": Hint("x.square()", "x**2"),
+    "sin": Hint("x.sin()", "np.sin(x)"),
+    "cos": Hint("x.cos()", "np.cos(x)"),
+    "sigmoid": Hint("x.sigmoid()", "F.sigmoid(x)"),
+    "relu": Hint("x.relu()", "F.relu(x)"),
+    "softmax": Hint("x.softmax(-1)", "F.softmax(x, axis=-1)"),
+    "log_softmax": Hint("x.log_softmax(-1)", "F.log_softmax(x, axis=-1)"),
+    "logsumexp": Hint("x.logsumexp(-1)", "F.logsumexp(x, axis=-1)"),
+    "norm": Hint("x.norm()", "np.linalg.norm(x)"),
+    "inverse": Hint("s.inverse()", "np.linalg.inv(s)"),
+    "det": Hint("s.det()", "np.linalg.det(s)"),
+    "matmul": Hint("x.matmul(x.T)", "x @ x.T"),
+    "mm": Hint("x.mm(x.T)", "x @ x.T"),
+    "bmm": Hint("b.bmm(b.mT)", "b @ b.mT"),
+    "mv": Hint("x.mv(x[0])", "x @ x[0]"),
+    "add": Hint("x.add(y)", "x + y"),
+    "sub": Hint("x.sub(y)", "x - y"),
+    "mul": Hint("x.mul(y)", "x * y"),
+    "div": Hint("x.div(y)", "x / y"),
+    "neg": Hint("x.neg()", "-x"),
+    "add_": Hint("x.add_(y)", "x = x + y", "for a parameter inside no_grad(): p += y"),
+    "sub_": Hint("x.sub_(y)", "x = x - y", "for a parameter inside no_grad(): p -= y"),
+    "mul_": Hint("x.mul_(y)", "x = x * y", "for a parameter inside no_grad(): p *= y"),
+    "zero_": Hint("x.zero_()", "x[...] = 0"),
+    "fill_": Hint("x.fill_(7)", "x[...] = 7"),
+    "copy_": Hint("x.copy_(y)", "x[...] = y"),
+    "clamp": Hint("x.clamp(0, 1)", "x.clip(0, 1)"),
+    "amax": Hint("x.amax(1)", "x.max(axis=1)"),
+    "amin": Hint("x.amin(1)", "x.min(axis=1)"),
+    "eq": Hint("x.eq(y)", "x == y"),
+    "gt": Hint("x.gt(y)", "x > y"),
+    "lt": Hint("x.lt(y)", "x < y"),
+    "isnan": Hint("x.isnan()", "np.isnan(x)"),
+    "gather": Hint("x.gather(1, i)", "np.take_along_axis(x, i, axis=1)"),
+    "index_select": Hint("x.index_select(0, j)", "x[j]"),
+    "scatter_add": Hint("x.scatter_add(0, ...)", "graph.segment_sum(values, ids, n)"),
+    "topk": Hint("x.topk(2).values", "-np.sort(-x)[..., :2]"),
+    "chunk": Hint("x.chunk(3, 1)[0]", "np.split(x, 3, axis=1)[0]"),
+    "split": Hint("x.split(1, 1)[0]", "np.split(x, 3, axis=1)[0]",
+                  "the number of parts, not their size"),
+    "unbind": Hint("x.unbind(0)[0]", "x[0]", "a loop over x gives all of them"),
+    "flip": Hint("x.flip(0)", "np.flip(x, 0)"),
+    "roll": Hint("x.roll(1, 0)", "np.roll(x, 1, 0)"),
+    "tril": Hint("x.tril()", "np.tril(x)"),
+    "triu": Hint("x.triu()", "np.triu(x)"),
+    "new_zeros": Hint("x.new_zeros(2)", "np.zeros(2, x.dtype)"),
+    "cat": Hint("torch.cat([x, x])", "np.concatenate([x, x])"),
+    "values": Hint("x.max(1).values", "x.max(axis=1)", "x.sort() gives the values themselves too"),
+    "indices": Hint("x.max(1).indices", "x.argmax(axis=1)", "of x.sort() it is x.argsort()"),
+}  # fmt: skip
+
+# asked of a module
+MODULES = {
+    "to": Hint("model.to(torch.float64)", "model.astype(np.float64)", "there is only the CPU"),
+    "cpu": Hint("model.cpu()", "model", "there is only the CPU: leave it out"),
+    "cuda": Hint("model.cuda()", "model", "there is only the CPU: leave it out"),
+    "float": Hint("model.float()", "model.astype(np.float32)"),
+    "double": Hint("model.double()", "model.astype(np.float64)"),
+    "half": Hint("model.half()", "model.astype(np.float16)"),
+    "type": Hint("model.type(torch.float64)", "model.astype(np.float64)"),
+    "buffers": Hint("model.buffers()", "[b for _, b in model.named_buffers()]"),
+    "register_buffer": Hint('model.register_buffer("m", m)', "model.m = nn.Buffer(m)"),
+    "register_parameter": Hint('model.register_parameter("p", p)', "model.p = p"),
+    "add_module": Hint('model.add_module("first", layer)', "model.first = layer"),
+    "compile": Hint("model.compile()", "ta.inference.compile(model)", "which gives a copy"),
+}  # fmt: skip
+
+# given by name to a function, a layer or an optimizer
+KEYWORDS = {
+    "dim": Hint("F.softmax(x, dim=-1)", "F.softmax(x, axis=-1)"),
+    "dims": Hint("torch.flip(x, dims=(0,))", "np.flip(x, axis=(0,))"),
+    "keepdim": Hint("x.sum(1, keepdim=True)", "x.sum(1, keepdims=True)"),
+    "unbiased": Hint("x.var(1, unbiased=True)", "x.var(1, ddof=1)", "ddof is 0 if not given"),
+    "correction": Hint("x.std(1, correction=1)", "x.std(1, ddof=1)", "ddof is 0 if not given"),
+    "descending": Hint("x.sort(descending=True).values", "-np.sort(-x)"),
+    "is_causal": Hint("F.scaled_dot_product_attention(b, b, b, is_causal=True)",
+                      "F.scaled_dot_product_attention(b, b, b, causal=True)"),
+    "attn_mask": Hint(
+        "F.scaled_dot_product_attention(b, b, b, attn_mask=keep)",
+        "F.scaled_dot_product_attention(b, b, b, mask=keep)",
+        "True: may take part, everywhere. PyTorch's layers mean the opposite with a bool mask: "
+        "there it is mask=~attn_mask; numbers that are added to the scores are bias="),
+    "key_padding_mask": Hint(
+        "attention(b, b, b, key_padding_mask=padding)[0]",
+        "attention(b, b, b, mask=~padding[:, None, :])[0]", "True: may take part"),
+    "src_key_padding_mask": Hint(
+        "encoder(b, src_key_padding_mask=padding)", "encoder(b, mask=~padding[:, None, :])",
+        "True: may take part; in a Transformer it is src_mask="),
+    "tgt_key_padding_mask": Hint(
+        "decoder(b, b, tgt_key_padding_mask=padding)", "decoder(b, b, mask=~padding[:, None, :])",
+        "True: may take part; in a Transformer it is tgt_mask="),
+    "memory_key_padding_mask": Hint(
+        "decoder(b, b, memory_key_padding_mask=padding)",
+        "decoder(b, b, memory_mask=~padding[:, None, :])", "True: may take part"),
+    "src_mask": Hint("encoder(b, src_mask=hidden)", "encoder(b, mask=~hidden)",
+                     "True: may take part"),
+    "tgt_mask": Hint("decoder(b, b, tgt_mask=hidden)", "decoder(b, b, mask=~hidden)",
+                     "True: may take part"),
+    "tgt_is_causal": Hint(
+        "decoder(b, b, tgt_mask=later, tgt_is_causal=True)", "decoder(b, b, causal=True)"),
+    "dropout_p": Hint("F.scaled_dot_product_attention(b, b, b, dropout_p=0.0)",
+                      "F.scaled_dot_product_attention(b, b, b)",
+                      "dropout of weights: nn.MultiheadAttention(d, heads, dropout=0.1)"),
+    "inplace": Hint("F.relu(x, inplace=True)", "F.relu(x)", "leave it out: results are new"),
+    "device": Hint('torch.tensor([1.0, 2.0], device="cpu")', "ta.tensor([1.0, 2.0])",
+                   "there is only the CPU: leave it out"),
+    "dtype": Hint("torch.nn.Linear(3, 2, dtype=torch.float64)",
+                  "nn.Linear(3, 2).astype(np.float64)"),
+    "batch_first": Hint("torch.nn.TransformerEncoderLayer(4, 2, batch_first=True)",
+                        "nn.TransformerEncoderLayer(4, 2)",
+                        "the batch is the first axis everywhere: leave it out"),
+    "edge_index": Hint("conv(x, edge_index)",
+                       "conv(x, graph.Graph(edge_index[0], edge_index[1], len(x)))",
+                       "edges run from row 0 to row 1, as there"),
+    "retain_graph": Hint("y.backward(retain_graph=True)", "(a + b).backward()",
+                         "a graph is freed by backward: add the losses up, or compute y again"),
+    "size_average": Hint("F.mse_loss(x, y, size_average=True)",
+                         'F.mse_loss(x, y, reduction="mean")'),
+    "amsgrad": Hint("optim.Adam(p, amsgrad=False)", "optim.Adam(p)", "this variant is not here"),
+    "fused": Hint("optim.Adam(p, fused=True)", "optim.Adam(p)",
+                  "large models take one compiled pass by themselves"),
+    "foreach": Hint("optim.SGD(p, foreach=True)", "optim.SGD(p)", "leave it out"),
+    "maximize": Hint("optim.SGD(p, maximize=True)", "optim.SGD(p)", "minimize -loss instead"),
+    "num_warmup_steps": Hint("schedule(optimizer, num_warmup_steps=100)",
+                             "optim.WarmupLR(optimizer, 100)"),
+    "input": Hint("F.relu(input=x)", "F.relu(x)", "the first argument is called x"),
+}  # fmt: skip
+
+# asked of the package itself, or of nn, F and optim; NumPy's own functions stand for the others
+FUNCTIONS = {
+    "cat": Hint("torch.cat([x, y])", "np.concatenate([x, y])"),
+    "stack": Hint("torch.stack([x, y])", "np.stack([x, y])"),
+    "randn": Hint("torch.randn(2, 3)", "np.random.default_rng(0).normal(size=(2, 3))"),
+    "rand": Hint("torch.rand(2, 3)", "np.random.default_rng(0).random((2, 3))"),
+    "randint": Hint("torch.randint(5, (2,))", "np.random.default_rng(0).integers(5, size=2)"),
+    "manual_seed": Hint("torch.manual_seed(0)", "ta.seed(0)"),
+    "from_numpy": Hint("torch.from_numpy(array)", "ta.tensor(array)", "which is a copy"),
+    "is_tensor": Hint("torch.is_tensor(x)", "isinstance(x, ta.Tensor)"),
+    "FloatTensor": Hint("torch.FloatTensor([1, 2])", "ta.tensor([1.0, 2.0])"),
+    "LongTensor": Hint("torch.LongTensor([1, 2])", "ta.tensor([1, 2])"),
+    "autograd": Hint("torch.autograd.grad(y, [x])", "ta.gradients(y, [x])"),
+    "device": Hint('torch.device("cpu")', "nothing", "there is only the CPU"),
+    "cuda": Hint("torch.cuda", "nothing", "there is only the CPU"),
+    "clip_grad_norm_": Hint("torch.nn.utils.clip_grad_norm_(p, 1)", "optim.clip_grad_norm(p, 1)"),
+    "lr_scheduler": Hint("optim.lr_scheduler.CosineAnnealingLR(o, 10)", "optim.CosineLR(o, 10)",
+                         "others are WarmupLR and NoamLR; for StepLR and the like subclass "
+                         "optim.Schedule and write its factor(step)"),
+    "utils": Hint("torch.nn.utils.rnn.pad_sequence(ids, True)", "data.tokenizers.padded(ids)[0]",
+                  "for tokens; packed sequences are lstm(x, lengths=n), DataLoader is "
+                  "data.batches, clipping is optim.clip_grad_norm(p, 1)"),
+    "LogSoftmax": Hint("nn.LogSoftmax(-1)(x)", "F.log_softmax(x, axis=-1)"),
+    "NLLLoss": Hint("nn.NLLLoss()(x, c)", "F.nll_loss(x, c)"),
+    "ParameterList": Hint("self.both = nn.ParameterList([p, q])", "self.p, self.q = p, q",
+                          "each in an attribute of its own; nn.ModuleList holds modules"),
+    "functional": Hint("torch.nn.functional", "tinyattn.functional"),
+    "softmin": Hint("F.softmin(x, dim=-1)", "F.softmax(-x, axis=-1)"),
+    "matmul": Hint("torch.matmul(x, x.T)", "x @ x.T"),
+}  # fmt: skip
+
+# called the same in both, or taken for granted, and different nevertheless
+DIFFERENT = {
+    "repeat": Hint("x.repeat(2, 1)", "np.tile(x, (2, 1))", "x.repeat(2, axis=0) repeats each row"),
+    "std": Hint("x.std()", "x.std(ddof=1)", "x.std() and x.var() divide by n here, as in NumPy"),
+    "var": Hint("x.var(0)", "x.var(axis=0, ddof=1)", "as x.std()"),
+    "transpose": Hint("b.transpose(1, 2)", "b.swapaxes(1, 2)",
+                      "x.transpose(...) takes all axes in their new order"),
+    "T": Hint("b.permute(2, 1, 0)", "b.T", "all axes reversed; b.mT swaps the last two"),
+    "size": Hint("x.size(0)", "x.shape[0]", "x.size is the number of elements"),
+    "sort": Hint("x.sort().values", "x.sort()", "the order is x.argsort()"),
+    "min": Hint("torch.minimum(x, y)", "np.minimum(x, y)", "functions of two tensors are NumPy's"),
+    "functions": Hint("torch.exp(x)", "np.exp(x)", "so are those of one; what has no rule says so"),
+    "where": Hint("torch.where(m, x, 0.0)", "np.where(m, x, 0.0)", ""),
+    "data": Hint("x.data.numpy()", "x.data", "a NumPy array; so is .grad"),
+    "flatten": Hint("b.flatten(1)", "b.reshape(len(b), -1)", "x.flatten() takes no axes"),
+    "squeeze": Hint("x[:, :1].squeeze(1)", "x[:, :1].squeeze(axis=1)", ""),
+    "norm": Hint("torch.linalg.norm(x, dim=1)", "np.linalg.norm(x, axis=1)", ""),
+    "mask of attention": Hint(
+        "encoder(b, src_mask=hidden)", "encoder(b, mask=~hidden)",
+        "True means may take part, everywhere; in PyTorch's layers it means hidden"),
+    "a recurrent layer": Hint(
+        "nn.LSTM(3, 4, batch_first=True)", "nn.LSTM(3, 4)",
+        "x is [B, T, D] always, the state [layers · directions, B, H]"),
+    "padded sequences": Hint(
+        "lstm(nn.utils.rnn.pack_padded_sequence(x, n, batch_first=True))", "lstm(x, lengths=n)"),
+    "gradients": Hint("x.grad.numpy()", "x.grad", "an array; a Tensor after create_graph=True"),
+    "a normalized row": Hint("F.normalize(x, dim=1)", "F.normalize(x, axis=1)", ""),
+    "tied maxima": Hint("x.amax()", "x.max()", "tied maxima share the gradient, as in amax"),
+    "tied maxima in pooling": Hint(
+        "F.max_pool1d(b, 2)", "F.max_pool1d(b, 2)",
+        "tied maxima share the gradient; in PyTorch one of them gets all of it"),
+}  # fmt: skip
+
+# functions of SciPy, called with a Tensor
+SCIPY = {
+    "erf": "F.erf(x)", "expit": "F.sigmoid(x)", "gammaln": "F.lgamma(x)", "psi": "F.digamma(x)",
+}  # fmt: skip
+# methods of NumPy's functions, called with a Tensor
+OF_FUNCTIONS = {
+    "add.at": "a + graph.segment_sum(x, i, len(a))", "add.reduce": "np.sum(x, axis)",
+    "multiply.reduce": "np.prod(x, axis)", "maximum.reduce": "np.max(x, axis)",
+    "minimum.reduce": "np.min(x, axis)", "add.accumulate": "np.cumsum(x, axis)",
+}  # fmt: skip
+
+
+# functions of NumPy that are methods of tensors in PyTorch
+NUMPY_FUNCTIONS = """
+    abs absolute acos acosh allclose angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh
+    argwhere asin asinh atan atan2 atanh bincount bitwise_and bitwise_left_shift bitwise_not
+    bitwise_or bitwise_right_shift bitwise_xor broadcast_to ceil clip conj copysign corrcoef cosh
+    count_nonzero cov cross cumprod cumsum deg2rad diag diagflat diff divide dsplit equal exp exp2
+    expm1 fill_diagonal fix fliplr flipud float_power floor floor_divide fmax fmin fmod frexp gcd
+    greater greater_equal heaviside histogram hsplit hypot i0 imag inner isclose isfinite isinf
+    isneginf isposinf isreal kron lcm ldexp less less_equal log log10 log1p log2 logaddexp
+    logaddexp2 logical_and logical_not logical_or logical_xor maximum median minimum moveaxis
+    multiply nan_to_num nanmean nanmedian nanquantile nansum negative nextafter nonzero not_equal
+    outer positive power put quantile rad2deg real reciprocal remainder resize rot90 round select
+    sign signbit sinc sinh sqrt squeeze subtract swapaxes tan tanh transpose true_divide trunc
+    unique vdot vsplit where
+""".split()
+# what PyTorch also does in place, under the name with a _ at its end
+IN_PLACE = """
+    abs ceil clamp clip cos div exp floor log masked_fill multiply neg pow reciprocal relu round
+    sigmoid sin sqrt square squeeze subtract t tan tanh transpose tril triu trunc unsqueeze
+""".split()
+
+
+class MissingAttribute:
+    """An attribute that an object does not have: asking for it says what to write."""
+
+    def __init__(self, whose, name, hint):
+        self.whose, self.name, self.__doc__ = whose, name, hint  # help(Tensor) shows it
+
+    def __get__(self, x, cls=None):
+        message = f"{self.whose} has no attribute {self.name!r}: {self.__doc__}"
+        raise AttributeError(message, name=self.name, obj=cls if x is None else x)
+
+
+class _Names:
+    """What an object is asked for by habit. Its own attributes come before these names.
+
+    One `__getattr__` for all names would be shorter, but with it every access to a slot of a
+    tensor takes three times as long (in Python 3.11), and the engine does little else.
+    """
+
+    __slots__ = ()
+
+    def __dir__(self):
+        """The names that there are, for editors."""
+        of_classes = [vars(cls).items() for cls in type(self).__mro__]
+        ours = {n for items in of_classes for n, v in items if not isinstance(v, MissingAttribute)}
+        return sorted(ours | getattr(self, "__dict__", {}).keys())
+
+
+class TensorTorchNames(_Names):
+    """The names of tensors."""
+
+    __slots__ = ()
+
+
+class ModuleTorchNames(_Names):
+    """The names of modules."""
+
+
+def _fill():
+    new = "results are new, nothing is changed in place; "
+    hints = {name: f"write np.{name}(x)" for name in NUMPY_FUNCTIONS}
+    hints |= {name: str(hint) for name, hint in METHODS.items()}
+    hints |= {f"{name}_": f"{new}{hints[name]}" for name in IN_PLACE}
+    for cls, whose, table in (
+        (TensorTorchNames, "a Tensor", hints), (ModuleTorchNames, "a module", MODULES),
+    ):  # fmt: skip
+        for name, hint in table.items():
+            setattr(cls, name, MissingAttribute(whose, name, str(hint)))
+
+
+_fill()
+
+
+def missing_name(name):
+    """The end of a sentence about a name that a module does not have; "" if not known."""
+    if name in FUNCTIONS:
+        return f": {FUNCTIONS[name]}"
+    if callable(getattr(np, name, None)) or name in ("pi", "inf", "nan", "float32", "int64"):
+        return f": write np.{name}, which takes Tensors too"
+    return ""
+
+
+def explain(error, f):
+    """Raise again, with a hint, if the error says that f does not take an argument of that name."""
+    start = f"{f.__qualname__}() got an unexpected keyword argument '"
+    message = str(error)
+    if not message.startswith(start):
+        return
+    name = message[len(start) :].partition("'")[0]
+    if name in KEYWORDS:
+        whose = f.__qualname__.removesuffix(".__init__").removesuffix(".forward").lstrip("_")
+        whose = whose.replace("TensorMethods", "Tensor")
+        raise TypeError(f"{whose} takes no {name}=: {KEYWORDS[name]}") from None
+
+
+def with_torch_hints(f: Function) -> Function:
+    """f, with a hint in the error for an argument that is called otherwise in PyTorch."""
+
+    @wraps(f)
+    def call(*args, **options):
+        try:
+            return f(*args, **options)
+        except TypeError as error:
+            if options:
+                explain(error, f)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def explain_arguments(cls):
+    """Let the constructor that a class wrote itself explain arguments that PyTorch has."""
+    name = "__init__"  # a variable, since editors would lose the arguments otherwise
+    if name in vars(cls):
+        setattr(cls, name, with_torch_hints(vars(cls)[name]))
+
+
+def without_hints(f):
+    """The function from which `with_torch_hints` made f; f itself if it did not."""
+    return f.__wrapped__ if getattr(f, "__code__", None) is _CODE else f
+
+
+_CODE = with_torch_hints(without_hints).__code__

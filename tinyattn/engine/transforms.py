@@ -1,0 +1,209 @@
+"""Derivatives of functions: `grad`, `value_and_grad`, `jacobian`, `hessian`; and `gradients`.
+
+They run the function on fresh tensors and go back, so they nest: `grad(grad(f))` is f''.
+`gradients` takes a result that was computed before.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+
+import numpy as np
+
+from tinyattn.engine import messages
+from tinyattn.engine.autograd import (
+    Tensor,
+    backward_pass,
+    primitive,
+    set_grad_enabled,
+    topological_order,
+)
+
+
+def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
+    """The function x -> df/dx, for a function f with a single number as result.
+
+    `argnum` is the number of the argument, or a tuple of them (then a tuple comes back). An
+    array gives an array. A Tensor gives a Tensor, and so does an array where f depends on other
+    tensors that require a gradient, as the weights of a model: the result can be differentiated
+    by them. Inside `no_grad()` it is not recorded. No tensor's `.grad` is touched.
+    """
+    both = value_and_grad(f, argnum)
+    return wraps(f)(lambda *args, **kwargs: both(*args, **kwargs)[1])
+
+
+def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
+    """Like `grad`, but the function returns (f(x), df/dx)."""
+    _check_function("grad", f)
+
+    @wraps(f)
+    def both(*args, **kwargs):
+        y, xs, as_tensor, again = _trace(f, argnum, args, kwargs)
+        if y.size != 1:
+            raise ValueError(
+                f"grad: the function must return a single number, got shape {y.shape}; "
+                f"use ta.jacobian, or reduce the result (sum, mean)"
+            )
+        gradients = _pull(y, np.ones(y.shape, y.dtype), xs, again)
+        gradients = gradients if as_tensor else [g.data for g in gradients]
+        value = (y if again else y.detach()) if as_tensor else y.data
+        return value, tuple(gradients) if isinstance(argnum, tuple) else gradients[0]
+
+    return both
+
+
+def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
+    """The function x -> J with J[i, j] = df(x)[i] / dx[j]; its shape is f(x).shape + x.shape."""
+
+    _check_function("jacobian", f)
+
+    @wraps(f)
+    def derivative(*args, **kwargs):
+        y, xs, as_tensor, again = _trace(f, argnum, args, kwargs)
+        rows = []
+        for i in range(y.size):  # one backward pass for each element of the result
+            one = np.zeros(y.shape, y.dtype)
+            one.flat[i] = 1
+            rows.append(_pull(y, one, xs, again, retain_graph=True))
+        result = []
+        for k, x in enumerate(xs):
+            J = np.stack([row[k] for row in rows]) if rows else Tensor(np.zeros(0, x.dtype))
+            J = J.reshape(y.shape + x.shape)
+            result.append(J if as_tensor else J.data)
+        return tuple(result) if isinstance(argnum, tuple) else result[0]
+
+    return derivative
+
+
+def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
+    """The function x -> H with H[i, j] = d²f / dx[i] dx[j], for f with a single number."""
+    return jacobian(grad(f, argnum), argnum)
+
+
+def gradients(y: Tensor, xs, create_graph: bool = False):
+    """dy/dx for each of the tensors xs that the single number y was computed from.
+
+    xs: one tensor, or a list of them (then a list comes back); results of operations as well as
+    tensors made by hand. Each must require a gradient; one that y does not depend on gets zeros.
+    The gradients are arrays; Tensors with create_graph, which can be differentiated again. Nobody's
+    `.grad` is touched. What leads from y to tensors made by hand among the xs is freed.
+    """
+    several = isinstance(xs, list | tuple)
+    targets = list(xs) if several else [xs]
+    for x in targets:
+        if not (isinstance(x, Tensor) and x.requires_grad):
+            raise TypeError(
+                f"gradients: xs are tensors that require a gradient, got {x!r}; make it with "
+                f"requires_grad=True, or leave it out"
+            )
+    if not (isinstance(y, Tensor) and y.requires_grad):
+        raise RuntimeError(messages.NO_GRAPH.replace("backward", "gradients", 1))
+    if y.size != 1:
+        raise ValueError(
+            f"gradients: y must be a single number, got shape {y.shape}; reduce it (sum, mean), "
+            f"or use ta.jacobian"
+        )
+    found = {}
+    # a backward pass ends at its targets, so a result that may lead to others has one of its own
+    groups = [[x] for x in targets if x._operation is not None]
+    groups.append([x for x in targets if x._operation is None])
+    for group in groups:
+        g = np.ones(y.shape, y.dtype)
+        found.update(
+            zip(group, _pull(y, g, group, create_graph, group is not groups[-1]), strict=True)
+        )
+    result = [found[x] if create_graph else found[x].data for x in targets]
+    return result if several else result[0]
+
+
+@primitive
+def _stand_in(x):
+    return x.view()
+
+
+_stand_in.defvjp(lambda g, y, x: g)
+
+
+_active = set()  # the stand-ins of derivatives that are being taken, while their function runs
+
+
+def _trace(f, argnum, args, kwargs):
+    """Run f on stand-ins for its arguments: (result, stand-ins, give Tensors, record again).
+
+    A stand-in is connected to the tensor it stands for, so that an outer derivative sees it. The
+    gradients are recorded in their turn if somebody may differentiate them: if f is being
+    differentiated from outside (then its result depends on a stand-in of that derivative), or if
+    f depends on tensors that require a gradient, as the weights of a model.
+    """
+    args, xs, as_tensor = list(args), [], False
+    chosen = _chosen(argnum, len(args))
+    recorded = _stand_in(Tensor(0.0, requires_grad=True)).requires_grad  # False inside no_grad()
+    with set_grad_enabled(True):
+        for i in chosen:
+            x = args[i]
+            as_tensor |= isinstance(x, Tensor)
+            outside = x if isinstance(x, Tensor) and x.requires_grad else None
+            x = outside if outside is not None else Tensor(x, requires_grad=True)
+            args[i] = _stand_in(x)
+            xs.append(args[i])
+            x.requires_grad = outside is not None  # the stand-in is all that counts
+        _active.update(xs)
+        try:
+            y = f(*args, **kwargs)
+        finally:
+            _active.difference_update(xs)
+    if y is None or isinstance(y, tuple | list | dict):
+        missing = "None; is `return` missing?" if y is None else type(y).__name__
+        raise TypeError(f"grad, jacobian: the function must return one array, got {missing}")
+    y = y if isinstance(y, Tensor) else Tensor(y)
+    below = topological_order(y)[1] if y.requires_grad else set()
+    nested = not _active.isdisjoint(below)
+    again = recorded and (nested or any(t._operation is None for t in below))
+    return y, xs, as_tensor or again, again
+
+
+def _check_function(name, f):
+    if not callable(f):
+        raise TypeError(
+            f"{name}: expected a function, got a {type(f).__name__}; ta.{name}(f)(x) is the "
+            f"derivative of f at x"
+        )
+
+
+def _chosen(argnum, n):
+    """The numbers of the arguments to differentiate by, counted from 0, of n given by position."""
+    numbers = argnum if isinstance(argnum, tuple) else (argnum,)
+    if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
+        raise ValueError(
+            f"grad, jacobian: argnum is the number of an argument given by position, counted from "
+            f"0, or a tuple of such numbers; it is {argnum!r}, with {n} given by position"
+        )
+    chosen = [i % n for i in numbers]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"grad, jacobian: argnum={argnum!r} names an argument twice")
+    return chosen
+
+
+def _pull(y, gradient, xs, again, retain_graph=False):
+    """Gradients of y for the stand-ins xs, as Tensors; zero where y does not depend on them."""
+    found, targets = {}, set(xs)
+    if y.requires_grad and again:
+        try:
+            found = backward_pass(y, Tensor(gradient), True, targets=targets)
+        except NotImplementedError as error:  # a kernel, which has no second derivative
+            found = backward_pass(y, gradient, retain_graph=True, targets=targets)
+            found = {x: _only_once(g, y, error=error) for x, g in found.items()}
+    elif y.requires_grad:
+        found = backward_pass(y, gradient, retain_graph=retain_graph, targets=targets)
+    gradients = [found[x] if x in found else np.zeros(x.shape, x.dtype) for x in xs]
+    return [g if isinstance(g, Tensor) else Tensor(g) for g in gradients]
+
+
+@primitive
+def _only_once(g, y, error):
+    """A gradient g of y that can be read, but not be differentiated: then the error is raised."""
+    return g.copy()
+
+
+@_only_once.defvjp_joint
+def _refuse(g, out, first, y, error):
+    raise error

@@ -1,0 +1,292 @@
+"""Layers on point clouds: EdgeConv on a given graph, and layers that choose their own neighbours.
+
+With x_j for the point that receives and x_i for its neighbours:
+
+    EdgeConv, DynamicEdgeConv   y_j = □_i  nn(x_j ‖ x_i - x_j)
+    GravNetConv                 y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-10 d²_ij) h_i
+
+If nn starts with a linear layer, its product splits: A x_j + B (x_i - x_j) = (A - B) x_j + B x_i.
+The two products are done once for each of the N points; for each of the N·K edges only a sum is
+left. If □ is the maximum, rising activations at the end of nn may follow it instead of preceding
+it. And if nn has nothing else, even that sum moves out of the maximum, and no tensor of edges is
+needed at all.  (slide K44)
+
+Parameters have PyTorch Geometric's names and shapes.
+"""
+
+import numpy as np
+
+from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.random import generator
+from tinyattn.graph.graph import Graph
+from tinyattn.graph.knn import checked_points, clouds_by_number, knn
+from tinyattn.graph.message import nodes, propagate
+from tinyattn.graph.segment import SEGMENT
+from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
+from tinyattn.nn.overrides import change_of
+from tinyattn.nn.validation import check_sizes
+from tinyattn.ops.neighbours import (
+    index_table,
+    mean_max,
+    neighbour_max,
+    pair_sums,
+    squared_distances,
+)
+
+REDUCE = {"max": np.max, "mean": np.mean, "sum": np.sum}
+RISING = (ReLU, LeakyReLU, Tanh, Sigmoid)  # the maximum of them is what they make of the maximum
+
+
+def _check_aggr(name, aggr):
+    if aggr not in REDUCE:
+        raise ValueError(f"{name}: aggr is one of {', '.join(REDUCE)}, got {aggr!r}")
+
+
+def _points(name, x):
+    """x as a Tensor [N, F]."""
+    x = as_tensor(x)
+    if x.ndim != 2:
+        raise ValueError(f"{name}: expected points x of shape [N, F], got {x.shape}")
+    return x
+
+
+def _check_nodes(x, graph):
+    if x.shape[0] != graph.num_nodes:
+        raise ValueError(
+            f"EdgeConv: expected a row of x for each of the {graph.num_nodes} nodes, got {x.shape}"
+        )
+
+
+def _parts(nn):
+    """The first linear layer of nn and what follows it, or (None, None).
+
+    The layers that are taken apart are those whose `forward` nobody changed; others are called.
+    """
+    if _is_unchanged(nn, MLP):
+        nn = nn.layers
+    parts = list(nn) if _is_unchanged(nn, Sequential) else [nn]
+    return (parts[0], parts[1:]) if parts and _is_unchanged(parts[0], Linear) else (None, None)
+
+
+def _is_unchanged(module, *classes):
+    """Whether a module is of one of these classes, and as the library wrote it."""
+    return type(module) in classes and change_of(module) is None
+
+
+def _split(linear, x):
+    """p_j = (A - B) x_j + b and q_i = B x_i, so that p_j + q_i = [A B] (x_j ‖ x_i - x_j) + b."""
+    F = x.shape[1]
+    if linear.in_features != 2 * F:
+        raise ValueError(
+            f"EdgeConv: nn starts with {linear.in_features} features, expected 2 · {F} (the point "
+            f"and the difference to its neighbour)"
+        )
+    A, B = linear.weight[:, :F], linear.weight[:, F:]
+    p = x @ (A - B).T
+    return (p if linear.bias is None else p + linear.bias), x @ B.T
+
+
+def _ending(parts, aggr):
+    """The parts in two: what each message needs, and what may as well follow the maximum."""
+    n = len(parts)
+    while aggr == "max" and n and _is_unchanged(parts[n - 1], *RISING):
+        n -= 1
+    return parts[:n], parts[n:]
+
+
+def _apply(parts, x):
+    for part in parts:
+        x = part(x)
+    return x
+
+
+def _table(graph):
+    """The senders to each node [N, K], if all nodes have as many and edges come in their order."""
+    N, E = graph.num_nodes, graph.num_edges
+    if E == 0 or E % N or np.any(graph.dst != np.repeat(np.arange(N), E // N)):
+        return None
+    return graph.src.reshape(N, E // N)
+
+
+class EdgeConv(Module):
+    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), □ being max, mean or sum; without neighbours y_j = 0.
+
+    x [N, F]; nn is a module (or function) from [E, 2F] to [E, F'], y [N, F'].
+    Source: Wang et al. 2018 (DGCNN); slide K44 has x_j - x_i, which is B with its sign turned.
+    """
+
+    def __init__(self, nn, aggr="max"):
+        _check_aggr("EdgeConv", aggr)
+        self.nn, self.aggr = nn, aggr
+
+    def forward(self, x, graph):
+        """y [N, F'];   x [N, F].
+
+        Raises ValueError for another number of nodes than the graph's, TypeError if it is no Graph.
+        """
+        x = nodes("EdgeConv", _points("EdgeConv", x), graph)
+        return _edge_conv_of_graph(self.nn, x, graph, self.aggr)
+
+    def extra_repr(self):
+        return f"aggr={self.aggr!r}"
+
+
+def _edge_conv_of_graph(nn, x, graph, aggr):
+    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j) for the edges of a graph."""
+    linear, rest = _parts(nn)
+    if linear is None:
+
+        def message(x_j, x_i):
+            return nn(np.concatenate([x_j, x_i - x_j], axis=-1))
+
+        return propagate(x, graph, message, aggr)
+    _check_nodes(x, graph)
+    table = _table(graph)
+    if table is not None:
+        return edge_conv(nn, x, table, aggr)
+    p, q = _split(linear, x)
+    src, dst, N = graph.src, graph.dst, graph.num_nodes
+    rest, after = _ending(rest, aggr)
+    if not rest and aggr == "max":
+        y = p + SEGMENT["max"](q[src], dst, N)
+    else:
+        y = SEGMENT[aggr](_apply(rest, p[dst] + q[src]), dst, N)
+    return np.where(graph.in_degree[:, None] > 0, _apply(after, y), 0)
+
+
+class DynamicEdgeConv(Module):
+    """EdgeConv on the k nearest neighbours in the features x themselves, the point included.
+
+    Called (x [N, F], batch=None, places=None); batch [N] says which cloud a point belongs to. With
+    places [N, S] the neighbours are those near there instead. The choice of neighbours has no
+    gradient. A cloud with fewer than k points uses all of them; with strict it raises ValueError.
+    Source: Wang et al. 2018; slide K44.
+    """
+
+    def __init__(self, nn, k, aggr="max", strict=False):
+        check_sizes(self, k=k)
+        _check_aggr("DynamicEdgeConv", aggr)
+        self.nn, self.k, self.aggr, self.strict = nn, k, aggr, strict
+
+    def forward(self, x, batch=None, places=None):
+        """y [N, F'];   x [N, F], batch [N] whole numbers or None, places [N, S] or None (x itself).
+
+        Raises ValueError for no points, for nan or infinity among them, and for another number of
+        places than of points.
+        """
+        x = checked_points("DynamicEdgeConv", x)
+        places = to_array(x if places is None else places)
+        if len(places) != len(x):
+            raise ValueError(
+                f"DynamicEdgeConv: expected places of {len(x)} points, got {places.shape}"
+            )
+        groups = clouds_by_number("DynamicEdgeConv", len(x), self.k, batch, self.strict)
+        if len(groups) == 1:
+            return edge_conv(self.nn, x, knn(places, groups[0][1], batch)[0], self.aggr)
+        batch, pairs = np.asarray(to_array(batch)), []
+        for rows, k in groups:  # one list of edges, because nn shall see all messages at once
+            index, _ = knn(places[rows], k, batch[rows])
+            pairs.append((rows[index.ravel()], np.repeat(rows, k)))
+        src, dst = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        order = np.argsort(dst, kind="stable")
+        return _edge_conv_of_graph(self.nn, x, Graph(src[order], dst[order], len(x)), self.aggr)
+
+    def extra_repr(self):
+        return f"k={self.k}, aggr={self.aggr!r}"
+
+
+def edge_conv(nn, x, index, aggr="max"):
+    """y_j = □_k nn(x_j ‖ x_i - x_j) with i = index_jk, for neighbours in a table [N, K].
+
+    x [N, F], y [N, F']. Raises ValueError for a table that is not of whole numbers 0 to N - 1, for
+    one of another number of points, and for an unknown aggr.
+    """
+    _check_aggr("edge_conv", aggr)
+    x = _points("edge_conv", x)
+    index = index_table("edge_conv", index, x.shape[0])
+    N, K = index.shape
+    if N != x.shape[0]:
+        raise ValueError(f"edge_conv: expected neighbours of {x.shape[0]} points, got of {N}")
+    linear, rest = _parts(nn)
+    if linear is None:
+        centre = np.broadcast_to(x[:, None], (N, K, x.shape[1]))
+        pairs = np.concatenate([centre, x[index] - centre], axis=-1)  # [N, K, 2F]
+        messages = nn(pairs.reshape(N * K, -1))
+        return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
+    p, q = _split(linear, x)
+    rest, after = _ending(rest, aggr)
+    if not rest:
+        return _apply(after, _of_sums(p, q, index, aggr))
+    messages = _apply(rest, pair_sums(p, q, index).reshape(N * K, -1))
+    return _apply(after, REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1))
+
+
+def _of_sums(p, q, index, aggr):
+    """□_k (p_j + q_i): what does not depend on k moves out of the mean and the maximum."""
+    if aggr == "max":
+        return p + neighbour_max(q, index)
+    mean = mean_max(np.ones(index.shape, q.dtype), q, index)[:, : q.shape[1]]
+    return p + mean if aggr == "mean" else index.shape[1] * (p + mean)
+
+
+def _check_sharpness(sharpness):
+    """c of exp(-c d²), a number or a parameter; below 0 the far neighbours would weigh most."""
+    c = np.asarray(to_array(sharpness))
+    if c.size != 1 or c.dtype.kind not in "iuf" or not 0 <= c.item() < np.inf:
+        raise ValueError(
+            f"GravNetConv: sharpness, the c of exp(-c d²), must be a finite number of at least 0 "
+            f"(0: all neighbours weigh the same), got {sharpness!r}"
+        )
+
+
+class GravNetConv(Module):
+    """s = W_s x, h = W_h x, y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-c d²_ij) h_i + b₂.
+
+    The i are the k nearest points in the learned space s, j itself among them, d_ij their distance
+    there. The gradient reaches s through the distances, not through the choice of neighbours.
+    Called (x [N, in_channels], batch=None), gives [N, out_channels]. c = `sharpness` is 10 in the
+    authors' code and in PyTorch Geometric; the slide has 1/10, which a longer s makes the same.
+    c is a number of at least 0, anything else raises ValueError.
+    A cloud with fewer than k points uses all of them; with strict it raises ValueError.
+    Source: Qasim et al. 2019, arXiv:1902.07987; slides K48-K50.
+    """
+
+    def __init__(self, in_channels, out_channels, space_dimensions, propagate_dimensions, k,
+                 sharpness=10.0, strict=False, rng=None):  # fmt: skip
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels,
+                    space_dimensions=space_dimensions,
+                    propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
+        _check_sharpness(sharpness)
+        rng = generator(rng)
+        self.in_channels, self.k, self.sharpness = in_channels, k, sharpness
+        self.strict = strict
+        self.lin_s = Linear(in_channels, space_dimensions, rng=rng)
+        self.lin_h = Linear(in_channels, propagate_dimensions, rng=rng)
+        self.lin_out1 = Linear(in_channels, out_channels, bias=False, rng=rng)
+        self.lin_out2 = Linear(2 * propagate_dimensions, out_channels, rng=rng)
+
+    def forward(self, x, batch=None):
+        """y [N, out_channels];   x [N, in_channels], batch [N] or None.
+
+        Raises ValueError for no points, and for nan or infinity among them.
+        """
+        x = checked_points("GravNetConv", x, self.in_channels)
+        s, h = self.lin_s(x), self.lin_h(x)
+        groups = clouds_by_number("GravNetConv", len(x), self.k, batch, self.strict)
+        if len(groups) == 1:
+            heard = self._gather(s, h, groups[0][1], batch)
+        else:
+            batch = np.asarray(to_array(batch))
+            parts = [self._gather(s[rows], h[rows], k, batch[rows]) for rows, k in groups]
+            rows = np.concatenate([rows for rows, _ in groups])
+            heard = np.concatenate(parts)[np.argsort(rows)]
+        return self.lin_out1(x) + self.lin_out2(heard)
+
+    def _gather(self, s, h, k, batch):
+        """[mean_i ‖ max_i] exp(-c d²_ij) h_i over k neighbours in s. [N, 2 propagate_dimensions]"""
+        index, _ = knn(to_array(s), k, batch)
+        weights = np.exp(-self.sharpness * squared_distances(s, index))  # [N, K]
+        return mean_max(weights, h, index)
+
+    def extra_repr(self):
+        return f"k={self.k}, sharpness={self.sharpness}"

@@ -1,0 +1,60 @@
+"""Layers whose weights stay in blocks of few bits, as a file has them: for writing, not training.
+
+The weights have no gradient and cannot be trained; what comes in has one as in every layer.
+"""
+
+import math
+
+from tinyattn.engine.autograd import from_numpy
+from tinyattn.functional.linear import integer_ids
+from tinyattn.nn import Buffer, Module
+from tinyattn.ops.quantized import QuantizedMatrix, quantized_linear
+
+
+class _InBlocks(Module):
+    """A matrix in blocks: the bytes are a buffer, `kind` says what they are."""
+
+    def __init__(self, blocks):
+        if not isinstance(blocks, QuantizedMatrix):
+            raise TypeError(
+                f"{type(self).__name__}: expected a QuantizedMatrix, such as gguf.mapped gives, "
+                f"got a {type(blocks).__name__}"
+            )
+        self.kind, self.weight = blocks.kind, Buffer(0)
+        self.weight.data = blocks.raw  # as it is: bytes of a file need not be copied
+
+    @property
+    def blocks(self):
+        """The matrix."""
+        return QuantizedMatrix(self.kind, self.weight.data)
+
+    def extra_repr(self):
+        return ", ".join([*map(str, self.blocks.shape[::-1]), self.kind.__name__])
+
+
+class QuantizedLinear(_InBlocks):
+    """`nn.Linear` without a bias, y = x Wᵀ, with a quantized W [out, in]."""
+
+    def forward(self, x, impl="auto"):
+        """y [..., out];   x [..., in]. Raises ValueError for other features."""
+        return quantized_linear(x, self.blocks, impl)
+
+
+class QuantizedEmbedding(_InBlocks):
+    """`nn.Embedding`, y = W[ids], with a quantized W [rows, features]: those rows are unpacked."""
+
+    def forward(self, ids):
+        """y [..., features] float32;   ids [...]. Errors as in `nn.Embedding`."""
+        blocks = self.blocks
+        ids = integer_ids("embedding", ids, blocks.shape[0])
+        return from_numpy(blocks.unpack(ids))
+
+
+def numbers_in_blocks(module):
+    """How many numbers the matrices in blocks hold; one that is used twice counts once."""
+    matrices = {
+        m.weight.data.ctypes.data: math.prod(m.blocks.shape)
+        for m in module.modules()
+        if isinstance(m, _InBlocks)
+    }
+    return sum(matrices.values())

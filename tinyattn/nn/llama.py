@@ -1,0 +1,131 @@
+"""A Llama block and its parts: attention whose heads share keys, and a gated network."""
+
+import numpy as np
+
+import tinyattn.functional as F
+from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.random import generator
+from tinyattn.nn.containers import ModuleList
+from tinyattn.nn.layers import Linear
+from tinyattn.nn.module import Module
+from tinyattn.nn.norms import RMSNorm
+from tinyattn.nn.positional_encoding import RotaryEmbedding
+from tinyattn.nn.validation import check_sizes
+
+
+class GroupedQueryAttention(Module):
+    """Causal attention of H heads, with keys and values for G heads only, and rotary positions.
+
+        Q = x W_qᵀ [B, T, H·d],   K = x W_kᵀ,   V = x W_vᵀ [B, T, G·d]
+        head_h = softmax(R Q_h (R K_g)ᵀ / √d) V_g,   g = ⌊h G / H⌋,   R: RotaryEmbedding
+        out = [head_1, …, head_H] W_oᵀ
+
+    H/G heads share the keys and values of one. num_kv_heads = num_heads is ordinary attention, 1 is
+    multi-query attention. The cache of keys and values shrinks by H/G. Parameter names are those of
+    Llama in the Transformers library. Source: Ainslie et al. 2023; Touvron et al. 2023.
+    """
+
+    def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
+        check_sizes(self, d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads)
+        num_kv_heads = num_kv_heads or num_heads
+        if d_model % num_heads or num_heads % num_kv_heads:
+            raise ValueError(
+                f"GroupedQueryAttention: num_heads must divide d_model, and num_kv_heads must "
+                f"divide num_heads; got d_model {d_model}, num_heads {num_heads}, num_kv_heads "
+                f"{num_kv_heads}"
+            )
+        rng = generator(rng)
+        self.num_heads, self.num_kv_heads, self.d = num_heads, num_kv_heads, d_model // num_heads
+        self.rotary = RotaryEmbedding(self.d) if rotary is None else rotary
+        self.q_proj = Linear(d_model, d_model, bias, rng)
+        self.k_proj = Linear(d_model, num_kv_heads * self.d, bias, rng)
+        self.v_proj = Linear(d_model, num_kv_heads * self.d, bias, rng)
+        self.o_proj = Linear(d_model, d_model, bias, rng)
+
+    def forward(self, x, mask=None, cache=None, impl="auto"):
+        """out [B, T, d_model];   x [B, T, d_model], mask [T, S] or [B, T, S], on top of causal."""
+        x = as_tensor(x)
+        B, T, _ = x.shape
+        G, share = self.num_kv_heads, self.num_heads // self.num_kv_heads
+        positions = None if cache is None else cache.positions(T)
+        q = self.rotary(self._split(self.q_proj(x)), positions)  # [B, H, T, d]
+        k = self.rotary(self._split(self.k_proj(x)), positions)  # [B, G, T, d]
+        v = self._split(self.v_proj(x))
+        past, causal = (None, True) if cache is None else cache.past(T)
+        if cache is not None:
+            k, v = cache.append(k, v)  # [B, G, S, d]
+        if mask is not None:
+            mask = np.asarray(mask)
+            mask = mask[:, None] if mask.ndim == 3 else mask
+            past = mask if past is None else mask & past
+        # the heads that share keys get an axis of their own: [B, G, share, T, d]
+        q, k, v = np.reshape(q, (B, G, share, T, self.d)), k[:, :, None], v[:, :, None]
+        if past is not None and past.ndim == 4:
+            past = past[:, :, None]
+        if T == 1:  # one query each: one matrix product serves all heads of a group
+            q = np.swapaxes(q, 2, 3)
+        y = F.scaled_dot_product_attention(q, k, v, past, causal=causal and T > 1, impl=impl)
+        y = np.reshape(y, (B, self.num_heads, T, self.d))
+        return self.o_proj(np.reshape(np.swapaxes(y, 1, 2), (B, T, -1)))
+
+    def _split(self, x):
+        """[B, T, heads·d] -> [B, heads, T, d]"""
+        return np.swapaxes(np.reshape(x, (*x.shape[:-1], -1, self.d)), 1, 2)
+
+    def extra_repr(self):
+        return f"{self.num_heads} heads, {self.num_kv_heads} with keys"
+
+
+class SwiGLU(Module):
+    """y = W_down (silu(W_gate x) ⊙ W_up x): a feed-forward network with a gate for each feature.
+
+    x [..., d_model], hidden [..., d_hidden]. Names are those of Llama. Source: Shazeer 2020.
+    """
+
+    def __init__(self, d_model, d_hidden, bias=False, rng=None):
+        check_sizes(self, d_model=d_model, d_hidden=d_hidden)
+        rng = generator(rng)
+        self.gate_proj = Linear(d_model, d_hidden, bias, rng)
+        self.up_proj = Linear(d_model, d_hidden, bias, rng)
+        self.down_proj = Linear(d_hidden, d_model, bias, rng)
+
+    def forward(self, x):
+        """y [..., d_model];   x [..., d_model]. Raises ValueError for other features."""
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaBlock(Module):
+    """x ← x + Attention(norm x),  x ← x + SwiGLU(norm x): one of the layers of `models.Llama`.
+
+    Parameter names are those of Llama in the Transformers library. Source: Touvron et al. 2023.
+    """
+
+    def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
+        check_sizes(self, d_model=d_model, num_heads=num_heads,
+                    num_kv_heads=num_kv_heads, d_hidden=d_hidden)  # fmt: skip
+        rng = generator(rng)
+        self.self_attn = GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
+        self.mlp = SwiGLU(d_model, d_hidden, rng=rng)
+        self.input_layernorm = RMSNorm(d_model, eps)
+        self.post_attention_layernorm = RMSNorm(d_model, eps)
+
+    def forward(self, x, cache=None):
+        """The new x [B, T, d_model];   x [B, T, d_model], token t sees the tokens ≤ t.
+
+        cache: an `nn.KeyValueCache`; x are then the T tokens that follow those in it.
+        """
+        x = x + self.self_attn(self.input_layernorm(x), cache=cache)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class LlamaBlocks(ModuleList):
+    """x through several `LlamaBlock`s, one after the other: the layers of `models.Llama`."""
+
+    def forward(self, x, cache=None):
+        """The new x [B, T, d_model];   x [B, T, d_model].
+
+        cache: a list with an `nn.KeyValueCache` for each block, as for `LlamaBlock`.
+        """
+        for i, block in enumerate(self):
+            x = block(x, None if cache is None else cache[i])
+        return x

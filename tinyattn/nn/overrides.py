@@ -1,0 +1,93 @@
+"""Finds out whether a layer was changed: made a subclass, or one of its methods replaced.
+
+A layer's `forward` is the only thing that computes it. Code that gets a layer's result in another
+way, because it is faster, may do so only for a layer that nobody changed, and calls `change_of`
+first: `inference.compile`, and the layers on point clouds, which split the product of a linear
+layer.
+"""
+
+import sys
+from functools import cache
+from operator import is_
+from types import FunctionType
+
+from tinyattn.engine.torch_hints import without_hints
+from tinyattn.nn.module import Module
+
+
+def change_of(module):
+    """What differs between a module and the class of tinyattn that it is of; None if nothing.
+
+    It finds subclasses, and methods that were replaced on the class or on this one object (as
+    `Summary` does to watch the calls). The answer is the end of a sentence that begins with the
+    name of the module.
+    """
+    return change_of_class(type(module)) or change_of_object(module)
+
+
+def change_of_class(cls):
+    """The same for all modules of a class."""
+    if not _is_ours(cls):
+        base = next(c for c in cls.__mro__ if _is_ours(c))
+        return f"is a {cls.__name__}, a subclass of {base.__name__}"
+    for c in cls.__mro__[:-1]:  # without `object`
+        name = _replaced(c)
+        if name is not None:
+            return f"is a {cls.__name__}, whose {name} was replaced on the class {c.__name__}"
+    return None
+
+
+def change_of_object(module):
+    """The same for this module alone: a method that was set on it."""
+    cls = type(module)
+    if _methods(cls).isdisjoint(vars(module)):
+        return None
+    (name, *_) = _methods(cls).intersection(vars(module))
+    return f"has a {name} of its own, set on this {cls.__name__}"
+
+
+def is_own(cls):
+    """Whether a class was written outside tinyattn and derives directly from `Module`."""
+    return not _is_ours(cls) and next(filter(_is_ours, cls.__mro__)) is Module
+
+
+def _is_ours(cls):
+    return cls.__module__.partition(".")[0] == "tinyattn"
+
+
+@cache
+def _methods(cls):
+    """The names of what can be called on an object of the class."""
+    # None: asking for a name that PyTorch has and modules here have not is an error
+    return frozenset(name for name in dir(cls) if callable(getattr(cls, name, None)))
+
+
+_unchanged = {}  # class: its attributes when it was last compared with its source, and equal
+
+
+def _replaced(cls):
+    """The name of an attribute of a class that is not the one in its source, or None."""
+    now = vars(cls).values()
+    known = _unchanged.get(cls, ())
+    if len(known) == len(now) and all(map(is_, known, now)):
+        return None
+    for name, value in vars(cls).items():
+        if not _stands_in(cls, name, value):
+            return name
+    _unchanged[cls] = list(now)
+    return None
+
+
+def _stands_in(cls, name, value):
+    """Whether the attribute of a class is the one that its source has under this name.
+
+    A function keeps the file and the name under which it was written in its code, also if
+    `functools.wraps` gave it the name of another.
+    """
+    if isinstance(value, property):
+        value = value.fget
+    if isinstance(value, FunctionType):
+        value = without_hints(value)
+        code, file = value.__code__, sys.modules[cls.__module__].__file__
+        return (code.co_qualname, code.co_filename) == (f"{cls.__qualname__}.{name}", file)
+    return isinstance(value, type | staticmethod | classmethod) or not callable(value)

@@ -1,0 +1,193 @@
+"""Encodings of the position of each row of x [B, T, d], for layers that ignore the order.
+
+PositionalEncoding (sinusoids) and LearnedPositionalEmbedding are added to x, while
+ConcatPositionalEncoding gives x more features. RotaryEmbedding rotates queries and keys, so that
+their product depends only on the distance of the two positions.
+
+`positions` is [T] or [B, T]; without it the rows have the positions 0, 1, …, T - 1. A model that
+generates token by token passes those of its cache.
+"""
+
+import numpy as np
+
+from tinyattn.engine.convert import as_tensor
+from tinyattn.nn.init import normal
+from tinyattn.nn.layers import Dropout
+from tinyattn.nn.module import Module
+from tinyattn.nn.validation import check_sizes
+
+
+def sinusoids(length, d):
+    """p[t, 2i] = sin(t / 10000^(2i/d)), p[t, 2i+1] = cos(the same);   [length, d], float64.
+
+    Source: Vaswani et al. 2017, section 3.5; slides S16, N24.
+    """
+    i = np.arange(d)
+    angle = np.arange(length)[:, None] / 10000.0 ** (2 * (i // 2) / d)
+    return np.where(i % 2 == 0, np.sin(angle), np.cos(angle))
+
+
+class PositionalEncoding(Module):
+    """y = dropout(x + p[:T]) with the sinusoids p; nothing is learned."""
+
+    def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
+        check_sizes(self, d_model=d_model, max_len=max_len)
+        self.p = sinusoids(max_len, d_model)  # computed, not learned: it need not be saved
+        self.dropout = Dropout(dropout, rng)
+
+    def forward(self, x, positions=None):
+        """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for other features, and for
+        positions of max_len and more.
+        """
+        max_len, d_model = self.p.shape
+        x = as_tensor(x)
+        if x.shape[-1] != d_model or (positions is None and x.shape[-2] > max_len):
+            raise ValueError(
+                f"PositionalEncoding: expected [B, T, {d_model}] with T up to {max_len}, "
+                f"got {x.shape}"
+            )
+        t = _positions("PositionalEncoding", x, positions, max_len)
+        return self.dropout(x + self.p[t].astype(x.dtype))
+
+    def extra_repr(self):
+        return f"{self.p.shape[1]}, max_len={self.p.shape[0]}"
+
+
+class LearnedPositionalEmbedding(Module):
+    """y = x + W[positions] with a trained row for each position;   W [max_len, d_model].
+
+    Source: Gehring et al. 2017; used by GPT and BERT.
+    """
+
+    def __init__(self, max_len, d_model, std=0.02, rng=None):
+        check_sizes(self, max_len=max_len, d_model=d_model)
+        self.weight = normal((max_len, d_model), std, rng)
+
+    def forward(self, x, positions=None):
+        """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for unknown positions."""
+        x = as_tensor(x)
+        return (
+            x
+            + self.weight[
+                _positions("LearnedPositionalEmbedding", x, positions, len(self.weight.data))
+            ]
+        )
+
+    def extra_repr(self):
+        return "{}, {}".format(*self.weight.shape)
+
+
+class ConcatPositionalEncoding(Module):
+    """y = [x, p[:T]]: the sinusoids as d_position further features;   [B, T, d + d_position].
+
+    x is not changed; the next layer must take d + d_position features. Source: slide K23.
+    """
+
+    def __init__(self, d_position, max_len=5000):
+        check_sizes(self, d_position=d_position, max_len=max_len)
+        self.p = sinusoids(max_len, d_position)
+
+    def forward(self, x, positions=None):
+        """y [B, T, d + d_position];   x [B, T, d]. Raises ValueError for positions of max_len and
+        more.
+        """
+        x = as_tensor(x)
+        p = self.p[_positions("ConcatPositionalEncoding", x, positions, len(self.p))].astype(
+            x.dtype
+        )
+        p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
+        return np.concatenate([x, p], axis=-1)
+
+    def extra_repr(self):
+        return f"{self.p.shape[1]}, max_len={self.p.shape[0]}"
+
+
+def _positions(name, x, positions, max_len):
+    """The positions as an index; ValueError for those that are not in 0 … max_len - 1."""
+    T = x.shape[-2]
+    if positions is None:
+        if T > max_len:
+            raise ValueError(f"{name}: {T} rows, but only {max_len} positions; got x {x.shape}")
+        return slice(T)
+    positions = np.asarray(positions)
+    if positions.size and not 0 <= positions.min() <= positions.max() < max_len:
+        raise ValueError(
+            f"{name}: positions go from 0 to {max_len - 1}, got "
+            f"{positions.min()} to {positions.max()}"
+        )
+    return positions
+
+
+# ---------------------------------------------------------------- rotary
+
+
+class RotaryEmbedding(Module):
+    """The pair of features i and i + d/2 is rotated by the angle t θ_i, θ_i = base^(-2i/d).
+
+        y_i = x_i cos tθ_i - x_(i+d/2) sin tθ_i,   y_(i+d/2) = x_(i+d/2) cos tθ_i + x_i sin tθ_i
+
+    The product of two such vectors at positions t and s depends on the positions by t - s only.
+    x [..., T, d], positions [T], or [B, T] for x [B, ..., T, d]. Nothing is learned.
+    Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
+    """
+
+    def __init__(self, d, base=10000.0):
+        check_sizes(self, d=d)
+        if d % 2:
+            raise ValueError(f"{type(self).__name__}: features are turned in pairs, got d = {d}")
+        self.d, self.base = d, base
+        self.theta = float(base) ** (-np.arange(0, d, 2) / d)
+        self.table = np.ones((0, d // 2)), np.zeros((0, d // 2))  # cos and sin, as far as needed
+
+    def forward(self, x, positions=None):
+        """y, in the shape of x;   x [..., T, d], positions [T], or [B, T] for x [B, ..., T, d].
+
+        Raises ValueError for other features and negative positions.
+        """
+        x = as_tensor(x)
+        if x.shape[-1] != self.d:
+            raise ValueError(f"{type(self).__name__}: expected [..., T, {self.d}], got {x.shape}")
+        cos, sin = self._turns(x, positions)
+        a, b = self._pairs(x)
+        return self._joined(a * cos - b * sin, b * cos + a * sin)
+
+    def _turns(self, x, positions):
+        """cos and sin of the angles, as [T, d/2] or [B, 1, …, T, d/2]."""
+        t = np.arange(x.shape[-2]) if positions is None else np.asarray(positions)
+        if t.size and t.min() < 0:
+            raise ValueError(f"{type(self).__name__}: positions start at 0, got {t.min()}")
+        if t.ndim == 2:
+            t = t.reshape(len(t), *(1,) * (x.ndim - 3), -1)
+        return self.turns(t, x.dtype)
+
+    def turns(self, t, dtype):
+        """cos tθ and sin tθ, [..., d/2], for an integer or an array of integers from 0 on."""
+        # self.table is read once, since another thread may replace it
+        last, table = int(np.max(t, initial=-1)), self.table
+        if last >= len(table[0]):
+            angle = np.arange(max(2 * last, 64))[:, None] * self.theta
+            self.table = table = np.cos(angle), np.sin(angle)
+        return [c[t].astype(dtype) for c in table]
+
+    def _pairs(self, x):
+        h = self.d // 2
+        return x[..., :h], x[..., h:]
+
+    def _joined(self, a, b):
+        return np.concatenate([a, b], axis=-1)
+
+    def extra_repr(self):
+        return f"{self.d}, base={self.base:g}"
+
+
+class InterleavedRotaryEmbedding(RotaryEmbedding):
+    """The same rotations for the pairs of features 2i and 2i + 1, as the paper writes them.
+
+    It equals `RotaryEmbedding` if the features of queries and keys are put in another order.
+    """
+
+    def _pairs(self, x):
+        return x[..., 0::2], x[..., 1::2]
+
+    def _joined(self, a, b):
+        return np.reshape(np.stack([a, b], axis=-1), (*a.shape[:-1], self.d))

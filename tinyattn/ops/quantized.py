@@ -1,0 +1,157 @@
+"""Matrices whose numbers have few bits, and the product with one that is never unpacked.
+
+32 neighbours in a row, a block, share a scale. Reading the weights takes most of the time in which
+a language model writes a token, so a matrix in blocks of 4 bits makes it write several times as
+fast as one in float32.
+"""
+
+import math
+
+import numpy as np
+
+from tinyattn.engine.autograd import primitive
+from tinyattn.ops.backends import MATVEC_ROWS, choose
+from tinyattn.ops.matmul import dot
+
+
+class QuantizedMatrix:
+    """A matrix W [R, C] in blocks of 32 numbers, as a GGUF file has them.
+
+    raw   the bytes as they lie in the file, [R, C/32, bytes of a block], never copied
+    kind  `Q4_1` or `Q8_0`: what the bytes of a block are
+
+    Raises TypeError or ValueError for other arrays.
+    """
+
+    def __init__(self, kind, raw):
+        if kind not in (Q4_1, Q8_0):
+            raise TypeError(f"QuantizedMatrix: expected the kind Q4_1 or Q8_0, got {kind!r}")
+        if not isinstance(raw, np.ndarray) or raw.dtype != np.uint8:
+            what = raw.dtype if isinstance(raw, np.ndarray) else type(raw).__name__
+            raise TypeError(f"QuantizedMatrix: expected an array of bytes (uint8), got {what}")
+        if raw.ndim != 3 or raw.shape[2] != kind.nbytes:
+            raise ValueError(
+                f"QuantizedMatrix: {kind.__name__} needs bytes [rows, blocks of a row, "
+                f"{kind.nbytes}], got {raw.shape}"
+            )
+        self.kind, self.raw = kind, raw
+        self.shape = len(raw), 32 * raw.shape[1]
+
+    def unpack(self, rows=slice(None)):
+        """The numbers of some rows, or of all, as float32 [..., C]."""
+        raw = self.raw[rows]
+        w = self.kind.unpack(raw.reshape(-1, self.kind.nbytes))
+        return w.reshape(*raw.shape[:-2], self.shape[1])
+
+    def __repr__(self):
+        return f"QuantizedMatrix({self.kind.__name__}, {self.shape}, {self.raw.nbytes:,} bytes)"
+
+
+class Q4_1:
+    """w = d q + m: 20 bytes, d and m as float16, then 16 bytes with two q of 4 bits each.
+
+    Byte i holds q_i in its lower half and q_(16+i) in its upper one.
+    """
+
+    nbytes = 20
+
+    @staticmethod
+    def parts(raw):
+        """d, m [..., 1] float32 and the bytes with two q each [..., 16];   raw [..., 20]."""
+        return halves(raw[..., :2]), halves(raw[..., 2:4]), raw[..., 4:]
+
+    @staticmethod
+    def unpack(raw):
+        """[N, 20] -> [N, 32] float32"""
+        d, m, packed = Q4_1.parts(raw)
+        return d * nibbles(packed) + m
+
+
+class Q8_0:
+    """w = d q: 34 bytes, d as float16, then 32 signed bytes q."""
+
+    nbytes = 34
+
+    @staticmethod
+    def parts(raw):
+        """d [..., 1] float32 and q [..., 32] int8;   raw [..., 34]."""
+        return halves(raw[..., :2]), np.ascontiguousarray(raw[..., 2:]).view(np.int8)
+
+    @staticmethod
+    def unpack(raw):
+        """[N, 34] -> [N, 32] float32"""
+        d, q = Q8_0.parts(raw)
+        return d * q
+
+
+def halves(raw):
+    """Two bytes as a float16, given as float32: [..., 2] -> [..., 1]."""
+    return np.ascontiguousarray(raw).view("<f2").astype(np.float32)
+
+
+def nibbles(raw):
+    """The lower halves of all bytes, then the upper ones: [..., n] -> [..., 2 n]."""
+    return np.concatenate([raw & 15, raw >> 4], axis=-1)
+
+
+# ---------------------------------------------------------------- the product
+
+
+def quantized_linear(x, blocks, impl="auto"):
+    """y = x Wᵀ;   x̄ = ȳ W;   x [..., C], W [R, C] in `QuantizedMatrix`, y [..., R].
+
+    impl: "sums", "numpy" or "kernel" (see `ops.backends`). The blocks have no gradient. Raises
+    TypeError for a matrix that is not in blocks, ValueError if x has not C features.
+    """
+    if not isinstance(blocks, QuantizedMatrix):
+        raise TypeError(
+            f"quantized_linear: expected a QuantizedMatrix, got a {type(blocks).__name__}; for an "
+            f"array use F.linear"
+        )
+    x = x if hasattr(x, "shape") else np.asarray(x)
+    R, C = blocks.shape
+    if not x.shape or x.shape[-1] != C:
+        raise ValueError(
+            f"quantized_linear: x has shape {x.shape}, but the matrix [{R}, {C}] needs {C} "
+            f"features in the last axis"
+        )
+    n = math.prod(x.shape[:-1])
+    rung = choose("quantized_linear", impl, np.dtype(x.dtype), n * R * C)
+    y = PRODUCTS[rung](np.reshape(x, (n, C)), blocks)
+    return np.reshape(y, (*x.shape[:-1], R))
+
+
+@primitive
+def sums(x, blocks):
+    """The product as the loops of `kernels.blocks`."""
+    from tinyattn.kernels import quantized as loops
+
+    loop = loops.q4_1 if blocks.kind is Q4_1 else loops.q8_0
+    *scales, q = blocks.kind.parts(blocks.raw)
+    return loop(np.ascontiguousarray(x), *[s[..., 0].astype(x.dtype) for s in scales], q)
+
+
+@primitive
+def unpacked(x, blocks):
+    """The product with all numbers unpacked before."""
+    return x @ blocks.unpack().T.astype(x.dtype, copy=False)
+
+
+@primitive
+def kernel(x, blocks):
+    """The product by the kernel, which reads the blocks where they lie.
+
+    With many rows unpacking is a small part of the work, and the kernel for large products faster.
+    """
+    from tinyattn.kernels.fast import quantized as fast
+
+    if len(x) <= MATVEC_ROWS:
+        return fast.product(x, blocks.raw)
+    return dot(x, fast.unpacked(blocks.raw, x.dtype).T)
+
+
+# the gradient of x needs the matrix the other way round: it is unpacked
+for product in (sums, unpacked, kernel):
+    product.defvjp(lambda g, y, x, blocks: g @ blocks.unpack().astype(x.dtype, copy=False), None)
+
+PRODUCTS = {"sums": sums, "numpy": unpacked, "kernel": kernel}

@@ -1,0 +1,178 @@
+"""Points that move: the same cloud at several times, side by side or as a small film."""
+
+import base64
+from pathlib import Path
+
+import numpy as np
+
+from tinyattn.plot.picture import canvas, figure, real_array
+from tinyattn.plot.style import COLORS, INK, MARKERS, pyplot, style
+
+DPI = 100  # pixels per inch of a film: as sharp as a slide needs, and no larger a file
+NOTHING = "#C8C8C8"  # colour of points that belong to nothing
+DOTS = (12, 110)  # areas of the smallest and the largest dot, in points²
+
+
+def animate_points(frames, classes=None, *, weights=None, titles=None, title=None, columns=None,
+           xlabel="", ylabel="", ax=None, size=None):  # fmt: skip
+    """The same points at F times, each time in a panel of its own, all with the same scale.
+
+    frames: [F, N, 2], or one time [N, 2]. classes: [N] whole numbers, one colour and shape each;
+    negative: pale grey, belongs to nothing. weights: [F, N] in 0..1, 1 is drawn as a large dot
+    with a dark edge. titles: one for each panel. ax: an Axes for one time alone.
+    """
+    frames, classes, weights = _checked(frames, classes, weights)
+    F = len(frames)
+    if titles is not None and len(titles) != F:
+        raise ValueError(f"animate_points: {F} times but {len(titles)} titles")
+    if ax is not None and F > 1:
+        raise ValueError(f"animate_points: one Axes (ax=) cannot hold {F} times")
+    columns = min(columns or F, F)
+    rows = -(-F // columns)
+    limits = _limits(frames)
+    with style():
+        if ax is None:
+            width = min(3.4, 11 / columns)
+            size = size or (width * columns, (width + 0.6) * rows + 0.4)
+            picture = figure(rows, columns, size=size, sharex=True, sharey=True)
+        else:
+            picture = canvas(ax, size)
+        for i, panel in enumerate(picture.axes):
+            if i >= F:
+                panel.set_axis_off()
+                continue
+            _dots(panel, frames[i], classes, weights[i])
+            panel.set(aspect="equal", xlim=limits[0], ylim=limits[1])
+            panel.set_xlabel(xlabel if i + columns >= F else "")
+            panel.set_ylabel(ylabel if i % columns == 0 else "")
+            if titles is not None:
+                panel.set_title(str(titles[i]))
+        if title is not None and F == 1:
+            picture.ax.set_title(title)
+        elif title is not None:
+            picture.figure.suptitle(title)
+    return picture
+
+
+def _checked(frames, classes, weights):
+    frames = real_array("animate_points", frames, (2, 3))
+    frames = frames[None] if frames.ndim == 2 else frames
+    F, N, d = frames.shape
+    if d != 2 or F == 0:
+        raise ValueError(
+            f"animate_points: expected frames [F, N, 2], got shape {frames.shape}; of more axes "
+            f"choose two"
+        )
+    classes = (
+        np.zeros(N, int) if classes is None else real_array("animate_points: classes", classes, 1)
+    )
+    weights = (
+        np.zeros((F, N)) if weights is None else real_array("animate_points: weights", weights)
+    )
+    weights = weights[None] if weights.ndim == 1 else weights
+    if classes.shape != (N,) or weights.shape != (F, N):
+        raise ValueError(
+            f"animate_points: {F} times of {N} points need classes [{N}] and weights [{F}, {N}], "
+            f"got {classes.shape} and {weights.shape}"
+        )
+    return frames, classes.astype(int), np.clip(weights, 0, 1)
+
+
+def _limits(frames):
+    """One square that holds all points of all times: (left, right), (low, high)."""
+    points = frames.reshape(-1, 2)
+    if len(points) == 0:
+        return (-1, 1), (-1, 1)
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = 0.53 * max((high - low).max(), 1e-6)
+    return [(m - half, m + half) for m in (low + high) / 2]
+
+
+def _dots(panel, points, classes, weights):
+    for c in np.unique(classes):
+        rows = np.flatnonzero(classes == c)
+        rows = rows[np.argsort(weights[rows], kind="stable")]  # the strong ones on top
+        strong = weights[rows] > 0.5
+        areas = DOTS[0] + (DOTS[1] - DOTS[0]) * weights[rows]
+        color = NOTHING if c < 0 else COLORS[c % 8]
+        edges = np.where(strong, INK, color)
+        panel.scatter(*points[rows].T, s=areas, color=color, edgecolor=edges, linewidth=0.9,
+                      marker="o" if c < 0 else MARKERS[c % 8], zorder=1 + (c >= 0))  # fmt: skip
+
+
+class Film:
+    """A written GIF; a notebook shows it by itself at the end of a cell.
+
+    path   the file; frames  how many pictures it has
+    """
+
+    def __init__(self, path, frames, title=""):
+        self.path, self.frames, self.title = Path(path), frames, title
+
+    def _repr_html_(self):
+        code = base64.b64encode(self.path.read_bytes()).decode()
+        return f'<img class="figure" alt="{self.title}" src="data:image/gif;base64,{code}">'
+
+    def __repr__(self):
+        return f"<film: {self.frames} pictures, {self.title or self.path.name}>"
+
+
+def film(
+    draw, frames, path, *, title="", per_second=5, first=1.5, last=4.0, size=(5.0, 5.0), columns=1
+):
+    """Write a GIF: draw(i, *axes) fills the empty axes with picture i of `frames`; returns a Film.
+
+    path: file to write, its folder is made if needed. first, last: seconds that the first and the
+    last picture stay; the first quarter runs at half speed, so that nobody misses how it begins.
+    size: inches. columns: how many axes side by side. Needs Pillow, which comes with matplotlib.
+    """
+    if frames < 1:
+        raise ValueError(f"film: expected at least one picture, got {frames}")
+    if not str(path).endswith(".gif"):
+        raise ValueError(f"film: expected a path that ends in .gif, got {path}")
+    pyplot()  # without matplotlib: the error that says so
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pictures = []
+    with style():
+        picture = figure(1, columns, size=size)
+        picture.figure.set_dpi(DPI)
+        canvas = FigureCanvasAgg(picture.figure)
+        for i in range(frames):
+            for panel in picture.axes:
+                panel.clear()
+            draw(i, *picture.axes)
+            canvas.draw()
+            pictures.append(np.asarray(canvas.buffer_rgba())[:, :, :3].copy())
+        pyplot().close(picture.figure)
+    _write_gif(path, pictures, _durations(frames, per_second, first, last))
+    return Film(path, frames, title)
+
+
+def _durations(frames, per_second, first, last):
+    """Milliseconds that each picture of a film stays."""
+    slow = -(-frames // 4)
+    times = [2000 / per_second] * slow + [1000 / per_second] * (frames - slow)
+    times[0], times[-1] = 1000 * first, 1000 * last
+    return times
+
+
+def _write_gif(path, pictures, times):
+    """Pictures [H, W, 3] uint8 one after the other; the 256 most frequent colours stand for all."""
+    from PIL import Image
+
+    codes = np.stack(pictures).astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
+    count = np.bincount(codes.ravel(), minlength=1 << 24)  # how often each colour occurs
+    used = np.flatnonzero(count)
+    colors = np.stack([used >> 16, used >> 8 & 255, used & 255], axis=1)
+    palette = colors[np.argsort(-count[used], kind="stable")[:256]]
+    away = sum(np.square(a[:, None] - b) for a, b in zip(colors.T, palette.T, strict=True))
+    nearest = np.zeros(1 << 24, np.uint8)
+    nearest[used] = away.argmin(axis=1)
+    indices = nearest[codes]  # [F, H, W]
+    frames = [Image.fromarray(index) for index in indices]
+    for frame in frames:
+        frame.putpalette(palette.astype(np.uint8).tobytes())
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=times, loop=0)

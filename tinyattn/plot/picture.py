@@ -1,0 +1,97 @@
+"""The Picture that every function of `plot` returns, and what all of them draw with."""
+
+import numpy as np
+
+from tinyattn.engine.convert import to_array
+from tinyattn.plot.style import DPI, PALE, SIZE, pyplot, style
+
+
+class Picture:
+    """A drawn figure.
+
+    figure   the matplotlib Figure
+    axes     its coordinate systems (matplotlib Axes) as a list; `ax` is the first
+    save     writes a file (.png, .svg, .pdf); show opens it now
+    """
+
+    def __init__(self, figure, axes):
+        self.figure, self.axes = figure, list(axes)
+
+    @property
+    def ax(self):
+        return self.axes[0]
+
+    def save(self, path):
+        """Write the picture to a file and return its path; the ending chooses the format."""
+        self.figure.savefig(path, bbox_inches="tight", facecolor="white", dpi=DPI)
+        return path
+
+    def show(self):
+        """Show all pictures drawn so far now, instead of at the end of the cell."""
+        pyplot().show()
+
+    def _ipython_display_(self):
+        """Nothing: the notebook shows new figures at the end of the cell, not once more here."""
+
+    def __repr__(self):
+        titles = [t for t in (ax.get_title() for ax in self.axes) if t]
+        return f"<picture: {'; '.join(titles) or 'untitled'}>"
+
+
+def figure(rows=1, columns=1, *, size=None, **options):
+    """An empty Picture in house style, to be filled with `ax=picture.axes[i]`.
+
+    rows, columns: how many coordinate systems, row by row in `.axes`. size: (width, height) in
+    inches. Other options (sharex, sharey, width_ratios, ...) go to matplotlib's subplots.
+    """
+    plt = pyplot()
+    from tinyattn.plot.figure_layout import Layout  # imports matplotlib
+
+    with style():
+        made, axes = plt.subplots(
+            rows, columns, figsize=size or SIZE, layout=Layout(), squeeze=False, **options
+        )
+    return Picture(made, axes.ravel())
+
+
+def canvas(ax, size, **options):
+    """A Picture to draw into: around an Axes that exists, or a new one."""
+    if ax is None:
+        return figure(size=size, **options)
+    if isinstance(ax, Picture):
+        ax = ax.ax
+    if not hasattr(ax, "get_figure"):
+        raise TypeError(
+            f"ax: expected a matplotlib Axes (picture.axes[0]), got {type(ax).__name__}"
+        )
+    return Picture(ax.get_figure(), [ax])
+
+
+def finish(picture, title=None, xlabel=None, ylabel=None):
+    """Title and labels; leaves alone what is None."""
+    if title is not None:
+        picture.ax.set_title(title)
+    if xlabel is not None:
+        picture.ax.set_xlabel(xlabel)
+    if ylabel is not None:
+        picture.ax.set_ylabel(ylabel)
+    return picture
+
+
+def real_array(name, values, ndim=None):
+    """A plain array of real numbers with `ndim` axes (or one of several), or a clear error."""
+    values = np.asarray(to_array(values))
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{name}: expected real numbers, got {values.dtype}")
+    allowed = ndim if isinstance(ndim, tuple) else (ndim,)
+    if ndim is not None and values.ndim not in allowed:
+        wanted = " or ".join(map(str, allowed))
+        raise ValueError(f"{name}: expected {wanted} axes, got shape {values.shape}")
+    return values
+
+
+def color_map(colors, bad=PALE):
+    """A colour map through the given colours; nan is drawn in `bad`."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("tinyattn", colors).with_extremes(bad=bad)

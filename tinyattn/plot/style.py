@@ -1,0 +1,86 @@
+"""The style of all pictures: colours, letter sizes, and matplotlib's settings for them."""
+
+import sys
+from contextlib import contextmanager
+from functools import cache
+
+# Okabe and Ito (2008), https://jfly.uni-koeln.de/color: told apart with any kind of colour vision.
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
+COLORS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]  # a second sign beside the colour
+INK, GREY, PALE = "#222222", "#767676", "#E6E6E6"
+
+# White is zero or little. Dark ends, so that a number in the cell is black or white, never lost.
+SEQUENTIAL = ["#FFFFFF", "#B9D9EE", "#56B4E9", "#0072B2", "#00304D"]
+DIVERGING = ["#6B2F00", "#D55E00", "#F9D2B8", "#FFFFFF", "#A9D2EA", "#0072B2", "#00304D"]
+
+SIZE = (8.0, 4.5)  # inches, the proportions of a slide; 14 points are then 1/23 of its height
+DPI = 150  # pixels per inch in files and notebooks
+
+_STYLE = {
+    "figure.facecolor": "white", "figure.dpi": 100, "figure.figsize": SIZE,
+    "savefig.facecolor": "white", "savefig.dpi": DPI,
+    "font.size": 14, "axes.titlesize": 16, "axes.labelsize": 14, "legend.fontsize": 13,
+    "xtick.labelsize": 13, "ytick.labelsize": 13, "figure.titlesize": 16,
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": GREY,
+    "xtick.color": INK, "ytick.color": INK, "axes.titlepad": 10,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "axes.grid": True, "grid.color": PALE, "grid.linewidth": 1.0, "axes.linewidth": 1.0,
+    "lines.linewidth": 2.5, "lines.markersize": 7, "lines.solid_capstyle": "round",
+    "legend.frameon": False, "hatch.color": "#B5B5B5", "hatch.linewidth": 1.0,
+}  # fmt: skip
+
+
+def pyplot():
+    """matplotlib.pyplot, imported when the first picture is drawn."""
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            'drawing needs matplotlib, which is missing: pip install -e ".[class]"'
+        ) from error
+    return plt
+
+
+@cache
+def _in_notebook():
+    """Whether this is a notebook; there pictures get all their pixels at half the size.
+
+    So they are as large as the text around them, and still sharp when a slide enlarges them.
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is None:
+        return False
+    from matplotlib_inline.config import InlineBackend
+
+    backend = InlineBackend.instance(parent=shell)
+    if backend.figure_formats == {"png"}:  # nobody chose something else
+        backend.figure_formats = {"retina"}  # which means: 2 × figure.dpi, shown at half size
+    return "retina" in backend.figure_formats
+
+
+@contextmanager
+def style():
+    """`with plot.style():` your own matplotlib code looks like the pictures made here."""
+    # not matplotlib's rc_context: it would also take back the "interactive" that a notebook sets
+    # when the first picture is drawn, and no further picture would be shown
+    settings = pyplot().rcParams
+    before = {name: settings[name] for name in _wanted()}
+    use_style()
+    try:
+        yield
+    finally:
+        settings.update(before)
+
+
+def use_style():
+    """The same style from now on, for a whole notebook or program."""
+    pyplot().rcParams.update(_wanted())
+
+
+def _wanted():
+    from cycler import cycler
+
+    wanted = {**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}
+    return wanted | {"figure.dpi": DPI / 2} if _in_notebook() else wanted

@@ -1,0 +1,118 @@
+"""What each element of a result is made of: row i of the Jacobian.
+
+    dy_i / dx_j = rule(e_i, y, x)_j        e_i is 1 at element i and 0 elsewhere
+
+No operation is described by hand: the rows are what its own rule makes of one-hot gradients.
+"""
+
+import numpy as np
+
+from tinyattn.engine.autograd import no_grad
+from tinyattn.trace.fast_rows import Rows, element_by_element, moved
+from tinyattn.trace.forward import run
+from tinyattn.trace.tape import pull
+
+SMALL = 20_000  # elements of y times elements of the inputs, up to which many questions are asked
+FEW, MANY = 2, 8  # how often rules are asked at other numbers
+SAMPLE = 24  # elements that are asked so at first; if they show nothing new, the others are not
+
+
+def rows_of(step, function):
+    """For each input of a step its Rows, or None for one that has no slopes.
+
+    A source whose slope happens to be 0 (a dead relu, the losers of a maximum, a factor 0) is a
+    source all the same. It is found by asking the rule at other numbers, too. Two kinds of rows
+    are found with few questions, and kept only if random gradients confirm them; for all others
+    there is one question for each element.
+    """
+    with np.errstate(all="ignore"), no_grad():
+        asked = [step, *_elsewhere(step, function)]
+        if step.y.size > FEW:
+            quick = moved(step) or element_by_element(asked)
+            if quick is not None:
+                return quick
+        return _one_by_one(asked)
+
+
+def _one_by_one(asked):
+    n = asked[0].y.size
+    if n > 4 * SAMPLE:
+        sample = np.linspace(0, n - 1, SAMPLE).astype(int)
+        here, everywhere = _answers(asked[:1], sample), _answers(asked, sample)
+        if all(_same_sources(a, b) for a, b in zip(here, everywhere, strict=True)):
+            asked = asked[:1]
+    return _answers(asked, range(n))
+
+
+def _same_sources(a, b):
+    return (a is None and b is None) or np.array_equal(a.columns, b.columns)
+
+
+def _answers(asked, elements):
+    """The rows of some elements of y, which the rule of each of `asked` is asked for."""
+    found = [[] for _ in asked[0].values]  # for each input, for each i: (columns, slopes)
+    g = [np.zeros(s.y.shape, s.y.dtype) for s in asked]  # a rule may return a view of its g
+    for i in elements:
+        rows = []
+        for s, one in zip(asked, g, strict=True):
+            one.reshape(-1)[i] = 1
+            rows.append(_row(s, one, must=s is asked[0]))
+        for k, row in enumerate(zip(*rows, strict=True)):
+            found[k].append(_sources(*row))
+        for one in g:
+            one.reshape(-1)[i] = 0
+    return [_joined(f) for f in found]
+
+
+def _row(step, g, must):
+    try:
+        return [None if d is None else d.reshape(-1).copy() for d in pull(step, g, constants=True)]
+    except Exception:
+        if must:
+            raise
+        return [None] * len(step.values)
+
+
+def _sources(here, *elsewhere):
+    if here is None:
+        return None
+    seen = here != 0  # nan counts
+    for row in elsewhere:
+        if row is not None and row.shape == here.shape:
+            seen |= np.isfinite(row) & (row != 0)
+    columns = np.flatnonzero(seen)
+    return columns, here[columns]
+
+
+def _joined(found):
+    if not found or all(f is None for f in found):
+        return None
+    found = [f or (np.zeros(0, int), np.zeros(0)) for f in found]
+    starts = np.concatenate([[0], np.cumsum([len(c) for c, _ in found])])
+    return Rows(
+        starts, np.concatenate([c for c, _ in found]), np.concatenate([s for _, s in found])
+    )
+
+
+def _elsewhere(step, function):
+    """The same step at other numbers: its own numbers in another order, smaller, some negative."""
+    if function is None:
+        return
+    work = step.y.size * sum(np.size(v) for v in step.values if isinstance(v, np.ndarray))
+    rng = np.random.default_rng(0)
+    for attempt in range(MANY if work <= SMALL else FEW):
+        values = [_drawn(v, rng, -1 if attempt % 2 else 1) for v in step.values]
+        try:
+            y, options = run(function, step, values)
+        except Exception:
+            continue
+        if y.shape == step.y.shape:
+            yield step._replace(values=values, options=options, y=y.astype(step.y.dtype))
+
+
+def _drawn(x, rng, sign):
+    if not (isinstance(x, np.ndarray) and x.dtype.kind == "f"):
+        return x
+    x = rng.permutation(x.reshape(-1)).reshape(x.shape)
+    x = sign * x * rng.uniform(0.5, 1, x.shape).astype(x.dtype)
+    return np.where(x == 0, rng.uniform(0.1, 0.9, x.shape).astype(x.dtype), x).astype(x.dtype)

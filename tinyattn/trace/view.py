@@ -1,0 +1,214 @@
+"""`trace`, and what it returns: something that shows itself in a notebook and can be saved."""
+
+import html
+import sys
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+
+from tinyattn import nn
+from tinyattn.engine.autograd import Tensor
+from tinyattn.ops.backends import array_algebra
+from tinyattn.trace.build import built
+from tinyattn.trace.forward import function_of, measured_through
+from tinyattn.trace.page import page
+from tinyattn.trace.record import Recorder
+from tinyattn.trace.tape import Tape
+from tinyattn.widgets.iframe import iframe
+
+HEIGHT = 720  # pixels of the frame in a notebook
+
+
+def trace(what=None, *args, model=None, title=None, labels=()):
+    """Go through the computation of one number, forward and backward, number by number.
+
+        ta.trace(loss)            after the fact; ta.trace(loss, model) names the parameters
+        ta.trace(f, x, y)         runs f(x, y); arrays of floating-point numbers get gradients
+        with ta.trace() as t:     records the lines of the block, up to its last single number
+            loss = ...
+
+    labels: words for the rows of all arrays that have as many rows, such as the tokens of a text.
+    While it records, operations take array algebra in place of compiled kernels: there are more
+    and smaller steps to look at. The result is a `Trace`. Raises TypeError for anything else than
+    a Tensor or a function, ValueError for a result that is not a single number and for a
+    computation that is too large, RuntimeError for one without gradients.
+    """
+    frame = sys._getframe(1)
+    if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") == __package__:
+        frame = frame.f_back
+    if what is None:
+        return Block(frame, model, title, labels)
+    recorder = Recorder()
+    if isinstance(what, Tensor):
+        if args and model is None and isinstance(args[0], nn.Module):
+            model, args = args[0], args[1:]
+        if args:
+            raise TypeError("trace: after a Tensor only its model may follow")
+        recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
+        title = title or "Where does this number come from?"
+        return Trace(Tape(what), recorder, model, title, labels)
+    if not callable(what):
+        raise TypeError(f"trace: expected a Tensor or a function, got a {type(what).__name__}")
+    recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
+    loss = _run(what, args, recorder)
+    name = getattr(what, "__name__", type(what).__name__)
+    return Trace(_tape_of(loss, recorder), recorder, model, title or name, labels)
+
+
+def _run(f, args, recorder):
+    inputs = [_with_gradient(x) for x in args]
+    recorder.given = [t for t, x in zip(inputs, args, strict=True) if t is not x]
+    for name, x in zip(_argument_names(f, len(inputs)), inputs, strict=True):
+        recorder.look({name: x}, 0, 0)
+    with array_algebra(), recorder.on():
+        return f(*inputs)
+
+
+def _with_gradient(x):
+    is_float = isinstance(x, np.ndarray | float) and np.asarray(x).dtype.kind == "f"
+    return Tensor(x, requires_grad=True) if is_float else x
+
+
+def _argument_names(f, n):
+    try:
+        declared = list(signature(f).parameters)
+    except (TypeError, ValueError):
+        declared = []
+    return [*declared[:n], *[f"x{i}" for i in range(len(declared), n)]][:n]
+
+
+def _tape_of(loss, recorder):
+    """The tape of a loss, also if a backward pass has freed it meanwhile."""
+    if recorder.tape is not None and (loss is None or recorder.tape.root is loss):
+        return recorder.tape
+    if loss is None:
+        raise RuntimeError(
+            "trace: the block computed no single number that depends on anything with a gradient; "
+            "bind the loss to a variable inside of it"
+        )
+    return Tape(loss)
+
+
+class Trace:
+    """A computation to step through. Shows itself in a notebook; `save` writes one HTML file.
+
+    data   what the page is made of: the arrays, their gradients, the rows of their Jacobians
+    tape   the steps and all gradients, {tensor: dL/d(tensor)} in `tape.gradients`
+    """
+
+    def __init__(self, tape, recorder, model=None, title="trace", labels=()):
+        self.tape, self._recorder = tape, recorder
+        self.data, self._numbers = built(tape, recorder, model, title)
+        self.data["labels"] = [str(word) for word in labels]
+
+    def walk(self, name, index=()):
+        """The same, opening with a walk to one number: why it gets its gradient.
+
+        name: of a parameter or another array, as the page shows it; index: of one element of it.
+        Raises ValueError for a name or an index that is not there.
+        """
+        number, element = self._place(name, index)
+        self._need_gradient(number, "walk to it")
+        self.data["walk"] = [number, element, self._measured(number, element)]
+        return self
+
+    def start(self, name, index=(), gradient=False):
+        """The same, opening at one number, or with gradient=True at how its gradient came.
+
+        Raises ValueError as `walk` does.
+        """
+        number, element = self._place(name, index)
+        if gradient:
+            self._need_gradient(number, "way back to it")
+        elif self.data["nodes"][number]["kind"] != "result":
+            raise ValueError(f"trace: {name} was not computed; gradient=True shows its gradient")
+        self.data["start"] = [number, element, bool(gradient)]
+        return self
+
+    def _place(self, name, index):
+        """The number of an array by its name, and of one of its elements."""
+        names = [n["name"] for n in self.data["nodes"]]
+        if name not in names:
+            raise ValueError(f"trace: no array is called {name!r}; there are {', '.join(names)}")
+        shape = self.data["nodes"][names.index(name)]["shape"]
+        index = index if isinstance(index, tuple) else (index,)
+        try:
+            return names.index(name), int(np.ravel_multi_index(index, shape))
+        except ValueError:
+            raise ValueError(
+                f"trace: {name} has the shape {shape}, and no element {list(index)}"
+            ) from None
+
+    def _need_gradient(self, number, what):
+        node = self.data["nodes"][number]
+        if node["grad"] is None:
+            raise ValueError(f"trace: {node['name']} has no gradient, so there is no {what}")
+
+    def _measured(self, number, element):
+        """dL/d(the element) by running everything again; None for what is no leaf."""
+        leaves = {id(x): x for s in self.tape.steps for x in s.inputs if x is not None}
+        tensor = next((leaves[key] for key, n in self._numbers.items() if n == number
+                       and key in leaves and leaves[key]._operation is None), None)  # fmt: skip
+        functions = {s.operation: function_of(s.operation, self._recorder.functions)
+                     for s in self.tape.steps}  # fmt: skip
+        return None if tensor is None else measured_through(self.tape, functions, tensor, element)
+
+    def html(self):
+        """The whole page as text."""
+        return page(self.data)
+
+    def save(self, path):
+        """Write the page to a file that needs no network; returns its path."""
+        path = Path(path)
+        path.write_text(self.html(), encoding="utf-8")
+        return path
+
+    def _repr_html_(self):
+        title, said = html.escape(self.data["title"]), html.escape(repr(self))
+        frame = iframe(self.html(), repr(self), HEIGHT, f"<p><b>{title}</b></p>")
+        return f'{frame}<div style="opacity:.7">{said}</div>'
+
+    def __repr__(self):
+        loss = self.data["nodes"][self.data["loss"]]
+        return (
+            f"trace of {loss['name']} = {loss['data'][0]:.4g}: {len(self.tape.steps)} steps, "
+            f'{sum(len(n["data"]) for n in self.data["nodes"])} elements; .save("trace.html")'
+        )
+
+
+class Block:
+    """`with ta.trace() as t:`; afterwards `t` shows itself like any trace."""
+
+    def __init__(self, frame, model, title, labels):
+        self._frame, self._model, self._title, self._labels = frame, model, title, labels
+        self._recorder, self._trace = Recorder(), None
+
+    def __enter__(self):
+        self._recorder.look({**self._frame.f_globals, **self._frame.f_locals}, 0, 0)
+        self._recorder.last = None  # what was there before is not what the block computes
+        self._inside = [array_algebra(), self._recorder.on(self._frame)]
+        for manager in self._inside:
+            manager.__enter__()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        for manager in reversed(self._inside):
+            manager.__exit__(None, None, None)
+        self._frame = None
+        if kind is None:
+            root = self._recorder.tape.root if self._recorder.tape else self._recorder.last
+            tape = _tape_of(root, self._recorder)
+            self._trace = Trace(tape, self._recorder, self._model, self._title or "trace",
+                                self._labels)  # fmt: skip
+
+    def __getattr__(self, name):
+        if name.startswith("__") or self._trace is None:
+            raise AttributeError(f"trace: {name} is there after the block, if it ended well")
+        return getattr(self._trace, name)
+
+    def __repr__(self):
+        return "trace: recording" if self._trace is None else repr(self._trace)
+
+    def _repr_html_(self):
+        return None if self._trace is None else self._trace._repr_html_()

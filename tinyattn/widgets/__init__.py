@@ -1,0 +1,18 @@
+"""Widgets: small explorers for decks and notebooks, one line each, without a server or a network.
+
+    widgets.temperature([2.0, 1.0, 0.5], ["cat", "dog", "fish"])
+
+A widget shows numbers that the lecture computed, and computes in the page what follows from them
+when a slider is moved. Its default makes the point, `reset` (or the key r) goes back to it; where
+scripts do not run, as in print or in the web view of a notebook, a still picture of it is seen.
+"""
+
+from tinyattn.widgets.graphs import condensation, gravnet, neighbours, over_smoothing, thresholds
+from tinyattn.widgets.language import attention, positions, sampling, spectral_radius
+from tinyattn.widgets.weights import score_variance, temperature, vectors
+from tinyattn.widgets.widget import Widget
+
+__all__ = [
+    "Widget", "attention", "condensation", "gravnet", "neighbours", "over_smoothing", "positions",
+    "sampling", "score_variance", "spectral_radius", "temperature", "thresholds", "vectors",
+]  # fmt: skip

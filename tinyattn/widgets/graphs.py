@@ -1,0 +1,111 @@
+"""Widgets about points and graphs: neighbours, over-smoothing, GravNet, object condensation."""
+
+import numpy as np
+
+from tinyattn.widgets import still
+from tinyattn.widgets.widget import Widget, names_of, numbers
+
+
+def neighbours(points, sizes=None, *, k=4, what="particle"):
+    """Points [N, 2] and their edges: from the k nearest, or from all within a radius.
+
+    sizes [N]: how large each point is drawn (momentum, energy). what: what a point is.
+    """
+    points = _plane("neighbours", "points", points)
+    sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
+    if len(sizes) != len(points) or len(points) < 2:
+        raise ValueError(
+            f"widgets.neighbours: {len(sizes)} sizes for {len(points)} points; at least 2"
+        )
+    apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    near = np.argsort(apart, axis=1, kind="stable")[:, :k]
+    edges = [(int(j), i) for i in range(len(points)) for j in near[i]]
+    reach = float(np.ptp(points, axis=0).max()) / 2
+    return Widget(
+        "neighbours", "Who is a neighbour?",
+        "k nearest: everybody has k neighbours, however far they are. A radius: as many as lie "
+        "within it, perhaps none. Point at one to see its own.",
+        {"points": points, "sizes": sizes, "what": what, "reach": reach, "start": {"k": k}},
+        still.points(f"the {k} nearest neighbours", points, sizes, edges),
+    )  # fmt: skip
+
+
+def over_smoothing(features, edges, places, labels=None):
+    """A feature of each node after 0, 1, 2, ... layers: [L + 1, N].
+
+    edges: pairs of nodes [E, 2]; places [N, 2] in -1 to 1; labels: a sign for each node.
+    """
+    features = numbers("over_smoothing", "features", features, 2)
+    places = _plane("over_smoothing", "places", places)
+    count = features.shape[1]
+    if len(places) != count:
+        raise ValueError(f"widgets.over_smoothing: {len(places)} places for {count} nodes")
+    edges = numbers("over_smoothing", "edges", edges, 2).astype(int)
+    signs = names_of("over_smoothing", "labels", labels, count)
+    return Widget(
+        "layers_on_graph", "Many layers make all nodes alike",
+        "Each layer mixes a node with its neighbours. The colour is one feature, blue above 0 and "
+        "orange below.",
+        {"features": features, "edges": edges, "places": places, "signs": signs},
+        still.points("before the first layer", places, features[0], edges.tolist()),
+    )  # fmt: skip
+
+
+def gravnet(distances, sharpness=10.0):
+    """The weights exp(-c d²) of neighbours at the given distances [K] in the learned space."""
+    distances = numbers("gravnet", "distances", distances, 1)
+    if (distances < 0).any() or not sharpness > 0:
+        raise ValueError("widgets.gravnet: distances must not be negative, sharpness above 0")
+    d = np.linspace(0, max(distances.max(), 0.1), 101)
+    return Widget(
+        "gravnet", "GravNet: how far a neighbour still counts",
+        "The message of a neighbour is multiplied with exp(−c d²). By spreading its points the "
+        "network can do the same as a larger c.",
+        {"distances": distances, "start": {"c": float(np.log10(sharpness))}},
+        still.curves(f"weight exp(−{sharpness:g} d²)", d, [np.exp(-sharpness * d * d)], "distance"),
+    )  # fmt: skip
+
+
+def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=None, x=(0.4, 0.1)):
+    """A point x to drag between the representatives of objects: its potential and its gradient.
+
+    V = q_own |x - x_own|² + Σ_other q max(0, 1 - |x - x_other|); centres [K, 2], charges [K].
+    """
+    centres = _plane("condensation", "centres", centres)
+    charges = numbers("condensation", "charges", charges, 1)
+    if len(charges) != len(centres):
+        raise ValueError(f"widgets.condensation: {len(charges)} charges for {len(centres)} centres")
+    given = names or [f"object {i + 1}" for i in range(len(centres))]
+    x = numbers("condensation", "x", x, 1)
+    return Widget(
+        "condensation", "What a point feels in object condensation",
+        "Its own representative attracts it, the more the farther away; the others repel it, up "
+        "to the distance 1 (the dashed circle) and no farther.",
+        {"centres": centres, "charges": charges, "start": {"x": x},
+         "names": names_of("condensation", "names", given, len(centres))},
+        still.points("representatives and a point", np.vstack([centres, x]), [*charges, 0.5]),
+    )  # fmt: skip
+
+
+def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
+    """Inference of object condensation on an event: beta [N], x [N, 2], truth [N] or None."""
+    beta, x = numbers("thresholds", "beta", beta, 1), _plane("thresholds", "x", x)
+    if len(beta) != len(x) or (truth is not None and len(truth) != len(x)):
+        raise ValueError("widgets.thresholds: beta, x and truth are of the same points")
+    truth = None if truth is None else [int(t) for t in truth]
+    return Widget(
+        "thresholds", "From points to objects: two thresholds",
+        "The point of the highest β above the threshold starts an object and takes all free "
+        "points within t_d; then the next. Rings are the points that represent an object.",
+        {"beta": beta, "x": x, "start": {"t_beta": t_beta, "t_d": t_d},
+         **({} if truth is None else {"truth": truth})},
+        still.points("points as large as their β", x, beta),
+    )  # fmt: skip
+
+
+def _plane(name, what, points):
+    points = numbers(name, what, points, 2)
+    if points.shape[1] != 2:
+        raise ValueError(f"widgets.{name}: {what} must be [N, 2], got {points.shape}")
+    return points

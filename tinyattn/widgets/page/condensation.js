@@ -1,0 +1,43 @@
+// Object condensation: what a point feels from the representatives of its own and of other objects.
+
+const WIDGET = {
+  hint: "Go to the picture with Tab, and the arrow keys move the point.",
+  state: { x: null },
+  controls: [{ name: "mine", label: "the point belongs to", choices: DATA.names, start: 0 }],
+  values({ mine, x }) {
+    const p = x ?? DATA.start.x;
+    let value = 0;
+    const gradient = [0, 0];
+    DATA.centres.forEach((c, k) => {
+      const [dx, dy] = [p[0] - c[0], p[1] - c[1]], d = Math.hypot(dx, dy), q = DATA.charges[k];
+      value += q * (k === mine ? d * d : Math.max(0, 1 - d));
+      const slope = k === mine ? 2 * q : d < 1 && d > 0 ? -q / d : 0;
+      gradient[0] += slope * dx;
+      gradient[1] += slope * dy;
+    });
+    return { p, value, gradient };
+  },
+  draw(pen, { p, gradient }, { mine }) {
+    const at = ([x, y]) => [480 + 130 * x, 185 - 130 * y];
+    DATA.centres.forEach((c, k) => {
+      const [x, y] = at(c), color = OBJECTS[k % OBJECTS.length];
+      if (k !== mine) pen.put(`<circle cx="${x}" cy="${y}" r="130" fill="${color}" fill-opacity=".1" stroke="${color}" stroke-dasharray="6 5"/>`);
+      pen.put(k % 2 ? `<rect x="${x - 11}" y="${y - 11}" width="22" height="22" fill="${color}"/>` : `<circle cx="${x}" cy="${y}" r="12" fill="${color}"/>`);
+      pen.text(x, y + 36, `${DATA.names[k]}${k === mine ? ": attracts" : ": repels"}`, { anchor: "middle", color, weight: 600 });
+    });
+    const [x, y] = at(p), size = Math.hypot(...gradient), long = size ? Math.min(110, 40 * size) / size : 0;
+    if (size) pen.arrow([x, y], [x - long * gradient[0], y + long * gradient[1]], { color: INK, width: 4 });
+    pen.dot(x, y, { color: OBJECTS[mine % OBJECTS.length], radius: 10, ring: true });
+    pen.text(24, 24, "drag the point; the arrow is where a step of training moves it", { color: QUIET });
+  },
+  said: ({ value, gradient }) => `potential ${text(value)}; gradient ${gradient.map(text).join(", ")}`,
+  point(x, y) { state.x = [(Math.max(12, Math.min(948, x)) - 480) / 130, (185 - Math.max(12, Math.min(368, y))) / 130]; },
+  key(key) {
+    const by = { ArrowRight: [0.05, 0], ArrowLeft: [-0.05, 0], ArrowUp: [0, 0.05], ArrowDown: [0, -0.05] }[key];
+    if (by) {
+      const [x, y] = (state.x ?? DATA.start.x).map((v, i) => v + by[i]);
+      WIDGET.point(480 + 130 * x, 185 - 130 * y);
+    }
+    return Boolean(by);
+  },
+};

@@ -1,0 +1,65 @@
+"""Widgets about scores and weights: temperature, √d, length and angle."""
+
+import numpy as np
+
+from tinyattn.widgets import still
+from tinyattn.widgets.widget import Widget, names_of, numbers
+
+
+def temperature(scores, labels=None):
+    """softmax(scores / T) of some scores [N]: small T takes one, large T takes all alike."""
+    scores = numbers("temperature", "scores", scores, 1)
+    labels = names_of("temperature", "labels", labels, len(scores))
+    return Widget(
+        "temperature", "Softmax with a temperature",
+        "A small T makes one choice of the largest score, a large T makes all choices alike. The "
+        "order never changes.",
+        {"scores": scores, "labels": labels},
+        still.bars("softmax(scores), T = 1", labels, softmax(scores)),
+    )  # fmt: skip
+
+
+def score_variance(q, keys, dimensions=None):
+    """Scores of a query q [d] with keys [N, d], cut to the first 1, 2, 4, ... features.
+
+    The variance of q·k grows with d, and softmax takes one key alone; q·k / √d keeps both.
+    """
+    q, keys = numbers("score_variance", "q", q, 1), numbers("score_variance", "keys", keys, 2)
+    if keys.shape[1] != len(q):
+        raise ValueError(
+            f"widgets.score_variance: q has {len(q)} features but keys have {keys.shape[1]}"
+        )
+    if dimensions is None:
+        dimensions = [2**i for i in range(len(q).bit_length()) if 2**i <= len(q)]
+    scores = np.array([keys[:, :d] @ q[:d] for d in dimensions])
+    return Widget(
+        "score_variance", "Why scores are divided by √d",
+        "Each feature adds a random term, so the variance of q·k is d times that of one term. "
+        "These are the first d features of one query and its keys.",
+        {"scores": scores, "dimensions": list(dimensions)},
+        still.bars(f"weights softmax(q·k) at d = {dimensions[-1]}, largest first",
+                   [""] * len(keys), np.sort(softmax(scores[-1]))[::-1]),
+    )  # fmt: skip
+
+
+def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
+    """A key to drag in the plane: its length and angle, its score with the query, its weight."""
+    query, other = numbers("vectors", "query", query, 1), numbers("vectors", "other", other, 1)
+    if len(query) != 2 or len(other) != 2 or not query.any():
+        raise ValueError(
+            "widgets.vectors: query and other are pairs of numbers, the query not (0, 0)"
+        )
+    first = softmax(np.array([1.0 * query[0] + (110 / 60) * query[1], other @ query]))
+    return Widget(
+        "vectors", "Length and angle make the weight",
+        "q·k = |q| |k| cos(angle): a key that points the other way gets a negative score, and a "
+        "long key gets more than a short one in the same direction.",
+        {"query": query, "other": other},
+        still.bars("weights of two keys", ["key", "other key"], first),
+    )  # fmt: skip
+
+
+def softmax(scores):
+    """The weights of scores along the last axis, as the page computes them."""
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)

@@ -1,0 +1,91 @@
+"""What every widget is: a page of its own in a frame, and a still picture below it."""
+
+import base64
+import html
+import json
+from pathlib import Path
+
+import numpy as np
+
+from tinyattn.engine.convert import to_array
+from tinyattn.widgets.iframe import iframe
+
+FOLDER = Path(__file__).parent / "page"
+PICTURE = 380  # height of the drawing, 960 wide
+
+
+class Widget:
+    """An explorer that shows itself in a notebook and in a deck; `save` writes one HTML file.
+
+    name   of the script in page/ that computes and draws
+    data   what it computes from
+    still  the SVG that is seen where scripts do not run
+    """
+
+    def __init__(self, name, title, caption, data, still, height=560):
+        self.name, self.title, self.caption = name, title, caption
+        self.data, self.still, self.height = data, still, height
+
+    def html(self):
+        """The whole page as text."""
+        read = lambda file: (FOLDER / file).read_text(encoding="utf-8")
+        data = json.dumps(_plain(self.data), ensure_ascii=False, separators=(",", ":"))
+        page = read("widget.html")
+        for mark, part in (
+            ("{{title}}", html.escape(self.title)),
+            ("{{height}}", str(PICTURE)),
+            ("{{caption}}", html.escape(self.caption)),
+            ("{{style}}", read("widget.css")),
+            ("{{scripts}}", f"{read('base.js')}\n{read(f'{self.name}.js')}\nbegin();\n"
+                            'document.body.dataset.ready = "yes";'),
+            ("{{data}}", data.replace("</", "<\\/")),
+        ):  # fmt: skip
+            page = page.replace(mark, part)
+        return page
+
+    def save(self, path):
+        """Write the page to a file that needs no network; returns its path."""
+        path = Path(path)
+        path.write_text(self.html(), encoding="utf-8")
+        return path
+
+    def _repr_html_(self):
+        """The page in a frame; where the frame is taken out, the still picture is left."""
+        source = f"data:image/svg+xml;base64,{base64.b64encode(self.still.encode()).decode()}"
+        still = f'<img alt="{html.escape(repr(self))}" src="{source}" style="max-width:100%">'
+        return iframe(self.html(), self.title, self.height, still)
+
+    def __repr__(self):
+        return f'widget: {self.title}; .save("widget.html") writes it'
+
+
+def numbers(name, what, values, ndim):
+    """Real numbers with `ndim` axes as a float64 array, or an error that names the widget."""
+    array = np.asarray(to_array(values))
+    if array.dtype.kind not in "fiub" or array.ndim != ndim or array.size == 0:
+        raise ValueError(
+            f"widgets.{name}: {what} must be real numbers with {ndim} axes and at least one "
+            f"element, got {array.dtype} of shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"widgets.{name}: {what} has numbers that are nan or infinite")
+    return array.astype(np.float64)
+
+
+def names_of(name, what, given, count):
+    """The names that were given, or 0, 1, 2, ...; raises if there are not as many as needed."""
+    names = [str(i) for i in range(count)] if given is None else [str(n) for n in given]
+    if len(names) != count:
+        raise ValueError(f"widgets.{name}: {len(names)} {what} for {count} of them")
+    return names
+
+
+def _plain(value):
+    """Arrays as lists of numbers with six digits."""
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
