@@ -5,6 +5,7 @@ import importlib.util
 import re
 import tomllib
 
+import pytest
 from packaging.markers import Marker
 
 import tinyattn
@@ -107,3 +108,13 @@ def test_addresses_are_those_of_the_repository_that_builds_and_never_invented():
     found = setup.links({"GITHUB_REPOSITORY": "Some-One/course"})
     assert found["Source"] == "https://github.com/Some-One/course"
     assert found["Documentation"] == "https://some-one.github.io/course/"
+
+
+def test_doctor_finds_compiled_kernels_in_every_folder(tmp_path, monkeypatch):
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert doctor._compiled() == {}
+    for name in ("fast/__pycache__/attention.sums-1.nbi", "fast/knn.run-2.nbi", "x/other.f-3.nbi"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert doctor._compiled() == {tmp_path: ["attention", "knn"]}  # `other` is no kernel of ours

@@ -149,20 +149,41 @@ def _numba():
         return
     import llvmlite.binding as llvm
 
+    yield "processor", _processor_name()
     yield "compiler", f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} for {_cpu(llvm)}"
-    yield "kernels", _threads()
-    yield "layers", f"Numba's own, not used by the kernels: {', '.join(_layers())}"
-    compiled = _compiled()
-    yield "compiled", ", ".join(compiled) or "no kernel yet; each is at its first use"
+    yield "kernels", _kernels()
+    folders = _compiled()
+    for folder, names in folders.items():
+        yield "compiled", f"{len(names)} kernel files in {folder}: {', '.join(names)}"
+    if not folders:
+        yield "compiled", "no kernel yet; each is compiled at its first use"
 
 
-def _threads():
+def _kernels():
+    """On which vectors and threads the kernels run, or why they do not."""
+    from tinyattn import kernels
+
+    if kernels.missing:
+        return f"do not run: tinyattn {kernels.missing}"
     try:
-        from tinyattn.kernels.machine import thread_pool
+        from tinyattn.kernels.machine import llvm, thread_pool
     except ValueError as error:
         return f"cannot run: {error}"
-    chosen = thread_pool.requested_threads() or "one for each processor"
-    return f"run on Python's threads: {chosen} (TINYATTN_THREADS changes it)"
+    threads = thread_pool.requested_threads() or "one for each processor"
+    return (
+        f"use vectors of {llvm.VECTOR_BYTES} bytes; threads: {threads} "
+        f"(TINYATTN_THREADS changes it)"
+    )
+
+
+def _processor_name():
+    """The processor as its maker calls it, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def _cpu(llvm):
@@ -171,22 +192,21 @@ def _cpu(llvm):
     return f"{llvm.get_host_cpu_name()} ({', '.join(known) or 'no wide vectors'})"
 
 
-def _layers():
-    modules = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
-    for layer, module in modules.items():
-        try:
-            if importlib.util.find_spec(f"numba.np.ufunc.{module}"):
-                yield layer
-        except (ImportError, ValueError):
-            continue
-
-
 def _compiled():
-    """The kernel files that have machine code in Numba's cache."""
+    """{folder: kernel files with machine code in it}, for each folder that Numba may have used."""
     import numba
+    from numba.misc.appdirs import AppDirs
 
-    folder = Path(numba.config.CACHE_DIR or Path(__file__).resolve().parent / "kernels")
-    return sorted({path.name.split(".")[0] for path in folder.rglob("*.nbi")})
+    package = Path(__file__).resolve().parent / "kernels"
+    users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    found = {}
+    for folder in [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else [package, users]:
+        # files outside of the package's folder may belong to other programs
+        own = {path.stem for path in package.rglob("*.py")}
+        names = {path.name.split(".")[0] for path in folder.rglob("*.nbi")} & own
+        if names:
+            found[folder] = sorted(names)
+    return found
 
 
 def _print_course():

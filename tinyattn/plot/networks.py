@@ -20,6 +20,11 @@ def graph(graph, positions=None, classes=None, *, values=None, widths=None, arro
     the receivers, in the plane. labels: what is written at each node, a list of N; "" writes
     nothing.
     """
+    if not hasattr(graph, "num_nodes"):
+        raise TypeError(
+            f"plot.graph: expected a graph.Graph, got a {type(graph).__name__}; the computation "
+            f"graph of a Tensor is drawn by plot.computation_graph"
+        )
     N = graph.num_nodes
     x = layout(graph, rng=rng) if positions is None else real_array("positions", positions, 2)
     if x.shape[0] != N or x.shape[1] not in (2, 3):
