@@ -110,13 +110,18 @@ def fact_parts_of_vectors():
     """LLVM's masked load and store have the names llvm.masked.load.v16f32.p0v16f32 and so on."""
 
     @compiled
-    def run(out, x, n):
-        store_partial(out, 1, n, load_partial(x, 0, n - 2, 5))
+    def run(out, x, loaded, stored):
+        store_partial(out, 1, 1 + stored, load_partial(x, 0, loaded, 5))
+        return width(x)
 
-    for dtype in TOLERANCE:
-        x, out = random(64, dtype=dtype), np.zeros(64, dtype)
-        run(out, x, 4)
-        expect(out[:5], [0, x[0], x[1], 5, 0], dtype)
+    numbers = [(loaded, stored) for loaded in (1, 2, 64) for stored in (1, 2, 64)]
+    for dtype in TOLERANCE:  # the narrowest vectors have 2 lanes
+        for loaded, stored in numbers:
+            x, out, expected = random(64, dtype=dtype), *np.zeros((2, 64), dtype)
+            W = run(out, x, loaded, stored)
+            lanes = np.where(np.arange(W) < loaded, x[:W], 5)[:stored]
+            expected[1 : 1 + len(lanes)] = lanes
+            expect(out, expected, dtype)
 
 
 def fact_bits():
