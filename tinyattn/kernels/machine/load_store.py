@@ -7,11 +7,12 @@ from tinyattn.kernels.machine.llvm import (
     Vector,
     element_pointer,
     emit_broadcast,
+    emit_by_length,
     emit_masked_load,
     emit_masked_store,
     llvm_type,
+    size_of,
     tail_length,
-    tail_mask,
     vector_pointer,
 )
 from tinyattn.kernels.machine.simd import width
@@ -108,7 +109,14 @@ def load_partial(typing, x, i, end, rest):
             builder, element_pointer(context, builder, signature.args[0], x, i, n)
         )
         rest = emit_broadcast(builder, rest, kind)
-        return emit_masked_load(builder, place, tail_mask(builder, kind, i, end), rest)
+
+        def whole():
+            return builder.load(place, align=size_of(kind.element))
+
+        def part(lanes):
+            return emit_masked_load(builder, place, lanes, rest)
+
+        return emit_by_length(builder, kind, i, end, whole, part)
 
     return vector(x, types.intp, types.intp, x.dtype), code
 
@@ -123,7 +131,14 @@ def store_partial(typing, x, i, end, v):
         place = vector_pointer(
             builder, element_pointer(context, builder, signature.args[0], x, i, n)
         )
-        emit_masked_store(builder, v, place, tail_mask(builder, v.type, i, end))
+
+        def whole():
+            builder.store(v, place, align=size_of(v.type.element))
+
+        def part(lanes):
+            emit_masked_store(builder, v, place, lanes)
+
+        emit_by_length(builder, v.type, i, end, whole, part)
         return context.get_dummy_value()
 
     return types.void(x, types.intp, types.intp, v), code
