@@ -10,12 +10,19 @@ from functools import partial
 import numpy as np
 
 from tinyattn.kernels.machine.compile import intrinsic, numba
-from tinyattn.kernels.machine.llvm import element_pointer, emit_broadcast, type_suffix
+from tinyattn.kernels.machine.llvm import (
+    VECTOR_BYTES,
+    element_pointer,
+    emit_broadcast,
+    size_of,
+    type_suffix,
+)
 
 if numba is not None:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
+    from numba.core.registry import cpu_target
 
 
 def _count_reference(v, limit):
@@ -104,16 +111,65 @@ def _emit_compress(comparison, dist, ids, o, v, source, i, limit):
         id_ = builder.load(builder.bitcast(from_ids, integers.as_pointer()), align=4)
         # packed in a register and stored as a whole vector: a masked store takes far longer
         for value, place in ((v, to), (id_, to_ids)):
-            kind = value.type
-            function = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(kind, [kind, mask.type, kind]),
-                f"llvm.experimental.vector.compress.v{lanes}{type_suffix(kind.element)}",
-            )
-            packed = builder.call(function, [value, mask, kind(ir.Undefined)])
-            place = builder.bitcast(place, kind.as_pointer())
-            builder.store(packed, place, align=4)
+            packed = emit_packed(builder, value, mask)
+            builder.store(packed, builder.bitcast(place, value.type.as_pointer()), align=4)
         return _emit_popcount(builder, mask)
 
     size = types.intp
     return types.int64(dist, ids, size, v, source, size, v.dtype), code
+
+
+# ---------------------------------------------------------------- packing the lanes of a register
+
+
+def emit_packed(builder, value, mask):
+    """The lanes of `value` that the mask chooses, without gaps; the other lanes are any numbers.
+
+    AVX-512 has an instruction for that. Without it LLVM would store lane by lane; but the order of
+    the lanes can be looked up in a table, as there are only 4, 16 or 256 masks.
+    """
+    lanes, size = value.type.count, size_of(value.type.element)
+    way = _way_to_permute(lanes * size)
+    if way is None or VECTOR_BYTES == 64:
+        suffix = f"v{lanes}{type_suffix(value.type.element)}"
+        name, rest = f"llvm.experimental.vector.compress.{suffix}", value.type(ir.Undefined)
+        return _call(builder, value.type, name, value, mask, rest)
+    name, unit = way  # bytes that stay together
+    n, each = lanes * size // unit, size // unit
+    orders = [
+        [lane * each + part for lane in _chosen_first(bits, lanes) for part in range(each)]
+        for bits in range(1 << lanes)
+    ]
+    few = ir.VectorType(ir.IntType(8), n)
+    table = ir.Constant(ir.ArrayType(few, len(orders)), [few(order) for order in orders])
+    table = cgutils.global_constant(builder.module, f"tinyattn_packing_{lanes}_{size}", table)
+    bits = builder.zext(builder.bitcast(mask, ir.IntType(lanes)), ir.IntType(64))
+    order = builder.load(builder.gep(table, [bits.type(0), bits]), align=n)
+    units = ir.VectorType(ir.IntType(8 * unit), n)
+    if unit > 1:
+        order = builder.zext(order, units)
+    found = _call(builder, units, name, builder.bitcast(value, units), order)
+    return builder.bitcast(found, value.type)
+
+
+def _chosen_first(bits, lanes):
+    """The numbers of the lanes whose bit is 1, then those of the others."""
+    return sorted(range(lanes), key=lambda lane: not bits >> lane & 1)
+
+
+def _way_to_permute(nbytes):
+    """(LLVM's name of an instruction that permutes bytes, how many of them stay together), or None
+    where the processor has no such instruction for a vector of this size.
+    """
+    triple, _, features = cpu_target.target_context.codegen().magic_tuple()[:3]
+    if triple.startswith(("aarch64", "arm64")):
+        return {16: ("llvm.aarch64.neon.tbl1.v16i8", 1)}.get(nbytes)
+    ways = {32: ("llvm.x86.avx2.permd", 4)} if "+avx2" in features else {}
+    if "+ssse3" in features:
+        ways[16] = "llvm.x86.ssse3.pshuf.b.128", 1
+    return ways.get(nbytes)
+
+
+def _call(builder, kind, name, *args):
+    function = ir.FunctionType(kind, [x.type for x in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args)
