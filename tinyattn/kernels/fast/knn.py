@@ -24,7 +24,7 @@ from tinyattn.kernels.fast.nearest import (
     tolerance,
     upper_bound,
 )
-from tinyattn.kernels.machine.compile import helper_no_fma, jit_no_fma, noinline
+from tinyattn.kernels.machine.compile import alwaysinline, helper_no_fma, jit_no_fma, noinline
 from tinyattn.kernels.machine.compress import (
     compress_greater,
     compress_less_equal,
@@ -250,6 +250,7 @@ def compute_boxes(f, first, last):
 @helper_no_fma
 def box_distance(f, a, b):
     """The squared distance of the boxes of two nodes, rounded like d²: it is never larger."""
+    alwaysinline()
     total = f.low.dtype.type(0)
     for d in range(f.low.shape[1]):
         g = max(f.low[a, d] - f.high[b, d], f.low[b, d] - f.high[a, d])
@@ -261,6 +262,7 @@ def box_distance(f, a, b):
 @helper_no_fma
 def mask_within_limit(f, l, node, limit):
     """The points of leaf l whose distance from the box of a node is within their limit, as bits."""
+    alwaysinline()
     D, bits = f.low.shape[1], np.uint64(0)
     for t in range(0, f.size[l], width(limit)):
         total = broadcast(limit, limit.dtype.type(0))
@@ -276,6 +278,7 @@ def mask_within_limit(f, l, node, limit):
 @helper_no_fma
 def distances(f, l, q, other, t):
     """d² of point q of leaf l from the points t, t + 1, … of another leaf, as a vector."""
+    alwaysinline()
     D = f.low.shape[1]
     total = broadcast(f.block, f.block.dtype.type(0))
     for d in range(D):
@@ -289,6 +292,7 @@ def scan_leaf(dist, ids, o, n, f, l, q, other, limit):
     """Append the points of the leaf `other` that are within the limit of point q; returns the new
     n.
     """
+    alwaysinline()
     for t in range(0, f.size[other], width(dist)):
         d2 = distances(f, l, q, other, t)
         n += compress_less_equal(dist, ids, o + n, d2, f.rows, other * LEAF_SIZE + t, limit)

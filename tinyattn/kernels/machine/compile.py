@@ -94,3 +94,18 @@ def noinline(typing):
         return context.get_dummy_value()
 
     return types.void(), code
+
+
+@intrinsic(lambda: None)
+def alwaysinline(typing):
+    """First statement of a short function that takes many arrays and is called in an inner loop.
+
+    An array is 7 arguments, most of which go over the stack: with a tuple of arrays the call may
+    take longer than what is computed in it.
+    """
+
+    def code(context, builder, signature, args):
+        builder.function.attributes.add("alwaysinline")
+        return context.get_dummy_value()
+
+    return types.void(), code
