@@ -129,18 +129,20 @@ def prune_with_margin(dist, ids, o, n, k, limit, margin):
 
 @helper_no_fma
 def exact_distances(dist, ids, o, n, x, i, D):
-    """The distances of the candidates from differences. There must be room for a vector more of
-    ids.
-    """
+    """The distances of the candidates from differences. There must be room for two vectors more."""
     noinline()
     W = width(dist)
-    for m in range(n, (n + W - 1) // W * W):
+    end = (n + 2 * W - 1) // (2 * W) * (2 * W)
+    for m in range(n, end):
         ids[o + m] = i
-    for m in range(o, o + n, W):
-        total = broadcast(dist, dist.dtype.type(0))
+    # two vectors at a time, because their sums do not wait for each other
+    for m in range(o, o + end, 2 * W):
+        total, other = broadcast(dist, dist.dtype.type(0)), broadcast(dist, dist.dtype.type(0))
         for f in range(0, D, W):
             total = add_squares(total, x, i, ids, m, f, D)
+            other = add_squares(other, x, i, ids, m + W, f, D)
         store(dist, m, total)
+        store(dist, m + W, other)
 
 
 @helper_no_fma

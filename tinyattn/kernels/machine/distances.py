@@ -3,8 +3,9 @@
 from tinyattn.kernels.machine.compile import intrinsic, numba
 from tinyattn.kernels.machine.llvm import (
     element_pointer,
+    emit_by_length,
     emit_masked_load,
-    tail_mask,
+    size_of,
     vector_pointer,
 )
 from tinyattn.kernels.machine.tiles import transpose_in_registers
@@ -31,25 +32,29 @@ def add_squares(typing, total, x, i, ids, m, f, D):
     def code(context, builder, signature, args):
         total, x, i, ids, m, f, D = args
         kind, integer = total.type, ir.IntType(64)
-        lanes = tail_mask(builder, kind, f, D)
 
-        def row(number):
+        def row(number, lanes):
             at_f = builder.add(builder.mul(number, D), f)
             place = vector_pointer(
                 builder, element_pointer(context, builder, signature.args[1], x, at_f, 1)
             )
+            if lanes is None:
+                return builder.load(place, align=size_of(kind.element))
             return emit_masked_load(builder, place, lanes, 0)
 
-        own, squares = row(i), []
-        for l in range(kind.count):
-            place = builder.add(m, integer(l))
-            id_ = builder.load(element_pointer(context, builder, signature.args[3], ids, place, 1))
-            gap = builder.fsub(row(builder.sext(id_, integer)), own)
-            squares.append(builder.fmul(gap, gap))
-        for square in transpose_in_registers(
-            builder, squares
-        ):  # behind the last feature they are 0
-            total = builder.fadd(total, square)
-        return total
+        def sums(lanes=None):
+            own, squares, found = row(i, lanes), [], total
+            for l in range(kind.count):
+                place = element_pointer(
+                    context, builder, signature.args[3], ids, builder.add(m, integer(l)), 1
+                )
+                gap = builder.fsub(row(builder.sext(builder.load(place), integer), lanes), own)
+                squares.append(builder.fmul(gap, gap))
+            # behind the last feature they are 0
+            for square in transpose_in_registers(builder, squares):
+                found = builder.fadd(found, square)
+            return found
+
+        return emit_by_length(builder, kind, f, D, sums, sums)
 
     return total(total, x, types.intp, ids, types.intp, types.intp, types.intp), code

@@ -20,6 +20,7 @@ import numpy as np
 
 from tinyattn.kernels.machine.compile import intrinsic, numba
 from tinyattn.kernels.machine.llvm import (
+    VECTOR_BYTES,
     VECTOR_REGISTERS,
     Vector,
     call_intrinsic,
@@ -284,12 +285,39 @@ def transpose_in_registers(builder, v):
     become the new row 2i, their second halves the new row 2i + 1. After the last round element
     (i, j) is at (j, i).
     """
+    if VECTOR_BYTES == 32:
+        return _transpose_by_halves(builder, v)
     n = len(v)
     orders = [[i // 2 + i % 2 * n + half for i in range(n)] for half in (0, n // 2)]
     zips = [ir.VectorType(ir.IntType(32), n)(order) for order in orders]
     for _ in range(n.bit_length() - 1):
         v = [builder.shuffle_vector(v[i], v[i + n // 2], z) for i in range(n // 2) for z in zips]
     return v
+
+
+def _transpose_by_halves(builder, v):
+    """The same with AVX2, whose instructions interleave only within halves of a register.
+
+    First blocks of half as many rows and columns are transposed, the left and the right one of the
+    same rows at once; then the halves change places.
+    """
+    n, half = len(v), len(v) // 2
+
+    def shuffled(a, b, order):
+        return builder.shuffle_vector(a, b, ir.VectorType(ir.IntType(32), n)(order))
+
+    zips = [
+        [side + i // 2 + i % 2 * n + start for side in (0, half) for i in range(half)]
+        for start in (0, half // 2)
+    ]
+    blocks = [v[:half], v[half:]]
+    for _ in range(half.bit_length() - 1):
+        blocks = [
+            [shuffled(u[i], u[i + half // 2], z) for i in range(half // 2) for z in zips]
+            for u in blocks
+        ]
+    parts = [[n * (i >= half) + i % half + start for i in range(n)] for start in (0, half)]
+    return [shuffled(a, b, part) for part in parts for a, b in zip(*blocks, strict=True)]
 
 
 def _emit_copy(builder, out, o_row, x, x_row, rows, columns, factor):
