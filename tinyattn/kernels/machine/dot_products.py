@@ -38,7 +38,7 @@ if numba is not None:
 
 
 # rows of x in a tile, and in those for the last rows
-TILE_HEIGHTS = (6, 2, 1) if VECTOR_REGISTERS == 32 else (2, 1)
+TILE_HEIGHTS = (6, 2, 1) if VECTOR_REGISTERS == 32 else (3, 2, 1)
 
 
 TILE_COLUMNS = 4  # columns of y in a tile: so many rows of w
@@ -111,6 +111,16 @@ def _emit_tile(builder, height, many, y, y_row, x, x_row, w, w_row, n):
         builder.store(kind(None), p)
 
     def add_products(vector):
+        if height == 3:  # 12 sums, 3 vectors of x and 1 of w fill 16 registers
+            x_i = [vector(row) for row in x_rows]
+            for j in range(many):
+                w_j = vector(w_rows[j])
+                for i in range(height):
+                    p = sums[i * many + j]
+                    builder.store(
+                        call_intrinsic(builder, "llvm.fmuladd", x_i[i], w_j, builder.load(p)), p
+                    )
+            return
         w_j = [vector(row) for row in w_rows]
         for i in range(height):
             x_i = vector(x_rows[i])
