@@ -144,14 +144,16 @@ def q4_1_sums(y, sum_x, pairs, raw, n, j0, j1):
             d_j, d_k = broadcast(y, scales[4 * b]), broadcast(y, scales[4 * b + 2])
             offset_j += scales[4 * b + 1] * sum_x[b]
             offset_k += scales[4 * b + 3] * sum_x[b]
+            qx_j, qx_k = broadcast(y, 0), broadcast(y, 0)
             for i in range(0, 16, W):
                 of_low, of_bytes = load(pairs, 32 * b + i), load(pairs, 32 * b + 16 + i)
                 at = row + b * Q4_1 + 4 + i
-                qx = fma(load_low_halves(raw, at, y), of_low, load_bytes(raw, at, y) * of_bytes)
-                sums_j = fma(d_j, qx, sums_j)
+                qx_j = fma(load_bytes(raw, at, y), of_bytes, qx_j)
+                qx_j = fma(load_low_halves(raw, at, y), of_low, qx_j)
                 at = other + b * Q4_1 + 4 + i
-                qx = fma(load_low_halves(raw, at, y), of_low, load_bytes(raw, at, y) * of_bytes)
-                sums_k = fma(d_k, qx, sums_k)
+                qx_k = fma(load_bytes(raw, at, y), of_bytes, qx_k)
+                qx_k = fma(load_low_halves(raw, at, y), of_low, qx_k)
+            sums_j, sums_k = fma(d_j, qx_j, sums_j), fma(d_k, qx_k, sums_k)
         y[j], y[k] = hsum(sums_j) + offset_j, hsum(sums_k) + offset_k
 
 
