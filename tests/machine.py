@@ -53,3 +53,15 @@ def fresh_python(code, **environment):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
+
+
+def processor_without(*missing):
+    """Settings of a Python that compiles for this processor without some of its instructions.
+
+    missing: beginnings of the names of features, such as "avx512"; none: this processor as it is.
+    """
+    if not missing:
+        return {}
+    target = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2]
+    kept = [f for f in target.split(",") if not f.lstrip("+-").startswith(missing)]
+    return {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ",".join(kept)}
