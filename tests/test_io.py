@@ -228,6 +228,7 @@ def test_a_checkpoint_for_something_else_changes_nothing(tmp_path):
     assert_equal(same.state_dict(), before)
 
 
+UNUSABLE = "the state of the generator in .* cannot be used"
 GENERATOR = np.random.default_rng(3).bit_generator.state
 DAMAGES = {
     "step": ({"step": "1.5"}, "the step '1.5', no whole number"),
@@ -261,6 +262,15 @@ def test_a_damaged_checkpoint_changes_nothing_and_is_named(tmp_path, damage):
     assert rng.bit_generator.state == before[2]
 
 
+def assert_refused(path, model, optimizer, rng):
+    """The state of the generator is, by us or in other words by NumPy (from 2.5 on)."""
+    before = json.dumps(rng.bit_generator.state, default=np.ndarray.tolist)
+    with pytest.raises(ValueError, match=UNUSABLE) as caught:
+        load_checkpoint(path, model, optimizer, rng)
+    assert str(path) in str(caught.value)
+    assert json.dumps(rng.bit_generator.state, default=np.ndarray.tolist) == before
+
+
 @pytest.mark.parametrize("kind", ["MT19937", "Philox"])
 def test_a_generator_that_would_read_behind_its_numbers_is_refused(tmp_path, kind):
     model, optimizer, _ = fresh(lambda p: optim.Adam(p))
@@ -272,8 +282,7 @@ def test_a_generator_that_would_read_behind_its_numbers_is_refused(tmp_path, kin
     damaged = first + b'pos\\": ' + b"9" * digits + rest[digits:]
     assert len(damaged) == len(whole) and damaged != whole
     (tmp_path / "c").write_bytes(damaged)
-    with pytest.raises(ValueError, match="behind the end of its numbers"):
-        load_checkpoint(tmp_path / "c", model, optimizer, rng)
+    assert_refused(tmp_path / "c", model, optimizer, rng)
 
 
 @pytest.mark.parametrize(
@@ -288,8 +297,7 @@ def test_more_numbers_than_a_generator_has_are_refused(tmp_path, kind, place, nu
     tensors = {f"module.{k}": v for k, v in model.state_dict().items()}
     tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
     ta.save(tmp_path / "c", tensors, {"step": "1", "rng": json.dumps(state)})
-    with pytest.raises(ValueError, match="behind the end of its numbers"):
-        load_checkpoint(tmp_path / "c", model, optimizer, rng)
+    assert_refused(tmp_path / "c", model, optimizer, rng)
 
 
 @pytest.mark.parametrize(
