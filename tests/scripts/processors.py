@@ -1,64 +1,69 @@
 """Are the kernels right on processors with narrower vectors than this one's?
 
-    python -m tests.scripts.processors
+    python -m tests.scripts.processors             every width but this processor's own
+    python -m tests.scripts.processors --all       this processor's own too
+    python -m tests.scripts.processors 16          one width, in bytes
 
-Each time a fresh Python compiles the kernels of attention and of a matrix times a vector for a
-processor without some of this one's instructions, and compares them with NumPy. That takes a
-minute of compiling, so it is no part of the quick suite. The exit code is 0 if all were right.
+For each width, pytest runs the canary and the whole of FOLDERS, with all kernels compiled for a
+processor without some of this one's instructions. The width of this processor itself is left to the
+ordinary tests. The exit code is 0 if all passed; 11 to 16 minutes on two cores.
 """
 
+import argparse
+import os
+import re
+import subprocess
 import sys
 import tempfile
+import time
 
-from tests.machine import fresh_python
+from tests import ROOT
+from tests.machine import processor_without
 
-PROGRAM = """
-import numpy as np
-from tinyattn.functional.attention import scaled_dot_product_attention
-from tinyattn.engine.autograd import Tensor
-from tinyattn.kernels.fast import matvec
-from tinyattn.kernels.machine.llvm import VECTOR_BYTES
-print(VECTOR_BYTES)
-arrays = np.random.default_rng(0).standard_normal((3, 2, 70, 6)).astype(np.float32)
-found = []
-for impl in ("kernel", "numpy"):
-    inputs = [Tensor(x, requires_grad=True) for x in arrays]
-    y = scaled_dot_product_attention(*inputs, causal=True, impl=impl)
-    (y * y).sum().backward()
-    found.append([y.data, *[x.grad for x in inputs]])
-for dtype in (np.float32, np.float64):
-    x, w = (np.random.default_rng(1).standard_normal(s).astype(dtype) for s in ((7, 35), (6, 35)))
-    print(np.allclose(matvec.product(x, w.T), x @ w.T, rtol=0, atol=2e-5))
-print(all(np.allclose(a, b, rtol=0, atol=2e-5) for a, b in zip(*found)))
-"""
-
-# instructions that are missing, by the beginnings of their names: bytes of the widest vector left
-PROCESSORS = {("avx512",): 32, ("avx512", "avx2", "fma"): 16}
+FOLDERS = ["tests/kernels", "tests/graph", "tests/functional", "tests/inference", "tests/ops"]
+# bytes of a vector: the instructions that are missing, by the beginnings of their names
+PROCESSORS = {64: (), 32: ("avx512",), 16: ("avx512", "avx2", "fma")}
 
 
-def main():
-    import numba
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m tests.scripts.processors")
+    parser.add_argument("widths", nargs="*", type=int, help="bytes of a vector: 16, 32, 64")
+    parser.add_argument("--all", action="store_true", help="this processor's own width too")
+    options = parser.parse_args(arguments)
 
     from tinyattn.kernels.machine.llvm import VECTOR_BYTES
 
-    target = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2]
-    wrong = 0
-    for missing, width in PROCESSORS.items():
-        if width >= VECTOR_BYTES:
-            print(f"without {', '.join(missing)}: left out, vectors here have {VECTOR_BYTES} bytes")
-            continue
-        features = [f for f in target.split(",") if not f.lstrip("+-").startswith(missing)]
-        with tempfile.TemporaryDirectory() as cache:
-            found = fresh_python(
-                PROGRAM,
-                NUMBA_CPU_FEATURES=",".join(features),
-                NUMBA_CPU_NAME="x86-64",
-                NUMBA_CACHE_DIR=cache,
-            )
-        right = found == [str(width), *["True"] * 3]
-        wrong += not right
-        print(f"without {', '.join(missing)}: {'right' if right else f'wrong: {found}'}")
-    return 1 if wrong else 0
+    possible = [width for width in PROCESSORS if width <= VECTOR_BYTES]
+    unknown = set(options.widths) - set(possible)
+    if unknown:
+        parser.error(f"this processor has vectors of {possible} bytes, not of {sorted(unknown)}")
+    chosen = options.widths or [w for w in possible if options.all or w < VECTOR_BYTES]
+    if not chosen:
+        print(f"vectors here have {VECTOR_BYTES} bytes, and there is no narrower width to try")
+    return 1 if sum([not is_right_with(width) for width in chosen]) else 0
+
+
+def is_right_with(width):
+    """Run all of FOLDERS with vectors of so many bytes and print what came out."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as cache:
+        settings = {**processor_without(*PROCESSORS[width]), "NUMBA_CACHE_DIR": cache}
+        environment = {**os.environ, **settings}
+        program = "from tinyattn.kernels.machine.llvm import VECTOR_BYTES as b; print(b)"
+        command = [sys.executable, "-c", program]  # its import runs the canary, too
+        found = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+        if found.stdout.strip() != str(width):
+            print(f"vectors of {width} bytes: kernels are compiled for {found.stdout.strip()!r}")
+            print(found.stderr)
+            return False
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FOLDERS]
+        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    minutes = (time.monotonic() - began) / 60
+    right = done.returncode == 0 and re.search(r"\d+ passed", done.stdout)
+    if not right:
+        print(done.stdout[-20_000:], done.stderr[-2000:], sep="\n")
+    print(f"vectors of {width} bytes, {minutes:.1f} minutes: {done.stdout.splitlines()[-1]}")
+    return right
 
 
 if __name__ == "__main__":
