@@ -73,7 +73,7 @@ class GPT(nn.Module):
 
     def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
                  cache=True, stop=None, compiled=True):  # fmt: skip
-        """The prompt ids and what follows it, token by token; see `models.generate.generate`."""
+        """The prompt ids and what follows it, token by token; see `models.generation.generate`."""
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )

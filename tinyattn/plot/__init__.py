@@ -13,10 +13,10 @@ from tinyattn.plot.lines import bars, curves, loss_curve
 from tinyattn.plot.networks import graph, layout
 from tinyattn.plot.picture import Picture, figure
 from tinyattn.plot.points import decision_boundary, scatter
-from tinyattn.plot.style import COLORS, style, use_style
+from tinyattn.plot.style import COLORS, GREY, style, use_style
 
 __all__ = [
-    "COLORS", "Film", "GraphPicture", "Picture", "animate_points", "attention_lines",
+    "COLORS", "Film", "GREY", "GraphPicture", "Picture", "animate_points", "attention_lines",
     "attention_map", "bars", "computation_graph", "curves", "decision_boundary", "figure", "film",
     "graph", "heatmap", "images", "layout", "loss_curve", "scatter", "style", "use_style",
 ]  # fmt: skip
