@@ -53,7 +53,7 @@ def test_every_module_with_public_names_is_in_the_reference():
 def test_the_source_line_is_that_of_the_name():
     by_name = {name.written: name for name in public_names()}
     for written, start in [
-        ("F.scaled_dot_product_attention", "@explained"), ("nn.Linear", "class Linear"),
+        ("F.scaled_dot_product_attention", "@with_torch_hints"), ("nn.Linear", "class Linear"),
         ("optim.Adam", "class Adam"),
     ]:  # fmt: skip
         path, line = place(by_name[written].object)
