@@ -14,7 +14,7 @@ PLACES = [
     ("tinyattn", "ta", "arrays with gradients, and what differentiates"),
     ("tinyattn.functional", "F", "functions of networks without weights of their own"),
     ("tinyattn.nn", "nn", "layers"),
-    ("tinyattn.nn.init", "nn.init", "start values"),
+    ("tinyattn.nn.init", "nn.init", "initial values"),
     ("tinyattn.optim", "optim", "optimizers and schedules"),
     ("tinyattn.training", "training", "loops that train and measure"),
     ("tinyattn.graph", "graph", "graphs and point clouds"),

@@ -238,7 +238,7 @@ def test_refuses():
 
 
 def weaver_model(*sizes, **options):
-    """Weaver's model with the sizes of ours, no dropout, and start values that hide nothing."""
+    """Weaver's model with the sizes of ours, no dropout, and initial values that hide nothing."""
     parity = pytest.importorskip("tests.parity")
     weaver = pytest.importorskip("weaver.nn.model.ParticleTransformer")
     names = ("embed_dims", "pair_embed_dims", "num_heads", "num_layers", "num_cls_layers")
@@ -272,7 +272,7 @@ def test_equals_weaver(train, with_pairs):
     parity.modules(mine, theirs, features.astype(float))
 
 
-def test_start_values_are_distributed_as_in_weaver():
+def test_initial_values_are_distributed_as_in_weaver():
     sizes = (5, 3, (32, 64), (16, 16), 4, 3, 2)
     pytest.importorskip("tests.parity")
     weaver = pytest.importorskip("weaver.nn.model.ParticleTransformer")

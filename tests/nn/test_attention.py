@@ -178,7 +178,7 @@ def test_seed_decides_what_dropout_hides():
     assert (results[0] != results[2]).any()
 
 
-def test_start_values_are_pytorchs():
+def test_initial_values_are_pytorchs():
     torch = pytest.importorskip("torch")
     for options in (MODULES["plain"], MODULES["kdim, vdim"]):
         big = {n: 40 * v if n != "num_heads" else v for n, v in options.items()}

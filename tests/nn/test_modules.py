@@ -255,7 +255,7 @@ def test_assigned_arrays_are_not_copied():
         model.weight[...] = 0
 
 
-# ---------------------------------------------------------------- start values left out
+# ---------------------------------------------------------------- initial values left out
 
 
 UNFILLED = {
@@ -273,7 +273,7 @@ UNFILLED = {
 
 
 @pytest.mark.parametrize("make", UNFILLED.values(), ids=UNFILLED)
-def test_without_start_values_every_drawn_parameter_is_nan(make):
+def test_without_initial_values_every_drawn_parameter_is_nan(make):
     drawn, other, empty = make(0), make(1), make(nn.SkipInit())
     for (name, p), q, e in zip(
         drawn.named_parameters(), other.parameters(), empty.parameters(), strict=True
@@ -306,7 +306,7 @@ def test_what_was_never_filled_is_found():
             model.generate([1, 2], 2)
 
 
-def test_dropout_of_a_model_without_start_values_is_random():
+def test_dropout_of_a_model_without_initial_values_is_random():
     model = models.BERT(9, 8, 2, 1, dropout=0.5, rng=nn.SkipInit())
     model.load_state_dict(models.BERT(9, 8, 2, 1, rng=0).state_dict())
     ids = np.array([[1, 2, 3]])

@@ -140,13 +140,13 @@ def test_apply_visits_inner_modules_first():
     assert not model[0].bias.data.any() and not model[1][1].bias.data.any()
 
 
-# ---------------------------------------------------------------- start values
+# ---------------------------------------------------------------- initial values
 
 FANS = {(40, 30): (30, 40), (20, 10, 5): (50, 100), (8, 4, 5, 5): (100, 200)}
 
 
 @pytest.mark.parametrize("shape", FANS)
-def test_start_values_have_the_spread_of_the_formulas(shape):
+def test_initial_values_have_the_spread_of_the_formulas(shape):
     into, out = FANS[shape]
     for f, options, std, bound in [
         (nn.init.xavier_uniform_, {"gain": 2.0}, 2 * (2 / (into + out)) ** 0.5, 3**0.5),
@@ -168,7 +168,7 @@ def test_start_values_have_the_spread_of_the_formulas(shape):
         assert (same.data == p.data).all()
 
 
-def test_start_values_without_chance():
+def test_initial_values_without_chance():
     p = nn.Parameter(np.zeros((2, 3)))
     assert (nn.init.ones_(p).data == 1).all() and (nn.init.zeros_(p).data == 0).all()
     assert (nn.init.constant_(p, 2.5).data == 2.5).all()
@@ -208,7 +208,7 @@ def test_gains_as_pytorch():
         (lambda p: nn.init.trunc_normal_(p, a=50.0, b=60.0), "hardly any number"),
     ],
 )
-def test_start_values_explain_what_they_refuse(call, message):
+def test_initial_values_explain_what_they_refuse(call, message):
     with pytest.raises(ValueError, match=message):
         call(nn.Parameter(np.zeros((2, 2))))
 

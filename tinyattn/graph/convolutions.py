@@ -15,17 +15,12 @@ from tinyattn.engine.random import generator
 from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT, segment_softmax, segment_sum
 from tinyattn.nn import Linear, Module, Parameter
-from tinyattn.nn.init import uniform
+from tinyattn.nn.init import xavier_parameter
 from tinyattn.nn.validation import check_sizes
 
 
 def _zeros(n):
     return Parameter(np.zeros(n, np.float32))
-
-
-def _glorot(shape, rng):
-    """Uniform in ±√(6 / (rows + columns)); Glorot and Bengio 2010."""
-    return uniform(shape, np.sqrt(6 / (shape[-2] + shape[-1])), rng)
 
 
 def _nodes(name, x, graph, features):
@@ -53,7 +48,7 @@ class GCNConv(Module):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.add_self_loops = add_self_loops
         self.lin = Linear(in_channels, out_channels, bias=False, rng=rng)
-        self.lin.weight = _glorot((out_channels, in_channels), rng)
+        self.lin.weight = xavier_parameter((out_channels, in_channels), rng)
         self.bias = _zeros(out_channels) if bias else None
 
     def forward(self, x, graph, edge_weight=None):
@@ -125,9 +120,9 @@ class GATConv(Module):
         self.concat, self.negative_slope, self.dropout = concat, negative_slope, dropout
         self.add_self_loops = add_self_loops
         self.lin = Linear(in_channels, heads * out_channels, bias=False, rng=rng)
-        self.lin.weight = _glorot((heads * out_channels, in_channels), rng)
-        self.att_src = _glorot((1, heads, out_channels), rng)
-        self.att_dst = _glorot((1, heads, out_channels), rng)
+        self.lin.weight = xavier_parameter((heads * out_channels, in_channels), rng)
+        self.att_src = xavier_parameter((1, heads, out_channels), rng)
+        self.att_dst = xavier_parameter((1, heads, out_channels), rng)
         self.bias = _zeros(heads * out_channels if concat else out_channels) if bias else None
 
     def forward(self, x, graph):

@@ -12,7 +12,7 @@ from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
 from tinyattn.models.generation import compiled_or_itself, eval_mode
-from tinyattn.models.gpt import start_values
+from tinyattn.models.gpt import init_weights
 from tinyattn.nn.sets import masked_mean
 from tinyattn.nn.validation import check_sizes
 
@@ -51,7 +51,7 @@ class BERT(nn.Module):
         )  # fmt: skip
         self.encoder = nn.TransformerEncoder(layer, num_layers)
         self.pooler = nn.Linear(d_model, d_model, rng=rng)
-        start_values(self, d_model, rng)
+        init_weights(self, d_model, rng)
 
     def forward(self, ids, types=None, keep=None):
         """A vector for each token, [B, T, d_model].

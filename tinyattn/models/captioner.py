@@ -20,7 +20,7 @@ from tinyattn.engine.random import generator
 from tinyattn.functional import recurrent
 from tinyattn.models.decoding import beam_search
 from tinyattn.models.generation import eval_mode
-from tinyattn.nn.init import normal
+from tinyattn.nn.init import normal_parameter
 from tinyattn.nn.overrides import change_of
 from tinyattn.nn.validation import check_sizes
 
@@ -49,7 +49,7 @@ class Regions(nn.Module):
             ]
         )
         self.size = widths[-1]
-        self.places = normal((count, self.size), 0.3, rng)
+        self.places = normal_parameter((count, self.size), 0.3, rng)
 
     def forward(self, images):
         """z [B, R, D];   images [B, height, width, channels]. ValueError for other shapes."""
@@ -74,7 +74,7 @@ class Cells(nn.Module):
         self.cell, self.size = cell, size
         self.first = nn.Linear(cell * cell * channels, size, rng=rng)
         self.second = nn.Linear(size, size, rng=rng)
-        self.places = normal((count, size), 0.3, rng)
+        self.places = normal_parameter((count, size), 0.3, rng)
 
     def forward(self, images):
         """z [B, R, D];   images [B, height, width, channels]. Raises ValueError for other

@@ -43,7 +43,7 @@ class GPT(nn.Module):
             d_model, num_heads, 4 * d_model, dropout, "gelu", norm_first=True, rng=rng
         )
         self.blocks = nn.TransformerEncoder(layer, num_layers, nn.LayerNorm(d_model))
-        start_values(self, d_model, rng, num_layers)
+        init_weights(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
         """The input of the head, [B, T, d_model]; with a cache ids are the tokens that are new."""
@@ -79,7 +79,7 @@ class GPT(nn.Module):
         )
 
 
-def start_values(model, d_model, rng, num_layers=None):
+def init_weights(model, d_model, rng, num_layers=None):
     """Matrices normal, with standard deviation 0.02 √(768/d_model), biases zero.
 
     Given num_layers L, the matrices whose output is added to x are smaller by 1/√(2 L).

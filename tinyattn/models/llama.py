@@ -14,7 +14,7 @@ from tinyattn.engine.random import generator
 from tinyattn.inference.quantized import numbers_in_blocks
 from tinyattn.models import gguf
 from tinyattn.models.generation import generate
-from tinyattn.models.gpt import start_values
+from tinyattn.models.gpt import init_weights
 from tinyattn.nn.validation import check_sizes
 from tinyattn.ops.quantized import QuantizedMatrix
 
@@ -45,7 +45,7 @@ class Llama(nn.Module):
         ])  # fmt: skip
         self.norm = nn.RMSNorm(d_model, eps)
         self.lm_head = None if tied_head else nn.Linear(d_model, vocab_size, bias=False, rng=rng)
-        start_values(self, d_model, rng, num_layers)
+        init_weights(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
         """The input of the head, [B, T, d_model]; with a cache ids are the tokens that are new."""

@@ -1,6 +1,6 @@
 """Particle Transformer: jets as sets of particles, with features of pairs in the attention.
 
-Names and shapes of the parameters, start values and results are those of `ParticleTransformer` of
+Names and shapes of the parameters, initial values and results are those of `ParticleTransformer` of
 the package weaver-core, so its state_dict can be loaded. Here particles are rows, [B, N, …], and
 four-momenta begin with the energy. Source: Qu, Li, Qian 2022, arXiv:2202.03772; slides H10 to H13.
 """
@@ -16,6 +16,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
 from tinyattn.models.generation import eval_mode
+from tinyattn.nn.init import xavier_bound
 from tinyattn.nn.validation import check_sizes
 
 SMALLEST = 1e-8  # smaller numbers are replaced by it before the logarithm
@@ -216,7 +217,7 @@ class ParticleTransformer(nn.Module):
         logits = W norm(token) + b
 
     momenta are E, px, py, pz in GeV; without them U = 0. Give them in float64: m² of light
-    particles is a small difference of large numbers. The token's start value is a parameter, the
+    particles is a small difference of large numbers. The token's initial value is a parameter, the
     same for all jets. The order of the particles does not matter. dropout acts on the particle
     blocks only. Weaver's random cut of the longest jets (`trim`) is left out.
     """
@@ -244,7 +245,7 @@ class ParticleTransformer(nn.Module):
         )
         self.norm = nn.LayerNorm(d)
         self.fc = nn.Sequential(nn.Linear(d, num_classes, rng=rng))
-        start_values(self, rng)
+        init_weights(self, rng)
 
     def forward(self, features, momenta=None, mask=None):
         """The scores of the classes [B, classes];   features [B, N, C], momenta [B, N, 4] in GeV,
@@ -311,7 +312,7 @@ def _checked(features, momenta, mask):
     return mask
 
 
-def start_values(model, rng):
+def init_weights(model, rng):
     """Linear maps start uniform in ±√(6/(fan-in + fan-out)), queries, keys and values each as a
     map of their own, with biases 0; what block l adds to x is smaller by 1/√(2l).
     """
@@ -319,9 +320,8 @@ def start_values(model, rng):
         if isinstance(module, nn.Linear):
             fan_out, fan_in = module.weight.shape
             fan_out //= 3 if name.endswith("in_proj") else 1
-            bound = math.sqrt(6 / (fan_in + fan_out))
-            values = rng.uniform(-bound, bound, module.weight.shape)
-            module.weight.data = values.astype(DEFAULT_DTYPE)
+            bound = xavier_bound(fan_in, fan_out)
+            nn.init.uniform_(module.weight, -bound, bound, rng)
             module.bias.data = 0 * module.bias.data
     for number, block in enumerate(model.blocks, start=1):
         for part in (block.attn.out_proj, block.fc2):

@@ -1,7 +1,5 @@
 """Attention with learned projections and several heads: over one set of tokens or between two."""
 
-import math
-
 import numpy as np
 
 import tinyattn.functional as F
@@ -9,7 +7,7 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensors
 from tinyattn.engine.random import generator
 from tinyattn.nn.cache import CrossAttentionCache
-from tinyattn.nn.init import uniform
+from tinyattn.nn.init import xavier_parameter
 from tinyattn.nn.layers import Linear
 from tinyattn.nn.module import Module, Parameter
 from tinyattn.nn.validation import check_sizes
@@ -24,7 +22,7 @@ class MultiheadAttention(Module):
 
     W_q, W_k, W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim]; with a kdim or
     vdim of their own they are q_proj_weight, k_proj_weight, v_proj_weight. Names, layouts and
-    start values are those of torch.nn.MultiheadAttention, so its state_dict can be loaded.
+    initial values are those of torch.nn.MultiheadAttention, so its state_dict can be loaded.
 
     dropout acts on the weights, in training. Source: Vaswani et al. 2017, section 3.2.2;
     slides N17, S13.
@@ -44,12 +42,12 @@ class MultiheadAttention(Module):
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
         if self.kdim == self.vdim == embed_dim:
-            self.in_proj_weight = _xavier_uniform((3 * embed_dim, embed_dim), rng)
+            self.in_proj_weight = xavier_parameter((3 * embed_dim, embed_dim), rng)
         else:
             self.in_proj_weight = None
-            self.q_proj_weight = _xavier_uniform((embed_dim, embed_dim), rng)
-            self.k_proj_weight = _xavier_uniform((embed_dim, self.kdim), rng)
-            self.v_proj_weight = _xavier_uniform((embed_dim, self.vdim), rng)
+            self.q_proj_weight = xavier_parameter((embed_dim, embed_dim), rng)
+            self.k_proj_weight = xavier_parameter((embed_dim, self.kdim), rng)
+            self.v_proj_weight = xavier_parameter((embed_dim, self.vdim), rng)
         self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, np.float32)) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias, rng)
         if bias:
@@ -231,8 +229,3 @@ class CrossAttention(MultiheadAttention):
             x, context, context, mask, causal, need_weights, average_attn_weights, bias, impl
         )
         return (out, weights) if need_weights else out
-
-
-def _xavier_uniform(shape, rng):
-    """Uniform in ±√(6 / (fan-in + fan-out)): keeps the variance of outputs and of gradients."""
-    return uniform(shape, math.sqrt(6 / sum(shape)), rng)

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.engine.random import generator
-from tinyattn.nn.init import uniform
+from tinyattn.nn.init import uniform_parameter
 from tinyattn.nn.module import Module
 from tinyattn.nn.validation import check_sizes
 
@@ -43,8 +43,8 @@ class _Convolution(Module):
         self.impl = impl  # "sums", "numpy", "kernel" or "auto", see F.conv1d
         shape = (out_channels, in_channels // groups, *kernel)
         bound = 1 / np.sqrt(np.prod(shape[1:]))
-        self.weight = uniform(shape, bound, rng)
-        self.bias = uniform((out_channels,), bound, rng) if bias else None
+        self.weight = uniform_parameter(shape, bound, rng)
+        self.bias = uniform_parameter((out_channels,), bound, rng) if bias else None
 
     def forward(self, x):
         """y [B, out_channels, ...];   x [B, in_channels, ...] with one or two axes of positions.

@@ -77,8 +77,13 @@ def eye_(tensor):
 
 def xavier_uniform_(tensor, gain=1.0, rng=None):
     """Uniform in ±gain √(6 / (fan-in + fan-out)). Source: Glorot, Bengio 2010."""
-    bound = gain * math.sqrt(6 / sum(_fans(tensor)))
+    bound = gain * xavier_bound(*_fans(tensor))
     return uniform_(tensor, -bound, bound, rng)
+
+
+def xavier_bound(fan_in, fan_out):
+    """√(6 / (fan-in + fan-out)): uniform weights within ± it keep the variance of x and of x̄."""
+    return math.sqrt(6 / (fan_in + fan_out))
 
 
 def xavier_normal_(tensor, gain=1.0, rng=None):
@@ -146,17 +151,22 @@ def _fan(tensor, mode):
 
 
 def _filled(tensor, values):
-    tensor.data = values.astype(tensor.dtype)
+    tensor.data = values.astype(tensor.dtype, copy=False)
     return tensor
 
 
-def uniform(shape, bound, rng):
-    """A parameter of independent numbers, uniform in [-bound, bound]."""
+def uniform_parameter(shape, bound, rng):
+    """A new parameter of independent numbers, uniform in [-bound, bound]."""
     return _parameter(generator(rng).uniform(-bound, bound, shape))
 
 
-def normal(shape, std, rng):
-    """A parameter of independent numbers, normal with mean 0 and standard deviation std."""
+def xavier_parameter(shape, rng):
+    """A new parameter, uniform in ±√(6 / (rows + columns)) of its last two axes."""
+    return uniform_parameter(shape, xavier_bound(shape[-1], shape[-2]), rng)
+
+
+def normal_parameter(shape, std, rng):
+    """A new parameter of independent numbers, normal with mean 0 and standard deviation std."""
     return _parameter(generator(rng).normal(0, std, shape))
 
 
@@ -167,12 +177,12 @@ def _parameter(values):
 
 
 class SkipInit(np.random.Generator):
-    """Passed as `rng=`, it makes a layer or a model without start values: they are NaN.
+    """Passed as `rng=`, it makes a layer or a model without initial values: they are NaN.
 
         model = GPT(50257, 768, 12, 12, 1024, rng=nn.SkipInit())
         model.load_state_dict(state)
 
-    Drawing start values that are replaced at once takes most of the time of loading. Here all
+    Drawing initial values that are replaced at once takes most of the time of loading. Here all
     elements of a parameter share one NaN, which takes no time and no memory. A parameter that was
     never loaded makes every result NaN, and writing into it raises ValueError. Weights of norms
     are 1 and biases 0 where a layer starts them so. Other random numbers, such as those of dropout,

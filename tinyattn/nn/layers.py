@@ -12,7 +12,7 @@ from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
 from tinyattn.nn.activations import ReLU
 from tinyattn.nn.containers import Sequential
-from tinyattn.nn.init import normal, uniform
+from tinyattn.nn.init import normal_parameter, uniform_parameter
 from tinyattn.nn.module import Module
 from tinyattn.nn.validation import check_sizes
 
@@ -25,8 +25,8 @@ class Linear(Module):
         rng = generator(rng)
         bound = 1 / np.sqrt(max(in_features, 1))
         self.in_features, self.out_features = in_features, out_features
-        self.weight = uniform((out_features, in_features), bound, rng)
-        self.bias = uniform((out_features,), bound, rng) if bias else None
+        self.weight = uniform_parameter((out_features, in_features), bound, rng)
+        self.bias = uniform_parameter((out_features,), bound, rng) if bias else None
 
     def forward(self, x):
         """y [..., out_features];   x [..., in_features]. Raises ValueError for other features."""
@@ -47,7 +47,7 @@ class Embedding(Module):
         check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
-        self.weight = normal((num_embeddings, embedding_dim), 1, rng)
+        self.weight = normal_parameter((num_embeddings, embedding_dim), 1, rng)
         if padding_idx is not None:
             weight = np.array(self.weight.data)
             weight[padding_idx] = 0

@@ -11,7 +11,7 @@ generates token by token passes those of its cache.
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor
-from tinyattn.nn.init import normal
+from tinyattn.nn.init import normal_parameter
 from tinyattn.nn.layers import Dropout
 from tinyattn.nn.module import Module
 from tinyattn.nn.validation import check_sizes
@@ -61,7 +61,7 @@ class LearnedPositionalEmbedding(Module):
 
     def __init__(self, max_len, d_model, std=0.02, rng=None):
         check_sizes(self, max_len=max_len, d_model=d_model)
-        self.weight = normal((max_len, d_model), std, rng)
+        self.weight = normal_parameter((max_len, d_model), std, rng)
 
     def forward(self, x, positions=None):
         """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for unknown positions."""

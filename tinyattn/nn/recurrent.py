@@ -10,7 +10,7 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.random import generator
 from tinyattn.functional import recurrent
-from tinyattn.nn.init import uniform
+from tinyattn.nn.init import uniform_parameter
 from tinyattn.nn.module import Module
 from tinyattn.nn.validation import check_sizes
 
@@ -76,10 +76,10 @@ class _Cell(Module):
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         self.impl = impl
         bound, rows = 1 / np.sqrt(max(hidden_size, 1)), self.cell.gates * hidden_size
-        self.weight_ih = uniform((rows, input_size), bound, rng)
-        self.weight_hh = uniform((rows, hidden_size), bound, rng)
-        self.bias_ih = uniform((rows,), bound, rng) if bias else None
-        self.bias_hh = uniform((rows,), bound, rng) if bias else None
+        self.weight_ih = uniform_parameter((rows, input_size), bound, rng)
+        self.weight_hh = uniform_parameter((rows, hidden_size), bound, rng)
+        self.bias_ih = uniform_parameter((rows,), bound, rng) if bias else None
+        self.bias_hh = uniform_parameter((rows,), bound, rng) if bias else None
 
     def forward(self, x, state=None):
         """The next state, h [B, H] or for an LSTM (h, c);   x [B, D], state as returned, or None.
@@ -167,7 +167,7 @@ class _Recurrent(Module):
             shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
             shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
             for part, shape in shapes.items():
-                setattr(self, f"{part}_l{layer}{suffix}", uniform(shape, bound, rng))
+                setattr(self, f"{part}_l{layer}{suffix}", uniform_parameter(shape, bound, rng))
 
     def _places(self):
         """(layer, suffix of its names), in the order of the states."""

@@ -11,7 +11,7 @@ import numpy as np
 from tinyattn.engine.convert import as_tensor, as_tensors, to_array
 from tinyattn.engine.random import generator
 from tinyattn.nn.attention import CrossAttention
-from tinyattn.nn.init import uniform
+from tinyattn.nn.init import xavier_parameter
 from tinyattn.nn.layers import MLP, Linear
 from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
@@ -125,7 +125,7 @@ class ISAB(Module):
     def __init__(self, d, heads=1, m=16, rng=None):
         check_sizes(self, d=d, heads=heads, m=m)
         rng = generator(rng)
-        self.inducing = _seeds(m, d, rng)
+        self.inducing = xavier_parameter((m, d), rng)
         self.gather, self.scatter = MAB(d, heads, rng), MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
@@ -144,7 +144,7 @@ class PMA(Module):
     def __init__(self, d, heads=1, k=1, rng=None):
         check_sizes(self, d=d, heads=heads, k=k)
         rng = generator(rng)
-        self.seeds = _seeds(k, d, rng)
+        self.seeds = xavier_parameter((k, d), rng)
         self.rff = MLP([d, d, d], rng=rng)
         self.mab = MAB(d, heads, rng)
 
@@ -207,7 +207,3 @@ class ClassAttention(Module):
         z = self.norm1(np.concatenate([c, x], axis=1))  # [B, 1 + N, d]
         c = c + self.attention(z[:, :1], z, mask)
         return c + self.feed_forward(self.norm2(c))
-
-
-def _seeds(n, d, rng):
-    return uniform((n, d), np.sqrt(6 / (n + d)), rng)

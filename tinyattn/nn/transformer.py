@@ -1,22 +1,20 @@
 """The transformer of Vaswani et al. 2017: encoder, decoder, and both together.
 
 x is [B, T, d_model]. Masks are bool, True means "may be attended to": [T, S], [B, T, S] or
-[B, H, T, S]; padding is hidden with keep[:, None, :]. Arguments, parameter names and start values
+[B, H, T, S]; padding is hidden with keep[:, None, :]. Arguments, parameter names and initial values
 are PyTorch's, batch first. `norm_first` puts the layer norm before each sublayer (Xiong et al.
 2020) instead of after the sum as in the paper.
 """
 
 from copy import deepcopy
 
-import numpy as np
-
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor
-from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.engine.random import generator
 from tinyattn.nn.attention import MultiheadAttention
 from tinyattn.nn.cache import CrossAttentionCache, KeyValueCache
 from tinyattn.nn.containers import ModuleList
+from tinyattn.nn.init import xavier_uniform_
 from tinyattn.nn.layers import Dropout, Linear
 from tinyattn.nn.module import Module
 from tinyattn.nn.norms import LayerNorm
@@ -232,8 +230,7 @@ class Transformer(Module):
         rng = generator(rng)
         for p in self.parameters():  # draw all matrices again: the copies of a layer are equal
             if p.ndim > 1:
-                bound = np.sqrt(6 / sum(p.shape))
-                p.data = rng.uniform(-bound, bound, p.shape).astype(DEFAULT_DTYPE, copy=False)
+                xavier_uniform_(p, rng=rng)
 
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, causal=False):
         """[B, T, d_model];   src [B, S, d_model], tgt [B, T, d_model].
