@@ -401,7 +401,7 @@ def grade(options):
         csv_file=options.csv,
         html=options.html,
         jobs=options.jobs,
-        place=options.sandbox,
+        sandbox=options.sandbox,
     )
     return 0
 

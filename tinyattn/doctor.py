@@ -99,13 +99,13 @@ def _remark(package, version):
     if package not in TESTED or version is None:
         return ""
     oldest, newest = TESTED[package]
-    here = _numbers(version)
-    if here < _numbers(oldest):
+    here = _major_minor(version)
+    if here < _major_minor(oldest):
         return f"  too old: {oldest} or newer is needed"
-    return f"  newer than {newest}, the newest tested" if here > _numbers(newest) else ""
+    return f"  newer than {newest}, the newest tested" if here > _major_minor(newest) else ""
 
 
-def _numbers(version):
+def _major_minor(version):
     """The first two numbers of a version, to compare."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 

@@ -23,7 +23,7 @@ def roc_curve(scores, labels):
 
     Equal scores pass together: they make one step.
     """
-    scores, signal = _checked("roc_curve", scores, labels)
+    scores, signal = _check_scores_and_labels("roc_curve", scores, labels)
     order = np.argsort(-scores, kind="stable")
     last = np.append(scores[order][1:] != scores[order][:-1], True)  # of its group of ties
     passed = [np.append(0, np.cumsum(x[order])[last]) for x in (signal, ~signal)]
@@ -46,7 +46,7 @@ def background_rejection(scores, labels, efficiency):
     that of a binomial count. For n = 0 both are infinite: there were too few background events.
     Source: slide K28.
     """
-    scores, signal = _checked("background_rejection", scores, labels)
+    scores, signal = _check_scores_and_labels("background_rejection", scores, labels)
     if not 0 < efficiency <= 1:
         raise ValueError(
             f"background_rejection: expected an efficiency above 0 and at most 1, got {efficiency}"
@@ -68,7 +68,7 @@ def rejection(passed, total):
     return Rejection(value, value * float(np.sqrt((1 - passed / total) / passed)), passed)
 
 
-def _checked(name, scores, labels):
+def _check_scores_and_labels(name, scores, labels):
     scores, labels = np.asarray(to_array(scores)), np.asarray(to_array(labels))
     if scores.ndim != 1 or labels.shape != scores.shape:
         raise ValueError(

@@ -154,7 +154,7 @@ class Optimizer:
 
     def _taken_state(self, p, group, state):
         """What was saved for the parameter p, in its dtype; a counter is a Python int."""
-        names = self.remembers(group)
+        names = self.state_names(group)
         if state and names is not None and state.keys() != names:
             self._misfit(f"for a parameter of shape {p.shape} it has {', '.join(sorted(state))}, "
                          f"expected {', '.join(sorted(names)) or 'nothing'}")  # fmt: skip
@@ -169,7 +169,7 @@ class Optimizer:
             taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
         return taken
 
-    def remembers(self, group):
+    def state_names(self, group):
         """The names of what `update` keeps for a parameter after a step; None: not told."""
         return None
 
@@ -239,7 +239,7 @@ class SGD(Optimizer):
             nesterov=nesterov,
         )
 
-    def remembers(self, group):
+    def state_names(self, group):
         return {"momentum"}
 
     def update(self, theta, g, state, group):
@@ -275,7 +275,7 @@ class RMSprop(Optimizer):
             centered=centered,
         )
 
-    def remembers(self, group):
+    def state_names(self, group):
         return {"v"} | ({"m"} if group["centered"] else set()) | (
             {"momentum"} if group["momentum"] else set()
         )  # fmt: skip
@@ -306,7 +306,7 @@ class Adam(Optimizer):
             raise TypeError(f"{type(self).__name__}: betas are two numbers (β₁, β₂), got {betas!r}")
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
-    def remembers(self, group):
+    def state_names(self, group):
         return {"t", "m", "v"}
 
     def decay(self, theta, g, group):
@@ -336,7 +336,7 @@ class Adam(Optimizer):
                 theta = np.empty(p.shape, p.dtype)
                 key = id(group), state["t"], p.dtype
                 if key not in known:
-                    known[key] = [p.dtype.type(x) for x in self.numbers(state["t"], group)]
+                    known[key] = [p.dtype.type(x) for x in self.kernel_constants(state["t"], group)]
                 jobs.append((theta, p.data, g, state["m"], state["v"], known[key]))
                 new.append((p, theta))
         from tinyattn.kernels.fast import rowwise as kernel
@@ -345,7 +345,7 @@ class Adam(Optimizer):
         for p, theta in new:
             p.data = theta
 
-    def numbers(self, t, group):
+    def kernel_constants(self, t, group):
         """rate, β₁, β₂, ε, decay, correction and keep, as the kernel names them, at step t."""
         beta1, beta2 = group["betas"]
         rate = group["lr"] / (1 - beta1**t)
@@ -379,8 +379,8 @@ class AdamW(Adam):
     def decay(self, theta, g, group):
         return theta * (1 - group["lr"] * group["weight_decay"]), g
 
-    def numbers(self, t, group):
-        *numbers, decay, correct, _ = super().numbers(t, group)
+    def kernel_constants(self, t, group):
+        *numbers, decay, correct, _ = super().kernel_constants(t, group)
         return *numbers, 0, correct, 1 - group["lr"] * decay
 
 

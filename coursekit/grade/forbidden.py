@@ -3,10 +3,10 @@
 import ast
 
 SUSPICIOUS = {
-    "__builtins__", "__import__", "__loader__", "__subclasses__", "_getframe", "answering",
+    "__builtins__", "__import__", "__loader__", "__subclasses__", "_getframe",
     "compile", "ctypes", "eval", "exec", "gc", "globals", "importlib", "inspect", "linecache",
-    "open", "os", "pickle", "server", "setattr", "socket", "subprocess", "sys", "tracemalloc",
-    "urllib",
+    "open", "os", "pickle", "runner", "server", "setattr", "socket", "subprocess", "sys",
+    "tracemalloc", "urllib",
 }  # fmt: skip
 
 

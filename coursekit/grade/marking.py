@@ -40,8 +40,8 @@ class Mark:
         return Mark(data["student"], outcomes, data["answers"], data["notes"])
 
 
-def mark(submission, plan, place):
-    """Mark one submission in boxes of this place."""
+def mark(submission, plan, sandbox):
+    """Mark one submission in processes of this sandbox."""
     homework = plan.homework
     if submission.trouble:
         parts = [_nothing(part, submission.trouble, UNREADABLE) for part in homework.parts]
@@ -58,10 +58,10 @@ def mark(submission, plan, place):
         notes += _look(task, plan, found.sources)
     apart = [task for task in open_tasks if task in homework.alone]
     for tasks in ([task for task in open_tasks if task not in apart], apart):
-        first |= _together(tasks, plan, found.sources, place)
+        first |= _together(tasks, plan, found.sources, sandbox)
     for task in open_tasks:
         if not all(outcome.right for outcome in first[task]):
-            first[task] = _best(first[task], _alone(task, plan, found.sources, place))
+            first[task] = _best(first[task], _alone(task, plan, found.sources, sandbox))
     outcomes = [outcome for task in homework.tasks for outcome in first[task]]
     answers = {cell.id: _answer(found.sources.get(cell.id), cell) for cell in plan.open_questions}
     return Mark(submission.student, outcomes, answers, list(dict.fromkeys(notes)))
@@ -101,19 +101,19 @@ def _attempt(homework, task, student):
     return [attempt(part, student, hidden=True) for part in homework.of(task)]
 
 
-def _together(tasks, plan, sources, place):
-    """{task: outcomes} of several tasks in one box, with all that they forbid taken away."""
+def _together(tasks, plan, sources, sandbox):
+    """{task: outcomes} of several tasks in one process, with all that they forbid taken away."""
     if not tasks:
         return {}
     names = {name for task in tasks for name in plan.homework.forbidden.get(task, ())}
-    with RemoteStudent(place, plan.program(sources), names) as student:
+    with RemoteStudent(sandbox, plan.program(sources), names) as student:
         return {task: _attempt(plan.homework, task, student) for task in tasks}
 
 
-def _alone(task, plan, sources, place):
-    """The task again in a box of its own, with the sample solutions of the tasks before it."""
+def _alone(task, plan, sources, sandbox):
+    """The task again in a process of its own, with the sample solutions of the tasks before it."""
     program = plan.program(plan.with_solutions(task, sources), until=task)
-    with RemoteStudent(place, program, plan.homework.forbidden.get(task, ())) as student:
+    with RemoteStudent(sandbox, program, plan.homework.forbidden.get(task, ())) as student:
         return _attempt(plan.homework, task, student)
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from coursekit.grade.sandbox import LARGEST, MEMORY, PATIENCE, SECONDS, Place, ended, too_slow
+from coursekit.grade.sandbox import LARGEST, MEMORY, PATIENCE, SECONDS, Sandbox, ended, too_slow
 
 ROOM = 4 * MEMORY  # of addresses: much more than what is used
 START = """
@@ -31,8 +31,8 @@ server.serve(answers)
 """
 
 
-class ProcessPlace(Place):
-    """Boxes that are processes with limits."""
+class ProcessSandbox(Sandbox):
+    """Processes of the operating system, with limits."""
 
     description = (
         "in a process with limits, which is WEAKER than a real sandbox: it keeps honest mistakes "
@@ -41,10 +41,10 @@ class ProcessPlace(Place):
     )
 
     def open(self):
-        return ProcessBox(self.folder)
+        return LimitedProcess(self.folder)
 
 
-class ProcessBox:
+class LimitedProcess:
     """One Python process; a thread reads its answers."""
 
     def __init__(self, folder):
@@ -69,7 +69,7 @@ class ProcessBox:
         threading.Thread(target=self._read, daemon=True).start()
 
     def send(self, line):
-        """The answer to one line. Raises BoxLost."""
+        """The answer to one line. Raises ProcessLost."""
         try:
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()

@@ -2,18 +2,18 @@
 
 import json
 
-from coursekit.grade.sandbox import BoxLost
-from tinyattn.course.checks.answering import decode, encode
+from coursekit.grade.sandbox import ProcessLost
 from tinyattn.course.checks.judging import Diagnosis, NotAsked, source_of
+from tinyattn.course.checks.runner import decode, encode
 from tinyattn.course.checks.student import Student
 
 
 class RemoteStudent(Student):
-    """Runs the cells in a box; after a box was lost, the next question gets a new one."""
+    """Runs the cells in a process of a sandbox; if it is lost, the next question starts another."""
 
-    def __init__(self, place, cells, forbidden=()):
-        self._place, self._cells, self._forbidden = place, cells, list(forbidden)
-        self._box, self._lost_at_once, self._errors = None, None, []
+    def __init__(self, sandbox, cells, forbidden=()):
+        self._sandbox, self._cells, self._forbidden = sandbox, cells, list(forbidden)
+        self._process, self._lost_at_once, self._errors = None, None, []
 
     def __enter__(self):
         return self
@@ -33,7 +33,7 @@ class RemoteStudent(Student):
             if "value" in reply:
                 return {"value": decode(reply["value"])}
             return self._explained(_texts(reply))
-        except BoxLost as lost:
+        except ProcessLost as lost:
             self._close()
             raise Diagnosis(str(lost), lost.mistake) from None
         except (KeyError, TypeError, ValueError, RecursionError):
@@ -43,24 +43,24 @@ class RemoteStudent(Student):
     def _start(self):
         if self._lost_at_once is not None:  # the cells themselves do not come to an end
             raise self._lost_at_once
-        if self._box is not None:
+        if self._process is not None:
             return
-        self._box = self._place.open()
+        self._process = self._sandbox.open()
         try:
             ready = self._send({"forbid": self._forbidden})
-        except BoxLost as lost:  # nothing of the student's has run yet, so nobody loses a point
+        except ProcessLost as lost:  # nothing of the student's has run yet, so nobody loses a point
             raise NotAsked(f"the sandbox does not start: {lost}") from None
         if ready != {"value": None}:
             raise NotAsked(f"the sandbox is not ready: {ready}")
         try:
             ran = self._send({"cells": self._cells}).get("cells", [])
             self._errors = [_texts(error) for error in ran if error]
-        except BoxLost as lost:
+        except ProcessLost as lost:
             self._lost_at_once = lost
             raise
 
     def _send(self, job):
-        reply = json.loads(self._box.send(json.dumps(job)))
+        reply = json.loads(self._process.send(json.dumps(job)))
         if type(reply) is not dict:
             raise ValueError("no reply")
         return reply
@@ -72,9 +72,9 @@ class RemoteStudent(Student):
         return reply
 
     def _close(self):
-        if self._box is not None:
-            self._box.close()
-            self._box = None
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
 
 def _texts(reply):

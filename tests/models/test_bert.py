@@ -96,9 +96,9 @@ def test_parity_with_pytorch_under_the_names_of_transformers():
 
 def reference(state, name):
     """The tensor of a state dict with the names of Transformers that stands for `name` here."""
-    from tinyattn.models.bert import stacked, translated
+    from tinyattn.models.bert import rename_hf_key, stacked
 
-    return {translated(n): np.asarray(a) for n, a in stacked(state).items()}[name]
+    return {rename_hf_key(n): np.asarray(a) for n, a in stacked(state).items()}[name]
 
 
 def test_types_default_to_the_first_and_keep_to_all():

@@ -12,7 +12,7 @@ from tinyattn.models import Captioner, FixedCaptioner
 from tinyattn.models.captioner import (
     AdditiveScore,
     Attend,
-    Cells,
+    CaptionerCells,
     DotScore,
     Regions,
     SigmoidGate,
@@ -31,11 +31,15 @@ ATTENDS = {
 
 
 def captioner(**options):
-    return Captioner(Cells(3, 6, 8, 9, rng=0), V, 4, 6, rng=0, **options).astype(np.float64)
+    return Captioner(CaptionerCells(3, 6, 8, 9, rng=0), V, 4, 6, rng=0, **options).astype(
+        np.float64
+    )
 
 
 def fixed():
-    return FixedCaptioner(Cells(3, 6, 8, 9, rng=0), 9, V, 5, 4, 6, rng=0).astype(np.float64)
+    return FixedCaptioner(CaptionerCells(3, 6, 8, 9, rng=0), 9, V, 5, 4, 6, rng=0).astype(
+        np.float64
+    )
 
 
 MODELS = {"attention": captioner, "fixed": fixed}
@@ -71,7 +75,7 @@ def test_scores_are_the_formulas_written_as_sums():
 
 
 def test_cells_see_only_their_own_pixels():
-    cells = Cells(3, 6, 8, 9, rng=0).astype(np.float64)
+    cells = CaptionerCells(3, 6, 8, 9, rng=0).astype(np.float64)
     x = PICTURES.images[:1].astype(float)
     changed = x.copy()
     changed[:, 6:12, 12:] -= 0.5  # cell 5
@@ -278,17 +282,17 @@ def trained(name, kept={}):  # noqa: B006 (trained once for all tests)
     ("call", "message"),
     [
         (
-            lambda: Cells(3, 5, 8, 9)(PICTURES.images),
+            lambda: CaptionerCells(3, 5, 8, 9)(PICTURES.images),
             "18 by 18 pixels cannot be cut into cells of 5",
         ),
         (
-            lambda: Cells(3, 6, 8, 9)(PICTURES.images[0]),
+            lambda: CaptionerCells(3, 6, 8, 9)(PICTURES.images[0]),
             r"\[B, height, width, channels\], got shape",
         ),
         (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: pictures are \[B, height"),
         (
-            lambda: Cells(3, 6, 8, 4)(PICTURES.images),
-            "Cells: the pictures have 9 regions, but 4 places",
+            lambda: CaptionerCells(3, 6, 8, 4)(PICTURES.images),
+            "CaptionerCells: the pictures have 9 regions, but 4 places",
         ),
         (
             lambda: Regions(3, (4,), 9)(PICTURES.images),

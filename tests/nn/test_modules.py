@@ -10,7 +10,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests.parity import modules, torch
 from tinyattn import graph, models, nn
-from tinyattn.models.captioner import Cells
+from tinyattn.models.captioner import CaptionerCells
 
 rng = np.random.default_rng(0)
 TN = torch.nn
@@ -266,7 +266,7 @@ UNFILLED = {
     "LSTM": lambda rng: nn.LSTM(2, 3, rng=rng),
     "Conv2d": lambda rng: nn.Conv2d(1, 2, 3, rng=rng),
     "SetTransformer": lambda rng: nn.SetTransformer(2, 2, 8, 2, 3, rng=rng),
-    "Captioner": lambda rng: models.Captioner(Cells(3, 2, 4, 4, rng), 5, 3, 4, rng=rng),
+    "Captioner": lambda rng: models.Captioner(CaptionerCells(3, 2, 4, 4, rng), 5, 3, 4, rng=rng),
     "GATConv": lambda rng: graph.GATConv(3, 2, rng=rng),
     "Embedding": lambda rng: nn.Embedding(4, 3, padding_idx=1, rng=rng),
 }

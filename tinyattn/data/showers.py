@@ -264,7 +264,7 @@ def _centres(half, side):
 
 
 @cache
-def _numbers():
+def _coarse_cell_indices():
     """For each layer: its first cell, and the numbers of its coarse cells in a square table."""
     tables, begin = [], 0
     for i in range(FRONT + BACK):
@@ -280,7 +280,7 @@ def _cell_of(xyz):
     cell = np.zeros(len(xyz), np.int64)
     layer = np.searchsorted(EDGES, xyz[:, 2], side="right") - 1
     middle = (np.abs(xyz[:, :2]) < INNER).all(axis=1)
-    for i, (begin, coarse) in enumerate(_numbers()):
+    for i, (begin, coarse) in enumerate(_coarse_cell_indices()):
         here = layer == i
         cell[here & middle] = begin + _in_square(xyz[here & middle], INNER, CELL[i])
         cell[here & ~middle] = coarse[_in_square(xyz[here & ~middle], HALF, 2 * CELL[i])]

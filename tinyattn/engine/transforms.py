@@ -43,7 +43,7 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
                 f"grad: the function must return a single number, got shape {y.shape}; "
                 f"use ta.jacobian, or reduce the result (sum, mean)"
             )
-        gradients = _pull(y, np.ones(y.shape, y.dtype), xs, again)
+        gradients = _vjp(y, np.ones(y.shape, y.dtype), xs, again)
         gradients = gradients if as_tensor else [g.data for g in gradients]
         value = (y if again else y.detach()) if as_tensor else y.data
         return value, tuple(gradients) if isinstance(argnum, tuple) else gradients[0]
@@ -63,7 +63,7 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
         for i in range(y.size):  # one backward pass for each element of the result
             one = np.zeros(y.shape, y.dtype)
             one.flat[i] = 1
-            rows.append(_pull(y, one, xs, again, retain_graph=True))
+            rows.append(_vjp(y, one, xs, again, retain_graph=True))
         result = []
         for k, x in enumerate(xs):
             J = np.stack([row[k] for row in rows]) if rows else Tensor(np.zeros(0, x.dtype))
@@ -109,7 +109,7 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
     for group in groups:
         g = np.ones(y.shape, y.dtype)
         found.update(
-            zip(group, _pull(y, g, group, create_graph, group is not groups[-1]), strict=True)
+            zip(group, _vjp(y, g, group, create_graph, group is not groups[-1]), strict=True)
         )
     result = [found[x] if create_graph else found[x].data for x in targets]
     return result if several else result[0]
@@ -183,7 +183,7 @@ def _chosen(argnum, n):
     return chosen
 
 
-def _pull(y, gradient, xs, again, retain_graph=False):
+def _vjp(y, gradient, xs, again, retain_graph=False):
     """Gradients of y for the stand-ins xs, as Tensors; zero where y does not depend on them."""
     found, targets = {}, set(xs)
     if y.requires_grad and again:
@@ -191,7 +191,7 @@ def _pull(y, gradient, xs, again, retain_graph=False):
             found = backward_pass(y, Tensor(gradient), True, targets=targets)
         except NotImplementedError as error:  # a kernel, which has no second derivative
             found = backward_pass(y, gradient, retain_graph=True, targets=targets)
-            found = {x: _only_once(g, y, error=error) for x, g in found.items()}
+            found = {x: _once_differentiable(g, y, error=error) for x, g in found.items()}
     elif y.requires_grad:
         found = backward_pass(y, gradient, retain_graph=retain_graph, targets=targets)
     gradients = [found[x] if x in found else np.zeros(x.shape, x.dtype) for x in xs]
@@ -199,11 +199,11 @@ def _pull(y, gradient, xs, again, retain_graph=False):
 
 
 @primitive
-def _only_once(g, y, error):
+def _once_differentiable(g, y, error):
     """A gradient g of y that can be read, but not be differentiated: then the error is raised."""
     return g.copy()
 
 
-@_only_once.defvjp_joint
+@_once_differentiable.defvjp_joint
 def _refuse(g, out, first, y, error):
     raise error

@@ -23,7 +23,7 @@ from tinyattn.graph.knn import checked_points, clouds_by_number, knn
 from tinyattn.graph.message import nodes, propagate
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
-from tinyattn.nn.overrides import change_of
+from tinyattn.nn.overrides import describe_override
 from tinyattn.nn.validation import check_sizes
 from tinyattn.ops.neighbours import (
     index_table,
@@ -70,7 +70,7 @@ def _parts(nn):
 
 def _is_unchanged(module, *classes):
     """Whether a module is of one of these classes, and as the library wrote it."""
-    return type(module) in classes and change_of(module) is None
+    return type(module) in classes and describe_override(module) is None
 
 
 def _split(linear, x):

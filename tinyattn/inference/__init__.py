@@ -10,7 +10,7 @@ reading its weights is what takes a language model most of the time.
 Nothing else in the framework is replaced: `model(x)` always runs the `forward` of every layer.
 """
 
-from tinyattn.inference.compiled import Compiled, Refused, compile
+from tinyattn.inference.compiled import CannotCompile, Compiled, compile
 from tinyattn.inference.quantized import QuantizedEmbedding, QuantizedLinear
 
-__all__ = ["QuantizedEmbedding", "QuantizedLinear", "Compiled", "Refused", "compile"]
+__all__ = ["QuantizedEmbedding", "QuantizedLinear", "Compiled", "CannotCompile", "compile"]

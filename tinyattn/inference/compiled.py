@@ -10,23 +10,23 @@ from itertools import chain
 from operator import attrgetter, is_
 
 from tinyattn.engine.autograd import no_grad
-from tinyattn.inference.layers import FORMS
+from tinyattn.inference.layers import COMPILED
 from tinyattn.nn import Buffer, Module, Parameter
-from tinyattn.nn.overrides import change_of_class, change_of_object, is_own
+from tinyattn.nn.overrides import describe_class_override, describe_object_override, is_user_module
 
-NO_FORM = "module: this kind has no compiled form"  # of what is not in FORMS
+NOT_COMPILED = "module: this kind has no compiled form"  # of what is not in COMPILED
 
 
-class Refused(ValueError):
+class CannotCompile(ValueError):
     """The model has a layer that was changed; the message names it. `model(x)` runs it as it is."""
 
 
 def compile(model):
     """The model with compiled layers where there are some; printing it shows which.
 
-    Raises `Refused`, and names the layer, if any layer of the model is of a subclass, if a method
-    of it was replaced (on its class or on the layer alone), or if it is watched: a compiled call
-    would not do what the changed layer does. A module written from scratch runs as it is.
+    Raises `CannotCompile`, and names the layer, if any layer of the model is of a subclass, if a
+    method of it was replaced (on its class or on the layer alone), or if it is watched: a compiled
+    call would not do what the changed layer does. A module written from scratch runs as it is.
     """
     return Compiled(model)
 
@@ -36,7 +36,7 @@ class Compiled:
 
     Before each use it looks whether the model is still the same. If parameters or modules were
     replaced it compiles anew, so new weights count at once; if a layer was changed in a way that
-    `compile` refuses, it raises `Refused`. Nothing that it computes has a gradient.
+    `compile` refuses, it raises `CannotCompile`. Nothing that it computes has a gradient.
     """
 
     def __init__(self, model):
@@ -60,10 +60,10 @@ class Compiled:
         self._refuse_changed(name, module)
         self._snapshot.add(module)
         copies[id(module)] = module  # a module inside that points back here gets the model's own
-        first, twin, how = len(self._parts), module, NO_FORM
+        first, twin, how = len(self._parts), module, NOT_COMPILED
         inside = [(n, m) for n, m in vars(module).items() if isinstance(m, Module)]
         copied = {n: self._copy(f"{name}.{n}".lstrip("."), m, copies) for n, m in inside}
-        form = FORMS[type(module)](module) if type(module) in FORMS else None
+        form = COMPILED[type(module)](module) if type(module) in COMPILED else None
         if form is not None:
             twin, how = form
             del self._parts[first:]
@@ -71,17 +71,19 @@ class Compiled:
             twin = copy(module)
             vars(twin).update(copied)
         copies[id(module)] = twin
-        if all(how == NO_FORM for *_, how in self._parts[first:]):  # one line for all of it
+        if all(how == NOT_COMPILED for *_, how in self._parts[first:]):  # one line for all of it
             self._parts[first:] = [(name or "all", module, how)]
         return twin
 
     def _refuse_changed(self, name, module):
         cls = type(module)
         if cls not in self._classes:
-            self._classes[cls] = None if is_own(cls) else change_of_class(cls)
-        change = self._classes[cls] or (None if is_own(cls) else change_of_object(module))
+            self._classes[cls] = None if is_user_module(cls) else describe_class_override(cls)
+        change = self._classes[cls] or (
+            None if is_user_module(cls) else describe_object_override(module)
+        )
         if change is not None:
-            raise Refused(
+            raise CannotCompile(
                 f"inference.compile: {name or 'the model'} {change}; call the model itself, which "
                 f"runs every layer as it is"
             )
@@ -113,7 +115,7 @@ class Compiled:
     def __repr__(self):
         try:
             self.module()
-        except Refused as reason:
+        except CannotCompile as reason:
             return str(reason)
         rows = [("part", "layer", "runs as"), *_in_groups(self._parts)]
         widths = [max(len(row[i]) for row in rows) for i in range(2)]

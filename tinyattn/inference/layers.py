@@ -137,7 +137,7 @@ class FewRowsNorm(Module):
         return from_numpy(rowwise.norm(x.data, weight, None, self.eps, False)[0])
 
 
-class FewRowsBlockLinear(Module):
+class FewRowsQuantizedLinear(Module):
     """`QuantizedLinear`, in the same way."""
 
     runs = FewRowsNorm.runs
@@ -216,7 +216,7 @@ def is_float32(array):
 
 def encoder_form(layer):
     """(what runs an `nn.TransformerEncoderLayer`, a word about it)"""
-    reason = why_not(layer, {
+    reason = unsupported_reason(layer, {
         "self_attn": MultiheadAttention, "self_attn.out_proj": Linear,
         "linear1": Linear, "linear2": Linear, "norm1": LayerNorm, "norm2": LayerNorm,
         "dropout": Dropout, "dropout1": Dropout, "dropout2": Dropout,
@@ -275,7 +275,7 @@ def llama_sizes(block):
 
 def llama_arrays(layer):
     """(arrays of the norms, (matrix, kind, bias) of each map) of a block, or why not."""
-    reason = why_not(layer, {
+    reason = unsupported_reason(layer, {
         "self_attn": GroupedQueryAttention, "self_attn.rotary": tuple(PAIRS), "mlp": SwiGLU,
         "input_layernorm": RMSNorm, "post_attention_layernorm": RMSNorm,
         **dict.fromkeys(MAPS, (Linear, QuantizedLinear)),
@@ -317,7 +317,7 @@ def width_of(part):
 
 def norm_form(layer):
     """(what runs an `nn.RMSNorm`, a word about it)"""
-    reason = why_not(layer, {})
+    reason = unsupported_reason(layer, {})
     if reason is None and (layer.weight is None or layer.weight.ndim != 1):
         reason = "its weight is not one number for each feature"
     if reason is None:
@@ -327,23 +327,23 @@ def norm_form(layer):
     return FewRowsNorm(layer), FewRowsNorm.runs
 
 
-def block_linear_form(layer):
+def quantized_linear_form(layer):
     """(what runs a `QuantizedLinear`, a word about it)"""
-    raw, reason = layer.weight.data, why_not(layer, {})
+    raw, reason = layer.weight.data, unsupported_reason(layer, {})
     if reason is None and not (raw.flags.c_contiguous and raw.flags.writeable):
         reason = "its weight is not in one piece that can be written to"
     if reason is not None:
         return layer, f"module: {reason}"
-    return FewRowsBlockLinear(layer), FewRowsBlockLinear.runs
+    return FewRowsQuantizedLinear(layer), FewRowsQuantizedLinear.runs
 
 
-FORMS = {
+COMPILED = {
     TransformerEncoderLayer: encoder_form, LlamaBlock: llama_form, LlamaBlocks: llama_blocks_form,
-    RMSNorm: norm_form, QuantizedLinear: block_linear_form,
+    RMSNorm: norm_form, QuantizedLinear: quantized_linear_form,
 }  # fmt: skip
 
 
-def why_not(layer, kinds):
+def unsupported_reason(layer, kinds):
     """Why a layer has no compiled form: a part of another kind, or one that drops; None if it has.
 
     kinds: the class of each part that the kernel computes.

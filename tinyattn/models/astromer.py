@@ -85,7 +85,7 @@ class Astromer(nn.Module):
 
     def _start(self, times, magnitudes, keep, visible):
         """What the first layer gets [B, T, d_model], and the mask [B, 1, T]."""
-        keep, visible = _checked(times, magnitudes, keep, visible)
+        keep, visible = _check_light_curves(times, magnitudes, keep, visible)
         shown = np.where(visible, magnitudes - mean_of(magnitudes, visible), 0)
         since = np.where(keep, times - mean_of(times, keep), 0)  # padding may hold anything
         position = time_encoding(since, self.d_model, *self.periods)
@@ -102,7 +102,7 @@ def mean_of(x, mask):
     return total / np.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)
 
 
-def _checked(times, magnitudes, keep, visible):
+def _check_light_curves(times, magnitudes, keep, visible):
     """keep and visible as bool arrays; visible is False for padding, too."""
     shape = times.shape
     if len(shape) != 2 or magnitudes.shape != shape:
@@ -140,7 +140,7 @@ class MaskedMagnitudes(nn.Module):
 
     def forward(self, times, magnitudes, keep=None, visible=None):
         """The magnitude of each night [B, T], also of those that are not visible."""
-        _, seen = _checked(times, magnitudes, keep, visible)
+        _, seen = _check_light_curves(times, magnitudes, keep, visible)
         x = self.astromer(times, magnitudes, keep, visible)
         return self.out(x)[..., 0] + mean_of(magnitudes, seen)
 

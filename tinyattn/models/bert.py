@@ -58,7 +58,7 @@ class BERT(nn.Module):
 
         Raises ValueError for ids that are not [B, T] with T up to max_len, and for another keep.
         """
-        return self.encoder(self.embed(ids, types), hide(ids, keep))
+        return self.encoder(self.embed(ids, types), padding_mask(ids, keep))
 
     def embed(self, ids, types=None):
         """What the first layer gets, [B, T, d_model]."""
@@ -88,7 +88,7 @@ class BERT(nn.Module):
     def attention_maps(self, ids, types=None, keep=None):
         """The attention weights of each layer: a list of arrays [B, H, T, T]."""
         with eval_mode(self), no_grad():
-            return self.encoder.attention_maps(self.embed(ids, types), hide(ids, keep))
+            return self.encoder.attention_maps(self.embed(ids, types), padding_mask(ids, keep))
 
     @classmethod
     def from_huggingface(cls, state, num_heads, layer_norm_eps=1e-12, assign=False):
@@ -96,7 +96,7 @@ class BERT(nn.Module):
 
         assign: as in `load_state_dict`.
         """
-        state = {translated(name): np.asarray(a) for name, a in stacked(state).items()}
+        state = {rename_hf_key(name): np.asarray(a) for name, a in stacked(state).items()}
         unused = [name for name in state if name.startswith("unused.")]
         state = {name: a for name, a in state.items() if name not in unused}
         vocab_size, d_model = state["embedding.weight"].shape
@@ -109,7 +109,7 @@ class BERT(nn.Module):
         return model.load_state_dict(state, assign)
 
 
-def hide(ids, keep):
+def padding_mask(ids, keep):
     """The attention mask [B, 1, T] that hides padding."""
     if keep is None:
         return None
@@ -199,7 +199,7 @@ NAMES = {
 }
 
 
-def translated(name):
+def rename_hf_key(name):
     """The name that a parameter of the Transformers library has here."""
     for theirs, ours in NAMES.items():
         name = name.replace(theirs, ours)

@@ -21,7 +21,7 @@ from tinyattn.functional import recurrent
 from tinyattn.models.decoding import beam_search
 from tinyattn.models.generation import eval_mode
 from tinyattn.nn.init import normal_parameter
-from tinyattn.nn.overrides import change_of
+from tinyattn.nn.overrides import describe_override
 from tinyattn.nn.validation import check_sizes
 
 
@@ -61,7 +61,7 @@ class Regions(nn.Module):
         return _placed("Regions", np.swapaxes(x, 1, 2), self.places)
 
 
-class Cells(nn.Module):
+class CaptionerCells(nn.Module):
     """Features z [B, R, D] of the cells of a grid: one MLP for all cells of `cell`² pixels.
 
     The features of a region depend on its own pixels only, so its attention weight says how much
@@ -80,14 +80,16 @@ class Cells(nn.Module):
         """z [B, R, D];   images [B, height, width, channels]. Raises ValueError for other
         shapes, and for pictures that cannot be cut into cells.
         """
-        x = _pictures("Cells", images)
+        x = _pictures("CaptionerCells", images)
         b, height, width, channels = x.shape
         s = self.cell
         if height % s or width % s:
-            raise ValueError(f"Cells: {height} by {width} pixels cannot be cut into cells of {s}")
+            raise ValueError(
+                f"CaptionerCells: {height} by {width} pixels cannot be cut into cells of {s}"
+            )
         x = np.reshape(1 - x, (b, height // s, s, width // s, s, channels))
         x = np.reshape(np.swapaxes(x, 2, 3), (b, (height // s) * (width // s), s * s * channels))
-        return _placed("Cells", self.second(F.relu(self.first(x))), self.places)
+        return _placed("CaptionerCells", self.second(F.relu(self.first(x))), self.places)
 
 
 def _pictures(name, images):
@@ -286,7 +288,7 @@ class Captioner(_Captioner):
         e_ti = score(h_{t-1}, z_i),   a_t = softmax(e_t),   c_t = Σ_i a_ti z_i
         h_t = LSTM([E w_{t-1}, c_t], h_{t-1}),   logits = head [h_t, c_t]
 
-    regions    a module: pictures → z [B, R, D], with its D as `.size` (`Regions`, `Cells`)
+    regions    a module: pictures → z [B, R, D], with its D as `.size` (`Regions`, `CaptionerCells`)
     attend     a module: (h, z) → (c [B, D], a [B, R]); default: `Attend(AdditiveScore(...))`. If
                it has `keys(z)`, these are computed once per picture: (h, z, keys) → (c, a)
 
@@ -360,7 +362,7 @@ class FixedCaptioner(_Captioner):
         No input depends on a state, so the LSTM runs over the whole caption at once; a cell whose
         `forward` was changed is called word by word.
         """
-        if change_of(self.cell) is not None:
+        if describe_override(self.cell) is not None:
             steps = []
             for t in range(words.shape[1]):
                 y, state, _ = self.advance(words[:, t], c, state)

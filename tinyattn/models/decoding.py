@@ -6,7 +6,7 @@ All of them call the model once for each token, through a function
 
 The logits say what follows the tokens. The state is what the model remembers: arrays in tuples,
 lists or dicts, with the N sequences on axis 0 (or an object with a method `rows(index)`, such as
-`nn.Cache`), so that sequences are copied, dropped and put in another order by indexing.
+`nn.KeyValueCache`), so that sequences are copied, dropped and put in another order by indexing.
 
 Letters: B sequences, K beams, N rows of a call (B, or B·K in a beam search), V tokens of the
 vocabulary.

@@ -64,7 +64,7 @@ def prefill(model, prompts, cache=True, compiled=True):
     The model must be in evaluation mode, and no gradient recorded. Each prompt is an integer array;
     its last token is the start, as the logits that follow it are not known yet. cache and compiled
     as in `generate`. While it writes, the compiled model is compared with the model once in
-    LOOK_EVERY steps; `inference.Refused` is raised if a layer was changed meanwhile.
+    LOOK_EVERY steps; `inference.CannotCompile` is raised if a layer was changed meanwhile.
     """
     current = compiled_or_itself(model) if compiled and cache else lambda: model
     lengths = np.array([len(p) for p in prompts], np.int64)
@@ -103,7 +103,7 @@ def compiled_or_itself(model):
     """A function that gives the compiled model, or the model itself if its layers were changed."""
     try:
         return inference.compile(model).module
-    except inference.Refused:
+    except inference.CannotCompile:
         return lambda: model
 
 

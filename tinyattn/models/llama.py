@@ -137,7 +137,7 @@ class Llama(nn.Module):
             for name, a in file.tensors.items():
                 if not in_blocks and (".attn_q." in name or ".attn_k." in name):
                     a = _halves(a, num_heads if ".attn_q." in name else num_kv_heads)
-                state[translated(name)] = a
+                state[rename_hf_key(name)] = a
             model = cls.from_huggingface(state, *sizes, assign=True)
         except (KeyError, ValueError) as error:
             raise ValueError(
@@ -171,7 +171,7 @@ NAMES = {
 }
 
 
-def translated(name):
+def rename_hf_key(name):
     """The name that a tensor of a GGUF file has here."""
     if name == "output.weight":
         return "lm_head.weight"

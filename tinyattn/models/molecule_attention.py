@@ -62,7 +62,7 @@ class MoleculeAttention(nn.Module):
         return [np.swapaxes(parts[:, :, i], 1, 2) for i in range(3)]  # [B, H, N, d/H]
 
 
-class Layer(nn.Module):
+class MoleculeAttentionLayer(nn.Module):
     """x ← x + Attention(norm x),   x ← x + W₂ relu(W₁ norm x)."""
 
     def __init__(self, d, num_heads, share, dropout, rng):
@@ -112,7 +112,10 @@ class MoleculeAttentionTransformer(nn.Module):
         self.dummy = nn.Parameter(rng.normal(size=(1, 1, d_model)).astype(DEFAULT_DTYPE))
         self.embed = nn.Linear(features, d_model, rng=rng)
         self.layers = nn.ModuleList(
-            [Layer(d_model, num_heads, lambdas[0], dropout, rng) for _ in range(num_layers)]
+            [
+                MoleculeAttentionLayer(d_model, num_heads, lambdas[0], dropout, rng)
+                for _ in range(num_layers)
+            ]
         )
         self.norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, outputs, rng=rng)
 
@@ -138,7 +141,7 @@ class MoleculeAttentionTransformer(nn.Module):
 
     def _start(self, atoms, distances, bonds, mask):
         """x [B, 1 + N, d], λ_d g(D) + λ_g Adj [B, 1, 1 + N, 1 + N] and the mask, with the dummy."""
-        bonds, mask = _checked(atoms, distances, bonds, mask)
+        bonds, mask = _check_molecules(atoms, distances, bonds, mask)
         B, N = mask.shape
         x = self.embed(np.where(mask[..., None], atoms, 0))  # padding may hold anything, even nan
         x = np.concatenate([np.broadcast_to(self.dummy, (B, 1, x.shape[-1])), x], axis=1)
@@ -156,7 +159,7 @@ class MoleculeAttentionTransformer(nn.Module):
         return f"lambdas=({', '.join(f'{x:.3g}' for x in self.lambdas)}), g={self.g!r}"
 
 
-def _checked(atoms, distances, bonds, mask):
+def _check_molecules(atoms, distances, bonds, mask):
     """bonds and mask as bool arrays; shapes that do not fit are refused."""
     name = "MoleculeAttentionTransformer"
     bonds = np.asarray(to_array(bonds))

@@ -69,7 +69,7 @@ def _safe_log(x, smallest):
 # ---------------------------------------------------------------- from features to vectors
 
 
-class Embed(nn.Module):
+class ParticleEmbedding(nn.Module):
     """A vector for each particle: batch norm, then (layer norm, linear, nn.GELU) for each of dims.
 
     x [B, N, C] gives [B, N, dims[-1]]. In training the statistics of the batch norm include
@@ -164,7 +164,7 @@ class BiasedAttention(nn.Module):
         return [np.swapaxes(np.reshape(a, (*a.shape[:2], *shape)), 1, 2) for a in parts]
 
 
-class Block(nn.Module):
+class ParticleAttentionBlock(nn.Module):
     """x ← x + norm(c ⊙ Attention(norm x)),   x ← w ⊙ x + W₂ norm(gelu(W₁ norm x)).
 
     c scales each head and w each feature; both are learned and start at 1, as in NormFormer
@@ -211,9 +211,9 @@ class Block(nn.Module):
 class ParticleTransformer(nn.Module):
     """features [B, N, C], momenta [B, N, 4], mask [B, N] (True: a particle) give [B, classes].
 
-        x = Embed(features),   U = PairEmbed(ln kT, ln z, ln Δ, ln m² of each pair)
-        x ← Block(x) with softmax(Q Kᵀ/√d + U) V            num_layers times
-        token ← Block(token, [token, x]), without U          num_cls_layers times
+        x = ParticleEmbedding(features),   U = PairEmbed(ln kT, ln z, ln Δ, ln m² of each pair)
+        x ← ParticleAttentionBlock(x) with softmax(Q Kᵀ/√d + U) V          num_layers times
+        token ← ParticleAttentionBlock(token, [token, x]), without U       num_cls_layers times
         logits = W norm(token) + b
 
     momenta are E, px, py, pz in GeV; without them U = 0. Give them in float64: m² of light
@@ -237,11 +237,13 @@ class ParticleTransformer(nn.Module):
                 f"last of embed_dims must be a multiple of num_heads"
             )
         self.cls_token = nn.Parameter((0.02 * rng.normal(size=(1, 1, d))).astype(DEFAULT_DTYPE))
-        self.embed = Embed(input_dim, embed_dims, rng)
+        self.embed = ParticleEmbedding(input_dim, embed_dims, rng)
         self.pair_embed = PairEmbed((*pair_embed_dims, num_heads), rng)
-        self.blocks = nn.ModuleList([Block(d, num_heads, dropout, rng) for _ in range(num_layers)])
+        self.blocks = nn.ModuleList(
+            [ParticleAttentionBlock(d, num_heads, dropout, rng) for _ in range(num_layers)]
+        )
         self.cls_blocks = nn.ModuleList(
-            [Block(d, num_heads, 0, rng) for _ in range(num_cls_layers)]
+            [ParticleAttentionBlock(d, num_heads, 0, rng) for _ in range(num_cls_layers)]
         )
         self.norm = nn.LayerNorm(d)
         self.fc = nn.Sequential(nn.Linear(d, num_classes, rng=rng))
@@ -251,12 +253,12 @@ class ParticleTransformer(nn.Module):
         """The scores of the classes [B, classes];   features [B, N, C], momenta [B, N, 4] in GeV,
         mask [B, N]. Raises ValueError if shapes do not fit, or for a mask that is not bool.
         """
-        mask = _checked(features, momenta, mask)
+        mask = _check_jets(features, momenta, mask)
         return self.head(self.tokens(self.particles(features, momenta, mask), mask)[-1])
 
     def particles(self, features, momenta=None, mask=None):
         """The vector of each particle after the particle blocks, [B, N, d]."""
-        mask = _checked(features, momenta, mask)
+        mask = _check_jets(features, momenta, mask)
         x, bias = self.embedded(features, momenta, mask)
         for block in self.blocks:
             x = block(x, mask, bias)
@@ -283,7 +285,7 @@ class ParticleTransformer(nn.Module):
         """The attention weights: for each block an array [B, H, N, N], then for each class block
         one of the token, [B, H, 1, 1 + N], which attends to itself and to the particles.
         """
-        mask = _checked(features, momenta, mask)
+        mask = _check_jets(features, momenta, mask)
         maps = []
         with eval_mode(self), no_grad():
             x, bias = self.embedded(features, momenta, mask)
@@ -295,7 +297,7 @@ class ParticleTransformer(nn.Module):
         return maps
 
 
-def _checked(features, momenta, mask):
+def _check_jets(features, momenta, mask):
     """The mask as a bool array [B, N]; shapes that do not fit are refused."""
     if features.ndim != 3 or (momenta is not None and momenta.shape != (*features.shape[:2], 4)):
         got = "" if momenta is None else f" and {momenta.shape}"

@@ -72,7 +72,7 @@ class ParticleNet(Module):
 
         Raises ValueError for other shapes and for a jet without any particle.
         """
-        mask = _checked(points, features, mask)
+        mask = _check_jets(points, features, mask)
         B, P = mask.shape
         rows = np.flatnonzero(mask)  # the particles, jet after jet
         places = to_array(points).reshape(B * P, -1)[rows]
@@ -84,7 +84,7 @@ class ParticleNet(Module):
         return self.head(masked_mean(x[number.reshape(B, P)], mask))
 
 
-def _checked(points, features, mask):
+def _check_jets(points, features, mask):
     if points.ndim != 3 or features.ndim != 3 or points.shape[:2] != features.shape[:2]:
         raise ValueError(
             f"ParticleNet: expected points [B, P, 2] and features [B, P, C], got {points.shape} "

@@ -29,7 +29,7 @@ class KeyValueCache:
 
     def append(self, k, v):
         """Add the keys and values of T new tokens [B, H, T, d] at the end; returns all."""
-        k, v = _numbers(k), _numbers(v)
+        k, v = _array_without_gradient(k), _array_without_gradient(v)
         B, T = k.shape[0], k.shape[-2]
         *_, before = self.reserve(k.shape, np.result_type(k, v), v.shape[-1])
         S = self.longest
@@ -173,7 +173,7 @@ class CrossAttentionCache:
     def get_or_compute(self, make):
         """The keys and values; the first time they are computed by `make()`."""
         if self.k is None:
-            self.k, self.v = (_numbers(x) for x in make())
+            self.k, self.v = (_array_without_gradient(x) for x in make())
         return self.k, self.v
 
     def rows(self, index):
@@ -184,7 +184,7 @@ class CrossAttentionCache:
         return taken
 
 
-def _numbers(x):
+def _array_without_gradient(x):
     if isinstance(x, Tensor) and x.requires_grad:
         raise RuntimeError(
             "a cache keeps plain numbers through which no gradient flows: decode under "

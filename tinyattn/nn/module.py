@@ -27,7 +27,7 @@ class Buffer(Tensor):
     __slots__ = ()
 
 
-OWN = (Parameter, Buffer)  # what is saved with a module
+SAVED_KINDS = (Parameter, Buffer)  # what is saved with a module
 
 
 class Module(torch_hints.ModuleTorchNames):
@@ -141,7 +141,7 @@ class Module(torch_hints.ModuleTorchNames):
 
     def state_dict(self):
         """{name: array copy} of all parameters and buffers, with PyTorch's names."""
-        return {name: t.data.copy() for name, t in self._named_tensors(OWN)}
+        return {name: t.data.copy() for name, t in self._named_tensors(SAVED_KINDS)}
 
     def load_state_dict(self, state, assign=False):
         """Take the values of `state`: names to anything np.asarray accepts. Returns the module.
@@ -156,7 +156,7 @@ class Module(torch_hints.ModuleTorchNames):
                 f"load_state_dict: expected a dictionary of arrays, such as model.state_dict() or "
                 f"ta.load(path), got a {type(state).__name__}"
             )
-        own = dict(self._named_tensors(OWN))
+        own = dict(self._named_tensors(SAVED_KINDS))
         arrays = {n: _array(v) for n, v in state.items()}
         problems = [f"missing: {n} {t.shape}" for n, t in own.items() if n not in arrays]
         problems += [f"unexpected: {n} {a.shape}" for n, a in arrays.items() if n not in own]
@@ -211,7 +211,7 @@ class Module(torch_hints.ModuleTorchNames):
 
     def astype(self, dtype):
         """Cast floating-point parameters and buffers in place; returns the module."""
-        for t in {id(t): t for _, t in self._named_tensors(OWN)}.values():
+        for t in {id(t): t for _, t in self._named_tensors(SAVED_KINDS)}.values():
             if t.dtype.kind == "f":
                 t.data, t.grad = t.data.astype(dtype), None
         return self
@@ -245,7 +245,7 @@ def _refuse_container(module, name, value):
 def _keep_kind(module, name, value):
     """Refuse a value that would silently take the place of a parameter or buffer; None may."""
     old = vars(module).get(name)
-    kind = next((k for k in OWN if isinstance(old, k)), None)
+    kind = next((k for k in SAVED_KINDS if isinstance(old, k)), None)
     if kind is not None and value is not None and not isinstance(value, kind):
         kept = "trained or saved" if kind is Parameter else "saved"
         of = f" of shape {value.shape}" if hasattr(value, "shape") else ""

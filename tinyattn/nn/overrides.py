@@ -1,9 +1,9 @@
 """Finds out whether a layer was changed: made a subclass, or one of its methods replaced.
 
 A layer's `forward` is the only thing that computes it. Code that gets a layer's result in another
-way, because it is faster, may do so only for a layer that nobody changed, and calls `change_of`
-first: `inference.compile`, and the layers on point clouds, which split the product of a linear
-layer.
+way, because it is faster, may do so only for a layer that nobody changed, and calls
+`describe_override` first: `inference.compile`, and the layers on point clouds, which split the
+product of a linear layer.
 """
 
 import sys
@@ -15,20 +15,20 @@ from tinyattn.engine.torch_hints import without_hints
 from tinyattn.nn.module import Module
 
 
-def change_of(module):
+def describe_override(module):
     """What differs between a module and the class of tinyattn that it is of; None if nothing.
 
     It finds subclasses, and methods that were replaced on the class or on this one object (as
     `Summary` does to watch the calls). The answer is the end of a sentence that begins with the
     name of the module.
     """
-    return change_of_class(type(module)) or change_of_object(module)
+    return describe_class_override(type(module)) or describe_object_override(module)
 
 
-def change_of_class(cls):
+def describe_class_override(cls):
     """The same for all modules of a class."""
-    if not _is_ours(cls):
-        base = next(c for c in cls.__mro__ if _is_ours(c))
+    if not _is_library_class(cls):
+        base = next(c for c in cls.__mro__ if _is_library_class(c))
         return f"is a {cls.__name__}, a subclass of {base.__name__}"
     for c in cls.__mro__[:-1]:  # without `object`
         name = _replaced(c)
@@ -37,7 +37,7 @@ def change_of_class(cls):
     return None
 
 
-def change_of_object(module):
+def describe_object_override(module):
     """The same for this module alone: a method that was set on it."""
     cls = type(module)
     if _methods(cls).isdisjoint(vars(module)):
@@ -46,12 +46,12 @@ def change_of_object(module):
     return f"has a {name} of its own, set on this {cls.__name__}"
 
 
-def is_own(cls):
+def is_user_module(cls):
     """Whether a class was written outside tinyattn and derives directly from `Module`."""
-    return not _is_ours(cls) and next(filter(_is_ours, cls.__mro__)) is Module
+    return not _is_library_class(cls) and next(filter(_is_library_class, cls.__mro__)) is Module
 
 
-def _is_ours(cls):
+def _is_library_class(cls):
     return cls.__module__.partition(".")[0] == "tinyattn"
 
 
@@ -72,13 +72,13 @@ def _replaced(cls):
     if len(known) == len(now) and all(map(is_, known, now)):
         return None
     for name, value in vars(cls).items():
-        if not _stands_in(cls, name, value):
+        if not _is_original(cls, name, value):
             return name
     _unchanged[cls] = list(now)
     return None
 
 
-def _stands_in(cls, name, value):
+def _is_original(cls, name, value):
     """Whether the attribute of a class is the one that its source has under this name.
 
     A function keeps the file and the name under which it was written in its code, also if

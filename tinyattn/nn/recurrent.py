@@ -34,7 +34,7 @@ def detach(state):
     return state if state is None else state.detach()
 
 
-def _floating(name, x, axes, size):
+def _check_float_input(name, x, axes, size):
     """x as a Tensor of the axes; the last one must have `size` features."""
     x = as_tensor(x)
     if x.ndim != len(axes) or x.shape[-1] != size:
@@ -87,7 +87,7 @@ class _Cell(Module):
         Raises ValueError for other shapes, TypeError for integers or a state of another form.
         """
         name = type(self).__name__
-        x = _floating(name, x, ("B", "D"), self.input_size)
+        x = _check_float_input(name, x, ("B", "D"), self.input_size)
         dtype = np.result_type(x.dtype, self.weight_ih.dtype)
         state = _state(name, self.cell, state, (x.shape[0], self.hidden_size), dtype)
         weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
@@ -187,7 +187,7 @@ class _Recurrent(Module):
         form.
         """
         name, places = type(self).__name__, self._places()
-        x = _floating(name, x, ("B", "T", "D"), self.input_size)
+        x = _check_float_input(name, x, ("B", "T", "D"), self.input_size)
         B, T, _ = x.shape
         lengths = recurrent.checked_lengths(name, lengths, B, T)
         dtype = np.result_type(x.dtype, self.weight_ih_l0.dtype)

@@ -62,7 +62,7 @@ class _Layer(Module):
         for i in parts:
             setattr(self, f"dropout{i}", Dropout(dropout, of_dropout))
 
-    def _attend(self, x, mask, causal, cache):
+    def _self_attention(self, x, mask, causal, cache):
         return self.self_attn(x, x, x, mask, causal, need_weights=False, cache=cache)[0]
 
     def _feed_forward(self, x):
@@ -87,7 +87,7 @@ class TransformerEncoderLayer(_Layer):
         tokens that follow those in it, and S counts both. Raises ValueError for other shapes.
         """
         x = as_tensor(x)
-        x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, cache)
+        x = self._residual(x, self.norm1, self.dropout1, self._self_attention, mask, causal, cache)
         return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
 
 
@@ -106,16 +106,16 @@ class TransformerDecoderLayer(_Layer):
         """
         own, of_memory = (None, None) if cache is None else cache
         x = as_tensor(x)
-        x = self._residual(x, self.norm1, self.dropout1, self._attend, mask, causal, own)
-        x = self._residual(x, self.norm2, self.dropout2, self._look_up, memory, memory_mask,
+        x = self._residual(x, self.norm1, self.dropout1, self._self_attention, mask, causal, own)
+        x = self._residual(x, self.norm2, self.dropout2, self._cross_attention, memory, memory_mask,
                            of_memory)  # fmt: skip
         return self._residual(x, self.norm3, self.dropout3, self._feed_forward)
 
-    def _look_up(self, x, memory, mask, cache):
+    def _cross_attention(self, x, memory, mask, cache):
         return self.multihead_attn(x, memory, memory, mask, need_weights=False, cache=cache)[0]
 
 
-def _copies(layer, n):
+def _clones(layer, n):
     """n copies of a layer; they share its generator, else all would drop the same features."""
     shared = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
     shared += [p.data for p in layer.parameters() if not p.data.flags.writeable]  # of nn.SkipInit
@@ -133,7 +133,7 @@ class TransformerEncoder(Module):
 
     def __init__(self, encoder_layer, num_layers, norm=None):
         check_sizes(self, num_layers=num_layers)
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _clones(encoder_layer, num_layers)
         self.norm = norm
 
     def forward(self, x, mask=None, causal=False, cache=None):
@@ -164,7 +164,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         check_sizes(self, num_layers=num_layers)
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _clones(decoder_layer, num_layers)
         self.norm = norm
 
     def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
@@ -180,7 +180,9 @@ class TransformerDecoder(Module):
         """The weights of each layer's attention to the memory, [B, H, T, S]."""
         maps = []
         for layer in self.layers:
-            z = layer._residual(x, layer.norm1, layer.dropout1, layer._attend, mask, causal, None)
+            z = layer._residual(
+                x, layer.norm1, layer.dropout1, layer._self_attention, mask, causal, None
+            )
             z = layer.norm2(z) if layer.norm_first else z
             maps.append(_weights(layer.multihead_attn, z, memory, memory_mask, False))
             x = layer(x, memory, mask, memory_mask, causal)

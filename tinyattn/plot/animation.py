@@ -21,7 +21,7 @@ def animate_points(frames, classes=None, *, weights=None, titles=None, title=Non
     negative: pale grey, belongs to nothing. weights: [F, N] in 0..1, 1 is drawn as a large dot
     with a dark edge. titles: one for each panel. ax: an Axes for one time alone.
     """
-    frames, classes, weights = _checked(frames, classes, weights)
+    frames, classes, weights = _check_frames(frames, classes, weights)
     F = len(frames)
     if titles is not None and len(titles) != F:
         raise ValueError(f"animate_points: {F} times but {len(titles)} titles")
@@ -54,7 +54,7 @@ def animate_points(frames, classes=None, *, weights=None, titles=None, title=Non
     return picture
 
 
-def _checked(frames, classes, weights):
+def _check_frames(frames, classes, weights):
     frames = real_array("animate_points", frames, (2, 3))
     frames = frames[None] if frames.ndim == 2 else frames
     F, N, d = frames.shape

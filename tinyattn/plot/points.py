@@ -16,7 +16,7 @@ def scatter(points, classes=None, *, names=None, title=None, xlabel="x₁", ylab
 
     names: a name for each class, for the legend.
     """
-    points, classes, names = _checked("scatter", points, classes, names)
+    points, classes, names = _check_points("scatter", points, classes, names)
     with style():
         picture = canvas(ax, size or (5.6, 4.5))
         _dots(picture.ax, points, classes, names)
@@ -32,7 +32,7 @@ def decision_boundary(predict, points, classes, *, names=None, title=None, xlabe
     paler the colour, the less certain by softmax), or one logit [M] or [M, 1] (class 1 above 0),
     or the classes themselves as integers [M].
     """
-    points, classes, names = _checked("decision_boundary", points, classes, names)
+    points, classes, names = _check_points("decision_boundary", points, classes, names)
     low, high = points.min(axis=0), points.max(axis=0)
     margin = 0.1 * (high - low).max() + 1e-9
     x = np.linspace(low[0] - margin, high[0] + margin, GRID, dtype=np.float32)
@@ -66,7 +66,7 @@ def decision_boundary(predict, points, classes, *, names=None, title=None, xlabe
         return finish(picture, title, xlabel, ylabel)
 
 
-def _checked(name, points, classes, names):
+def _check_points(name, points, classes, names):
     points = real_array(name, points, 2)
     if points.shape[1] != 2 or len(points) == 0:
         raise ValueError(f"{name}: expected points [N, 2], got shape {points.shape}")

@@ -101,8 +101,8 @@ class Builder:
         g = None if x is None else self.tape.gradients.get(x)
         self.number[key] = len(self.nodes)
         self.nodes.append({
-            "shape": list(value.shape), "data": _numbers(value),
-            "grad": None if g is None else _numbers(np.asarray(g)), **facts,
+            "shape": list(value.shape), "data": _flat_float32(value),
+            "grad": None if g is None else _flat_float32(np.asarray(g)), **facts,
         })  # fmt: skip
 
     # ---- results
@@ -199,7 +199,7 @@ def _plain_name(value):
     return "mask" if value.dtype.kind == "b" else "number" if value.ndim == 0 else "constant"
 
 
-def _numbers(a):
+def _flat_float32(a):
     return np.asarray(a, np.float32).reshape(-1)
 
 

@@ -99,7 +99,7 @@ class Trace:
 
     def __init__(self, tape, recorder, model=None, title="trace", labels=()):
         self.tape, self._recorder = tape, recorder
-        self.data, self._numbers = built(tape, recorder, model, title)
+        self.data, self._node_indices = built(tape, recorder, model, title)
         self.data["labels"] = [str(word) for word in labels]
 
     def walk(self, name, index=()):
@@ -148,7 +148,7 @@ class Trace:
     def _measured(self, number, element):
         """dL/d(the element) by running everything again; None for what is no leaf."""
         leaves = {id(x): x for s in self.tape.steps for x in s.inputs if x is not None}
-        tensor = next((leaves[key] for key, n in self._numbers.items() if n == number
+        tensor = next((leaves[key] for key, n in self._node_indices.items() if n == number
                        and key in leaves and leaves[key]._operation is None), None)  # fmt: skip
         functions = {s.operation: function_of(s.operation, self._recorder.functions)
                      for s in self.tape.steps}  # fmt: skip

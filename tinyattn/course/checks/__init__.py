@@ -7,16 +7,16 @@ each task and `hw.table()` at the end. `tinyattn check` and `tinyattn grade` use
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 
-from tinyattn.course.checks.desk import Desk
+from tinyattn.course.checks.homework_checker import HomeworkChecker
 from tinyattn.course.checks.student import LocalStudent
 from tinyattn.course.project import CHECKS, CourseError, find_root
 
-__all__ = ["Desk", "homework", "load", "module"]
+__all__ = ["HomeworkChecker", "homework", "load", "module"]
 
 
 def homework(number, names):
     """The checks of this homework for the functions in `names`, as a notebook uses them."""
-    return Desk(load(number), LocalStudent(names))
+    return HomeworkChecker(load(number), LocalStudent(names))
 
 
 def load(number, root=None):

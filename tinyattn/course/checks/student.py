@@ -7,7 +7,7 @@ check works on a notebook in this process and on one in a sandbox.
 
 import copy
 
-from tinyattn.course.checks import answering
+from tinyattn.course.checks import runner
 from tinyattn.course.checks.errors import meaning
 from tinyattn.course.checks.judging import NO_RETURN, Diagnosis, Unfinished
 
@@ -62,7 +62,7 @@ class LocalStudent(Student):
         self._names = names
 
     def _ask(self, function, inputs):
-        return answering.answer(function, self._names, copy.deepcopy(inputs))
+        return runner.answer(function, self._names, copy.deepcopy(inputs))
 
 
 def _call(its, name, inputs):

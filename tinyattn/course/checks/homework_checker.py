@@ -3,7 +3,7 @@
 from tinyattn.course.checks.judging import attempt
 
 
-class Desk:
+class HomeworkChecker:
     """The checks of one homework, beside the student's functions."""
 
     def __init__(self, homework, student):
