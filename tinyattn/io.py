@@ -19,11 +19,6 @@ import numpy as np
 
 from tinyattn.engine.autograd import Tensor
 
-try:
-    import fcntl
-except ImportError:  # Windows, where an open file cannot be removed by others anyway
-    fcntl = None
-
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "C64": "<c8",
@@ -75,31 +70,31 @@ def save(path, tensors, metadata=None):
         offset += a.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    write_whole(path, [len(text).to_bytes(8, "little"), text, *(arrays[n].data for n in order)])
+    atomic_write(path, [len(text).to_bytes(8, "little"), text, *(arrays[n].data for n in order)])
 
 
-def write_whole(path, parts):
-    """Write the bytes of all parts to `path`, or leave what was there untouched."""
+def atomic_write(path, chunks):
+    """Write the bytes of all chunks to `path`, or leave what was there untouched.
+
+    They go to a file beside it, which then takes its name in one step. So a reader sees the old
+    file or the new one, never a part of it. Raises OSError as `save` does.
+    """
     path = Path(os.path.realpath(path))
     mode = _mode(path)
-    _remove_abandoned(path)
-    with _open_beside(path) as file:
-        beside = file.name
-        try:
-            for part in parts:
-                file.write(part)
-            if mode is not None:
-                os.chmod(beside, mode)
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with open(beside, "xb") as file:  # "x": a new file, readable for whom the system allows
+            for chunk in chunks:
+                file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
-            if fcntl is None:
-                file.close()  # Windows moves closed files only; elsewhere closing ends the lock
-            os.replace(beside, path)
-        except BaseException:
-            file.close()
-            with suppress(FileNotFoundError):  # an interrupt may come right after the move
-                os.unlink(beside)
-            raise
+        if mode is not None:
+            os.chmod(beside, mode)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):  # it was not made yet, or an interrupt came right after the move
+            os.unlink(beside)
+        raise
 
 
 def _mode(path):
@@ -115,37 +110,6 @@ def _mode(path):
         kind = kinds.get(stat.S_IFMT(mode), "no file")
         raise OSError(f"save: {path} is {kind}; expected the name of a regular file, old or new")
     return stat.S_IMODE(mode)
-
-
-def _open_beside(path):
-    """A new file beside `path`, locked for as long as it is open."""
-    while True:
-        beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-        file = open(beside, "xb")  # "x": a file of our own, readable for whom the system allows
-        if not _lock(file, wait=True) or os.fstat(file.fileno()).st_nlink:
-            return file
-        file.close()  # another save took it for abandoned before it was locked
-
-
-def _remove_abandoned(path):
-    """Remove what killed processes left beside `path`: files that nobody holds a lock of."""
-    pattern = re.compile(re.escape(path.name) + r"\.[0-9a-f]{8}\.part")
-    for name in os.listdir(path.parent):
-        if pattern.fullmatch(name):
-            with suppress(OSError), open(path.with_name(name), "rb") as file:
-                if fcntl is None:
-                    file.close()
-                    os.unlink(file.name)
-                elif _lock(file, wait=False):
-                    os.unlink(file.name)
-
-
-def _lock(file, wait):
-    """Whether the file is ours alone now; always False where there are no such locks."""
-    with suppress(OSError, AttributeError):
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        return True
-    return False
 
 
 def load(path):

@@ -123,11 +123,11 @@ def test_a_write_that_fails_leaves_the_ledger_whole(root, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(project.os, "replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         claims.write_ledger(root / LEDGER, {})
     assert (root / LEDGER).read_text(encoding="utf-8") == before
-    assert [path.name for path in (root / "lectures").glob(".claims*")] == []
+    assert [path.name for path in (root / "lectures").glob("*.part")] == []
 
 
 @pytest.mark.parametrize(

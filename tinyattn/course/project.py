@@ -4,12 +4,12 @@ In a checkout all of it is one folder. An installed package carries the course i
 nothing is written: what a student makes then goes into a folder of its own.
 """
 
-import os
 import re
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from tinyattn.io import atomic_write
 
 LEDGER = Path("lectures") / "claims.toml"
 CHECKS = Path("lectures") / "homework" / "checks"
@@ -170,16 +170,7 @@ def write_text(path, text):
     """Write a file whole or not at all: a reader never sees half of it."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    atomic_write(path, [text.encode()])
 
 
 def _documents(root, folder, pattern):
