@@ -162,9 +162,7 @@ def _add_build(commands):
         action="store_true",
         help="change nothing; say which slides differ from the text, and what a lecture lacks",
     )
-    command.add_argument(
-        "--tidy", action="store_true", help="first bring the code in the texts into house style"
-    )
+    command.add_argument("--tidy", action="store_true", help="first format the code in the texts")
     command.add_argument(
         "--texts",
         action="store_true",

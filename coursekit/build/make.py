@@ -20,7 +20,7 @@ def build(documents, *, tidy_first=False, texts_only=False):
         began = time.perf_counter()
         print(f"{document.relative(document.source)}", flush=True)
         if tidy_first:
-            print(f"    {tidy(document)} code cells brought into house style")
+            print(f"    {tidy(document)} code cells formatted")
         build_notebook(document, texts_only=texts_only, on_slide=_show_slide)
         _clear()
         print(f"    {document.relative(document.notebook)}  {time.perf_counter() - began:.1f} s")

@@ -1,4 +1,4 @@
-"""Code of a lecture's text in the house style: `ruff format` on each code cell."""
+"""Code of a lecture's text as the formatter leaves it: `ruff format` on each code cell."""
 
 import re
 import subprocess

@@ -2,7 +2,7 @@
 
 JupyterLite serves the student's copies as files, and Pyodide, a Python in WebAssembly that the
 page loads from its makers' server, runs them. The package with its data and trained weights comes
-from the site itself, as a wheel. There is no compiler: everything runs on the array rung, with the
+from the site itself, as a wheel. There is no compiler: everything runs on array algebra, with the
 sizes of `course.small()`.
 """
 

@@ -9,7 +9,7 @@ from coursekit.build.public_api import PLACES, place, public_names, section
 from coursekit.build.text import slides
 from coursekit.site import docstrings
 from coursekit.site.addresses import relative, source_page
-from coursekit.site.rungs import side_by_side
+from coursekit.site.implementations import side_by_side
 from tinyattn.course.project import CourseError, write_text
 
 SLIDE = re.compile(r"\b(?:[NKHS]|KB)\d\d\b")

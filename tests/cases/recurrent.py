@@ -1,4 +1,4 @@
-"""The cases of `tests/cases/ops.py` for recurrent layers, with states, lengths and rungs."""
+"""The cases for recurrent layers, with states, lengths and implementations."""
 
 import numpy as np
 

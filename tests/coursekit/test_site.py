@@ -6,7 +6,7 @@
 import pytest
 
 from coursekit.build.public_api import PLACES, first_uses, place, public_names, section
-from coursekit.site import docstrings, formulas, notebooks, pages, reference, rungs
+from coursekit.site import docstrings, formulas, implementations, notebooks, pages, reference
 from tests import ROOT
 from tests.scripts import site
 from tests.scripts.examples import FOLDER, failures
@@ -34,10 +34,17 @@ def test_pages_differ_in_more_than_capital_letters():
     assert len(pages_of) == len(set(pages_of)), "some disks cannot hold both"
 
 
-def test_rungs_side_by_side_are_functions_that_are_there():
-    names = [name for columns in rungs.RUNGS.values() for *_, found in columns for name in found]
-    assert names and all(callable(rungs.function_of(name)) for name in names)
-    shown = "".join(rungs.side_by_side("functional/scaled_dot_product_attention", "x.html"))
+def test_implementations_side_by_side_are_functions_that_are_there():
+    names = [
+        name
+        for columns in implementations.IMPLEMENTATIONS.values()
+        for *_, found in columns
+        for name in found
+    ]
+    assert names and all(callable(implementations.function_of(name)) for name in names)
+    shown = "".join(
+        implementations.side_by_side("functional/scaled_dot_product_attention", "x.html")
+    )
     assert "def weights_of(scores):" in shown and "functional/attention.py" in shown
 
 
@@ -119,10 +126,10 @@ def test_headings_of_parts_push_slides_down():
 
 
 def test_links_of_texts_lead_to_pages():
-    text = "[the rungs](../tinyattn/ops/) [file](../tinyattn/engine/torch_hints.py) "
+    text = "[the operations](../tinyattn/ops/) [file](../tinyattn/engine/torch_hints.py) "
     text += "[out](https://a.b) [x](../pyproject.toml)"
     linked = pages.linked(text, ROOT, "lectures/from_pytorch.md", "from_pytorch")
-    assert '<a href="source/index.html">the rungs</a>' in linked
+    assert '<a href="source/index.html">the operations</a>' in linked
     assert '<a href="source/tinyattn/engine/torch_hints.py.html">file</a>' in linked
     assert "[out](https://a.b)" in linked and linked.endswith(" x")
     with pytest.raises(CourseError, match=r"lectures/a.md: the link to no.md leads nowhere"):

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: every rung against every other and against PyTorch."""
+"""Scaled dot-product attention: every implementation against every other and against PyTorch."""
 
 import sys
 
@@ -85,7 +85,7 @@ EMPTY = {
 }
 
 
-# ---------------------------------------------------------------- the rungs agree
+# ---------------------------------------------------------------- the implementations agree
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])

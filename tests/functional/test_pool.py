@@ -1,4 +1,4 @@
-"""Pooling: every rung against PyTorch and against the others, at any shape."""
+"""Pooling: every implementation against PyTorch and against the others, at any shape."""
 
 import numpy as np
 import pytest

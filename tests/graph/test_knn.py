@@ -1,4 +1,4 @@
-"""kNN and radius search: every rung against plain loops and against SciPy, to the last bit."""
+"""kNN and radius search: every implementation against plain loops and SciPy, to the last bit."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -17,7 +17,7 @@ TOLERANCE = {"float64": 1e-12, "float32": 2e-5}  # sums of some hundred products
 
 
 def everything(impl, x, w, bias, **options):
-    """y and all gradients of one rung."""
+    """y and all gradients of one implementation."""
     leaves = [None if a is None else Tensor(a, requires_grad=True) for a in (x, w, bias)]
     y = getattr(F, f"conv{x.ndim - 2}d")(*leaves, **options, impl=impl)
     y.backward(np.random.default_rng(1).normal(size=y.shape).astype(y.dtype))

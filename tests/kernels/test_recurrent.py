@@ -1,4 +1,4 @@
-"""The three rungs of recurrent layers against each other, and what the layers refuse."""
+"""The three implementations of recurrent layers against each other, and what the layers refuse."""
 
 import os
 import re

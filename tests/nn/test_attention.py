@@ -1,4 +1,4 @@
-"""nn.MultiheadAttention, SelfAttention and CrossAttention: PyTorch's, on every rung."""
+"""nn.MultiheadAttention, SelfAttention and CrossAttention: PyTorch's, in every implementation."""
 
 import numpy as np
 import pytest

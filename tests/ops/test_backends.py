@@ -1,4 +1,4 @@
-"""Functions and layers with `impl`: the rungs they have agree, and all others are refused."""
+"""Functions and layers with `impl`: their implementations agree, and others are refused."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""Matrices in blocks of few bits: all rungs against the unpacked matrix, and what is refused."""
+"""Matrices in blocks of few bits: all implementations against the unpacked matrix, and errors."""
 
 import warnings
 

@@ -103,16 +103,16 @@ def broken_links(pages):
 
 
 def contents(pages):
-    """What pages must have: formulas, three rungs, words for pictures; and the size."""
+    """What pages must have: formulas, three implementations, words for pictures; and the size."""
     found = []
     attention = pages["reference/functional/scaled_dot_product_attention.html"]
     if attention.formulas < 2:
         found.append("the page of attention has no formulas")
     text = (FOLDER / "reference/functional/scaled_dot_product_attention.html").read_text("utf-8")
     found += [
-        f"attention: no rung '{rung}'"
-        for rung in ("Index sums", "Array algebra", "Compiled kernel")
-        if rung not in text
+        f"attention: no implementation '{title}'"
+        for title in ("Index sums", "Array algebra", "Compiled kernel")
+        if title not in text
     ]
     found += [f"{name}: {page.without_alt} pictures without words" for name, page in pages.items()
               if page.without_alt and name.startswith(("lectures/", "index"))]  # fmt: skip

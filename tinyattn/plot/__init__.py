@@ -1,4 +1,4 @@
-"""Pictures in one house style: curves, heat maps, attention maps, points, computation graphs.
+"""Pictures in one style: curves, heat maps, attention maps, points, computation graphs.
 
 Every function returns a `Picture`. In a notebook it appears by itself at the end of the cell; in
 a script `.save(path)` writes it and `.show()` opens a window. matplotlib is imported when the

@@ -1,7 +1,7 @@
 """What can only be decided when a picture's places are known: the size of names and numbers.
 
 Places are known after Matplotlib's layout, which takes most of the time of a drawing. So pictures
-in house style wait with these decisions for the layout that is computed anyway, when they are
+in this style wait with these decisions for the layout that is computed anyway, when they are
 shown, and all panels of a picture wait for the same one.
 """
 

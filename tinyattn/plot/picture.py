@@ -39,7 +39,7 @@ class Picture:
 
 
 def figure(rows=1, columns=1, *, size=None, **options):
-    """An empty Picture in house style, to be filled with `ax=picture.axes[i]`.
+    """An empty Picture in the style of this package, to be filled with `ax=picture.axes[i]`.
 
     rows, columns: how many coordinate systems, row by row in `.axes`. size: (width, height) in
     inches. Other options (sharex, sharey, width_ratios, ...) go to matplotlib's subplots.

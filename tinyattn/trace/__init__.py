@@ -22,7 +22,7 @@ __all__ = ["Block", "Trace", "trace"]
 
 
 class _Callable(ModuleType):
-    """`ta.trace` is this room and, as its main function has the same name, can be called."""
+    """`ta.trace` is this package and can be called, as its main function has the same name."""
 
     def __call__(self, *args, **options):
         return trace(*args, **options)

@@ -1,4 +1,4 @@
-"""The three rungs of a function side by side: loops, array algebra, compiled kernel."""
+"""The three implementations of a function side by side: loops, array algebra, compiled kernel."""
 
 import inspect
 from importlib import import_module
@@ -6,7 +6,7 @@ from importlib import import_module
 from coursekit.site.addresses import relative, source_page
 
 # {name: [(title, what it is, functions)]}
-RUNGS = {
+IMPLEMENTATIONS = {
     "functional/scaled_dot_product_attention": [
         ("Index sums", 'impl="sums": the three formulas as loops',
          ["kernels.attention.scores", "kernels.attention.sums"]),
@@ -19,9 +19,9 @@ RUNGS = {
 
 
 def side_by_side(key, here):
-    """The Markdown of the rungs of a function, [] if it has none on view."""
+    """The Markdown of the implementations of a function, [] if it has none on view."""
     columns = []
-    for title, words, names in RUNGS.get(key, []):
+    for title, words, names in IMPLEMENTATIONS.get(key, []):
         codes = [inspect.getsource(function_of(name)).strip() for name in names]
         line = inspect.getsourcelines(function_of(names[-1]))[1]
         file = names[-1].rpartition(".")[0].replace(".", "/") + ".py"
@@ -34,7 +34,8 @@ def side_by_side(key, here):
     if not columns:
         return []
     same = "All three give the same result and the same gradients; the tests compare them."
-    return ["## Three rungs", same, '<div class="rungs">\n\n' + "\n\n".join(columns) + "\n\n</div>"]
+    boxes = '<div class="implementations">\n\n' + "\n\n".join(columns) + "\n\n</div>"
+    return ["## Three implementations", same, boxes]
 
 
 def function_of(name):
