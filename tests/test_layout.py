@@ -148,6 +148,84 @@ def test_the_check_allows(source, module):
     assert broken_rules(source, module) == []
 
 
+def module_files():
+    """{dotted name: file} of both packages; the name of a package is that of its folder."""
+    found = {}
+    for folder in (PACKAGE, WORKSHOP):
+        for path in sorted(folder.rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def import_graph(sources):
+    """{module: modules it imports} of {module: source}, imports inside functions included.
+
+    `from a.b import c` is an import of a.b.c if that is a module, else of a.b. A package imports
+    its own parts to offer their names, so importing a part does not count as importing the package.
+    """
+    graph = {}
+    for module, (source, is_package) in sources.items():
+        inside = f"{module}.__init__" if is_package else module
+        graph[module] = set()
+        for _, imported, names in imports(source, inside):
+            parts = {f"{imported}.{name}" for name in names} & sources.keys()
+            others = [name for name in names if f"{imported}.{name}" not in sources]
+            graph[module] |= parts | ({imported} & sources.keys() if others or not names else set())
+        graph[module].discard(module)
+    return graph
+
+
+def cycles(graph):
+    """The groups of modules that reach each other, each as a sorted list (Tarjan 1972)."""
+    order, low, stack, found = {}, {}, [], []
+
+    def visit(module):
+        order[module] = low[module] = len(order)
+        stack.append(module)
+        for other in graph[module]:
+            if other not in order:
+                visit(other)
+            if other in stack:
+                low[module] = min(low[module], low[other])
+        if low[module] == order[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for module in graph:
+        if module not in order:
+            visit(module)
+    return found
+
+
+def test_no_files_import_each_other_in_a_circle():
+    files = module_files()
+    graph = import_graph(
+        {m: (p.read_text(encoding="utf-8"), p.name == "__init__.py") for m, p in files.items()}
+    )
+    found = cycles(graph)
+    assert not found, "\n".join(
+        " <-> ".join(files[m].relative_to(ROOT).as_posix() for m in group) for group in found
+    )
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "circle"),
+    [
+        ("from tinyattn import b", "def f():\n    from tinyattn.a import x", True),
+        ("import tinyattn.b", "from tinyattn.a import x", True),
+        ("from .b import x", "from . import a", True),
+        ("from tinyattn.b import x", "if TYPE_CHECKING:\n    from tinyattn.a import x", False),
+        ("from tinyattn.b import x", "import numpy", False),
+    ],
+)
+def test_a_circle_is_seen(a, b, circle):
+    sources = {"tinyattn": ("", True), "tinyattn.a": (a, False), "tinyattn.b": (b, False)}
+    assert cycles(import_graph(sources)) == ([["tinyattn.a", "tinyattn.b"]] if circle else [])
+
+
 def test_the_package_itself_only_names():
     """`tinyattn/__init__.py` imports, and says what is imported later; it computes nothing."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
