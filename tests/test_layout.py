@@ -1,6 +1,7 @@
 """The floors of the package: a file imports from the floors below its own, never from above."""
 
 import ast
+import re
 import subprocess
 import sys
 
@@ -224,6 +225,18 @@ def test_no_files_import_each_other_in_a_circle():
 def test_a_circle_is_seen(a, b, circle):
     sources = {"tinyattn": ("", True), "tinyattn.a": (a, False), "tinyattn.b": (b, False)}
     assert cycles(import_graph(sources)) == ([["tinyattn.a", "tinyattn.b"]] if circle else [])
+
+
+def test_the_table_of_places_names_every_floor():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| ")]
+    named = {
+        (place, int(floor))
+        for floor, places in rows
+        if floor.strip().isdigit()
+        for place in re.findall(r"`(\w+)`", places)
+    }
+    assert named == set(FLOORS.items())
 
 
 def test_the_package_itself_only_names():

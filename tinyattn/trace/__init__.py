@@ -8,9 +8,10 @@
 What comes back shows itself in a notebook; `.save("trace.html")` writes a file without network.
 On the page any number can be clicked: what it was made of, term by term, and how dL/d(it) came.
 
-The files, in the order of reading: `tape` copies the steps and their gradients, `rows` asks each
-rule what an element is made of, `forward` measures the same slopes, `patterns` and `terms` say it
-in few numbers, `record` notes names, lines and layers, `build` and `page` put it together.
+The files, in the order of reading: `tape` copies the steps and their gradients, `jacobian_rows`
+asks each rule what an element is made of, `forward` measures the same slopes, `patterns` and
+`terms` say it in few numbers, `record` notes names, lines and layers, `build` and `page` put it
+together.
 """
 
 import sys
