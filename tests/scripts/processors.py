@@ -22,8 +22,8 @@ from tests.machine import processor_without
 
 FOLDERS = ["tests/kernels", "tests/graph", "tests/functional", "tests/inference", "tests/ops"]
 # bytes of a vector: the instructions that are missing, by the beginnings of their names. With 16
-# bytes FMA is kept, as every ARM processor has it: without it exp is off by 17 units in the last
-# place, where its bound is 2.
+# bytes FMA is kept, as every ARM processor has it: without it exp misses its bound of 2 units in
+# the last place.
 PROCESSORS = {64: (), 32: ("avx512",), 16: ("avx512", "avx2")}
 
 
