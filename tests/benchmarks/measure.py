@@ -3,7 +3,8 @@
 A round runs every program once, so that a machine that slows down slows all of them; each round
 begins with another one. The figure is the ratio of two times of the same round; its median and its
 quartiles over the rounds are printed. Absolute times belong to one machine on one day: they stand
-beside the ratio only to tell microseconds from seconds.
+beside the ratio only to tell microseconds from seconds. Freed memory stays with the process
+(`ta.keep_memory`), for all programs of a run alike.
 
 A script prints a Markdown table; `python -m tests.benchmarks` runs all scripts, each in a process
 of its own, and keeps what they print in RESULTS.md.
@@ -32,6 +33,9 @@ def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None
     rounds_if_slow: a slow peer takes part in the warm-up and in the first so many rounds only, so
     its list is shorter; `slow_peers` says by the least time of each program so far who is slow.
     """
+    import tinyattn as ta  # not before `use_threads`
+
+    ta.keep_memory()
     times, repeats = {name: [] for name in programs}, dict.fromkeys(programs, 1)
     slow, patience = set(), 15.0  # seconds in all
     for i in range(rounds + warm_up):
