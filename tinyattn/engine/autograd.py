@@ -12,7 +12,8 @@ Read the file from top to bottom:
 1. `Tensor`         an array that remembers which operation made it, from which inputs
 2. `primitive`      turns a NumPy function into an operation that remembers
 3. `backward_pass`  goes back through what was remembered and applies the rules (the chain rule)
-NumPy's own functions (np.tanh) run the operation when they meet a Tensor: see `dispatch.py`.
+
+NumPy's own functions, such as np.tanh, run an operation when they meet a Tensor: see `dispatch.py`.
 
 Letters: y is the output of an operation and g = dL/dy the gradient that arrives at it; a rule
 returns g · dy/dx, the gradient with respect to the input x, in the shape of x.

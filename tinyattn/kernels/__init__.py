@@ -12,14 +12,9 @@ _COMPILING = ["helper", "helper_no_fma", "jit", "jit_no_fma", "missing", "numba"
 
 
 def __getattr__(name):
-    """A file of this folder, or what compiles kernels: both are imported when first asked for."""
+    """What compiles kernels is imported when it is first asked for, and Numba with it."""
     if name in _COMPILING:
         return getattr(import_module("tinyattn.kernels.machine.compile"), name)
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -27,4 +22,4 @@ def set_threads(n: int) -> int:
     """Run kernels on n threads from now on; returns the number before."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise ValueError(f"set_threads: expected a whole number of at least 1, got {n!r}")
-    return __getattr__("machine").thread_pool.set_threads(n)
+    return import_module("tinyattn.kernels.machine.thread_pool").set_threads(n)
