@@ -30,7 +30,8 @@ MEMORY = 2**30
 LECTURE, FIRST_PICTURE, HOMEWORK = 90, 15, 60  # such seconds
 LIBRARIES = ["pytest", "hypothesis==6.135.*"]  # later ones are not pure Python
 # what computes on the array rung; course, plots and command line are tried by the lectures
-TESTS = ["engine", "ops", "functional", "nn", "graph", "models", "training", "data"]
+TESTS = ["engine", "ops", "functional", "nn", "graph", "models", "data"]
+TOP_TESTS = ["adam", "io", "metrics", "optim", "saving", "training"]  # of modules in no folder
 # tests of kernels and their loops, threads, other processes and of what a machine of 64 bits only
 # has; that every operation is checked can be said only where all of them can be recorded, also
 # those of kernels
@@ -157,6 +158,7 @@ def array_rung(options):
         command = [sys.executable, "-m", "pip", "install", "-q", "--target", libraries, *LIBRARIES]
         subprocess.run(command, check=True)
     files = [file for part in TESTS for file in sorted((ROOT / "tests" / part).glob("test_*.py"))]
+    files += [ROOT / "tests" / f"test_{name}.py" for name in TOP_TESTS]
     files = [file for file in files if file.name not in LEFT_OUT_FILES]
     problems = []
     with ThreadPoolExecutor(options.jobs) as pool:
