@@ -1,5 +1,6 @@
 """The trial of the facts that kernels rely on: where one fails, NumPy does all, with one line."""
 
+import errno
 import os
 import re
 import signal
@@ -11,7 +12,7 @@ numba = pytest.importorskip("numba")
 
 from tests import ROOT  # noqa: E402
 from tests.machine import fresh_python  # noqa: E402
-from tinyattn.kernels.machine import canary, facts  # noqa: E402
+from tinyattn.kernels.machine import announce, canary, facts  # noqa: E402
 
 SIGSEGV = int(signal.SIGSEGV)
 ATTENTION = """
@@ -75,6 +76,73 @@ def test_where_all_facts_hold_kernels_are_compiled(tmp_path):
     assert list(canary.read(tmp_path / "canary.json").values()) == [""]
 
 
+# ---------------------------------------------------------------- what else may be at fault
+
+NO_SPACE = f"OSError({errno.ENOSPC}, os.strerror({errno.ENOSPC}))"
+BROKEN = r"the compiled kernel needs Numba, whose installation is broken \(importing it raises {}; "
+# package that is another one: its source, and what the line says
+IMPORTS = {
+    "other NumPy": (
+        "numba",
+        "raise SystemError('no NumPy\\nlike ours.')",
+        BROKEN.format("SystemError: no NumPy"),
+    ),
+    "no library": (
+        "llvmlite",
+        "raise OSError('no libllvmlite.so')",
+        BROKEN.format("OSError: no libllvmlite.so"),
+    ),
+    "empty": (
+        "numba",
+        "",
+        BROKEN.format("ImportError: cannot import name 'config' from 'numba'.*"),
+    ),
+    "no llvmlite": (
+        "llvmlite",
+        "raise ModuleNotFoundError('it is gone', name='llvmlite')",
+        BROKEN.format("ModuleNotFoundError: it is gone"),
+    ),
+    "none": (
+        "numba",
+        "raise ModuleNotFoundError('it is gone', name='numba')",
+        r"the compiled kernel needs Numba \(pip install numba\); ",
+    ),
+}
+
+
+def one_line_about_numpy(settings):
+    """The only warning of attention, which NumPy computes."""
+    without, same, lines, *words = fresh_python(ATTENTION, **settings)
+    assert (without, same, lines) == ("True", "True", "1")
+    line = " ".join(words)
+    assert "does not do what it relies on" not in line
+    return line
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+def test_a_numba_that_cannot_be_imported_is_told_as_that(name, tmp_path):
+    package, source, message = IMPORTS[name]
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text(source, encoding="utf-8")
+    settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    assert re.search(message, one_line_about_numpy(settings))
+
+
+@pytest.mark.parametrize("trial", ["", "off"])
+def test_a_compiler_that_is_switched_off_is_told_as_that(trial):
+    line = one_line_about_numpy({"NUMBA_DISABLE_JIT": "1", "TINYATTN_CANARY": trial})
+    assert "needs Numba's compiler, which NUMBA_DISABLE_JIT=1 switches off (unset it)" in line
+
+
+def test_a_full_disk_is_told_as_that_and_not_remembered(tmp_path):
+    change = f"import os\ndef full(*_):\n    raise {NO_SPACE}\nIRBuilder.store_atomic = full"
+    line = one_line_about_numpy(changed_llvmlite(tmp_path, change))
+    assert re.search(
+        r"needs space on the disk, which is full \(\[Errno \d+\] .*; remove some", line
+    )
+    assert not (tmp_path / "canary.json").exists()
+
+
 @pytest.fixture
 def trials(monkeypatch, tmp_path):
     """Numba of some version, and the list of trials that were made."""
@@ -102,6 +170,38 @@ def test_the_trial_can_be_left_out(trials, monkeypatch):
     assert canary.problem_with(version) == "" and not made
 
 
+def test_a_trial_that_does_not_start_is_not_remembered(trials, monkeypatch):
+    version, made = trials
+    error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+    text = f"their trial did not run: {error}"
+    monkeypatch.setattr(canary, "try_facts", lambda: made.append(1) or text)
+    for i in (1, 2):
+        expected = f"needs a trial of Numba, which the system did not let run ({error})"
+        assert canary.problem_with(version) == expected and len(made) == i
+
+
+def test_an_outcome_that_cannot_be_kept_is_told_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(announce, "_said", set())
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for key in "ab":
+        canary.remember(key, "", [tmp_path / "file" / "canary.json"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"tinyattn: the trial of Numba cannot be kept in {tmp_path / 'file'} (")
+    assert "so each run makes it again. Set NUMBA_CACHE_DIR to a folder" in line
+
+
+def test_an_unfinished_file_of_outcomes_is_removed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(announce, "_said", set())
+
+    def full(self, text, **_):
+        self.write_bytes(text.encode()[:5])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(canary.Path, "write_text", full)
+    canary.remember("a", "", [tmp_path / "canary.json"])
+    assert not list(tmp_path.iterdir()) and os.strerror(errno.ENOSPC) in capsys.readouterr().err
+
+
 def test_an_outcome_is_remembered_where_there_is_a_place(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     places = [tmp_path / "file" / "canary.json", tmp_path / "folder" / "canary.json"]
@@ -112,8 +212,9 @@ def test_an_outcome_is_remembered_where_there_is_a_place(tmp_path):
     assert canary.remembered("a", places) == "fork_join: ended"
     assert canary.remembered("key 39", places) == ""
     assert len(canary.read(places[1])) == canary.REMEMBERED
-    places[1].write_text("not JSON", encoding="utf-8")
-    assert canary.remembered("a", places) is None
+    for damaged in ("not JSON", "[1]", '{"a": 1}', '{"a": "fork'):
+        places[1].write_text(damaged, encoding="utf-8")
+        assert canary.remembered("a", places) is None
 
 
 def test_the_readme_lists_all_facts():

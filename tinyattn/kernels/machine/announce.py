@@ -1,33 +1,67 @@
-"""A compilation that takes long says so: once in a process, on one line."""
+"""What is said on standard error about compiling, each of it once in a process, on one line.
+
+A compilation that takes long says so, and whether later runs find the machine code on the disk.
+"""
 
 import sys
+import tempfile
 import threading
 
-try:
-    from numba.core import event
-except ImportError:  # no Numba, or one without events: then compiling is silent
-    event = None
-
 AFTER = 1.0  # seconds
+TRIED = 1 << 18  # bytes that are written to find out whether the disk takes them
 TEXT = (
     "tinyattn: compiling the kernel {} for this machine; that is once, later runs find it on the "
     "disk (`tinyattn warm` compiles all that lectures use)"
 )
+NOT_KEPT = (
+    "tinyattn: {} cannot be kept {} ({}), so each run {} again. Set NUMBA_CACHE_DIR to a folder "
+    "that you may write to, on a disk with free space."
+)
 
-_said = False
+_said = set()
 _waiting = threading.local()  # .timers: one for each compilation of this thread, the inner ones too
 
 
-def _say(name):
-    global _said
-    if not _said:
-        _said = True
-        print(TEXT.format(name), file=sys.stderr, flush=True)
+def _say(topic, line):
+    """Print a line, unless one on the same topic was printed."""
+    if topic not in _said:
+        _said.add(topic)
+        print(line, file=sys.stderr, flush=True)
 
 
-def _name(data):
-    """The kernel that is compiled; None if it is not one of ours."""
-    f = data["dispatcher"].py_func
+def not_kept(what, folder, error, again):
+    """Say what is lost at the end of the process, and what each run therefore does again.
+
+    folder: where it was to be kept; None if no folder can be written to.
+    """
+    place, why = "on the disk", "no folder can be written to"
+    if folder is not None:
+        place, why = f"in {folder}", error.strerror or error
+    _say(again, NOT_KEPT.format(what, place, why, again))
+
+
+def kernel_not_kept(f, folder, error=None):
+    """Say that the machine code of a kernel is not kept."""
+    not_kept(f"the compiled kernel {_name_of(f) or f.__name__}", folder, error, "compiles it")
+
+
+def _compiling(f, folder):
+    """Say that a kernel is compiled, or that it is in vain if its folder takes no files."""
+    try:
+        if folder is not None and TEXT not in _said:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(TRIED))
+    except OSError as error:
+        kernel_not_kept(f, folder, error)
+    else:
+        if folder is None:
+            kernel_not_kept(f, folder)
+        else:
+            _say(TEXT, TEXT.format(_name_of(f)))
+
+
+def _name_of(f):
+    """The name of a kernel for messages; None if the function is not one of ours."""
     if not f.__module__.startswith("tinyattn."):
         return None
     return f"{f.__module__.rpartition('.')[2]}.{f.__name__}"
@@ -35,20 +69,25 @@ def _name(data):
 
 def install():
     """Let Numba tell us when it compiles; a kernel that is read from the disk is not compiled."""
-    if event is None or _said:
+    try:
+        from numba.core import event
+    except ImportError:  # a version without events: then compiling is silent
         return
 
     class Announcer(event.Listener):
-        def on_start(self, found):
+        def on_start(self, start):
             timers = _waiting.__dict__.setdefault("timers", [])
-            name = _name(found.data) if not timers else None  # the inner ones belong to the first
-            timer = threading.Timer(AFTER, _say, [name]) if name else None
+            kernel = start.data["dispatcher"]
+            timer = None
+            if not timers and _name_of(kernel.py_func):  # the inner ones belong to the first
+                found = [kernel.py_func, kernel.stats.cache_path]
+                timer = threading.Timer(AFTER, _compiling, found)
             timers.append(timer)
             if timer is not None:
                 timer.daemon = True  # nobody waits for it at the end of the program
                 timer.start()
 
-        def on_end(self, found):
+        def on_end(self, end):
             timer = _waiting.timers.pop()
             if timer is not None:
                 timer.cancel()

@@ -5,29 +5,66 @@ are tried once for each version, before the first kernel is compiled, in a proce
 the outcome is remembered beside Numba's cache. TINYATTN_CANARY=off leaves the trial out.
 """
 
+import errno
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import zlib
 from contextlib import suppress
 from pathlib import Path
 
+from tinyattn.kernels.machine import announce
+
 HERE = Path(__file__).parent
 KNOWN = "0.68"  # the version of Numba that the kernels were written with
 SECONDS = 300  # no trial takes longer
 REMEMBERED = 16  # outcomes that are kept
 
+# How an error of the system begins in a text, and one of a full disk: on Linux and macOS no space
+# is left, or the user's share of it is used up; Windows has two numbers for no space.
+OF_SYSTEM = re.compile(r"\[(Errno|WinError) \d+\].*")
+OF_FULL_DISK = re.compile(
+    rf"\[(Errno ({errno.ENOSPC}|{getattr(errno, 'EDQUOT', errno.ENOSPC)})|WinError (39|112))\]"
+)
+
+
+def import_numba():
+    """(Numba, ""), or None and why kernels cannot be compiled, as the end of a sentence."""
+    try:
+        import numba
+        from numba import config, extending  # noqa: F401  also an empty folder can be imported
+    except Exception as error:  # any, where it was built for another NumPy, Python or LLVM
+        return None, _not_imported(error)
+    problem = problem_with(numba)
+    return (None, problem) if problem else (numba, "")
+
+
+def _not_imported(error):
+    if isinstance(error, ModuleNotFoundError) and error.name == "numba":
+        return "needs Numba (pip install numba)"
+    line = (str(error).strip().splitlines() or [""])[0].rstrip(".")
+    return (
+        f"needs Numba, whose installation is broken (importing it raises {type(error).__name__}: "
+        f"{line}; pip install --force-reinstall numba)"
+    )
+
 
 def problem_with(numba):
     """Why kernels cannot be compiled with it, as the end of a sentence; "" if all facts hold."""
+    if numba.config.DISABLE_JIT:
+        return "needs Numba's compiler, which NUMBA_DISABLE_JIT=1 switches off (unset it)"
     if os.environ.get("TINYATTN_CANARY") == "off" or getattr(sys, "frozen", False):
         return ""
     key, places = key_of(numba), places_of(numba)
     problem = remembered(key, places)
     if problem is None:
         problem = try_facts()
+        of_system = OF_SYSTEM.search(problem)
+        if of_system:  # which may be another one in the next run
+            return _not_tried(of_system.group())
         remember(key, problem, places)
     if not problem:
         return ""
@@ -35,6 +72,12 @@ def problem_with(numba):
         f"was written for Numba {KNOWN}, and Numba {numba.__version__} does not do what it relies "
         f"on ({problem})"
     )
+
+
+def _not_tried(error):
+    if OF_FULL_DISK.search(error):
+        return f"needs space on the disk, which is full ({error}; remove some files)"
+    return f"needs a trial of Numba, which the system did not let run ({error})"
 
 
 def key_of(numba):
@@ -45,44 +88,53 @@ def key_of(numba):
     for source in sorted(HERE.glob("*.py")):
         checksum = zlib.crc32(source.read_bytes(), checksum)
     cpu = numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
-    settings = numba.config.CPU_FEATURES, numba.config.DISABLE_JIT
     versions = numba.__version__, llvmlite.__version__, platform.python_version()
-    return " ".join(str(x) for x in (*versions, cpu, *settings, f"{checksum:08x}"))
+    return " ".join(map(str, (*versions, cpu, numba.config.CPU_FEATURES, f"{checksum:08x}")))
 
 
 def places_of(numba):
     """Files for the outcomes, from the best place to the last resort."""
     folder = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else HERE / "__pycache__"
-    return [folder / "canary.json", Path.home() / ".cache" / "tinyattn" / "canary.json"]
+    folders = [folder]
+    with suppress(RuntimeError):  # a user without a home
+        folders.append(Path.home() / ".cache" / "tinyattn")
+    return [folder / "canary.json" for folder in folders]
 
 
 def read(place):
     """{key: problem} of a file; an empty dict if it cannot be read."""
     try:
-        return json.loads(place.read_text(encoding="utf-8"))
+        found = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+    return found if isinstance(found, dict) else {}
 
 
 def remembered(key, places):
     """The problem of an earlier trial, "" for none, or None if there was no trial."""
     for place in places:
         problem = read(place).get(key)
-        if problem is not None:
+        if isinstance(problem, str):
             return problem
     return None
 
 
 def remember(key, problem, places):
-    """Write the outcome to the first place that can be written to."""
+    """Write the outcome to the first place that can be written to, or say that there is none."""
+    errors = []
     for place in places:
-        with suppress(OSError):
+        unfinished = place.with_suffix(f".{os.getpid()}")
+        try:
             place.parent.mkdir(parents=True, exist_ok=True)
             outcomes = dict(list(read(place).items())[1 - REMEMBERED :]) | {key: problem}
-            unfinished = place.with_suffix(f".{os.getpid()}")
             unfinished.write_text(json.dumps(outcomes), encoding="utf-8")
             unfinished.replace(place)  # whole or not at all: others may read meanwhile
             return
+        except OSError as error:
+            errors.append(error)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+    announce.not_kept("the trial of Numba", places[0].parent, errors[0], "makes it")
 
 
 def try_facts():

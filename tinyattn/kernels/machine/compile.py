@@ -5,27 +5,21 @@ give the function back as it is where Numba is missing: then kernels run as ordi
 """
 
 import zlib
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from tinyattn.kernels.machine import announce
-from tinyattn.kernels.machine.canary import problem_with
+from tinyattn.kernels.machine.canary import import_numba
 
-# why kernels are not compiled, as the end of a sentence; "" if they are
-missing = ""
-try:
-    import numba
-except ImportError:
-    numba, missing = None, "needs Numba (pip install numba)"
-
-if numba is not None:
-    missing = problem_with(numba)
-    if missing:
-        numba = None  # from here on all is as if it were not installed
+# missing: why kernels are not compiled, as the end of a sentence; "" if they are. Where they are
+# not, numba is None, and everything is as if it were not installed.
+numba, missing = import_numba()
 
 if numba is not None:
     announce.install()
     from numba import types
+    from numba.core.caching import FunctionCache
     from numba.extending import intrinsic as numba_intrinsic
 
 OPTIONS = {
@@ -45,11 +39,11 @@ def jit(f, **options):
     if numba is None:
         return f
     f.__qualname__ += f"_{checksum:08x}"
-    options = {**OPTIONS, **options}
-    try:
-        return numba.njit(f, cache=True, **options)
-    except RuntimeError:  # no folder to write to: compile anew in each process
-        return numba.njit(f, **options)
+    kernel = numba.njit(f, **{**OPTIONS, **options})
+    # RuntimeError: Numba has no folder to write to, so each process compiles the kernel again
+    with suppress(RuntimeError, OSError):
+        kernel._cache = KernelCache(f)  # `cache=True` does the same with a FunctionCache
+    return kernel
 
 
 def helper(f, **options):
@@ -58,6 +52,33 @@ def helper(f, **options):
     Without the code that unpacks Python's objects it is compiled in a fifth less time.
     """
     return jit(f, no_cpython_wrapper=True, **options)
+
+
+if numba is not None:
+
+    class KernelCache(FunctionCache):
+        """Numba's cache of a kernel, without which the kernel is compiled and runs all the same."""
+
+        def load_overload(self, signature, target):
+            """The machine code from the disk; None if there is none that can be read."""
+            try:
+                return super().load_overload(signature, target)
+            except Exception:  # a damaged file may be anything
+                self._forget()
+                return None
+
+        def save_overload(self, signature, compiled):
+            """Keep the machine code, or say once that it cannot be kept."""
+            try:
+                super().save_overload(signature, compiled)
+            except OSError as error:
+                self._forget()
+                announce.kernel_not_kept(self._py_func, self.cache_path, error)
+
+        def _forget(self):
+            """Remove the list of files, which may name one that is damaged or older than itself."""
+            with suppress(OSError):
+                Path(self._cache_file._index_path).unlink(missing_ok=True)
 
 
 # with a·b and + c rounded one after the other: then all versions of a formula round alike

@@ -19,6 +19,7 @@ from tinyattn.kernels.machine.atomics import (
     wait_for,
     yield_processor,
 )
+from tinyattn.kernels.machine.canary import OF_SYSTEM
 from tinyattn.kernels.machine.compile import OPTIONS, noinline, numba
 from tinyattn.kernels.machine.compress import (
     compress_less_equal,
@@ -350,7 +351,9 @@ def main():
                 fact()
             except Exception as error:
                 lines = str(error).strip().splitlines() or [""]
-                print(f"{name.removeprefix('fact_')}: {type(error).__name__}: {lines[0]}")
+                # Numba puts an error of the system, such as a full disk, behind a line of its own
+                line = next((line for line in lines if OF_SYSTEM.search(line)), lines[0])
+                print(f"{name.removeprefix('fact_')}: {type(error).__name__}: {line}")
                 sys.exit(1)
 
 
