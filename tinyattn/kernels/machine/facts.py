@@ -20,7 +20,7 @@ from tinyattn.kernels.machine.atomics import (
     yield_processor,
 )
 from tinyattn.kernels.machine.canary import OF_SYSTEM
-from tinyattn.kernels.machine.compile import OPTIONS, noinline, numba
+from tinyattn.kernels.machine.compile import OPTIONS, alwaysinline, noinline, numba
 from tinyattn.kernels.machine.compress import (
     compress_less_equal,
     count_less_equal,
@@ -48,6 +48,8 @@ from tinyattn.kernels.machine.simd import (
     hmax,
     hsum,
     interleave_low,
+    maximum,
+    minimum,
     select_greater,
     sqrt,
     width,
@@ -107,6 +109,35 @@ def fact_vectors():
         expect(out[W : 2 * W], np.stack([a, b], axis=1).reshape(-1)[:W], dtype)
 
 
+def fact_extrema():
+    """llvm.x86.avx.max.ps.256 and so on give b where a or b is nan; functions may be alwaysinline.
+
+    Only AVX2 has these names; with other vectors a comparison and a selection are tried.
+    """
+
+    @compiled
+    def larger_and_smaller(out, x, i):
+        alwaysinline()
+        a, b = load(x, 0), load(x, i)
+        store(out, 0, maximum(a, b))
+        store(out, width(x), minimum(a, b))
+
+    @compiled
+    def run(out, x, i):
+        larger_and_smaller(out, x, i)
+        return width(x)
+
+    for dtype in TOLERANCE:
+        x, out = random(64, dtype=dtype), np.zeros(64, dtype)
+        x[[0, 17, 34]] = np.nan
+        for i in (1, 16):
+            W = run(out, x, i)
+            a, b = x[:W], x[i : i + W]
+            expected = np.concatenate([np.where(a > b, a, b), np.where(a < b, a, b)])
+            if not np.array_equal(out[: 2 * W], expected, equal_nan=True):
+                raise ValueError(f"expected {expected[:4]} …, it is {out[:4]} …")
+
+
 def fact_parts_of_vectors():
     """LLVM's masked load and store have the names llvm.masked.load.v16f32.p0v16f32 and so on."""
 
@@ -145,6 +176,29 @@ def fact_bits():
             raise ValueError(f"wrong bits: {found}")
         expect(dist[: len(kept)], x[kept], dtype)
         expect(ids[: len(kept)], kept)
+
+
+def fact_packed_lanes():
+    """The lanes of a register are put in an order that a table gives for each mask.
+
+    The instruction is llvm.x86.avx2.permd, llvm.x86.ssse3.pshuf.b.128 or
+    llvm.aarch64.neon.tbl1.v16i8; with AVX-512, and without all of these, vector.compress.
+    """
+
+    @compiled
+    def run(dist, ids, x, numbers):
+        n = compress_less_equal(dist, ids, 0, load(x, 0), numbers, 0, x.dtype.type(0))
+        return n, width(x)
+
+    lanes = np.arange(64)
+    for dtype in TOLERANCE:
+        dist, ids = np.zeros(64, dtype), np.zeros(64, np.int32)
+        for mask in range(256):
+            x = np.where(mask >> lanes % 8 & 1, -1 - lanes, 1 + lanes).astype(dtype)
+            n, W = run(dist, ids, x, lanes.astype(np.int32))
+            kept = np.flatnonzero(x[:W] < 0)
+            if n != len(kept) or (dist[:n] != x[kept]).any() or (ids[:n] != kept).any():
+                raise ValueError(f"wrong lanes for the mask {mask:08b}: {ids[:n]}")
 
 
 # ---------------------------------------------------------------- memory
