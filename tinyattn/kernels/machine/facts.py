@@ -20,7 +20,7 @@ from tinyattn.kernels.machine.atomics import (
     yield_processor,
 )
 from tinyattn.kernels.machine.canary import OF_SYSTEM
-from tinyattn.kernels.machine.compile import OPTIONS, alwaysinline, noinline, numba
+from tinyattn.kernels.machine.compile import OPTIONS, alwaysinline, helper, noinline, numba
 from tinyattn.kernels.machine.compress import (
     compress_less_equal,
     count_less_equal,
@@ -115,7 +115,7 @@ def fact_extrema():
     Only AVX2 has these names; with other vectors a comparison and a selection are tried.
     """
 
-    @compiled
+    @helper
     def larger_and_smaller(out, x, i):
         alwaysinline()
         a, b = load(x, 0), load(x, i)
