@@ -30,7 +30,18 @@ def vector_unit():
     return 16, 32 if triple.startswith(("aarch64", "arm64")) else 16
 
 
+def has_fma():
+    """Whether that processor rounds a · b + c once; NumPy, which runs without Numba, does not."""
+    if numba is None:
+        return False
+    triple, _, features = cpu_target.target_context.codegen().magic_tuple()[:3]
+    if triple.startswith(("aarch64", "arm64")):
+        return True
+    return not {"+fma", "+avx512f"}.isdisjoint(features.split(","))
+
+
 VECTOR_BYTES, VECTOR_REGISTERS = vector_unit()
+HAS_FMA = has_fma()
 
 
 if numba is not None:
