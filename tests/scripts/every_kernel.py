@@ -218,7 +218,8 @@ for label, cell in (
 ):
     G = cell.gates
     for B, T, D, H in ((5, 7, 3, 9), (1, 1, 1, 1), (37, 4, 17, 35)):
-        weights = [normal(*shape) / 2 for shape in ((G * H, D), (G * H, H), (G * H,), (G * H,))]
+        # so small that tanh is seldom near 1, where 1 - tanh² loses digits
+        weights = [normal(*shape) / 4 for shape in ((G * H, D), (G * H, H), (G * H,), (G * H,))]
         state = [normal(B, H) for _ in range(cell.states)]
         for options in ({}, {"reverse": True}, {"lengths": ENDS}):
             if "lengths" in options and B != len(ENDS):
@@ -259,10 +260,12 @@ for N, C, E in ((13, 7, 41), (1, 1, 5), (40, 33, 700), (9, 70, 3)):
 for shape in ((7, 9), (1, 1), (3, 2, 67), (5, 130), (700, 65)):
     C = shape[-1]
     x, w, b = normal(*shape), normal(C), normal(C)
+    # the gradient of a single feature is a difference of two numbers, which ε keeps apart
+    eps = 1e-5 if C > 1 else 0.1
     case("softmax", F.softmax, x)
     case("log_softmax", F.log_softmax, x)
-    case("layer_norm", lambda x, w, b: F.layer_norm(x, x.shape[-1], w, b, eps=1e-3), x, w, b)
-    case("rms_norm", lambda x, w: F.rms_norm(x, x.shape[-1], w, eps=1e-3), x, w)
+    case("layer_norm", lambda x, w, b, eps=eps: F.layer_norm(x, x.shape[-1], w, b, eps), x, w, b)
+    case("rms_norm", lambda x, w, eps=eps: F.rms_norm(x, x.shape[-1], w, eps), x, w)
     case("gelu", F.gelu, 2 * x)
     case("gelu, tanh", partial(F.gelu, approximate="tanh"), 2 * x)
     case("relu", F.relu, x)
@@ -453,13 +456,7 @@ for matrix in (blocks(Q4_1, 35, 3), blocks(Q8_0, 35, 3)):
 # ---------------------------------------------------------------- what was compiled
 
 # Compiled inference is for float32, and GELU has a kernel of its own for each dtype.
-ONLY_FLOAT32 = {
-    "decode.encoder_layer_steps",
-    "decode.llama_blocks_steps",
-    "decode.post_norm_layer_steps",
-    "rowwise.add_numbers",
-    "rowwise.gelu_numbers",
-}
+ONLY_FLOAT32 = {"rowwise.add_numbers", "rowwise.gelu_numbers"}  # and all of decode
 ONLY_FLOAT64 = {"rowwise.gelu_sums"}
 
 
@@ -492,7 +489,7 @@ def forgotten():
             single, double = "float32" in types, "float64" in types
             if f not in ran:
                 missing.append(name)
-            elif single and not double and name not in ONLY_FLOAT32:
+            elif single and not double and file != "decode" and name not in ONLY_FLOAT32:
                 missing.append(f"{name} in float64")
             elif double and not single and name not in ONLY_FLOAT64:
                 missing.append(f"{name} in float32")
