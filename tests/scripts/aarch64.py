@@ -4,9 +4,9 @@
 
 Debian's arm64 packages of Python and the aarch64 wheels of NumPy and Numba are unpacked below
 `build/aarch64/`, and QEMU runs that Python: first the canary of the kernels with each fact of
-`facts.py`, then `tests.scripts.every_kernel`. That takes a quarter of an hour, most of it compiling;
-a second run finds the packages and the compiled kernels. To install QEMU, it needs root and apt on
-Debian, and network. Without these it says so in one line and does nothing.
+`facts.py`, then `tests.scripts.every_kernel`. That takes a quarter of an hour, most of it for
+compiling; a second run finds the packages and the compiled kernels. It needs Debian with root, apt
+and network to install QEMU and the packages. Without these it says so in one line and does nothing.
 
 An emulator computes as the processor does, but it may order memory as x86_64 does: that threads
 see each other's writes in time on ARM is not tried here. The exit code is 0 only if all were right.
