@@ -184,10 +184,10 @@ def test_sine_without_noise():
 
 def test_the_maker_makes_what_is_shipped(tmp_path):
     pytest.importorskip("sklearn")
-    from tinyattn.data import make_digits
     from tinyattn.data.digits import FILE
+    from tools.data.make_digits import make
 
-    make_digits.make(tmp_path / "digits.npz")
+    make(tmp_path / "digits.npz")
     with np.load(tmp_path / "digits.npz") as made, np.load(FILE) as shipped:
         for name in ("ink", "label"):
             np.testing.assert_array_equal(made[name], shipped[name])

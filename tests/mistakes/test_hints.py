@@ -177,14 +177,14 @@ def test_other_errors_stay_what_they_are():
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         F.softmax()
 
-    @torch_hints.explained
+    @torch_hints.with_torch_hints
     def f(g):
         return g(dim=1)
 
     with pytest.raises(TypeError, match=r"<lambda>\(\) got an unexpected"):
         f(g=lambda: 0)
-    assert torch_hints.plain(f).__name__ == "f" and torch_hints.plain(f) is not f
-    assert torch_hints.plain(len) is len
+    assert torch_hints.without_hints(f).__name__ == "f" and torch_hints.without_hints(f) is not f
+    assert torch_hints.without_hints(len) is len
 
 
 def test_the_page_is_the_one_of_the_table():
