@@ -17,9 +17,12 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 SHIPPED = [
-    "lectures/[0-9][0-9]_*.md", "lectures/*.toml", "lectures/figures/*.svg",
-    "lectures/weights/*.safetensors", "lectures/homework/checks/*.py",
-]  # fmt: skip
+    "lectures/[0-9][0-9]_*.md",
+    "lectures/*.toml",
+    "lectures/figures/*.svg",
+    "lectures/weights/*.safetensors",
+    "lectures/homework/checks/*.py",
+]
 NOTEBOOKS = ["notebooks/[0-9][0-9]_*.ipynb", "notebooks/homework/hw[0-9][0-9]_*.ipynb"]
 
 

@@ -329,8 +329,10 @@ def test_an_optimizer_takes_only_what_its_rule_keeps(change, message):
 def test_what_an_optimizer_keeps_gets_the_dtype_of_the_parameter():
     model, optimizer, rng = fresh(lambda p: optim.Adam(p))
     run(1, model, optimizer, rng)
-    wide = {k: v.astype(np.float64) if v.dtype == np.float32 else v
-            for k, v in optimizer.state_dict().items()}  # fmt: skip
+    wide = {
+        k: v.astype(np.float64) if v.dtype == np.float32 else v
+        for k, v in optimizer.state_dict().items()
+    }
     optimizer.load_state_dict(wide)
     run(1, model, optimizer, rng)
     assert {p.dtype for p in model.parameters()} == {np.dtype(np.float32)}

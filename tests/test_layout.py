@@ -17,19 +17,34 @@ FLOORS = {
     "engine": 0,
     "kernels": 1,
     "ops": 2,
-    "functional": 3, "check": 3,
-    "nn": 4, "optim": 4, "io": 4,
+    "functional": 3,
+    "check": 3,
+    "nn": 4,
+    "optim": 4,
+    "io": 4,
     "graph": 5,
-    "models": 6, "inference": 6, "data": 6, "progress": 6, "metrics": 6, "training": 6, "plot": 6,
-    "trace": 6, "widgets": 6, "warm": 6,
+    "models": 6,
+    "inference": 6,
+    "data": 6,
+    "progress": 6,
+    "metrics": 6,
+    "training": 6,
+    "plot": 6,
+    "trace": 6,
+    "widgets": 6,
+    "warm": 6,
     "course": 7,
     "doctor": 8,
-}  # fmt: skip
+}
 # on one floor only these look at each other: (who, at whom)
 SIBLINGS = {
-    ("training", "data"), ("training", "plot"), ("training", "progress"),
-    ("models", "data"), ("models", "inference"), ("trace", "widgets"),
-}  # fmt: skip
+    ("training", "data"),
+    ("training", "plot"),
+    ("training", "progress"),
+    ("models", "data"),
+    ("models", "inference"),
+    ("trace", "widgets"),
+}
 # who may use which package of others, NumPy apart; a folder inside of a place has its own line
 PACKAGES = {
     "kernels/machine": {"numba", "llvmlite"},
@@ -37,7 +52,7 @@ PACKAGES = {
     "progress": {"IPython"},
     "warm": {"numba"},
     "doctor": {"numba", "llvmlite", "threadpoolctl"},
-}  # fmt: skip
+}
 # what `import tinyattn` must not load: it shall stay as quick as NumPy
 HEAVY = ["numba", "llvmlite", "matplotlib", "IPython", "jupytext", "nbformat", "torch", "scipy"]
 
@@ -93,9 +108,12 @@ def broken_rules(source, module):
                 continue
             if FLOORS.get(target, 99) >= FLOORS[unit]:
                 found.append(
-                    (line, f"{unit} (floor {FLOORS[unit]}) imports {target} "
-                           f"(floor {FLOORS.get(target, 'none')})")
-                )  # fmt: skip
+                    (
+                        line,
+                        f"{unit} (floor {FLOORS[unit]}) imports {target} "
+                        f"(floor {FLOORS.get(target, 'none')})",
+                    )
+                )
     return found
 
 
@@ -124,12 +142,15 @@ def test_a_file_imports_from_below_only(path):
         ("import llvmlite.ir", "tinyattn.kernels.fast.knn", "kernels must not import llvmlite"),
         ("from numba import types", "tinyattn.kernels.knn", "kernels must not import numba"),
         ("from numpy import *", "tinyattn.ops.index", "a star import from numpy"),
-        ("if TYPE_CHECKING:\n    pass\nelse:\n    from tinyattn import nn", "tinyattn.ops.a",
-         "ops (floor 2) imports nn (floor 4)"),
+        (
+            "if TYPE_CHECKING:\n    pass\nelse:\n    from tinyattn import nn",
+            "tinyattn.ops.a",
+            "ops (floor 2) imports nn (floor 4)",
+        ),
         ("", "tinyattn.utils", "tinyattn/utils stands on no floor"),
         ("from coursekit import grade", "tinyattn.course.a", "course must not import coursekit"),
     ],
-)  # fmt: skip
+)
 def test_the_check_sees(source, module, rule):
     assert [rule in found for _, found in broken_rules(source, module)] == [True]
 
@@ -264,9 +285,11 @@ def test_loops_stand_alone_and_machine_knows_no_kernel(path):
     module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
     module = module.removesuffix(".__init__")
     allowed = {
-        "package": {"machine"}, "loops": {"package", "loops"}, "machine": {"machine"},
+        "package": {"machine"},
+        "loops": {"package", "loops"},
+        "machine": {"machine"},
         "fast": {"loops", "machine", "fast"},
-    }  # fmt: skip
+    }
     for line, imported, names in imports(path.read_text(encoding="utf-8"), module):
         if imported.startswith("tinyattn.kernels"):
             inside = [f"{imported}.{name}" for name in names if name.islower()]
@@ -290,8 +313,21 @@ def test_importing_is_light(statement):
     assert loaded_by(statement).isdisjoint(HEAVY)
 
 
-SUBMODULES = ["check", "data", "functional", "graph", "inference", "widgets", "metrics", "models",
-              "nn", "optim", "plot", "trace", "training"]  # fmt: skip
+SUBMODULES = [
+    "check",
+    "data",
+    "functional",
+    "graph",
+    "inference",
+    "widgets",
+    "metrics",
+    "models",
+    "nn",
+    "optim",
+    "plot",
+    "trace",
+    "training",
+]
 
 
 def test_submodules_are_reached_after_one_import():

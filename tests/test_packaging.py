@@ -34,10 +34,14 @@ def test_numba_is_asked_for_only_where_it_can_be_had():
     (numba,) = [one for one in PROJECT["project"]["dependencies"] if one.startswith("numba")]
     marker = Marker(numba.partition(";")[2].strip())
     for system, machine, expected in [
-        ("linux", "x86_64", True), ("linux", "aarch64", True), ("win32", "AMD64", True),
-        ("darwin", "arm64", True), ("darwin", "x86_64", False), ("emscripten", "wasm32", False),
+        ("linux", "x86_64", True),
+        ("linux", "aarch64", True),
+        ("win32", "AMD64", True),
+        ("darwin", "arm64", True),
+        ("darwin", "x86_64", False),
+        ("emscripten", "wasm32", False),
         ("wasi", "wasm32", False),
-    ]:  # fmt: skip
+    ]:
         assert marker.evaluate({"sys_platform": system, "platform_machine": machine}) == expected
 
 

@@ -56,8 +56,12 @@ def test_what_is_no_regular_file_is_refused_and_stays(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "to itself").symlink_to(tmp_path / "to itself")
     (tmp_path / "to the device").symlink_to("/dev/null")
-    for name, kind in [("pipe", "a pipe"), ("folder", "a folder"), ("to the device", "a device"),
-                       ("to itself", "a link that leads nowhere")]:  # fmt: skip
+    for name, kind in [
+        ("pipe", "a pipe"),
+        ("folder", "a folder"),
+        ("to the device", "a device"),
+        ("to itself", "a link that leads nowhere"),
+    ]:
         before = os.lstat(tmp_path / name)
         with pytest.raises(OSError, match=f"is {kind}; expected the name of a regular file"):
             ta.save(tmp_path / name, ONES)

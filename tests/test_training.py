@@ -63,8 +63,17 @@ def test_digits_are_read():
     train, held_out = data.split(images.reshape(-1, 64), labels, rng=0)
     model = digit_model()
     optimizer = optim.Adam(model.parameters(), lr=3e-3)
-    history = training.fit(model, read_loss, optimizer, train, held_out, epochs=8, rng=0,
-                           metric=training.accuracy, quiet=True)  # fmt: skip
+    history = training.fit(
+        model,
+        read_loss,
+        optimizer,
+        train,
+        held_out,
+        epochs=8,
+        rng=0,
+        metric=training.accuracy,
+        quiet=True,
+    )
     assert history.metric[-1] > 0.9
     assert len(history.valid) == len(history.metric) == 8
 
@@ -108,8 +117,16 @@ def test_any_object_with_parameters_and_any_batches_will_do():
 
     model, (x, y) = Own(), examples()
     batches = [(x[:20], y[:20]), (x[20:], y[20:])]
-    history = training.fit(model, squares, optim.SGD(model.parameters(), lr=0.3), batches,
-                           batches, epochs=15, clip=100.0, quiet=True)  # fmt: skip
+    history = training.fit(
+        model,
+        squares,
+        optim.SGD(model.parameters(), lr=0.3),
+        batches,
+        batches,
+        epochs=15,
+        clip=100.0,
+        quiet=True,
+    )
     assert model.w.item() == pytest.approx(3, abs=1e-3)
     assert history.valid[-1] < 1e-5
 
@@ -137,8 +154,17 @@ def test_the_schedule_steps_after_every_step_of_the_optimizer():
     model = Line()
     optimizer = optim.SGD(model.parameters(), lr=1.0)
     schedule = optim.CosineLR(optimizer, T_max=10)
-    training.fit(model, squares, optimizer, examples(), epochs=1, batch_size=8, schedule=schedule,
-                 quiet=True, rng=0)  # fmt: skip
+    training.fit(
+        model,
+        squares,
+        optimizer,
+        examples(),
+        epochs=1,
+        batch_size=8,
+        schedule=schedule,
+        quiet=True,
+        rng=0,
+    )
     assert optimizer.lr == pytest.approx(0.5)  # five steps: half way down
 
 
@@ -159,8 +185,16 @@ def test_patience_stops_and_restores_the_best_weights():
     model = Line()
     loss, seen = drifting(model)
     one_batch = examples(8), examples(8)
-    history = training.fit(model, loss, optim.SGD(model.parameters(), lr=0.05), *one_batch,
-                           epochs=50, patience=3, quiet=True, rng=0)  # fmt: skip
+    history = training.fit(
+        model,
+        loss,
+        optim.SGD(model.parameters(), lr=0.05),
+        *one_batch,
+        epochs=50,
+        patience=3,
+        quiet=True,
+        rng=0,
+    )
     assert history.best == 4
     assert history.stopped_early
     assert len(history.losses) == len(history.valid) == 4 + 3
@@ -171,8 +205,16 @@ def test_patience_stops_and_restores_the_best_weights():
 def test_without_an_early_stop_the_best_weights_come_back_all_the_same():
     model = Line()
     loss, seen = drifting(model)
-    history = training.fit(model, loss, optim.SGD(model.parameters(), lr=0.05), examples(8),
-                           examples(8), epochs=6, patience=10, quiet=True)  # fmt: skip
+    history = training.fit(
+        model,
+        loss,
+        optim.SGD(model.parameters(), lr=0.05),
+        examples(8),
+        examples(8),
+        epochs=6,
+        patience=10,
+        quiet=True,
+    )
     assert not history.stopped_early
     assert history.best == 4
     assert model.w.item() == seen[3]
@@ -181,8 +223,15 @@ def test_without_an_early_stop_the_best_weights_come_back_all_the_same():
 def test_without_patience_the_last_weights_stay():
     model = Line()
     loss, seen = drifting(model)
-    history = training.fit(model, loss, optim.SGD(model.parameters(), lr=0.05), examples(8),
-                           examples(8), epochs=6, quiet=True)  # fmt: skip
+    history = training.fit(
+        model,
+        loss,
+        optim.SGD(model.parameters(), lr=0.05),
+        examples(8),
+        examples(8),
+        epochs=6,
+        quiet=True,
+    )
     assert history.best is None
     assert model.w.item() == seen[-1]
 
@@ -249,8 +298,16 @@ def test_one_line_stays_and_it_is_the_same_in_every_run(capsys):
 def test_the_line_says_when_it_stopped_early(capsys):
     model = Line()
     loss, _ = drifting(model)
-    history = training.fit(model, loss, optim.SGD(model.parameters(), lr=0.05), examples(8),
-                           examples(8), epochs=50, patience=2, rng=0)  # fmt: skip
+    history = training.fit(
+        model,
+        loss,
+        optim.SGD(model.parameters(), lr=0.05),
+        examples(8),
+        examples(8),
+        epochs=50,
+        patience=2,
+        rng=0,
+    )
     out = capsys.readouterr().out
     assert out.startswith("training: 6 of 50 epochs (stopped early, back to epoch 4), loss ")
     assert "held-out loss 1" in out  # of the weights that were restored
@@ -272,16 +329,22 @@ def test_the_line_moves_on_a_screen(capsys, monkeypatch):
     [
         (lambda: fit_line(patience=2), ValueError, "measured on held-out data: pass valid="),
         (lambda: fit_line(metric=squares), ValueError, "measured on held-out data: pass valid="),
-        (lambda: fit_line(train=iter([examples()])), ValueError,
-         "no batch in epoch 2; a generator is used up"),
+        (
+            lambda: fit_line(train=iter([examples()])),
+            ValueError,
+            "no batch in epoch 2; a generator is used up",
+        ),
         (lambda: fit_line(train=[]), ValueError, "no batch in epoch 1"),
         (lambda: fit_line(train=3), TypeError, "must be arrays .* or batches, got int"),
         (lambda: fit_line(train=(np.ones(3), np.ones(4))), ValueError, "same number of examples"),
-        (lambda: fit_line(lr=1e12, epochs=50), FloatingPointError,
-         r"the loss is (nan|inf) in step \d+ \(epoch \d+\)"),
+        (
+            lambda: fit_line(lr=1e12, epochs=50),
+            FloatingPointError,
+            r"the loss is (nan|inf) in step \d+ \(epoch \d+\)",
+        ),
         (lambda: training.evaluate(Line(), squares, []), ValueError, "held_out gave no batch"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_errors_say_what_to_do(call, error, message):
@@ -300,8 +363,9 @@ def test_errors_say_what_to_do(call, error, message):
 def test_a_loss_that_is_not_one_number(loss, came):
     model = Line()
     with pytest.raises(TypeError, match=f"a single number, got {came}"):
-        training.fit(model, loss, optim.SGD(model.parameters(), lr=0.1), examples(),
-                     batch_size=8, quiet=True)  # fmt: skip
+        training.fit(
+            model, loss, optim.SGD(model.parameters(), lr=0.1), examples(), batch_size=8, quiet=True
+        )
 
 
 def test_a_loss_that_is_not_finite_leaves_the_weights_as_they_were():

@@ -33,9 +33,20 @@ else:
     tensor = with_torch_hints(tensor)  # the engine itself does not know PyTorch's arguments
 
 _SUBMODULES = [
-    "check", "data", "functional", "graph", "inference", "metrics", "models", "nn",
-    "optim", "plot", "trace", "training", "widgets",
-]  # fmt: skip
+    "check",
+    "data",
+    "functional",
+    "graph",
+    "inference",
+    "metrics",
+    "models",
+    "nn",
+    "optim",
+    "plot",
+    "trace",
+    "training",
+    "widgets",
+]
 
 
 def __getattr__(name):
@@ -51,6 +62,19 @@ def __dir__():
 
 __version__ = "0.1.0"
 __all__ = [
-    "Tensor", "detect_anomaly", "grad", "gradients", "hessian", "jacobian", "keep_memory", "load",
-    "no_grad", "primitive", "save", "seed", "set_threads", "tensor", "value_and_grad",
-]  # fmt: skip
+    "Tensor",
+    "detect_anomaly",
+    "grad",
+    "gradients",
+    "hessian",
+    "jacobian",
+    "keep_memory",
+    "load",
+    "no_grad",
+    "primitive",
+    "save",
+    "seed",
+    "set_threads",
+    "tensor",
+    "value_and_grad",
+]

@@ -20,9 +20,20 @@ import numpy as np
 from tinyattn.engine.autograd import Tensor
 
 DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "C64": "<c8",
-}  # fmt: skip
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+    "C64": "<c8",
+}
 NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
 MAX_HEADER = 100_000_000  # as in the format's own reader
 MAX_DIGITS = 40  # of a number: sizes have 64 bits, the state of a generator 128
@@ -104,9 +115,14 @@ def _mode(path):
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
-        kinds = {stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
-                 stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
-                 stat.S_IFLNK: "a link that leads nowhere"}  # fmt: skip
+        kinds = {
+            stat.S_IFDIR: "a folder",
+            stat.S_IFCHR: "a device",
+            stat.S_IFBLK: "a device",
+            stat.S_IFIFO: "a pipe",
+            stat.S_IFSOCK: "a socket",
+            stat.S_IFLNK: "a link that leads nowhere",
+        }
         kind = kinds.get(stat.S_IFMT(mode), "no file")
         raise OSError(f"save: {path} is {kind}; expected the name of a regular file, old or new")
     return stat.S_IMODE(mode)
@@ -136,8 +152,11 @@ def _read(path):
         entry = header[name]
         start, stop = _place(path, name, entry)
         if start != end or stop > len(body):
-            _broken(path, f"the bytes of {_short(name)} are at {start}-{stop}, expected from "
-                          f"{end} on, within {len(body)}")  # fmt: skip
+            _broken(
+                path,
+                f"the bytes of {_short(name)} are at {start}-{stop}, expected from "
+                f"{end} on, within {len(body)}",
+            )
         end = stop
         arrays[name] = _array(path, name, entry, body[start:stop])
     if end != len(body):
@@ -150,8 +169,11 @@ def _header(path, content):
     if len(content) < 8 or size > min(len(content) - 8, MAX_HEADER):
         for start, kind in OTHERS.items():
             if content.startswith(start):
-                _broken(path, f"it is {kind}: open it there, and save its arrays in this format, "
-                              f"for example with ta.save(path, arrays)")  # fmt: skip
+                _broken(
+                    path,
+                    f"it is {kind}: open it there, and save its arrays in this format, "
+                    f"for example with ta.save(path, arrays)",
+                )
         _broken(path, f"it says that its header has {size} bytes, but it has {len(content)} in all")
     try:
         header = _json(content[8 : 8 + size])

@@ -156,8 +156,10 @@ class Optimizer:
         """What was saved for the parameter p, in its dtype; a counter is a Python int."""
         names = self.state_names(group)
         if state and names is not None and state.keys() != names:
-            self._misfit(f"for a parameter of shape {p.shape} it has {', '.join(sorted(state))}, "
-                         f"expected {', '.join(sorted(names)) or 'nothing'}")  # fmt: skip
+            self._misfit(
+                f"for a parameter of shape {p.shape} it has {', '.join(sorted(state))}, "
+                f"expected {', '.join(sorted(names)) or 'nothing'}"
+            )
         taken = {}
         for key, value in state.items():
             counter = value.ndim == 0 and value.dtype.kind in "iu"
@@ -276,9 +278,11 @@ class RMSprop(Optimizer):
         )
 
     def state_names(self, group):
-        return {"v"} | ({"m"} if group["centered"] else set()) | (
-            {"momentum"} if group["momentum"] else set()
-        )  # fmt: skip
+        return (
+            {"v"}
+            | ({"m"} if group["centered"] else set())
+            | ({"momentum"} if group["momentum"] else set())
+        )
 
     def update(self, theta, g, state, group):
         alpha = group["alpha"]

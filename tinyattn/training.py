@@ -22,9 +22,22 @@ from tinyattn.progress import moving_line
 
 
 def fit(
-    model, loss, optimizer, train, valid=None, *, epochs=10, batch_size=32, metric=None,
-    patience=None, clip=None, schedule=None, rng=None, label="training", quiet=False,
-):  # fmt: skip
+    model,
+    loss,
+    optimizer,
+    train,
+    valid=None,
+    *,
+    epochs=10,
+    batch_size=32,
+    metric=None,
+    patience=None,
+    clip=None,
+    schedule=None,
+    rng=None,
+    label="training",
+    quiet=False,
+):
     """Train the model and return the History of its losses.
 
     model      called by the loss; has `parameters()`, and with patience `state_dict()` and

@@ -42,9 +42,12 @@ def in_the_background():
         command = [sys.executable, "-m", "tinyattn.warm", "--quiet"]
         options = {} if os.name == "nt" else {"preexec_fn": lambda: os.nice(10)}
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, **options,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **options,
+        )
     except OSError:  # then kernels are compiled where they are first used
         return None
 

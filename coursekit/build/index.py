@@ -17,9 +17,12 @@ from tinyattn.course.project import LEDGER, homework, lectures, write_text
 INDEX = Path("notebooks") / "index.ipynb"
 FIGURES = "lectures/figures"
 SOURCES = {
-    "N": "J. Ngadiuba", "K": "J. Kieseler", "KB": "J. Kieseler, backup", "H": "handwritten notes",
+    "N": "J. Ngadiuba",
+    "K": "J. Kieseler",
+    "KB": "J. Kieseler, backup",
+    "H": "handwritten notes",
     "S": "notes on sets",
-}  # fmt: skip
+}
 
 
 def write_index(root):

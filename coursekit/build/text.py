@@ -7,9 +7,18 @@ from dataclasses import dataclass, field
 from tinyattn.course.project import CourseError, install
 
 TAGS = {
-    "notebook-only", "notes", "hide-code", "hide-output", "slow", "fragment", "shown", "solution",
-    "optional", "answer", "choices",
-}  # fmt: skip
+    "notebook-only",
+    "notes",
+    "hide-code",
+    "hide-output",
+    "slow",
+    "fragment",
+    "shown",
+    "solution",
+    "optional",
+    "answer",
+    "choices",
+}
 SLIDE_ID = re.compile(r"[A-Z]{1,2}\d\d")
 MINUTES = re.compile(r"(\d+)min")
 USUAL_MINUTES = 2  # of a slide that does not say how many it takes

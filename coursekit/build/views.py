@@ -171,6 +171,10 @@ def _quoted(words):
 
 def _code(name, source):
     return {
-        "cell_type": "code", "execution_count": None, "id": name, "metadata": {}, "outputs": [],
+        "cell_type": "code",
+        "execution_count": None,
+        "id": name,
+        "metadata": {},
+        "outputs": [],
         "source": source,
-    }  # fmt: skip
+    }

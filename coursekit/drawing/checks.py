@@ -10,9 +10,13 @@ MOST_STEPS = 7
 def problems(drawing):
     """All that is wrong with a drawing, one line each: words on words, lines or edges, and more."""
     return [
-        *_on_the_page(drawing), *_words_on_words(drawing), *_words_on_lines(drawing),
-        *_words_and_boxes(drawing), *_lines_across_boxes(drawing), *_frame(drawing),
-    ]  # fmt: skip
+        *_on_the_page(drawing),
+        *_words_on_words(drawing),
+        *_words_on_lines(drawing),
+        *_words_and_boxes(drawing),
+        *_lines_across_boxes(drawing),
+        *_frame(drawing),
+    ]
 
 
 def contrast(one, other):
@@ -47,8 +51,10 @@ def _words_on_lines(d):
     for label, rect, _, own in d.words:
         for a, b, part, _ in d.lines if own is None else ():
             points = ceil(hypot(b[0] - a[0], b[1] - a[1]) / 3) + 1
-            along = ((a[0] + (b[0] - a[0]) * t / points, a[1] + (b[1] - a[1]) * t / points)
-                     for t in range(points + 1))  # fmt: skip
+            along = (
+                (a[0] + (b[0] - a[0]) * t / points, a[1] + (b[1] - a[1]) * t / points)
+                for t in range(points + 1)
+            )
             if any(_overlap(rect, (x, y, x, y), NEAR) for x, y in along):
                 yield f"{label!r} lies on the line {part} from {_place(a)} to {_place(b)}"
 
@@ -71,10 +77,11 @@ def _lines_across_boxes(d):
         points = ceil(hypot(b[0] - a[0], b[1] - a[1]) / 3) + 1
         for box, kind, part in d.boxes:
             if kind != "frame" and any(
-                _within(box, kind, a[0] + (b[0] - a[0]) * t / points,
-                        a[1] + (b[1] - a[1]) * t / points)
+                _within(
+                    box, kind, a[0] + (b[0] - a[0]) * t / points, a[1] + (b[1] - a[1]) * t / points
+                )
                 for t in range(points + 1)
-            ):  # fmt: skip
+            ):
                 yield f"the line {name} from {_place(a)} to {_place(b)} crosses {kind} {part}"
 
 
@@ -101,8 +108,7 @@ def _overlap(a, b, gap):
 
 
 def _inside(a, b, room):
-    return (a[0] >= b[0] + room and a[1] >= b[1] - 1
-            and a[2] <= b[2] - room and a[3] <= b[3] + 1)  # fmt: skip
+    return a[0] >= b[0] + room and a[1] >= b[1] - 1 and a[2] <= b[2] - room and a[3] <= b[3] + 1
 
 
 def _place(point):

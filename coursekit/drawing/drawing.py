@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 
-from coursekit.drawing.paths import (  # fmt: skip
+from coursekit.drawing.paths import (
     arrow_head,
     n,
     outline,
@@ -86,8 +86,9 @@ class Drawing:
 
     # ------------------------------------------------------------ words
 
-    def text(self, x, y, label, size=TEXT, color=INK, anchor="middle", weight=400, part=None,
-             inside=None):  # fmt: skip
+    def text(
+        self, x, y, label, size=TEXT, color=INK, anchor="middle", weight=400, part=None, inside=None
+    ):
         """One line of words and formulas with its middle at height y; inside: the box it is in."""
         words = self._label(x, y, label, size, color, anchor, weight, part, box=inside)
         self.shape("label", part, words)
@@ -181,9 +182,16 @@ class Drawing:
     def node(self, x, y, label="", kind="node", radius=20, part=None, size=TEXT, thing=None):
         """A node or a hit; the one that is looked at has kind "picked"."""
         return self.box(
-            kind, x, y, 2 * radius, 2 * radius, *([label] if label else []),
-            part=part, size=size, thing=thing,
-        )  # fmt: skip
+            kind,
+            x,
+            y,
+            2 * radius,
+            2 * radius,
+            *([label] if label else []),
+            part=part,
+            size=size,
+            thing=thing,
+        )
 
     def matrix(self, x, y, rows, columns, unit, thing, label="", part=None, size=BIG, split=1):
         """A matrix as large as it is, rows x unit by columns x unit; split: blocks of columns."""
@@ -278,8 +286,18 @@ class Drawing:
 
     # ------------------------------------------------------------ arrows
 
-    def arrow(self, *points, thing="data", kind="flow", head=True, width=2.4, part=None, bend=10,
-              color=None, over=None):  # fmt: skip
+    def arrow(
+        self,
+        *points,
+        thing="data",
+        kind="flow",
+        head=True,
+        width=2.4,
+        part=None,
+        bend=10,
+        color=None,
+        over=None,
+    ):
         """A line through points with round corners; kind: flow, residual, control or rail.
 
         A branch begins on the line that it leaves, at a right angle. over: the colour of the

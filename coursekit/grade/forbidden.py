@@ -3,11 +3,32 @@
 import ast
 
 SUSPICIOUS = {
-    "__builtins__", "__import__", "__loader__", "__subclasses__", "_getframe",
-    "compile", "ctypes", "eval", "exec", "gc", "globals", "importlib", "inspect", "linecache",
-    "open", "os", "pickle", "runner", "server", "setattr", "socket", "subprocess", "sys",
-    "tracemalloc", "urllib",
-}  # fmt: skip
+    "__builtins__",
+    "__import__",
+    "__loader__",
+    "__subclasses__",
+    "_getframe",
+    "compile",
+    "ctypes",
+    "eval",
+    "exec",
+    "gc",
+    "globals",
+    "importlib",
+    "inspect",
+    "linecache",
+    "open",
+    "os",
+    "pickle",
+    "runner",
+    "server",
+    "setattr",
+    "socket",
+    "subprocess",
+    "sys",
+    "tracemalloc",
+    "urllib",
+}
 
 
 def calls(source, names, given=""):

@@ -49,10 +49,24 @@ def write_browser(root, site, work):
     _run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", work, root], work)
     wheel = next(Path(work).glob("tinyattn-*.whl"))
     command = [
-        sys.executable, "-m", "jupyterlite_core", "build", "--lite-dir", work,
-        "--contents", work / "files", "--output-dir", site / FOLDER,
-        "--apps", "lab", "--apps", "notebooks", "--no-sourcemaps", "--piplite-wheels", wheel,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "jupyterlite_core",
+        "build",
+        "--lite-dir",
+        work,
+        "--contents",
+        work / "files",
+        "--output-dir",
+        site / FOLDER,
+        "--apps",
+        "lab",
+        "--apps",
+        "notebooks",
+        "--no-sourcemaps",
+        "--piplite-wheels",
+        wheel,
+    ]
     _run(command, work)
 
 

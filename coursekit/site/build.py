@@ -31,10 +31,23 @@ def build_site(root):
     write_sources(root, sources, extra)
     shutil.rmtree(root / SITE, ignore_errors=True)
     command = [
-        sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going",
-        "-c", Path(__file__).parent, "-d", root / SOURCES / "doctrees",
-        "-D", f"html_extra_path={extra}", sources, root / SITE,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-b",
+        "html",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-c",
+        Path(__file__).parent,
+        "-d",
+        root / SOURCES / "doctrees",
+        "-D",
+        f"html_extra_path={extra}",
+        sources,
+        root / SITE,
+    ]
     done = subprocess.run(command, check=False)
     if done.returncode:
         raise CourseError("the site has errors; they stand above")
@@ -133,14 +146,25 @@ def contents(documents, tasks):
         "Lectures": [f"{title(d)} <{page_of(d)}>" for d in documents],
         "Homework": [page_of(document) for document in tasks],
         "To look up": [
-            "reference/index", "claims", "systems", "glossary", "references", "from_pytorch",
+            "reference/index",
+            "claims",
+            "systems",
+            "glossary",
+            "references",
+            "from_pytorch",
             "benchmarks",
         ],
         "Teaching and making": [
-            "teaching/index", "project/writing_lectures", "project/contributing", "project/kernels",
-            "project/trace", "project/tests", "project/data_sources", "project/changes",
+            "teaching/index",
+            "project/writing_lectures",
+            "project/contributing",
+            "project/kernels",
+            "project/trace",
+            "project/tests",
+            "project/data_sources",
+            "project/changes",
         ],
-    }  # fmt: skip
+    }
     trees = [
         f"```{{toctree}}\n:hidden:\n:caption: {caption}\n:titlesonly:\n\n"
         + "\n".join(entries)

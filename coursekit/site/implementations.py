@@ -8,14 +8,23 @@ from coursekit.site.addresses import relative, source_page
 # {name: [(title, what it is, functions)]}
 IMPLEMENTATIONS = {
     "functional/scaled_dot_product_attention": [
-        ("Index sums", 'impl="sums": the three formulas as loops',
-         ["kernels.attention.scores", "kernels.attention.sums"]),
-        ("Array algebra", 'impl="numpy": two matrix products and a softmax; times v is the result',
-         ["ops.attention.weights_of", "functional.attention._weights"]),
-        ("Compiled kernel", 'impl="kernel": 64 queries side by side, block by block of keys',
-         ["kernels.fast.attention.forward"]),
+        (
+            "Index sums",
+            'impl="sums": the three formulas as loops',
+            ["kernels.attention.scores", "kernels.attention.sums"],
+        ),
+        (
+            "Array algebra",
+            'impl="numpy": two matrix products and a softmax; times v is the result',
+            ["ops.attention.weights_of", "functional.attention._weights"],
+        ),
+        (
+            "Compiled kernel",
+            'impl="kernel": 64 queries side by side, block by block of keys',
+            ["kernels.fast.attention.forward"],
+        ),
     ],
-}  # fmt: skip
+}
 
 
 def side_by_side(key, here):

@@ -114,9 +114,13 @@ def _code(cell, title, extra, here):
     if found and outputs:
         outputs.insert(0, _html("".join(f'<span id="{number}"></span>' for number in found)))
     return {
-        "cell_type": "code", "id": cell["id"], "metadata": {"tags": sorted(set(tags))},
-        "execution_count": None, "source": cell["source"], "outputs": outputs,
-    }  # fmt: skip
+        "cell_type": "code",
+        "id": cell["id"],
+        "metadata": {"tags": sorted(set(tags))},
+        "execution_count": None,
+        "source": cell["source"],
+        "outputs": outputs,
+    }
 
 
 def _is_hidden(part, hidden):
@@ -160,6 +164,7 @@ def _size(png):
 
 def _html(code):
     return {
-        "output_type": "display_data", "metadata": {},
+        "output_type": "display_data",
+        "metadata": {},
         "data": {"text/html": code, "text/plain": ""},
-    }  # fmt: skip
+    }

@@ -33,8 +33,9 @@ def into_attention(d, left, y, start, width, *lines, part="attention"):
 def residual(d, x, y, level, op, part):
     """The state goes round a sub-layer, from (x, y) over the height `level` to the sum."""
     end = op.n if level < y else op.s
-    d.arrow((x, y), (x, level), (op.x, level), end, thing="state", kind="residual", width=2,
-            part=part)  # fmt: skip
+    d.arrow(
+        (x, y), (x, level), (op.x, level), end, thing="state", kind="residual", width=2, part=part
+    )
 
 
 def add_and_norm(d, after, part):

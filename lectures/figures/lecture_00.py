@@ -20,11 +20,17 @@ def backward_graph():
     )
     ops = {name: d.op(x, Y, sign, f"op {name}", 48) for name, (x, sign) in OPS.items()}
     leaves = {"a": d.node(50, Y, "$a$", radius=30, part="a", size=BIG)}
-    leaves |= {name: d.node(x, LOW, f"${name}$", radius=30, part=name, size=BIG)
-               for name, x in INPUTS.items()}  # fmt: skip
+    leaves |= {
+        name: d.node(x, LOW, f"${name}$", radius=30, part=name, size=BIG)
+        for name, x in INPUTS.items()
+    }
     end = d.node(1104, Y, "$y$", radius=30, part="y", size=BIG)
-    ways = {"a": (leaves["a"], ops["p"]), "p": (ops["p"], ops["s"]), "s": (ops["s"], ops["y"]),
-            "y": (ops["y"], end)}  # fmt: skip
+    ways = {
+        "a": (leaves["a"], ops["p"]),
+        "p": (ops["p"], ops["s"]),
+        "s": (ops["s"], ops["y"]),
+        "y": (ops["y"], end),
+    }
     for name, (one, other) in ways.items():
         d.arrow((one.right, Y - 10), (other.left, Y - 10), part=f"forward/{name}")
     for name, x in INPUTS.items():
@@ -33,8 +39,12 @@ def backward_graph():
         with d.step(0 if name in "abcd" else 1):
             _value(d, name, value, ways)
     slopes = ("y", "sd", "pc", "ab")
-    words = ("start with 1", "product: times the other factor", "sum: passed on as it is",
-             "product again")  # fmt: skip
+    words = (
+        "start with 1",
+        "product: times the other factor",
+        "sum: passed on as it is",
+        "product again",
+    )
     for k, (names, rule) in enumerate(zip(slopes, words, strict=True)):
         with d.step(k + 2):
             for name in names:

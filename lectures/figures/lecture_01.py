@@ -40,9 +40,14 @@ def _cell_inside(d):
     d.frame(86, 150, 520, 430, "cell", part="cell", corner="nw")
     with d.part("cell"):
         old, add, act = d.row(
-            124, 290, ("linear", 84, ["$W_{aa}$"], "W_aa"), ("+", 32, [], "sum"),
-            ("activation", 84, ["tanh"], "tanh"), gap=40, height=56,
-        )  # fmt: skip
+            124,
+            290,
+            ("linear", 84, ["$W_{aa}$"], "W_aa"),
+            ("+", 32, [], "sum"),
+            ("activation", 84, ["tanh"], "tanh"),
+            gap=40,
+            height=56,
+        )
         new = d.box("linear", add.x, 380, 84, 52, "$W_{ax}$", part="W_ax")
         d.arrow((2, 290), old.w, thing="state", width=3)
         d.arrow(old.e, add.w, thing="state")
@@ -71,9 +76,13 @@ def patterns():
         ("one to many", "a note, then a melody", (1, 0, 0, 0), (1, 1, 1, 1)),
         ("many to one", "read all, answer once", (1, 1, 1, 1), (0, 0, 0, 1)),
         ("many to many, in step", "a tag for each letter", (1, 1, 1, 1), (1, 1, 1, 1)),
-        ("many to many, one after the other", "read all, then write",
-         (1, 1, 1, 0, 0, 0), (0, 0, 0, 1, 1, 1)),
-    )  # fmt: skip
+        (
+            "many to many, one after the other",
+            "read all, then write",
+            (1, 1, 1, 0, 0, 0),
+            (0, 0, 0, 1, 1, 1),
+        ),
+    )
     for k, (title, words, reads, writes) in enumerate(panels):
         left, top = 2 + 592 * (k % 2), 4 + 284 * (k // 2)
         with d.step(k), d.part(title):
@@ -148,8 +157,12 @@ def _equation(d, y, number, words, formula):
 
 def _gates(d):
     """The four gates of an LSTM on the lines of old state and input."""
-    words = (("forget", r"$\sigma$"), ("input", r"$\sigma$"), ("candidate", "tanh"),
-             ("output", r"$\sigma$"))  # fmt: skip
+    words = (
+        ("forget", r"$\sigma$"),
+        ("input", r"$\sigma$"),
+        ("candidate", "tanh"),
+        ("output", r"$\sigma$"),
+    )
     gates = []
     with d.part("gates"):
         d.arrow((2, 430), (500, 430), (500, 366), thing="state", width=3)

@@ -27,8 +27,16 @@ def through_one_vector():
         d.text(490, 186, "$c$", 28, THINGS["memory"][1])
         d.note(490, 318, "all there is")
     with d.step(2), d.part("decoder"):
-        d.arrow((500, 248), (538, 248), (538, 344), (COLUMNS[-1] - 24, 344),
-                (COLUMNS[-1] - 24, 282), thing="memory", width=3, part="context")  # fmt: skip
+        d.arrow(
+            (500, 248),
+            (538, 248),
+            (538, 344),
+            (COLUMNS[-1] - 24, 344),
+            (COLUMNS[-1] - 24, 282),
+            thing="memory",
+            width=3,
+            part="context",
+        )
         for x in COLUMNS[:-1]:
             d.arrow((x - 24, 344), (x - 24, 282), thing="memory", width=3, part="context")
         _decoder(d, 248)
@@ -139,12 +147,19 @@ def two_layers():
 
 def _layer(d, left, *, own_matrices):
     letters = ("$q_j$", "$k_i$", "$v_i$") if own_matrices else ("$h_{t-1}$", "$z_i$", "$z_i$")
-    score, weight, out = ("$s_{ij}$", "$a_{ij}$", "$y_j$") if own_matrices else (
-        "$e_{ti}$", "$a_{ti}$", "$c_t$")  # fmt: skip
+    score, weight, out = (
+        ("$s_{ij}$", "$a_{ij}$", "$y_j$") if own_matrices else ("$e_{ti}$", "$a_{ti}$", "$c_t$")
+    )
     asks, asked, told, y_in = left + 100, left + 380, left + 480, 490
-    phi = d.box("linear" if not own_matrices else "activation", left + 240, 330, 120, 54,
-                r"$q_j \cdot k_i/\sqrt{d}$" if own_matrices else r"$\Phi(h, z_i)$",
-                part="score")  # fmt: skip
+    phi = d.box(
+        "linear" if not own_matrices else "activation",
+        left + 240,
+        330,
+        120,
+        54,
+        r"$q_j \cdot k_i/\sqrt{d}$" if own_matrices else r"$\Phi(h, z_i)$",
+        part="score",
+    )
     soft = d.box("softmax", left + 240, 226, 120, 46, "softmax", part="softmax")
     total = d.box("activation", left + 240, 130, 120, 46, r"$\Sigma_i$", size=BIG, part="sum")
     above = y_in - 24

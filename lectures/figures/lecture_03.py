@@ -97,9 +97,13 @@ def receptive_field():
             seen = [k for k in range(columns) if abs(k - 5) <= step]
             for k in seen:
                 nodes[layer, k] = d.node(
-                    xs[k], ys[layer], kind="picked" if layer else "node", radius=16,
-                    thing=None if layer else "state", part=f"{name}/seen",
-                )  # fmt: skip
+                    xs[k],
+                    ys[layer],
+                    kind="picked" if layer else "node",
+                    radius=16,
+                    thing=None if layer else "state",
+                    part=f"{name}/seen",
+                )
             for k in range(columns):
                 if abs(k - 5) < step:
                     for o in (-1, 0, 1):
@@ -163,9 +167,11 @@ def index_sums():
         "of key and query are the scores, a softmax over the senders i makes the weights, and "
         "with these the values are summed over i.",
     )
-    rows = (("key", 90, r"$\omega$", "K", "i", r"\beta", r"\alpha"),
-            ("query", 250, r"$\tilde\omega$", "Q", "j", r"\gamma", r"\alpha"),
-            ("value", 450, r"$\hat\omega$", "V", "i", r"\beta", r"\alpha"))  # fmt: skip
+    rows = (
+        ("key", 90, r"$\omega$", "K", "i", r"\beta", r"\alpha"),
+        ("query", 250, r"$\tilde\omega$", "Q", "j", r"\gamma", r"\alpha"),
+        ("value", 450, r"$\hat\omega$", "V", "i", r"\beta", r"\alpha"),
+    )
     out = {}
     for role, y, weight, letter, row, column, feature in rows:
         with d.part(role):

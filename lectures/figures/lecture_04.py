@@ -69,8 +69,13 @@ def _head(d, k, title, y):
         d.matrix(920, y, 5, 4, CELL, "state", f"$Z_{k}$", part="Z")
         d.arrow(key.e, soft.w)
         d.arrow(soft.e, a.w)
-        for x, axes in ((478, ("T", "d/h")), (565, ("d/h", "T")), (753, ("T", "T")),
-                        (838, ("T", "d/h")), (924, ("T", "d/h"))):  # fmt: skip
+        for x, axes in (
+            (478, ("T", "d/h")),
+            (565, ("d/h", "T")),
+            (753, ("T", "T")),
+            (838, ("T", "d/h")),
+            (924, ("T", "d/h")),
+        ):
             d.sizes(x, q.bottom + 22, *axes)
 
 
@@ -92,8 +97,16 @@ def three_roles():
             d.arrow((x, 226), (x, soft.top))
     with d.step(3):
         _weighted_sum(d, xs)
-    legend(d, 956, 24, ("query", "query"), ("key", "key"), ("value", "value"),
-           ("state", "state of a word"), ("data", "scores, weights"))  # fmt: skip
+    legend(
+        d,
+        956,
+        24,
+        ("query", "query"),
+        ("key", "key"),
+        ("value", "value"),
+        ("state", "state of a word"),
+        ("data", "scores, weights"),
+    )
     legend_boxes(d, 956, 188, ("linear", "has weights"), ("softmax", "has none"))
     return d
 
@@ -171,8 +184,12 @@ def one_head():
         z = d.matrix(1096, y, 3, 2, unit, "state", "$Z$")
         d.sizes(v.x, v.top - 20, "n", "d_v")
         d.sizes(z.x, z.top - 20, "m", "d_v")
-    for box, part, *axes in ((q, "Q", "m", "d_k"), (k, "K", "d_k", "n"), (e, "scores", "m", "n"),
-                             (a, "softmax", "m", "n")):  # fmt: skip
+    for box, part, *axes in (
+        (q, "Q", "m", "d_k"),
+        (k, "K", "d_k", "n"),
+        (e, "scores", "m", "n"),
+        (a, "softmax", "m", "n"),
+    ):
         with d.step({"Q": 0, "K": 0, "scores": 1, "softmax": 2}[part]):
             d.sizes(box.x, box.top - 20, *axes, part=part)
     d.text(576, 450, r"$Z = \mathrm{softmax}(QK^T / \sqrt{d_k})\,V$", 30, part="formula")

@@ -22,16 +22,24 @@ def two_views():
         with d.step(k), d.part(title):
             d.frame(left + 2, 2, left + 558, 558, part="frame")
             d.heading(left + 20, 34, k + 1, title)
-            nodes = [d.node(left + 280 + x, 216 + y, f"$x_{i}$", radius=26, size=20)
-                     for i, (x, y) in enumerate(DOTS, 1)]  # fmt: skip
+            nodes = [
+                d.node(left + 280 + x, 216 + y, f"$x_{i}$", radius=26, size=20)
+                for i, (x, y) in enumerate(DOTS, 1)
+            ]
             if k:
                 for i, a in enumerate(nodes):
                     for b in nodes[i + 1 :]:
                         d.edge(a, b)
             formula = (r"$x_i \mapsto \phi(x_i)$", r"$y_i = \sum_j\, a_{ij}\, v_j$")[k]
             d.text(left + 280, 426, formula, 26)
-            d.note(left + 280, 490, ("the same function for every element: Deep Sets",
-                                     "messages along all edges: attention")[k])  # fmt: skip
+            d.note(
+                left + 280,
+                490,
+                (
+                    "the same function for every element: Deep Sets",
+                    "messages along all edges: attention",
+                )[k],
+            )
             d.note(left + 280, 520, ("work grows as N", r"work grows as $N^2$")[k])
     return d
 
@@ -83,8 +91,11 @@ def set_transformer():
     )
     with d.part("MAB"):
         _mab_inside(d)
-    blocks = (("SAB", "each asks each", r"$N^2$"), ("ISAB", "over m learned points", r"$2\,N m$"),
-              ("PMA", "seeds ask the set", r"$k\,N$"))  # fmt: skip
+    blocks = (
+        ("SAB", "each asks each", r"$N^2$"),
+        ("ISAB", "over m learned points", r"$2\,N m$"),
+        ("PMA", "seeds ask the set", r"$k\,N$"),
+    )
     for k, (name, words, work) in enumerate(blocks):
         left = 2 + 392 * k
         with d.step(k + 1), d.part(name):
@@ -106,10 +117,18 @@ def _mab_inside(d):
     for role, high in (("query", y), ("key", 178), ("value", 230)):
         maps[role] = d.box("linear", 216, high, 56, 34, f"$W^{LETTERS[role]}$", size=18, part=role)
     attention, add, norm, rff, add2, norm2 = d.row(
-        300, y, ("attention", 126, ["attention"], "attention"), ("+", 28, [], "add"),
-        ("norm", 70, ["norm"], "norm"), ("linear", 84, ["rFF"], "rFF"), ("+", 28, [], "add 2"),
-        ("norm", 70, ["norm"], "norm 2"), right=1010, height=60, thing="state",
-    )  # fmt: skip
+        300,
+        y,
+        ("attention", 126, ["attention"], "attention"),
+        ("+", 28, [], "add"),
+        ("norm", 70, ["norm"], "norm"),
+        ("linear", 84, ["rFF"], "rFF"),
+        ("+", 28, [], "add 2"),
+        ("norm", 70, ["norm"], "norm 2"),
+        right=1010,
+        height=60,
+        thing="state",
+    )
     d.arrow((84, y), maps["query"].w, thing="state")
     d.arrow(maps["query"].e, attention.w, thing="query")
     d.arrow((84, 204), (150, 204), thing="state", head=False)

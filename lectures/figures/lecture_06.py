@@ -75,8 +75,16 @@ def _feed_forward(d, before, level, width):
 def _cross_attention(d, asking, memory):
     y, x = asking.y, 622
     with d.part("memory"):
-        d.arrow(memory.e, (786, memory.y), (786, 252), (x, 252), (x, 286), thing="memory",
-                kind="rail", head=False)  # fmt: skip
+        d.arrow(
+            memory.e,
+            (786, memory.y),
+            (786, 252),
+            (x, 252),
+            (x, 286),
+            thing="memory",
+            kind="rail",
+            head=False,
+        )
         d.text(802, 176, "memory", weight=600, color=THINGS["memory"][1], anchor="start")
         d.note(802, 200, "of the last layer", anchor="start")
         d.sizes(802, 224, "S", "d", anchor="start")
@@ -99,9 +107,13 @@ def _cross_attention(d, asking, memory):
 def _output(d, state):
     with d.part("output"):
         linear, softmax = d.stack(
-            1106, 216, ("softmax", 48, ["softmax"], "softmax"),
-            ("linear", 48, ["linear"], "linear"), width=88, gap=34,
-        )[::-1]  # fmt: skip
+            1106,
+            216,
+            ("softmax", 48, ["softmax"], "softmax"),
+            ("linear", 48, ["linear"], "linear"),
+            width=88,
+            gap=34,
+        )[::-1]
         d.arrow(state.e, (1106, state.y), linear.s, thing="state", part="linear")
         d.arrow(linear.n, softmax.s, part="softmax")
         d.arrow(softmax.n, (1106, 180), part="next token")
@@ -131,8 +143,15 @@ def shapes():
             where = {"S": "[B, H, S, S]", "T": "[B, H, T, T]"}[axis]
             d.note(xs[1], y + 84, f"weights {where}")
     with d.step(2), d.part("memory"):
-        d.arrow((570, 130), (700, 130), (700, 275), (xs[1], 275), (xs[1], 365), thing="memory",
-                kind="rail")  # fmt: skip
+        d.arrow(
+            (570, 130),
+            (700, 130),
+            (700, 275),
+            (xs[1], 275),
+            (xs[1], 365),
+            thing="memory",
+            kind="rail",
+        )
         d.text(716, 190, "memory", color=THINGS["memory"][1], anchor="start", weight=600)
         d.sizes(716, 218, "B", "S", "d", anchor="start")
         d.note(490, 318, "weights [B, H, T, S]", "start")
@@ -154,9 +173,10 @@ def norm_places():
         "itself is normalised twice. In newer blocks the norm stands in front of each sub-layer, "
         "and the state runs through and is only added to.",
     )
-    orders = (("behind the sum: 2017", ("attention", "+", "norm", "MLP", "+", "norm")),
-              ("in front of each part: newer models",
-               ("norm", "attention", "+", "norm", "MLP", "+")))  # fmt: skip
+    orders = (
+        ("behind the sum: 2017", ("attention", "+", "norm", "MLP", "+", "norm")),
+        ("in front of each part: newer models", ("norm", "attention", "+", "norm", "MLP", "+")),
+    )
     for k, (title, order) in enumerate(orders):
         top = 284 * k
         with d.step(k), d.part(("post-norm", "pre-norm")[k]):
@@ -168,8 +188,9 @@ def norm_places():
 
 def _block(d, y, order):
     looks = {"attention": ("attention", 150), "MLP": ("linear", 120), "norm": ("norm", 84)}
-    items = [("+", 34, [], "add") if name == "+" else (*looks[name], [name], name)
-             for name in order]  # fmt: skip
+    items = [
+        ("+", 34, [], "add") if name == "+" else (*looks[name], [name], name) for name in order
+    ]
     boxes = d.row(140, y, *items, right=1020, height=72, thing="state")
     d.text(40, y, "$x$", BIG, THINGS["state"][1])
     d.arrow((62, y), boxes[0].w, thing="state")
@@ -215,8 +236,16 @@ def word_by_word():
     with d.step(2), d.part("backwards"):
         d.text(1030, 80, r"$\bar y$", BIG)
         d.arrow((1030, 104), (1030, 430), color=INK, kind="control", width=4)
-        d.arrow((1030, 170), (940, 170), (940, 390), (1030, 390), color=INK, kind="control",
-                width=1.6, head=False)  # fmt: skip
+        d.arrow(
+            (1030, 170),
+            (940, 170),
+            (940, 390),
+            (1030, 390),
+            color=INK,
+            kind="control",
+            width=1.6,
+            head=False,
+        )
         d.text(1046, 290, r"$\times\,1$", 22, anchor="start")
         d.text(926, 290, r"$\times\,f'$", 22, anchor="end")
         d.text(1030, 462, r"$\bar x = \bar y\,(1 + f')$", 22)

@@ -30,9 +30,15 @@ def gpt():
     add2 = _gpt_block(d, y, op)
     with d.step(3), d.part("head"):
         norm, _, soft = d.row(
-            880, y, ("norm", 60, ["norm"], "norm"), ("linear", 80, [r"$E^T$"], "scores"),
-            ("softmax", 92, ["softmax"], "softmax"), gap=18, height=56, thing="state",
-        )  # fmt: skip
+            880,
+            y,
+            ("norm", 60, ["norm"], "norm"),
+            ("linear", 80, [r"$E^T$"], "scores"),
+            ("softmax", 92, ["softmax"], "softmax"),
+            gap=18,
+            height=56,
+            thing="state",
+        )
         d.arrow(add2.e, norm.w, thing="state", width=3)
         d.arrow(soft.n, (soft.x, 200))
         d.text(1150, 176, "next token", anchor="end")
@@ -58,9 +64,15 @@ def _gpt_block(d, y, op):
         residual(d, 192, y, 180, add, "residual")
     with d.step(2), d.part("block"):
         norm2, _, add2 = d.row(
-            580, y, ("norm", 60, ["norm"], "norm 2"), ("linear", 84, ["MLP"], "MLP"),
-            ("+", 28, [], "add 2"), gap=28, height=56, thing="state",
-        )  # fmt: skip
+            580,
+            y,
+            ("norm", 60, ["norm"], "norm 2"),
+            ("linear", 84, ["MLP"], "MLP"),
+            ("+", 28, [], "add 2"),
+            gap=28,
+            height=56,
+            thing="state",
+        )
         d.arrow(add.e, norm2.w, thing="state")
         residual(d, 552, y, 180, add2, "residual")
     return add2
@@ -127,8 +139,15 @@ def masks():
             d.note(left + 84, 420, "query: who asks, from above", "start", THINGS["query"][1])
             mask = "+ M" if k else ""
             d.text(left + 182, 474, rf"$\mathrm{{softmax}}(QK^T / \sqrt{{d_k}} {mask})$", 19)
-            d.note(left + 182, 520, ("no mask", r"$M$: 0 or $-\infty$, before the softmax",
-                                     "the last column is filling")[k])  # fmt: skip
+            d.note(
+                left + 182,
+                520,
+                (
+                    "no mask",
+                    r"$M$: 0 or $-\infty$, before the softmax",
+                    "the last column is filling",
+                )[k],
+            )
     return d
 
 
@@ -173,8 +192,14 @@ def cache():
         with d.part(f"cache/{role}"):
             stores[role] = d.matrix(506, y, 4, 4, 22, role)
             for k in range(4):
-                d.text(506, y - 33 + 22 * k, f"${letter}_{k + 1}$", 16, THINGS[role][1],
-                       inside=stores[role])  # fmt: skip
+                d.text(
+                    506,
+                    y - 33 + 22 * k,
+                    f"${letter}_{k + 1}$",
+                    16,
+                    THINGS[role][1],
+                    inside=stores[role],
+                )
     with d.part("cache"):
         d.frame(430, 186, 582, 494, part="frame", fill="none")
         d.note(506, 520, "kept from before")
@@ -186,8 +211,9 @@ def _asked(d, q, boxes):
     with d.step(1):
         for role, y, letter in (("key", 250, "k"), ("value", 380, "v")):
             new = d.matrix(506, y + 58, 1, 4, 22, role, part=f"new/{role}")
-            d.text(506, y + 58, f"${letter}_5$", 16, THINGS[role][1], inside=new,
-                   part=f"new/{role}")  # fmt: skip
+            d.text(
+                506, y + 58, f"${letter}_5$", 16, THINGS[role][1], inside=new, part=f"new/{role}"
+            )
             w = boxes[role]
             d.arrow(w.e, (360, y), (360, y + 58), new.w, thing=role, part=f"new/{role}")
     with d.step(2), d.part("attention"):

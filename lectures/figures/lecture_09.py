@@ -8,9 +8,12 @@ VALUE, STATE = THINGS["value"][1], THINGS["state"][1]
 PLACES = {"1": (108, 110), "2": (468, 110), "j": (288, 290), "3": (108, 470), "4": (468, 470)}
 EDGES = ("1j", "2j", "3j", "13", "24")
 FEATURES = {
-    "1": (0.9, 0.1, 0.5, 0.6), "2": (0.1, 0.8, 0.5, 0.7), "3": (0.6, 0.8, 0.1, 0.9),
-    "4": (0.3, 0.9, 0.7, 0.1), "j": (0.2, 0.5, 0.9, 0.3),
-}  # fmt: skip
+    "1": (0.9, 0.1, 0.5, 0.6),
+    "2": (0.1, 0.8, 0.5, 0.7),
+    "3": (0.6, 0.8, 0.1, 0.9),
+    "4": (0.3, 0.9, 0.7, 0.1),
+    "j": (0.2, 0.5, 0.9, 0.3),
+}
 
 
 def messages():
@@ -26,12 +29,25 @@ def messages():
         left = name in "13"
         x_cells = x - 52 if left else x + 52
         d.features(x_cells, y, FEATURES[name], part=f"x_{name}")
-        d.text(x_cells + (-18 if left else 18), y, f"$x_{name}$", 22, STATE,
-               "end" if left else "start", part=f"x_{name}")  # fmt: skip
+        d.text(
+            x_cells + (-18 if left else 18),
+            y,
+            f"$x_{name}$",
+            22,
+            STATE,
+            "end" if left else "start",
+            part=f"x_{name}",
+        )
     with d.step(1):
         d.heading(650, 40, 1, "a message along each edge", "message")
-        d.text(691, 84, r"$m_{i \to j} = \Phi\,(x_j,\ x_i,\ e_{ij})$", BIG, anchor="start",
-               part="message")  # fmt: skip
+        d.text(
+            691,
+            84,
+            r"$m_{i \to j} = \Phi\,(x_j,\ x_i,\ e_{ij})$",
+            BIG,
+            anchor="start",
+            part="message",
+        )
         for name, (x, y) in {"1": (122, 222), "2": (454, 222), "3": (122, 358)}.items():
             a, b = rims(nodes[name], nodes["j"], 4)
             d.arrow(a, b, thing="value", width=4, part=f"message/{name}")
@@ -61,8 +77,13 @@ def _receive(d):
         d.text(980, 386, "$x_j$", BIG, STATE)
         d.arrow(box.e, (1096, 280), thing="state")
         d.text(1124, 280, "$x_j'$", BIG, STATE)
-        d.text(691, 482, r"$x_j' = \mathrm{update}\,(x_j,\ \sum_{i \in N(j)} m_{i \to j})$", 22,
-               anchor="start")  # fmt: skip
+        d.text(
+            691,
+            482,
+            r"$x_j' = \mathrm{update}\,(x_j,\ \sum_{i \in N(j)} m_{i \to j})$",
+            22,
+            anchor="start",
+        )
 
 
 def _graph(d, edges=EDGES, radius=30):
@@ -85,8 +106,9 @@ def gcn_gat():
         "nodes gives a score, and the softmax over the neighbours makes the weights.",
     )
     weights = {"gcn": (0.29, 0.35, 0.22, 0.25), "gat": (0.08, 0.62, 0.1, 0.2)}
-    for k, (name, title) in enumerate((("gcn", "GCN: the graph decides"),
-                                       ("gat", "GAT: the features decide"))):  # fmt: skip
+    for k, (name, title) in enumerate(
+        (("gcn", "GCN: the graph decides"), ("gat", "GAT: the features decide"))
+    ):
         left = 600 * k
         with d.step(k), d.part(name):
             d.frame(left + 2, 2, left + 550, 558, part="frame")
@@ -98,8 +120,9 @@ def gcn_gat():
                 d.note(left + 276, 484, r"$\tilde d$: number of neighbours, itself included")
                 d.note(left + 276, 514, "the same before and after training")
             else:
-                d.text(left + 276, 420, r"$e_{ij} = \mathrm{LeakyReLU}(a^T[z_i \,\Vert\, z_j])$",
-                       22)  # fmt: skip
+                d.text(
+                    left + 276, 420, r"$e_{ij} = \mathrm{LeakyReLU}(a^T[z_i \,\Vert\, z_j])$", 22
+                )
                 d.text(left + 276, 462, r"$\alpha_{ij} = \mathrm{softmax}_j\,(e_{ij})$", 22)
                 d.note(left + 276, 500, "a is learned; a row of weights sums to 1")
                 d.note(left + 276, 528, r"$z_i = W h_i$")
@@ -112,14 +135,23 @@ def _weighted_star(d, x, y, weights):
     centre = d.node(x + 40, y, "$i$", "picked", 30, part="node i", size=22)
     for (name, place), weight in zip(around.items(), weights, strict=False):
         node = d.node(*place, f"${name}$", "node", 26, part=f"node {name}", size=22)
-        d.arrow(*rims(node, centre, 3), thing="value", width=1.5 + 12 * weight,
-                part=f"weight/{name}")  # fmt: skip
+        d.arrow(
+            *rims(node, centre, 3), thing="value", width=1.5 + 12 * weight, part=f"weight/{name}"
+        )
         mid = ((place[0] + x + 40) / 2, (place[1] + y) / 2)
         label = (mid[0] + (34 if name != "2" else 40), mid[1] + (-22 if name == "1" else 26))
         d.text(*label, f"{weight:.2f}", part=f"weight/{name}", color=THINGS["data"][1])
     own = weights[3]
-    d.arrow((x + 70, y + 8), (x + 150, y + 8), (x + 150, y + 80), (x + 46, y + 80),
-            (x + 46, y + 33), thing="value", width=1.5 + 12 * own, part="weight/i")  # fmt: skip
+    d.arrow(
+        (x + 70, y + 8),
+        (x + 150, y + 8),
+        (x + 150, y + 80),
+        (x + 46, y + 80),
+        (x + 46, y + 33),
+        thing="value",
+        width=1.5 + 12 * own,
+        part="weight/i",
+    )
     d.text(x + 178, y + 46, f"{own:.2f}", part="weight/i", color=THINGS["data"][1])
     d.note(x + 178, y + 84, "itself", "start", part="weight/i")
 
@@ -132,9 +164,11 @@ def graph_block():
         "updated from the sum of their incoming edges, and last the global features from the "
         "sums over all edges and all nodes.",
     )
-    rows = (("edges", "e_{ij}", "value", 110, 320, r"$e_{ij},\ x_i,\ x_j,\ u$"),
-            ("nodes", "x_j", "state", 286, 590, r"$\rho(e'),\ x_j,\ u$"),
-            ("global", "u", "data", 462, 860, r"$\rho(e'),\ \rho(x'),\ u$"))  # fmt: skip
+    rows = (
+        ("edges", "e_{ij}", "value", 110, 320, r"$e_{ij},\ x_i,\ x_j,\ u$"),
+        ("nodes", "x_j", "state", 286, 590, r"$\rho(e'),\ x_j,\ u$"),
+        ("global", "u", "data", 462, 860, r"$\rho(e'),\ \rho(x'),\ u$"),
+    )
     for name, letter, thing, y, x, takes in rows:
         color = THINGS[thing][1]
         with d.part(name):
@@ -194,12 +228,16 @@ def who_hears_whom():
             kind = lambda j: "picked" if j == 2 else "node"
             upper = [d.node(x, 130, "", kind(j), 14, part=f"y_{j}") for j, x in enumerate(places)]
             for i, j in ((i, j) for i in range(5) for j in range(5) if hears(i, j) and j != 2):
-                d.arrow(*rims(lower[i], upper[j], 2), thing="data", width=0.8, head=False,
-                        part=f"{i} to {j}")  # fmt: skip
+                d.arrow(
+                    *rims(lower[i], upper[j], 2),
+                    thing="data",
+                    width=0.8,
+                    head=False,
+                    part=f"{i} to {j}",
+                )
             for i in (i for i in range(5) if hears(i, 2)):
                 width = 1 + 9 * shares[i] if name == "attention" else 3
-                d.arrow(*rims(lower[i], upper[2], 2), thing="value", width=width,
-                        part=f"{i} to 2")  # fmt: skip
+                d.arrow(*rims(lower[i], upper[2], 2), thing="value", width=width, part=f"{i} to 2")
             d.note(left + 138, 370, words)
     with d.step(4):
         d.text(576, 480, "After one layer the dark output knows the inputs with a green arrow.")

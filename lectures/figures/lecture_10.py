@@ -19,8 +19,10 @@ def edge_conv():
     )
     centre = d.node(180, 270, "$x_j$", "picked", 32, part="j", size=22)
     around = ((60, 130), (250, 110), (80, 420), (320, 380))
-    nodes = [d.node(x, y, f"$x_{i}$", radius=26, part=f"x_{i}", size=20)
-             for i, (x, y) in enumerate(around, 1)]  # fmt: skip
+    nodes = [
+        d.node(x, y, f"$x_{i}$", radius=26, part=f"x_{i}", size=20)
+        for i, (x, y) in enumerate(around, 1)
+    ]
     for node in nodes:
         d.edge(node, centre, part="edges")
     d.note(190, 500, "the $K$ nearest of point $j$", part="edges")
@@ -114,9 +116,12 @@ def dgcnn():
     d.sizes(2, y + 34, "N", "3", anchor="start", part="input")
     widths = (64, 64, 128, 256)
     boxes = d.row(
-        100, y, *[("linear", 110, ["kNN,", "EdgeConv"], f"layer {k}") for k in range(1, 5)],
-        gap=58, height=80,
-    )  # fmt: skip
+        100,
+        y,
+        *[("linear", 110, ["kNN,", "EdgeConv"], f"layer {k}") for k in range(1, 5)],
+        gap=58,
+        height=80,
+    )
     d.arrow((34, y), boxes[0].w, thing="state", part="layer 1")
     d.chain(boxes, "state", [f"layer {k}" for k in range(1, 5)])
     for k, (box, width) in enumerate(zip(boxes, widths, strict=True), 1):
@@ -157,18 +162,29 @@ def particlenet():
     y = 120
     d.text(2, y, "particles", anchor="start", part="input")
     blocks = d.row(
-        150, y, *[("linear", 164, ["EdgeConv block", f"{w}, {w}, {w}"], f"block {k}")
-                  for k, w in enumerate((64, 128, 256), 1)], gap=44, height=84,
-    )  # fmt: skip
+        150,
+        y,
+        *[
+            ("linear", 164, ["EdgeConv block", f"{w}, {w}, {w}"], f"block {k}")
+            for k, w in enumerate((64, 128, 256), 1)
+        ],
+        gap=44,
+        height=84,
+    )
     d.arrow((84, y), blocks[0].w, thing="state", part="block 1")
     d.chain(blocks, "state", ["block 1", "block 2", "block 3"])
     places = (r"near in $(\eta, \phi)$", "near in features", "near in features")
     for box, words in zip(blocks, places, strict=True):
         d.note(box.x, y - 66, words, part="neighbours")
     pool, mlp = d.row(
-        808, y, ("pool", 96, ["mean"], "pool"), ("linear", 84, ["MLP"], "MLP"), gap=40, height=84,
+        808,
+        y,
+        ("pool", 96, ["mean"], "pool"),
+        ("linear", 84, ["MLP"], "MLP"),
+        gap=40,
+        height=84,
         thing="state",
-    )  # fmt: skip
+    )
     d.arrow(blocks[-1].e, pool.w, thing="state", part="pool")
     d.arrow(mlp.e, (1080, y), part="MLP")
     d.text(1150, y - 24, "which jet?", anchor="end", part="MLP")
@@ -188,9 +204,12 @@ def _inside(d):
     pair = d.matrix(318, low, 1, 5, 28, "state", r"$x_j \,\Vert\, x_i - x_j$", size=18)
     d.arrow(knn.e, pair.w, thing="state")
     layers = d.row(
-        416, low, *[("linear", 96, ["linear", "BN, ReLU"], f"layer {k}") for k in (1, 2, 3)],
-        gap=20, height=64,
-    )  # fmt: skip
+        416,
+        low,
+        *[("linear", 96, ["linear", "BN, ReLU"], f"layer {k}") for k in (1, 2, 3)],
+        gap=20,
+        height=64,
+    )
     d.arrow(pair.e, layers[0].w, thing="state")
     d.chain(layers, "value")
     mean = d.box("pool", 826, low, 84, 80, "mean")

@@ -4,8 +4,10 @@ from coursekit.drawing import Drawing
 from coursekit.drawing.paths import rims
 from coursekit.drawing.style import BIG, QUIET, THINGS
 
-POINTS = {"near": ((-48, -50), (76, -22), (-68, 34), (38, 46)),
-          "far": ((62, -104), (112, -76), (110, 74), (-46, 116), (52, 124))}  # fmt: skip
+POINTS = {
+    "near": ((-48, -50), (76, -22), (-68, 34), (38, 46)),
+    "far": ((62, -104), (112, -76), (110, 74), (-46, 116), (52, 124)),
+}
 VALUE = THINGS["value"][1]
 
 

@@ -48,8 +48,9 @@ def representative():
             d.text(841, y, words, 22, OBJECTS[k][1], part=f"told {k + 1}")
         d.arrow((194, 196), (672, 196), color=OBJECTS[0][0], part="told 1")
         d.arrow((464, 330), (672, 330), color=OBJECTS[1][0], part="told 2")
-        d.text(676, 420, "energy, class, direction of the whole object,", anchor="start",
-               part="told")  # fmt: skip
+        d.text(
+            676, 420, "energy, class, direction of the whole object,", anchor="start", part="told"
+        )
         d.text(676, 452, "not of this hit", anchor="start", part="told")
     return d
 
@@ -83,13 +84,17 @@ def potentials():
         # the caron of the slide's letter; Matplotlib sets its own beside the letter
         caron = f'<path d="M11 56l4.5 5.5l4.5 -5.5" {paint("none", INK, 1.5)}/>'
         d.shape("label", None, caron)
-        d.text(2, 76, r"$V_k(x) = \Vert x - x_\alpha\Vert^2\, q_{\alpha k}$", 21,
-               anchor="start")  # fmt: skip
+        d.text(2, 76, r"$V_k(x) = \Vert x - x_\alpha\Vert^2\, q_{\alpha k}$", 21, anchor="start")
         _parabola(d, 158, 430)
     with d.step(1), d.part("repulsion"):
         d.heading(392, 24, 2, "other object: push")
-        d.text(392, 76, r"$\hat V_k(x) = \max(0, 1 - \Vert x - x_\alpha\Vert)\, q_{\alpha k}$", 21,
-               anchor="start")  # fmt: skip
+        d.text(
+            392,
+            76,
+            r"$\hat V_k(x) = \max(0, 1 - \Vert x - x_\alpha\Vert)\, q_{\alpha k}$",
+            21,
+            anchor="start",
+        )
         _cone(d, 548, 430)
     with d.step(2), d.part("plane"):
         d.heading(796, 24, 3, "both, in the plane")
@@ -163,8 +168,10 @@ def _plane(d, x, y):
             own, other = alphas[k], alphas[1 - k]
             away = ((start[0] - other[0]) ** 2 + (start[1] - other[1]) ** 2) ** 0.5
             push = 34 if away < UNIT else 0
-            end = [start[i] + 0.42 * (own[i] - start[i]) + push * (start[i] - other[i]) / away
-                   for i in (0, 1)]  # fmt: skip
+            end = [
+                start[i] + 0.42 * (own[i] - start[i]) + push * (start[i] - other[i]) / away
+                for i in (0, 1)
+            ]
             begin = toward(start, end, 12)
             d.arrow(begin, tuple(end), color=OBJECTS[k][0], width=3, part=f"force {k + 1}")
             _hit(d, *start, k)
@@ -208,11 +215,17 @@ def hits_to_objects():
             d.heading(left + 12, 340, k + 1, title)
             _collected(d, left + 136, 462, k)
     with d.step(1):
-        d.text(620, 60, r"1.  the hit with the largest $\beta > t_\beta$", anchor="start",
-               part="rules")  # fmt: skip
+        d.text(
+            620, 60, r"1.  the hit with the largest $\beta > t_\beta$", anchor="start", part="rules"
+        )
     with d.step(2):
-        d.text(620, 104, r"2.  all free hits within $t_d$ of it are its object", anchor="start",
-               part="rules")  # fmt: skip
+        d.text(
+            620,
+            104,
+            r"2.  all free hits within $t_d$ of it are its object",
+            anchor="start",
+            part="rules",
+        )
         d.text(656, 140, "and have its properties", anchor="start", part="rules")
     with d.step(3):
         d.text(620, 184, "3.  again, with the hits that are left", anchor="start", part="rules")

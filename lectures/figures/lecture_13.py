@@ -17,8 +17,10 @@ def blockwise():
     )
     with d.part("table"):
         d.frame(LEFT, TOP, LEFT + 4 * TILE, TOP + 4 * TILE, part="never stored", fill="none")
-        grid = "".join(f"M{LEFT + k * TILE} {TOP}v{4 * TILE}M{LEFT} {TOP + k * TILE}h{4 * TILE}"
-                       for k in (1, 2, 3))  # fmt: skip
+        grid = "".join(
+            f"M{LEFT + k * TILE} {TOP}v{4 * TILE}M{LEFT} {TOP + k * TILE}h{4 * TILE}"
+            for k in (1, 2, 3)
+        )
         d.shape("grid", None, f'<path d="{grid}" {paint("none", "#C9D0D6", 1.2)}/>')
         d.note(LEFT + 2 * TILE, 504, "all scores, [N, N]: never stored")
     for k in range(4):

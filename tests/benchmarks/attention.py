@@ -20,8 +20,13 @@ from tinyattn.engine.autograd import Tensor, no_grad  # noqa: E402
 from tinyattn.functional.attention import scaled_dot_product_attention as attention  # noqa: E402
 
 torch.set_num_threads(2)
-FORWARD = [(BH, N, d) for N in (128, 256, 512, 1024, 2048, 4096) for BH in (8, 64) for d in (64, 32)
-           if BH * N <= 64 * 1024]  # fmt: skip
+FORWARD = [
+    (BH, N, d)
+    for N in (128, 256, 512, 1024, 2048, 4096)
+    for BH in (8, 64)
+    for d in (64, 32)
+    if BH * N <= 64 * 1024
+]
 BACKWARD = [(BH, N, d) for BH, N, d in FORWARD if d == 64 or BH == 8]
 BIASED = [(8, 512, 64), (64, 128, 32), (512, 128, 16)]
 PADDED = [(8, 512, 64), (64, 256, 32), (64, 512, 64)]
@@ -103,8 +108,10 @@ def measured(name, shape, goal, peak, rounds, causal=False, backward=False, **ki
     }
     flop = (14 if backward else 4) * BH * N * N * d * (0.5 if causal else 1)
     times = interleave(programs, rounds, 2, at_least=0.01)
-    print(row(f"{name}, B·H = {BH}, N = {N}, d = {d}", times, goal=goal, flop=flop, peak=peak),
-          flush=True)  # fmt: skip
+    print(
+        row(f"{name}, B·H = {BH}, N = {N}, d = {d}", times, goal=goal, flop=flop, peak=peak),
+        flush=True,
+    )
 
 
 def main(rounds=11):
@@ -116,12 +123,14 @@ def main(rounds=11):
         goal = 2.2 if shape[1] <= 512 else 1.5
         measured("forward + backward, causal", shape, goal, peak, rounds, True, True)
     for shape in BIASED:
-        measured("forward + backward, trainable bias", shape, 2.0, peak, rounds, False, True,
-                 bias=True)  # fmt: skip
+        measured(
+            "forward + backward, trainable bias", shape, 2.0, peak, rounds, False, True, bias=True
+        )
     for shape in PADDED:
         measured("forward, key padding", shape, 1.5, peak, rounds, padding=True)
-        measured("forward + backward, key padding", shape, 1.5, peak, rounds, False, True,
-                 padding=True)  # fmt: skip
+        measured(
+            "forward + backward, key padding", shape, 1.5, peak, rounds, False, True, padding=True
+        )
     note = "Padding and causal masks: only what may be seen is counted as work (padding: all keys)."
     print(foot(rounds, np, torch, ta, peak=peak, note=note))
 

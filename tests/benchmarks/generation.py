@@ -59,9 +59,12 @@ class TorchGenerator:
         cache = self.cache[i]
         cache[0][:, :, start : start + T], cache[1][:, :, start : start + T] = k, v
         y = TF.scaled_dot_product_attention(
-            q, cache[0][:, :, : start + T], cache[1][:, :, : start + T], is_causal=T > 1,
+            q,
+            cache[0][:, :, : start + T],
+            cache[1][:, :, : start + T],
+            is_causal=T > 1,
             enable_gqa=self.heads != self.kv_heads,
-        )  # fmt: skip
+        )
         return y.transpose(1, 2).flatten(2)
 
     def split(self, x):
@@ -140,8 +143,9 @@ def sentences(B, T):
     layer = torch.nn.TransformerEncoderLayer(384, 12, 1536, 0.0, "gelu", 1e-12, batch_first=True)
     encoder = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).eval()
     w = tensors(model)
-    encoder.load_state_dict({n.removeprefix("encoder."): a for n, a in w.items()
-                             if n.startswith("encoder.")})  # fmt: skip
+    encoder.load_state_dict(
+        {n.removeprefix("encoder."): a for n, a in w.items() if n.startswith("encoder.")}
+    )
     ids = np.random.default_rng(0).integers(30522, size=(B, T))
     torch_ids = torch.tensor(ids)
 

@@ -126,8 +126,10 @@ def main():
     print("|---|---|---|---|---|---|")
     for (work, who), points in found.items():
         N, (_, peak) = list(points.items())[-1]
-        print(f"| {work} | {who} | {N} | {peak:.0f} | {slope(points, 0):.1f} | "
-              f"{slope(points, 1):.1f} |")  # fmt: skip
+        print(
+            f"| {work} | {who} | {N} | {peak:.0f} | {slope(points, 0):.1f} | "
+            f"{slope(points, 1):.1f} |"
+        )
     draw(found, HERE / "growth.png")
     print("\n![time and memory against N](growth.png)")
 

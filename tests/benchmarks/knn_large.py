@@ -19,9 +19,11 @@ def main(rounds=5):
     for N, D, goal in LARGE:
         for k in (8, 16, 40) if D <= 8 else (16,):
             measured(N, D, k, goal, rounds, SLOW)
-    print(f"\nMedian and quartiles of {rounds} rounds. A peer that takes more than 5 times as long "
-          f"as the fastest and 1.5 times as long as the best peer runs in the first {SLOW} rounds "
-          "only; each ratio is of times of the same round.")  # fmt: skip
+    print(
+        f"\nMedian and quartiles of {rounds} rounds. A peer that takes more than 5 times as long "
+        f"as the fastest and 1.5 times as long as the best peer runs in the first {SLOW} rounds "
+        "only; each ratio is of times of the same round."
+    )
 
 
 if __name__ == "__main__":

@@ -20,9 +20,13 @@ from tinyattn.kernels.fast.matmul import matmul  # noqa: E402
 
 torch.set_num_threads(2)
 LAYERS = [  # N, in, out
-    (256, 64, 256), (768, 128, 512), (768, 512, 128), (2048, 384, 1152), (2048, 384, 1536),
+    (256, 64, 256),
+    (768, 128, 512),
+    (768, 512, 128),
+    (2048, 384, 1152),
+    (2048, 384, 1536),
     (2048, 1536, 384),
-]  # fmt: skip
+]
 
 
 def products(N, D, E):

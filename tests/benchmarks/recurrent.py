@@ -132,8 +132,16 @@ def measured(name, shape, peak, rounds, padded=False):
     flop = 3 * 2 * B * T * GATES[name] * H * 2 * H * (np.mean(lengths) / T if padded else 1)
     times = interleave(programs, rounds, 3, at_least=0.02)
     note = ", lengths from T/4 to T" if padded else ""
-    print(row(f"{name}, T = {T}, B = {B}, H = {H}{note}", times, goal=GOALS[name], flop=flop,
-              peak=peak), flush=True)  # fmt: skip
+    print(
+        row(
+            f"{name}, T = {T}, B = {B}, H = {H}{note}",
+            times,
+            goal=GOALS[name],
+            flop=flop,
+            peak=peak,
+        ),
+        flush=True,
+    )
 
 
 def main(rounds=21):

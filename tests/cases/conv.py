@@ -10,8 +10,15 @@ __all__ = []
 def kernel(what, x, w, bias, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     n = x.ndim - 2
     options = [pair[-n:] for pair in (stride, padding, padding, dilation)]
-    case(what, x, w, bias, order=2, note=f"kernel {stride} {padding} {dilation} {groups}",
-         f=lambda x, w, b: convolution(x, w, b, *options, groups))  # fmt: skip
+    case(
+        what,
+        x,
+        w,
+        bias,
+        order=2,
+        note=f"kernel {stride} {padding} {dilation} {groups}",
+        f=lambda x, w, b: convolution(x, w, b, *options, groups),
+    )
 
 
 kernel(F.conv1d, normal(2, 3, 5), normal(4, 3, 2), normal(4))

@@ -63,10 +63,22 @@ case(F.layer_norm, normal(2, 2, 3), (2, 3))
 case(F.rms_norm, normal(2, 3), (3,), normal(3) + 1)
 case(F.rms_norm, normal(2, 2, 3), (2, 3), eps=1e-5)
 for shape in ((4, 3), (2, 3, 2)):
-    case(F.batch_norm, normal(*shape), normal(3), positive(3), note=f"training {shape}",
-         f=lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True))  # fmt: skip
-    case(F.batch_norm, normal(*shape), normal(3), positive(3), note=f"evaluation {shape}",
-         f=lambda x, w, b: F.batch_norm(x, np.zeros(3) + 0.1, np.ones(3) * 2, w, b))  # fmt: skip
+    case(
+        F.batch_norm,
+        normal(*shape),
+        normal(3),
+        positive(3),
+        note=f"training {shape}",
+        f=lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+    )
+    case(
+        F.batch_norm,
+        normal(*shape),
+        normal(3),
+        positive(3),
+        note=f"evaluation {shape}",
+        f=lambda x, w, b: F.batch_norm(x, np.zeros(3) + 0.1, np.ones(3) * 2, w, b),
+    )
 
 # ---------------------------------------------------------------- windows
 
@@ -97,8 +109,12 @@ for reduction in ("mean", "sum", "none"):
     for f in (F.mse_loss, F.l1_loss, F.huber_loss):
         case(f, apart(2, 3), apart(2, 3)[::-1] + 0.03, reduction=reduction)
     case(F.binary_cross_entropy, PROBABILITIES, target=MASK * 0.8 + 0.1, reduction=reduction)
-    case(F.binary_cross_entropy_with_logits, normal(2, 3), target=MASK * 0.8 + 0.1,
-         reduction=reduction)  # fmt: skip
+    case(
+        F.binary_cross_entropy_with_logits,
+        normal(2, 3),
+        target=MASK * 0.8 + 0.1,
+        reduction=reduction,
+    )
     case(F.kl_div, normal(2, 3), PROBABILITIES, reduction=reduction)
     for f in (F.nll_loss, F.cross_entropy):
         case(f, normal(2, 3), np.array([2, 0]), reduction=reduction)
@@ -107,8 +123,13 @@ for reduction in ("mean", "sum", "none"):
     case(F.cross_entropy, normal(2, 3), np.array([2, 0]), label_smoothing=0.2, reduction=reduction)
     case(F.cross_entropy, normal(2, 3), PROBABILITIES, weight=positive(3), reduction=reduction)
 case(F.huber_loss, apart(2, 3), apart(2, 3)[::-1] + 0.03, delta=0.2)
-case(F.binary_cross_entropy_with_logits, np.array([-60.0, 60.0, 0.0]), note="far out",
-     target=np.array([0.3, 0.3, 1.0]), pos_weight=np.array([1.0, 2.0, 3.0]))  # fmt: skip
+case(
+    F.binary_cross_entropy_with_logits,
+    np.array([-60.0, 60.0, 0.0]),
+    note="far out",
+    target=np.array([0.3, 0.3, 1.0]),
+    pos_weight=np.array([1.0, 2.0, 3.0]),
+)
 case(F.kl_div, normal(2, 3), normal(2, 3) - 1, log_target=True, reduction="batchmean")
 case(F.kl_div, normal(3), target=np.array([0.0, 0.4, 0.6]), note="zero probability")
 case(F.mse_loss, normal(0, 3), normal(0, 3), reduction="sum")
@@ -182,8 +203,14 @@ layer(nn.SelfAttention, X, make=nn.SelfAttention(4, 2, rng=0))
 layer(nn.SelfAttention, X, make=nn.SelfAttention(4, rng=0), causal=True)
 layer(nn.CrossAttention, X, CONTEXT, make=nn.CrossAttention(4, 2, rng=0))
 layer(nn.MultiheadAttention, X, CONTEXT, CONTEXT + 1, make=nn.MultiheadAttention(4, 2, rng=0))
-layer(nn.MultiheadAttention, X, CONTEXT, CONTEXT + 1, make=nn.MultiheadAttention(4, 2, rng=0),
-      mask=SEEN)  # fmt: skip
+layer(
+    nn.MultiheadAttention,
+    X,
+    CONTEXT,
+    CONTEXT + 1,
+    make=nn.MultiheadAttention(4, 2, rng=0),
+    mask=SEEN,
+)
 SMALL = {"dim_feedforward": 3, "dropout": 0.0, "activation": "gelu", "rng": 0}
 ENCODER, DECODER = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
 layer(ENCODER, X, make=ENCODER(4, 2, **SMALL), mask=np.tri(3, dtype=bool))

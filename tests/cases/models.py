@@ -30,8 +30,12 @@ layer(nn.GroupedQueryAttention, X, make=nn.GroupedQueryAttention(4, 2, 1, rng=0)
 layer(nn.LlamaBlock, X, make=nn.LlamaBlock(4, 2, 1, 3, rng=0))
 layer(nn.LlamaBlocks, X, make=nn.LlamaBlocks([nn.LlamaBlock(4, 2, 1, 3, rng=i) for i in (0, 1)]))
 layer(nn.GroupedQueryAttention, X[:, :1], make=nn.GroupedQueryAttention(4, 2, rng=0))
-layer(nn.GroupedQueryAttention, X, make=nn.GroupedQueryAttention(4, 2, 1, rng=0),
-      mask=np.array([[[1, 0, 1]], [[1, 1, 1]]], bool))  # fmt: skip
+layer(
+    nn.GroupedQueryAttention,
+    X,
+    make=nn.GroupedQueryAttention(4, 2, 1, rng=0),
+    mask=np.array([[[1, 0, 1]], [[1, 1, 1]]], bool),
+)
 
 # whole models: gradients of their parameters, first order, in random directions
 bert = partial(BERT, 3, 4, 2, 1, max_len=3, dim_feedforward=3)
@@ -57,8 +61,15 @@ for pairs in ((P,), (None,)):
 molecule = partial(models.MoleculeAttentionTransformer, 4, 2, 4, 2, 1, rng=0)
 BONDS = np.array([[[0, 1, 0], [1, 0, 1], [0, 1, 0]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]]], bool)
 for g in ("softmax", "exp"):
-    layer(models.MoleculeAttentionTransformer, X, np.abs(normal(2, 3, 3)), BONDS, order=1,
-          make=molecule(g=g), mask=THERE)  # fmt: skip
+    layer(
+        models.MoleculeAttentionTransformer,
+        X,
+        np.abs(normal(2, 3, 3)),
+        BONDS,
+        order=1,
+        make=molecule(g=g),
+        mask=THERE,
+    )
 
 # light curves: times in days, magnitudes, and which of them may be seen
 TIMES, SEEN = np.array([[0.0, 1.1, 5.2], [0.0, 2.3, 2.9]]), np.array([[1, 0, 1], [1, 1, 1]], bool)

@@ -89,8 +89,13 @@ def binary(function, first=normal, second=normal):
     for a, b in PAIRS:
         case(function, first(*a), second(*b) + 0.01)
     case(function, first(2), second(2) + 0.02, order=3, note="third order")
-    case(function, first(4, 3), second(6, 2), note="strided views",
-         f=lambda a, b: function(a[::2, ::-1], b[::2, ::-1].T[:2]))  # fmt: skip
+    case(
+        function,
+        first(4, 3),
+        second(6, 2),
+        note="strided views",
+        f=lambda a, b: function(a[::2, ::-1], b[::2, ::-1].T[:2]),
+    )
     number, array = 1.25, second(1, 3) + 0.03
     case(function, first(2, 3), f=lambda a: function(a, number), note="number on the right")
     case(function, second(2, 3), f=lambda b: function(number, b), note="number on the left")
@@ -100,8 +105,21 @@ def binary(function, first=normal, second=normal):
 
 # ---------------------------------------------------------------- elementwise
 
-for f in (np.negative, np.positive, np.square, np.exp, np.exp2, np.expm1, np.sin, np.cos, np.sinh,
-          np.cosh, np.tanh, np.arctan, np.arcsinh):  # fmt: skip
+for f in (
+    np.negative,
+    np.positive,
+    np.square,
+    np.exp,
+    np.exp2,
+    np.expm1,
+    np.sin,
+    np.cos,
+    np.sinh,
+    np.cosh,
+    np.tanh,
+    np.arctan,
+    np.arcsinh,
+):
     elementwise(f)
 for f in (np.sqrt, np.log, np.log2, np.log10, np.log1p, np.reciprocal, np.cbrt):
     elementwise(f, positive)
@@ -134,8 +152,13 @@ case(np.logaddexp, np.array([700.0, -700.0, 0.0]), np.array([-700.0, 700.0, 0.0]
 case(np.arctan2, np.array([1.0, -1.0, 0.5]), np.array([-1.0, -1.0, 0.5]), note="all quadrants")
 for n in (0, 1, 2, 3):
     case(np.power, with_zeros(2, 3), f=lambda x, n=n: x**n, order=3, note=f"x**{n} with zeros")
-    case(np.power, with_zeros(2, 3), f=lambda x, n=n: x ** np.float64(n), order=3,
-         note=f"x**{n}. with zeros")  # fmt: skip
+    case(
+        np.power,
+        with_zeros(2, 3),
+        f=lambda x, n=n: x ** np.float64(n),
+        order=3,
+        note=f"x**{n}. with zeros",
+    )
 case(np.power, -positive(3), f=lambda x: x**3, note="negative base")
 case(np.power, -positive(3), f=lambda x: x**-2, note="negative base, negative exponent")
 case(np.power, normal(3), f=lambda x: 2**x, order=3, note="2**x")
@@ -145,8 +168,9 @@ case(np.power, positive(2), f=lambda x: 0.0**x, note="0**x for x > 0")
 
 MASK = np.array([[True, False, True], [False, False, True]])
 for a, b in (((), (3,)), ((2, 3), ()), ((2, 1), (1, 3)), ((2, 3), (2, 3)), ((1, 2, 3), (1,))):
-    case(np.where, normal(*a), normal(*b), f=lambda a, b: np.where(MASK, a, b),
-         note=f"mask {a} {b}")  # fmt: skip
+    case(
+        np.where, normal(*a), normal(*b), f=lambda a, b: np.where(MASK, a, b), note=f"mask {a} {b}"
+    )
 case(np.where, apart(2, 3), f=lambda x: np.where(x > 0, x * x, 2.0), note="condition of x")
 case(np.where, normal(3), f=lambda x: np.where([True, False, True], 1.0, x), note="number, tensor")
 case(np.where, normal(2, 3), f=lambda x: np.where(True, x, 0), note="condition a number")
@@ -157,8 +181,13 @@ for low, high in ((-0.4, 0.95), (None, 0.95), (-0.4, None)):
 case(np.clip, apart(0, 3), a_min=-0.4, a_max=0.9)
 case(np.clip, np.array(0.3), a_min=-0.4, a_max=0.95, note="0-d")
 case(np.clip, apart(2, 3), min=-0.4, max=0.5)
-case(np.clip, apart(2, 3), np.array([-0.2, -0.3, -0.4]), np.array([[0.27], [0.51]]),
-     note="limits with gradient, broadcast")  # fmt: skip
+case(
+    np.clip,
+    apart(2, 3),
+    np.array([-0.2, -0.3, -0.4]),
+    np.array([[0.27], [0.51]]),
+    note="limits with gradient, broadcast",
+)
 
 # ---------------------------------------------------------------- reductions
 
@@ -194,8 +223,17 @@ case(np.prod, np.array([[0.0, 2, 3], [4, 0, 0]]), axis=0, note="zeros, axis 0")
 case(np.prod, with_zeros(2, 3, 2), axis=(0, 2), note="zeros, two axes")
 
 for f in (np.cumsum, np.cumprod):
-    for shape, axis in (((4,), None), ((2, 3), None), ((2, 3), 0), ((2, 3), -1), ((2, 3, 2), 1),
-                        ((0, 2), 0), ((0, 2), 1), ((), None), ((1, 1), 0)):  # fmt: skip
+    for shape, axis in (
+        ((4,), None),
+        ((2, 3), None),
+        ((2, 3), 0),
+        ((2, 3), -1),
+        ((2, 3, 2), 1),
+        ((0, 2), 0),
+        ((0, 2), 1),
+        ((), None),
+        ((1, 1), 0),
+    ):
         case(f, normal(*shape), axis=axis)
     case(f, normal(3, 2), f=lambda x, f=f: f(x.T, axis=1), order=3, note="transposed, third order")
 
@@ -203,19 +241,37 @@ for shape in ((3, 3), (2, 4), (4, 2), (0, 0)):
     case(np.trace, normal(*shape))
 case(np.average, normal(2, 3), axis=1)
 case(np.average, normal(2, 3), axis=0, weights=positive(2, 3))
-case(np.average, normal(3), positive(3), f=lambda x, w: np.average(x, weights=w),
-     note="weights with gradient")  # fmt: skip
+case(
+    np.average,
+    normal(3),
+    positive(3),
+    f=lambda x, w: np.average(x, weights=w),
+    note="weights with gradient",
+)
 
 # ---------------------------------------------------------------- shapes
 
-for old, new in (((2, 3), (3, 2)), ((2, 3), -1), ((6,), (2, -1)), ((), (1, 1)), ((1,), ()),
-                 ((0, 3), (3, 0)), ((2, 3), (1, 6, 1))):  # fmt: skip
+for old, new in (
+    ((2, 3), (3, 2)),
+    ((2, 3), -1),
+    ((6,), (2, -1)),
+    ((), (1, 1)),
+    ((1,), ()),
+    ((0, 3), (3, 0)),
+    ((2, 3), (1, 6, 1)),
+):
     case(np.reshape, normal(*old), new)
 case(np.reshape, normal(2, 3), f=lambda x: np.reshape(x.T, (2, 3)), note="transposed")
 case(np.ravel, normal(2, 3))
 case(np.ravel, normal(), note="0-d")
-for shape, axes in (((2, 3), None), ((2, 3, 4), (2, 0, 1)), ((2, 3, 4), (-1, 0, -2)), ((), None),
-                    ((3,), None), ((0, 2), (1, 0))):  # fmt: skip
+for shape, axes in (
+    ((2, 3), None),
+    ((2, 3, 4), (2, 0, 1)),
+    ((2, 3, 4), (-1, 0, -2)),
+    ((), None),
+    ((3,), None),
+    ((0, 2), (1, 0)),
+):
     case(np.transpose, normal(*shape), axes)
 case(np.swapaxes, normal(2, 3, 2), 0, -1)
 case(np.swapaxes, normal(2, 2), 1, 1)
@@ -245,10 +301,20 @@ case(np.astype, normal(2, 3), np.float64)
 case(np.copy, normal(2, 3))
 
 for axis in (0, -1):
-    case(np.concatenate, normal(2, 3), normal(2, 3) + 1, f=lambda a, b, axis=axis: np.concatenate(
-        [a, b, a], axis=axis), note=f"axis={axis}, one twice")  # fmt: skip
-    case(np.stack, normal(2, 3), normal(2, 3) + 1, f=lambda a, b, axis=axis: np.stack(
-        [a, b, a], axis=axis), note=f"axis={axis}, one twice")  # fmt: skip
+    case(
+        np.concatenate,
+        normal(2, 3),
+        normal(2, 3) + 1,
+        f=lambda a, b, axis=axis: np.concatenate([a, b, a], axis=axis),
+        note=f"axis={axis}, one twice",
+    )
+    case(
+        np.stack,
+        normal(2, 3),
+        normal(2, 3) + 1,
+        f=lambda a, b, axis=axis: np.stack([a, b, a], axis=axis),
+        note=f"axis={axis}, one twice",
+    )
 case(np.concatenate, normal(2, 3), normal(1, 3), normal(0, 3), f=lambda *x: np.concatenate(x))
 case(np.concatenate, normal(2, 3), normal(4), f=lambda *x: np.concatenate(x, axis=None))
 case(np.concatenate, normal(2), f=lambda x: np.concatenate([[1.0], x, np.ones(2)]), note="arrays")
@@ -309,15 +375,28 @@ for n, axis in ((1, -1), (2, 0), (0, 1), (1, 0)):
 # ---------------------------------------------------------------- picking elements
 
 GETITEM = {
-    "number": 1, "negative number": -1, "slice": slice(1, None), "step": slice(None, None, -2),
-    "ellipsis": (..., 0), "newaxis": (None, slice(None), None), "two numbers": (1, -1),
-    "array, repeated": np.array([0, 2, 0, -1, 2]), "matrix of numbers": np.array([[0, 1], [1, 0]]),
-    "list": [2, 0, 0], "empty list": [], "mask": np.array([True, False, True]),
-    "no element": slice(2, 2), "two arrays": (np.array([0, 1, 0]), np.array([1, 1, 1])),
-    "array and slice": (slice(None), np.array([1, 1, 0])), "everything": (), "dots": ...,
+    "number": 1,
+    "negative number": -1,
+    "slice": slice(1, None),
+    "step": slice(None, None, -2),
+    "ellipsis": (..., 0),
+    "newaxis": (None, slice(None), None),
+    "two numbers": (1, -1),
+    "array, repeated": np.array([0, 2, 0, -1, 2]),
+    "matrix of numbers": np.array([[0, 1], [1, 0]]),
+    "list": [2, 0, 0],
+    "empty list": [],
+    "mask": np.array([True, False, True]),
+    "no element": slice(2, 2),
+    "two arrays": (np.array([0, 1, 0]), np.array([1, 1, 1])),
+    "array and slice": (slice(None), np.array([1, 1, 0])),
+    "everything": (),
+    "dots": ...,
     "array around a slice": (np.array([0, 0]), slice(None), np.array([1, 0])),
-    "array and newaxis": (None, np.array([0, -1, -1])), "true": True, "false": False,
-}  # fmt: skip
+    "array and newaxis": (None, np.array([0, -1, -1])),
+    "true": True,
+    "false": False,
+}
 GETITEM = {note: (normal(3, 4, 2), index) for note, index in GETITEM.items()}
 GETITEM["full mask"] = normal(2, 3), MASK
 GETITEM["mask and newaxis"] = normal(2, 3), (MASK, None)
@@ -359,11 +438,32 @@ def products(function, *pairs, **options):
         case(function, normal(*a), normal(*b) + 0.1, **options)
 
 
-products(np.matmul, "23 32", "3 3", "23 3", "3 32", "223 32", "03 32", "223 231", "2123 332",
-         "3 232", "223 3", "20 02", "123 232", "23 232", "203 31", "11 11")  # fmt: skip
+products(
+    np.matmul,
+    "23 32",
+    "3 3",
+    "23 3",
+    "3 32",
+    "223 32",
+    "03 32",
+    "223 231",
+    "2123 332",
+    "3 232",
+    "223 3",
+    "20 02",
+    "123 232",
+    "23 232",
+    "203 31",
+    "11 11",
+)
 case(np.matmul, normal(3, 3), f=lambda x: x @ x.T @ x, order=3, note="x xᵀ x, third order")
-case(np.matmul, normal(3, 4), normal(6, 4), note="strided views",
-     f=lambda a, b: np.matmul(a[::2], b[::-2].T))  # fmt: skip
+case(
+    np.matmul,
+    normal(3, 4),
+    normal(6, 4),
+    note="strided views",
+    f=lambda a, b: np.matmul(a[::2], b[::-2].T),
+)
 products(np.dot, ". 2", "3 .", "3 3", "23 3", "23 32", "23 232", "3 232")
 products(np.vdot, "23 23", "3 3", ". .")
 products(np.inner, "3 3", "23 43", ". 2", "23 3", "213 23")
@@ -394,10 +494,19 @@ for line in EINSUM.strip().splitlines():
 case(np.einsum, normal(2, 2), f=lambda x: np.einsum("ij,jk,ki->", x, x, x), order=3, note="tr x³")
 
 NORMS = [
-    (None, None, "3"), (None, None, "23"), (None, 1, "23"), (2, -1, "23"), (1, 0, "23"),
-    (np.inf, 1, "23"), (3, 1, "23"), ("fro", None, "22"), (1, None, "3"), (2.5, None, "3"),
-    (None, (0, 1), "23"), (None, (0, 2), "232"),
-]  # fmt: skip
+    (None, None, "3"),
+    (None, None, "23"),
+    (None, 1, "23"),
+    (2, -1, "23"),
+    (1, 0, "23"),
+    (np.inf, 1, "23"),
+    (3, 1, "23"),
+    ("fro", None, "22"),
+    (1, None, "3"),
+    (2.5, None, "3"),
+    (None, (0, 1), "23"),
+    (None, (0, 2), "232"),
+]
 for ord, axis, shape in NORMS:
     for keepdims in (False, True):
         case(np.linalg.norm, apart(*shapes(shape)[0]), ord=ord, axis=axis, keepdims=keepdims)
@@ -408,8 +517,12 @@ case(np.linalg.inv, WELL + unit(2, 3, 3))
 case(np.linalg.det, WELL, order=3)
 case(np.linalg.det, WELL + unit(2, 3, 3))
 case(np.linalg.slogdet, WELL, f=lambda x: np.linalg.slogdet(x)[1], note="log |det|")
-case(np.linalg.slogdet, -WELL + unit(2, 3, 3), f=lambda x: np.linalg.slogdet(x).logabsdet,
-     note="of several, det < 0")  # fmt: skip
+case(
+    np.linalg.slogdet,
+    -WELL + unit(2, 3, 3),
+    f=lambda x: np.linalg.slogdet(x).logabsdet,
+    note="of several, det < 0",
+)
 for x in (WELL, WELL + unit(2, 3, 3), positive(1, 1)):
     case(np.linalg.cholesky, x, f=lambda x: np.linalg.cholesky(x @ x.mT))
 case(np.linalg.solve, WELL, normal(3))
@@ -469,8 +582,12 @@ case(
     np.linalg.multi_dot, normal(2, 3), normal(3, 2), normal(2), f=lambda *x: np.linalg.multi_dot(x)
 )
 for n in (-2, -1, 0, 1, 2, 3, 5):
-    case(np.linalg.matrix_power, WELL[:2, :2], note=f"power {n}",
-         f=lambda x, n=n: np.linalg.matrix_power(x, n) + 0 * x)  # fmt: skip
+    case(
+        np.linalg.matrix_power,
+        WELL[:2, :2],
+        note=f"power {n}",
+        f=lambda x, n=n: np.linalg.matrix_power(x, n) + 0 * x,
+    )
 case(np.linalg.vector_norm, apart(2, 3))
 case(np.linalg.vector_norm, apart(2, 3), axis=1, ord=1)
 case(np.linalg.vector_norm, apart(2, 3), keepdims=True)

@@ -44,8 +44,13 @@ for impl, order in (("numpy", 2), ("sums", 1), ("kernel", 2)):
         several = cls is nn.LSTMCell
         states = [normal(2, 3), normal(2, 3) + 1][: 1 + several]
         layer(cls, normal(2, 3), make=cls(3, 2, impl=impl, rng=0), order=order)
-        layer(cls, normal(2, 2), *states, make=Stepped(cls(2, 3, bias=False, impl=impl, rng=1)),
-              order=order)  # fmt: skip
+        layer(
+            cls,
+            normal(2, 2),
+            *states,
+            make=Stepped(cls(2, 3, bias=False, impl=impl, rng=1)),
+            order=order,
+        )
         layer(cls, normal(0, 3), make=cls(3, 2, impl=impl, rng=0), order=order)
 layer(nn.RNNCell, apart(1, 2), make=nn.RNNCell(2, 2, nonlinearity="relu", rng=3))
 

@@ -31,8 +31,10 @@ class Attention(nn.Module):
 
     def forward(self, x, keep=None):
         b, n, _ = x.shape
-        q, k, v = (np.swapaxes(np.reshape(part, (b, n, H, D // H)), 1, 2)
-                   for part in np.split(self.maps(x), 3, axis=-1))  # fmt: skip
+        q, k, v = (
+            np.swapaxes(np.reshape(part, (b, n, H, D // H)), 1, 2)
+            for part in np.split(self.maps(x), 3, axis=-1)
+        )
         scores = q @ np.swapaxes(k, -1, -2) / 2.0  # [B, H, T, T]
         mask = self.mask if keep is None else keep[:, None, None, :]
         a = F.softmax(np.where(mask, scores, self.hidden), axis=self.axis)

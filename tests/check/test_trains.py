@@ -22,19 +22,27 @@ RIGHT = {
     "classes": (lambda: mlp(), (X, CLASSES)),
     "numbers": (lambda: mlp(2), (X, NUMBERS)),
     "norm and dropout": (
-        lambda: nn.Sequential(nn.Linear(5, 32, rng=0), nn.BatchNorm1d(32), nn.GELU(),
-                              nn.Dropout(0.5), nn.Linear(32, 3, rng=1)),
+        lambda: nn.Sequential(
+            nn.Linear(5, 32, rng=0),
+            nn.BatchNorm1d(32),
+            nn.GELU(),
+            nn.Dropout(0.5),
+            nn.Linear(32, 3, rng=1),
+        ),
         (X, CLASSES),
     ),
     "tokens": (lambda: models.GPT(11, 16, 2, 1, 9, dropout=0.2, rng=0), (IDS[:, :-1], IDS[:, 1:])),
     "channels on axis 1": (
-        lambda: nn.Sequential(nn.Conv1d(2, 16, 3, padding=1, rng=0), nn.ReLU(),
-                              nn.Conv1d(16, 3, 3, padding=1, rng=1)),
+        lambda: nn.Sequential(
+            nn.Conv1d(2, 16, 3, padding=1, rng=0), nn.ReLU(), nn.Conv1d(16, 3, 3, padding=1, rng=1)
+        ),
         (rng.normal(size=(2, 2, 6)).astype(np.float32), rng.integers(0, 3, (2, 6))),
     ),
-    "dead for some": (lambda: nn.Sequential(nn.Embedding(11, 8, rng=0), nn.Linear(8, 3, rng=1)),
-                      (np.arange(5), np.array([0, 1, 2, 0, 1]))),
-}  # fmt: skip
+    "dead for some": (
+        lambda: nn.Sequential(nn.Embedding(11, 8, rng=0), nn.Linear(8, 3, rng=1)),
+        (np.arange(5), np.array([0, 1, 2, 0, 1])),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -111,8 +111,10 @@ def test_a_full_run_writes_its_entry_and_keeps_the_others(root, monkeypatch):
     assert list(after) == ["C900", "C001", "C002"]
     assert after["C900"] == after["C002"] == other
     assert [after["C001"][f] for f in ("verdict", "evidence", "control")] == [
-        "holds partly", "new", "another way",
-    ]  # fmt: skip
+        "holds partly",
+        "new",
+        "another way",
+    ]
     monkeypatch.delenv("TINYATTN_FULL")
     assert course.claim("C001", holds="partly", root=root).verdict == "holds partly"
 

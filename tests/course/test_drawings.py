@@ -91,8 +91,12 @@ def page(svg):
         "data": {"image/svg+xml": svg, "text/plain": "a & b"},
     }
     heading = {"cell_type": "markdown", "source": "## It", "metadata": {}}
-    code = {"cell_type": "code", "source": "draw()", "metadata": {"tags": ["hide-code"]},
-            "outputs": [output]}  # fmt: skip
+    code = {
+        "cell_type": "code",
+        "source": "draw()",
+        "metadata": {"tags": ["hide-code"]},
+        "outputs": [output],
+    }
     return render.render([heading, code], project.lectures(ROOT)[0])
 
 

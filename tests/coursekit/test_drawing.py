@@ -17,9 +17,14 @@ ALT = "The state goes through a linear map. Its result goes on to a softmax, whi
 def small(alt=ALT):
     d = Drawing("small", alt)
     boxes = d.row(
-        100, 200, ("linear", 120, ["$W^Q$"], "query/W"), ("+", 28, [], "sum"),
-        ("softmax", 120, ["softmax"], "softmax"), right=700, thing="state",
-    )  # fmt: skip
+        100,
+        200,
+        ("linear", 120, ["$W^Q$"], "query/W"),
+        ("+", 28, [], "sum"),
+        ("softmax", 120, ["softmax"], "softmax"),
+        right=700,
+        thing="state",
+    )
     with d.step(1), d.part("output"):
         d.arrow(boxes[-1].e, (900, 200), thing="query", part="arrow")
         d.sizes(800, 170, "T", "d")
@@ -44,9 +49,14 @@ def test_a_row_fills_its_width_with_equal_gaps():
 def test_a_stack_runs_down_and_arrows_follow_it_up():
     d = Drawing("stack", ALT)
     top, low = d.stack(
-        200, 10, ("norm", 40, ["norm"], "n"), ("linear", 60, ["MLP"], "m"), gap=20, up=True,
+        200,
+        10,
+        ("norm", 40, ["norm"], "n"),
+        ("linear", 60, ["MLP"], "m"),
+        gap=20,
+        up=True,
         thing="state",
-    )  # fmt: skip
+    )
     assert (top.top, top.bottom, low.top, low.bottom) == (10, 50, 70, 130)
     assert d.lines == [((200, 70), (200, 50), "n", "flow")]
 
@@ -65,8 +75,9 @@ def test_steps_are_fragments_and_can_be_left_out():
     svg = small().svg()
     groups = [g for g in elements(svg, "g") if "step" in g.get("class", "").split()]
     assert [(g.get("class"), g.get("data-step")) for g in groups] == [
-        ("step", "0"), ("step fragment", "1"),
-    ]  # fmt: skip
+        ("step", "0"),
+        ("step fragment", "1"),
+    ]
     first = small().svg(until=0)
     assert "[T, d]" in svg and "[T, d]" not in first and "softmax" in first
     assert "fragment" not in first and "fragment" not in small().svg(until=1)

@@ -175,11 +175,19 @@ def test_a_process_that_was_lost_is_replaced(each_sandbox):
 @pytest.mark.parametrize(
     "reply",
     [
-        "", "[]", "3", "{}", '{"value": {"array": ["object", [1], "AAAA"]}}', "[" * 10**5,
-        '{"value": {"array": ["float64", [1000000000000], "AAAA"]}}', '{"value": {"code": "x"}}',
-        '{"value": {"array": ["float64", [-1], ""]}}', '{"value": {"list": 3}}', '{"error": 1}',
+        "",
+        "[]",
+        "3",
+        "{}",
+        '{"value": {"array": ["object", [1], "AAAA"]}}',
+        "[" * 10**5,
+        '{"value": {"array": ["float64", [1000000000000], "AAAA"]}}',
+        '{"value": {"code": "x"}}',
+        '{"value": {"array": ["float64", [-1], ""]}}',
+        '{"value": {"list": 3}}',
+        '{"error": 1}',
     ],
-)  # fmt: skip
+)
 def test_a_forged_reply_is_only_a_wrong_answer(reply):
     class Forger:
         def open(self):
@@ -347,8 +355,10 @@ def test_several_are_graded_at_once(plan, tmp_path, monkeypatch):
         (tmp_path / f"{student}.ipynb").write_text(text, encoding="utf-8")
     marks = grading.grade(plan.document, tmp_path, jobs=2, sandbox="process")
     assert [(m.student, m.points, m.graded) for m in marks] == [
-        ("Ada", 6, True), ("Béla", 6, True), ("Carl", 0, True)
-    ]  # fmt: skip
+        ("Ada", 6, True),
+        ("Béla", 6, True),
+        ("Carl", 0, True),
+    ]
 
 
 # --- the rest

@@ -60,9 +60,10 @@ def test_every_module_with_public_names_is_in_the_reference():
 def test_the_source_line_is_that_of_the_name():
     by_name = {name.written: name for name in public_names()}
     for written, start in [
-        ("F.scaled_dot_product_attention", "@with_torch_hints"), ("nn.Linear", "class Linear"),
+        ("F.scaled_dot_product_attention", "@with_torch_hints"),
+        ("nn.Linear", "class Linear"),
         ("optim.Adam", "class Adam"),
-    ]:  # fmt: skip
+    ]:
         path, line = place(by_name[written].object)
         assert (ROOT / path).read_text("utf-8").splitlines()[line - 1].startswith(start)
 
@@ -82,14 +83,16 @@ def test_the_first_use_is_found():
         ("y_t = Σ_s a_ts v_s", r"y_{t} = \sum_{s} a_{t s} v_{s}"),
         ("1 / (1 + e⁻ˣ)", r"1 / ( 1 + e^{-x} )"),
         ("x Wᵀ + b", r"x W^{\top} + b"),
-        ("θ ← θ - η m̂ / (√v̂ + ε)",
-         r"\theta \leftarrow \theta - \eta \hat{m} / ( \sqrt{\hat{v}} + \varepsilon )"),
+        (
+            "θ ← θ - η m̂ / (√v̂ + ε)",
+            r"\theta \leftarrow \theta - \eta \hat{m} / ( \sqrt{\hat{v}} + \varepsilon )",
+        ),
         ("‖x_i - x_j‖", r"\lVert  x_{i} - x_{j} \rVert "),
         ("√(var + ε)", r"\sqrt{ \operatorname{var} + \varepsilon }"),
         ("the sum of x", None),
         ("(x + 1", None),
     ],
-)  # fmt: skip
+)
 def test_formulas(text, expected):
     assert formulas.tex(text) == expected
 
@@ -97,9 +100,10 @@ def test_formulas(text, expected):
 def test_words_of_a_sentence_are_no_formula():
     text = "query t sees the keys s ≤ t only, both counted from the first"
     assert formulas.in_sentence(text) == [
-        ("query t sees the keys ", False), (r"s \le t", True),
+        ("query t sees the keys ", False),
+        (r"s \le t", True),
         (" only, both counted from the first", False),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_docstring_becomes_a_lead_a_table_and_errors():

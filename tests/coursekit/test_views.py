@@ -76,8 +76,10 @@ def test_what_is_a_question(words, expected):
 
 def test_a_text_is_parted_after_its_questions():
     assert questions.parted("One.\n\nTwo?\n\nThree.\n\n**Four?**\n\nFive.") == [
-        "One.\n\nTwo?", "Three.\n\n**Four?**", "Five.",
-    ]  # fmt: skip
+        "One.\n\nTwo?",
+        "Three.\n\n**Four?**",
+        "Five.",
+    ]
     assert questions.parted("One? Two.\n\nThree.") == ["One? Two.\n\nThree."]
 
 
@@ -112,8 +114,14 @@ def test_the_deck_brings_code_and_answer_one_after_the_other(asking):
     found = re.findall(r'class="block (\w+)( fragment" data-step="\d+)?"', page)
     steps = [(kind, int(at.rpartition('"')[2]) if at else 0) for kind, at in found]
     assert steps == [
-        ("md", 0), ("md", 1), ("code", 2), ("out", 3), ("out", 4), ("md", 0), ("md", 5),
-    ]  # fmt: skip
+        ("md", 0),
+        ("md", 1),
+        ("code", 2),
+        ("out", 3),
+        ("out", 4),
+        ("md", 0),
+        ("md", 5),
+    ]
 
 
 def test_the_notebook_to_read_folds_pictures_and_answers(asking):

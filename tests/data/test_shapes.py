@@ -69,8 +69,9 @@ def test_uneven_density():
 
 def test_rotations():
     turns = np.stack([rotation(np.random.default_rng(i)) for i in range(400)])
-    np.testing.assert_allclose(turns @ turns.swapaxes(1, 2), np.tile(np.eye(3), (400, 1, 1)),
-                               atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        turns @ turns.swapaxes(1, 2), np.tile(np.eye(3), (400, 1, 1)), atol=1e-12
+    )
     np.testing.assert_allclose(np.linalg.det(turns), 1)
     assert np.abs(turns.mean(axis=0)).max() < 0.1  # no direction is preferred
     assert np.abs(np.square(turns).mean(axis=0) - 1 / 3).max() < 0.05

@@ -108,8 +108,9 @@ def test_select():
     assert chosen.event.max() == 1
     np.testing.assert_array_equal(chosen.position[chosen.event == 0], s.position[s.event == 4])
     np.testing.assert_array_equal(chosen.position[chosen.event == 1], s.position[s.event == 1])
-    np.testing.assert_array_equal(chosen.particle[: chosen.first[1]],
-                                  s.particle[s.first[4] : s.first[5]])  # fmt: skip
+    np.testing.assert_array_equal(
+        chosen.particle[: chosen.first[1]], s.particle[s.first[4] : s.first[5]]
+    )
     hit = chosen.truth >= 0
     np.testing.assert_array_equal(
         chosen.truth[hit],

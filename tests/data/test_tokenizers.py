@@ -63,8 +63,9 @@ def test_pieces_put_together_are_the_text(text):
     for split in (split_gpt2, split_digits):
         pieces = split(text)
         assert "".join(pieces) == text and "" not in pieces
-    assert all(len(p) == 1 for p in split_digits(text)
-               if any(unicodedata.category(c)[0] == "N" for c in p))  # fmt: skip
+    assert all(
+        len(p) == 1 for p in split_digits(text) if any(unicodedata.category(c)[0] == "N" for c in p)
+    )
 
 
 def test_pieces():
@@ -107,13 +108,18 @@ def test_training_is_its_definition(text):
 
 def test_training_on_words():
     assert b" low" in PAIRS.tokens and b" lowest" in PAIRS.tokens
-    assert len(PAIRS) <= 300 and PAIRS.special == {"<|end|>": len(PAIRS) - 2,
-                                                   "<|begin|>": len(PAIRS) - 1}  # fmt: skip
+    assert len(PAIRS) <= 300 and PAIRS.special == {
+        "<|end|>": len(PAIRS) - 2,
+        "<|begin|>": len(PAIRS) - 1,
+    }
     ids = PAIRS.encode("lowest")
     assert len(ids) < 4
     assert len(PAIRS.encode(TEXT)) < 0.5 * len(TEXT)
-    assert all(t == PAIRS.tokens[a] + PAIRS.tokens[b]
-               for (a, b), (_, c) in PAIRS.merges.items() for t in [PAIRS.tokens[c]])  # fmt: skip
+    assert all(
+        t == PAIRS.tokens[a] + PAIRS.tokens[b]
+        for (a, b), (_, c) in PAIRS.merges.items()
+        for t in [PAIRS.tokens[c]]
+    )
 
 
 def test_no_more_tokens_than_pairs_that_repeat():
@@ -157,11 +163,13 @@ def test_padding():
 # ---------------------------------------------------------------- from a GGUF file
 
 GGUF_TOKENIZER = {
-    "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm",
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.pre": "smollm",
     "tokenizer.ggml.tokens": ["<|im_end|>", "a", "Ġ", "b", "Ġa", "ab", "Ċ", "Ã", "©", "1"],
     "tokenizer.ggml.token_type": [3, 1, 1, 1, 1, 1, 1, 1, 1, 1],
-    "tokenizer.ggml.merges": ["Ġ a", "a b", "x y"], "tokenizer.ggml.unknown_token_id": 0,
-}  # fmt: skip
+    "tokenizer.ggml.merges": ["Ġ a", "a b", "x y"],
+    "tokenizer.ggml.unknown_token_id": 0,
+}
 
 
 def test_gpt2_letters_for_bytes():
@@ -190,9 +198,21 @@ def test_the_tokenizer_of_smollm2():
 # ---------------------------------------------------------------- WordPiece
 
 VOCABULARY = [
-    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "cafe", "!", "東", "a",
-    "##a", "##b",
-]  # fmt: skip
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "un",
+    "##aff",
+    "##able",
+    "cafe",
+    "!",
+    "東",
+    "a",
+    "##a",
+    "##b",
+]
 
 
 def test_the_longest_piece_first():

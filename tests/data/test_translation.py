@@ -66,8 +66,14 @@ def test_long_german_numbers_are_cut_where_they_are_put_together():
     cutter = tokenizer("de")
     numbers = translation._lines("de", "cardinals")
     assert cutter.pieces(numbers[1224]) == [
-        "ein", "##tausend", "##zwei", "##hundert", "##vier", "##und", "##zwanzig"
-    ]  # fmt: skip
+        "ein",
+        "##tausend",
+        "##zwei",
+        "##hundert",
+        "##vier",
+        "##und",
+        "##zwanzig",
+    ]
     used = {piece for word in numbers for piece in cutter.pieces(word)}
     assert "[UNK]" not in used and len(used) < 70
     assert cutter.ids["[PAD]"] == 0

@@ -23,8 +23,20 @@ from tinyattn import graph, nn, optim
 t = ta.tensor([1.0])
 results = [t + 1, 1 - t, -t, t @ t, t[0], t > 0, t.T, t.sum(), t.reshape(1), abs(t), t.detach()]
 """
-LATER = ["check", "data", "functional", "graph", "widgets", "metrics", "models", "nn", "optim",
-         "plot", "trace", "training"]  # fmt: skip
+LATER = [
+    "check",
+    "data",
+    "functional",
+    "graph",
+    "widgets",
+    "metrics",
+    "models",
+    "nn",
+    "optim",
+    "plot",
+    "trace",
+    "training",
+]
 
 
 def public(thing):
@@ -38,10 +50,17 @@ def public(thing):
 
 
 OFFERED = {
-    "t.": public(ta.Tensor), "(t + 1).": public(ta.Tensor), "t.sum().": public(ta.Tensor),
-    "ta.": public(ta) + LATER, "nn.": public(nn), "F.": public(F), "graph.": public(graph),
-    "optim.": public(optim), "ta.nn.": public(nn), "ta.optim.": public(optim),
-}  # fmt: skip
+    "t.": public(ta.Tensor),
+    "(t + 1).": public(ta.Tensor),
+    "t.sum().": public(ta.Tensor),
+    "ta.": public(ta) + LATER,
+    "nn.": public(nn),
+    "F.": public(F),
+    "graph.": public(graph),
+    "optim.": public(optim),
+    "ta.nn.": public(nn),
+    "ta.optim.": public(optim),
+}
 WITH_TEXT = ["t.", "ta.", "nn.", "F.", "graph.", "optim."]  # each of these names once
 NO_DOCSTRING = {"grad", "requires_grad"}  # no methods: the docstring of Tensor tells of them
 
@@ -94,8 +113,13 @@ class LanguageServer:
         self.timer.start()
         self.number, self.uri = 0, path.as_uri()
         root = {"uri": ROOT.as_uri(), "name": "tinyattn"}
-        self.ask("initialize", processId=None, rootUri=root["uri"], workspaceFolders=[root],
-                 capabilities={"workspace": {"configuration": True}})  # fmt: skip
+        self.ask(
+            "initialize",
+            processId=None,
+            rootUri=root["uri"],
+            workspaceFolders=[root],
+            capabilities={"workspace": {"configuration": True}},
+        )
         self.tell("initialized")
         document = {"uri": self.uri, "languageId": "python", "version": 1, "text": text}
         self.tell("textDocument/didOpen", textDocument=document)
@@ -130,8 +154,11 @@ class LanguageServer:
                 self.send({"id": message["id"], "result": settings or None})
 
     def complete(self, line, character):
-        found = self.ask("textDocument/completion", textDocument={"uri": self.uri},
-                         position={"line": line, "character": character})  # fmt: skip
+        found = self.ask(
+            "textDocument/completion",
+            textDocument={"uri": self.uri},
+            position={"line": line, "character": character},
+        )
         return {item["label"]: item for item in found["items"]}
 
     def text(self, item):
@@ -179,8 +206,15 @@ def test_pyright_finds_no_mistake_in_a_correct_program(tmp_path):
         "    reveal_type(r)\n    print(r.sum().item(), r.shape[0], r.data.dtype)\n"
     )
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
-    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson",
-               str(tmp_path / "program.py")]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--pythonpath",
+        sys.executable,
+        "--outputjson",
+        str(tmp_path / "program.py"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
     found = json.loads(done.stdout)["generalDiagnostics"]
     assert [d["message"] for d in found] == ['Type of "r" is "Tensor"']

@@ -112,8 +112,17 @@ def test_update_of_a_parameter_does_not_get_lost():
 
 def test_array_on_the_left_of_an_operator():
     x = leaf(3)
-    for y in (np.ones(3) + x, np.ones(3) * x, np.ones(3) - x, np.ones(3) / x, np.ones((3, 3)) @ x,
-              np.float64(2) * x, np.float32(2) - x, np.ones(3) ** x, np.int64(2) ** x):  # fmt: skip
+    for y in (
+        np.ones(3) + x,
+        np.ones(3) * x,
+        np.ones(3) - x,
+        np.ones(3) / x,
+        np.ones((3, 3)) @ x,
+        np.float64(2) * x,
+        np.float32(2) - x,
+        np.ones(3) ** x,
+        np.int64(2) ** x,
+    ):
         assert type(y) is Tensor
         assert y.requires_grad
         assert y.dtype == np.float64

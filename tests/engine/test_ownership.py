@@ -25,10 +25,21 @@ def test_gradients_do_not_share_memory():
     assert np.array_equal(a.grad, [2, 2, 2])
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: x, lambda x: +x, lambda x: x.reshape(3, 1), lambda x: np.broadcast_to(x, (2, 3)),
-    lambda x: x.T, lambda x: x[:], lambda x: x + 0, np.sum, np.mean, np.copy,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x,
+        lambda x: +x,
+        lambda x: x.reshape(3, 1),
+        lambda x: np.broadcast_to(x, (2, 3)),
+        lambda x: x.T,
+        lambda x: x[:],
+        lambda x: x + 0,
+        np.sum,
+        np.mean,
+        np.copy,
+    ],
+)
 def test_gradients_are_writable_and_our_own(f):
     x = leaf(3)
     y = f(x) * 1

@@ -46,13 +46,19 @@ def test_missing_rule():
         np.sum(without(a, leaf(3))).backward()
 
 
-@pytest.mark.parametrize(("rule", "message"), [
-    (lambda g, y, x: g[:2], r"a rule of twice returned shape \(2,\) for an input of shape \(3,\)"),
-    (lambda g, y, x: None, "a rule of twice returned None; is `return` missing"),
-    (lambda g, y, x: 1j * g, "a rule of twice returned complex128"),
-    (lambda g, y, x: "g", "a rule of twice returned <U1"),
-    (lambda g, y, x: [g, g, None], "twice|inhomogeneous"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            lambda g, y, x: g[:2],
+            r"a rule of twice returned shape \(2,\) for an input of shape \(3,\)",
+        ),
+        (lambda g, y, x: None, "a rule of twice returned None; is `return` missing"),
+        (lambda g, y, x: 1j * g, "a rule of twice returned complex128"),
+        (lambda g, y, x: "g", "a rule of twice returned <U1"),
+        (lambda g, y, x: [g, g, None], "twice|inhomogeneous"),
+    ],
+)
 def test_what_a_rule_may_not_return(rule, message):
     twice = primitive(lambda x: 2 * x)
     twice.operation.name = "twice"
@@ -121,9 +127,12 @@ def test_rules_that_cannot_be_called_are_refused_at_once():
     with pytest.raises(TypeError, match=r"power.defvjp: .* rule\(g, y, x, n=2.0, sign=1.0\)"):
         power.defvjp(lambda g, y: g)
     for right in (
-        lambda g, y, x, n=2.0, sign=1.0: g, lambda g, y, x, n=2.0, *, sign=1.0: g,
-        lambda g, y, *args, **named: g, lambda g, y, x, n: g, np.add,
-    ):  # fmt: skip
+        lambda g, y, x, n=2.0, sign=1.0: g,
+        lambda g, y, x, n=2.0, *, sign=1.0: g,
+        lambda g, y, *args, **named: g,
+        lambda g, y, x, n: g,
+        np.add,
+    ):
         power.defvjp(right)
     with pytest.raises(TypeError, match="primitive: expected a function with a name, got a part"):
         primitive(functools.partial(np.sum, axis=0))

@@ -10,9 +10,14 @@ from tests import ROOT
 FILES = ["autograd", "methods", "dispatch", "dtypes", "convert", "messages"]
 MOST_LINES = 760
 NO_CODE = {
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
-    tokenize.ENCODING, tokenize.ENDMARKER,
-}  # fmt: skip
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
 
 
 def lines_of_code(source):

@@ -74,15 +74,25 @@ def test_constant_written_to(write, dtype):
 
 
 VIEWS = {
-    "slice": lambda x: x[1:], "row": lambda x: x[0], "transposed": lambda x: x.T,
-    "reshaped": lambda x: x.reshape(-1), "ravel": lambda x: x.ravel(), "newaxis": lambda x: x[None],
-    "diagonal": lambda x: x.reshape(3, 2).T, "view of a view": lambda x: x[1:].T[0],
-    "detached": lambda x: x.detach(), "broadcast": lambda x: np.broadcast_to(x, (2, 2, 3)),
-    "expanded": lambda x: np.expand_dims(x, 0), "squeezed": lambda x: x[None].squeeze(0),
-    "swapped": lambda x: np.swapaxes(x, 0, 1), "moved": lambda x: np.moveaxis(x, 0, 1),
-    "flipped": lambda x: np.flip(x), "positive": lambda x: x.detach()[:],
-    "split": lambda x: np.split(x, 2)[0], "all": lambda x: x[...],
-}  # fmt: skip
+    "slice": lambda x: x[1:],
+    "row": lambda x: x[0],
+    "transposed": lambda x: x.T,
+    "reshaped": lambda x: x.reshape(-1),
+    "ravel": lambda x: x.ravel(),
+    "newaxis": lambda x: x[None],
+    "diagonal": lambda x: x.reshape(3, 2).T,
+    "view of a view": lambda x: x[1:].T[0],
+    "detached": lambda x: x.detach(),
+    "broadcast": lambda x: np.broadcast_to(x, (2, 2, 3)),
+    "expanded": lambda x: np.expand_dims(x, 0),
+    "squeezed": lambda x: x[None].squeeze(0),
+    "swapped": lambda x: np.swapaxes(x, 0, 1),
+    "moved": lambda x: np.moveaxis(x, 0, 1),
+    "flipped": lambda x: np.flip(x),
+    "positive": lambda x: x.detach()[:],
+    "split": lambda x: np.split(x, 2)[0],
+    "all": lambda x: x[...],
+}
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -126,15 +136,29 @@ def test_two_views_of_one_memory():
 
 
 STEPS = [
-    lambda a, b: a[1:], lambda a, b: a[:, 0], lambda a, b: a.T, lambda a, b: a.reshape(-1),
-    lambda a, b: np.broadcast_to(a, (2, *a.shape)), lambda a, b: a[None], lambda a, b: a.detach(),
-    lambda a, b: np.flip(a), lambda a, b: a.copy(), lambda a, b: a[[0, 0, -1]],
-    lambda a, b: sliding_window_view(a.ravel(), 1), lambda a, b: a * b, lambda a, b: a * b.T,
-    lambda a, b: a.ravel()[:2] * b.ravel()[-2:], lambda a, b: b.ravel()[:2] * a.ravel()[:2],
-    lambda a, b: np.sum(a) * b, lambda a, b: np.einsum("...i,...i->...", a, b),
-    lambda a, b: np.exp(-a * a), lambda a, b: np.where(a > 0, a, 0.5), lambda a, b: np.tanh(a),
-    lambda a, b: np.concatenate([a.ravel(), b.ravel()]), lambda a, b: np.maximum(a, np.mean(b)),
-]  # fmt: skip
+    lambda a, b: a[1:],
+    lambda a, b: a[:, 0],
+    lambda a, b: a.T,
+    lambda a, b: a.reshape(-1),
+    lambda a, b: np.broadcast_to(a, (2, *a.shape)),
+    lambda a, b: a[None],
+    lambda a, b: a.detach(),
+    lambda a, b: np.flip(a),
+    lambda a, b: a.copy(),
+    lambda a, b: a[[0, 0, -1]],
+    lambda a, b: sliding_window_view(a.ravel(), 1),
+    lambda a, b: a * b,
+    lambda a, b: a * b.T,
+    lambda a, b: a.ravel()[:2] * b.ravel()[-2:],
+    lambda a, b: b.ravel()[:2] * a.ravel()[:2],
+    lambda a, b: np.sum(a) * b,
+    lambda a, b: np.einsum("...i,...i->...", a, b),
+    lambda a, b: np.exp(-a * a),
+    lambda a, b: np.where(a > 0, a, 0.5),
+    lambda a, b: np.tanh(a),
+    lambda a, b: np.concatenate([a.ravel(), b.ravel()]),
+    lambda a, b: np.maximum(a, np.mean(b)),
+]
 
 
 @dtypes

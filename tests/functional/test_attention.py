@@ -72,9 +72,15 @@ CASES = {
     "bias per key": ((2, 3, 200, 4), (2, 3, 66, 4), (2, 3, 66, 4), (3, 1, 66), None, False),
     "bias per query": ((2, 70, 4), (2, 66, 4), (2, 66, 4), (70, 1), (66,), True),
     "one bias": ((2, 70, 4), (2, 6, 4), (2, 6, 4), (1,), None, False),
-    "bias and mask per batch": ((2, 3, 7, 4), (2, 3, 7, 4), (2, 3, 7, 4), (2, 1, 7, 7),
-                                (1, 3, 7, 7), True),
-}  # fmt: skip
+    "bias and mask per batch": (
+        (2, 3, 7, 4),
+        (2, 3, 7, 4),
+        (2, 3, 7, 4),
+        (2, 1, 7, 7),
+        (1, 3, 7, 7),
+        True,
+    ),
+}
 EMPTY = {
     "no queries": ((2, 0, 4), (2, 5, 4), (2, 5, 3), (0, 5), (2, 0, 5), False),
     "no keys": ((2, 5, 4), (2, 0, 4), (2, 0, 3), (5, 0), (5, 0), True),
@@ -552,10 +558,17 @@ def test_wrong_shapes(arguments, message):
     [
         (dict(mask=np.ones((5, 5))), r"mask must be bool \(True = may take part\), got float64"),
         (dict(q=np.ones((5, 4), int)), f"q must be floating point, got {np.int_.__name__}"),
-        (dict(q=x54.astype(np.float16), k=x54.astype(np.float16), v=x54.astype(np.float16),
-              impl="kernel"), "takes float32 or float64, got float16"),
+        (
+            dict(
+                q=x54.astype(np.float16),
+                k=x54.astype(np.float16),
+                v=x54.astype(np.float16),
+                impl="kernel",
+            ),
+            "takes float32 or float64, got float16",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_dtypes(arguments, message):
     arguments = {**dict(q=x54, k=x54, v=x54), **arguments}
     with pytest.raises(TypeError, match=message):

@@ -118,8 +118,11 @@ def test_awkward_shapes_on_every_rung():
 
 def test_layers_take_a_rung():
     x = ta.tensor(normal(2, 3, 8, 8))
-    for make in (lambda i: nn.Conv2d(3, 4, 3, rng=0, impl=i).astype(np.float64),
-                 lambda i: nn.MaxPool2d(2, impl=i), lambda i: nn.AvgPool2d(2, impl=i)):  # fmt: skip
+    for make in (
+        lambda i: nn.Conv2d(3, 4, 3, rng=0, impl=i).astype(np.float64),
+        lambda i: nn.MaxPool2d(2, impl=i),
+        lambda i: nn.AvgPool2d(2, impl=i),
+    ):
         np.testing.assert_allclose(make("sums")(x).data, make("numpy")(x).data, atol=1e-12)
 
 

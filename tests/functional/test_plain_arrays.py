@@ -65,8 +65,12 @@ def test_arrays_are_not_copied_and_a_tensor_comes_back(name, copies):
         arrays = [x for x in case.inputs if isinstance(x, np.ndarray)]
         copies.clear()
         results = flat(case.f(*case.inputs))
-        copied = [c for c in copies for a in arrays
-                  if isinstance(c, np.ndarray) and a.size and np.shares_memory(c, a)]  # fmt: skip
+        copied = [
+            c
+            for c in copies
+            for a in arrays
+            if isinstance(c, np.ndarray) and a.size and np.shares_memory(c, a)
+        ]
         assert not copied, f"{case.note}: copied an input of shape {copied[0].shape}"
         assert all(isinstance(y, Tensor) for y in results if y is not None), case.note
 

@@ -55,8 +55,10 @@ def test_any_shape(data):
     size = [draw(1, 4) for _ in range(axes)]
     dilation = [draw(1, 3) if largest else 1 for _ in range(axes)]
     lengths = [d * (k - 1) + draw(1, 12) for d, k in zip(dilation, size, strict=True)]
-    options = {"stride": [draw(1, 4) for _ in range(axes)],
-               "padding": [draw(0, k // 2) for k in size]}  # fmt: skip
+    options = {
+        "stride": [draw(1, 4) for _ in range(axes)],
+        "padding": [draw(0, k // 2) for k in size],
+    }
     if largest:
         options["dilation"] = dilation
     # few different numbers: many ties

@@ -367,8 +367,11 @@ def test_events_that_count_from_zero_each_are_kept_apart():
     m = match(found.ravel(), truth.ravel(), batch=batch)
     # event 4: 1-0 and 0-1; event 7: 0-2; event 2: 0-1, while 1-0 is at the threshold
     assert sorted(zip(m.event.tolist(), m.pairs.tolist(), strict=True)) == [
-        (2, [0, 1]), (4, [0, 1]), (4, [1, 0]), (7, [0, 2]),
-    ]  # fmt: skip
+        (2, [0, 1]),
+        (4, [0, 1]),
+        (4, [1, 0]),
+        (7, [0, 2]),
+    ]
     assert (m.efficiency, m.purity) == (4 / 5, 4 / 5)
     alone = [match(f, t) for f, t in zip(found, truth, strict=True)]
     assert sorted(m.iou) == sorted(np.concatenate([one.iou for one in alone]))

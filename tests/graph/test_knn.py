@@ -58,7 +58,7 @@ CLOUDS = {
     "far from 0": lambda rng, N, D: rng.normal(size=(N, D)) + 1e4,
     "dense and thin": lambda rng, N, D: rng.normal(size=(N, D)) * np.exp(rng.normal(0, 5, (N, 1))),
     "tiny": lambda rng, N, D: rng.normal(size=(N, D)) * 1e-18,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -276,8 +276,12 @@ KEYS = {
 }
 
 
-@given(st.integers(1, 5000), st.sampled_from(list(KEYS)), st.sampled_from([np.float32, float]),
-       st.data())  # fmt: skip
+@given(
+    st.integers(1, 5000),
+    st.sampled_from(list(KEYS)),
+    st.sampled_from([np.float32, float]),
+    st.data(),
+)
 @settings(max_examples=100, deadline=None)
 def test_halves(n, kind, dtype, data):
     """The smaller keys before the middle, the others behind, and each row once."""

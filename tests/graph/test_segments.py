@@ -29,8 +29,14 @@ def run(name, values, ids, n, impl):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@given(st.integers(0, 60), st.integers(1, 20), st.sampled_from(SHAPES), st.booleans(),
-       st.sampled_from(list(TOLERANCE)), st.integers(0, 99))  # fmt: skip
+@given(
+    st.integers(0, 60),
+    st.integers(1, 20),
+    st.sampled_from(SHAPES),
+    st.booleans(),
+    st.sampled_from(list(TOLERANCE)),
+    st.integers(0, 99),
+)
 @settings(max_examples=30, deadline=None)
 def test_kernel_is_array_algebra(name, E, n, shape, in_order, dtype, seed):
     r = np.random.default_rng(seed)
@@ -110,8 +116,11 @@ def test_rows_have_the_same_bits_on_any_number_of_threads():
 def test_many_rows_by_their_numbers():
     """Numbers from the end, of few bits, in tables; and numbers of rows that there are not."""
     x = Tensor(np.random.default_rng(0).normal(size=(300, 64)), requires_grad=True)
-    for ids in (np.arange(-300, 3000) % 300 - 300, np.arange(4000, dtype=np.uint8),
-                np.arange(2400).reshape(40, 60) % 300):  # fmt: skip
+    for ids in (
+        np.arange(-300, 3000) % 300 - 300,
+        np.arange(4000, dtype=np.uint8),
+        np.arange(2400).reshape(40, 60) % 300,
+    ):
         y = x[ids]
         np.testing.assert_array_equal(y.data, x.data[ids])
         x.grad = None
@@ -151,9 +160,19 @@ def test_nan_is_not_lost(name, impl):
     assert np.isnan(y[0, 0]) and y[1, 0] == 2
 
 
-ODD = [[0.0, 2, 3], [0.0, 0, 3], [np.inf, 0, 2], [np.inf, 2, 3], [-np.inf, np.inf, 1],
-       [np.inf, np.inf, 1], [np.nan, 1, 2], [np.nan, 0, np.nan], [-np.inf, -np.inf, -np.inf],
-       [-np.inf, 1, 2], [-0.0, 0, 1]]  # fmt: skip
+ODD = [
+    [0.0, 2, 3],
+    [0.0, 0, 3],
+    [np.inf, 0, 2],
+    [np.inf, 2, 3],
+    [-np.inf, np.inf, 1],
+    [np.inf, np.inf, 1],
+    [np.nan, 1, 2],
+    [np.nan, 0, np.nan],
+    [-np.inf, -np.inf, -np.inf],
+    [-np.inf, 1, 2],
+    [-0.0, 0, 1],
+]
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")

@@ -103,8 +103,9 @@ def test_a_compiled_layer_is_the_layer(make, B, kernel_calls):
 
 
 @needs_numba
-@pytest.mark.parametrize("make", [lambda: GPT(V, 256, 4, 2, 120, rng=0), lambda: llama(256, 4, 2)],
-                         ids=["GPT", "Llama"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make", [lambda: GPT(V, 256, 4, 2, 120, rng=0), lambda: llama(256, 4, 2)], ids=["GPT", "Llama"]
+)
 def test_behind_long_texts_on_any_number_of_threads(make):
     """So long that all threads share the attention, too; one text is empty."""
     model, lengths = random_weights(make()), np.array([110, 0, 70, 109, 1])
@@ -119,8 +120,11 @@ def test_behind_long_texts_on_any_number_of_threads(make):
 @pytest.mark.parametrize(
     "make", [lambda: gpt(24, 3), lambda: llama(24, 4, 2)], ids=["GPT", "Llama"]
 )
-@pytest.mark.parametrize("ids", [np.arange(5), np.arange(12).reshape(3, 4), [[1, 2, 3], [4]]],
-                         ids=["one", "three", "ragged"])  # fmt: skip
+@pytest.mark.parametrize(
+    "ids",
+    [np.arange(5), np.arange(12).reshape(3, 4), [[1, 2, 3], [4]]],
+    ids=["one", "three", "ragged"],
+)
 def test_compiled_or_not_generates_the_same(make, ids):
     """Beyond max_len, too, where all is computed anew for each token."""
     model = random_weights(make())
@@ -187,8 +191,9 @@ def pre_norm(D=24, H=3, **options):
 
 
 @needs_numba
-@pytest.mark.parametrize("options", [{}, {"norm_first": False}, {"activation": "relu"},
-                                     {"bias": False}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options", [{}, {"norm_first": False}, {"activation": "relu"}, {"bias": False}], ids=str
+)
 def test_every_layer_gives_one_by_one_what_it_gives_at_once(options, kernel_calls):
     part = inference.compile(pre_norm(**options))
     x = np.random.default_rng(0).standard_normal((2, T, 24)).astype(np.float32)
@@ -309,15 +314,22 @@ def make_it_double(model, ids):
 
 
 CHANGES = [
-    train, replace_arrays, write_in_place, write_to_the_bare_arrays, replace_parameters,
-    replace_a_layer, replace_a_block, make_it_double,
+    train,
+    replace_arrays,
+    write_in_place,
+    write_to_the_bare_arrays,
+    replace_parameters,
+    replace_a_layer,
+    replace_a_block,
+    make_it_double,
     lambda model, ids: model.load_state_dict(other_values(model)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("make", [lambda: gpt(24, 3), lambda: llama(24, 4, 2), bert],
-                         ids=["GPT", "Llama", "BERT"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make", [lambda: gpt(24, 3), lambda: llama(24, 4, 2), bert], ids=["GPT", "Llama", "BERT"]
+)
 def test_new_weights_count_at_once(make, change):
     model, ids = random_weights(make()), np.random.default_rng(0).integers(V, size=(2, 3))
     compiled, is_bert = inference.compile(model), isinstance(model, BERT)
@@ -381,9 +393,10 @@ def test_other_replacements_are_seen(monkeypatch):
     for owner, name, value in (
         (nn.TransformerEncoderLayer, "_feed_forward", lambda self, x: x),
         (nn.Module, "__call__", lambda self, *a, **k: self.forward(*a, **k)),
-        (nn.Linear, "forward", mock.MagicMock()), (nn.Linear, "forward", wrapped),
+        (nn.Linear, "forward", mock.MagicMock()),
+        (nn.Linear, "forward", wrapped),
         (nn.LayerNorm, "__call__", nn.LayerNorm.forward),
-    ):  # fmt: skip
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, value, raising=False)
             with pytest.raises(
@@ -419,8 +432,13 @@ def test_it_prints_what_it_compiled():
     assert lines[0] == "GPT: 2 layers compiled"
     assert lines[2].split() == ["part", "layer", "runs", "as"]
     rows = [line.split(maxsplit=1) for line in lines[4:]]
-    assert [name for name, _ in rows] == ["embedding", "positions", "dropout", "blocks.layers.0",
-                                          "blocks.norm"]  # fmt: skip
+    assert [name for name, _ in rows] == [
+        "embedding",
+        "positions",
+        "dropout",
+        "blocks.layers.0",
+        "blocks.norm",
+    ]
     assert "to 1" in lines[7] and "compiled for one new token of up to" in lines[7]
     assert lines[4].split(maxsplit=2)[2] == "module: this kind has no compiled form"
     text = repr(inference.compile(nn.Sequential(nn.Linear(3, 4), nn.LSTM(4, 4))))

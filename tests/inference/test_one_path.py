@@ -33,8 +33,10 @@ HOLDERS = {nn.Module, nn.ModuleDict, nn.ModuleList}
 # layers that a model's forward does not call: BERT's pooler has a method of its own, and Seq2Seq
 # calls the two halves of its Transformer one by one, as it must when it generates
 NOT_IN_FORWARD = {
-    (models.BERT, "pooler"), (models.MaskedWords, "bert.pooler"), (models.Seq2Seq, "transformer"),
-}  # fmt: skip
+    (models.BERT, "pooler"),
+    (models.MaskedWords, "bert.pooler"),
+    (models.Seq2Seq, "transformer"),
+}
 
 
 def layer_classes():
@@ -44,10 +46,12 @@ def layer_classes():
         for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             module = importlib.import_module(info.name)
             found |= {
-                c for _, c in inspect.getmembers(module, inspect.isclass)
-                if issubclass(c, nn.Module) and c.__module__ == info.name
+                c
+                for _, c in inspect.getmembers(module, inspect.isclass)
+                if issubclass(c, nn.Module)
+                and c.__module__ == info.name
                 and not c.__name__.startswith("_")
-            }  # fmt: skip
+            }
     return sorted(found - HOLDERS, key=lambda c: (c.__module__, c.__name__))
 
 
@@ -225,10 +229,14 @@ def logits(model, compiled):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("name", "cls"), [
-    (name, cls) for name, make in GENERATORS.items()
-    for cls in sorted(classes_in(make()), key=lambda c: c.__name__)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "cls"),
+    [
+        (name, cls)
+        for name, make in GENERATORS.items()
+        for cls in sorted(classes_in(make()), key=lambda c: c.__name__)
+    ],
+)
 def test_a_changed_layer_generates(name, cls, way, monkeypatch):
     model, calls = GENERATORS[name](), []
     is_model = cls is type(model)
@@ -245,9 +253,7 @@ def test_a_changed_layer_generates(name, cls, way, monkeypatch):
     np.testing.assert_array_equal(logits(model, compiled=True), expected)
     assert seen == list(map(id, calls))
     for options in ({"temperature": 0}, {"rng": 3}):
-        compiled, modules = (
-            model.generate(IDS, 12, compiled=c, **options) for c in (True, False)
-        )  # fmt: skip
+        compiled, modules = (model.generate(IDS, 12, compiled=c, **options) for c in (True, False))
         np.testing.assert_array_equal(compiled, modules)
 
 

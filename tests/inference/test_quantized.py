@@ -47,18 +47,26 @@ def path(tmp_path, request):
         for name in ("attn_norm", "ffn_norm"):
             tensors[f"blk.{i}.{name}.weight"] = rng.uniform(0.5, 1, D)
         for name, rows, columns in (
-            ("attn_q", D, D), ("attn_k", D // H * G, D), ("attn_v", D // H * G, D),
-            ("attn_output", D, D), ("ffn_gate", FF, D), ("ffn_up", FF, D), ("ffn_down", D, FF),
-        ):  # fmt: skip
+            ("attn_q", D, D),
+            ("attn_k", D // H * G, D),
+            ("attn_v", D // H * G, D),
+            ("attn_output", D, D),
+            ("ffn_gate", FF, D),
+            ("ffn_up", FF, D),
+            ("ffn_down", D, FF),
+        ):
             if request.param == "some in float32" and i == 1 and name in ("attn_q", "ffn_down"):
                 tensors[f"blk.{i}.{name}.weight"] = rng.normal(size=(rows, columns)) / 10
             else:
                 put(f"blk.{i}.{name}.weight", Q8_0 if name == "attn_v" else Q4_1, rows, columns)
     metadata = {
-        "general.architecture": "llama", "llama.context_length": 60,
-        "llama.attention.head_count": H, "llama.attention.head_count_kv": G,
-        "llama.rope.freq_base": 500.0, "llama.attention.layer_norm_rms_epsilon": 1e-5,
-    }  # fmt: skip
+        "general.architecture": "llama",
+        "llama.context_length": 60,
+        "llama.attention.head_count": H,
+        "llama.attention.head_count_kv": G,
+        "llama.rope.freq_base": 500.0,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+    }
     write_gguf(tmp_path / "model.gguf", metadata, tensors)
     return tmp_path / "model.gguf"
 

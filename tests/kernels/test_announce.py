@@ -32,9 +32,12 @@ import sys; print(len(sys.argv), file=sys.stderr)
 def lines(folder, more=""):
     """What the program says on its standard error."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(more=more)], capture_output=True, encoding="utf-8",
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder), "TINYATTN_CANARY": "off"}, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", PROGRAM.format(more=more)],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder), "TINYATTN_CANARY": "off"},
+        check=True,
+    )
     return done.stderr.splitlines()
 
 

@@ -94,8 +94,14 @@ def test_comparisons_and_orders(dtype):
     assert comparisons(out, x) == W
     both = np.stack([a, b], axis=1).reshape(-1)
     larger = np.where(np.isnan(a) | (a > b), a, b)  # nan from either side
-    expected = [np.where(a > b, a, b + b), np.where(a == b, a, b + b), larger,
-                np.concatenate([a, b])[::2], both[:W], both[W:]]  # fmt: skip
+    expected = [
+        np.where(a > b, a, b + b),
+        np.where(a == b, a, b + b),
+        larger,
+        np.concatenate([a, b])[::2],
+        both[:W],
+        both[W:],
+    ]
     np.testing.assert_array_equal(out.reshape(6, W), expected)
 
 
@@ -107,8 +113,18 @@ def test_arithmetic(dtype):
     a, b = x[:W], x[1 : W + 1]
     bit = (words[:W] >> np.uint64(5)) & np.uint64(1) == 1
     half = np.arange(W) < W // 2
-    expected = [a * b + 2, a + b, a - 3 * b, a / b, np.maximum(a, b), abs(a), np.where(a > 0, b, a),
-                np.where(bit, a, b), np.where(half, a, -1), [b[0], *a[1:]]]  # fmt: skip
+    expected = [
+        a * b + 2,
+        a + b,
+        a - 3 * b,
+        a / b,
+        np.maximum(a, b),
+        abs(a),
+        np.where(a > 0, b, a),
+        np.where(bit, a, b),
+        np.where(half, a, -1),
+        [b[0], *a[1:]],
+    ]
     for i, e in enumerate(expected):
         np.testing.assert_allclose(out[i * W : (i + 1) * W], e, rtol=PRECISION[dtype], atol=1e-7)
     np.testing.assert_allclose(folded, [a.sum(), a.max(), a.min()], rtol=1e-5)
@@ -120,8 +136,9 @@ def exp_of(y, x):
         store(y, i, exp(load(x, i)))
 
 
-@pytest.mark.parametrize(("dtype", "low", "high", "error"),
-                         [(np.float32, -87, 88, 2e-7), (np.float64, -708, 709, 4e-16)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "error"), [(np.float32, -87, 88, 2e-7), (np.float64, -708, 709, 4e-16)]
+)
 def test_exp(dtype, low, high, error):
     x = np.linspace(low, high, 4096).astype(dtype)
     y = np.empty_like(x)
@@ -155,15 +172,34 @@ def run_moves(turned, copied, x, rows, columns, factor):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(DTYPES), st.integers(0, 20), st.integers(0, 9), st.integers(0, 20),
-       st.booleans(), st.booleans())  # fmt: skip
+@given(
+    st.sampled_from(DTYPES),
+    st.integers(0, 20),
+    st.integers(0, 9),
+    st.integers(0, 20),
+    st.booleans(),
+    st.booleans(),
+)
 def test_product(dtype, rows, vectors, n, turned, add):
     columns = vectors * (VECTOR_BYTES // np.dtype(dtype).itemsize)
     a, b, c = (normal(*s, dtype=dtype) for s in ((rows, n), (n, columns), (rows, columns + 3)))
     memory, steps = (a.T.copy(), (1, rows)) if turned else (a, (n, 1))
     found = c.copy()
-    run_product(found.reshape(-1), 0, columns + 3, memory.reshape(-1), 0, *steps, b.reshape(-1), 0,
-                columns, rows, columns, n, add)  # fmt: skip
+    run_product(
+        found.reshape(-1),
+        0,
+        columns + 3,
+        memory.reshape(-1),
+        0,
+        *steps,
+        b.reshape(-1),
+        0,
+        columns,
+        rows,
+        columns,
+        n,
+        add,
+    )
     c[:, :columns] = (c[:, :columns] if add else 0) + a @ b
     np.testing.assert_allclose(found, c, rtol=0, atol=40 * PRECISION[dtype])
 
@@ -178,9 +214,14 @@ def run_packed(out, c, d, d_row, a, a_row, a_col, b, rows, high, columns, n, add
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.sampled_from(DTYPES), st.integers(0, 20), st.integers(0, tiles.TILES[0][0]),
-       st.sampled_from([0, 1, 5, 16, 35]), st.booleans(),
-       st.sampled_from(["c", "row", ""]))  # fmt: skip
+@given(
+    st.sampled_from(DTYPES),
+    st.integers(0, 20),
+    st.integers(0, tiles.TILES[0][0]),
+    st.sampled_from([0, 1, 5, 16, 35]),
+    st.booleans(),
+    st.sampled_from(["c", "row", ""]),
+)
 def test_packed_product(dtype, rows, vectors, n, turned, onto):
     W, high = VECTOR_BYTES // np.dtype(dtype).itemsize, round_up_to_tile(rows)
     columns, panel = vectors * W, tiles.TILES[0][0] * W
@@ -189,8 +230,20 @@ def test_packed_product(dtype, rows, vectors, n, turned, onto):
     found, row = c.copy(), normal(columns, dtype=dtype)
     d, d_row = (row, 0) if onto == "row" else (found.reshape(-1), columns + 3)
     packed = np.full(packed_size(rows, n, W), np.nan, dtype)
-    run_packed(packed, found.reshape(-1), d, d_row, memory.reshape(-1), *steps, b.reshape(-1),
-               rows, high, columns, n, bool(onto))  # fmt: skip
+    run_packed(
+        packed,
+        found.reshape(-1),
+        d,
+        d_row,
+        memory.reshape(-1),
+        *steps,
+        b.reshape(-1),
+        rows,
+        high,
+        columns,
+        n,
+        bool(onto),
+    )
     a = np.concatenate([a, *[a[-1:]] * (high - rows)])  # the last row again
     before = {"c": c[:, :columns], "row": row, "": 0}[onto]
     c[:, :columns] = before + a @ b[:, :columns]
@@ -282,9 +335,14 @@ def taken(monkeypatch):
 
 def test_large_products_take_a_kernel(taken):
     for M, N, K, expected in (
-        (60, 60, 60, []), (64, 64, 64, ["matmul"]), (8, 128, 100, []), (8, 128, 128, ["product"]),
-        (1, 512, 256, ["product"]), (24, 128, 128, ["product"]), (25, 128, 128, ["matmul"]),
-    ):  # fmt: skip
+        (60, 60, 60, []),
+        (64, 64, 64, ["matmul"]),
+        (8, 128, 100, []),
+        (8, 128, 128, ["product"]),
+        (1, 512, 256, ["product"]),
+        (24, 128, 128, ["product"]),
+        (25, 128, 128, ["matmul"]),
+    ):
         x, w = normal(M, K, dtype=np.float32), normal(N, K, dtype=np.float32)
         taken.clear()
         np.testing.assert_allclose(ops.dot(x, w.T), x @ w.T, rtol=0, atol=1e-4)

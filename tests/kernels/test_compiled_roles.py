@@ -76,8 +76,11 @@ def named_by_python(path, source):
 def crashes(sources):
     """Helpers that Python speaks of."""
     helpers = compiled(sources, FOR_KERNELS)
-    return {(path, x) for path, source in sources.items()
-            for x in named_by_python(path, source) & helpers}  # fmt: skip
+    return {
+        (path, x)
+        for path, source in sources.items()
+        for x in named_by_python(path, source) & helpers
+    }
 
 
 def test_no_helper_is_called_from_python():

@@ -73,8 +73,12 @@ def test_any_shape(data):
     kernel_size = [draw(1, 3) for _ in range(axes)]
     dilation = [draw(1, 3) for _ in range(axes)]
     lengths = [d * (k - 1) + draw(1, 20) for d, k in zip(dilation, kernel_size, strict=True)]
-    options = {"stride": [draw(1, 3) for _ in range(axes)], "dilation": dilation,
-               "padding": [draw(0, 2) for _ in range(axes)], "groups": groups}  # fmt: skip
+    options = {
+        "stride": [draw(1, 3) for _ in range(axes)],
+        "dilation": dilation,
+        "padding": [draw(0, 2) for _ in range(axes)],
+        "groups": groups,
+    }
     channels = draw(1, 4)
     rng = np.random.default_rng(draw(0, 9))
     x = rng.normal(size=(draw(0, 3), channels * groups, *lengths))
@@ -87,11 +91,20 @@ def test_like_pytorch(monkeypatch):
     rng = np.random.default_rng(0)
     x, w, b = (rng.normal(size=s) for s in ((4, 6, 12, 12), (8, 6, 3, 3), (8,)))
     monkeypatch.setattr(conv, "convolution_by_windows", None)  # nobody may call it
-    both(lambda *a: F.conv2d(*a, padding=1, stride=2),
-         lambda *a: torch.nn.functional.conv2d(*a, padding=1, stride=2), x, w, b)  # fmt: skip
+    both(
+        lambda *a: F.conv2d(*a, padding=1, stride=2),
+        lambda *a: torch.nn.functional.conv2d(*a, padding=1, stride=2),
+        x,
+        w,
+        b,
+    )
     x, w = rng.normal(size=(4, 6, 90)), rng.normal(size=(8, 3, 5))
-    both(lambda *a: F.conv1d(*a, dilation=2, groups=2),
-         lambda *a: torch.nn.functional.conv1d(*a, dilation=2, groups=2), x, w)  # fmt: skip
+    both(
+        lambda *a: F.conv1d(*a, dilation=2, groups=2),
+        lambda *a: torch.nn.functional.conv1d(*a, dilation=2, groups=2),
+        x,
+        w,
+    )
 
 
 def test_a_picture_without_gradient_costs_none(monkeypatch):

@@ -50,7 +50,9 @@ COMMON = """
 @needs_numba
 def test_an_interrupt_before_any_instruction_leaves_all_threads_usable():
     """As if Ctrl-C came before instruction 0, 1, 2, … of the pool, each in a pool of its own."""
-    words = fresh_python(COMMON + """
+    words = fresh_python(
+        COMMON
+        + """
     import numpy
     class At:
         def __init__(self, place): self.left = place
@@ -89,7 +91,8 @@ def test_an_interrupt_before_any_instruction_leaves_all_threads_usable():
                 break
             place, fresh = 0, True
     print(interrupted)
-    """)  # fmt: skip
+    """
+    )
     print(f"{words[0]} instructions were interrupted")
     assert int(words[0]) > 200
 
@@ -97,7 +100,9 @@ def test_an_interrupt_before_any_instruction_leaves_all_threads_usable():
 @needs_numba
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no timers that send signals")
 def test_a_thousand_interrupts_leave_all_threads_usable():
-    words = fresh_python(COMMON + """
+    words = fresh_python(
+        COMMON
+        + """
     right()
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     rng, interrupted, stop = np.random.default_rng(0), 0, time.time() + 40
@@ -114,21 +119,25 @@ def test_a_thousand_interrupts_leave_all_threads_usable():
         if time.time() > stop:
             break
     print(interrupted)
-    """)  # fmt: skip
+    """
+    )
     print(f"{words[0]} interrupts")
     assert int(words[0]) > 200
 
 
 @needs_numba
 def test_a_kernel_in_a_finalizer_within_a_kernel_call_works_alone():
-    assert fresh_python(COMMON + """
+    assert fresh_python(
+        COMMON
+        + """
     inside = []
     def from_a_signal(team, start, stop):  # Python in place of a kernel: something comes between
         inside.append(right())
         threads.parallel_for(lambda team, start, stop: inside.append(len(team)), 2)
     threads.parallel_for(from_a_signal, 2)
     print(*inside, leads(), threads._lock._is_owned())
-    """) == ["True", "0", "True", "False"]  # fmt: skip
+    """
+    ) == ["True", "0", "True", "False"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -63,8 +63,13 @@ def loops_of_segments(name, values, ids, n, g):
 
 @pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "softmax"])
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 40), st.integers(1, 12), st.sampled_from([0, 1, 3, 17]), DTYPES,
-       st.integers(0, 99))  # fmt: skip
+@given(
+    st.integers(0, 40),
+    st.integers(1, 12),
+    st.sampled_from([0, 1, 3, 17]),
+    DTYPES,
+    st.integers(0, 99),
+)
 def test_segments(name, E, n, C, dtype, seed):
     """Empty segments, ties, zeros, no rows, no features; ids in any order."""
     rng = np.random.default_rng(seed)
@@ -114,8 +119,14 @@ NEIGHBOURS = {  # operation, its loops: forward; backward of (g, result, inputs,
 
 @pytest.mark.parametrize("name", NEIGHBOURS)
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 20), st.integers(1, 5), st.sampled_from([0, 1, 3, 17]), st.booleans(),
-       DTYPES, st.integers(0, 99))  # fmt: skip
+@given(
+    st.integers(0, 20),
+    st.integers(1, 5),
+    st.sampled_from([0, 1, 3, 17]),
+    st.booleans(),
+    DTYPES,
+    st.integers(0, 99),
+)
 def test_neighbours(name, N, K, F, tied, dtype, seed):
     """Points that are several neighbours of one, or nobody's; ties; no points, no features."""
     rng = np.random.default_rng(seed)
@@ -243,8 +254,9 @@ def test_recurrent_loops_keep_no_gates():
     rng = np.random.default_rng(0)
     x, h, c = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5)), rng.normal(size=(2, 5))
     w = [rng.normal(size=s) for s in ((20, 4), (20, 5), (20,), (20,))]
-    _, (p, q, all_h, all_c) = recurrent_loops.sums(recurrent_loops.LSTM, x, h, c, *w,
-                                                   np.array([3, 2]), False)  # fmt: skip
+    _, (p, q, all_h, all_c) = recurrent_loops.sums(
+        recurrent_loops.LSTM, x, h, c, *w, np.array([3, 2]), False
+    )
     np.testing.assert_allclose(p[:, :2], (x @ w[0].T + w[2])[:, :2], rtol=1e-12)
     np.testing.assert_allclose(q[:, :2], (all_h @ w[1].T + w[3])[:, :2], rtol=1e-12)
     np.testing.assert_array_equal(all_c[:, 0], c)

@@ -35,8 +35,10 @@ def everything(name, impl, B, T, D, H, lengths=None, dtype="float64", **options)
     rng = np.random.default_rng(1)
     x = Tensor(rng.normal(size=(B, T, D)).astype(dtype), requires_grad=True)
     shape = (layer.num_layers * (1 + layer.bidirectional), B, H)
-    state = [Tensor(rng.normal(size=shape).astype(dtype), requires_grad=True)
-             for _ in range(layer.cell.states)]  # fmt: skip
+    state = [
+        Tensor(rng.normal(size=shape).astype(dtype), requires_grad=True)
+        for _ in range(layer.cell.states)
+    ]
     y, last = layer(x, tuple(state) if len(state) > 1 else state[0], lengths)
     outputs = [y, *(last if isinstance(last, tuple) else [last])]
     sum((o * rng.normal(size=o.shape).astype(dtype)).sum() for o in outputs).backward()
@@ -71,13 +73,21 @@ def test_rungs_agree(name, shape, dtype):
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_rungs_agree_on_any_shape(data):
-    B, T, D, H = (data.draw(st.integers(low, high)) for low, high in
-                  ((0, 9), (0, 20), (1, 20), (1, 40)))  # fmt: skip
-    lengths = data.draw(st.none() | st.lists(st.integers(0, T), min_size=B, max_size=B).map(
-        lambda numbers: np.array(numbers, int)))  # fmt: skip
+    B, T, D, H = (
+        data.draw(st.integers(low, high)) for low, high in ((0, 9), (0, 20), (1, 20), (1, 40))
+    )
+    lengths = data.draw(
+        st.none()
+        | st.lists(st.integers(0, T), min_size=B, max_size=B).map(
+            lambda numbers: np.array(numbers, int)
+        )
+    )
     name = data.draw(st.sampled_from(sorted(MAKE)))
-    options = {"bidirectional": data.draw(st.booleans()), "bias": data.draw(st.booleans()),
-               "num_layers": data.draw(st.integers(1, 2))}  # fmt: skip
+    options = {
+        "bidirectional": data.draw(st.booleans()),
+        "bias": data.draw(st.booleans()),
+        "num_layers": data.draw(st.integers(1, 2)),
+    }
     expected = everything(name, "numpy", B, T, D, H, lengths, **options)
     for impl in ("sums", "kernel"):
         assert_close(everything(name, impl, B, T, D, H, lengths, **options), expected, "float64")
@@ -116,8 +126,10 @@ def one_step(name, impl, B, D, H, dtype="float64", size=1.0, bias=True, as_is=la
     """The next state of a cell and all gradients, as one list of arrays."""
     cell = CELLS[name](D, H, impl=impl, bias=bias, rng=0).astype(dtype)
     rng = np.random.default_rng(1)
-    x, *state = (Tensor(as_is(rng.normal(0, size, (B, n)).astype(dtype)), requires_grad=True)
-                 for n in (D, *[H] * cell.cell.states))  # fmt: skip
+    x, *state = (
+        Tensor(as_is(rng.normal(0, size, (B, n)).astype(dtype)), requires_grad=True)
+        for n in (D, *[H] * cell.cell.states)
+    )
     after = cell(x, tuple(state) if len(state) > 1 else state[0])
     after = after if isinstance(after, tuple) else (after,)
     sum((a * rng.normal(size=a.shape).astype(dtype)).sum() for a in after).backward()
@@ -138,8 +150,10 @@ def test_rungs_of_one_step_agree(name, dtype):
 def test_one_step_of_extreme_numbers_and_nan(name):
     for size in (1e-12, 1e-3, 0.3, 30.0, 1e4):
         for dtype in ("float64", "float32"):
-            found, expected = (one_step(name, impl, 3, 5, 6, dtype, size, bias=False)[0]
-                               for impl in ("kernel", "numpy"))  # fmt: skip
+            found, expected = (
+                one_step(name, impl, 3, 5, 6, dtype, size, bias=False)[0]
+                for impl in ("kernel", "numpy")
+            )
             limit = TOLERANCE[dtype] * np.abs(expected).max()
             np.testing.assert_allclose(found, expected, rtol=0, atol=limit)
     x = np.zeros((3, 2), np.float32)
@@ -159,8 +173,9 @@ def test_one_step_of_arrays_of_any_kind(name):
         return x
 
     for as_is in (turned, read_only):
-        found, expected = (one_step(name, impl, 5, 4, 9, as_is=as_is)
-                           for impl in ("kernel", "numpy"))  # fmt: skip
+        found, expected = (
+            one_step(name, impl, 5, 4, 9, as_is=as_is) for impl in ("kernel", "numpy")
+        )
         assert_close(found, expected, "float64")
 
 
@@ -284,15 +299,17 @@ WRONG = {
     "one length": (lambda: nn.GRU(4, 2)(X, lengths=[1]), "2 whole numbers"),
     "fractions": (lambda: nn.GRU(4, 2)(X, lengths=[1.0, 2.0]), "got float64"),
     "rung": (lambda: nn.GRU(4, 2, impl="fast")(X), "impl='fast' is not one of auto, sums"),
-    "half floats": (lambda: nn.GRU(4, 2, impl="kernel").astype(np.float16)(X.astype(np.float16)),
-                    "takes float32 or float64, got float16"),
+    "half floats": (
+        lambda: nn.GRU(4, 2, impl="kernel").astype(np.float16)(X.astype(np.float16)),
+        "takes float32 or float64, got float16",
+    ),
     "nonlinearity": (lambda: nn.RNN(4, 2, nonlinearity="sin"), '"tanh" or "relu", got \'sin\''),
     "layers": (
         lambda: nn.LSTM(4, 2, 0),
         "LSTM: num_layers must be a whole number of at least 1, got 0",
     ),
     "dropout": (lambda: nn.LSTM(4, 2, dropout=1.5), "LSTM: dropout is a probability"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", WRONG)

@@ -64,8 +64,9 @@ names = pytest.mark.parametrize("name", FUNCTIONS)
 
 def kernels_from(work):
     """Inside the block all operations take their kernel from this much work on."""
-    return patch.dict(TABLE, {n: e._replace(least=work) for n, e in TABLE.items()
-                              if "kernel" in e.rungs})  # fmt: skip
+    return patch.dict(
+        TABLE, {n: e._replace(least=work) for n, e in TABLE.items() if "kernel" in e.rungs}
+    )
 
 
 def both(name, x):

@@ -43,8 +43,13 @@ MISTAKES = [
     ("y = (x * x).sum(); x.data = x.data + 1; y.backward()", RuntimeError, "was written to"),
     ("y = x.sum(); y.backward(retain_graph=True)", TypeError, "retain_graph", "freed", "add the"),
     ("lr = 0.1; x.data = x.data - lr * x.grad", TypeError, "NoneType"),
-    ("h = x * 2; h.sum().backward(); h.grad", UserWarning, "leaves only", "multiply",
-     r"ta\.gradients\(y, \[x\]\)"),
+    (
+        "h = x * 2; h.sum().backward(); h.grad",
+        UserWarning,
+        "leaves only",
+        "multiply",
+        r"ta\.gradients\(y, \[x\]\)",
+    ),
     ("with ta.no_grad():\n    w -= 0.1 * w.grad", TypeError, "NoneType"),
     ("ta.grad(lambda x: x * 2)(a)", (TypeError, ValueError), "single number|size 1|one number"),
     ("ta.grad(lambda x: None)(a)", TypeError, "return"),
@@ -90,12 +95,22 @@ MISTAKES = [
     ("np.apply_along_axis(np.sum, 0, x)", TypeError, r"np\.apply_along_axis has no"),
     # ---- new operations
     ("ta.primitive(lambda x: x).defvjp(3)", TypeError, "expected a function or None, got 3"),
-    ("f = ta.primitive(lambda x: x * 1); f(x).sum().backward()", TypeError, "no derivative rule",
-     "defvjp"),
-    ("f = ta.primitive(lambda x: x * 1); f.defvjp(lambda g, y, x: None); f(x).sum().backward()",
-     ValueError, "is `return` missing"),
-    ("f = ta.primitive(lambda x: x * 1); f.defvjp(lambda g, y, x: g.T); f(x).sum().backward()",
-     ValueError, "is it transposed"),
+    (
+        "f = ta.primitive(lambda x: x * 1); f(x).sum().backward()",
+        TypeError,
+        "no derivative rule",
+        "defvjp",
+    ),
+    (
+        "f = ta.primitive(lambda x: x * 1); f.defvjp(lambda g, y, x: None); f(x).sum().backward()",
+        ValueError,
+        "is `return` missing",
+    ),
+    (
+        "f = ta.primitive(lambda x: x * 1); f.defvjp(lambda g, y, x: g.T); f(x).sum().backward()",
+        ValueError,
+        "is it transposed",
+    ),
     ("f = ta.primitive(lambda x: x * 1); f.defvjp(lambda g: g)", TypeError, r"rule\(g, y, x\)"),
     # ---- PyTorch's names
     ("x.view(3, 2)", AttributeError, r"x\.reshape\(3, 2\)"),
@@ -121,4 +136,4 @@ MISTAKES = [
     ("ta.nothing_like_it", AttributeError, "has no attribute 'nothing_like_it'"),
     ("x.nothing_like_it", AttributeError, "'Tensor' object has no attribute 'nothing_like_it'"),
     ("ta.grads(lambda x: x)", AttributeError, "grads"),
-]  # fmt: skip
+]

@@ -18,32 +18,72 @@ from tinyattn.engine import torch_hints
 from tinyattn.engine.torch_hints import DIFFERENT, FUNCTIONS, KEYWORDS, METHODS, MODULES
 
 TABLES = {
-    "methods": METHODS, "keywords": KEYWORDS, "functions": FUNCTIONS, "different": DIFFERENT,
+    "methods": METHODS,
+    "keywords": KEYWORDS,
+    "functions": FUNCTIONS,
+    "different": DIFFERENT,
     "modules": MODULES,
-}  # fmt: skip
+}
 LINES = [(table, name, hint) for table, lines in TABLES.items() for name, hint in lines.items()]
 # lines whose sides are no values that could be compared
 ONLY_SHOWN = {
-    "retain_grad", "is_leaf", "grad_fn", "device", "cuda", "retain_graph", "num_warmup_steps",
-    "ParameterList", "functional", "randn", "rand", "randint", "manual_seed", "autograd",
-    "clip_grad_norm_", "lr_scheduler", "utils", "scatter_add", "amsgrad", "fused", "foreach",
-    "maximize", "dtype", "batch_first", "edge_index", "input", "zero_", "fill_", "copy_", "add_",
-    "sub_", "mul_", "a recurrent layer", "padded sequences", "gradients",
+    "retain_grad",
+    "is_leaf",
+    "grad_fn",
+    "device",
+    "cuda",
+    "retain_graph",
+    "num_warmup_steps",
+    "ParameterList",
+    "functional",
+    "randn",
+    "rand",
+    "randint",
+    "manual_seed",
+    "autograd",
+    "clip_grad_norm_",
+    "lr_scheduler",
+    "utils",
+    "scatter_add",
+    "amsgrad",
+    "fused",
+    "foreach",
+    "maximize",
+    "dtype",
+    "batch_first",
+    "edge_index",
+    "input",
+    "zero_",
+    "fill_",
+    "copy_",
+    "add_",
+    "sub_",
+    "mul_",
+    "a recurrent layer",
+    "padded sequences",
+    "gradients",
     "an entry of a Sequential",
-}  # fmt: skip
+}
 
 
 def both_sides():
     """The names of the table, for PyTorch and for here, with the same values."""
     rng = np.random.default_rng(0)
     arrays = {
-        "x": rng.normal(size=(2, 3)), "y": rng.normal(size=(2, 3)), "b": rng.normal(size=(2, 5, 4)),
+        "x": rng.normal(size=(2, 3)),
+        "y": rng.normal(size=(2, 3)),
+        "b": rng.normal(size=(2, 5, 4)),
         "s": np.array([[2.0, 1], [1, 3]]),
         "m": np.array([[True, False, True], [False, True, True]]),
-        "i": np.array([[0, 2, 1], [1, 1, 0]]), "j": np.array([1, 0, 1]), "v": rng.normal(size=3),
-        "keep": np.tri(5, dtype=bool), "hidden": ~np.tri(5, dtype=bool), "c": np.array([2, 0]),
-        "padding": np.arange(5) >= np.array([[5], [3]]), "array": rng.normal(size=(2, 3)),
-    }  # fmt: skip
+        "i": np.array([[0, 2, 1], [1, 1, 0]]),
+        "j": np.array([1, 0, 1]),
+        "v": rng.normal(size=3),
+        "keep": np.tri(5, dtype=bool),
+        "hidden": ~np.tri(5, dtype=bool),
+        "c": np.array([2, 0]),
+        "padding": np.arange(5) >= np.array([[5], [3]]),
+        "array": rng.normal(size=(2, 3)),
+    }
     theirs = {n: torch.tensor(a) for n, a in arrays.items()} | {"torch": torch}
     theirs |= {"F": torch.nn.functional, "nn": torch.nn, "optim": torch.optim, "np": np}
     theirs["array"] = arrays["array"]
@@ -53,11 +93,15 @@ def both_sides():
     options = {"dropout": 0.0, "batch_first": True, "dtype": torch.float64}
     peers = {
         "attention": (torch.nn.MultiheadAttention(4, 2, **options), nn.MultiheadAttention(4, 2)),
-        "encoder": (torch.nn.TransformerEncoderLayer(4, 2, 8, **options),
-                    nn.TransformerEncoderLayer(4, 2, 8, 0.0)),
-        "decoder": (torch.nn.TransformerDecoderLayer(4, 2, 8, **options),
-                    nn.TransformerDecoderLayer(4, 2, 8, 0.0)),
-    }  # fmt: skip
+        "encoder": (
+            torch.nn.TransformerEncoderLayer(4, 2, 8, **options),
+            nn.TransformerEncoderLayer(4, 2, 8, 0.0),
+        ),
+        "decoder": (
+            torch.nn.TransformerDecoderLayer(4, 2, 8, **options),
+            nn.TransformerDecoderLayer(4, 2, 8, 0.0),
+        ),
+    }
     for name, (their, mine) in peers.items():
         mine.astype(np.float64).load_state_dict(their.state_dict())
         theirs[name], ours[name] = their, mine
@@ -153,12 +197,30 @@ def functions():
                 parameters = inspect.signature(f).parameters
             except ValueError:
                 continue
-            for theirs, here in (("dim", "axis"), ("keepdim", "keepdims"), ("attn_mask", "mask"),
-                                 ("is_causal", "causal")):  # fmt: skip
+            for theirs, here in (
+                ("dim", "axis"),
+                ("keepdim", "keepdims"),
+                ("attn_mask", "mask"),
+                ("is_causal", "causal"),
+            ):
                 if here in parameters and theirs not in parameters:
                     yield f"{module.__name__}.{name}", f, theirs
-    for name in ("sum", "mean", "max", "min", "prod", "var", "std", "cumsum", "all", "any",
-                 "argmax", "squeeze", "repeat", "sort"):  # fmt: skip
+    for name in (
+        "sum",
+        "mean",
+        "max",
+        "min",
+        "prod",
+        "var",
+        "std",
+        "cumsum",
+        "all",
+        "any",
+        "argmax",
+        "squeeze",
+        "repeat",
+        "sort",
+    ):
         yield f"Tensor.{name}", getattr(ta.tensor([1.0]), name), "dim"
 
 

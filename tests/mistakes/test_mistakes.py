@@ -19,9 +19,18 @@ def what_is_there(tmp_path):
     """The names that the programs use, made anew for each."""
     rng = np.random.default_rng(0)
     names = {
-        "np": np, "ta": ta, "F": F, "nn": nn, "optim": optim, "graph": graph, "models": models,
-        "data": data, "check": check, "metrics": metrics, "training": ta.training,
-    }  # fmt: skip
+        "np": np,
+        "ta": ta,
+        "F": F,
+        "nn": nn,
+        "optim": optim,
+        "graph": graph,
+        "models": models,
+        "data": data,
+        "check": check,
+        "metrics": metrics,
+        "training": ta.training,
+    }
     names["a"] = rng.normal(size=(2, 3))
     names["x"] = ta.tensor(rng.normal(size=(2, 3)), requires_grad=True)
     names["w"] = ta.tensor(rng.normal(size=(4, 3)), requires_grad=True)
@@ -37,9 +46,10 @@ def what_is_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("area", "program", "error", "facts"), [(a, p, e, f) for a, p, e, *f in CASES],
+    ("area", "program", "error", "facts"),
+    [(a, p, e, f) for a, p, e, *f in CASES],
     ids=[program for _, program, *_ in CASES],
-)  # fmt: skip
+)
 def test_the_error_says_what_is_wrong(area, program, error, facts, tmp_path):
     space = what_is_there(tmp_path)
     if "torch" in program:
@@ -54,6 +64,7 @@ def test_the_error_says_what_is_wrong(area, program, error, facts, tmp_path):
 
 def test_how_many_mistakes_are_tried():
     assert len({program for _, program, *_ in CASES}) == len(CASES) >= 150
-    print(f"\n{len(CASES)} mistakes: " + ", ".join(
-        f"{len(module.MISTAKES)} in {area}" for area, module in AREAS.items()
-    ))  # fmt: skip
+    print(
+        f"\n{len(CASES)} mistakes: "
+        + ", ".join(f"{len(module.MISTAKES)} in {area}" for area, module in AREAS.items())
+    )

@@ -28,8 +28,12 @@ MISTAKES = [
     ("optim.CosineLR(p, 10)", TypeError, "optimizer"),
     ("optim.CosineLR(optim.SGD(p), 0)", ValueError, "at least 1 step"),
     ("optim.WarmupLR(optim.SGD(p), 'a')", TypeError, "warmup"),
-    ("o = optim.SGD(p); p[0].data = np.ones((5, 3)); o.step()", ValueError, r"\(4, 3\)",
-     r"\(5, 3\)"),
+    (
+        "o = optim.SGD(p); p[0].data = np.ones((5, 3)); o.step()",
+        ValueError,
+        r"\(4, 3\)",
+        r"\(5, 3\)",
+    ),
     ("optim.clip_grad_norm(model, 1.0)", TypeError, r"model\.parameters\(\)"),
     ("optim.SGD(p).load_state_dict({})", KeyError, "missing", "Nothing was changed"),
     ("optim.SGD(p).load_state_dict([1])", TypeError, "state_dict"),
@@ -37,8 +41,11 @@ MISTAKES = [
     # ---- training
     ("training.fit(model, None, None, 3)", TypeError, "train must be arrays"),
     ("check.trains(model, (x,))", ValueError, r"\(x, target\)"),
-    ("check.trains(model, (x, np.array([0, 1])), loss=lambda m, x, t: m(x))", TypeError,
-     "single number"),
+    (
+        "check.trains(model, (x, np.array([0, 1])), loss=lambda m, x, t: m(x))",
+        TypeError,
+        "single number",
+    ),
     ("check.gradcheck(np.sum)", (TypeError, ValueError), "input"),
     ("check.gradcheck(lambda x: x, 'a')", (TypeError, ValueError), "."),
     ("check.gradcheck(lambda x: None, a)", ValueError, "returned no floating-point result"),
@@ -51,11 +58,18 @@ MISTAKES = [
     ("graph.Graph([0], [1], 2, x=np.ones((3, 1)))", ValueError, "x must have 2 rows"),
     ("graph.GCNConv(3, 4)(x, g)", ValueError, r"\[3, 3\]", r"\[2, 3\]"),
     ("graph.GCNConv(3, 4)(x, np.array([[0, 1], [1, 0]]))", TypeError, "Graph", "edge_index"),
-    ("graph.GATConv(3, 4)(x, edge_index=np.array([[0, 1], [1, 0]]))", TypeError,
-     r"graph\.Graph\(edge_index\[0\], edge_index\[1\], len\(x\)\)"),
+    (
+        "graph.GATConv(3, 4)(x, edge_index=np.array([[0, 1], [1, 0]]))",
+        TypeError,
+        r"graph\.Graph\(edge_index\[0\], edge_index\[1\], len\(x\)\)",
+    ),
     ("graph.GATConv(3, 4, heads=0)", ValueError, "heads"),
-    ("graph.propagate(np.ones((3, 1)), g, lambda a, b: a, aggregate='median')", ValueError,
-     "median", "sum"),
+    (
+        "graph.propagate(np.ones((3, 1)), g, lambda a, b: a, aggregate='median')",
+        ValueError,
+        "median",
+        "sum",
+    ),
     ("graph.propagate(np.ones((3, 1)), g, lambda x: x)", TypeError, "x_j|positional"),
     ("graph.knn(points, 9)", ValueError, "at most 6", "k = 9"),
     ("graph.knn(points, 0.5)", ValueError, "whole number", "0.5"),
@@ -71,8 +85,12 @@ MISTAKES = [
     ("graph.GravNetConv(2, 3, 2, 2, 3)(points[:0])", ValueError, "no points"),
     ("graph.GravNetConv(2, 3, 2, 2, 3)(points * np.inf)", ValueError, "nan or infinite"),
     ("graph.DynamicEdgeConv(nn.Linear(3, 3), 2)(points)", ValueError, "3 features", "2 · 2"),
-    ("graph.condensation_loss(points[:, 0] + 9, points, np.zeros(6, int))", ValueError,
-     "between 0 and 1", "sigmoid"),
+    (
+        "graph.condensation_loss(points[:, 0] + 9, points, np.zeros(6, int))",
+        ValueError,
+        "between 0 and 1",
+        "sigmoid",
+    ),
     ("graph.match(np.zeros(3), np.zeros(3, int))", ValueError, "whole numbers"),
     ("graph.from_adjacency(np.ones((2, 3)))", ValueError, r"\(2, 3\)|square"),
     # ---- data and models
@@ -91,4 +109,4 @@ MISTAKES = [
     ("models.GravNetModel(2, 1, k=3)(points[:0])", ValueError, "no points"),
     ("ta.set_threads(0)", ValueError, "at least 1|0"),
     ("ta.seed('a')", TypeError, "seed|integer|whole"),
-]  # fmt: skip
+]

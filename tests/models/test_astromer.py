@@ -21,8 +21,12 @@ def body(**options):
 
 def test_encoding_of_time():
     p = time_encoding(np.array([0.0, 0.5, 1, 2]), 4, shortest=2, longest=8)
-    expected = [[0, 1, 0, 1], [1, 0, np.sin(np.pi / 8), np.cos(np.pi / 8)],
-                [0, -1, np.sin(np.pi / 4), np.cos(np.pi / 4)], [0, 1, 1, 0]]  # fmt: skip
+    expected = [
+        [0, 1, 0, 1],
+        [1, 0, np.sin(np.pi / 8), np.cos(np.pi / 8)],
+        [0, -1, np.sin(np.pi / 4), np.cos(np.pi / 4)],
+        [0, 1, 1, 0],
+    ]
     np.testing.assert_allclose(p, expected, atol=1e-15)
 
 
@@ -132,9 +136,13 @@ def test_learns_magnitudes_then_classes():
             losses.append(loss.item())
         return losses
 
-    losses = train(model, lambda: F.mse_loss(
-        model(times, task.magnitudes, visible=task.visible)[task.asked], magnitudes[task.asked]
-    ), 60)  # fmt: skip
+    losses = train(
+        model,
+        lambda: F.mse_loss(
+            model(times, task.magnitudes, visible=task.visible)[task.asked], magnitudes[task.asked]
+        ),
+        60,
+    )
     assert losses[-1] < 0.5 * losses[0]
     classifier = models.StarClassifier(astromer, 2, 16, rng=2)
     losses = train(classifier, lambda: F.cross_entropy(classifier(times, magnitudes), label), 60)

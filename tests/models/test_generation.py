@@ -59,8 +59,7 @@ def test_half_and_half_needs_one():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=8), st.integers(1, 9),
-       st.floats(0.05, 1))  # fmt: skip
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=8), st.integers(1, 9), st.floats(0.05, 1))
 def test_top_k_and_top_p_by_their_definition(logits, k, share):
     p = probabilities(logits)
     order = sorted(range(len(p)), key=lambda i: (-p[i], i))
@@ -115,8 +114,11 @@ def test_wrong_arguments(logits, options, text):
 
 # ---------------------------------------------------------------- whole sequences
 
-TABLE = {prefix: log_softmax(rng.normal(size=V) * 2)
-         for n in range(T) for prefix in product(range(V), repeat=n)}  # fmt: skip
+TABLE = {
+    prefix: log_softmax(rng.normal(size=V) * 2)
+    for n in range(T)
+    for prefix in product(range(V), repeat=n)
+}
 
 
 def step(tokens, state):

@@ -25,8 +25,10 @@ def info(name, shape, kind=0, place=0):
 
 
 def file(entries=(), infos=(), body=b"", num_entries=None, num_tensors=None):
-    counts = [len(infos) if num_tensors is None else num_tensors,
-              len(entries) if num_entries is None else num_entries]  # fmt: skip
+    counts = [
+        len(infos) if num_tensors is None else num_tensors,
+        len(entries) if num_entries is None else num_entries,
+    ]
     head = b"GGUF" + struct.pack("<IQQ", 3, *counts) + b"".join([*entries, *infos])
     return head + b"\0" * (-len(head) % 32) + body
 
@@ -65,10 +67,12 @@ BROKEN = {
     "far away": (file(infos=[info("x", (1,), place=2**63)]), "in the middle of x"),
     "between": (file(infos=[info("x", (1,), place=5)], body=b"0" * 9), "no multiple of 32"),
     "rows": (file(infos=[info("x", (32, 33), Q4_0)], body=b"0" * 999), "consist of blocks of 32"),
-    "overlap": (file(infos=[info("x", (9,)), info("y", (1,), place=32)], body=b"0" * 36),
-                "x and y share bytes"),
+    "overlap": (
+        file(infos=[info("x", (9,)), info("y", (1,), place=32)], body=b"0" * 36),
+        "x and y share bytes",
+    ),
     "same place": (file(infos=[info("x", (1,)), info("y", (1,))], body=b"0" * 4), "share bytes"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -127,9 +131,11 @@ def test_reading_takes_the_memory_of_the_result(tmp_path):
 # ---------------------------------------------------------------- entries of another kind
 
 ENTRIES = {
-    "general.architecture": "llama", "llama.context_length": 10,
-    "llama.attention.head_count": 2, "llama.attention.layer_norm_rms_epsilon": 1e-5,
-}  # fmt: skip
+    "general.architecture": "llama",
+    "llama.context_length": 10,
+    "llama.attention.head_count": 2,
+    "llama.attention.layer_norm_rms_epsilon": 1e-5,
+}
 
 
 @pytest.mark.parametrize(
@@ -153,9 +159,11 @@ def test_a_model_names_the_file_and_the_entry(tmp_path, changed, message):
 
 
 TOKENIZER = {
-    "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": ["<|end|>", "a", "b", "ab"],
-    "tokenizer.ggml.token_type": [3, 1, 1, 1], "tokenizer.ggml.merges": ["a b"],
-}  # fmt: skip
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.tokens": ["<|end|>", "a", "b", "ab"],
+    "tokenizer.ggml.token_type": [3, 1, 1, 1],
+    "tokenizer.ggml.merges": ["a b"],
+}
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,10 @@ def test_parity_with_pytorch_by_hand(tied):
     ours = llama(tied_head=tied, base=500.0)
     for p in ours.parameters():
         p.data = p.data + rng.normal(size=p.shape) * 0.3
-    state = {n if n.startswith("lm_head") else f"model.{n}": torch.tensor(a, requires_grad=True)
-             for n, a in ours.state_dict().items()}  # fmt: skip
+    state = {
+        n if n.startswith("lm_head") else f"model.{n}": torch.tensor(a, requires_grad=True)
+        for n, a in ours.state_dict().items()
+    }
     y, z = ours(IDS), llama_by_torch(state, torch.tensor(IDS), base=500.0)
     same(y.data, z.detach().numpy(), "logits")
     g = rng.normal(size=y.shape)
@@ -82,8 +84,10 @@ def test_parity_with_pytorch_by_hand(tied):
 def test_sizes_are_read_from_a_state_dict():
     for tied in (True, False):
         ours = llama(tied_head=tied)
-        state = {f"model.{n}".replace("model.lm_head", "lm_head"): a
-                 for n, a in ours.state_dict().items()}  # fmt: skip
+        state = {
+            f"model.{n}".replace("model.lm_head", "lm_head"): a
+            for n, a in ours.state_dict().items()
+        }
         again = Llama.from_huggingface(state, H, G, max_len=10)
         np.testing.assert_allclose(logits(again, IDS), logits(ours, IDS), atol=1e-5)
 
@@ -120,16 +124,28 @@ def test_what_ids_may_be():
 
 
 METADATA = {
-    "general.architecture": "llama", "llama.context_length": 10, "llama.attention.head_count": H,
-    "llama.attention.head_count_kv": G, "llama.rope.freq_base": 500.0,
-    "llama.attention.layer_norm_rms_epsilon": 1e-5, "words": ["a", "é"], "kinds": np.arange(3),
-}  # fmt: skip
+    "general.architecture": "llama",
+    "llama.context_length": 10,
+    "llama.attention.head_count": H,
+    "llama.attention.head_count_kv": G,
+    "llama.rope.freq_base": 500.0,
+    "llama.attention.layer_norm_rms_epsilon": 1e-5,
+    "words": ["a", "é"],
+    "kinds": np.arange(3),
+}
 FILE_NAMES = {
-    "embed_tokens": "token_embd", "layers": "blk", "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
-    "post_attention_layernorm": "ffn_norm", "input_layernorm": "attn_norm",
-    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
-}  # fmt: skip
+    "embed_tokens": "token_embd",
+    "layers": "blk",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "post_attention_layernorm": "ffn_norm",
+    "input_layernorm": "attn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
 
 
 def in_gguf(name, a):

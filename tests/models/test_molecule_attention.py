@@ -91,9 +91,11 @@ def test_padding_is_not_seen():
             model.g = g
             y = model(atoms, D, bonds, mask).data
             filled = model(
-                np.where(mask[..., None], atoms, filling), np.where(pairs, D, filling),
-                bonds | ~pairs, mask,
-            ).data  # fmt: skip
+                np.where(mask[..., None], atoms, filling),
+                np.where(pairs, D, filling),
+                bonds | ~pairs,
+                mask,
+            ).data
             np.testing.assert_array_equal(filled, y)
     model.g = "softmax"
     y = model(atoms, D, bonds, mask).data

@@ -245,8 +245,11 @@ def weaver_model(*sizes, **options):
     none = dict(dropout=0, attn_dropout=0, activation_dropout=0)
     parity.torch.manual_seed(0)
     model = weaver.ParticleTransformer(
-        *sizes[:2], **dict(zip(names, sizes[2:], strict=True)), trim=False, block_params=none,
-    )  # fmt: skip
+        *sizes[:2],
+        **dict(zip(names, sizes[2:], strict=True)),
+        trim=False,
+        block_params=none,
+    )
     for p in model.parameters():
         if p.ndim < 2:  # norms and scales start at 1, biases at 0
             parity.torch.nn.init.normal_(p, 0.5, 0.3)

@@ -64,8 +64,10 @@ def test_translation_with_cache_has_its_true_probability(beams):
             true = sum(p[t, tgt[0, t + 1]] for t in range(len(p)))
             np.testing.assert_allclose(h.log_probability, true, rtol=1e-10)
     greedy = model.translate(SRC, start, stop, 6)
-    assert all((a == b[0].tokens).all() for a, b in
-               zip(greedy, model.search(SRC, start, stop, 6, 1), strict=True))  # fmt: skip
+    assert all(
+        (a == b[0].tokens).all()
+        for a, b in zip(greedy, model.search(SRC, start, stop, 6, 1), strict=True)
+    )
 
 
 def test_it_learns_to_reverse():
@@ -80,8 +82,10 @@ def test_it_learns_to_reverse():
         loss.backward()
         optimizer.step()
     words = random.integers(3, 8, size=(20, 4))
-    right = [list(y) == list(x[::-1]) for x, y in zip(words, model.translate(words, 1, 2, 6),
-                                                      strict=True)]  # fmt: skip
+    right = [
+        list(y) == list(x[::-1])
+        for x, y in zip(words, model.translate(words, 1, 2, 6), strict=True)
+    ]
     assert np.mean(right) > 0.9
     maps = model.attention_maps(words, words)
     assert maps[0].shape == (20, 2, 4, 4)

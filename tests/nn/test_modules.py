@@ -155,9 +155,17 @@ def test_a_tensor_that_would_not_be_trained_is_refused():
         Forgets()
 
 
-@pytest.mark.parametrize("value", [
-    ta.tensor([[1.0, 2.0]]), np.ones((1, 2)), [[1.0, 2.0]], 1.0, nn.Linear(2, 1), nn.Buffer([1.0]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        ta.tensor([[1.0, 2.0]]),
+        np.ones((1, 2)),
+        [[1.0, 2.0]],
+        1.0,
+        nn.Linear(2, 1),
+        nn.Buffer([1.0]),
+    ],
+)
 def test_only_a_parameter_takes_the_place_of_a_parameter(value):
     model = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
     kind = type(value).__name__
@@ -418,8 +426,9 @@ def test_a_list_is_taken_as_an_array(case):
     found, expected = (
         layer.eval()(*xs) for xs in ([x.tolist() for x in inputs], [ta.tensor(x) for x in inputs])
     )
-    for y, of_array in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)),
-                           strict=True):  # fmt: skip
+    for y, of_array in zip(
+        *(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True
+    ):
         np.testing.assert_array_equal(y.data, of_array.data)
 
 

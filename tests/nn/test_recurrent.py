@@ -71,8 +71,9 @@ def compare(name, impl, lengths, D=3, H=4, B=4, T=7, **options):
 @pytest.mark.parametrize("name", LAYERS)
 def test_like_pytorch(name, impl):
     """Outputs, states and all gradients, over layers × directions × bias × lengths."""
-    for layers, both, bias, ends in itertools.product((1, 2), (False, True), (True, False),
-                                                      (None, LENGTHS)):  # fmt: skip
+    for layers, both, bias, ends in itertools.product(
+        (1, 2), (False, True), (True, False), (None, LENGTHS)
+    ):
         compare(name, impl, ends, num_layers=layers, bidirectional=both, bias=bias)
 
 
@@ -175,8 +176,14 @@ def test_a_sequence_is_its_cell_step_by_step(name):
 def test_the_order_of_gates_and_what_they_do():
     """One unit by hand: an LSTM that forgets half and takes in tanh(1)."""
     cell = nn.LSTMCell(1, 1).astype(np.float64)
-    cell.load_state_dict({"weight_ih": [[0.0]] * 4, "weight_hh": [[0.0]] * 4,
-                          "bias_ih": [50.0, 0.0, 1.0, 50.0], "bias_hh": [0.0] * 4})  # fmt: skip
+    cell.load_state_dict(
+        {
+            "weight_ih": [[0.0]] * 4,
+            "weight_hh": [[0.0]] * 4,
+            "bias_ih": [50.0, 0.0, 1.0, 50.0],
+            "bias_hh": [0.0] * 4,
+        }
+    )
     h, c = cell(np.zeros((1, 1)), (np.zeros((1, 1)), np.full((1, 1), 4.0)))
     np.testing.assert_allclose(c.data, 4 / 2 + np.tanh(1))
     np.testing.assert_allclose(h.data, np.tanh(c.data))

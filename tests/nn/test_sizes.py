@@ -12,31 +12,98 @@ from tinyattn.models.captioner import CaptionerCells, Regions
 
 # what the parameters may be called that are no sizes
 OTHERS = {
-    "activation", "add_self_loops", "affine", "aggr", "aggregate", "alpha", "approximate",
-    "astromer", "attend", "g", "lambdas", "periods", "share",
-    "axis", "base", "bert", "bias", "bidirectional", "concat", "decoder_layer", "dropout", "edge",
-    "elementwise_affine", "encoder_layer", "end_dim", "eps", "ignore_index", "impl",
-    "label_smoothing", "layer_norm_eps", "modules", "momentum", "negative_slope", "node",
-    "nonlinearity", "norm", "norm_first", "p", "pad", "padding_idx", "phi", "pool", "pos_weight",
-    "reduction", "regions", "rho", "rng", "rotary", "score", "sharpness", "start_dim", "std",
-    "tied_head", "track_running_stats", "weight", "weights", "whole", "batch_first",
+    "activation",
+    "add_self_loops",
+    "affine",
+    "aggr",
+    "aggregate",
+    "alpha",
+    "approximate",
+    "astromer",
+    "attend",
+    "g",
+    "lambdas",
+    "periods",
+    "share",
+    "axis",
+    "base",
+    "bert",
+    "bias",
+    "bidirectional",
+    "concat",
+    "decoder_layer",
+    "dropout",
+    "edge",
+    "elementwise_affine",
+    "encoder_layer",
+    "end_dim",
+    "eps",
+    "ignore_index",
+    "impl",
+    "label_smoothing",
+    "layer_norm_eps",
+    "modules",
+    "momentum",
+    "negative_slope",
+    "node",
+    "nonlinearity",
+    "norm",
+    "norm_first",
+    "p",
+    "pad",
+    "padding_idx",
+    "phi",
+    "pool",
+    "pos_weight",
+    "reduction",
+    "regions",
+    "rho",
+    "rng",
+    "rotary",
+    "score",
+    "sharpness",
+    "start_dim",
+    "std",
+    "tied_head",
+    "track_running_stats",
+    "weight",
+    "weights",
+    "whole",
+    "batch_first",
     "strict",
-}  # fmt: skip
+}
 MAY_BE_ZERO = {"padding"}  # all others begin at 1
 
 # arguments that make a small one of each; what is not told is 4
 TOLD = {
-    "dropout": 0.0, "sizes": [4, 4], "phi": nn.Linear(4, 4), "rho": nn.Linear(4, 4),
-    "encoder_layer": nn.TransformerEncoderLayer(4, 2), "activation": "relu", "rotary": None,
-    "decoder_layer": nn.TransformerDecoderLayer(4, 2), "nn": nn.Linear(8, 4), "rng": 0, "eps": 1e-5,
-    "bert": models.BERT(4, 4, 2, 1), "regions": Regions(1, (4,), 4), "score": nn.Linear(4, 4),
-    "hidden": 4, "widths": (4, 4), "num_heads": 2, "num_kv_heads": 2, "share": 0.5, "dims": (4, 4),
+    "dropout": 0.0,
+    "sizes": [4, 4],
+    "phi": nn.Linear(4, 4),
+    "rho": nn.Linear(4, 4),
+    "encoder_layer": nn.TransformerEncoderLayer(4, 2),
+    "activation": "relu",
+    "rotary": None,
+    "decoder_layer": nn.TransformerDecoderLayer(4, 2),
+    "nn": nn.Linear(8, 4),
+    "rng": 0,
+    "eps": 1e-5,
+    "bert": models.BERT(4, 4, 2, 1),
+    "regions": Regions(1, (4,), 4),
+    "score": nn.Linear(4, 4),
+    "hidden": 4,
+    "widths": (4, 4),
+    "num_heads": 2,
+    "num_kv_heads": 2,
+    "share": 0.5,
+    "dims": (4, 4),
     "astromer": models.Astromer(4, 2, 1, 4),
-}  # fmt: skip
+}
 OF_CLASS = {
-    nn.MLP: {"activation": nn.ReLU}, models.ParticleNet: {"widths": ((4, 4), (4, 4))},
-    models.DGCNN: {"hidden": (4, 4)}, models.DGCNNSegmentation: {"hidden": (4, 4)},
-}  # fmt: skip
+    nn.MLP: {"activation": nn.ReLU},
+    models.ParticleNet: {"widths": ((4, 4), (4, 4))},
+    models.DGCNN: {"hidden": (4, 4)},
+    models.DGCNNSegmentation: {"hidden": (4, 4)},
+}
 
 
 def constructors():
@@ -48,9 +115,10 @@ def constructors():
                 here = inspect.isclass(value) and value.__module__ == info.name
                 if here and issubclass(value, nn.Module) and not name.startswith("_"):
                     parameters = [
-                        p for p in list(inspect.signature(value).parameters.values())
+                        p
+                        for p in list(inspect.signature(value).parameters.values())
                         if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-                    ]  # fmt: skip
+                    ]
                     if parameters:
                         found[value] = parameters
     return found
@@ -58,14 +126,23 @@ def constructors():
 
 CONSTRUCTORS = constructors()
 NOT_A_SIZE = {(graph.EdgeConv, "nn"), (graph.DynamicEdgeConv, "nn")}
-CASES = [(c, p.name) for c, parameters in CONSTRUCTORS.items() for p in parameters
-         if p.name not in OTHERS and (c, p.name) not in NOT_A_SIZE]  # fmt: skip
+CASES = [
+    (c, p.name)
+    for c, parameters in CONSTRUCTORS.items()
+    for p in parameters
+    if p.name not in OTHERS and (c, p.name) not in NOT_A_SIZE
+]
 
 
 def arguments(cls):
     told = TOLD | OF_CLASS.get(cls, {})
-    required = [p for p in CONSTRUCTORS[cls] if p.default is p.empty or p.name in
-                ("widths", "hidden", "rng") or p.name in OF_CLASS.get(cls, {})]  # fmt: skip
+    required = [
+        p
+        for p in CONSTRUCTORS[cls]
+        if p.default is p.empty
+        or p.name in ("widths", "hidden", "rng")
+        or p.name in OF_CLASS.get(cls, {})
+    ]
     return {p.name: told.get(p.name, 4) for p in required}
 
 

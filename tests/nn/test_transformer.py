@@ -119,19 +119,23 @@ MASKS = {
     "matrix, causal": ({"mask": random, "causal": True}, hidden(random & causal), None),
     "padding": ({"mask": padding[:, None, :]}, None, hidden(padding)),
     "padding, causal": (
-        {"mask": padding[:, None, :], "causal": True}, hidden(causal), hidden(padding),
+        {"mask": padding[:, None, :], "causal": True},
+        hidden(causal),
+        hidden(padding),
     ),
     "by sequence": ({"mask": by_head[:, 0]}, hidden(np.repeat(by_head[:, 0], H, 0)), None),
     "by head": ({"mask": by_head}, hidden(by_head.reshape(B * H, T, T)), None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
 @pytest.mark.parametrize("name", MASKS)
 def test_encoder_under_every_mask(name, norm_first):
     ours, mask, keys = MASKS[name]
-    layers = [kind(D, H, norm_first=norm_first, **SMALL, **more) for kind, more in
-              ((nn.TransformerEncoderLayer, {}), (TN.TransformerEncoderLayer, FIRST))]  # fmt: skip
+    layers = [
+        kind(D, H, norm_first=norm_first, **SMALL, **more)
+        for kind, more in ((nn.TransformerEncoderLayer, {}), (TN.TransformerEncoderLayer, FIRST))
+    ]
     modules(
         Same(nn.TransformerEncoder(layers[0], 2), lambda m, x: m(x, **ours)),
         Call(
@@ -150,8 +154,10 @@ def test_decoder_under_every_mask(name, norm_first):
     seen = np.arange(S) < np.array([4, 2, 1])[:, None]
     pairs = rng.random((T, S)) < 0.5
     pairs[:, 0] = True
-    layers = [kind(D, H, norm_first=norm_first, **SMALL, **more) for kind, more in
-              ((nn.TransformerDecoderLayer, {}), (TN.TransformerDecoderLayer, FIRST))]  # fmt: skip
+    layers = [
+        kind(D, H, norm_first=norm_first, **SMALL, **more)
+        for kind, more in ((nn.TransformerDecoderLayer, {}), (TN.TransformerDecoderLayer, FIRST))
+    ]
     modules(
         Same(
             nn.TransformerDecoder(layers[0], 2),
@@ -160,13 +166,17 @@ def test_decoder_under_every_mask(name, norm_first):
         Call(
             TN.TransformerDecoder(layers[1], 2),
             lambda m, x, memory: m(
-                x, memory, mask, hidden(pairs), tgt_key_padding_mask=keys,
+                x,
+                memory,
+                mask,
+                hidden(pairs),
+                tgt_key_padding_mask=keys,
                 memory_key_padding_mask=hidden(seen),
             ),
         ),
         normal(B, T, D),
         normal(B, S, D),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -298,8 +308,10 @@ def test_without_gradients_it_gives_the_same(options, batch, length, dtype):
     x, masks = ta.tensor(normal(batch, length, 24).astype(dtype)), [None]
     before = x.data.copy()
     if length > 1:
-        masks += [rng.random(shape) < 0.7 for shape in ((length, length), (batch, 1, length),
-                                                        (batch, 3, length, length))]  # fmt: skip
+        masks += [
+            rng.random(shape) < 0.7
+            for shape in ((length, length), (batch, 1, length), (batch, 3, length, length))
+        ]
     for mask in masks:
         for causal in (False, True):
             expected = layer(x, mask, causal)

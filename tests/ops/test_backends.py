@@ -17,8 +17,14 @@ from tinyattn.ops import backends, neighbours, quantized
 from tinyattn.ops.backends import TABLE
 
 RUNGS = ("sums", "numpy", "kernel")
-MODULES = {"F": F, "graph": graph, "nn": nn, "recurrent": recurrent, "neighbours": neighbours,
-           "quantized": quantized}  # fmt: skip
+MODULES = {
+    "F": F,
+    "graph": graph,
+    "nn": nn,
+    "recurrent": recurrent,
+    "neighbours": neighbours,
+    "quantized": quantized,
+}
 
 
 def has_impl(f):
@@ -79,7 +85,9 @@ EXAMPLES = {
     "graph.squared_distances": ("squared_distances", None, (POINTS, INDEX)),
     "neighbours.neighbour_max": ("neighbour_max", None, (FEATURES, INDEX)),
     "quantized.quantized_linear": (
-        "quantized_linear", None, (RNG.normal(size=(2, 32)), case_blocks(quantized.Q4_1, 3, 1)),
+        "quantized_linear",
+        None,
+        (RNG.normal(size=(2, 32)), case_blocks(quantized.Q4_1, 3, 1)),
     ),
     "neighbours.pair_sums": ("pair_sums", None, (FEATURES, FEATURES[::-1], INDEX)),
     "recurrent.scan": (
@@ -109,15 +117,21 @@ EXAMPLES = {
         (X, X[::-1], X + 1),
     ),
     "nn.SelfAttention": (
-        "attention", forward(nn.SelfAttention(8, 2, rng=0), need_weights=False), (X,),
+        "attention",
+        forward(nn.SelfAttention(8, 2, rng=0), need_weights=False),
+        (X,),
     ),
     "nn.CrossAttention": (
-        "attention", forward(nn.CrossAttention(8, 2, rng=0), need_weights=False), (X, X + 1),
+        "attention",
+        forward(nn.CrossAttention(8, 2, rng=0), need_weights=False),
+        (X, X + 1),
     ),
     "nn.GroupedQueryAttention": (
-        "attention", forward(nn.GroupedQueryAttention(8, 2, rng=0)), (X,),
+        "attention",
+        forward(nn.GroupedQueryAttention(8, 2, rng=0)),
+        (X,),
     ),
-}  # fmt: skip
+}
 names = pytest.mark.parametrize("name", EXAMPLES)
 
 
@@ -128,8 +142,10 @@ def test_every_function_with_impl_has_an_example():
 def run(name, impl):
     """The results and the gradients of all inputs, as arrays."""
     _, make, inputs = EXAMPLES[name]
-    inputs = [Tensor(x, requires_grad=True) if getattr(x, "dtype", None) == np.float64 else x
-              for x in inputs]  # fmt: skip
+    inputs = [
+        Tensor(x, requires_grad=True) if getattr(x, "dtype", None) == np.float64 else x
+        for x in inputs
+    ]
     f = make(impl) if make else lambda *xs: found()[name](*xs, impl=impl)
     results = flat(f(*inputs))
     recorded = [y for y in results if isinstance(y, Tensor) and y.requires_grad]

@@ -42,8 +42,15 @@ def test_what_is_refused_names_itself(name):
 
 
 # of the functions that ask no Tensor, those that make an array of what they are given
-MAKERS = ["array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
-          "asfortranarray", "require"]  # fmt: skip
+MAKERS = [
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "require",
+]
 
 
 @pytest.mark.parametrize("name", MAKERS)

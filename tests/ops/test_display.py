@@ -14,8 +14,10 @@ from tinyattn import nn
     ("make", "text"),
     [
         (lambda: ta.tensor([[1.0, 2.0]]), "tensor([[1., 2.]])"),
-        (lambda: ta.tensor([[1.0, 2.0]], requires_grad=True),
-         "tensor([[1., 2.]], requires_grad=True)"),
+        (
+            lambda: ta.tensor([[1.0, 2.0]], requires_grad=True),
+            "tensor([[1., 2.]], requires_grad=True)",
+        ),
         (lambda: np.tanh(ta.tensor(0.5, requires_grad=True)), "tensor(0.4621, op=tanh)"),
         (lambda: np.tanh(ta.tensor(0.5)), "tensor(0.4621)"),
         (lambda: ta.tensor([1.0, 2.0], requires_grad=True)[0], "tensor(1., op=getitem)"),
@@ -24,12 +26,14 @@ from tinyattn import nn
         (lambda: ta.tensor([1.0, -1.0]) > 0, "tensor([ True, False], dtype=bool)"),
         (lambda: ta.tensor(np.zeros((0, 3), np.float32)), "tensor([], shape=(0, 3))"),
         (lambda: ta.tensor([]), "tensor([])"),
-        (lambda: ta.tensor(np.arange(5000)),
-         f"tensor([   0,    1,    2, ..., 4997, 4998, 4999], dtype={np.int_.__name__})"),
+        (
+            lambda: ta.tensor(np.arange(5000)),
+            f"tensor([   0,    1,    2, ..., 4997, 4998, 4999], dtype={np.int_.__name__})",
+        ),
         (lambda: nn.Parameter([1.0]), "Parameter([1.], requires_grad=True)"),
         (lambda: ta.tensor([1 / 3]), "tensor([0.3333])"),
     ],
-)  # fmt: skip
+)
 def test_repr(make, text):
     assert repr(make()) == str(make()) == text
 
@@ -109,9 +113,16 @@ def test_html_shows_the_numbers_of_small_arrays(shape, cells):
 
 @pytest.mark.parametrize(
     ("shape", "cells"),
-    [((9, 13), 117), ((100, 3), 60), ((3, 200), 84), ((500, 700), 560), ((2, 9, 13), 234),
-     ((50, 4, 9, 13), 468), ((1000, 1), 20)],
-)  # fmt: skip
+    [
+        ((9, 13), 117),
+        ((100, 3), 60),
+        ((3, 200), 84),
+        ((500, 700), 560),
+        ((2, 9, 13), 234),
+        ((50, 4, 9, 13), 468),
+        ((1000, 1), 20),
+    ],
+)
 def test_html_of_large_arrays_is_a_picture_that_stays_small(shape, cells):
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     for array in (x, (10 * x).astype(int), x > 0):
@@ -137,8 +148,9 @@ def test_one_outlier_does_not_take_the_colours_of_all_others():
     plain = ta.tensor(x)._repr_html_()
     x[3, 4] = 1e6
     with_outlier = ta.tensor(x)._repr_html_()
-    shares = [[float(s) for s in re.findall(r"rgba\([\d,]+,(0\.\d+)\)", h)]
-              for h in (plain, with_outlier)]  # fmt: skip
+    shares = [
+        [float(s) for s in re.findall(r"rgba\([\d,]+,(0\.\d+)\)", h)] for h in (plain, with_outlier)
+    ]
     assert np.mean(shares[1]) > 0.8 * np.mean(shares[0])
     assert "1.00e+06" in with_outlier
 

@@ -136,10 +136,13 @@ def operations_in(tensors):
 
 def operations_of(case):
     """The operations that a case and its gradient really run."""
-    floating = [isinstance(x, float | np.ndarray) and np.asarray(x).dtype.kind == "f"
-                for x in case.inputs]  # fmt: skip
-    xs = [Tensor(x, requires_grad=True) if is_float else x
-          for x, is_float in zip(case.inputs, floating, strict=True)]  # fmt: skip
+    floating = [
+        isinstance(x, float | np.ndarray) and np.asarray(x).dtype.kind == "f" for x in case.inputs
+    ]
+    xs = [
+        Tensor(x, requires_grad=True) if is_float else x
+        for x, is_float in zip(case.inputs, floating, strict=True)
+    ]
     y = case.f(*xs)
     ys = [t for t in (y if isinstance(y, tuple | list) else [y]) if isinstance(t, Tensor)]
     for t in ys if case.order > 1 else ():

@@ -18,12 +18,37 @@ from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 RECORDED = [f for f in HANDLED_FUNCTIONS if f not in NONDIFFERENTIABLE]
 UFUNCS = [f for f in RECORDED if isinstance(f, np.ufunc) and f.signature is None]
 UFUNCS.remove(np.float_power)  # NumPy makes float64 of all numbers, here float32 stays
-REDUCTIONS = [np.sum, np.mean, np.max, np.min, np.prod, np.var, np.std, np.ptp, np.median,
-              np.nansum, np.nanmean, np.nanmax, np.nanmin]  # fmt: skip
+REDUCTIONS = [
+    np.sum,
+    np.mean,
+    np.max,
+    np.min,
+    np.prod,
+    np.var,
+    np.std,
+    np.ptp,
+    np.median,
+    np.nansum,
+    np.nanmean,
+    np.nanmax,
+    np.nanmin,
+]
 RUNNING = [np.cumsum, np.cumprod]
 # random operands meet where these have a kink or a jump; tests/cases has them with chosen ones
-KINKED = {np.maximum, np.minimum, np.fmax, np.fmin, np.fmod, np.remainder, np.copysign,
-          np.float_power, np.power, np.hypot, np.arctan2, np.heaviside}  # fmt: skip
+KINKED = {
+    np.maximum,
+    np.minimum,
+    np.fmax,
+    np.fmin,
+    np.fmod,
+    np.remainder,
+    np.copysign,
+    np.float_power,
+    np.power,
+    np.hypot,
+    np.arctan2,
+    np.heaviside,
+}
 SPECIAL = np.array([0.0, -0.0, 1, 1, -1, 2, 0.5, np.inf, -np.inf, np.nan, 1e-30, -3e30, 7])
 name = pytest.mark.parametrize
 SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)

@@ -35,8 +35,10 @@ def by_definition(matrix):
 
 @KINDS
 @pytest.mark.parametrize("dtype", LIMIT)
-@pytest.mark.parametrize(("T", "R", "n"), [(1, 1, 1), (1, 64, 18), (1, 13, 3), (2, 8, 1),
-                                           (7, 33, 3), (30, 40, 2), (0, 5, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("T", "R", "n"),
+    [(1, 1, 1), (1, 64, 18), (1, 13, 3), (2, 8, 1), (7, 33, 3), (30, 40, 2), (0, 5, 1)],
+)
 def test_every_rung_is_the_product_with_the_unpacked_matrix(kind, dtype, T, R, n):
     matrix, x = blocks(kind, R, n), normal(T, 32 * n).astype(dtype)
     w = by_definition(matrix)
@@ -133,8 +135,11 @@ def test_what_is_refused():
         QuantizedMatrix("Q4_1", good.raw)
     with pytest.raises(TypeError, match=r"expected an array of bytes \(uint8\), got float32"):
         QuantizedMatrix(Q4_1, good.raw.astype(np.float32))
-    with pytest.raises(ValueError, match=r"Q8_0 needs bytes \[rows, blocks of a row, 34\], got "
-                                         r"\(3, 2, 20\)"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"Q8_0 needs bytes \[rows, blocks of a row, 34\], got "
+        r"\(3, 2, 20\)",
+    ):
         QuantizedMatrix(Q8_0, good.raw)
     with pytest.raises(TypeError, match=r"expected a QuantizedMatrix, got a ndarray"):
         quantized_linear(x, good.unpack())

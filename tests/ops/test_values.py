@@ -51,8 +51,12 @@ def test_value_is_that_of_numpy(what):
     """The cases of the gradient checks, once on Tensors and once on plain arrays."""
     for c in CASES[what]:
         expected = c.f(*c.inputs)
-        ours = c.f(*[Tensor(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
-                     for x in c.inputs])  # fmt: skip
+        ours = c.f(
+            *[
+                Tensor(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+                for x in c.inputs
+            ]
+        )
         try:
             same(ours, expected)
         except AssertionError as error:
@@ -92,68 +96,177 @@ def test_iteration_and_length():
 # ---------------------------------------------------------------- forms of call
 
 FORMS = [
-    lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.sum(axis=1, keepdims=True),
-    lambda x: x.sum((0, 1)), lambda x: x.sum(axis=-1), lambda x: x.mean(0), lambda x: x.mean(),
-    lambda x: x.mean(axis=(0, 1), keepdims=True), lambda x: x.max(), lambda x: x.max(1),
-    lambda x: x.max(axis=0, keepdims=True), lambda x: x.min(-1), lambda x: x.prod(0),
-    lambda x: x.var(), lambda x: x.var(axis=0, ddof=1), lambda x: x.std(axis=1, keepdims=True),
-    lambda x: x.cumsum(), lambda x: x.cumsum(1), lambda x: x.cumprod(axis=0), lambda x: x.trace(),
-    lambda x: x.dot(SQUARE), lambda x: x.reshape(3, 2), lambda x: x.reshape((3, 2)),
-    lambda x: x.reshape([6]), lambda x: x.reshape(-1), lambda x: x.reshape(2, -1, 1),
-    lambda x: x.ravel(), lambda x: x.flatten(), lambda x: x.transpose(),
-    lambda x: x.transpose(1, 0), lambda x: x.transpose((1, 0)), lambda x: x.transpose([1, 0]),
+    lambda x: x.sum(),
+    lambda x: x.sum(0),
+    lambda x: x.sum(axis=1, keepdims=True),
+    lambda x: x.sum((0, 1)),
+    lambda x: x.sum(axis=-1),
+    lambda x: x.mean(0),
+    lambda x: x.mean(),
+    lambda x: x.mean(axis=(0, 1), keepdims=True),
+    lambda x: x.max(),
+    lambda x: x.max(1),
+    lambda x: x.max(axis=0, keepdims=True),
+    lambda x: x.min(-1),
+    lambda x: x.prod(0),
+    lambda x: x.var(),
+    lambda x: x.var(axis=0, ddof=1),
+    lambda x: x.std(axis=1, keepdims=True),
+    lambda x: x.cumsum(),
+    lambda x: x.cumsum(1),
+    lambda x: x.cumprod(axis=0),
+    lambda x: x.trace(),
+    lambda x: x.dot(SQUARE),
+    lambda x: x.reshape(3, 2),
+    lambda x: x.reshape((3, 2)),
+    lambda x: x.reshape([6]),
+    lambda x: x.reshape(-1),
+    lambda x: x.reshape(2, -1, 1),
+    lambda x: x.ravel(),
+    lambda x: x.flatten(),
+    lambda x: x.transpose(),
+    lambda x: x.transpose(1, 0),
+    lambda x: x.transpose((1, 0)),
+    lambda x: x.transpose([1, 0]),
     lambda x: x.transpose(-1, 0),
-    lambda x: x.T, lambda x: x.mT, lambda x: x.swapaxes(0, 1), lambda x: x[None].squeeze(),
-    lambda x: x[None].squeeze(0), lambda x: x[None].squeeze(axis=0), lambda x: x.repeat(2),
-    lambda x: x.repeat(2, 1), lambda x: x.repeat(2, axis=0), lambda x: x.astype(np.float32),
-    lambda x: x.astype("float32"), lambda x: x.astype(int), lambda x: x.astype(bool),
-    lambda x: x.copy(), lambda x: x.diagonal(), lambda x: x.diagonal(1), lambda x: x.take([0, 2]),
-    lambda x: x.take([0, 2], 1), lambda x: x.take([1], axis=0), lambda x: x.clip(0.2, 0.8),
-    lambda x: x.clip(0.2), lambda x: x.clip(None, 0.8), lambda x: x.clip(min=0.2),
-    lambda x: x.clip(max=0.8), lambda x: np.clip(x, 0.2, 0.8), lambda x: x.argsort(),
-    lambda x: x.argsort(0), lambda x: x.argmax(), lambda x: x.argmax(1), lambda x: x.argmin(axis=0),
-    lambda x: (x > 0.5).all(), lambda x: (x > 0.5).any(axis=0), lambda x: x.round(),
-    lambda x: x.round(1), lambda x: x.shape, lambda x: x.ndim, lambda x: x.size, lambda x: x.dtype,
-    lambda x: x.tolist(), lambda x: x.sum().item(), lambda x: np.shape(x), lambda x: np.ndim(x),
-    lambda x: np.size(x), lambda x: abs(x), lambda x: -x, lambda x: +x, lambda x: np.sum(x, 0),
-    lambda x: np.sum(x, axis=(0, -1)), lambda x: np.mean(x, 1), lambda x: np.max(x, 0),
-    lambda x: np.max(x, axis=1, keepdims=True), lambda x: np.var(x, ddof=1), lambda x: np.std(x, 0),
-    lambda x: np.reshape(x, 6), lambda x: np.reshape(x, shape=(3, 2)),
-    lambda x: np.transpose(x, axes=(1, 0)), lambda x: np.transpose(x, [1, 0]),
-    lambda x: np.expand_dims(x, axis=(0, 2)), lambda x: np.concatenate((x, x), 1),
-    lambda x: np.concatenate([x, X], axis=-1), lambda x: np.stack((x, X), 1),
-    lambda x: np.stack([x, x], axis=-1), lambda x: np.split(x, 3, 1), lambda x: np.split(x, [1], 1),
-    lambda x: np.array_split(x, 2, axis=-1), lambda x: np.where(x > 0.5, x, 0.0),
-    lambda x: np.where(x > 0.5), lambda x: np.where(X > 0.5, 1.0, x), lambda x: np.nonzero(x > 0.5),
-    lambda x: np.argwhere(x > 0.5), lambda x: np.flatnonzero(x > 0.5), lambda x: np.argsort(x, 0),
-    lambda x: np.argsort(x, axis=None), lambda x: np.sort(x, 0),
+    lambda x: x.T,
+    lambda x: x.mT,
+    lambda x: x.swapaxes(0, 1),
+    lambda x: x[None].squeeze(),
+    lambda x: x[None].squeeze(0),
+    lambda x: x[None].squeeze(axis=0),
+    lambda x: x.repeat(2),
+    lambda x: x.repeat(2, 1),
+    lambda x: x.repeat(2, axis=0),
+    lambda x: x.astype(np.float32),
+    lambda x: x.astype("float32"),
+    lambda x: x.astype(int),
+    lambda x: x.astype(bool),
+    lambda x: x.copy(),
+    lambda x: x.diagonal(),
+    lambda x: x.diagonal(1),
+    lambda x: x.take([0, 2]),
+    lambda x: x.take([0, 2], 1),
+    lambda x: x.take([1], axis=0),
+    lambda x: x.clip(0.2, 0.8),
+    lambda x: x.clip(0.2),
+    lambda x: x.clip(None, 0.8),
+    lambda x: x.clip(min=0.2),
+    lambda x: x.clip(max=0.8),
+    lambda x: np.clip(x, 0.2, 0.8),
+    lambda x: x.argsort(),
+    lambda x: x.argsort(0),
+    lambda x: x.argmax(),
+    lambda x: x.argmax(1),
+    lambda x: x.argmin(axis=0),
+    lambda x: (x > 0.5).all(),
+    lambda x: (x > 0.5).any(axis=0),
+    lambda x: x.round(),
+    lambda x: x.round(1),
+    lambda x: x.shape,
+    lambda x: x.ndim,
+    lambda x: x.size,
+    lambda x: x.dtype,
+    lambda x: x.tolist(),
+    lambda x: x.sum().item(),
+    lambda x: np.shape(x),
+    lambda x: np.ndim(x),
+    lambda x: np.size(x),
+    lambda x: abs(x),
+    lambda x: -x,
+    lambda x: +x,
+    lambda x: np.sum(x, 0),
+    lambda x: np.sum(x, axis=(0, -1)),
+    lambda x: np.mean(x, 1),
+    lambda x: np.max(x, 0),
+    lambda x: np.max(x, axis=1, keepdims=True),
+    lambda x: np.var(x, ddof=1),
+    lambda x: np.std(x, 0),
+    lambda x: np.reshape(x, 6),
+    lambda x: np.reshape(x, shape=(3, 2)),
+    lambda x: np.transpose(x, axes=(1, 0)),
+    lambda x: np.transpose(x, [1, 0]),
+    lambda x: np.expand_dims(x, axis=(0, 2)),
+    lambda x: np.concatenate((x, x), 1),
+    lambda x: np.concatenate([x, X], axis=-1),
+    lambda x: np.stack((x, X), 1),
+    lambda x: np.stack([x, x], axis=-1),
+    lambda x: np.split(x, 3, 1),
+    lambda x: np.split(x, [1], 1),
+    lambda x: np.array_split(x, 2, axis=-1),
+    lambda x: np.where(x > 0.5, x, 0.0),
+    lambda x: np.where(x > 0.5),
+    lambda x: np.where(X > 0.5, 1.0, x),
+    lambda x: np.nonzero(x > 0.5),
+    lambda x: np.argwhere(x > 0.5),
+    lambda x: np.flatnonzero(x > 0.5),
+    lambda x: np.argsort(x, 0),
+    lambda x: np.argsort(x, axis=None),
+    lambda x: np.sort(x, 0),
     lambda x: np.sort(x, kind="stable"),
-    lambda x: np.argmax(x, axis=1, keepdims=True), lambda x: np.floor(x), lambda x: np.rint(x),
-    lambda x: np.round(x, 1), lambda x: np.sign(x), lambda x: np.isnan(x), lambda x: np.isfinite(x),
-    lambda x: np.isclose(x, X), lambda x: np.allclose(x, X), lambda x: np.array_equal(x, X),
-    lambda x: np.zeros_like(x), lambda x: np.ones_like(x, dtype=np.float32),
-    lambda x: np.full_like(x, 3), lambda x: np.empty_like(x).shape, lambda x: np.result_type(x),
-    lambda x: np.logical_not(x > 0.5), lambda x: np.logical_and(x > 0.2, x < 0.8),
-    lambda x: (x > 0.2) & (x < 0.8), lambda x: (x > 0.2) | (X < 0.8), lambda x: ~(x > 0.5),
-    lambda x: (x > 0.2) ^ (x < 0.8), lambda x: np.any(x > 0.5), lambda x: np.count_nonzero(x > 0.5),
-    lambda x: np.unique(np.round(x)), lambda x: np.searchsorted([0.0, 0.5], x),
-    lambda x: np.digitize(x, [0.0, 0.5]), lambda x: np.histogram(x, 3)[0],
-    lambda x: np.isin(x, X[0]), lambda x: np.broadcast_to(x, (4, 2, 3)),
-    lambda x: np.squeeze(x[None], axis=0), lambda x: np.moveaxis(x, 0, 1),
-    lambda x: np.take(x, 1, axis=1), lambda x: np.take(x, np.array([[0, 1]])),
-    lambda x: np.take_along_axis(x, np.argsort(x, 1), 1), lambda x: np.pad(x, 1),
-    lambda x: np.pad(x, ((0, 1), (2, 0)), constant_values=3), lambda x: np.tile(x, (2, 1)),
-    lambda x: np.linalg.norm(x), lambda x: np.linalg.norm(x, axis=1), lambda x: np.dot(x, x.T),
-    lambda x: np.linalg.norm(x, 1, 1), lambda x: np.linalg.norm(x, ord=np.inf, axis=0),
-    lambda x: np.tensordot(x, X, 2), lambda x: np.einsum("ij,ij", x, X), lambda x: np.outer(x, x),
-    lambda x: np.einsum("ij->", x, optimize=True), lambda x: np.average(x, 0, [1.0, 2.0]),
-    lambda x: np.average(x, weights=X), lambda x: np.average(x, axis=1), lambda x: np.ptp(x, 0),
-    lambda x: np.trace(x, 1), lambda x: np.floor_divide(x, 0.2), lambda x: np.mod(x, 0.2),
-    lambda x: np.heaviside(x - 0.5, 0.5), lambda x: np.signbit(x), lambda x: np.abs(x),
-    lambda x: np.pow(x, 2), lambda x: np.acos(x), lambda x: np.concat([x, x]),
-    lambda x: np.permute_dims(x, (1, 0)), lambda x: np.true_divide(x, 2),
+    lambda x: np.argmax(x, axis=1, keepdims=True),
+    lambda x: np.floor(x),
+    lambda x: np.rint(x),
+    lambda x: np.round(x, 1),
+    lambda x: np.sign(x),
+    lambda x: np.isnan(x),
+    lambda x: np.isfinite(x),
+    lambda x: np.isclose(x, X),
+    lambda x: np.allclose(x, X),
+    lambda x: np.array_equal(x, X),
+    lambda x: np.zeros_like(x),
+    lambda x: np.ones_like(x, dtype=np.float32),
+    lambda x: np.full_like(x, 3),
+    lambda x: np.empty_like(x).shape,
+    lambda x: np.result_type(x),
+    lambda x: np.logical_not(x > 0.5),
+    lambda x: np.logical_and(x > 0.2, x < 0.8),
+    lambda x: (x > 0.2) & (x < 0.8),
+    lambda x: (x > 0.2) | (X < 0.8),
+    lambda x: ~(x > 0.5),
+    lambda x: (x > 0.2) ^ (x < 0.8),
+    lambda x: np.any(x > 0.5),
+    lambda x: np.count_nonzero(x > 0.5),
+    lambda x: np.unique(np.round(x)),
+    lambda x: np.searchsorted([0.0, 0.5], x),
+    lambda x: np.digitize(x, [0.0, 0.5]),
+    lambda x: np.histogram(x, 3)[0],
+    lambda x: np.isin(x, X[0]),
+    lambda x: np.broadcast_to(x, (4, 2, 3)),
+    lambda x: np.squeeze(x[None], axis=0),
+    lambda x: np.moveaxis(x, 0, 1),
+    lambda x: np.take(x, 1, axis=1),
+    lambda x: np.take(x, np.array([[0, 1]])),
+    lambda x: np.take_along_axis(x, np.argsort(x, 1), 1),
+    lambda x: np.pad(x, 1),
+    lambda x: np.pad(x, ((0, 1), (2, 0)), constant_values=3),
+    lambda x: np.tile(x, (2, 1)),
+    lambda x: np.linalg.norm(x),
+    lambda x: np.linalg.norm(x, axis=1),
+    lambda x: np.dot(x, x.T),
+    lambda x: np.linalg.norm(x, 1, 1),
+    lambda x: np.linalg.norm(x, ord=np.inf, axis=0),
+    lambda x: np.tensordot(x, X, 2),
+    lambda x: np.einsum("ij,ij", x, X),
+    lambda x: np.outer(x, x),
+    lambda x: np.einsum("ij->", x, optimize=True),
+    lambda x: np.average(x, 0, [1.0, 2.0]),
+    lambda x: np.average(x, weights=X),
+    lambda x: np.average(x, axis=1),
+    lambda x: np.ptp(x, 0),
+    lambda x: np.trace(x, 1),
+    lambda x: np.floor_divide(x, 0.2),
+    lambda x: np.mod(x, 0.2),
+    lambda x: np.heaviside(x - 0.5, 0.5),
+    lambda x: np.signbit(x),
+    lambda x: np.abs(x),
+    lambda x: np.pow(x, 2),
+    lambda x: np.acos(x),
+    lambda x: np.concat([x, x]),
+    lambda x: np.permute_dims(x, (1, 0)),
+    lambda x: np.true_divide(x, 2),
     lambda x: np.astype(x, int),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("f", FORMS, ids=lambda f: f"line {f.__code__.co_firstlineno}")
@@ -162,16 +275,36 @@ def test_form_of_call(f):
     same(ours, numpy) if not isinstance(numpy, np.dtype) else ours == numpy
 
 
-OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow,
-             operator.mod, operator.floordiv]  # fmt: skip
+OPERATORS = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.pow,
+    operator.mod,
+    operator.floordiv,
+]
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 
 
 @pytest.mark.parametrize("op", OPERATORS + COMPARISONS, ids=lambda op: op.__name__)
 def test_operator_with_all_kinds_of_partners(op):
     t = Tensor(X, requires_grad=True)
-    partners = [2, 2.5, True, np.float64(0.5), np.int64(3), Y, Y[0], X.tolist(), X[0].tolist(),
-                np.arange(1, 4), Y.astype(np.float32), np.array(2.0), X]  # fmt: skip
+    partners = [
+        2,
+        2.5,
+        True,
+        np.float64(0.5),
+        np.int64(3),
+        Y,
+        Y[0],
+        X.tolist(),
+        X[0].tolist(),
+        np.arange(1, 4),
+        Y.astype(np.float32),
+        np.array(2.0),
+        X,
+    ]
     for other in partners:
         array = np.asarray(other) if isinstance(other, list) else other
         same(op(t, other), op(X, array))
@@ -202,8 +335,14 @@ def test_matmul_operator_with_all_kinds_of_partners():
 
 def test_operators_that_do_not_exist():
     t = Tensor(X, requires_grad=True)
-    for call in (lambda: t + "a", lambda: None * t, lambda: divmod(t, 2),
-                 lambda: t + {}, lambda: {} - t, lambda: t << 1):  # fmt: skip
+    for call in (
+        lambda: t + "a",
+        lambda: None * t,
+        lambda: divmod(t, 2),
+        lambda: t + {},
+        lambda: {} - t,
+        lambda: t << 1,
+    ):
         with pytest.raises(TypeError):
             call()
 
@@ -217,8 +356,12 @@ def test_a_list_of_numbers_beside_a_float32_tensor():
 # ---------------------------------------------------------------- every function of NumPy
 
 MODULES = [np, np.linalg, np.fft, np.lib.stride_tricks]
-FUNCTIONS = {f for m in MODULES for f in vars(m).values()
-             if isinstance(f, np.ufunc) or hasattr(f, "_implementation")}  # fmt: skip
+FUNCTIONS = {
+    f
+    for m in MODULES
+    for f in vars(m).values()
+    if isinstance(f, np.ufunc) or hasattr(f, "_implementation")
+}
 
 
 def test_every_numpy_function_has_a_rule_or_refuses_by_name():
@@ -263,8 +406,10 @@ def test_positional_arguments_mean_what_they_mean_in_numpy():
             theirs = inspect.signature(function).parameters.values()
         except ValueError:  # written in C
             continue
-        positional = [[p.name for p in ps if p.kind <= p.POSITIONAL_OR_KEYWORD]
-                      for ps in (theirs, inspect.signature(ours).parameters.values())]  # fmt: skip
+        positional = [
+            [p.name for p in ps if p.kind <= p.POSITIONAL_OR_KEYWORD]
+            for ps in (theirs, inspect.signature(ours).parameters.values())
+        ]
         operands = {("x2", "b"), ("x", "a"), ("y", "b")}
         for i, (theirs, our) in enumerate(zip(*positional, strict=False)):
             assert i == 0 or theirs == our or (theirs, our) in operands, function.__name__
@@ -396,26 +541,73 @@ def test_wrong_axes_are_refused():
 # ---------------------------------------------------------------- against PyTorch
 
 TORCH = [
-    ("exp", np.exp), ("log", np.log), ("log1p", np.log1p), ("expm1", np.expm1), ("sqrt", np.sqrt),
-    ("rsqrt", lambda x: 1 / np.sqrt(x)), ("sin", np.sin), ("cos", np.cos), ("tan", np.tan),
-    ("asin", np.arcsin), ("acos", np.arccos), ("atan", np.arctan), ("sinh", np.sinh),
-    ("cosh", np.cosh), ("tanh", np.tanh), ("asinh", np.arcsinh), ("atanh", np.arctanh),
-    ("abs", np.abs), ("square", np.square), ("reciprocal", np.reciprocal), ("sinc", np.sinc),
-    ("exp2", np.exp2), ("log2", np.log2), ("log10", np.log10), ("deg2rad", np.deg2rad),
-    ("sum", np.sum), ("mean", np.mean), ("prod", np.prod), ("amax", np.max), ("amin", np.min),
-    ("flatten", np.ravel), ("trace", lambda x: np.trace(x)), ("tril", np.tril), ("triu", np.triu),
-    ("diag", np.diag), ("det", lambda x: np.linalg.det(x)), ("inverse", np.linalg.inv),
-    ("fliplr", np.fliplr), ("rot90", np.rot90), ("diff", np.diff), ("nansum", np.nansum),
+    ("exp", np.exp),
+    ("log", np.log),
+    ("log1p", np.log1p),
+    ("expm1", np.expm1),
+    ("sqrt", np.sqrt),
+    ("rsqrt", lambda x: 1 / np.sqrt(x)),
+    ("sin", np.sin),
+    ("cos", np.cos),
+    ("tan", np.tan),
+    ("asin", np.arcsin),
+    ("acos", np.arccos),
+    ("atan", np.arctan),
+    ("sinh", np.sinh),
+    ("cosh", np.cosh),
+    ("tanh", np.tanh),
+    ("asinh", np.arcsinh),
+    ("atanh", np.arctanh),
+    ("abs", np.abs),
+    ("square", np.square),
+    ("reciprocal", np.reciprocal),
+    ("sinc", np.sinc),
+    ("exp2", np.exp2),
+    ("log2", np.log2),
+    ("log10", np.log10),
+    ("deg2rad", np.deg2rad),
+    ("sum", np.sum),
+    ("mean", np.mean),
+    ("prod", np.prod),
+    ("amax", np.max),
+    ("amin", np.min),
+    ("flatten", np.ravel),
+    ("trace", lambda x: np.trace(x)),
+    ("tril", np.tril),
+    ("triu", np.triu),
+    ("diag", np.diag),
+    ("det", lambda x: np.linalg.det(x)),
+    ("inverse", np.linalg.inv),
+    ("fliplr", np.fliplr),
+    ("rot90", np.rot90),
+    ("diff", np.diff),
+    ("nansum", np.nansum),
     ("cov", np.cov),
-]  # fmt: skip
+]
 TORCH_TWO = [
-    ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide),
-    ("pow", np.power), ("maximum", np.maximum), ("minimum", np.minimum), ("atan2", np.arctan2),
-    ("hypot", np.hypot), ("logaddexp", np.logaddexp), ("matmul", np.matmul), ("kron", np.kron),
-    ("fmax", np.fmax), ("fmin", np.fmin), ("remainder", np.remainder), ("fmod", np.fmod),
-    ("logaddexp2", np.logaddexp2), ("copysign", np.copysign), ("inner", np.inner),
-    ("cross", np.cross), ("float_power", np.float_power), ("linalg.solve", np.linalg.solve),
-]  # fmt: skip
+    ("add", np.add),
+    ("sub", np.subtract),
+    ("mul", np.multiply),
+    ("div", np.divide),
+    ("pow", np.power),
+    ("maximum", np.maximum),
+    ("minimum", np.minimum),
+    ("atan2", np.arctan2),
+    ("hypot", np.hypot),
+    ("logaddexp", np.logaddexp),
+    ("matmul", np.matmul),
+    ("kron", np.kron),
+    ("fmax", np.fmax),
+    ("fmin", np.fmin),
+    ("remainder", np.remainder),
+    ("fmod", np.fmod),
+    ("logaddexp2", np.logaddexp2),
+    ("copysign", np.copysign),
+    ("inner", np.inner),
+    ("cross", np.cross),
+    ("float_power", np.float_power),
+    ("linalg.solve", np.linalg.solve),
+]
 
 
 @pytest.mark.parametrize("name", [n for n, _ in TORCH])
@@ -510,7 +702,8 @@ FORMS = {
     "concatenate, dtype": (lambda x: np.concatenate([x, x], dtype=np.float64), A),
     "column_stack of numbers": (lambda x: np.column_stack([x[0, 0], x[1, 1]]), A),
     "take_along_axis of all": (
-        lambda x: np.take_along_axis(x, np.array([5, 0, 0]), axis=None), A,
+        lambda x: np.take_along_axis(x, np.array([5, 0, 0]), axis=None),
+        A,
     ),
     "kron of vectors": (lambda x: np.kron(x[0], x[1]), A),
     "kron of a vector and a matrix": (lambda x: np.kron(x[0], x), A),
@@ -521,7 +714,7 @@ FORMS = {
     "cross of many": (lambda x: np.cross(x, x[0]), A),
     "cross, axes": (lambda x: np.cross(x.T, x + 1, axisa=0, axisc=0), A),
     "cross, axis": (lambda x: np.cross(x.T, x.T * x.T, axis=0), A),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FORMS)

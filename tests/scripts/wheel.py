@@ -114,9 +114,13 @@ def used(command, folder, extra):
     problems = []
     for arguments, expected, code in COMMANDS + (WITH_CLASS if extra == "class" else []):
         done = subprocess.run(
-            [command, *arguments], cwd=place, capture_output=True, encoding="utf-8", check=False,
+            [command, *arguments],
+            cwd=place,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
             env=surroundings() | {"PYTHONIOENCODING": "utf-8"},
-        )  # fmt: skip
+        )
         printed = done.stdout + done.stderr
         right = done.returncode == code and expected in printed
         print(f"{'ok   ' if right else 'WRONG'} tinyattn {' '.join(arguments)}", flush=True)

@@ -24,8 +24,9 @@ def attention():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(2, 4)).astype(np.float32)
     target = rng.normal(size=(2, 3)).astype(np.float32)
-    WQ, WK, WV = (ta.tensor(rng.normal(size=(4, 3)), np.float32, requires_grad=True)
-                  for _ in range(3))  # fmt: skip
+    WQ, WK, WV = (
+        ta.tensor(rng.normal(size=(4, 3)), np.float32, requires_grad=True) for _ in range(3)
+    )
 
     def self_attention(WQ, WK, WV):
         q, k, v = X @ WQ, X @ WK, X @ WV

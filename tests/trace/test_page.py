@@ -91,11 +91,19 @@ def check_sums(rows):
 
 def test_in_a_deck_it_fits_on_its_slide(tmp_path):
     shown = examples.perceptron()
-    output = {"output_type": "execute_result",
-              "data": {"text/html": shown._repr_html_(), "text/plain": repr(shown)}}  # fmt: skip
-    cells = [{"cell_type": "markdown", "source": "## A number", "metadata": {}},
-             {"cell_type": "code", "source": "t", "metadata": {"tags": ["hide-code"]},
-              "outputs": [output]}]  # fmt: skip
+    output = {
+        "output_type": "execute_result",
+        "data": {"text/html": shown._repr_html_(), "text/plain": repr(shown)},
+    }
+    cells = [
+        {"cell_type": "markdown", "source": "## A number", "metadata": {}},
+        {
+            "cell_type": "code",
+            "source": "t",
+            "metadata": {"tags": ["hide-code"]},
+            "outputs": [output],
+        },
+    ]
     path = tmp_path / "deck.html"
     measure = """<script>addEventListener("load", () => setTimeout(() => {
       const size = (e) => { const b = document.querySelector(e).getBoundingClientRect();
@@ -179,8 +187,15 @@ def test_the_walk_by_clicks_from_the_loss_to_a_weight_and_back(tmp_path):
         tmp_path,
     )
     names = [re.match(r"(dL/d )?[\w.]+", t)[0] for t in trail]
-    assert names == ["dL/d loss", "dL/d 0.weight", "dL/d linear", "dL/d tanh", "tanh", "linear",
-                     "dL/d linear"]  # fmt: skip
+    assert names == [
+        "dL/d loss",
+        "dL/d 0.weight",
+        "dL/d linear",
+        "dL/d tanh",
+        "tanh",
+        "linear",
+        "dL/d linear",
+    ]
 
 
 def test_the_path_is_followed(tmp_path):
@@ -364,8 +379,14 @@ def test_who_leaves_the_path_is_told_so_and_finds_back(tmp_path):
         tmp_path,
     )
     stop = "Forward, 1 of 6: into linear[0, 0]"
-    assert cards[:6] == [stop, "You left the path", stop, "You left the path", stop,
-                         "You left the path"]  # fmt: skip
+    assert cards[:6] == [
+        stop,
+        "You left the path",
+        stop,
+        "You left the path",
+        stop,
+        "You left the path",
+    ]
     assert "0.weight[0, 1]" in framed
     assert cards[6:] == cards[5:6] and asked  # w ends the walk, Escape does not
 

@@ -70,8 +70,10 @@ def check(step, g, function=None):
             bad = m.wrong(_columns_of(step, r, k, m.columns))
             assert not bad.any(), f"{step.operation.name}: {bad.sum()} measured slopes of input {k}"
     if terms is not None:
-        total = sum(products(step, unpacked(forms, rows, step, k, size_of(step.values[k])), k)
-                    for k in terms)  # fmt: skip
+        total = sum(
+            products(step, unpacked(forms, rows, step, k, size_of(step.values[k])), k)
+            for k in terms
+        )
         close(total, step.y.reshape(-1), f"{step.operation.name}: terms")
 
 
@@ -92,8 +94,11 @@ def unpacked(forms, rows, step, k, size):
     form, n = forms[k], step.y.size
     matrix = np.zeros((n, size))
     for i in range(n):
-        start, end = (form["starts"][i], form["starts"][i + 1]) if "starts" in form else (
-            i * form["n"], (i + 1) * form["n"])  # fmt: skip
+        start, end = (
+            (form["starts"][i], form["starts"][i + 1])
+            if "starts" in form
+            else (i * form["n"], (i + 1) * form["n"])
+        )
         for at in range(start, end):
             matrix[i, column(form, i, at)] = slope(forms, step, k, i, at)
     return matrix
@@ -181,7 +186,8 @@ def test_every_operation_was_looked_at():
     """The gradient table runs every primitive (tests/ops/test_gradients.py); so must this."""
     if not all(what in RAN for what in CASES):
         pytest.skip("only some of the operations were asked for")
-    missed = {s.operation.name for what in CASES for c in CASES[what] for t in tapes(c)
-              for s in t.steps} - {operation.name for operation, *_ in SEEN}  # fmt: skip
+    missed = {
+        s.operation.name for what in CASES for c in CASES[what] for t in tapes(c) for s in t.steps
+    } - {operation.name for operation, *_ in SEEN}
     assert len(SEEN) > 500
     assert not missed

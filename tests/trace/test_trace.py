@@ -62,8 +62,20 @@ def test_backward_and_a_step_of_training_inside_the_block():
 
 def test_names_lines_and_layers():
     t = examples.perceptron()
-    assert names_of(t) == ["x", "0.weight", "0.bias", "linear", "tanh", "2.weight", "2.bias", "y",
-                           "target", "(y − target)", "(y − target)²", "loss"]  # fmt: skip
+    assert names_of(t) == [
+        "x",
+        "0.weight",
+        "0.bias",
+        "linear",
+        "tanh",
+        "2.weight",
+        "2.bias",
+        "y",
+        "target",
+        "(y − target)",
+        "(y − target)²",
+        "loss",
+    ]
     assert node(t, "y")["line"][2] == "y = model(x)"
     assert node(t, "loss")["line"][2].startswith("loss = np.mean((y - target) ** 2)")
     (frame,) = t.data["groups"]
@@ -164,19 +176,25 @@ def test_in_a_notebook_and_in_a_terminal():
     ("what", "error", "words"),
     [
         (lambda: ta.trace(3), TypeError, "expected a Tensor or a function, got a int"),
-        (lambda: ta.trace(ta.tensor([1.0, 2.0], requires_grad=True) * 2), ValueError,
-         "a single number, got shape \\(2,\\)"),
+        (
+            lambda: ta.trace(ta.tensor([1.0, 2.0], requires_grad=True) * 2),
+            ValueError,
+            "a single number, got shape \\(2,\\)",
+        ),
         (lambda: ta.trace(ta.tensor(1.0)), RuntimeError, "does not depend on anything"),
         (lambda: ta.trace(lambda: 3), TypeError, "got a int"),
-        (lambda: ta.trace(lambda x: np.sum(x[None] * np.ones((1100, 1))), np.ones(1000)),
-         ValueError, "smaller batch"),
+        (
+            lambda: ta.trace(lambda x: np.sum(x[None] * np.ones((1100, 1))), np.ones(1000)),
+            ValueError,
+            "smaller batch",
+        ),
         (lambda: examples.perceptron().walk("nothing"), ValueError, "no array is called 'nothing'"),
         (lambda: examples.perceptron().walk("0.weight", (5, 5)), ValueError, "no element"),
         (lambda: examples.perceptron().walk("target", (0, 0)), ValueError, "no gradient"),
         (lambda: examples.perceptron().start("target", (0, 0)), ValueError, "was not computed"),
         (lambda: examples.perceptron().start("tanh", (9, 0)), ValueError, "no element"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused(what, error, words):
     with pytest.raises(error, match=words):
         what()
@@ -197,8 +215,10 @@ def test_a_graph_that_was_freed():
 
 def test_a_kernel_that_was_asked_for_is_traced_as_it_is():
     """Attention by the kernel is one step; it is found to be a sum over its values v."""
-    q, k, v = (ta.tensor(np.random.default_rng(i).normal(size=(3, 2)), np.float32,
-                         requires_grad=True) for i in range(3))  # fmt: skip
+    q, k, v = (
+        ta.tensor(np.random.default_rng(i).normal(size=(3, 2)), np.float32, requires_grad=True)
+        for i in range(3)
+    )
     with ta.trace() as t:
         y = F.scaled_dot_product_attention(q, k, v, causal=True, impl="kernel")
         loss = (y * y).sum()  # noqa: F841

@@ -91,8 +91,11 @@ CHECKS = [
     ("attention", {}, {"word": 2, "weights": MAPS[0, 1, 2]}),
     ("attention", {"layer": 1, "head": 2}, {"matrix": MAPS[1, 2]}),
     ("attention", {"layer": 1, "head": 3}, {"matrix": MAPS[1].mean(axis=0)}),
-    ("sampling", {"step": 1, "T": np.log10(0.7), "k": 6, "p": 0.8},
-     {"weights": probabilities(LOGITS[1], 10 ** np.log10(0.7), 6, 0.8)}),
+    (
+        "sampling",
+        {"step": 1, "T": np.log10(0.7), "k": 6, "p": 0.8},
+        {"weights": probabilities(LOGITS[1], 10 ** np.log10(0.7), 6, 0.8)},
+    ),
     ("spectral_radius", {"radius": 1.2}, {"sizes": over_time(1.2)}),
     ("positions", {"position": 5}, {"products": [sinusoid(5) @ sinusoid(p) for p in range(20)]}),
     ("neighbours", {"k": 5}, {"into": np.full(14, 5)}),
@@ -101,7 +104,7 @@ CHECKS = [
     ("gravnet", {"c": 1}, {"weights": np.exp(-10 * DISTANCES**2)}),
     ("condensation", {}, {"value": moved, "gradient": slope}),
     ("thresholds", {"t_beta": 0.3, "t_d": 0.5}, {"found": found, "points": representatives}),
-]  # fmt: skip
+]
 
 SCRIPT = """
 <script>

@@ -38,11 +38,15 @@ class Case:
 def causes_of(case, A, N):
     """Sentences that say what may be wrong, the likeliest first."""
     if not np.isfinite(N).all():
-        return ["the function itself is not finite around this point (log or sqrt of a negative "
-                "number, a division by zero)"]  # fmt: skip
+        return [
+            "the function itself is not finite around this point (log or sqrt of a negative "
+            "number, a division by zero)"
+        ]
     if not np.isfinite(A).all():
-        return ["the gradient is nan or inf where the function is smooth: somewhere 0 · inf or "
-                "0 / 0, as from sqrt or log at 0, even where np.where takes the rest"]  # fmt: skip
+        return [
+            "the gradient is nan or inf where the function is smooth: somewhere 0 · inf or "
+            "0 / 0, as from sqrt or log at 0, even where np.where takes the rest"
+        ]
     if case.kinks and all(j in case.kinks for j in np.flatnonzero(case.wrong.any(axis=0))):
         return [_kink(case, A)]
     hypotheses = [_scaled]
@@ -66,9 +70,11 @@ def _kink(case, A):
     i = int(np.argmax(np.abs(left - right)))
     low, high = sorted((left[i], right[i]))
     x = np.unravel_index(j, case.x.shape)
-    text = (f"only where the function has a kink (a tie, abs at 0, the limit of a clip), as at "
-            f"{at(case.name, x)} = {number(case.x[x])}: slope {number(left[i])} to the left, "
-            f"{number(right[i])} to the right")  # fmt: skip
+    text = (
+        f"only where the function has a kink (a tie, abs at 0, the limit of a clip), as at "
+        f"{at(case.name, x)} = {number(case.x[x])}: slope {number(left[i])} to the left, "
+        f"{number(right[i])} to the right"
+    )
     if low - 1e-3 <= A[i, j] <= high + 1e-3:
         return f"{text}. Every value between is allowed; check at a point next to it"
     return f"{text}; {number(A[i, j])} is not between them"
@@ -79,8 +85,10 @@ def _kink(case, A):
 
 def _scaled(case, A, N):
     if not A.any():
-        return ("no gradient arrives: the graph is cut (.data, .numpy(), .detach(), no_grad, "
-                "writing into an array), or a rule returns zeros")  # fmt: skip
+        return (
+            "no gradient arrives: the graph is cut (.data, .numpy(), .detach(), no_grad, "
+            "writing into an array), or a rule returns zeros"
+        )
     factor = (A * N).sum() / (N * N).sum() if N.any() else 0
     if abs(factor - 1) < 1e-4 or not _same(A, factor * N):
         return None
@@ -99,18 +107,38 @@ def _factor(case, c):
             reasons += [(v, f"the value of {name}"), (1 / v if v else 0, f"1 / {name}")]
     for axis, n in enumerate(case.x.shape):
         of = f"the length of axis {axis} of {case.name}"
-        reasons += [(n, of), (n and 1 / n, f"1 / {of}: mean in place of sum?"),
-                    (n**0.5, f"the root of {of}")]  # fmt: skip
+        reasons += [
+            (n, of),
+            (n and 1 / n, f"1 / {of}: mean in place of sum?"),
+            (n**0.5, f"the root of {of}"),
+        ]
     if case.x.size != 1:
-        reasons += [(case.x.size, f"the number of elements of {case.name}"),
-                    (1 / case.x.size, f"1 / the number of elements of {case.name}")]  # fmt: skip
+        reasons += [
+            (case.x.size, f"the number of elements of {case.name}"),
+            (1 / case.x.size, f"1 / the number of elements of {case.name}"),
+        ]
     for axis, n in enumerate(case.shape or ()):
-        reasons += [(n, f"the length of axis {axis} of the result"),
-                    (n and 1 / n, f"1 / the length of axis {axis} of the result")]  # fmt: skip
-    reasons += [(np.log(2), "ln 2"), (1 / np.log(2), "1 / ln 2"), (np.log(10), "ln 10"),
-                (1 / np.log(10), "1 / ln 10"), (np.pi, "π"), (1 / np.pi, "1 / π")]  # fmt: skip
-    fraction = next((f"{p}/{q}" if q > 1 else f"{p}" for q in range(1, 13) for p in range(1, 65)
-                     if abs(c * q - p) < 1e-4 * p), number(c))  # fmt: skip
+        reasons += [
+            (n, f"the length of axis {axis} of the result"),
+            (n and 1 / n, f"1 / the length of axis {axis} of the result"),
+        ]
+    reasons += [
+        (np.log(2), "ln 2"),
+        (1 / np.log(2), "1 / ln 2"),
+        (np.log(10), "ln 10"),
+        (1 / np.log(10), "1 / ln 10"),
+        (np.pi, "π"),
+        (1 / np.pi, "1 / π"),
+    ]
+    fraction = next(
+        (
+            f"{p}/{q}" if q > 1 else f"{p}"
+            for q in range(1, 13)
+            for p in range(1, 65)
+            if abs(c * q - p) < 1e-4 * p
+        ),
+        number(c),
+    )
     found = [why for v, why in reasons if v not in (0, 1) and abs(c - v) < 1e-4 * v]
     return f"{fraction} ({', or '.join(found[:2])})" if found else fraction
 
@@ -140,8 +168,10 @@ def _moved(case, A, N):
         if _same(A, np.transpose(outer, (*order, len(order))).reshape(N.shape)):
             return f"the axes of g are taken in the order {order}: a transpose is missing"
     if n_out == n_in and _same(A, N.T):
-        return ("the Jacobian is transposed: the rule applies the function itself to g, but a "
-                "gradient goes backwards (Jᵀ g)")  # fmt: skip
+        return (
+            "the Jacobian is transposed: the rule applies the function itself to g, but a "
+            "gradient goes backwards (Jᵀ g)"
+        )
     return None
 
 
@@ -168,8 +198,10 @@ def _mixed_up(case, A, N):
             if _same(A, sign * M):
                 return f"this is {word}the gradient of {other}: rules in the wrong order?"
             if _same(A, N + sign * M):
-                return (f"{word}the gradient of {other} is added: does a rule change g in place "
-                        f"(g += …)?")  # fmt: skip
+                return (
+                    f"{word}the gradient of {other} is added: does a rule change g in place "
+                    f"(g += …)?"
+                )
     return None
 
 
@@ -228,9 +260,11 @@ def _part(case, A, N):
             others = tuple(i for i in range(taken.ndim) if i != axis)
             arrives = np.flatnonzero((taken | (N.reshape(taken.shape) == 0)).all(axis=others))
             if 0 < len(arrives) < n and lost.reshape(taken.shape).any():
-                return (f"only the results with index {', '.join(map(str, arrives))} on axis "
-                        f"{axis} send a gradient back to {case.name}: is the sum over a broadcast "
-                        f"axis missing?")  # fmt: skip
+                return (
+                    f"only the results with index {', '.join(map(str, arrives))} on axis "
+                    f"{axis} send a gradient back to {case.name}: is the sum over a broadcast "
+                    f"axis missing?"
+                )
     return f"part of the gradient does not arrive (it is 0): {_where(case)}"
 
 
@@ -248,6 +282,7 @@ def _where(case):
         others = tuple(i for i in range(case.x.ndim) if i != axis)
         hit = np.flatnonzero(elements.any(axis=others))
         if len(hit) < case.x.shape[axis] and elements.take(hit, axis).all():
-            return (f"only index {', '.join(map(str, hit))} on axis {axis} of {case.name} is "
-                    f"concerned")  # fmt: skip
+            return (
+                f"only index {', '.join(map(str, hit))} on axis {axis} of {case.name} is concerned"
+            )
     return f"{elements.sum()} of {elements.size} elements of {case.name} are concerned"

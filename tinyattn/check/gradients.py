@@ -60,8 +60,12 @@ def gradcheck(f, *inputs, order=1):
             if not report:
                 return report
             function = _derivative(function)
-    return Report(True, "\n".join(r.text for r in done), max(r.error for r in done),
-                  sum(r.compared for r in done))  # fmt: skip
+    return Report(
+        True,
+        "\n".join(r.text for r in done),
+        max(r.error for r in done),
+        sum(r.compared for r in done),
+    )
 
 
 @dataclass(frozen=True)
@@ -159,8 +163,10 @@ def _derivative(function, create_graph=True):
         g = _vector(dict(enumerate(gs)))
         g = g if create_graph else g.data
         found = backward_pass(y, g, create_graph, targets=set(xs)) if y.requires_grad else {}
-        return {f"dL/d{name}": as_tensor(found[x] if x in found else np.zeros(x.shape))
-                for name, x in zip(function.values, xs, strict=True)}  # fmt: skip
+        return {
+            f"dL/d{name}": as_tensor(found[x] if x in found else np.zeros(x.shape))
+            for name, x in zip(function.values, xs, strict=True)
+        }
 
     return Function(call, leaves, function.values | incoming, function.others)
 
@@ -185,10 +191,12 @@ def _recorded_alike(function, title):
         wrong &= ~(np.isnan(recorded.data) & np.isnan(plain.data))
         if wrong.any():
             index = tuple(np.argwhere(wrong)[0])
-            lines.append(f"  input {name}: the gradient at {at(name, index)} is "
-                         f"{number(recorded.data[index])} with create_graph=True, and "
-                         f"{number(plain.data[index])} without: the rule computes something else "
-                         f"when it gets Tensors")  # fmt: skip
+            lines.append(
+                f"  input {name}: the gradient at {at(name, index)} is "
+                f"{number(recorded.data[index])} with create_graph=True, and "
+                f"{number(plain.data[index])} without: the rule computes something else "
+                f"when it gets Tensors"
+            )
         difference = np.abs(recorded.data - plain.data).max(initial=0.0) / size
         worst = max(worst, difference)
     return _finish(title, lines, [], worst, 0, "derivatives with and without recording")
@@ -286,9 +294,11 @@ def _check_projected(function, title, y):
         worst = max(worst, difference / max(1.0, size))
         if not difference <= atol + RTOL * size:
             index, one_a, one_n = _search(function, k, seeds[0], analytic[k][0])
-            lines.append(f"  input {name}, shape {x.shape}: differs most near {at(name, index)}: "
-                         f"analytic {number(one_a)}, numeric {number(one_n)} "
-                         f"(of a random sum of all results)")  # fmt: skip
+            lines.append(
+                f"  input {name}, shape {x.shape}: differs most near {at(name, index)}: "
+                f"analytic {number(one_a)}, numeric {number(one_n)} "
+                f"(of a random sum of all results)"
+            )
             causes += [f"{name}: {c}" for c in causes_of(Case(name, x, None, (), {}, {}), a, n)]
     return _finish(title, lines, causes, worst, compared, "random sums of derivatives")
 
@@ -340,8 +350,10 @@ def _report(function, title, outputs, analytic, numeric, atol):
         jacobians = {m: v for m, v in zip(function.values, numeric, strict=True) if m != name}
         case = Case(name, x, y.data, shape, others, jacobians, wrong, _kinks(function, k, wrong))
         if not y.requires_grad:
-            found = ["the result is not connected to any input: it was computed from plain arrays "
-                     "(.data, .numpy(), .detach(), no_grad), which have no gradient"]  # fmt: skip
+            found = [
+                "the result is not connected to any input: it was computed from plain arrays "
+                "(.data, .numpy(), .detach(), no_grad), which have no gradient"
+            ]
         else:
             found = causes_of(case, a, n)
         causes += [f"{name}: {c}" for c in found]

@@ -31,8 +31,14 @@ def causal(f, x, axis=None, rng=0):
         return Report(True, f"{title}: yes ({T} positions, none sees a later one)", 0.0, T * T)
     lines = _lines(leaks, found.size, "position", "sees the later")
     causes = _why_not_causal(found.seen, leaks, found.size)
-    return _no(title, f"{leaks.any(axis=1).sum()} of {T} positions see the future", lines, causes,
-               found.size[leaks].max(), T * T)  # fmt: skip
+    return _no(
+        title,
+        f"{leaks.any(axis=1).sum()} of {T} positions see the future",
+        lines,
+        causes,
+        found.size[leaks].max(),
+        T * T,
+    )
 
 
 def isolated(f, x, batch=None, rng=0):
@@ -54,14 +60,24 @@ def isolated(f, x, batch=None, rng=0):
     lines = _lines(leaks, found.size, "member", "sees")
     causes = []
     if found.seen.all():
-        causes.append("every member sees every other one: a mean, maximum, softmax or norm over "
-                      "axis 0, or batch norm in training mode")  # fmt: skip
+        causes.append(
+            "every member sees every other one: a mean, maximum, softmax or norm over "
+            "axis 0, or batch norm in training mode"
+        )
     elif (leaks.sum(axis=1) <= 1).all() or not found.seen.diagonal().all():
-        causes.append("axes of the batch and of something else were mixed up: a reshape without "
-                      "the transpose before it, or the number of members (or of rows) taken for "
-                      "another number")  # fmt: skip
-    return _no(title, f"{leaks.any(axis=1).sum()} of {B} members see others", lines, causes,
-               found.size[leaks].max(), B * B)  # fmt: skip
+        causes.append(
+            "axes of the batch and of something else were mixed up: a reshape without "
+            "the transpose before it, or the number of members (or of rows) taken for "
+            "another number"
+        )
+    return _no(
+        title,
+        f"{leaks.any(axis=1).sum()} of {B} members see others",
+        lines,
+        causes,
+        found.size[leaks].max(),
+        B * B,
+    )
 
 
 def padding(f, x, rng=0, times=3):
@@ -94,8 +110,14 @@ def padding(f, x, rng=0, times=3):
         return Report(True, text, 0.0, compared)
     worst = max((row.difference.max() for row in wrong), default=0.0)
     causes = list(dict.fromkeys(c for row in wrong for c in row.causes(T)))
-    return _no(title, f"largest difference {worst:.1e} of the largest value", lines, causes,
-               worst or leak, compared)  # fmt: skip
+    return _no(
+        title,
+        f"largest difference {worst:.1e} of the largest value",
+        lines,
+        causes,
+        worst or leak,
+        compared,
+    )
 
 
 class _Row:
@@ -122,8 +144,10 @@ class _Row:
         if not self.by_position and np.allclose(came * T, alone * self.n, rtol=1e-6, atol=0):
             return ["a mean was divided by the padded length in place of the number of elements"]
         if self.difference.max() < 1e-3:
-            return ["what was filled in is damped, but not hidden: a finite number such as -10 "
-                    "stands in the mask in place of minus infinity"]  # fmt: skip
+            return [
+                "what was filled in is damped, but not hidden: a finite number such as -10 "
+                "stands in the mask in place of minus infinity"
+            ]
         return []
 
 
@@ -157,16 +181,19 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
     y = _value(f, x)
     again = _value(f, x)
     if not np.array_equal(y, again, equal_nan=True):
-        raise ValueError(f"{name}: f gives another result for the same input; switch dropout off "
-                         f"with .eval()")  # fmt: skip
+        raise ValueError(
+            f"{name}: f gives another result for the same input; switch dropout off with .eval()"
+        )
     names = np.unique(groups)
     if len(names) < 2:
         raise ValueError(f"{name}: axis {axis} of x, shape {x.shape}, must have at least 2 entries")
     if out_groups is None:
         out_groups = {len(groups): groups, len(names): names}.get(y.shape[0] if y.ndim else 0)
     if out_groups is None or y.ndim <= out_axis or y.shape[out_axis] != len(out_groups):
-        raise ValueError(f"{name}: the result, shape {y.shape}, must have length {len(groups)} on "
-                         f"axis {out_axis}, as x, shape {x.shape}")  # fmt: skip
+        raise ValueError(
+            f"{name}: the result, shape {y.shape}, must have length {len(groups)} on "
+            f"axis {out_axis}, as x, shape {x.shape}"
+        )
     largest = max(np.abs(y).max(initial=0), 1e-300)
     table, other = np.zeros((len(names), len(names))), _other(x, rng)
     for j, group in enumerate(names):
@@ -248,8 +275,10 @@ def _lines(leaks, size, who, sees):
     lines = []
     for t in np.flatnonzero(leaks.any(axis=1))[:6]:
         largest = size[t][leaks[t]].max()
-        lines.append(f"  {who} {t} {sees} {_list(np.flatnonzero(leaks[t]))} "
-                     f"(by up to {largest:.1e} of the largest)")  # fmt: skip
+        lines.append(
+            f"  {who} {t} {sees} {_list(np.flatnonzero(leaks[t]))} "
+            f"(by up to {largest:.1e} of the largest)"
+        )
     if leaks.any(axis=1).sum() > 6:
         lines.append("  …")
     return lines
@@ -266,17 +295,25 @@ def _why_not_causal(seen, leaks, size):
     for H in range(2, T):
         last = (np.arange(T) * H) % T + H - 1
         if T % H == 0 and np.array_equal(leaks, later & (np.arange(T) <= last[:, None])):
-            return [f"{H} heads were merged by a reshape alone: [B, H, T, d] must become "
-                    f"[B, T, H, d] (np.swapaxes) before it becomes [B, T, H·d]"]  # fmt: skip
+            return [
+                f"{H} heads were merged by a reshape alone: [B, H, T, d] must become "
+                f"[B, T, H, d] (np.swapaxes) before it becomes [B, T, H·d]"
+            ]
     if size[leaks].max() < 1e-3:
-        return ["the future is damped, but not hidden: a finite number such as -10 stands in the "
-                "mask in place of minus infinity"]  # fmt: skip
+        return [
+            "the future is damped, but not hidden: a finite number such as -10 stands in the "
+            "mask in place of minus infinity"
+        ]
     if np.array_equal(leaks, later & ~np.triu(later, 2)):
-        return ["the mask is shifted by one: np.tri(T) hides all after position t, np.tri(T, k=1) "
-                "lets it see the next one"]  # fmt: skip
+        return [
+            "the mask is shifted by one: np.tri(T) hides all after position t, np.tri(T, k=1) "
+            "lets it see the next one"
+        ]
     if leaks[later].all():
         if not seen[np.tril_indices(T, -1)].any():
             return ["the mask is the wrong way round: the past is hidden (True means: may be seen)"]
-        return ["each position sees the whole future: no mask at all (causal=True), or something "
-                "that is computed over all positions, such as a mean"]  # fmt: skip
+        return [
+            "each position sees the whole future: no mask at all (causal=True), or something "
+            "that is computed over all positions, such as a mean"
+        ]
     return []

@@ -42,9 +42,11 @@ def at(name, index):
 
 def number(v):
     """A value with few digits, but enough to see a difference of a percent."""
-    return np.format_float_positional(v, 6, fractional=False, trim="-") if (
-        1e-4 <= abs(v) < 1e7 or v == 0
-    ) else f"{v:.4g}"  # fmt: skip
+    return (
+        np.format_float_positional(v, 6, fractional=False, trim="-")
+        if (1e-4 <= abs(v) < 1e7 or v == 0)
+        else f"{v:.4g}"
+    )
 
 
 def name_of(f):

@@ -19,8 +19,16 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
     check one at a time: lambda x: f(x)[0].
     """
     out_axis = axis if out_axis is None else out_axis
-    return _permuted(f, x, axis, rng, times, f"equivariant: {name_of(f)}",
-                     lambda y, p: np.take(y, p, out_axis), out_axis)  # fmt: skip
+    return _permuted(
+        f,
+        x,
+        axis,
+        rng,
+        times,
+        f"equivariant: {name_of(f)}",
+        lambda y, p: np.take(y, p, out_axis),
+        out_axis,
+    )
 
 
 def invariant(f, x, axis=-2, rng=0, times=5):
@@ -62,8 +70,9 @@ def _permuted(f, x, axis, rng, times, title, expected, out_axis):
         text.append(f"  {len(rows)} of {n} positions differ: {_short(rows)}")
     else:
         text.append(f"  {(difference > tolerance).sum()} of {y.size} numbers differ")
-    text.append(f"  most at {at('f(x permuted)', i)} = {number(came[i])}, expected "
-                f"{number(wanted[i])}")  # fmt: skip
+    text.append(
+        f"  most at {at('f(x permuted)', i)} = {number(came[i])}, expected {number(wanted[i])}"
+    )
     return Report(False, "\n".join(text), error, times * y.size)
 
 
@@ -95,8 +104,10 @@ def same(impls, inputs, gradients=True):
 def _named(impls):
     """A list of functions by their names, with a number where a name comes twice."""
     names = [name_of(f) for f in impls]
-    return {n if names.count(n) == 1 else f"{n} {i}": f
-            for i, (n, f) in enumerate(zip(names, impls, strict=True))}  # fmt: skip
+    return {
+        n if names.count(n) == 1 else f"{n} {i}": f
+        for i, (n, f) in enumerate(zip(names, impls, strict=True))
+    }
 
 
 def _results(f, inputs, gradients):
@@ -119,8 +130,10 @@ def _results(f, inputs, gradients):
             grads = backward_pass(
                 y, seed.astype(y.dtype), retain_graph=True, targets=set(wanted.values())
             )
-            total = {i: t + _array(grads[wanted[i]]) if wanted[i] in grads else t
-                     for i, t in total.items()}  # fmt: skip
+            total = {
+                i: t + _array(grads[wanted[i]]) if wanted[i] in grads else t
+                for i, t in total.items()
+            }
     return found | {f"gradient of input {i}": g if connected else None for i, g in total.items()}
 
 
@@ -128,9 +141,11 @@ def _difference(name, first, what, came, wanted):
     """The relative difference, and a line of text if it is too large."""
     if came is None or wanted is None:
         missing = [n for n, v in ((name, came), (first, wanted)) if v is None]
-        return (0.0, None) if came is wanted else (
-            np.inf, f"  {what}: {', '.join(missing)} has none (not connected to its inputs)"
-        )  # fmt: skip
+        return (
+            (0.0, None)
+            if came is wanted
+            else (np.inf, f"  {what}: {', '.join(missing)} has none (not connected to its inputs)")
+        )
     if came.shape != wanted.shape:
         return np.inf, f"  {what}: {name} has shape {came.shape}, {first} has {wanted.shape}"
     if came.dtype.kind != "f" and wanted.dtype.kind != "f":

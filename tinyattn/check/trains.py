@@ -153,8 +153,9 @@ def _report(module, run, trained, batch, learned):
     course = f"loss {number(first)} → {number(last)} in {len(run.losses) - 1} steps on one batch"
     faults, causes = _faults(run, trained), []
     if run.connected and not last <= learned * first:
-        faults.append(f"the batch is not learned by heart: expected a loss below "
-                      f"{number(learned * first)}")  # fmt: skip
+        faults.append(
+            f"the batch is not learned by heart: expected a loss below {number(learned * first)}"
+        )
         causes = _why_not_learned(run, batch)
     frozen = [name for name, p in module.named_parameters() if name not in trained]
     frozen = f", {len(frozen)} frozen" if frozen else ""
@@ -169,17 +170,26 @@ def _report(module, run, trained, batch, learned):
 
 def _faults(run, trained):
     if not run.connected:
-        return ["the loss is connected to no parameter: the graph is cut (.data, .numpy(), "
-                ".detach(), no_grad, an array that was written into)"]  # fmt: skip
+        return [
+            "the loss is connected to no parameter: the graph is cut (.data, .numpy(), "
+            ".detach(), no_grad, an array that was written into)"
+        ]
     faults = []
     for names, what in (
-        (trained - run.arrived, "got no gradient (not used in forward, or cut off by .data, "
-                                ".numpy() or .detach())"),
-        (run.arrived - run.nonzero, "got a gradient of zeros only (a dead ReLU, a factor 0, or "
-                                    "something that cancels)"),
-        (run.nonzero - run.moved, "got a gradient but did not move (so large that a step is "
-                                  "below its rounding, or replaced in forward)"),
-    ):  # fmt: skip
+        (
+            trained - run.arrived,
+            "got no gradient (not used in forward, or cut off by .data, .numpy() or .detach())",
+        ),
+        (
+            run.arrived - run.nonzero,
+            "got a gradient of zeros only (a dead ReLU, a factor 0, or something that cancels)",
+        ),
+        (
+            run.nonzero - run.moved,
+            "got a gradient but did not move (so large that a step is "
+            "below its rounding, or replaced in forward)",
+        ),
+    ):
         if names:
             faults.append(f"{_list(names)} {what}")
     return faults
@@ -195,20 +205,28 @@ def _why_not_learned(run, batch):
     """Possible causes, the likeliest first."""
     first, last, best = run.losses[0], run.losses[-1], np.nanmin(run.losses)
     if not math.isfinite(last):
-        return [f"the loss became {last} in step {len(run.losses)}: a logarithm of 0, a division "
-                f"by 0, or an overflow"]  # fmt: skip
+        return [
+            f"the loss became {last} in step {len(run.losses)}: a logarithm of 0, a division "
+            f"by 0, or an overflow"
+        ]
     if len(batch) > 1 and _contradicts(batch):
         return ["two examples are equal but have different targets: no model can learn both"]
     if _same_answers(run, batch):
-        return ["all examples get the same answer: x does not reach the result, or something is "
-                "taken over the axis of the batch"]  # fmt: skip
+        return [
+            "all examples get the same answer: x does not reach the result, or something is "
+            "taken over the axis of the batch"
+        ]
     if best > 0.99 * first:
-        return ["the loss never fell: a gradient with the wrong sign, or a loss that does not "
-                "depend on what is trained"]  # fmt: skip
+        return [
+            "the loss never fell: a gradient with the wrong sign, or a loss that does not "
+            "depend on what is trained"
+        ]
     if last > 2 * best:
         return ["the loss fell and rose again: unstable, without a norm, or too deep"]
-    return ["it falls, but slowly: too few parameters for so many examples, a squashing function "
-            "behind the last layer, or targets of another scale; or more steps="]  # fmt: skip
+    return [
+        "it falls, but slowly: too few parameters for so many examples, a squashing function "
+        "behind the last layer, or targets of another scale; or more steps="
+    ]
 
 
 def _contradicts(batch):

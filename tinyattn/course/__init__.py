@@ -12,6 +12,19 @@ from tinyattn.course.weights import as_shipped, trained
 from tinyattn.progress import progress
 
 __all__ = [
-    "Claim", "ClaimError", "CourseError", "answer", "as_shipped", "claim", "compare", "drawing",
-    "full", "predict", "progress", "seeds", "small", "trained", "where",
-]  # fmt: skip
+    "Claim",
+    "ClaimError",
+    "CourseError",
+    "answer",
+    "as_shipped",
+    "claim",
+    "compare",
+    "drawing",
+    "full",
+    "predict",
+    "progress",
+    "seeds",
+    "small",
+    "trained",
+    "where",
+]

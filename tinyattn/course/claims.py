@@ -23,12 +23,22 @@ VERDICTS = (HOLDS, PARTLY, REFUTED, UNDECIDED, NOT_RUN)
 SYMBOLS = {HOLDS: "✓", PARTLY: "◐", REFUTED: "✗", UNDECIDED: "≈", NOT_RUN: "○"}
 # Okabe and Ito's palette: told apart by colour-blind readers too, and never without a symbol
 COLOURS = {
-    HOLDS: "#00795a", PARTLY: "#0067a5", REFUTED: "#b84a00", UNDECIDED: "#8a4577",
+    HOLDS: "#00795a",
+    PARTLY: "#0067a5",
+    REFUTED: "#b84a00",
+    UNDECIDED: "#8a4577",
     NOT_RUN: "#666666",
-}  # fmt: skip
+}
 FIELDS = (
-    "lecture", "slides", "claim", "confirmed_if", "verdict", "evidence", "control", "experiment",
-)  # fmt: skip
+    "lecture",
+    "slides",
+    "claim",
+    "confirmed_if",
+    "verdict",
+    "evidence",
+    "control",
+    "experiment",
+)
 HEADER = """\
 # The claims of the slides, and what came out when they were tried.
 # Verdict, evidence and control are written by a full run: tinyattn full NN

@@ -25,10 +25,14 @@ def where(name, *parts, root=None):
     A deck shows it beside the title. Raises as `drawing` does.
     """
     svg = shown(_read(name, root), focus=parts)
-    return SavedDrawing(re.sub(
-        r'class="drawing"( viewBox="[^"]*") width="\d+" height="\d+"',
-        r'class="drawing map"\1 width="288" height="140"', svg, count=1,
-    ))  # fmt: skip
+    return SavedDrawing(
+        re.sub(
+            r'class="drawing"( viewBox="[^"]*") width="\d+" height="\d+"',
+            r'class="drawing map"\1 width="288" height="140"',
+            svg,
+            count=1,
+        )
+    )
 
 
 def _read(name, root):

@@ -82,8 +82,15 @@ def answer(right, /, **words):
             (("You said:", f"{letter}; it is {right}."), because, (f"And {letter}?", words[letter]))
         )
     if re.fullmatch(r"\W*[A-Za-z]\W*", said or ""):  # one letter by itself, and not one of these
-        return Note((("You said:", f"{letter or said}, but the answers are {', '.join(words)}; "
-                      f"it is {right}."), because))  # fmt: skip
+        return Note(
+            (
+                (
+                    "You said:",
+                    f"{letter or said}, but the answers are {', '.join(words)}; it is {right}.",
+                ),
+                because,
+            )
+        )
     if said:
         return Note((("You expected:", f"“{said}”"), ("It is:", f"{right}."), because))
     return Note(((_missing(said), f"It is {right}."), because))

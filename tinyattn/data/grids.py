@@ -12,8 +12,12 @@ import numpy as np
 
 from tinyattn.engine.random import generator
 
-COLORS = {"red": (0.84, 0.15, 0.16), "green": (0.1, 0.6, 0.2), "blue": (0.12, 0.35, 0.8),
-          "yellow": (0.95, 0.8, 0.1)}  # fmt: skip
+COLORS = {
+    "red": (0.84, 0.15, 0.16),
+    "green": (0.1, 0.6, 0.2),
+    "blue": (0.12, 0.35, 0.8),
+    "yellow": (0.95, 0.8, 0.1),
+}
 SHAPES = ("circle", "square", "triangle", "cross")
 PAD, START, END = 0, 1, 2
 VOCABULARY = ("<pad>", "<start>", "<end>", *COLORS, *SHAPES)

@@ -69,9 +69,14 @@ def jet_features(jets):
     energy = pt * np.cosh(jet_eta + deta)
     jet_energy = np.sqrt((jet_pt * np.cosh(jet_eta)) ** 2 + jet_mass**2)
     columns = (
-        deta, dphi, np.log(pt), np.log(energy), np.log(pt / jet_pt), np.log(energy / jet_energy),
+        deta,
+        dphi,
+        np.log(pt),
+        np.log(energy),
+        np.log(pt / jet_pt),
+        np.log(energy / jet_energy),
         np.hypot(deta, dphi),
-    )  # fmt: skip
+    )
     return np.where(jets.mask[..., None], np.stack(columns, axis=-1), 0).astype(np.float32)
 
 

@@ -9,8 +9,15 @@ from tinyattn.engine.random import generator
 
 FILE = Path(__file__).with_name("light_curves.npz")
 TEST = 2100  # the last stars of the file; they are stored in random order
-CLASSES = ("RR Lyrae ab", "RR Lyrae c", "Cepheid F", "Cepheid 1O", "δ Scuti", "Mira",
-           "semi-regular")  # fmt: skip
+CLASSES = (
+    "RR Lyrae ab",
+    "RR Lyrae c",
+    "Cepheid F",
+    "Cepheid 1O",
+    "δ Scuti",
+    "Mira",
+    "semi-regular",
+)
 
 
 class LightCurves(NamedTuple):
@@ -97,5 +104,8 @@ def brightness(times, fourier, phase):
 
 def _shape(x, shape):
     r21, phi21, r31, phi31 = shape[:, :, None]
-    return (np.cos(2 * np.pi * x) + r21 * np.cos(4 * np.pi * x + phi21)
-            + r31 * np.cos(6 * np.pi * x + phi31))  # fmt: skip
+    return (
+        np.cos(2 * np.pi * x)
+        + r21 * np.cos(4 * np.pi * x + phi21)
+        + r31 * np.cos(6 * np.pi * x + phi31)
+    )

@@ -60,8 +60,12 @@ def agreement(n, distance, before=2, rng=None):
     verb, rows = subject + distance, np.arange(n)
     ids = rng.choice(_FILLERS, size=(n, T))
     ids[rows, subject] = _SUBJECTS[plural, rng.integers(len(SINGULAR), size=n)]
-    for place, word in ((subject - 1, NUMBER["the"]), (verb, VERB), (verb + 1, NUMBER["the"]),
-                        (verb + 2, NUMBER["trout"])):  # fmt: skip
+    for place, word in (
+        (subject - 1, NUMBER["the"]),
+        (verb, VERB),
+        (verb + 1, NUMBER["the"]),
+        (verb + 2, NUMBER["trout"]),
+    ):
         ids[rows, place] = word
     ids[np.arange(T) > verb[:, None] + 2] = PAD
     return Agreement(ids, plural, verb, subject)

@@ -8,9 +8,18 @@ from tinyattn.engine.random import generator
 
 KINDS = ("ball", "ring", "chair", "lamp", "mug")
 PARTS = (
-    "ball", "ring", "chair seat", "chair back", "chair leg", "lamp foot", "lamp pole",
-    "lamp shade", "mug wall", "mug floor", "mug handle",
-)  # fmt: skip
+    "ball",
+    "ring",
+    "chair seat",
+    "chair back",
+    "chair leg",
+    "lamp foot",
+    "lamp pole",
+    "lamp shade",
+    "mug wall",
+    "mug floor",
+    "mug handle",
+)
 SPARE = 4  # points drawn for each point that is kept
 
 
@@ -37,11 +46,13 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
     if unknown or not kinds:
         raise ValueError(f"shapes: kinds are some of {', '.join(KINDS)}, got {kinds!r}")
     if N < 2 or B < 0:
-        raise ValueError(f"shapes: expected N of at least 2 points and B of at least 0, got N = {N}"
-                         f" and B = {B}")  # fmt: skip
+        raise ValueError(
+            f"shapes: expected N of at least 2 points and B of at least 0, got N = {N} and B = {B}"
+        )
     if not (noise >= 0 and np.isfinite(uneven)):
-        raise ValueError(f"shapes: expected noise of at least 0 and a finite uneven, got {noise} "
-                         f"and {uneven}")  # fmt: skip
+        raise ValueError(
+            f"shapes: expected noise of at least 0 and a finite uneven, got {noise} and {uneven}"
+        )
     rng = generator(rng)
     kind = rng.choice([KINDS.index(k) for k in kinds], B)
     points, part = np.zeros((B, N, 3), np.float32), np.zeros((B, N), np.int64)
@@ -180,9 +191,11 @@ def _mug(rng):
     return [
         ("mug wall", *_tube(radius, radius, height, rng)),
         ("mug floor", *_disc(radius, rng)),
-        ("mug handle", *_moved(_ring(handle, 0.05, -np.pi / 2, np.pi / 2, rng),
-                               (radius, 0, height / 2))),
-    ]  # fmt: skip
+        (
+            "mug handle",
+            *_moved(_ring(handle, 0.05, -np.pi / 2, np.pi / 2, rng), (radius, 0, height / 2)),
+        ),
+    ]
 
 
 BUILDERS = (_one_ball, _one_ring, _chair, _lamp, _mug)

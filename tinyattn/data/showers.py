@@ -113,9 +113,13 @@ def select(showers, events):
     truth = showers.truth[rows]
     return showers._replace(
         **{f: getattr(showers, f)[rows] for f in ("position", "energy", "size", "layer")},
-        truth=np.where(truth < 0, -1, truth + shift), fraction=showers.fraction[rows],
-        event=event, first=first, particle=showers.particle[owned], hadron=showers.hadron[owned],
-    )  # fmt: skip
+        truth=np.where(truth < 0, -1, truth + shift),
+        fraction=showers.fraction[rows],
+        event=event,
+        first=first,
+        particle=showers.particle[owned],
+        hadron=showers.hadron[owned],
+    )
 
 
 # the columns of a table of hits: x, y, z, energy, width, thickness, layer, and a fraction a shower
@@ -253,8 +257,9 @@ def _layer(i):
     width = np.repeat([CELL[i], 2 * CELL[i]], [len(fine), len(coarse)])
     z = (EDGES[i] + EDGES[i + 1]) / 2
     xy = np.concatenate([fine, coarse])
-    return np.column_stack([xy, np.full(len(xy), z), width, np.full(len(xy), THICKNESS[i]),
-                            np.full(len(xy), i)])  # fmt: skip
+    return np.column_stack(
+        [xy, np.full(len(xy), z), width, np.full(len(xy), THICKNESS[i]), np.full(len(xy), i)]
+    )
 
 
 def _centres(half, side):
@@ -299,9 +304,14 @@ def _collected(rows, event, first, particle):
     own = fraction.sum(axis=1) > 0
     strongest = fraction.argmax(axis=1) if fraction.shape[1] else np.zeros(len(rows), np.int64)
     return Showers(
-        position=rows[:, :3].astype(np.float32), energy=rows[:, 3].astype(np.float32),
-        size=rows[:, 4:6].astype(np.float32), layer=rows[:, LAYER].astype(np.int64),
-        truth=np.where(own, first[event] + strongest, -1), fraction=fraction.astype(np.float32),
-        event=event, first=first, particle=particle[:, :3].astype(np.float32),
+        position=rows[:, :3].astype(np.float32),
+        energy=rows[:, 3].astype(np.float32),
+        size=rows[:, 4:6].astype(np.float32),
+        layer=rows[:, LAYER].astype(np.int64),
+        truth=np.where(own, first[event] + strongest, -1),
+        fraction=fraction.astype(np.float32),
+        event=event,
+        first=first,
+        particle=particle[:, :3].astype(np.float32),
         hadron=particle[:, 5].astype(bool),
-    )  # fmt: skip
+    )

@@ -86,7 +86,7 @@ class Tensor(TensorMethods):
         "_values",
         "_version",
         "requires_grad",
-    )  # fmt: skip
+    )
     requires_grad: bool
 
     def __init__(self, data, dtype=None, requires_grad=False):

@@ -84,8 +84,11 @@ class PooledBuffer:
             self.memory = aligned(size, np.uint8)
         data = self.memory.ctypes.data, False  # False: may be written to
         self.__array_interface__ = {
-            "version": 3, "data": data, "shape": shape, "typestr": dtype.str,
-        }  # fmt: skip
+            "version": 3,
+            "data": data,
+            "shape": shape,
+            "typestr": dtype.str,
+        }
 
     def __del__(self, spare=_spare, numbers=_numbers):  # when Python ends, the module may be gone
         spare[next(numbers)] = self.memory

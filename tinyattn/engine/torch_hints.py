@@ -101,8 +101,9 @@ METHODS = {
     "scatter_add": Hint("x.scatter_add(0, ...)", "graph.segment_sum(values, ids, n)"),
     "topk": Hint("x.topk(2).values", "-np.sort(-x)[..., :2]"),
     "chunk": Hint("x.chunk(3, 1)[0]", "np.split(x, 3, axis=1)[0]"),
-    "split": Hint("x.split(1, 1)[0]", "np.split(x, 3, axis=1)[0]",
-                  "the number of parts, not their size"),
+    "split": Hint(
+        "x.split(1, 1)[0]", "np.split(x, 3, axis=1)[0]", "the number of parts, not their size"
+    ),
     "unbind": Hint("x.unbind(0)[0]", "x[0]", "a loop over x gives all of them"),
     "flip": Hint("x.flip(0)", "np.flip(x, 0)"),
     "roll": Hint("x.roll(1, 0)", "np.roll(x, 1, 0)"),
@@ -112,7 +113,7 @@ METHODS = {
     "cat": Hint("torch.cat([x, x])", "np.concatenate([x, x])"),
     "values": Hint("x.max(1).values", "x.max(axis=1)", "x.sort() gives the values themselves too"),
     "indices": Hint("x.max(1).indices", "x.argmax(axis=1)", "of x.sort() it is x.argsort()"),
-}  # fmt: skip
+}
 
 # asked of a module
 MODULES = {
@@ -128,7 +129,7 @@ MODULES = {
     "register_parameter": Hint('model.register_parameter("p", p)', "model.p = p"),
     "add_module": Hint('model.add_module("first", layer)', "model.first = layer"),
     "compile": Hint("model.compile()", "ta.inference.compile(model)", "which gives a copy"),
-}  # fmt: skip
+}
 
 # given by name to a function, a layer or an optimizer
 KEYWORDS = {
@@ -138,58 +139,90 @@ KEYWORDS = {
     "unbiased": Hint("x.var(1, unbiased=True)", "x.var(1, ddof=1)", "ddof is 0 if not given"),
     "correction": Hint("x.std(1, correction=1)", "x.std(1, ddof=1)", "ddof is 0 if not given"),
     "descending": Hint("x.sort(descending=True).values", "-np.sort(-x)"),
-    "is_causal": Hint("F.scaled_dot_product_attention(b, b, b, is_causal=True)",
-                      "F.scaled_dot_product_attention(b, b, b, causal=True)"),
+    "is_causal": Hint(
+        "F.scaled_dot_product_attention(b, b, b, is_causal=True)",
+        "F.scaled_dot_product_attention(b, b, b, causal=True)",
+    ),
     "attn_mask": Hint(
         "F.scaled_dot_product_attention(b, b, b, attn_mask=keep)",
         "F.scaled_dot_product_attention(b, b, b, mask=keep)",
         "True: may take part, everywhere. PyTorch's layers mean the opposite with a bool mask: "
-        "there it is mask=~attn_mask; numbers that are added to the scores are bias="),
+        "there it is mask=~attn_mask; numbers that are added to the scores are bias=",
+    ),
     "key_padding_mask": Hint(
         "attention(b, b, b, key_padding_mask=padding)[0]",
-        "attention(b, b, b, mask=~padding[:, None, :])[0]", "True: may take part"),
+        "attention(b, b, b, mask=~padding[:, None, :])[0]",
+        "True: may take part",
+    ),
     "src_key_padding_mask": Hint(
-        "encoder(b, src_key_padding_mask=padding)", "encoder(b, mask=~padding[:, None, :])",
-        "True: may take part; in a Transformer it is src_mask="),
+        "encoder(b, src_key_padding_mask=padding)",
+        "encoder(b, mask=~padding[:, None, :])",
+        "True: may take part; in a Transformer it is src_mask=",
+    ),
     "tgt_key_padding_mask": Hint(
-        "decoder(b, b, tgt_key_padding_mask=padding)", "decoder(b, b, mask=~padding[:, None, :])",
-        "True: may take part; in a Transformer it is tgt_mask="),
+        "decoder(b, b, tgt_key_padding_mask=padding)",
+        "decoder(b, b, mask=~padding[:, None, :])",
+        "True: may take part; in a Transformer it is tgt_mask=",
+    ),
     "memory_key_padding_mask": Hint(
         "decoder(b, b, memory_key_padding_mask=padding)",
-        "decoder(b, b, memory_mask=~padding[:, None, :])", "True: may take part"),
-    "src_mask": Hint("encoder(b, src_mask=hidden)", "encoder(b, mask=~hidden)",
-                     "True: may take part"),
-    "tgt_mask": Hint("decoder(b, b, tgt_mask=hidden)", "decoder(b, b, mask=~hidden)",
-                     "True: may take part"),
+        "decoder(b, b, memory_mask=~padding[:, None, :])",
+        "True: may take part",
+    ),
+    "src_mask": Hint(
+        "encoder(b, src_mask=hidden)", "encoder(b, mask=~hidden)", "True: may take part"
+    ),
+    "tgt_mask": Hint(
+        "decoder(b, b, tgt_mask=hidden)", "decoder(b, b, mask=~hidden)", "True: may take part"
+    ),
     "tgt_is_causal": Hint(
-        "decoder(b, b, tgt_mask=later, tgt_is_causal=True)", "decoder(b, b, causal=True)"),
-    "dropout_p": Hint("F.scaled_dot_product_attention(b, b, b, dropout_p=0.0)",
-                      "F.scaled_dot_product_attention(b, b, b)",
-                      "dropout of weights: nn.MultiheadAttention(d, heads, dropout=0.1)"),
+        "decoder(b, b, tgt_mask=later, tgt_is_causal=True)", "decoder(b, b, causal=True)"
+    ),
+    "dropout_p": Hint(
+        "F.scaled_dot_product_attention(b, b, b, dropout_p=0.0)",
+        "F.scaled_dot_product_attention(b, b, b)",
+        "dropout of weights: nn.MultiheadAttention(d, heads, dropout=0.1)",
+    ),
     "inplace": Hint("F.relu(x, inplace=True)", "F.relu(x)", "leave it out: results are new"),
-    "device": Hint('torch.tensor([1.0, 2.0], device="cpu")', "ta.tensor([1.0, 2.0])",
-                   "there is only the CPU: leave it out"),
-    "dtype": Hint("torch.nn.Linear(3, 2, dtype=torch.float64)",
-                  "nn.Linear(3, 2).astype(np.float64)"),
-    "batch_first": Hint("torch.nn.TransformerEncoderLayer(4, 2, batch_first=True)",
-                        "nn.TransformerEncoderLayer(4, 2)",
-                        "the batch is the first axis everywhere: leave it out"),
-    "edge_index": Hint("conv(x, edge_index)",
-                       "conv(x, graph.Graph(edge_index[0], edge_index[1], len(x)))",
-                       "edges run from row 0 to row 1, as there"),
-    "retain_graph": Hint("y.backward(retain_graph=True)", "(a + b).backward()",
-                         "a graph is freed by backward: add the losses up, or compute y again"),
-    "size_average": Hint("F.mse_loss(x, y, size_average=True)",
-                         'F.mse_loss(x, y, reduction="mean")'),
+    "device": Hint(
+        'torch.tensor([1.0, 2.0], device="cpu")',
+        "ta.tensor([1.0, 2.0])",
+        "there is only the CPU: leave it out",
+    ),
+    "dtype": Hint(
+        "torch.nn.Linear(3, 2, dtype=torch.float64)", "nn.Linear(3, 2).astype(np.float64)"
+    ),
+    "batch_first": Hint(
+        "torch.nn.TransformerEncoderLayer(4, 2, batch_first=True)",
+        "nn.TransformerEncoderLayer(4, 2)",
+        "the batch is the first axis everywhere: leave it out",
+    ),
+    "edge_index": Hint(
+        "conv(x, edge_index)",
+        "conv(x, graph.Graph(edge_index[0], edge_index[1], len(x)))",
+        "edges run from row 0 to row 1, as there",
+    ),
+    "retain_graph": Hint(
+        "y.backward(retain_graph=True)",
+        "(a + b).backward()",
+        "a graph is freed by backward: add the losses up, or compute y again",
+    ),
+    "size_average": Hint(
+        "F.mse_loss(x, y, size_average=True)", 'F.mse_loss(x, y, reduction="mean")'
+    ),
     "amsgrad": Hint("optim.Adam(p, amsgrad=False)", "optim.Adam(p)", "this variant is not here"),
-    "fused": Hint("optim.Adam(p, fused=True)", "optim.Adam(p)",
-                  "large models take one compiled pass by themselves"),
+    "fused": Hint(
+        "optim.Adam(p, fused=True)",
+        "optim.Adam(p)",
+        "large models take one compiled pass by themselves",
+    ),
     "foreach": Hint("optim.SGD(p, foreach=True)", "optim.SGD(p)", "leave it out"),
     "maximize": Hint("optim.SGD(p, maximize=True)", "optim.SGD(p)", "minimize -loss instead"),
-    "num_warmup_steps": Hint("schedule(optimizer, num_warmup_steps=100)",
-                             "optim.WarmupLR(optimizer, 100)"),
+    "num_warmup_steps": Hint(
+        "schedule(optimizer, num_warmup_steps=100)", "optim.WarmupLR(optimizer, 100)"
+    ),
     "input": Hint("F.relu(input=x)", "F.relu(x)", "the first argument is called x"),
-}  # fmt: skip
+}
 
 # asked of the package itself, or of nn, F and optim; NumPy's own functions stand for the others
 FUNCTIONS = {
@@ -207,28 +240,40 @@ FUNCTIONS = {
     "device": Hint('torch.device("cpu")', "nothing", "there is only the CPU"),
     "cuda": Hint("torch.cuda", "nothing", "there is only the CPU"),
     "clip_grad_norm_": Hint("torch.nn.utils.clip_grad_norm_(p, 1)", "optim.clip_grad_norm(p, 1)"),
-    "lr_scheduler": Hint("optim.lr_scheduler.CosineAnnealingLR(o, 10)", "optim.CosineLR(o, 10)",
-                         "others are WarmupLR and NoamLR; for StepLR and the like subclass "
-                         "optim.Schedule and write its factor(step)"),
-    "utils": Hint("torch.nn.utils.rnn.pad_sequence(ids, True)", "data.tokenizers.padded(ids)[0]",
-                  "for tokens; packed sequences are lstm(x, lengths=n), DataLoader is "
-                  "data.batches, clipping is optim.clip_grad_norm(p, 1)"),
+    "lr_scheduler": Hint(
+        "optim.lr_scheduler.CosineAnnealingLR(o, 10)",
+        "optim.CosineLR(o, 10)",
+        "others are WarmupLR and NoamLR; for StepLR and the like subclass "
+        "optim.Schedule and write its factor(step)",
+    ),
+    "utils": Hint(
+        "torch.nn.utils.rnn.pad_sequence(ids, True)",
+        "data.tokenizers.padded(ids)[0]",
+        "for tokens; packed sequences are lstm(x, lengths=n), DataLoader is "
+        "data.batches, clipping is optim.clip_grad_norm(p, 1)",
+    ),
     "LogSoftmax": Hint("nn.LogSoftmax(-1)(x)", "F.log_softmax(x, axis=-1)"),
     "NLLLoss": Hint("nn.NLLLoss()(x, c)", "F.nll_loss(x, c)"),
-    "ParameterList": Hint("self.both = nn.ParameterList([p, q])", "self.p, self.q = p, q",
-                          "each in an attribute of its own; nn.ModuleList holds modules"),
+    "ParameterList": Hint(
+        "self.both = nn.ParameterList([p, q])",
+        "self.p, self.q = p, q",
+        "each in an attribute of its own; nn.ModuleList holds modules",
+    ),
     "functional": Hint("torch.nn.functional", "tinyattn.functional"),
     "softmin": Hint("F.softmin(x, dim=-1)", "F.softmax(-x, axis=-1)"),
     "matmul": Hint("torch.matmul(x, x.T)", "x @ x.T"),
-}  # fmt: skip
+}
 
 # called the same in both, or taken for granted, and different nevertheless
 DIFFERENT = {
     "repeat": Hint("x.repeat(2, 1)", "np.tile(x, (2, 1))", "x.repeat(2, axis=0) repeats each row"),
     "std": Hint("x.std()", "x.std(ddof=1)", "x.std() and x.var() divide by n here, as in NumPy"),
     "var": Hint("x.var(0)", "x.var(axis=0, ddof=1)", "as x.std()"),
-    "transpose": Hint("b.transpose(1, 2)", "b.swapaxes(1, 2)",
-                      "x.transpose(...) takes all axes in their new order"),
+    "transpose": Hint(
+        "b.transpose(1, 2)",
+        "b.swapaxes(1, 2)",
+        "x.transpose(...) takes all axes in their new order",
+    ),
     "T": Hint("b.permute(2, 1, 0)", "b.T", "all axes reversed; b.mT swaps the last two"),
     "size": Hint("x.size(0)", "x.shape[0]", "x.size is the number of elements"),
     "sort": Hint("x.sort().values", "x.sort()", "the order is x.argsort()"),
@@ -240,31 +285,44 @@ DIFFERENT = {
     "squeeze": Hint("x[:, :1].squeeze(1)", "x[:, :1].squeeze(axis=1)", ""),
     "norm": Hint("torch.linalg.norm(x, dim=1)", "np.linalg.norm(x, axis=1)", ""),
     "mask of attention": Hint(
-        "encoder(b, src_mask=hidden)", "encoder(b, mask=~hidden)",
-        "True means may take part, everywhere; in PyTorch's layers it means hidden"),
+        "encoder(b, src_mask=hidden)",
+        "encoder(b, mask=~hidden)",
+        "True means may take part, everywhere; in PyTorch's layers it means hidden",
+    ),
     "a recurrent layer": Hint(
-        "nn.LSTM(3, 4, batch_first=True)", "nn.LSTM(3, 4)",
-        "x is [B, T, D] always, the state [layers · directions, B, H]"),
+        "nn.LSTM(3, 4, batch_first=True)",
+        "nn.LSTM(3, 4)",
+        "x is [B, T, D] always, the state [layers · directions, B, H]",
+    ),
     "padded sequences": Hint(
-        "lstm(nn.utils.rnn.pack_padded_sequence(x, n, batch_first=True))", "lstm(x, lengths=n)"),
+        "lstm(nn.utils.rnn.pack_padded_sequence(x, n, batch_first=True))", "lstm(x, lengths=n)"
+    ),
     "gradients": Hint("x.grad.numpy()", "x.grad", "an array; a Tensor after create_graph=True"),
     "a normalized row": Hint("F.normalize(x, dim=1)", "F.normalize(x, axis=1)", ""),
     "tied maxima": Hint("x.amax()", "x.max()", "tied maxima share the gradient, as in amax"),
     "tied maxima in pooling": Hint(
-        "F.max_pool1d(b, 2)", "F.max_pool1d(b, 2)",
-        "tied maxima share the gradient; in PyTorch one of them gets all of it"),
-}  # fmt: skip
+        "F.max_pool1d(b, 2)",
+        "F.max_pool1d(b, 2)",
+        "tied maxima share the gradient; in PyTorch one of them gets all of it",
+    ),
+}
 
 # functions of SciPy, called with a Tensor
 SCIPY = {
-    "erf": "F.erf(x)", "expit": "F.sigmoid(x)", "gammaln": "F.lgamma(x)", "psi": "F.digamma(x)",
-}  # fmt: skip
+    "erf": "F.erf(x)",
+    "expit": "F.sigmoid(x)",
+    "gammaln": "F.lgamma(x)",
+    "psi": "F.digamma(x)",
+}
 # methods of NumPy's functions, called with a Tensor
 OF_FUNCTIONS = {
-    "add.at": "a + graph.segment_sum(x, i, len(a))", "add.reduce": "np.sum(x, axis)",
-    "multiply.reduce": "np.prod(x, axis)", "maximum.reduce": "np.max(x, axis)",
-    "minimum.reduce": "np.min(x, axis)", "add.accumulate": "np.cumsum(x, axis)",
-}  # fmt: skip
+    "add.at": "a + graph.segment_sum(x, i, len(a))",
+    "add.reduce": "np.sum(x, axis)",
+    "multiply.reduce": "np.prod(x, axis)",
+    "maximum.reduce": "np.max(x, axis)",
+    "minimum.reduce": "np.min(x, axis)",
+    "add.accumulate": "np.cumsum(x, axis)",
+}
 
 
 # functions of NumPy that are methods of tensors in PyTorch
@@ -332,8 +390,9 @@ def _fill():
     hints |= {name: str(hint) for name, hint in METHODS.items()}
     hints |= {f"{name}_": f"{new}{hints[name]}" for name in IN_PLACE}
     for cls, whose, table in (
-        (TensorTorchNames, "a Tensor", hints), (ModuleTorchNames, "a module", MODULES),
-    ):  # fmt: skip
+        (TensorTorchNames, "a Tensor", hints),
+        (ModuleTorchNames, "a module", MODULES),
+    ):
         for name, hint in table.items():
             setattr(cls, name, MissingAttribute(whose, name, str(hint)))
 

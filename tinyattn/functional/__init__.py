@@ -88,7 +88,7 @@ __all__ = [
     "softmax",
     "softplus",
     "tanh",
-]  # fmt: skip
+]
 
 
 def __getattr__(name):

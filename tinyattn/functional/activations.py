@@ -10,9 +10,20 @@ from tinyattn.ops import nonlinear, rowwise
 from tinyattn.ops.rowwise import log_softmax, softmax
 
 __all__ = [
-    "dropout", "elu", "erf", "gelu", "leaky_relu", "log_softmax", "logsumexp", "relu", "sigmoid",
-    "silu", "softmax", "softplus", "tanh",
-]  # fmt: skip
+    "dropout",
+    "elu",
+    "erf",
+    "gelu",
+    "leaky_relu",
+    "log_softmax",
+    "logsumexp",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "tanh",
+]
 
 
 @with_torch_hints

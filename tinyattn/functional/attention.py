@@ -156,8 +156,10 @@ def _checked(q, k, v, mask, bias, scale):
 def _tensor(x, name):
     x = as_tensor(x)
     if x.dtype.kind != "f":
-        raise TypeError(f"attention: {name} must be floating point, got {x.dtype}; "
-                        f"convert it with .astype(np.float32)")  # fmt: skip
+        raise TypeError(
+            f"attention: {name} must be floating point, got {x.dtype}; "
+            f"convert it with .astype(np.float32)"
+        )
     return x
 
 

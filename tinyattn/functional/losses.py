@@ -195,8 +195,9 @@ def cross_entropy(
         def of_classes(ids):
             return negative_log_likelihood(input, ids)
 
-        return _of_classes("cross_entropy", input, target, weight, ignore_index, reduction, axis,
-                           of_classes)  # fmt: skip
+        return _of_classes(
+            "cross_entropy", input, target, weight, ignore_index, reduction, axis, of_classes
+        )
     log_p = log_softmax(input, axis)
     weight = _class_weights("cross_entropy", weight, input.shape[axis], log_p.dtype)
     if soft:

@@ -111,8 +111,9 @@ def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
 # ---------------------------------------------------------------- whole sequences
 
 
-def scan(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, reverse=False,
-         impl="auto"):  # fmt: skip
+def scan(
+    cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, reverse=False, impl="auto"
+):
     """Run a cell over sequences: the states h_t of all steps [B, T, H], and the last state.
 
     x        [B, T, D]; state: tuple of [B, H]; weights as at the top of this file

@@ -186,8 +186,9 @@ def _repulsion_rule(g, y, x, q, x_alpha, q_alpha, pairs):
         sums = [
             scatter_add(part, ids, a.shape) for (part, ids), a in zip(parts, inputs, strict=True)
         ]
-        grads = [a + (s if isinstance(g, Tensor) else s.data)
-                 for a, s in zip(grads, sums, strict=True)]  # fmt: skip
+        grads = [
+            a + (s if isinstance(g, Tensor) else s.data) for a, s in zip(grads, sums, strict=True)
+        ]
     return (*[g * a for a in grads], None)
 
 
@@ -217,20 +218,26 @@ def _checked(beta, x, truth, property_loss, batch):
     if beta.ndim != 1 or x.ndim != 2 or x.shape[0] != N:
         raise ValueError(f"{name}: expected beta [N] and x [N, C], got {beta.shape} and {x.shape}")
     if truth.shape != (N,) or truth.dtype.kind not in "iu":
-        raise ValueError(f"{name}: expected truth to be {N} whole numbers, the object of each "
-                         f"point (negative: noise), got {truth.dtype} {truth.shape}")  # fmt: skip
+        raise ValueError(
+            f"{name}: expected truth to be {N} whole numbers, the object of each "
+            f"point (negative: noise), got {truth.dtype} {truth.shape}"
+        )
     if property_loss is not None and property_loss.shape != (N,):
         raise ValueError(f"{name}: expected property_loss [{N}], got {property_loss.shape}")
     values = to_array(beta)
     if N == 0:
         raise ValueError(f"{name}: expected at least one point, got none")
     if np.isnan(values).any():
-        raise ValueError(f"{name}: expected beta between 0 and 1, got nan at point "
-                         f"{np.flatnonzero(np.isnan(values))[0]} of {N}; weights that are nan make "
-                         f"it, as after a training that diverged, or inputs")  # fmt: skip
+        raise ValueError(
+            f"{name}: expected beta between 0 and 1, got nan at point "
+            f"{np.flatnonzero(np.isnan(values))[0]} of {N}; weights that are nan make "
+            f"it, as after a training that diverged, or inputs"
+        )
     if not (values.min() >= 0 and values.max() <= 1):
-        raise ValueError(f"{name}: expected beta between 0 and 1, got {values.min():.3g} to "
-                         f"{values.max():.3g}; is a sigmoid missing?")  # fmt: skip
+        raise ValueError(
+            f"{name}: expected beta between 0 and 1, got {values.min():.3g} to "
+            f"{values.max():.3g}; is a sigmoid missing?"
+        )
     return truth, _events(name, batch, N)
 
 
@@ -240,8 +247,10 @@ def _events(name, batch, N):
         return [np.arange(N)]
     batch = np.asarray(to_array(batch))
     if batch.shape != (N,) or batch.dtype.kind not in "iu":
-        raise ValueError(f"{name}: expected batch to be {N} whole numbers, the event of each "
-                         f"point, got {batch.dtype} {batch.shape}")  # fmt: skip
+        raise ValueError(
+            f"{name}: expected batch to be {N} whole numbers, the event of each "
+            f"point, got {batch.dtype} {batch.shape}"
+        )
     order = np.argsort(batch, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(batch[order])) + 1)
 

@@ -251,11 +251,25 @@ class GravNetConv(Module):
     Source: Qasim et al. 2019, arXiv:1902.07987; slides K48-K50.
     """
 
-    def __init__(self, in_channels, out_channels, space_dimensions, propagate_dimensions, k,
-                 sharpness=10.0, strict=False, rng=None):  # fmt: skip
-        check_sizes(self, in_channels=in_channels, out_channels=out_channels,
-                    space_dimensions=space_dimensions,
-                    propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        space_dimensions,
+        propagate_dimensions,
+        k,
+        sharpness=10.0,
+        strict=False,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            in_channels=in_channels,
+            out_channels=out_channels,
+            space_dimensions=space_dimensions,
+            propagate_dimensions=propagate_dimensions,
+            k=k,
+        )
         _check_sharpness(sharpness)
         rng = generator(rng)
         self.in_channels, self.k, self.sharpness = in_channels, k, sharpness

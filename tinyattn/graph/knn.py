@@ -220,8 +220,10 @@ def _clouds(name, x, batch):
         raise ValueError(f"{name}: x has coordinates that are nan or infinite; remove those points")
     largest = max(-low, high)
     if 4 * largest * largest * max(x.shape[1], 1) > float(np.finfo(x.dtype).max) / 4:
-        raise ValueError(f"{name}: squared distances of coordinates up to {largest:.1e} do not fit "
-                         f"into {x.dtype}; scale the points down")  # fmt: skip
+        raise ValueError(
+            f"{name}: squared distances of coordinates up to {largest:.1e} do not fit "
+            f"into {x.dtype}; scale the points down"
+        )
     if batch is None:
         return x, np.array([0, len(x)] if len(x) else [0]), None  # no points: no cloud
     batch, order = _cloud_of_each(name, batch, len(x)), None
@@ -235,8 +237,10 @@ def _cloud_of_each(name, batch, N):
     """batch as an array of N whole numbers."""
     batch = np.asarray(to_array(batch))
     if batch.shape != (N,) or batch.dtype.kind not in "iu":
-        raise ValueError(f"{name}: expected batch to be {N} whole numbers, the cloud of each "
-                         f"point, got {batch.dtype} of shape {batch.shape}")  # fmt: skip
+        raise ValueError(
+            f"{name}: expected batch to be {N} whole numbers, the cloud of each "
+            f"point, got {batch.dtype} of shape {batch.shape}"
+        )
     return batch
 
 

@@ -74,21 +74,26 @@ class OneTokenLlamaBlocks(Module):
         self.layer, self.heads, self.arrays = layer, quantized[0].self_attn, arrays
         heads, mlp = self.heads, quantized[0].mlp
         self.width, self.wide = quantized[0].input_layernorm.weight.size, width_of(mlp.up_proj)
-        self.eps = np.array([
-            epsilons(b.input_layernorm, b.post_attention_layernorm) for b in quantized
-        ])  # fmt: skip
+        self.eps = np.array(
+            [epsilons(b.input_layernorm, b.post_attention_layernorm) for b in quantized]
+        )
         self.norms = np.array([[address(a) for a in norms] for norms, _ in arrays])
-        self.maps = np.array([
-            [(address(w), kind, address(b) if b.size else 0) for w, kind, b in maps]
-            for _, maps in arrays
-        ])  # fmt: skip
+        self.maps = np.array(
+            [
+                [(address(w), kind, address(b) if b.size else 0) for w, kind, b in maps]
+                for _, maps in arrays
+            ]
+        )
         self.sizes = heads.num_heads, heads.num_kv_heads, heads.d
         self.pairs = PAIRS[type(heads.rotary)](heads.d)
 
     def forward(self, x, cache=None):
         """What the blocks give;   x [B, T, D], a cache for each block."""
-        if (cache is None or len(cache) != len(self.maps)
-                or not is_one_token(x, self.width, cache[0])):  # fmt: skip
+        if (
+            cache is None
+            or len(cache) != len(self.maps)
+            or not is_one_token(x, self.width, cache[0])
+        ):
             return self.layer(x, cache)
         x, (H, G, d) = x.data[:, 0], self.sizes  # [B, D]
         position = cache[0].positions(1)[..., 0]
@@ -100,9 +105,20 @@ class OneTokenLlamaBlocks(Module):
         turns = self.heads.rotary.turns(position, x.dtype)  # [d/2] or [B, d/2] each
         past, places = np.array([c.addresses() for c in cache]), cache[0].k.shape[2]
         y = decode.llama_blocks(
-            x, past, lengths, places, H, G, d, self.wide, self.pairs, *turns,
-            self.eps, self.norms, self.maps,
-        )  # fmt: skip
+            x,
+            past,
+            lengths,
+            places,
+            H,
+            G,
+            d,
+            self.wide,
+            self.pairs,
+            *turns,
+            self.eps,
+            self.norms,
+            self.maps,
+        )
         return from_numpy(y[:, None])
 
     def __iter__(self):
@@ -147,8 +163,13 @@ class FewRowsQuantizedLinear(Module):
 
     def forward(self, x):
         """What the layer gives;   x [..., in]."""
-        if not (isinstance(x, Tensor) and x.dtype == np.float32 and not x.requires_grad
-                and x.ndim == 2 and x.shape[1] == self.columns):  # fmt: skip
+        if not (
+            isinstance(x, Tensor)
+            and x.dtype == np.float32
+            and not x.requires_grad
+            and x.ndim == 2
+            and x.shape[1] == self.columns
+        ):
             return self.layer(x)
         from tinyattn.kernels.fast import quantized
 
@@ -191,18 +212,23 @@ class FewTokensEncoderLayer(Module):
 def is_array_of(x, D):
     """Whether x is a Tensor [B, T, D] of float32 through which no gradient is wanted."""
     return (
-        isinstance(x, Tensor) and x.ndim == 3 and x.shape[2] == D and x.dtype == np.float32
+        isinstance(x, Tensor)
+        and x.ndim == 3
+        and x.shape[2] == D
+        and x.dtype == np.float32
         and not x.requires_grad
-    )  # fmt: skip
+    )
 
 
 def is_one_token(x, D, cache):
     """Whether x [B, 1, D] is one new token of a few texts, and the cache fits the kernel."""
     return (
-        type(cache) is KeyValueCache and is_array_of(x, D) and x.shape[1] == 1
+        type(cache) is KeyValueCache
+        and is_array_of(x, D)
+        and x.shape[1] == 1
         and 0 < len(x) <= MOST_TEXTS
         and (cache.k is None or (is_float32(cache.k) and is_float32(cache.v)))
-    )  # fmt: skip
+    )
 
 
 def is_float32(array):
@@ -216,24 +242,42 @@ def is_float32(array):
 
 def encoder_form(layer):
     """(what runs an `nn.TransformerEncoderLayer`, a word about it)"""
-    reason = unsupported_reason(layer, {
-        "self_attn": MultiheadAttention, "self_attn.out_proj": Linear,
-        "linear1": Linear, "linear2": Linear, "norm1": LayerNorm, "norm2": LayerNorm,
-        "dropout": Dropout, "dropout1": Dropout, "dropout2": Dropout,
-    })  # fmt: skip
+    reason = unsupported_reason(
+        layer,
+        {
+            "self_attn": MultiheadAttention,
+            "self_attn.out_proj": Linear,
+            "linear1": Linear,
+            "linear2": Linear,
+            "norm1": LayerNorm,
+            "norm2": LayerNorm,
+            "dropout": Dropout,
+            "dropout1": Dropout,
+            "dropout2": Dropout,
+        },
+    )
     if reason is None and layer.activation is not F.gelu:
         reason = f"its activation is {getattr(layer.activation, '__name__', 'another')}, not gelu"
     if reason is not None:
         return layer, f"module: {reason}"
     D, hidden = layer.self_attn.embed_dim, layer.linear1.out_features
-    weights, reason = rows(layer, {
-        "norm1.weight": (D,), "norm1.bias": (D,),
-        "self_attn.in_proj_weight": (3 * D, D), "self_attn.in_proj_bias": (3 * D,),
-        "self_attn.out_proj.weight": (D, D), "self_attn.out_proj.bias": (D,),
-        "norm2.weight": (D,), "norm2.bias": (D,),
-        "linear1.weight": (hidden, D), "linear1.bias": (hidden,),
-        "linear2.weight": (D, hidden), "linear2.bias": (D,),
-    })  # fmt: skip
+    weights, reason = rows(
+        layer,
+        {
+            "norm1.weight": (D,),
+            "norm1.bias": (D,),
+            "self_attn.in_proj_weight": (3 * D, D),
+            "self_attn.in_proj_bias": (3 * D,),
+            "self_attn.out_proj.weight": (D, D),
+            "self_attn.out_proj.bias": (D,),
+            "norm2.weight": (D,),
+            "norm2.bias": (D,),
+            "linear1.weight": (hidden, D),
+            "linear1.bias": (hidden,),
+            "linear2.weight": (D, hidden),
+            "linear2.bias": (D,),
+        },
+    )
     if reason is not None:
         return layer, f"module: {reason}"
     form = OneTokenEncoderLayer if layer.norm_first else FewTokensEncoderLayer
@@ -242,8 +286,15 @@ def encoder_form(layer):
 
 # rotary positions turn features in pairs: features from one pair to the next, and inside of one
 PAIRS = {RotaryEmbedding: lambda d: (1, d // 2), InterleavedRotaryEmbedding: lambda d: (2, 1)}
-MAPS = "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", \
-       "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"  # fmt: skip
+MAPS = (
+    "self_attn.q_proj",
+    "self_attn.k_proj",
+    "self_attn.v_proj",
+    "self_attn.o_proj",
+    "mlp.gate_proj",
+    "mlp.up_proj",
+    "mlp.down_proj",
+)
 
 
 def llama_form(layer):
@@ -275,19 +326,31 @@ def llama_sizes(block):
 
 def llama_arrays(layer):
     """(arrays of the norms, (matrix, kind, bias) of each map) of a block, or why not."""
-    reason = unsupported_reason(layer, {
-        "self_attn": GroupedQueryAttention, "self_attn.rotary": tuple(PAIRS), "mlp": SwiGLU,
-        "input_layernorm": RMSNorm, "post_attention_layernorm": RMSNorm,
-        **dict.fromkeys(MAPS, (Linear, QuantizedLinear)),
-    })  # fmt: skip
+    reason = unsupported_reason(
+        layer,
+        {
+            "self_attn": GroupedQueryAttention,
+            "self_attn.rotary": tuple(PAIRS),
+            "mlp": SwiGLU,
+            "input_layernorm": RMSNorm,
+            "post_attention_layernorm": RMSNorm,
+            **dict.fromkeys(MAPS, (Linear, QuantizedLinear)),
+        },
+    )
     if reason is not None:
         return None, reason
     D, H, G, d, _, hidden = llama_sizes(layer)
     names = ["input_layernorm.weight", "post_attention_layernorm.weight"]
     norms, reason = rows(layer, dict.fromkeys(names, (D,)))
     shapes = [
-        (H * d, D), (G * d, D), (G * d, D), (D, H * d), (hidden, D), (hidden, D), (D, hidden),
-    ]  # fmt: skip
+        (H * d, D),
+        (G * d, D),
+        (G * d, D),
+        (D, H * d),
+        (hidden, D),
+        (hidden, D),
+        (D, hidden),
+    ]
     maps = []
     for name, shape in zip(MAPS, shapes, strict=True):
         if reason is not None:
@@ -338,9 +401,12 @@ def quantized_linear_form(layer):
 
 
 COMPILED = {
-    TransformerEncoderLayer: encoder_form, LlamaBlock: llama_form, LlamaBlocks: llama_blocks_form,
-    RMSNorm: norm_form, QuantizedLinear: quantized_linear_form,
-}  # fmt: skip
+    TransformerEncoderLayer: encoder_form,
+    LlamaBlock: llama_form,
+    LlamaBlocks: llama_blocks_form,
+    RMSNorm: norm_form,
+    QuantizedLinear: quantized_linear_form,
+}
 
 
 def unsupported_reason(layer, kinds):

@@ -51,10 +51,23 @@ class Astromer(nn.Module):
     weaker.
     """
 
-    def __init__(self, d_model=64, num_heads=4, num_layers=2, dim_feedforward=128, dropout=0.0,
-                 periods=(2 * math.pi, 2000 * math.pi), rng=None):  # fmt: skip
-        check_sizes(self, d_model=d_model, num_heads=num_heads, num_layers=num_layers,
-                    dim_feedforward=dim_feedforward)  # fmt: skip
+    def __init__(
+        self,
+        d_model=64,
+        num_heads=4,
+        num_layers=2,
+        dim_feedforward=128,
+        dropout=0.0,
+        periods=(2 * math.pi, 2000 * math.pi),
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            d_model=d_model,
+            num_heads=num_heads,
+            num_layers=num_layers,
+            dim_feedforward=dim_feedforward,
+        )
         if d_model % 2:
             raise ValueError(f"Astromer: d_model must be even (sine and cosine), got {d_model}")
         if np.shape(periods) != (2,) or not 0 < periods[0] <= periods[1] < math.inf:

@@ -32,12 +32,28 @@ class BERT(nn.Module):
     """
 
     def __init__(
-        self, vocab_size, d_model, num_heads, num_layers, max_len=512, num_types=2,
-        dim_feedforward=None, dropout=0.0, layer_norm_eps=1e-12, rng=None,
-    ):  # fmt: skip
-        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
-                    num_layers=num_layers, max_len=max_len, num_types=num_types,
-                    dim_feedforward=dim_feedforward)  # fmt: skip
+        self,
+        vocab_size,
+        d_model,
+        num_heads,
+        num_layers,
+        max_len=512,
+        num_types=2,
+        dim_feedforward=None,
+        dropout=0.0,
+        layer_norm_eps=1e-12,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            vocab_size=vocab_size,
+            d_model=d_model,
+            num_heads=num_heads,
+            num_layers=num_layers,
+            max_len=max_len,
+            num_types=num_types,
+            dim_feedforward=dim_feedforward,
+        )
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
@@ -46,9 +62,14 @@ class BERT(nn.Module):
         self.norm = nn.LayerNorm(d_model, layer_norm_eps)
         self.dropout = nn.Dropout(dropout, rng)
         layer = nn.TransformerEncoderLayer(
-            d_model, num_heads, dim_feedforward or 4 * d_model, dropout, "gelu", layer_norm_eps,
+            d_model,
+            num_heads,
+            dim_feedforward or 4 * d_model,
+            dropout,
+            "gelu",
+            layer_norm_eps,
             rng=rng,
-        )  # fmt: skip
+        )
         self.encoder = nn.TransformerEncoder(layer, num_layers)
         self.pooler = nn.Linear(d_model, d_model, rng=rng)
         init_weights(self, d_model, rng)
@@ -102,10 +123,16 @@ class BERT(nn.Module):
         vocab_size, d_model = state["embedding.weight"].shape
         layers = {name.split(".")[2] for name in state if name.startswith("encoder.layers.")}
         model = cls(
-            vocab_size, d_model, num_heads, len(layers), len(state["positions.weight"]),
-            len(state["types.weight"]), len(state["encoder.layers.0.linear1.bias"]),
-            layer_norm_eps=layer_norm_eps, rng=nn.SkipInit(),
-        )  # fmt: skip
+            vocab_size,
+            d_model,
+            num_heads,
+            len(layers),
+            len(state["positions.weight"]),
+            len(state["types.weight"]),
+            len(state["encoder.layers.0.linear1.bias"]),
+            layer_norm_eps=layer_norm_eps,
+            rng=nn.SkipInit(),
+        )
         return model.load_state_dict(state, assign)
 
 

@@ -262,9 +262,14 @@ class _Captioner(nn.Module):
                 return y, (state[0], new)
 
             found = beam_search(
-                step, (memory, state), np.full(len(images), start), stop, beams=beams,
-                max_len=max_len, length_penalty=length_penalty,
-            )  # fmt: skip
+                step,
+                (memory, state),
+                np.full(len(images), start),
+                stop,
+                beams=beams,
+                max_len=max_len,
+                length_penalty=length_penalty,
+            )
             best = [hypotheses[0] for hypotheses in found]
             maps = self._maps(images, [b.tokens for b in best], start)
         return [Caption(b.tokens, a, b.log_probability) for b, a in zip(best, maps, strict=True)]
@@ -339,8 +344,14 @@ class FixedCaptioner(_Captioner):
     """
 
     def __init__(self, regions, count, vocab_size, context=32, d_word=32, d_state=64, rng=None):
-        check_sizes(self, count=count, vocab_size=vocab_size, context=context,
-                    d_word=d_word, d_state=d_state)  # fmt: skip
+        check_sizes(
+            self,
+            count=count,
+            vocab_size=vocab_size,
+            context=context,
+            d_word=d_word,
+            d_state=d_state,
+        )
         rng = generator(rng)
         super().__init__(regions, vocab_size, context, d_word, d_state, rng)
         self.squeeze = nn.Sequential(

@@ -195,8 +195,10 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
             total, parent, tokens = found.total, found.parent, found.token  # [B, K]
             history = np.take_along_axis(history, parent[..., None], axis=1)
             history = np.concatenate([history, tokens[..., None]], axis=-1)  # [B, K, t]
-            searching &= [_may_improve(a, p, K, t, max_len, length_penalty)
-                          for a, p in zip(answers, total, strict=True)]  # fmt: skip
+            searching &= [
+                _may_improve(a, p, K, t, max_len, length_penalty)
+                for a, p in zip(answers, total, strict=True)
+            ]
             if not searching.any() or t == max_len:
                 break
             # rows of the state are numbered b·(beams before) + beam

@@ -73,10 +73,26 @@ class DGCNN(_OnFeatures):
     spatial transformer); slide K44.
     """
 
-    def __init__(self, in_features, classes, k=20, widths=(64, 64, 128, 256), embedding=1024,
-                 hidden=(512, 256), dropout=0.5, rng=None):  # fmt: skip
-        check_sizes(self, in_features=in_features, classes=classes, k=k,
-                    widths=widths, embedding=embedding, hidden=hidden)  # fmt: skip
+    def __init__(
+        self,
+        in_features,
+        classes,
+        k=20,
+        widths=(64, 64, 128, 256),
+        embedding=1024,
+        hidden=(512, 256),
+        dropout=0.5,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            in_features=in_features,
+            classes=classes,
+            k=k,
+            widths=widths,
+            embedding=embedding,
+            hidden=hidden,
+        )
         rng = generator(rng)
         self.features = PointFeatures(in_features, k, widths, embedding, rng)
         sizes = [2 * embedding, *hidden]
@@ -101,10 +117,26 @@ class DGCNNSegmentation(_OnFeatures):
     DGCNN. Source: Wang et al. 2018, fig. 3, lower branch; slide K44.
     """
 
-    def __init__(self, in_features, classes, k=20, widths=(64, 64, 64), embedding=1024,
-                 hidden=(256, 128), dropout=0.5, rng=None):  # fmt: skip
-        check_sizes(self, in_features=in_features, classes=classes, k=k,
-                    widths=widths, embedding=embedding, hidden=hidden)  # fmt: skip
+    def __init__(
+        self,
+        in_features,
+        classes,
+        k=20,
+        widths=(64, 64, 64),
+        embedding=1024,
+        hidden=(256, 128),
+        dropout=0.5,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            in_features=in_features,
+            classes=classes,
+            k=k,
+            widths=widths,
+            embedding=embedding,
+            hidden=hidden,
+        )
         rng = generator(rng)
         self.features = PointFeatures(in_features, k, widths, embedding, rng)
         sizes = [2 * embedding + sum(widths), *hidden]

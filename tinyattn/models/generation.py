@@ -21,9 +21,17 @@ LOOK_EVERY = 16  # steps: looking at each part of a large model takes as long as
 
 
 def generate(
-    model, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None, cache=True,
-    stop=None, compiled=True,
-):  # fmt: skip
+    model,
+    ids,
+    max_new_tokens,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    rng=None,
+    cache=True,
+    stop=None,
+    compiled=True,
+):
     """The prompt and up to max_new_tokens further tokens, generated in evaluation mode.
 
     ids          one prompt [T], prompts [B, T], or a list of prompts of different length
@@ -44,9 +52,14 @@ def generate(
         raise ValueError(f"generate: max_new_tokens is at least 0, got {max_new_tokens}")
     with eval_mode(model), no_grad():
         new, length = decode_tokens(
-            *prefill(model, prompts, cache, compiled), stop, max_new_tokens, temperature, top_k,
-            top_p, rng,
-        )  # fmt: skip
+            *prefill(model, prompts, cache, compiled),
+            stop,
+            max_new_tokens,
+            temperature,
+            top_k,
+            top_p,
+            rng,
+        )
     if not isinstance(ids, list | tuple) and np.ndim(ids) == 2:
         for row, n in zip(new, length, strict=True):
             row[n:] = row[n] if n < len(row) else 0

@@ -145,8 +145,10 @@ class _Reader:
         """Where the numbers begin, and how their places are counted."""
         alignment = metadata.get("general.alignment", 32)
         if type(alignment) is not int or alignment not in ALIGNMENTS:
-            self.broken(f"general.alignment is {_short(alignment)}, expected a power of two up to "
-                        f"{MAX_ALIGNMENT}")  # fmt: skip
+            self.broken(
+                f"general.alignment is {_short(alignment)}, expected a power of two up to "
+                f"{MAX_ALIGNMENT}"
+            )
         self.alignment = alignment
         return -(-self.at // alignment) * alignment
 
@@ -158,8 +160,10 @@ class _Reader:
             if place.start < end:
                 self.broken(f"{before} and {name} share bytes")
             if place.stop > len(self.content):
-                self.broken(f"it ends at byte {len(self.content)}, in the middle of {name}, which "
-                            f"stands at {place.start}-{place.stop}")  # fmt: skip
+                self.broken(
+                    f"it ends at byte {len(self.content)}, in the middle of {name}, which "
+                    f"stands at {place.start}-{place.stop}"
+                )
             end, before = place.stop, name
         return found
 

@@ -32,8 +32,14 @@ class GPT(nn.Module):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
-        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
-                    num_layers=num_layers, max_len=max_len)  # fmt: skip
+        check_sizes(
+            self,
+            vocab_size=vocab_size,
+            d_model=d_model,
+            num_heads=num_heads,
+            num_layers=num_layers,
+            max_len=max_len,
+        )
         rng = None if rng is None else generator(rng)
         self.max_len = max_len
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
@@ -71,8 +77,18 @@ class GPT(nn.Module):
         """An empty cache for `features` and `forward`."""
         return self.blocks.empty_cache()
 
-    def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
-                 cache=True, stop=None, compiled=True):  # fmt: skip
+    def generate(
+        self,
+        ids,
+        max_new_tokens,
+        temperature=1.0,
+        top_k=None,
+        top_p=None,
+        rng=None,
+        cache=True,
+        stop=None,
+        compiled=True,
+    ):
         """The prompt ids and what follows it, token by token; see `models.generation.generate`."""
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled

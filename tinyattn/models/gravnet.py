@@ -12,11 +12,26 @@ from tinyattn.nn.validation import check_sizes
 class GravNetBlock(Module):
     """Each hit gets the mean of its event, then three dense layers, then GravNet and batch norm."""
 
-    def __init__(self, in_features, width, out_features, space_dimensions, propagate_dimensions,
-                 k, strict=False, rng=None):  # fmt: skip
-        check_sizes(self, in_features=in_features, width=width,
-                    out_features=out_features, space_dimensions=space_dimensions,
-                    propagate_dimensions=propagate_dimensions, k=k)  # fmt: skip
+    def __init__(
+        self,
+        in_features,
+        width,
+        out_features,
+        space_dimensions,
+        propagate_dimensions,
+        k,
+        strict=False,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            in_features=in_features,
+            width=width,
+            out_features=out_features,
+            space_dimensions=space_dimensions,
+            propagate_dimensions=propagate_dimensions,
+            k=k,
+        )
         rng = generator(rng)
         layers, sizes = [], [2 * in_features, width, width, width]
         for a, b in zip(sizes[:-1], sizes[1:], strict=True):
@@ -51,13 +66,32 @@ class GravNetModel(Module):
     Source: Qasim et al. 2019, arXiv:1902.07987, section 4; slides K48-K50.
     """
 
-    def __init__(self, in_features, out_features, blocks=4, width=64, block_features=48,
-                 space_dimensions=4, propagate_dimensions=22, k=40, hidden=128,
-                 strict=False, rng=None):  # fmt: skip
-        check_sizes(self, in_features=in_features, out_features=out_features,
-                    blocks=blocks, width=width, block_features=block_features,
-                    space_dimensions=space_dimensions,
-                    propagate_dimensions=propagate_dimensions, k=k, hidden=hidden)  # fmt: skip
+    def __init__(
+        self,
+        in_features,
+        out_features,
+        blocks=4,
+        width=64,
+        block_features=48,
+        space_dimensions=4,
+        propagate_dimensions=22,
+        k=40,
+        hidden=128,
+        strict=False,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            in_features=in_features,
+            out_features=out_features,
+            blocks=blocks,
+            width=width,
+            block_features=block_features,
+            space_dimensions=space_dimensions,
+            propagate_dimensions=propagate_dimensions,
+            k=k,
+            hidden=hidden,
+        )
         rng = generator(rng)
         sizes = [in_features] + [block_features] * (blocks - 1)
         self.norm = BatchNorm1d(in_features)
@@ -77,9 +111,10 @@ class GravNetModel(Module):
             ]
         )
         self.head = Sequential(
-            Linear(blocks * block_features, hidden, rng=rng), ReLU(),
+            Linear(blocks * block_features, hidden, rng=rng),
+            ReLU(),
             Linear(hidden, out_features, rng=rng),
-        )  # fmt: skip
+        )
 
     def forward(self, x, batch=None):
         """[N, out_features];   x [N, in_features], batch [N] or None.

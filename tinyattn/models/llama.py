@@ -29,20 +29,39 @@ class Llama(nn.Module):
     """
 
     def __init__(
-        self, vocab_size, d_model, num_heads, num_kv_heads, num_layers, d_hidden, max_len=2048,
-        base=10000.0, eps=1e-5, tied_head=True, rng=None,
-    ):  # fmt: skip
-        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
-                    num_kv_heads=num_kv_heads, num_layers=num_layers,
-                    d_hidden=d_hidden, max_len=max_len)  # fmt: skip
+        self,
+        vocab_size,
+        d_model,
+        num_heads,
+        num_kv_heads,
+        num_layers,
+        d_hidden,
+        max_len=2048,
+        base=10000.0,
+        eps=1e-5,
+        tied_head=True,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            vocab_size=vocab_size,
+            d_model=d_model,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            num_layers=num_layers,
+            d_hidden=d_hidden,
+            max_len=max_len,
+        )
         rng = generator(rng)
         self.max_len = max_len
         self.embed_tokens = nn.Embedding(vocab_size, d_model, rng=rng)
         rotary = nn.RotaryEmbedding(d_model // num_heads, base)
-        self.layers = nn.LlamaBlocks([
-            nn.LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
-            for _ in range(num_layers)
-        ])  # fmt: skip
+        self.layers = nn.LlamaBlocks(
+            [
+                nn.LlamaBlock(d_model, num_heads, num_kv_heads, d_hidden, rotary, eps, rng)
+                for _ in range(num_layers)
+            ]
+        )
         self.norm = nn.RMSNorm(d_model, eps)
         self.lm_head = None if tied_head else nn.Linear(d_model, vocab_size, bias=False, rng=rng)
         init_weights(self, d_model, rng, num_layers)
@@ -71,16 +90,27 @@ class Llama(nn.Module):
         """An empty cache for `features` and `forward`."""
         return [nn.KeyValueCache() for _ in self.layers]
 
-    def generate(self, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, rng=None,
-                 cache=True, stop=None, compiled=True):  # fmt: skip
+    def generate(
+        self,
+        ids,
+        max_new_tokens,
+        temperature=1.0,
+        top_k=None,
+        top_p=None,
+        rng=None,
+        cache=True,
+        stop=None,
+        compiled=True,
+    ):
         """The prompt ids and what follows it, token by token; see `models.generation.generate`."""
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )
 
     @classmethod
-    def from_huggingface(cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5,
-                         assign=False):  # fmt: skip
+    def from_huggingface(
+        cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5, assign=False
+    ):
         """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it.
 
         A `QuantizedMatrix` stays as it is: the model then writes, but is not trained, and no
@@ -93,10 +123,18 @@ class Llama(nn.Module):
         vocab_size, d_model = state["embed_tokens.weight"].shape
         num_layers = len({n.split(".")[1] for n in state if n.startswith("layers.")})
         model = cls(
-            vocab_size, d_model, num_heads, num_kv_heads, num_layers,
-            state["layers.0.mlp.gate_proj.weight"].shape[0], max_len, base, eps,
-            "lm_head.weight" not in state, rng=nn.SkipInit(),
-        )  # fmt: skip
+            vocab_size,
+            d_model,
+            num_heads,
+            num_kv_heads,
+            num_layers,
+            state["layers.0.mlp.gate_proj.weight"].shape[0],
+            max_len,
+            base,
+            eps,
+            "lm_head.weight" not in state,
+            rng=nn.SkipInit(),
+        )
         blocks = {name: a for name, a in state.items() if isinstance(a, QuantizedMatrix)}
         if not blocks:
             return model.load_state_dict(state, assign)
@@ -127,10 +165,12 @@ class Llama(nn.Module):
         num_heads = file.entry("llama.attention.head_count", int)
         num_kv_heads = file.entry("llama.attention.head_count_kv", int, num_heads)
         sizes = (
-            num_heads, num_kv_heads, file.entry("llama.context_length", int),
+            num_heads,
+            num_kv_heads,
+            file.entry("llama.context_length", int),
             file.entry("llama.rope.freq_base", float, 10000.0),
             file.entry("llama.attention.layer_norm_rms_epsilon", float),
-        )  # fmt: skip
+        )
         in_blocks = any(isinstance(a, QuantizedMatrix) for a in file.tensors.values())
         state = {}
         try:

@@ -95,10 +95,26 @@ class MoleculeAttentionTransformer(nn.Module):
     acts on A, here on what is added to x.
     """
 
-    def __init__(self, features, outputs=1, d_model=64, num_heads=4, num_layers=4,
-                 lambdas=(1 / 3, 1 / 3, 1 / 3), g="softmax", dropout=0.0, rng=None):  # fmt: skip
-        check_sizes(self, features=features, outputs=outputs, d_model=d_model,
-                    num_heads=num_heads, num_layers=num_layers)  # fmt: skip
+    def __init__(
+        self,
+        features,
+        outputs=1,
+        d_model=64,
+        num_heads=4,
+        num_layers=4,
+        lambdas=(1 / 3, 1 / 3, 1 / 3),
+        g="softmax",
+        dropout=0.0,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            features=features,
+            outputs=outputs,
+            d_model=d_model,
+            num_heads=num_heads,
+            num_layers=num_layers,
+        )
         name, rng = type(self).__name__, generator(rng)
         if d_model % num_heads:
             raise ValueError(

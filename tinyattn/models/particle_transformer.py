@@ -222,12 +222,28 @@ class ParticleTransformer(nn.Module):
     blocks only. Weaver's random cut of the longest jets (`trim`) is left out.
     """
 
-    def __init__(self, input_dim, num_classes=2, embed_dims=(128, 512, 128),
-                 pair_embed_dims=(64, 64, 64), num_heads=8, num_layers=8, num_cls_layers=2,
-                 dropout=0.1, rng=None):  # fmt: skip
-        check_sizes(self, input_dim=input_dim, num_classes=num_classes, embed_dims=embed_dims,
-                    pair_embed_dims=pair_embed_dims, num_heads=num_heads, num_layers=num_layers,
-                    num_cls_layers=num_cls_layers)  # fmt: skip
+    def __init__(
+        self,
+        input_dim,
+        num_classes=2,
+        embed_dims=(128, 512, 128),
+        pair_embed_dims=(64, 64, 64),
+        num_heads=8,
+        num_layers=8,
+        num_cls_layers=2,
+        dropout=0.1,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            input_dim=input_dim,
+            num_classes=num_classes,
+            embed_dims=embed_dims,
+            pair_embed_dims=pair_embed_dims,
+            num_heads=num_heads,
+            num_layers=num_layers,
+            num_cls_layers=num_cls_layers,
+        )
         if not embed_dims:
             raise ValueError("ParticleTransformer: embed_dims needs at least one width, got ()")
         rng, d = generator(rng), embed_dims[-1]

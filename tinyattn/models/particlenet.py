@@ -53,8 +53,16 @@ class ParticleNet(Module):
     (64,) * 3), hidden=128. Source: Qu, Gouskos 2019, arXiv:1902.08570; slide K45.
     """
 
-    def __init__(self, features, classes=2, k=16, widths=((64,) * 3, (128,) * 3, (256,) * 3),
-                 hidden=256, dropout=0.1, rng=None):  # fmt: skip
+    def __init__(
+        self,
+        features,
+        classes=2,
+        k=16,
+        widths=((64,) * 3, (128,) * 3, (256,) * 3),
+        hidden=256,
+        dropout=0.1,
+        rng=None,
+    ):
         check_sizes(self, features=features, classes=classes, k=k, widths=widths, hidden=hidden)
         rng = generator(rng)
         self.norm = BatchNorm1d(features)
@@ -63,9 +71,11 @@ class ParticleNet(Module):
             [EdgeConvBlock(a, w, k, rng) for a, w in zip(sizes[:-1], widths, strict=True)]
         )
         self.head = Sequential(
-            Linear(sizes[-1], hidden, rng=rng), ReLU(), Dropout(dropout, rng=rng),
+            Linear(sizes[-1], hidden, rng=rng),
+            ReLU(),
+            Dropout(dropout, rng=rng),
             Linear(hidden, classes, rng=rng),
-        )  # fmt: skip
+        )
 
     def forward(self, points, features, mask=None):
         """logits [B, classes];   points [B, P, 2], features [B, P, C], mask [B, P] bool or None.

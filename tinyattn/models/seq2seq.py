@@ -29,12 +29,26 @@ class Seq2Seq(nn.Module):
     """
 
     def __init__(
-        self, vocab_size, d_model, num_heads, num_layers, dim_feedforward=None, dropout=0.1,
-        max_len=512, pad=0, rng=None,
-    ):  # fmt: skip
-        check_sizes(self, vocab_size=vocab_size, d_model=d_model, num_heads=num_heads,
-                    num_layers=num_layers, dim_feedforward=dim_feedforward,
-                    max_len=max_len)  # fmt: skip
+        self,
+        vocab_size,
+        d_model,
+        num_heads,
+        num_layers,
+        dim_feedforward=None,
+        dropout=0.1,
+        max_len=512,
+        pad=0,
+        rng=None,
+    ):
+        check_sizes(
+            self,
+            vocab_size=vocab_size,
+            d_model=d_model,
+            num_heads=num_heads,
+            num_layers=num_layers,
+            dim_feedforward=dim_feedforward,
+            max_len=max_len,
+        )
         rng = None if rng is None else generator(rng)
         self.pad, self.scale = pad, math.sqrt(d_model)
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
@@ -42,9 +56,14 @@ class Seq2Seq(nn.Module):
         weight.data = weight.data / np.float32(self.scale)  # so that √d E starts at size 1
         self.positions = nn.PositionalEncoding(d_model, max_len, dropout, rng)
         self.transformer = nn.Transformer(
-            d_model, num_heads, num_layers, num_layers, dim_feedforward or 4 * d_model, dropout,
+            d_model,
+            num_heads,
+            num_layers,
+            num_layers,
+            dim_feedforward or 4 * d_model,
+            dropout,
             rng=rng,
-        )  # fmt: skip
+        )
 
     def forward(self, src, tgt):
         """logits [B, T, V];   src [B, S], tgt [B, T]. Token t of tgt sees tgt up to t, and src."""
@@ -72,12 +91,15 @@ class Seq2Seq(nn.Module):
         tgt = np.asarray(to_array(tgt))
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
         return F.cross_entropy(
-            np.reshape(logits, (-1, logits.shape[-1])), targets.ravel(),
-            ignore_index=self.pad, label_smoothing=label_smoothing,
-        )  # fmt: skip
+            np.reshape(logits, (-1, logits.shape[-1])),
+            targets.ravel(),
+            ignore_index=self.pad,
+            label_smoothing=label_smoothing,
+        )
 
-    def translate(self, src, start=None, stop=None, max_len=50, beams=1, length_penalty=0.6,
-                  tokenizer=None):  # fmt: skip
+    def translate(
+        self, src, start=None, stop=None, max_len=50, beams=1, length_penalty=0.6, tokenizer=None
+    ):
         """The best target sentence for each source, without start and stop.
 
         src        one sentence of ids [S], a batch [B, S], or a list of sentences of different

@@ -54,9 +54,18 @@ class MultiheadAttention(Module):
             self.out_proj.bias.data = np.zeros(embed_dim, np.float32)
 
     def forward(
-        self, q, k, v, mask=None, causal=False, need_weights=True, average_attn_weights=True,
-        bias=None, impl="auto", cache=None,
-    ):  # fmt: skip
+        self,
+        q,
+        k,
+        v,
+        mask=None,
+        causal=False,
+        need_weights=True,
+        average_attn_weights=True,
+        bias=None,
+        impl="auto",
+        cache=None,
+    ):
         """(out, weights);   q [B, T, embed_dim], k [B, S, kdim], v [B, S, vdim]; B may be absent.
 
         mask     bool, True: may be attended to. [T, S], [B, T, S] or [B, H, T, S]; any axis may
@@ -155,8 +164,9 @@ class MultiheadAttention(Module):
 
     def _check(self, q, k, v):
         name = type(self).__name__
-        for letter, x, d in zip("qkv", (q, k, v), (self.embed_dim, self.kdim, self.vdim),
-                                strict=True):  # fmt: skip
+        for letter, x, d in zip(
+            "qkv", (q, k, v), (self.embed_dim, self.kdim, self.vdim), strict=True
+        ):
             if x.ndim not in (2, 3) or x.shape[-1] != d or x.ndim != q.ndim:
                 raise ValueError(
                     f"{name}: {letter} must be [B, {'T' if letter == 'q' else 'S'}, {d}] or, like "
@@ -198,8 +208,16 @@ class SelfAttention(MultiheadAttention):
         check_sizes(self, d=d, heads=heads)
         super().__init__(d, heads, dropout, bias, rng=rng)
 
-    def forward(self, x, mask=None, causal=False, need_weights=False, average_attn_weights=True,
-                bias=None, impl="auto"):  # fmt: skip
+    def forward(
+        self,
+        x,
+        mask=None,
+        causal=False,
+        need_weights=False,
+        average_attn_weights=True,
+        bias=None,
+        impl="auto",
+    ):
         """out [B, N, d], or (out, weights);   x [B, N, d], mask and bias as in
         `MultiheadAttention`, whose errors are raised.
         """
@@ -220,8 +238,17 @@ class CrossAttention(MultiheadAttention):
         check_sizes(self, d=d, heads=heads, d_context=d_context)
         super().__init__(d, heads, dropout, bias, d_context, d_context, rng)
 
-    def forward(self, x, context, mask=None, causal=False, need_weights=False,
-                average_attn_weights=True, bias=None, impl="auto"):  # fmt: skip
+    def forward(
+        self,
+        x,
+        context,
+        mask=None,
+        causal=False,
+        need_weights=False,
+        average_attn_weights=True,
+        bias=None,
+        impl="auto",
+    ):
         """out [B, T, d], or (out, weights);   x [B, T, d], context [B, S, d_context], mask and bias
         as in `MultiheadAttention`, whose errors are raised.
         """

@@ -26,9 +26,15 @@ class _Convolution(Module):
         rng=None,
         impl="auto",
     ):
-        check_sizes(self, in_channels=in_channels, out_channels=out_channels,
-                    kernel_size=kernel_size, stride=stride, dilation=dilation,
-                    groups=groups)  # fmt: skip
+        check_sizes(
+            self,
+            in_channels=in_channels,
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            dilation=dilation,
+            groups=groups,
+        )
         by_name = isinstance(padding, str) and padding in ("same", "valid")
         check_sizes(self, least=0, padding=None if by_name else padding)
         if in_channels % groups or out_channels % groups:

@@ -45,8 +45,9 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
     """Normal numbers; those outside [a, b] are drawn again."""
     rng = generator(rng)
     if not (a < b and (b - mean) / std > -5 and (a - mean) / std < 5):
-        raise ValueError(f"trunc_normal_: hardly any number is in [{a}, {b}] of mean {mean}, "
-                         f"std {std}")  # fmt: skip
+        raise ValueError(
+            f"trunc_normal_: hardly any number is in [{a}, {b}] of mean {mean}, std {std}"
+        )
     values = rng.normal(mean, std, tensor.shape)
     while (outside := (values < a) | (values > b)).any():
         values[outside] = rng.normal(mean, std, outside.sum())
@@ -117,9 +118,14 @@ def orthogonal_(tensor, gain=1.0, rng=None):
 
 
 GAINS = {
-    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3,
-    "relu": math.sqrt(2), "selu": 3 / 4,
-}  # fmt: skip
+    "linear": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5 / 3,
+    "relu": math.sqrt(2),
+    "selu": 3 / 4,
+}
 
 
 def calculate_gain(nonlinearity, param=None):

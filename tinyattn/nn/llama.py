@@ -101,8 +101,9 @@ class LlamaBlock(Module):
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
-        check_sizes(self, d_model=d_model, num_heads=num_heads,
-                    num_kv_heads=num_kv_heads, d_hidden=d_hidden)  # fmt: skip
+        check_sizes(
+            self, d_model=d_model, num_heads=num_heads, num_kv_heads=num_kv_heads, d_hidden=d_hidden
+        )
         rng = generator(rng)
         self.self_attn = GroupedQueryAttention(d_model, num_heads, num_kv_heads, rotary, rng=rng)
         self.mlp = SwiGLU(d_model, d_hidden, rng=rng)

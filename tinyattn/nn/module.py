@@ -170,8 +170,10 @@ class Module(torch_hints.ModuleTorchNames):
                 f"load_state_dict of {type(self).__name__}, nothing was changed:\n  "
                 + "\n  ".join(problems)
             )
-        cast = {n: a.astype(own[n].dtype, copy=not (assign and _can_be_owned(a)))
-                for n, a in arrays.items()}  # fmt: skip
+        cast = {
+            n: a.astype(own[n].dtype, copy=not (assign and _can_be_owned(a)))
+            for n, a in arrays.items()
+        }
         for name, array in cast.items():
             own[name].data = array
         return self

@@ -106,8 +106,9 @@ class RNNCell(_Cell):
 
     cell = recurrent.RNN
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", *, impl="auto",
-                 rng=None):  # fmt: skip
+    def __init__(
+        self, input_size, hidden_size, bias=True, nonlinearity="tanh", *, impl="auto", rng=None
+    ):
         check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         self.cell = _rnn("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, impl=impl, rng=rng)
@@ -143,8 +144,19 @@ def _rnn(name, nonlinearity):
 class _Recurrent(Module):
     cell = None
 
-    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=True,
-                 dropout=0.0, bidirectional=False, *, impl="auto", rng=None):  # fmt: skip
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        batch_first=True,
+        dropout=0.0,
+        bidirectional=False,
+        *,
+        impl="auto",
+        rng=None,
+    ):
         check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         name = type(self).__name__
         if batch_first is not True:
@@ -195,8 +207,15 @@ class _Recurrent(Module):
         x, outputs, last = x if x.dtype == dtype else x.astype(dtype), [], []
         for i, (layer, suffix) in enumerate(places):
             start = tuple(s[i] for s in state)
-            y, end = recurrent.scan(self.cell, x, start, *self._weights(layer, suffix),
-                                    lengths, suffix == "_reverse", self.impl)  # fmt: skip
+            y, end = recurrent.scan(
+                self.cell,
+                x,
+                start,
+                *self._weights(layer, suffix),
+                lengths,
+                suffix == "_reverse",
+                self.impl,
+            )
             outputs.append(y)
             last.append(end)
             if i + 1 == len(places) or places[i + 1][0] > layer:  # all directions are done
@@ -208,9 +227,12 @@ class _Recurrent(Module):
         return x, state if self.cell.states > 1 else state[0]
 
     def extra_repr(self):
-        options = {"num_layers": (self.num_layers, 1), "bias": (self.bias, True),
-                   "dropout": (self.dropout, 0.0),
-                   "bidirectional": (self.bidirectional, False)}  # fmt: skip
+        options = {
+            "num_layers": (self.num_layers, 1),
+            "bias": (self.bias, True),
+            "dropout": (self.dropout, 0.0),
+            "bidirectional": (self.bidirectional, False),
+        }
         shown = [f", {n}={value}" for n, (value, usual) in options.items() if value != usual]
         return f"{self.input_size}, {self.hidden_size}" + "".join(shown)
 
@@ -232,13 +254,33 @@ class RNN(_Recurrent):
 
     cell = recurrent.RNN
 
-    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True,
-                 batch_first=True, dropout=0.0, bidirectional=False, *, impl="auto",
-                 rng=None):  # fmt: skip
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        nonlinearity="tanh",
+        bias=True,
+        batch_first=True,
+        dropout=0.0,
+        bidirectional=False,
+        *,
+        impl="auto",
+        rng=None,
+    ):
         check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.cell, self.nonlinearity = _rnn("RNN", nonlinearity), nonlinearity
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout,
-                         bidirectional, impl=impl, rng=rng)  # fmt: skip
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            impl=impl,
+            rng=rng,
+        )
 
 
 class GRU(_Recurrent):

@@ -107,8 +107,9 @@ class TransformerDecoderLayer(_Layer):
         own, of_memory = (None, None) if cache is None else cache
         x = as_tensor(x)
         x = self._residual(x, self.norm1, self.dropout1, self._self_attention, mask, causal, own)
-        x = self._residual(x, self.norm2, self.dropout2, self._cross_attention, memory, memory_mask,
-                           of_memory)  # fmt: skip
+        x = self._residual(
+            x, self.norm2, self.dropout2, self._cross_attention, memory, memory_mask, of_memory
+        )
         return self._residual(x, self.norm3, self.dropout3, self._feed_forward)
 
     def _cross_attention(self, x, memory, mask, cache):
@@ -213,10 +214,14 @@ class Transformer(Module):
         bias=True,
         rng=None,
     ):
-        check_sizes(self, d_model=d_model, nhead=nhead,
-                    num_encoder_layers=num_encoder_layers,
-                    num_decoder_layers=num_decoder_layers,
-                    dim_feedforward=dim_feedforward)  # fmt: skip
+        check_sizes(
+            self,
+            d_model=d_model,
+            nhead=nhead,
+            num_encoder_layers=num_encoder_layers,
+            num_decoder_layers=num_decoder_layers,
+            dim_feedforward=dim_feedforward,
+        )
         rng = None if rng is None else generator(rng)
         options = (dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, rng)
         self.encoder = TransformerEncoder(

@@ -82,8 +82,9 @@ def _self_attention_rule(g, _, saved, wanted, x, bias, mask, causal, heads):
     q, k, v = _heads(x, heads)
     g = np.swapaxes(g.reshape(*g.shape[:-1], heads, -1), -3, -2)
     scale = q.shape[-1] ** -0.5
-    *_, db = kernel.attention_backward(g, y, saved, q, k, v, bias, mask, causal, scale,
-                                       wanted[1], _heads(dx, heads))  # fmt: skip
+    *_, db = kernel.attention_backward(
+        g, y, saved, q, k, v, bias, mask, causal, scale, wanted[1], _heads(dx, heads)
+    )
     return dx, db, None, None, None
 
 

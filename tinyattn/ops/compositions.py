@@ -380,8 +380,22 @@ def sliding_window_view(x, window_shape, axis=None):
 
 
 nondifferentiable(
-    np.flatnonzero, np.isin, np.digitize, np.histogram, np.nanargmax, np.nanargmin, np.isreal,
-    np.isposinf, np.isneginf, np.iscomplex, np.array_equiv, np.argpartition, np.tril_indices_from,
-    np.triu_indices_from, np.diag_indices_from, np.left_shift, np.right_shift,
+    np.flatnonzero,
+    np.isin,
+    np.digitize,
+    np.histogram,
+    np.nanargmax,
+    np.nanargmin,
+    np.isreal,
+    np.isposinf,
+    np.isneginf,
+    np.iscomplex,
+    np.array_equiv,
+    np.argpartition,
+    np.tril_indices_from,
+    np.triu_indices_from,
+    np.diag_indices_from,
+    np.left_shift,
+    np.right_shift,
     np.linalg.matrix_rank,
-)  # fmt: skip
+)

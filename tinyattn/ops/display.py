@@ -181,8 +181,10 @@ def picture(array, text):
 def _blocks(matrix, most):
     """What a slice is drawn from: the ends of its blocks, and of each its mean, least and most."""
     matrix = matrix.astype(np.float64)
-    ends = [np.linspace(0, n, min(n, m) + 1).astype(int)
-            for n, m in zip(matrix.shape, most, strict=True)]  # fmt: skip
+    ends = [
+        np.linspace(0, n, min(n, m) + 1).astype(int)
+        for n, m in zip(matrix.shape, most, strict=True)
+    ]
     finite = np.isfinite(matrix)
     total, number = _sums(np.where(finite, matrix, 0), ends), _sums(finite.astype(float), ends)
     with np.errstate(all="ignore"):
@@ -190,8 +192,13 @@ def _blocks(matrix, most):
         if mean.size == matrix.size:
             mean = matrix
         size = tuple([round(n / (len(e) - 1)) for n, e in zip(matrix.shape, ends, strict=True)])
-        return {"ends": ends, "mean": mean, "block": size, "matrix": matrix,
-                "odd": _sums((~finite).astype(float), ends) > 0}  # fmt: skip
+        return {
+            "ends": ends,
+            "mean": mean,
+            "block": size,
+            "matrix": matrix,
+            "odd": _sums((~finite).astype(float), ends) > 0,
+        }
 
 
 def _sums(matrix, ends):

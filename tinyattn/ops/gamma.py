@@ -52,8 +52,9 @@ def _series(z, n):
     elif n == 1:
         y = np.log(z) - 0.5 / z
     else:
-        y = (-1) ** n * (factorial(n - 2) * z ** float(1 - n)
-                         + factorial(n - 1) / 2 * z ** float(-n))  # fmt: skip
+        y = (-1) ** n * (
+            factorial(n - 2) * z ** float(1 - n) + factorial(n - 1) / 2 * z ** float(-n)
+        )
     for i, b in enumerate(BERNOULLI):
         k = 2 * i + 2  # b / (k (k - 1)) z^(1 - k), n times
         y = y + (-1) ** n * b * (factorial(k + n - 2) / factorial(k)) * z ** float(1 - k - n)

@@ -146,9 +146,17 @@ def take_along_axis(x, indices, axis=-1):
         return getitem(np.reshape(x, -1), indices)
     axis = axis % x.ndim
     # every other axis is numbered through, an axis of length 1 in x follows the indices
-    index = list(np.ogrid[tuple(slice(n) for n in np.broadcast_shapes(
-        tuple(1 if i == axis else n for i, n in enumerate(indices.shape)),
-        tuple(1 if i == axis else n for i, n in enumerate(x.shape))))])  # fmt: skip
+    index = list(
+        np.ogrid[
+            tuple(
+                slice(n)
+                for n in np.broadcast_shapes(
+                    tuple(1 if i == axis else n for i, n in enumerate(indices.shape)),
+                    tuple(1 if i == axis else n for i, n in enumerate(x.shape)),
+                )
+            )
+        ]
+    )
     index = [np.where(x.shape[i] == 1, 0, o) for i, o in enumerate(index)]
     index[axis] = indices
     return getitem(x, tuple(index))

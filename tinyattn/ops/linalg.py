@@ -113,8 +113,10 @@ def tensordot(a, b, axes=2):
     a, b = as_tensor(a), as_tensor(b)
     if np.isscalar(axes):
         axes = (range(a.ndim - axes, a.ndim), range(axes))
-    axes_a, axes_b = [[i % x.ndim for i in np.atleast_1d(list(s) if not np.isscalar(s) else s)]
-                      for x, s in ((a, axes[0]), (b, axes[1]))]  # fmt: skip
+    axes_a, axes_b = [
+        [i % x.ndim for i in np.atleast_1d(list(s) if not np.isscalar(s) else s)]
+        for x, s in ((a, axes[0]), (b, axes[1]))
+    ]
     letters = iter(string.ascii_letters)
     in_a = [next(letters) for _ in range(a.ndim)]
     in_b = [next(letters) for _ in range(b.ndim)]
@@ -307,9 +309,10 @@ def _pair(in_a, in_b, output, shape_a, shape_b):
     letters = [*batch, *rows, *columns]
     product = tuple([lengths[c] for c in letters]), tuple([letters.index(c) for c in output])
     return (
-        left_a, left_b,
+        left_a,
+        left_b,
         (laid_out(in_a, batch, rows, inner), laid_out(in_b, batch, inner, columns), product),
-    )  # fmt: skip
+    )
 
 
 def _left(letters, others, output):

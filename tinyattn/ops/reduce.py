@@ -179,9 +179,14 @@ def _like_numpy(function):
 
 
 for _numpy, _ours in [
-    (np.sum, sum), (np.mean, mean), (np.max, max), (np.min, min), (np.prod, prod), (np.var, var),
+    (np.sum, sum),
+    (np.mean, mean),
+    (np.max, max),
+    (np.min, min),
+    (np.prod, prod),
+    (np.var, var),
     (np.std, std),
-]:  # fmt: skip
+]:
     implements(_numpy)(_like_numpy(_ours))
 
 
@@ -215,6 +220,14 @@ def average(a, axis=None, weights=None):
 
 
 nondifferentiable(
-    np.argmax, np.argmin, np.argsort, np.count_nonzero, np.nonzero, np.argwhere, np.unique,
-    np.searchsorted, np.bincount, np.lexsort,
-)  # fmt: skip
+    np.argmax,
+    np.argmin,
+    np.argsort,
+    np.count_nonzero,
+    np.nonzero,
+    np.argwhere,
+    np.unique,
+    np.searchsorted,
+    np.bincount,
+    np.lexsort,
+)

@@ -16,7 +16,26 @@ from tinyattn.plot.points import decision_boundary, scatter
 from tinyattn.plot.style import COLORS, GREY, style, use_style
 
 __all__ = [
-    "COLORS", "Film", "GREY", "GraphPicture", "Picture", "animate_points", "attention_lines",
-    "attention_map", "bars", "computation_graph", "curves", "decision_boundary", "figure", "film",
-    "graph", "heatmap", "images", "layout", "loss_curve", "scatter", "style", "use_style",
-]  # fmt: skip
+    "COLORS",
+    "Film",
+    "GREY",
+    "GraphPicture",
+    "Picture",
+    "animate_points",
+    "attention_lines",
+    "attention_map",
+    "bars",
+    "computation_graph",
+    "curves",
+    "decision_boundary",
+    "figure",
+    "film",
+    "graph",
+    "heatmap",
+    "images",
+    "layout",
+    "loss_curve",
+    "scatter",
+    "style",
+    "use_style",
+]

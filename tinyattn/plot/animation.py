@@ -13,8 +13,19 @@ NOTHING = "#C8C8C8"  # colour of points that belong to nothing
 DOTS = (12, 110)  # areas of the smallest and the largest dot, in points²
 
 
-def animate_points(frames, classes=None, *, weights=None, titles=None, title=None, columns=None,
-           xlabel="", ylabel="", ax=None, size=None):  # fmt: skip
+def animate_points(
+    frames,
+    classes=None,
+    *,
+    weights=None,
+    titles=None,
+    title=None,
+    columns=None,
+    xlabel="",
+    ylabel="",
+    ax=None,
+    size=None,
+):
     """The same points at F times, each time in a panel of its own, all with the same scale.
 
     frames: [F, N, 2], or one time [N, 2]. classes: [N] whole numbers, one colour and shape each;
@@ -96,8 +107,15 @@ def _dots(panel, points, classes, weights):
         areas = DOTS[0] + (DOTS[1] - DOTS[0]) * weights[rows]
         color = NOTHING if c < 0 else COLORS[c % 8]
         edges = np.where(strong, INK, color)
-        panel.scatter(*points[rows].T, s=areas, color=color, edgecolor=edges, linewidth=0.9,
-                      marker="o" if c < 0 else MARKERS[c % 8], zorder=1 + (c >= 0))  # fmt: skip
+        panel.scatter(
+            *points[rows].T,
+            s=areas,
+            color=color,
+            edgecolor=edges,
+            linewidth=0.9,
+            marker="o" if c < 0 else MARKERS[c % 8],
+            zorder=1 + (c >= 0),
+        )
 
 
 class Film:

@@ -10,8 +10,20 @@ from tinyattn.plot.style import COLORS, GREY, INK, style
 RECEIVER, SENDER = "query (receives)", "key (sends)"
 
 
-def attention_map(weights, tokens=None, keys=None, *, title=None, titles=None, numbers=None,
-                  digits=2, mask=None, vmax=None, ax=None, size=None):  # fmt: skip
+def attention_map(
+    weights,
+    tokens=None,
+    keys=None,
+    *,
+    title=None,
+    titles=None,
+    numbers=None,
+    digits=2,
+    mask=None,
+    vmax=None,
+    ax=None,
+    size=None,
+):
     """Attention weights as a heat map: row = query, which receives; column = key, which sends.
 
     weights: [T, S], or several heads as [H, T, S], a list, or a dict title -> [T, S].
@@ -31,14 +43,27 @@ def attention_map(weights, tokens=None, keys=None, *, title=None, titles=None, n
         largest = max([np.max(to_array(w), initial=0) for w in weights])
         vmax = max(float(largest), min(1.0, 2 / max(1, np.shape(to_array(weights[0]))[-1])))
     return heatmap(
-        weights, tokens, keys, title=title, titles=titles, row_label=RECEIVER,
-        column_label=SENDER, numbers=numbers, digits=digits, vmin=0, vmax=vmax, mask=mask,
-        bar_label="attention weight", ax=ax, size=size,
-    )  # fmt: skip
+        weights,
+        tokens,
+        keys,
+        title=title,
+        titles=titles,
+        row_label=RECEIVER,
+        column_label=SENDER,
+        numbers=numbers,
+        digits=digits,
+        vmin=0,
+        vmax=vmax,
+        mask=mask,
+        bar_label="attention weight",
+        ax=ax,
+        size=size,
+    )
 
 
-def attention_lines(weights, tokens, keys=None, *, title=None, query=None, threshold=0.02,
-                    ax=None, size=None):  # fmt: skip
+def attention_lines(
+    weights, tokens, keys=None, *, title=None, query=None, threshold=0.02, ax=None, size=None
+):
     """Attention weights as lines: queries on the left, keys on the right, wide = large weight.
 
     weights: [T, S]. tokens: the T queries in words; keys: the S keys (left out: the same words).
@@ -61,15 +86,32 @@ def attention_lines(weights, tokens, keys=None, *, title=None, query=None, thres
         for i in shown:
             for j in np.flatnonzero(weights[i] >= threshold):
                 w = min(1.0, float(weights[i, j]))
-                ax.plot([0, 1], [_height(i, tokens, n), _height(j, keys, n)], linewidth=1 + 9 * w,
-                        alpha=0.2 + 0.7 * w, color=COLORS[i % 4])  # fmt: skip
+                ax.plot(
+                    [0, 1],
+                    [_height(i, tokens, n), _height(j, keys, n)],
+                    linewidth=1 + 9 * w,
+                    alpha=0.2 + 0.7 * w,
+                    color=COLORS[i % 4],
+                )
         for i, word in enumerate(tokens):
-            _word(ax, -0.04, _height(i, tokens, n), word, "right",
-                  COLORS[i % 4] if i in shown else GREY)  # fmt: skip
+            _word(
+                ax,
+                -0.04,
+                _height(i, tokens, n),
+                word,
+                "right",
+                COLORS[i % 4] if i in shown else GREY,
+            )
         received = weights[list(shown)].sum(axis=0)
         for j, word in enumerate(keys):
-            _word(ax, 1.04, _height(j, keys, n), word, "left",
-                  INK if received[j] >= threshold else GREY)  # fmt: skip
+            _word(
+                ax,
+                1.04,
+                _height(j, keys, n),
+                word,
+                "left",
+                INK if received[j] >= threshold else GREY,
+            )
         ax.text(-0.04, -0.9, RECEIVER, ha="right", va="center", color=GREY, fontsize=13)
         ax.text(1.04, -0.9, SENDER, ha="left", va="center", color=GREY, fontsize=13)
         ax.set(xlim=(-0.05, 1.05), ylim=(n - 0.5, -1.4))

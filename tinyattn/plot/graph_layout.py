@@ -173,8 +173,9 @@ def heights(columns, sizes, links):
                 total = sum([w for _, w in near])
                 wanted.append(sum([w * y[u] for u, w in near]) / total if near else y[v])
                 weight.append(4 if sizes[v] == BEND else 1 if v in inner else 0.05)
-            for v, place in zip(column, _push_apart(wanted, weight, _gaps(column, sizes)),
-                                strict=True):  # fmt: skip
+            for v, place in zip(
+                column, _push_apart(wanted, weight, _gaps(column, sizes)), strict=True
+            ):
                 y[v] = place
     top = min([y[v] - sizes[v][1] / 2 for v in range(len(sizes))])
     return [place - top for place in y]

@@ -12,9 +12,18 @@ from tinyattn.plot.style import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
 MOST_NODES = 200
 SMALL = 4  # numbers: as many are written out
 SYMBOLS = {
-    "add": "+", "subtract": "−", "multiply": "×", "divide": "÷", "power": "^", "matmul": "@",
-    "negative": "−( )", "square": "( )²", "sqrt": "√", "absolute": "| |", "getitem": "[ ]",
-}  # fmt: skip
+    "add": "+",
+    "subtract": "−",
+    "multiply": "×",
+    "divide": "÷",
+    "power": "^",
+    "matmul": "@",
+    "negative": "−( )",
+    "square": "( )²",
+    "sqrt": "√",
+    "absolute": "| |",
+    "getitem": "[ ]",
+}
 NO_ORDER = {"add", "multiply", "maximum", "minimum"}  # inputs may be drawn in any order
 NUMBERS = {*NO_ORDER, "subtract", "divide", "power", "matmul", "where"}  # plain numbers are inputs
 ALONG_AXIS = {"sum", "mean", "max", "min", "prod", "var", "std", "cumsum", "softmax", "log_softmax"}
@@ -27,9 +36,12 @@ LOOK = {  # kind -> fill, border, width of the border, dashes, radius of the cor
 }
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 TEXT = {  # kind of line -> letter size, weight, colour
-    "symbol": (19, "bold", INK), "name": (16, "bold", INK), "value": (14, "normal", INK),
-    "shape": (14, "normal", GREY), "gradient": (14, "normal", VERMILLION),
-}  # fmt: skip
+    "symbol": (19, "bold", INK),
+    "name": (16, "bold", INK),
+    "value": (14, "normal", INK),
+    "shape": (14, "normal", GREY),
+    "gradient": (14, "normal", VERMILLION),
+}
 
 
 class GraphPicture:
@@ -218,8 +230,9 @@ def _tip(what, x):
 def _width(text, size):
     """Width of a text in pixels, a little generous: no font is at hand to measure it."""
     narrow, wide = "iljt.,:;'|!()[] −f", "mwMW@%+→"
-    units = [0.36 if c in narrow else 0.92 if c in wide else 0.7 if c.isupper() else 0.6
-             for c in text]  # fmt: skip
+    units = [
+        0.36 if c in narrow else 0.92 if c in wide else 0.7 if c.isupper() else 0.6 for c in text
+    ]
     return size * sum(units)
 
 
@@ -259,12 +272,16 @@ def _line(points):
     for (x0, y0), (x1, y1) in zip(points, [*points[1:], (x - 7, y)], strict=True):
         middle = (x0 + x1) / 2
         straight = abs(y0 - y1) < 0.05
-        path += f"L{x1:.1f},{y1:.1f}" if straight else (
-            f"C{middle:.1f},{y0:.1f} {middle:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
-        )  # fmt: skip
+        path += (
+            f"L{x1:.1f},{y1:.1f}"
+            if straight
+            else (f"C{middle:.1f},{y0:.1f} {middle:.1f},{y1:.1f} {x1:.1f},{y1:.1f}")
+        )
     head = f"M{x:.1f},{y:.1f}l-9,-4.5v9z"  # no marker element: those vanish with a hidden slide
-    return f'<path d="{path}" fill="none" stroke="{GREY}" stroke-width="1.6"/>' \
-           f'<path d="{head}" fill="{GREY}"/>'  # fmt: skip
+    return (
+        f'<path d="{path}" fill="none" stroke="{GREY}" stroke-width="1.6"/>'
+        f'<path d="{head}" fill="{GREY}"/>'
+    )
 
 
 def _document(parts, width, height, summary):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinyattn.plot.picture import Picture, canvas, color_map, figure, real_array  # fmt: skip
+from tinyattn.plot.picture import Picture, canvas, color_map, figure, real_array
 from tinyattn.plot.style import DIVERGING, GREY, INK, PALE, SEQUENTIAL, style
 
 SMALLEST = 8  # points: letters below this cannot be read on a slide
@@ -10,9 +10,26 @@ WIDTH = 0.64  # of a digit, as a share of the letter size
 MOST_IN_A_ROW = 4
 
 
-def heatmap(values, rows=None, columns=None, *, title=None, titles=None, row_label="",
-            column_label="", numbers=None, digits=2, center=None, vmin=None, vmax=None, bar=True,
-            bar_label="", mask=None, ax=None, size=None):  # fmt: skip
+def heatmap(
+    values,
+    rows=None,
+    columns=None,
+    *,
+    title=None,
+    titles=None,
+    row_label="",
+    column_label="",
+    numbers=None,
+    digits=2,
+    center=None,
+    vmin=None,
+    vmax=None,
+    bar=True,
+    bar_label="",
+    mask=None,
+    ax=None,
+    size=None,
+):
     """A matrix as coloured cells, or several side by side with one scale.
 
     values: [R, C], or several as [P, R, C], a list, or a dict title -> matrix.
@@ -196,8 +213,9 @@ def _cells(panel, matrix, keep, scale):
 def _rectangle(x, y, hatch):
     from matplotlib.patches import Rectangle
 
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=PALE, edgecolor="#B5B5B5", hatch=hatch,
-                     linewidth=0)  # fmt: skip
+    return Rectangle(
+        (x - 0.5, y - 0.5), 1, 1, facecolor=PALE, edgecolor="#B5B5B5", hatch=hatch, linewidth=0
+    )
 
 
 def _names(axis, names, n, what, visible=True):
@@ -236,8 +254,12 @@ def _fit_names(picture):
                 label.set(fontsize=letters, visible=i % every == 0)
                 if axis is panel.xaxis and wide > spacing * every:
                     steep = letters * 1.6 > spacing * every
-                    label.set(rotation=90 if steep else 45, rotation_mode="anchor", ha="right",
-                              va="center" if steep else "top")  # fmt: skip
+                    label.set(
+                        rotation=90 if steep else 45,
+                        rotation_mode="anchor",
+                        ha="right",
+                        va="center" if steep else "top",
+                    )
 
 
 def _write_numbers(panel, matrix, keep, scale, digits, numbers):
@@ -255,5 +277,12 @@ def _write_numbers(panel, matrix, keep, scale, digits, numbers):
         if keep[i, j] and np.isfinite(value):
             red, green, blue, _ = colors(norm(value))
             dark = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.3
-            panel.text(j, i, text[i][j], ha="center", va="center", fontsize=letters,
-                       color="white" if dark else INK)  # fmt: skip
+            panel.text(
+                j,
+                i,
+                text[i][j],
+                ha="center",
+                va="center",
+                fontsize=letters,
+                color="white" if dark else INK,
+            )

@@ -6,8 +6,9 @@ from tinyattn.plot.picture import canvas, finish, real_array
 from tinyattn.plot.style import COLORS, GREY, INK, SIZE, style
 
 
-def loss_curve(histories, *, title=None, log=False, xlabel="epoch", ylabel="loss", smooth=1,
-               ax=None, size=None):  # fmt: skip
+def loss_curve(
+    histories, *, title=None, log=False, xlabel="epoch", ylabel="loss", smooth=1, ax=None, size=None
+):
     """The loss over the epochs: of a History, of a list of losses, or of several by name.
 
     histories: what `training.fit` returned, or a list of numbers, or a dict name -> one of both.
@@ -91,8 +92,20 @@ def _legend(ax):
         ax.legend(**beside)
 
 
-def bars(values, errors=None, *, title=None, xlabel="", ylabel="", horizontal=False, numbers=True,
-         digits=2, highlight=None, ax=None, size=None):  # fmt: skip
+def bars(
+    values,
+    errors=None,
+    *,
+    title=None,
+    xlabel="",
+    ylabel="",
+    horizontal=False,
+    numbers=True,
+    digits=2,
+    highlight=None,
+    ax=None,
+    size=None,
+):
     """A bar for each name, with its number and an error bar.
 
     values: dict name -> number, or name -> list of repeats: then the bar is the mean and the

@@ -8,9 +8,22 @@ from tinyattn.plot.style import COLORS, GREY, INK, MARKERS, SEQUENTIAL, style
 STEPS = 200  # of the layout
 
 
-def graph(graph, positions=None, classes=None, *, values=None, widths=None, arrows=False,
-            labels=None, names=None, value_label="", title=None, ax=None, size=None,
-            rng=0):  # fmt: skip
+def graph(
+    graph,
+    positions=None,
+    classes=None,
+    *,
+    values=None,
+    widths=None,
+    arrows=False,
+    labels=None,
+    names=None,
+    value_label="",
+    title=None,
+    ax=None,
+    size=None,
+    rng=0,
+):
     """The nodes of a Graph as dots and its edges as lines; two nodes with edges both ways get one.
 
     positions: [N, 2], or [N, 3] for a picture in space; without them `layout` finds places.
@@ -160,9 +173,19 @@ def _arrows(ax, x, graph, strength):
 
     for a, b, width in zip(graph.src, graph.dst, strength, strict=True):
         if a != b:
-            ax.add_patch(FancyArrowPatch(
-                x[a], x[b], arrowstyle="-|>", connectionstyle="arc3,rad=0.12", color=GREY,
-                mutation_scale=14, linewidth=width + 0.4, shrinkA=6, shrinkB=6, zorder=1,
-            ))  # fmt: skip
+            ax.add_patch(
+                FancyArrowPatch(
+                    x[a],
+                    x[b],
+                    arrowstyle="-|>",
+                    connectionstyle="arc3,rad=0.12",
+                    color=GREY,
+                    mutation_scale=14,
+                    linewidth=width + 0.4,
+                    shrinkA=6,
+                    shrinkB=6,
+                    zorder=1,
+                )
+            )
     ax.update_datalim(x)
     ax.autoscale_view()

@@ -10,8 +10,9 @@ from tinyattn.plot.style import COLORS, INK, MARKERS, style
 GRID = 200  # points on a side at which the classifier is asked
 
 
-def scatter(points, classes=None, *, names=None, title=None, xlabel="x₁", ylabel="x₂", ax=None,
-            size=None):  # fmt: skip
+def scatter(
+    points, classes=None, *, names=None, title=None, xlabel="x₁", ylabel="x₂", ax=None, size=None
+):
     """Points [N, 2], coloured by class [N]; colour and shape of the dots both tell the class.
 
     names: a name for each class, for the legend.
@@ -24,8 +25,18 @@ def scatter(points, classes=None, *, names=None, title=None, xlabel="x₁", ylab
         return finish(picture, title, xlabel, ylabel)
 
 
-def decision_boundary(predict, points, classes, *, names=None, title=None, xlabel="x₁",
-                      ylabel="x₂", ax=None, size=None):  # fmt: skip
+def decision_boundary(
+    predict,
+    points,
+    classes,
+    *,
+    names=None,
+    title=None,
+    xlabel="x₁",
+    ylabel="x₂",
+    ax=None,
+    size=None,
+):
     """The points, and in the background the class that a classifier gives to every place.
 
     predict: function of points [M, 2] float32 that returns scores [M, C] (the largest wins; the
@@ -54,8 +65,13 @@ def decision_boundary(predict, points, classes, *, names=None, title=None, xlabe
         ]
         background = (1 - strength) + strength * colors
         extent = (x[0], x[-1], y[0], y[-1])
-        ax.imshow(background.reshape(GRID, GRID, 3), extent=extent, origin="lower", aspect="auto",
-                  interpolation="bilinear")  # fmt: skip
+        ax.imshow(
+            background.reshape(GRID, GRID, 3),
+            extent=extent,
+            origin="lower",
+            aspect="auto",
+            interpolation="bilinear",
+        )
         for c in range(scores.shape[1]):
             lead = scores[:, c] - np.delete(scores, c, axis=1).max(axis=1)
             if lead.min() < 0 < lead.max():
@@ -103,8 +119,13 @@ def _dots(ax, points, classes, names):
     for c in np.unique(classes):
         chosen = points[classes == c]
         ax.scatter(
-            *chosen.T, s=letters, color=COLORS[c % 8], marker=MARKERS[c % 8], edgecolor="white",
-            linewidth=0.6, label=(names[c] if names is not None else f"class {c}"),
-        )  # fmt: skip
+            *chosen.T,
+            s=letters,
+            color=COLORS[c % 8],
+            marker=MARKERS[c % 8],
+            edgecolor="white",
+            linewidth=0.6,
+            label=(names[c] if names is not None else f"class {c}"),
+        )
     if several or names is not None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)

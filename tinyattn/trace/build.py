@@ -100,10 +100,14 @@ class Builder:
     def _add(self, key, value, x, **facts):
         g = None if x is None else self.tape.gradients.get(x)
         self.number[key] = len(self.nodes)
-        self.nodes.append({
-            "shape": list(value.shape), "data": _flat_float32(value),
-            "grad": None if g is None else _flat_float32(np.asarray(g)), **facts,
-        })  # fmt: skip
+        self.nodes.append(
+            {
+                "shape": list(value.shape),
+                "data": _flat_float32(value),
+                "grad": None if g is None else _flat_float32(np.asarray(g)),
+                **facts,
+            }
+        )
 
     # ---- results
 
@@ -127,15 +131,21 @@ class Builder:
             moved = f"({moved})ᵀ" if " " in moved else f"{moved}ᵀ"
         self.by_node[len(self.nodes)] = name if known else moved
         self._add(
-            id(step.tensor), step.y, step.tensor, kind="result", name=name,
+            id(step.tensor),
+            step.y,
+            step.tensor,
+            kind="result",
+            name=name,
             rank=self._rank(step.tensor),
             operation=self._operation(step.operation, function),
-            inputs=[i for i in inputs if i is not None], terms=summands(step, rows, forms),
+            inputs=[i for i in inputs if i is not None],
+            terms=summands(step, rows, forms),
             measured=_measured(step, function, rows, forms),
-            through=through, time=step.tensor._created,
+            through=through,
+            time=step.tensor._created,
             line=_line(self.recorder.lines, step.tensor._created),
             inner=_line(self.recorder.inner, step.tensor._created),
-        )  # fmt: skip
+        )
 
     def _rank(self, tensor):
         """0 for a name of the user, 1 for one of the library, 2 for none."""
@@ -174,7 +184,9 @@ class Builder:
             return self.operations[key]["number"]
         number = len(self.operations)
         self.operations[key] = described(operation, function) | {
-            "number": number, "name": operation.name}  # fmt: skip
+            "number": number,
+            "name": operation.name,
+        }
         return number
 
     def _groups(self):
@@ -188,10 +200,13 @@ class Builder:
             seen.add(inside)
             is_module = not isinstance(call.what, str)
             label = self.modules.get(id(call.what), type(call.what).__name__)
-            groups.append({
-                "label": label if is_module else f"{call.what}()", "nodes": list(inside),
-                "module": is_module,
-            })  # fmt: skip
+            groups.append(
+                {
+                    "label": label if is_module else f"{call.what}()",
+                    "nodes": list(inside),
+                    "module": is_module,
+                }
+            )
         return groups
 
 
@@ -257,8 +272,10 @@ def _measured(step, function, rows, forms):
         if len(r.columns) <= STORED and len(m.columns) == np.size(step.values[k]):
             form["measured"] = m.slopes[r.owners(), r.columns].astype(np.float32)
         if bad.any():
-            form["wrong"] = [[int(i), int(m.columns[c]), float(slopes[i, c]), float(m.slopes[i, c])]
-                             for i, c in np.argwhere(bad)[:STORED]]  # fmt: skip
+            form["wrong"] = [
+                [int(i), int(m.columns[c]), float(slopes[i, c]), float(m.slopes[i, c])]
+                for i, c in np.argwhere(bad)[:STORED]
+            ]
     return {"compared": compared, "wrong": wrong, "largest": float(largest)}
 
 

@@ -22,8 +22,11 @@ def _expression(operation, operands):
     if operation not in SIGNS or len(operands) != 2 or None in operands:
         return None
     first, second = [f"({n})" if " " in n and operation in TIGHT else n for n in operands]
-    text = f"{first}²" if (operation, second) == ("power", "2") else (
-        f"{first} {SIGNS[operation]} {second}")  # fmt: skip
+    text = (
+        f"{first}²"
+        if (operation, second) == ("power", "2")
+        else (f"{first} {SIGNS[operation]} {second}")
+    )
     return text if len(text) <= LONGEST else None
 
 

@@ -14,8 +14,16 @@ from pathlib import Path
 import numpy as np
 
 FOLDER = Path(__file__).parent / "page"
-SCRIPTS = ("read.js", "rows.js", "steps.js", "overview.js", "tables.js", "sums.js", "walk.js",
-           "main.js")  # fmt: skip
+SCRIPTS = (
+    "read.js",
+    "rows.js",
+    "steps.js",
+    "overview.js",
+    "tables.js",
+    "sums.js",
+    "walk.js",
+    "main.js",
+)
 MOST_BYTES = 10_000_000
 
 

@@ -89,8 +89,10 @@ def pull(step, g, constants=False):
     constants: also for inputs of floating-point numbers that ask for no gradient, where the
     operation has a rule for them.
     """
-    asked = [_is_float(v) and (constants or _wanted(x)) for x, v in zip(step.inputs, step.values,
-                                                                        strict=True)]  # fmt: skip
+    asked = [
+        _is_float(v) and (constants or _wanted(x))
+        for x, v in zip(step.inputs, step.values, strict=True)
+    ]
     options, op = step.options, step.operation
     if "wanted" in options:  # of a compiled kernel
         options = options | {"wanted": tuple(asked)}

@@ -148,10 +148,17 @@ class Trace:
     def _measured(self, number, element):
         """dL/d(the element) by running everything again; None for what is no leaf."""
         leaves = {id(x): x for s in self.tape.steps for x in s.inputs if x is not None}
-        tensor = next((leaves[key] for key, n in self._node_indices.items() if n == number
-                       and key in leaves and leaves[key]._operation is None), None)  # fmt: skip
-        functions = {s.operation: function_of(s.operation, self._recorder.functions)
-                     for s in self.tape.steps}  # fmt: skip
+        tensor = next(
+            (
+                leaves[key]
+                for key, n in self._node_indices.items()
+                if n == number and key in leaves and leaves[key]._operation is None
+            ),
+            None,
+        )
+        functions = {
+            s.operation: function_of(s.operation, self._recorder.functions) for s in self.tape.steps
+        }
         return None if tensor is None else measured_through(self.tape, functions, tensor, element)
 
     def html(self):
@@ -199,8 +206,9 @@ class Block:
         if kind is None:
             root = self._recorder.tape.root if self._recorder.tape else self._recorder.last
             tape = _tape_of(root, self._recorder)
-            self._trace = Trace(tape, self._recorder, self._model, self._title or "trace",
-                                self._labels)  # fmt: skip
+            self._trace = Trace(
+                tape, self._recorder, self._model, self._title or "trace", self._labels
+            )
 
     def __getattr__(self, name):
         if name.startswith("__") or self._trace is None:

@@ -13,6 +13,17 @@ from tinyattn.widgets.weights import score_variance, temperature, vectors
 from tinyattn.widgets.widget import Widget
 
 __all__ = [
-    "Widget", "attention", "condensation", "gravnet", "neighbours", "over_smoothing", "positions",
-    "sampling", "score_variance", "spectral_radius", "temperature", "thresholds", "vectors",
-]  # fmt: skip
+    "Widget",
+    "attention",
+    "condensation",
+    "gravnet",
+    "neighbours",
+    "over_smoothing",
+    "positions",
+    "sampling",
+    "score_variance",
+    "spectral_radius",
+    "temperature",
+    "thresholds",
+    "vectors",
+]

@@ -23,12 +23,13 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
     edges = [(int(j), i) for i in range(len(points)) for j in near[i]]
     reach = float(np.ptp(points, axis=0).max()) / 2
     return Widget(
-        "neighbours", "Who is a neighbour?",
+        "neighbours",
+        "Who is a neighbour?",
         "k nearest: everybody has k neighbours, however far they are. A radius: as many as lie "
         "within it, perhaps none. Point at one to see its own.",
         {"points": points, "sizes": sizes, "what": what, "reach": reach, "start": {"k": k}},
         still.points(f"the {k} nearest neighbours", points, sizes, edges),
-    )  # fmt: skip
+    )
 
 
 def over_smoothing(features, edges, places, labels=None):
@@ -44,12 +45,13 @@ def over_smoothing(features, edges, places, labels=None):
     edges = numbers("over_smoothing", "edges", edges, 2).astype(int)
     signs = names_of("over_smoothing", "labels", labels, count)
     return Widget(
-        "layers_on_graph", "Many layers make all nodes alike",
+        "layers_on_graph",
+        "Many layers make all nodes alike",
         "Each layer mixes a node with its neighbours. The colour is one feature, blue above 0 and "
         "orange below.",
         {"features": features, "edges": edges, "places": places, "signs": signs},
         still.points("before the first layer", places, features[0], edges.tolist()),
-    )  # fmt: skip
+    )
 
 
 def gravnet(distances, sharpness=10.0):
@@ -59,12 +61,13 @@ def gravnet(distances, sharpness=10.0):
         raise ValueError("widgets.gravnet: distances must not be negative, sharpness above 0")
     d = np.linspace(0, max(distances.max(), 0.1), 101)
     return Widget(
-        "gravnet", "GravNet: how far a neighbour still counts",
+        "gravnet",
+        "GravNet: how far a neighbour still counts",
         "The message of a neighbour is multiplied with exp(−c d²). By spreading its points the "
         "network can do the same as a larger c.",
         {"distances": distances, "start": {"c": float(np.log10(sharpness))}},
         still.curves(f"weight exp(−{sharpness:g} d²)", d, [np.exp(-sharpness * d * d)], "distance"),
-    )  # fmt: skip
+    )
 
 
 def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=None, x=(0.4, 0.1)):
@@ -79,13 +82,18 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
     given = names or [f"object {i + 1}" for i in range(len(centres))]
     x = numbers("condensation", "x", x, 1)
     return Widget(
-        "condensation", "What a point feels in object condensation",
+        "condensation",
+        "What a point feels in object condensation",
         "Its own representative attracts it, the more the farther away; the others repel it, up "
         "to the distance 1 (the dashed circle) and no farther.",
-        {"centres": centres, "charges": charges, "start": {"x": x},
-         "names": names_of("condensation", "names", given, len(centres))},
+        {
+            "centres": centres,
+            "charges": charges,
+            "start": {"x": x},
+            "names": names_of("condensation", "names", given, len(centres)),
+        },
         still.points("representatives and a point", np.vstack([centres, x]), [*charges, 0.5]),
-    )  # fmt: skip
+    )
 
 
 def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
@@ -95,13 +103,18 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
         raise ValueError("widgets.thresholds: beta, x and truth are of the same points")
     truth = None if truth is None else [int(t) for t in truth]
     return Widget(
-        "thresholds", "From points to objects: two thresholds",
+        "thresholds",
+        "From points to objects: two thresholds",
         "The point of the highest β above the threshold starts an object and takes all free "
         "points within t_d; then the next. Rings are the points that represent an object.",
-        {"beta": beta, "x": x, "start": {"t_beta": t_beta, "t_d": t_d},
-         **({} if truth is None else {"truth": truth})},
+        {
+            "beta": beta,
+            "x": x,
+            "start": {"t_beta": t_beta, "t_d": t_d},
+            **({} if truth is None else {"truth": truth}),
+        },
         still.points("points as large as their β", x, beta),
-    )  # fmt: skip
+    )
 
 
 def _plane(name, what, points):

@@ -20,19 +20,31 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     queries = names_of("attention", "tokens", tokens, T)
     keys = names_of("attention", "keys", tokens if keys is None else keys, S)
     if not (0 <= layer < L and 0 <= head < H and 0 <= query < T):
-        raise ValueError(f"widgets.attention: layer {layer}, head {head}, query {query} of "
-                         f"{L} layers, {H} heads and {T} queries")  # fmt: skip
+        raise ValueError(
+            f"widgets.attention: layer {layer}, head {head}, query {query} of "
+            f"{L} layers, {H} heads and {T} queries"
+        )
     return Widget(
-        "attention", f"Attention {'of ' + what if what else 'weights'}".strip(),
+        "attention",
+        f"Attention {'of ' + what if what else 'weights'}".strip(),
         "Point at a word on the left. A weight says how much of a value was taken, not why, and "
         "not what the result would be without it: values, other heads and residual paths count as "
         "well.",
-        {"weights": np.round(weights, 4), "queries": queries, "keys": keys,
-         "names": ["query", "key"], "start": {"layer": layer, "head": head, "over": query}},
-        still.cells(f"layer {layer + 1}, head {head + 1}: row = query, column = key",
-                    weights[layer, head], queries, keys),
+        {
+            "weights": np.round(weights, 4),
+            "queries": queries,
+            "keys": keys,
+            "names": ["query", "key"],
+            "start": {"layer": layer, "head": head, "over": query},
+        },
+        still.cells(
+            f"layer {layer + 1}, head {head + 1}: row = query, column = key",
+            weights[layer, head],
+            queries,
+            keys,
+        ),
         height=640,
-    )  # fmt: skip
+    )
 
 
 def sampling(logits, tokens, texts, taken=None):
@@ -50,13 +62,18 @@ def sampling(logits, tokens, texts, taken=None):
     p = softmax(logits[0])
     best = np.argsort(-p, kind="stable")[:14]
     return Widget(
-        "sampling", "Drawing the next token",
+        "sampling",
+        "Drawing the next token",
         "The temperature comes first, then top-k, then top-p; what is left is scaled to sum to 1. "
         "Grey tokens can no longer be drawn.",
-        {"logits": logits, "tokens": tokens, "texts": texts,
-         **({} if taken is None else {"taken": [int(t) for t in taken]})},
+        {
+            "logits": logits,
+            "tokens": tokens,
+            "texts": texts,
+            **({} if taken is None else {"taken": [int(t) for t in taken]}),
+        },
         still.bars(f"{texts[0][-60:]} …", [tokens[i] for i in best], p[best]),
-    )  # fmt: skip
+    )
 
 
 def spectral_radius(W, g=None, steps=40):
@@ -70,21 +87,30 @@ def spectral_radius(W, g=None, steps=40):
     radius = np.abs(np.linalg.eigvals(W)).max()
     if radius == 0:
         raise ValueError("widgets.spectral_radius: all eigenvalues of W are 0")
-    g = np.random.default_rng(0).normal(size=len(W)) if g is None else numbers(
-        "spectral_radius", "g", g, 1)  # fmt: skip
+    g = (
+        np.random.default_rng(0).normal(size=len(W))
+        if g is None
+        else numbers("spectral_radius", "g", g, 1)
+    )
     sizes, g = [1.0], g / np.linalg.norm(g)
     for _ in range(steps):
         g = W.T @ g / radius
         sizes.append(float(np.linalg.norm(g)))
     still_sizes = np.array(sizes) * 0.9 ** np.arange(steps + 1)
     return Widget(
-        "spectral_radius", "The gradient through time",
+        "spectral_radius",
+        "The gradient through time",
         "Without a nonlinearity each step back multiplies with the transpose of W. Below a "
         "spectral radius of 1 the gradient dies, above it explodes; tanh makes it smaller still.",
         {"sizes": sizes},
-        still.curves("length of the gradient, spectral radius 0.9", np.arange(steps + 1),
-                     [still_sizes], "steps back in time", log=True),
-    )  # fmt: skip
+        still.curves(
+            "length of the gradient, spectral radius 0.9",
+            np.arange(steps + 1),
+            [still_sizes],
+            "steps back in time",
+            log=True,
+        ),
+    )
 
 
 def positions(d=32, length=64, base=10_000.0):
@@ -95,9 +121,10 @@ def positions(d=32, length=64, base=10_000.0):
         )
     p = np.arange(length)
     return Widget(
-        "positions", "Positions as clocks",
+        "positions",
+        "Positions as clocks",
         "Each pair of features is a hand of a clock that turns more slowly than the one before. "
         "The product of two encodings depends on how far they are apart, not on where.",
         {"d": d, "length": length, "base": float(base)},
         still.curves("first pair of features", p, [np.sin(p), np.cos(p)], "position"),
-    )  # fmt: skip
+    )

@@ -37,8 +37,10 @@ def bars(title, labels, values):
     for i, (label, v) in enumerate(zip(labels, values, strict=True)):
         high = (HIGH - 30) * v / most
         x = LEFT + wide * i
-        parts.append(f'<rect x="{x + wide * 0.12:.1f}" y="{TOP + HIGH - high:.1f}" fill="{SLATE}" '
-                     f'width="{wide * 0.76:.1f}" height="{high:.1f}"/>')  # fmt: skip
+        parts.append(
+            f'<rect x="{x + wide * 0.12:.1f}" y="{TOP + HIGH - high:.1f}" fill="{SLATE}" '
+            f'width="{wide * 0.76:.1f}" height="{high:.1f}"/>'
+        )
         if wide > 30:
             parts.append(_text(x + wide / 2, TOP + HIGH - high - 6, f"{v:.2f}", "middle"))
             parts.append(_text(x + wide / 2, TOP + HIGH + 22, label, "middle"))

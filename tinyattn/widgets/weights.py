@@ -11,12 +11,13 @@ def temperature(scores, labels=None):
     scores = numbers("temperature", "scores", scores, 1)
     labels = names_of("temperature", "labels", labels, len(scores))
     return Widget(
-        "temperature", "Softmax with a temperature",
+        "temperature",
+        "Softmax with a temperature",
         "A small T makes one choice of the largest score, a large T makes all choices alike. The "
         "order never changes.",
         {"scores": scores, "labels": labels},
         still.bars("softmax(scores), T = 1", labels, softmax(scores)),
-    )  # fmt: skip
+    )
 
 
 def score_variance(q, keys, dimensions=None):
@@ -33,13 +34,17 @@ def score_variance(q, keys, dimensions=None):
         dimensions = [2**i for i in range(len(q).bit_length()) if 2**i <= len(q)]
     scores = np.array([keys[:, :d] @ q[:d] for d in dimensions])
     return Widget(
-        "score_variance", "Why scores are divided by √d",
+        "score_variance",
+        "Why scores are divided by √d",
         "Each feature adds a random term, so the variance of q·k is d times that of one term. "
         "These are the first d features of one query and its keys.",
         {"scores": scores, "dimensions": list(dimensions)},
-        still.bars(f"weights softmax(q·k) at d = {dimensions[-1]}, largest first",
-                   [""] * len(keys), np.sort(softmax(scores[-1]))[::-1]),
-    )  # fmt: skip
+        still.bars(
+            f"weights softmax(q·k) at d = {dimensions[-1]}, largest first",
+            [""] * len(keys),
+            np.sort(softmax(scores[-1]))[::-1],
+        ),
+    )
 
 
 def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
@@ -51,12 +56,13 @@ def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
         )
     first = softmax(np.array([1.0 * query[0] + (110 / 60) * query[1], other @ query]))
     return Widget(
-        "vectors", "Length and angle make the weight",
+        "vectors",
+        "Length and angle make the weight",
         "q·k = |q| |k| cos(angle): a key that points the other way gets a negative score, and a "
         "long key gets more than a short one in the same direction.",
         {"query": query, "other": other},
         still.bars("weights of two keys", ["key", "other key"], first),
-    )  # fmt: skip
+    )
 
 
 def softmax(scores):

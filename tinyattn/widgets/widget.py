@@ -36,10 +36,13 @@ class Widget:
             ("{{height}}", str(PICTURE)),
             ("{{caption}}", html.escape(self.caption)),
             ("{{style}}", read("widget.css")),
-            ("{{scripts}}", f"{read('base.js')}\n{read(f'{self.name}.js')}\nbegin();\n"
-                            'document.body.dataset.ready = "yes";'),
+            (
+                "{{scripts}}",
+                f"{read('base.js')}\n{read(f'{self.name}.js')}\nbegin();\n"
+                'document.body.dataset.ready = "yes";',
+            ),
             ("{{data}}", data.replace("</", "<\\/")),
-        ):  # fmt: skip
+        ):
             page = page.replace(mark, part)
         return page
 

@@ -48,9 +48,15 @@ def generator(settings, pt_hat, seed):
 
     low, high = pt_hat
     pythia = pythia8mc.Pythia("", False)
-    for line in ["Beams:eCM = 14000", f"PhaseSpace:pTHatMin = {low}",
-                 f"PhaseSpace:pTHatMax = {high}", *settings, "Print:quiet = on",
-                 "Random:setSeed = on", f"Random:seed = {seed}"]:  # fmt: skip
+    for line in [
+        "Beams:eCM = 14000",
+        f"PhaseSpace:pTHatMin = {low}",
+        f"PhaseSpace:pTHatMax = {high}",
+        *settings,
+        "Print:quiet = on",
+        "Random:setSeed = on",
+        f"Random:seed = {seed}",
+    ]:
         if not pythia.readString(line):
             raise ValueError(f"Pythia does not know {line!r}")
     if not pythia.init():

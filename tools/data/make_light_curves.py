@@ -15,8 +15,15 @@ import numpy as np
 from tinyattn.data.light_curves import CLASSES, FILE
 
 PER_CLASS = 1500
-KINDS = [("RRLyr", "RRab"), ("RRLyr", "RRc"), ("Cep", "F"), ("Cep", "1"), ("DSCT", "S"),
-         ("LPV", "Mira"), ("LPV", "SRV")]  # fmt: skip
+KINDS = [
+    ("RRLyr", "RRab"),
+    ("RRLyr", "RRc"),
+    ("Cep", "F"),
+    ("Cep", "1"),
+    ("DSCT", "S"),
+    ("LPV", "Mira"),
+    ("LPV", "SRV"),
+]
 MISSING = -99.99
 LARGEST_ERROR = 0.2  # magnitudes; what is worse was a bad night
 # both colours of five stars in two fields; the other stars of the package are fainter or rarer

@@ -73,9 +73,11 @@ def messages(language):
             for message in read_po(po):
                 if message.id and not message.fuzzy:
                     one = isinstance(message.id, tuple)  # singular and plural
-                    sides = zip(message.id, message.string, strict=False) if one else [
-                        (message.id, message.string)
-                    ]  # fmt: skip
+                    sides = (
+                        zip(message.id, message.string, strict=False)
+                        if one
+                        else [(message.id, message.string)]
+                    )
                     for side in sides:
                         found.setdefault(*side)
     clean = {unwrap(source): unwrap(target) for source, target in found.items() if target}

@@ -283,7 +283,7 @@ PROGRAMS = {  # numbers are 0 (x), then one for each step
         + [(M, 4, 4), (M, 0, 4), (A, 5, 6)],
         1.0,
     ),
-}  # fmt: skip
+}
 
 
 def a_program(case):
@@ -459,24 +459,36 @@ def bell_rules(student, case):
     g, y = arriving, bell_of(x, width)
     by_x, by_width = -2 * x / width**2 * y * g, 2 * x**2 / width**3 * y * g
     expect(grads[0] is not None and grads[1] is not None, RULES, "a rule is missing")
-    judge(grads[0], by_x, {
-        "with the other sign: the sign is wrong": -by_x,
-        "without the 2": by_x / 2,
-        "with a factor width too many": by_x * width,
-        "without g: the slope from above is not used": by_x / g,
-        "without y": by_x / y,
-        "without the division by width²": by_x * width**2,
-    }, what="the rule of x", rtol=1e-5)  # fmt: skip
-    judge(grads[1], by_width.sum(axis=0), {
-        "with the other sign: the sign is wrong": -by_width.sum(axis=0),
-        "with a factor width too many": (by_width * width).sum(axis=0),
-        "with x in place of x²": (by_width / x).sum(axis=0),
-        "without g: the slope from above is not used": (by_width / g).sum(axis=0),
-        "without y": (by_width / y).sum(axis=0),
-        "from the rule of x": by_x.sum(axis=0),
-        "with two factors width too many": (by_width * width**2).sum(axis=0),
-        "without the 2": by_width.sum(axis=0) / 2,
-    }, what="the rule of the width", rtol=1e-5)  # fmt: skip
+    judge(
+        grads[0],
+        by_x,
+        {
+            "with the other sign: the sign is wrong": -by_x,
+            "without the 2": by_x / 2,
+            "with a factor width too many": by_x * width,
+            "without g: the slope from above is not used": by_x / g,
+            "without y": by_x / y,
+            "without the division by width²": by_x * width**2,
+        },
+        what="the rule of x",
+        rtol=1e-5,
+    )
+    judge(
+        grads[1],
+        by_width.sum(axis=0),
+        {
+            "with the other sign: the sign is wrong": -by_width.sum(axis=0),
+            "with a factor width too many": (by_width * width).sum(axis=0),
+            "with x in place of x²": (by_width / x).sum(axis=0),
+            "without g: the slope from above is not used": (by_width / g).sum(axis=0),
+            "without y": (by_width / y).sum(axis=0),
+            "from the rule of x": by_x.sum(axis=0),
+            "with two factors width too many": (by_width * width**2).sum(axis=0),
+            "without the 2": by_width.sum(axis=0) / 2,
+        },
+        what="the rule of the width",
+        rtol=1e-5,
+    )
 
 
 def second(its, x, width):

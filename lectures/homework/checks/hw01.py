@@ -93,8 +93,22 @@ homework.part(1, "the hidden state")(lstm_part(0, "h"))
 # --- task 2
 
 
-def rule_of(s, c, p, gh, gc, *, one_minus=True, on_g=None, last=np.tanh, back=1, total=None,
-            to_i="g", to_f="c", keep=1):  # fmt: skip
+def rule_of(
+    s,
+    c,
+    p,
+    gh,
+    gc,
+    *,
+    one_minus=True,
+    on_g=None,
+    last=np.tanh,
+    back=1,
+    total=None,
+    to_i="g",
+    to_f="c",
+    keep=1,
+):
     """The gradients by s and c, and with a usual slip in them."""
     i, f, g, o = np.split(s, 4, axis=-1)
     i, f, g = sigmoid(i + p[0] * c), sigmoid(f + p[1] * c), np.tanh(g)
@@ -231,9 +245,13 @@ def rnn(its, state, x, a, what):
 
 def some_weights(case, H):
     shapes = {
-        "ax.weight": (H, 1), "ax.bias": (H,), "aa.weight": (H, H), "aa.bias": (H,),
-        "out.weight": (2, H), "out.bias": (2,),
-    }  # fmt: skip
+        "ax.weight": (H, 1),
+        "ax.bias": (H,),
+        "aa.weight": (H, H),
+        "aa.bias": (H,),
+        "out.weight": (2, H),
+        "out.bias": (2,),
+    }
     return {name: 0.5 * case.normal(*shape) for name, shape in shapes.items()}
 
 

@@ -20,9 +20,14 @@ def given(case):
     B, R, D = case.size(2, 1, 3), case.size(5, 2, 6), case.size(3, 2, 4)
     H, K = case.size(4, 2, 5), case.size(6, 3, 6)
     return (
-        case.normal(B, H), case.normal(B, R, D), case.normal(K, H), case.normal(K),
-        case.normal(K, D), case.normal(K), case.normal(H),
-    )  # fmt: skip
+        case.normal(B, H),
+        case.normal(B, R, D),
+        case.normal(K, H),
+        case.normal(K),
+        case.normal(K, D),
+        case.normal(K),
+        case.normal(H),
+    )
 
 
 def soft(e, axis=1):
@@ -32,8 +37,9 @@ def soft(e, axis=1):
 
 def score_of(h, z, W, b, U, v):
     """By loops over pictures and regions."""
-    rows = [[v @ np.tanh(W @ h[n] + b + U @ z[n, i]) for i in range(z.shape[1])]
-            for n in range(len(h))]  # fmt: skip
+    rows = [
+        [v @ np.tanh(W @ h[n] + b + U @ z[n, i]) for i in range(z.shape[1])] for n in range(len(h))
+    ]
     return np.array(rows)
 
 
@@ -110,16 +116,23 @@ def large_scores(student, case):
     for shifted, why in (
         (e + 1000, "with 1000 added to all scores. Take the largest score of each picture off"),
         (e - 1000, "with 1000 taken from all. Take the largest score of each picture off"),
-        (apart, "with a second picture whose scores are near -2000. Take the largest of each "
-                "picture off, not of all"),
-        (wide, "with scores of one picture that are 1500 apart. Take the largest off: with any "
-               "smaller number exp can still overflow"),
-    ):  # fmt: skip
+        (
+            apart,
+            "with a second picture whose scores are near -2000. Take the largest of each "
+            "picture off, not of all",
+        ),
+        (
+            wide,
+            "with scores of one picture that are 1500 apart. Take the largest off: with any "
+            "smaller number exp can still overflow",
+        ),
+    ):
         came = array_of(student.weights(shifted, hint=KEEP))
         expect(
-            np.isfinite(came.astype(float)), f"weights: there is nan or infinity {why}",
+            np.isfinite(came.astype(float)),
+            f"weights: there is nan or infinity {why}",
             "large scores overflow",
-        )  # fmt: skip
+        )
         judge(came, soft(shifted), what=f"weights, {why}")
 
 

@@ -207,9 +207,15 @@ def conv_einsum(student, case):
 @homework.part(3, "gradient")
 def conv_gradient(student, case):
     judge_gradients(
-        student, "conv_einsum", convolution, *words(case),
-        of=[0, 1, 2], letters="xwb", hint=LETTERS, case=case,
-    )  # fmt: skip
+        student,
+        "conv_einsum",
+        convolution,
+        *words(case),
+        of=[0, 1, 2],
+        letters="xwb",
+        hint=LETTERS,
+        case=case,
+    )
 
 
 # --- tasks 4 and 5
@@ -358,9 +364,14 @@ def attention_einsum(student, case):
 @homework.part(5, "gradient")
 def attention_gradient(student, case):
     judge_gradients(
-        student, "attention_einsum", attention, *sentence(case),
-        letters=["x", "w", "wt", "r", "wh"], hint=EINSUM, case=case,
-    )  # fmt: skip
+        student,
+        "attention_einsum",
+        attention,
+        *sentence(case),
+        letters=["x", "w", "wt", "r", "wh"],
+        hint=EINSUM,
+        case=case,
+    )
 
 
 # --- task 6

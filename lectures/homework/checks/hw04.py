@@ -319,9 +319,17 @@ def masked_gradient(student, case):
             "nan in the gradient behind np.where",
         )
     judge_gradients(
-        student, "masked_attention", hidden_reference, Q, K, V, none,
-        of=[0, 1, 2], letters="QKV", case=case,
-    )  # fmt: skip
+        student,
+        "masked_attention",
+        hidden_reference,
+        Q,
+        K,
+        V,
+        none,
+        of=[0, 1, 2],
+        letters="QKV",
+        case=case,
+    )
 
 
 # --- task 4

@@ -194,8 +194,9 @@ def some_sets(case):
 
 
 def deep_reference(x, mask):
-    rows = [rho(phi(x[b, m]).mean(axis=0)) if m.any() else rho(0 * x[b, 0])
-            for b, m in enumerate(mask)]  # fmt: skip
+    rows = [
+        rho(phi(x[b, m]).mean(axis=0)) if m.any() else rho(0 * x[b, 0]) for b, m in enumerate(mask)
+    ]
     return np.stack(rows)
 
 

@@ -168,9 +168,15 @@ def cross_attention(student, case):
 @homework.part(2, "gradient")
 def cross_gradient(student, case):
     judge_gradients(
-        student, "cross_attention", cross, *a_source(case),
-        of=[0, 1], letters="XM", hint=SHAPES, case=case,
-    )  # fmt: skip
+        student,
+        "cross_attention",
+        cross,
+        *a_source(case),
+        of=[0, 1],
+        letters="XM",
+        hint=SHAPES,
+        case=case,
+    )
 
 
 # --- task 3
@@ -433,8 +439,11 @@ for fault in FAULTS:
     homework.part(5, f"sees_{fault}")(sees(fault))
 
 VERDICTS = {  # digests, so that nobody reads them here by chance
-    "Anna": "36e13417", "Ben": "01bb1298", "Cleo": "790a598c", "Dora": "6f50b61b",
-}  # fmt: skip
+    "Anna": "36e13417",
+    "Ben": "01bb1298",
+    "Cleo": "790a598c",
+    "Dora": "6f50b61b",
+}
 
 
 def digest(person, word):

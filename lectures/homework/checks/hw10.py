@@ -258,9 +258,19 @@ def segments_gradient(student, case):
         return _collected(messages_of(x, src, dst, A, B), dst, len(x))
 
     judge_gradients(
-        student, "edge_conv_segments", reference, x, src, dst, A, B,
-        of=[0, 3, 4], letters="xAB", hint=LETTERS, case=case,
-    )  # fmt: skip
+        student,
+        "edge_conv_segments",
+        reference,
+        x,
+        src,
+        dst,
+        A,
+        B,
+        of=[0, 3, 4],
+        letters="xAB",
+        hint=LETTERS,
+        case=case,
+    )
 
 
 def split_and_count(its, x, src, dst, A, B):

@@ -195,8 +195,12 @@ def potentials(
         pushed = np.where(mine & own | ((truth < 0) & (not noise)), 0, np.maximum(0, 1 - d))
         V = q_k[alpha] * (np.where(mine, d**2, 0) + pushed)
         total += np.sum((q_j if charged else 1) * V)
-    by = {"sum": 1, "hits": np.sum(truth >= 0), "objects": len(truth) * max(len(objects), 1),
-          "K": max(len(objects), 1)}  # fmt: skip
+    by = {
+        "sum": 1,
+        "hits": np.sum(truth >= 0),
+        "objects": len(truth) * max(len(objects), 1),
+        "K": max(len(objects), 1),
+    }
     return total / by.get(divide, len(truth))
 
 
@@ -292,9 +296,18 @@ def gradient_by_x(student, case):
         )
     }
     judge_gradients(
-        student, "potential_loss", potentials, beta, x, truth, 0.1,
-        of=[1], letters="x", case=case, slips=slips,
-    )  # fmt: skip
+        student,
+        "potential_loss",
+        potentials,
+        beta,
+        x,
+        truth,
+        0.1,
+        of=[1],
+        letters="x",
+        case=case,
+        slips=slips,
+    )
 
 
 @homework.part(3, "gradient by β")
@@ -314,9 +327,18 @@ def gradient_by_beta(student, case):
         ),
     }
     judge_gradients(
-        student, "potential_loss", potentials, beta, x, truth, 0.1,
-        of=[0], letters="β", case=case, slips=slips,
-    )  # fmt: skip
+        student,
+        "potential_loss",
+        potentials,
+        beta,
+        x,
+        truth,
+        0.1,
+        of=[0],
+        letters="β",
+        case=case,
+        slips=slips,
+    )
 
 
 # --- task 4

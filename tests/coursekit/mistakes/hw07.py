@@ -15,12 +15,22 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("/ temperature", "* temperature", "multiplied by the temperature"),
     ("np.argsort(-scores, kind", "np.argsort(scores, kind", "the k lowest"),
     ("return softmax(kept)", "return np.sort(softmax(kept))[::-1]", "must belong to scores[i]"),
-    ("return softmax(kept)", "return softmax(scores / temperature) * (kept > -np.inf)",
-     "not scaled to sum to 1"),
-    ("return softmax(kept)", "least = np.sort(scores)[-min(k, len(scores))]\n    return softmax("
-     "np.where(scores >= least, scores / temperature, -np.inf))", "exactly 2 words must stay"),
-    ("kept[order[:k]] = scores[order[:k]]", "kept = scores; kept[order[k:]] = -np.inf; kept[:] "
-     "= kept", "work on a copy"),
+    (
+        "return softmax(kept)",
+        "return softmax(scores / temperature) * (kept > -np.inf)",
+        "not scaled to sum to 1",
+    ),
+    (
+        "return softmax(kept)",
+        "least = np.sort(scores)[-min(k, len(scores))]\n    return softmax("
+        "np.where(scores >= least, scores / temperature, -np.inf))",
+        "exactly 2 words must stay",
+    ),
+    (
+        "kept[order[:k]] = scores[order[:k]]",
+        "kept = scores; kept[order[k:]] = -np.inf; kept[:] = kept",
+        "work on a copy",
+    ),
     ("np.argsort(-probabilities, kind", "np.argsort(probabilities, kind", "from the likeliest"),
     (BEFORE, "before = np.cumsum(likeliest)", "crosses the border is left out"),
     (SCALED, "return kept", "not scaled to sum to 1"),
@@ -39,18 +49,26 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (VALUES, VALUES + '\n    cache["k"], cache["v"] = x @ w_k, x @ w_v', "tokens are gone"),
     (CALL, "logits = model(np.array(text)[None]).numpy()", "use the cache"),
     (CALL, "logits = model(np.array(text)[None], cache).numpy()", "counts twice"),
-    (CALL, CALL.replace("model(np.asarray(new)[None], cache)",
-                        "model(np.asarray(new)[None][:, -1:], cache)"), "whole prompt"),
+    (
+        CALL,
+        CALL.replace(
+            "model(np.asarray(new)[None], cache)", "model(np.asarray(new)[None][:, -1:], cache)"
+        ),
+        "whole prompt",
+    ),
     (CALL, CALL.replace("[None]", ""), "takes ids [1, T]"),
     ("return np.array(text)", "return np.array(text)[4:]", "the prompt belongs"),
     ("logits[0, -1]", "logits[0, 0]", "scores of the last place"),
     (TRI, TRI.replace("everything - T", "everything - T - 1"), "without itself"),
     ('@ cache["v"]\n', '@ cache["k"]\n', "the keys in place of the values"),
-    ("softmax(np.where(may_see, scores, -np.inf))",
-     "softmax(np.where(may_see, scores, -np.inf).T).T", "over the askers"),
+    (
+        "softmax(np.where(may_see, scores, -np.inf))",
+        "softmax(np.where(may_see, scores, -np.inf).T).T",
+        "over the askers",
+    ),
     ("np.where(may_see, scores, -np.inf)", "np.where(may_see, scores, 0)", "they still get weight"),
     (KEYS, "cache = dict(cache)\n    " + KEYS, "of your own"),
-]  # fmt: skip
+]
 
 RIGHT = [  # the sample's way, another one that is right too
     (KEPT, "scores = scores / temperature\n    temperature = 1\n    " + KEPT),

@@ -67,19 +67,34 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (HIDDEN, "for t in range(len(times)):", "visible magnitudes may be used"),
     (HIDDEN, "for t in np.flatnonzero(~visible)[:1]:", "go through all of them"),
     (CHANGE, "changed[~visible] += 1", "Change one"),
-    (FOUND, "found |= np.abs(array(model(times, changed, visible)) - before) > 1e-9",
-     "you marked the place where the guess changes"),
+    (
+        FOUND,
+        "found |= np.abs(array(model(times, changed, visible)) - before) > 1e-9",
+        "you marked the place where the guess changes",
+    ),
     (FOUND, FOUND.replace("1e-9", "0.1"), "with a small tolerance"),
-    (FOUND, "gap = np.abs(array(model(times, changed, visible)) - before)\n        gap[t] = 0\n"
-     "        found[t] = gap.max() > 1e-9", "also the one at the place that was changed"),
+    (
+        FOUND,
+        "gap = np.abs(array(model(times, changed, visible)) - before)\n        gap[t] = 0\n"
+        "        found[t] = gap.max() > 1e-9",
+        "also the one at the place that was changed",
+    ),
     ("return found", "return found.astype(int)", "expected True and False"),
     (MEAN, "mean = m.mean()", "the mean still counts the hidden ones"),
     (MEAN, "mean = np.where(visible, m, 0).mean()", "the number of all"),
     (LISTEN, LISTEN.replace("visible,", "True,"), "0 is a magnitude, too"),
-    (NEAR, "may_listen = may_listen.T | np.eye(len(m), dtype=bool)\n"
-     "    return near_in_time(times, m - mean, may_listen) + mean", "only the mean is repaired"),
-    (NEAR, "may_listen = may_listen | np.eye(len(m), dtype=bool)\n"
-     "    return near_in_time(times, m - mean, may_listen) + mean", "each still hears itself"),
+    (
+        NEAR,
+        "may_listen = may_listen.T | np.eye(len(m), dtype=bool)\n"
+        "    return near_in_time(times, m - mean, may_listen) + mean",
+        "only the mean is repaired",
+    ),
+    (
+        NEAR,
+        "may_listen = may_listen | np.eye(len(m), dtype=bool)\n"
+        "    return near_in_time(times, m - mean, may_listen) + mean",
+        "each still hears itself",
+    ),
     (NEAR, NEAR.replace(" + mean", ""), "without the mean that is added"),
     (NEAR, NEAR.replace("m - mean", "m"), "the mean is not taken off first"),
     (NEAR, "return colleague(times, m, visible)", "by leaving it as it was"),
@@ -87,11 +102,13 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("changed[t] += 1", "changed[t] = 1", "add something to it"),
     ("changed[t] += 1", "changed[t] = 0", "add something to it"),
     ("changed[t] += 1", "changed[t] *= 2", "add something to it"),
-    ("np.abs(array(model(times, changed, visible)) - before).max() > 1e-9",
-     "np.abs(np.sum(array(model(times, changed, visible)) - before)) > 1e-9",
-     "Look at the largest change"),
+    (
+        "np.abs(array(model(times, changed, visible)) - before).max() > 1e-9",
+        "np.abs(np.sum(array(model(times, changed, visible)) - before)) > 1e-9",
+        "Look at the largest change",
+    ),
     ("mean = m[visible].mean()", "mean = 0.0", "without the mean"),
-]  # fmt: skip
+]
 
 RIGHT = [  # the sample's way, another one that is right too
     (DPHI, "dphi = np.arctan2(np.sin(phi[:, None] - phi), np.cos(phi[:, None] - phi))"),

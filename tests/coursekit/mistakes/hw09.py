@@ -20,8 +20,11 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SCORES, SCORES.replace(", 0.2", ""), "not 0.2 but 0.01"),
     (SCORES, "return z, F.leaky_relu(z[:, None] + (h @ R.T)[None, :], 0.2) @ a", "are exchanged"),
     (SCORES, "return z, F.leaky_relu(((h @ R.T)[:, None] + z[None, :]) @ a, 0.2)", "that is GAT"),
-    (SCORES, "return z, (F.leaky_relu(h @ R.T, 0.2)[:, None] + F.leaky_relu(z, 0.2)) @ a",
-     "first the sum, then"),
+    (
+        SCORES,
+        "return z, (F.leaky_relu(h @ R.T, 0.2)[:, None] + F.leaky_relu(z, 0.2)) @ a",
+        "first the sum, then",
+    ),
     (SCORES, SCORES.replace(" @ a", ""), "one number for each pair"),
     (SCORES, SCORES.replace("[:, None]", "[:, None] * 2"), "Most different at index"),
     ("z = h @ S.T\n    return", "z = h @ R.T\n    return", "z is what is sent"),
@@ -43,13 +46,23 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (HAT, "np.fill_diagonal(adj, 1)\n    alpha = attention(e, adj)", "adj was changed"),
     (HAT, "alpha = attention(e, adj + np.eye(len(adj)))", "Set the diagonal to 1"),
     (DIVIDED, "return p / np.maximum(total, 1e-300)", "1e-300 are 0 in float32"),
-    (LOOPS, "N = np.arange(graph.num_nodes)\n    graph = Graph(np.concatenate([graph.src, N]), "
-     "np.concatenate([graph.dst, N]), graph.num_nodes)", "in addition to those that are there"),
+    (
+        LOOPS,
+        "N = np.arange(graph.num_nodes)\n    graph = Graph(np.concatenate([graph.src, N]), "
+        "np.concatenate([graph.dst, N]), graph.num_nodes)",
+        "in addition to those that are there",
+    ),
     (MESSAGE, MESSAGE.replace("z_j)", 'z_j, "mean")'), "with the mean of the messages"),
-    (MESSAGE, MESSAGE.replace("(propagate", "(array(propagate").replace("z_j)", "z_j))"),
-     "gat_on_edges: the gradient is lost"),
-    (SIDE_BY_SIDE, "return np.concatenate([array(y) for y in ys], axis=1)",
-     "heads: the gradient is lost"),
+    (
+        MESSAGE,
+        MESSAGE.replace("(propagate", "(array(propagate").replace("z_j)", "z_j))"),
+        "gat_on_edges: the gradient is lost",
+    ),
+    (
+        SIDE_BY_SIDE,
+        "return np.concatenate([array(y) for y in ys], axis=1)",
+        "heads: the gradient is lost",
+    ),
     (LAYER, "return alpha @ z", "tanh is missing"),
     (LAYER, "return np.tanh(alpha.T @ z)", "transposed"),
     (LAYER, "return alpha @ np.tanh(z)", "after the sum"),
@@ -77,23 +90,43 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SCORES, SCORES.replace("(h @ R.T)", "z"), "the receiver has R"),
     (SCORES, SCORES.replace(" + z[None", " * z[None"), "from the product of the two"),
     (SCORES, SCORES.replace(" + z[None", " - z[None"), "from the difference of the two"),
-    (EXP, EXP.replace("np.max(e, axis=1, keepdims=True)", "np.max(e)"),
-     "a largest score of its own"),
+    (
+        EXP,
+        EXP.replace("np.max(e, axis=1, keepdims=True)", "np.max(e)"),
+        "a largest score of its own",
+    ),
     (SIDE_BY_SIDE, "return np.stack(ys, axis=-1).reshape(len(h), -1)", "in turns"),
-    ("gat_on_edges(h, graph, R, S, a) for R", "gat_on_edges(h, graph, Rs[0], S, a) for R",
-     "all heads use the first R"),
-    ("gat_on_edges(h, graph, R, S, a) for R", "gat_on_edges(h, graph, S, R, a) for R",
-     "with R and S exchanged"),
-    (EXP, "p = np.where(adj, np.exp(e - np.max(e, axis=1, keepdims=True)), 0)",
-     "when each neighbour counts once"),
-    (MASKED + "\n    " + EXP, "e = np.where(adj, e * adj, -1e30)\n"
-     "    p = (adj > 0) * np.exp(e - np.max(e, axis=1, keepdims=True))", "not squared"),
-    (DIVIDED, "return p / np.maximum(np.sum((adj > 0) * np.exp(e - np.max(e, axis=1, keepdims=True)"
-     "), axis=1, keepdims=True), 1e-300)", "both have n"),
+    (
+        "gat_on_edges(h, graph, R, S, a) for R",
+        "gat_on_edges(h, graph, Rs[0], S, a) for R",
+        "all heads use the first R",
+    ),
+    (
+        "gat_on_edges(h, graph, R, S, a) for R",
+        "gat_on_edges(h, graph, S, R, a) for R",
+        "with R and S exchanged",
+    ),
+    (
+        EXP,
+        "p = np.where(adj, np.exp(e - np.max(e, axis=1, keepdims=True)), 0)",
+        "when each neighbour counts once",
+    ),
+    (
+        MASKED + "\n    " + EXP,
+        "e = np.where(adj, e * adj, -1e30)\n"
+        "    p = (adj > 0) * np.exp(e - np.max(e, axis=1, keepdims=True))",
+        "not squared",
+    ),
+    (
+        DIVIDED,
+        "return p / np.maximum(np.sum((adj > 0) * np.exp(e - np.max(e, axis=1, keepdims=True)"
+        "), axis=1, keepdims=True), 1e-300)",
+        "both have n",
+    ),
     (HAT, "alpha = attention(e, (adj > 0) | np.eye(len(adj), dtype=bool))", "keep the numbers"),
     (HAT, "alpha = attention(e, adj + 1)", "only the node itself"),
     (EXP, EXP.replace("adj *", "adj**2 *"), "with the square of adj"),
-]  # fmt: skip
+]
 
 RIGHT = [  # the sample's way, another one that is right too
     (SCORES, "s = np.expand_dims(h @ R.T, 1) + z\n    return z, np.where(s > 0, s, 0.2 * s) @ a"),

@@ -14,16 +14,25 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHTS, WEIGHTS.replace(", axis=-1", ""), "expected shape (3, 2)"),
     (WEIGHTS, WEIGHTS.replace("-c", "c"), "A minus is missing"),
     (WEIGHTS, WEIGHTS.replace("difference * difference", "np.abs(difference)"), "goes in squared"),
-    (WEIGHTS, "w" + WEIGHTS[6:].replace(" np", "= np", 1) + "; return w / np.sum(w, 1)[:, None]",
-     "GravNet has no softmax"),
+    (
+        WEIGHTS,
+        "w" + WEIGHTS[6:].replace(" np", "= np", 1) + "; return w / np.sum(w, 1)[:, None]",
+        "GravNet has no softmax",
+    ),
     (WEIGHTS, WEIGHTS.replace("difference", "array(difference)"), "no gradient reaches s"),
     (HEARD, f"return np.concatenate([{MAX}, {MEAN}], axis=-1)", "the means come first"),
     (HEARD, HEARD.replace("np.mean", "np.sum"), "the mean divides by K"),
-    (HEARD, HEARD.replace(MEAN, "np.sum(messages, axis=1) / np.sum(a, axis=1)[:, None]"),
-     "GravNet divides by K"),
+    (
+        HEARD,
+        HEARD.replace(MEAN, "np.sum(messages, axis=1) / np.sum(a, axis=1)[:, None]"),
+        "GravNet divides by K",
+    ),
     (HEARD, HEARD.replace("np.max(messages", "np.max(h[index]"), "without their weights"),
-    (HEARD, HEARD.replace(MAX, "np.max(h[index], axis=1) * np.max(a, axis=1)[:, None]"),
-     "not the product of the maxima"),
+    (
+        HEARD,
+        HEARD.replace(MAX, "np.max(h[index], axis=1) * np.max(a, axis=1)[:, None]"),
+        "not the product of the maxima",
+    ),
     (HEARD, HEARD.replace("messages, axis=1", "messages, axis=2"), "runs over the features"),
     (INDEX, INDEX.replace("(s,", "(x,"), "nearest in x"),
     (INDEX, INDEX.replace("(s,", "(h,"), "nearest in h"),
@@ -53,10 +62,16 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHTS, "return np.exp(-c * np.sum(difference, axis=-1) ** 2)", "each difference is squared"),
     (WEIGHTS, WEIGHTS.replace("np.sum", "np.mean"), "d² is their sum"),
     (WEIGHTS, "return np.exp(-np.sum(difference * difference, axis=-1) / c)", "by dividing by c"),
-    ("messages = a[:, :, None] * h[index]", "messages = a[:, :, None] * h[:, None]",
-     "those of its neighbours"),
-    ("messages = a[:, :, None] * h[index]", "messages = a[:, :, None] + h[index]",
-     "they are multiplied"),
+    (
+        "messages = a[:, :, None] * h[index]",
+        "messages = a[:, :, None] * h[:, None]",
+        "those of its neighbours",
+    ),
+    (
+        "messages = a[:, :, None] * h[index]",
+        "messages = a[:, :, None] + h[index]",
+        "they are multiplied",
+    ),
     (HEARD, f"return np.stack([{MEAN}, {MAX}], axis=-1).reshape(len(a), -1)", "stand in turns"),
     (A, A.replace("self.c", "10.0"), "whatever it is: use self.c"),
     (INDEX, INDEX.replace("self.k", "self.k + 1"), "one neighbour too many"),
@@ -64,9 +79,12 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (WEIGHTS, WEIGHTS.replace("axis=-1", "axis=1"), "from a sum over the neighbours"),
     (INDEX, "index = knn(s, self.k + 1, event)[0][:, 1:]", "does not hear itself"),
     (A, A.replace("(s,", "(h,"), "when the weights come from h"),
-    (INDEX + "\n        " + A, INDEX.replace("(s,", "(h,") + "; " + A.replace("(s,", "(h,"),
-     "neighbours and weights both come from h"),
-]  # fmt: skip
+    (
+        INDEX + "\n        " + A,
+        INDEX.replace("(s,", "(h,") + "; " + A.replace("(s,", "(h,"),
+        "neighbours and weights both come from h",
+    ),
+]
 
 RIGHT = [  # the sample's way, another one that is right too
     (WEIGHTS, "d = np.linalg.norm(difference, axis=2)\n    return np.exp(-c * d**2)"),

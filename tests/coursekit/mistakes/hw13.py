@@ -36,16 +36,22 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (START, "highest = max(s.max() for s in blocks)\n    " + START, "they come only once"),
     (SUM, SUM.replace(" * shrink", ""), "the sum is not corrected"),
     (Y, Y.replace(" * shrink", ""), "y is not corrected"),
-    (SUM + "\n        " + Y, SUM.replace(" * shrink", "") + "\n        y = y + a @ v",
-     "neither y nor the sum"),
+    (
+        SUM + "\n        " + Y,
+        SUM.replace(" * shrink", "") + "\n        y = y + a @ v",
+        "neither y nor the sum",
+    ),
     (DIVIDED, "return y", "without the division"),
     (Y, "y = a @ v / total", "Most different at index"),
     (RISES, "new = 0 * m[:, :1]\n        m = new = np.zeros((len(q), 1))", "exp overflows"),
     (SCORES, "s = q @ k.T / np.sqrt(q.shape[1])", "here they are not"),
     (BLOCKS, "for start in range(0, N - block + 1, block):", "shorter block is left out"),
     (BLOCKS, "block = N\n    " + BLOCKS, "rows were fetched at once"),
-    (BLOCKS, f"kept = []\n    {BLOCKS}\n        kept.append(q @ read(start, start + block)[0].T)",
-     "the whole table takes"),
+    (
+        BLOCKS,
+        f"kept = []\n    {BLOCKS}\n        kept.append(q @ read(start, start + block)[0].T)",
+        "the whole table takes",
+    ),
     (READ, READ + "\n        k, v = read(start, min(start + block, N))", "2 times each"),
     (READ, READ + "\n        for _ in q:\n            read(start, start + 1)", "were fetched"),
     (READ, "k, v = read(start, start + block)\n        k = k[:, None]", "it stops with"),
@@ -59,9 +65,12 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (ADDED, ADDED.replace("d[:, b] * ", ""), "without d"),
     (ADDED, ADDED.replace(" + m[:, b] * x[b].sum()", ""), "without m"),
     (ADDED, "y = y + d[:, b] * (qx + m[:, b] * x[b].sum())", "multiplied by d, too"),
-    (SPLIT, "q = np.concatenate([packed & 15, packed >> 4], axis=2)\n"
-     "    return ((d[..., None] * q + m[..., None]) * x.reshape(-1, 32)).sum(axis=(1, 2))",
-     "Take one block or one row"),
+    (
+        SPLIT,
+        "q = np.concatenate([packed & 15, packed >> 4], axis=2)\n"
+        "    return ((d[..., None] * q + m[..., None]) * x.reshape(-1, 32)).sum(axis=(1, 2))",
+        "Take one block or one row",
+    ),
     (LOOP, "q = packed & 15, packed >> 4\n    " + LOOP, "Take one block or one row"),
     (COUNT, "blocks = N // T", "smaller block is forgotten"),
     (COUNT, "blocks = N // T + 1", "one block too many"),
@@ -83,7 +92,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "of each query its own",
     ),
     (LEAST, "return min(P, operations / moved * B)", "a time is asked for"),
-]  # fmt: skip
+]
 
 RIGHT = [  # the sample's way, another one that is right too
     (

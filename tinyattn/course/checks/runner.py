@@ -13,8 +13,12 @@ import warnings
 import numpy as np
 
 DTYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))} | {
-    "float16", "float32", "float64", "complex64", "complex128",
-}  # fmt: skip
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+}
 LONGEST_TEXT = 2000
 DEEPEST = 20
 

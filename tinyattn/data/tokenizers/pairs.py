@@ -27,8 +27,11 @@ class BytePairs:
     def __init__(self, tokens, merges, special=None, split=split_gpt2, unknown=None):
         self.tokens, self.special, self.split = list(tokens), dict(special or {}), split
         self.merges = {(a, b): (rank, c) for rank, (a, b, c) in enumerate(merges)}
-        single = {t[0]: i for i, t in enumerate(self.tokens) if len(t) == 1 and i not in
-                  self.special.values()}  # fmt: skip
+        single = {
+            t[0]: i
+            for i, t in enumerate(self.tokens)
+            if len(t) == 1 and i not in self.special.values()
+        }
         self.bytes = [single.get(b, unknown) for b in range(256)]
         longest_first = sorted(self.special, key=len, reverse=True)
         self._special = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
@@ -67,8 +70,12 @@ class BytePairs:
         """
         kind, pre = (metadata.get(f"tokenizer.ggml.{k}") for k in ("model", "pre"))
         pre = "default" if pre is None else pre
-        splits = {"gpt2": split_gpt2, "gpt-2": split_gpt2, "default": split_gpt2,
-                  "smollm": split_digits}  # fmt: skip
+        splits = {
+            "gpt2": split_gpt2,
+            "gpt-2": split_gpt2,
+            "default": split_gpt2,
+            "smollm": split_digits,
+        }
         if kind != "gpt2" or not isinstance(pre, str) or pre not in splits:
             raise ValueError(
                 f"BytePairs.from_gguf: the tokenizer is of kind {kind!r} with words cut as "
@@ -86,8 +93,10 @@ class BytePairs:
         return cls(
             [_to_bytes(t) if n == 1 else t.encode() for t, n in zip(texts, types, strict=True)],
             [merge for merge in merges if None not in merge],
-            special, splits[pre], unknown,
-        )  # fmt: skip
+            special,
+            splits[pre],
+            unknown,
+        )
 
     def encode(self, text):
         """[T] integers."""
@@ -111,8 +120,10 @@ class BytePairs:
             return self._known[word]
         ids = [self.bytes[b] for b in word.encode("utf-8")]
         if None in ids:
-            raise ValueError(f"BytePairs: {word!r} has a byte that is no token, and there is none "
-                             f"for unknown ones")  # fmt: skip
+            raise ValueError(
+                f"BytePairs: {word!r} has a byte that is no token, and there is none "
+                f"for unknown ones"
+            )
         while len(ids) > 1:
             known = [p for p in zip(ids, ids[1:], strict=False) if p in self.merges]
             if not known:
@@ -140,8 +151,10 @@ def _types(metadata):
     types, n = metadata.get("tokenizer.ggml.token_type"), len(_texts(metadata, "tokens"))
     types = np.asarray(types)
     if types.shape != (n,) or types.dtype.kind not in "iu":
-        _misfit("token_type", f"{types.dtype} {types.shape}, expected {n} whole numbers, one for "
-                              f"each token")  # fmt: skip
+        _misfit(
+            "token_type",
+            f"{types.dtype} {types.shape}, expected {n} whole numbers, one for each token",
+        )
     return types.tolist()
 
 
@@ -150,8 +163,10 @@ def _merges(metadata):
     pairs = [line.split(" ") for line in _texts(metadata, "merges")]
     for i, pair in enumerate(pairs):
         if len(pair) != 2:
-            _misfit("merges", f"{' '.join(pair)[:100]!r} at place {i}, expected two tokens with a "
-                              f"blank between")  # fmt: skip
+            _misfit(
+                "merges",
+                f"{' '.join(pair)[:100]!r} at place {i}, expected two tokens with a blank between",
+            )
     return pairs
 
 
@@ -206,8 +221,11 @@ class _Pairs:
 
 def _letters():
     """{letter: byte}: GPT-2 writes bytes that are blanks or invisible as letters from 256 on."""
-    visible = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1),
-               *range(ord("®"), ord("ÿ") + 1)]  # fmt: skip
+    visible = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    ]
     rest = [b for b in range(256) if b not in visible]
     return {chr(b): b for b in visible} | {chr(256 + i): b for i, b in enumerate(rest)}
 

@@ -71,6 +71,7 @@ def checked(ids, n):
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise ValueError(f"decode: expected integers [T], got {ids.dtype} {ids.shape}")
     if ids.size and not 0 <= ids.min() <= ids.max() < n:
-        raise ValueError(f"decode: expected tokens from 0 to {n - 1}, got "
-                         f"{ids.min()} to {ids.max()}")  # fmt: skip
+        raise ValueError(
+            f"decode: expected tokens from 0 to {n - 1}, got {ids.min()} to {ids.max()}"
+        )
     return [int(i) for i in ids]

@@ -14,9 +14,15 @@ from tinyattn.data.tokenizers.simple import checked, padded
 
 # Chinese characters stand for words of their own: (first, last)
 CHINESE = [
-    (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
-]  # fmt: skip
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+]
 LONGEST = 100  # a longer word is unknown
 
 
@@ -120,8 +126,10 @@ def _lines(path):
         if not piece:
             raise ValueError(f"WordPiece: {path}, line {number} is empty; expected a piece a line")
         if first.setdefault(piece, number) < number:
-            raise ValueError(f"WordPiece: {path}, line {number}: {piece[:100]!r} stands on line "
-                             f"{first[piece]} already")  # fmt: skip
+            raise ValueError(
+                f"WordPiece: {path}, line {number}: {piece[:100]!r} stands on line "
+                f"{first[piece]} already"
+            )
     return lines
 
 

@@ -217,8 +217,22 @@ def forward(outputs, inputs, team, start, stop):
                 load_bias_tile(tile, bias, at, bias_row, columns[0], rows, keys)
             # tile[s, t] = scale q_t·k_s + bias_ts
             at = starts[1, n] + s0 * k_row
-            product(tile, lane, QUERIES, k, at, k_row, 1, query, lane, QUERIES, keys, wide - lane,
-                    D, with_bias)  # fmt: skip
+            product(
+                tile,
+                lane,
+                QUERIES,
+                k,
+                at,
+                k_row,
+                1,
+                query,
+                lane,
+                QUERIES,
+                keys,
+                wide - lane,
+                D,
+                with_bias,
+            )
             if which == SOME_VISIBLE:
                 mask_tile(tile, seen, lane, wide, keys)
             if first and lane > 0:
@@ -242,8 +256,22 @@ def forward(outputs, inputs, team, start, stop):
                         store(acc, i, load(acc, i) * shrink)
             # acc[d, t] += Σ_s v[s, d] tile[s, t]
             at = starts[2, n] + s0 * v_row
-            product(acc, lane, QUERIES, v, at, 1, v_row, tile, lane, QUERIES, E, wide - lane, keys,
-                    not first)  # fmt: skip
+            product(
+                acc,
+                lane,
+                QUERIES,
+                v,
+                at,
+                1,
+                v_row,
+                tile,
+                lane,
+                QUERIES,
+                E,
+                wide - lane,
+                keys,
+                not first,
+            )
             first = False
         if first:
             fill(acc, 0)
@@ -342,10 +370,38 @@ def backward(queries, sums, inputs, parts, team, start, stop):
                     load_bias_tile(a, bias, at, bias_row, columns[0], rows, keys)
                 # a[s, t] = scale q_t·k_s + bias_ts,   da[s, t] = Σ_e v[s, e] g[t, e]
                 at, at_v, seeing = starts[1, n] + s0 * k_row, starts[2, n] + s0 * v_row, wide - lane
-                product(a, lane, QUERIES, k, at, k_row, 1, query, lane, QUERIES, keys, seeing, D,
-                        with_bias)  # fmt: skip
-                product(ds, lane, QUERIES, v, at_v, v_row, 1, grad, lane, QUERIES, keys, seeing, E,
-                        False)  # fmt: skip
+                product(
+                    a,
+                    lane,
+                    QUERIES,
+                    k,
+                    at,
+                    k_row,
+                    1,
+                    query,
+                    lane,
+                    QUERIES,
+                    keys,
+                    seeing,
+                    D,
+                    with_bias,
+                )
+                product(
+                    ds,
+                    lane,
+                    QUERIES,
+                    v,
+                    at_v,
+                    v_row,
+                    1,
+                    grad,
+                    lane,
+                    QUERIES,
+                    keys,
+                    seeing,
+                    E,
+                    False,
+                )
                 if which == SOME_VISIBLE:
                     mask_tile(a, seen, lane, wide, keys)
                 none = broadcast(v, 0)
@@ -358,16 +414,58 @@ def backward(queries, sums, inputs, parts, team, start, stop):
                         dscore = weight * (load(ds, i) - means)
                         store(ds, i, select_equal(e, none, none, dscore))
                 # dv[s, e] += Σ_t a[s, t] g[t, e],   dk[s, d] += Σ_t ds[s, t] scale q[t, d]
-                product(dvalues, s0 * E_wide, E_wide, a, lane, QUERIES, 1, grad_rows, lane * E_wide,
-                        E_wide, keys, E_wide, rows - lane, True)  # fmt: skip
-                product(dkeys, s0 * D_wide, D_wide, ds, lane, QUERIES, 1, query_rows, lane * D_wide,
-                        D_wide, keys, D_wide, rows - lane, True)  # fmt: skip
+                product(
+                    dvalues,
+                    s0 * E_wide,
+                    E_wide,
+                    a,
+                    lane,
+                    QUERIES,
+                    1,
+                    grad_rows,
+                    lane * E_wide,
+                    E_wide,
+                    keys,
+                    E_wide,
+                    rows - lane,
+                    True,
+                )
+                product(
+                    dkeys,
+                    s0 * D_wide,
+                    D_wide,
+                    ds,
+                    lane,
+                    QUERIES,
+                    1,
+                    query_rows,
+                    lane * D_wide,
+                    D_wide,
+                    keys,
+                    D_wide,
+                    rows - lane,
+                    True,
+                )
                 if first and lane > 0:
                     fill(dquery, 0)
                     first = False
                 # dq[d, t] += Σ_s k[s, d] ds[s, t]
-                product(dquery, lane, QUERIES, k, at, 1, k_row, ds, lane, QUERIES, D, seeing, keys,
-                        not first)  # fmt: skip
+                product(
+                    dquery,
+                    lane,
+                    QUERIES,
+                    k,
+                    at,
+                    1,
+                    k_row,
+                    ds,
+                    lane,
+                    QUERIES,
+                    D,
+                    seeing,
+                    keys,
+                    not first,
+                )
                 first = False
                 if dbias.size:
                     at = bias_starts[0, part * starts.shape[1] + n]
@@ -475,8 +573,16 @@ def inputs(lead, q, k, v, bias, mask, causal, scale):
     mask = EMPTY[np.dtype(bool)] if mask is None else mask
     *memory, starts, rows, columns = strided_matrices(lead, q, k, v, bias, mask.view(np.uint8))
     number = q.dtype.type
-    return Inputs(*memory, starts, rows, columns[3:], sizes, bool(causal), number(scale),
-                  number(LOWEST_FINITE[number]))  # fmt: skip
+    return Inputs(
+        *memory,
+        starts,
+        rows,
+        columns[3:],
+        sizes,
+        bool(causal),
+        number(scale),
+        number(LOWEST_FINITE[number]),
+    )
 
 
 LOWEST_FINITE = {d: np.finfo(d).min for d in (np.float32, np.float64)}

@@ -226,10 +226,31 @@ def forward(y, x, w, bias, n, team, start, stop):
                     store(out, first + o * row + u, start_value)
             for k0 in range(0, K, TERMS):
                 terms = min(TERMS, K - k0)
-                windows(block, POSITIONS, frame, places[k0 : k0 + terms], group * C * channel,
-                        pieces, n_pieces)  # fmt: skip
-                product(out, first, row, w, group * O * K + k0, K, 1, block, 0, POSITIONS,
-                        O, whole, terms, True)  # fmt: skip
+                windows(
+                    block,
+                    POSITIONS,
+                    frame,
+                    places[k0 : k0 + terms],
+                    group * C * channel,
+                    pieces,
+                    n_pieces,
+                )
+                product(
+                    out,
+                    first,
+                    row,
+                    w,
+                    group * O * K + k0,
+                    K,
+                    1,
+                    block,
+                    0,
+                    POSITIONS,
+                    O,
+                    whole,
+                    terms,
+                    True,
+                )
             if whole != count:
                 copy(y, at, P, tile, 0, POSITIONS, O, count, one)
 
@@ -257,10 +278,31 @@ def backward_x(dx, g, w_back, n, team, start, stop):
                 copy(g_block, 0, POSITIONS, g, (b * n.O + group * O) * P + p0, P, O, count, one)
                 for k0 in range(0, K, TERMS):
                     terms = min(TERMS, K - k0)
-                    product(block, 0, POSITIONS, w_back, (group * K + k0) * O, O, 1,
-                            g_block, 0, POSITIONS, terms, whole, O, False)  # fmt: skip
-                    windows_backward(frame, block, POSITIONS, places[k0 : k0 + terms],
-                                     group * C * channel, pieces, n_pieces)  # fmt: skip
+                    product(
+                        block,
+                        0,
+                        POSITIONS,
+                        w_back,
+                        (group * K + k0) * O,
+                        O,
+                        1,
+                        g_block,
+                        0,
+                        POSITIONS,
+                        terms,
+                        whole,
+                        O,
+                        False,
+                    )
+                    windows_backward(
+                        frame,
+                        block,
+                        POSITIONS,
+                        places[k0 : k0 + terms],
+                        group * C * channel,
+                        pieces,
+                        n_pieces,
+                    )
         copy_frame(frame, dx, b, n, runtime_false())
 
 
@@ -293,11 +335,31 @@ def backward_w(dw, db, g, x, n, parts, wide, team, start, stop):
                     transpose(turned, 0, wide, g, at, P, O, count, one)
                     for k0 in range(0, K, TERMS):
                         terms = min(TERMS, K - k0)
-                        windows(block, POSITIONS, frame, places[k0 : k0 + terms],
-                                group * C * channel, pieces, n_pieces)  # fmt: skip
-                        product(dw, ((part * n.groups + group) * K + k0) * wide, wide,
-                                block, 0, POSITIONS, 1, turned, 0, wide,
-                                terms, wide, count, True)  # fmt: skip
+                        windows(
+                            block,
+                            POSITIONS,
+                            frame,
+                            places[k0 : k0 + terms],
+                            group * C * channel,
+                            pieces,
+                            n_pieces,
+                        )
+                        product(
+                            dw,
+                            ((part * n.groups + group) * K + k0) * wide,
+                            wide,
+                            block,
+                            0,
+                            POSITIONS,
+                            1,
+                            turned,
+                            0,
+                            wide,
+                            terms,
+                            wide,
+                            count,
+                            True,
+                        )
 
 
 # ---------------------------------------------------------------- shapes
@@ -307,10 +369,26 @@ def shape_of(x, w, stride, dilation, before, after, groups):
     """The `Shape` of a convolution."""
     B, C, H, W = x.shape
     high, wide = H + before[0] + after[0], W + before[1] + after[1]
-    rows, columns = ((length - d * (k - 1) - 1) // s + 1 for length, d, k, s in
-                     zip((high, wide), dilation, w.shape[2:], stride, strict=True))  # fmt: skip
-    return Shape(B, C, H, W, w.shape[0], *w.shape[2:], rows, columns, stride, dilation, *before,
-                 high, wide, groups)  # fmt: skip
+    rows, columns = (
+        (length - d * (k - 1) - 1) // s + 1
+        for length, d, k, s in zip((high, wide), dilation, w.shape[2:], stride, strict=True)
+    )
+    return Shape(
+        B,
+        C,
+        H,
+        W,
+        w.shape[0],
+        *w.shape[2:],
+        rows,
+        columns,
+        stride,
+        dilation,
+        *before,
+        high,
+        wide,
+        groups,
+    )
 
 
 def terms_in(n):

@@ -59,8 +59,21 @@ def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, 
         turns = [ravel(a[rows] if a.ndim == 2 else a) for a in (cos, sin)]
         arrays = out[rows].reshape(-1), ravel(x[rows]), past + rows.start * text, lengths[rows]
         serial = max(largest, 2 * x.size * places) <= thresholds.DECODE
-        parallel_region(llama_blocks_steps, *arrays, places, H, G, d, wide, *pairs, *turns,
-                        eps, norms, maps, serial=serial)  # fmt: skip
+        parallel_region(
+            llama_blocks_steps,
+            *arrays,
+            places,
+            H,
+            G,
+            d,
+            wide,
+            *pairs,
+            *turns,
+            eps,
+            norms,
+            maps,
+            serial=serial,
+        )
     return out
 
 
@@ -93,15 +106,39 @@ def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, 
 
     normalise(z, x, norm1, shift1, B, runtime_true(), eps[0])
     linear(qkv, z, w_in, b_in, B, team)  # [B, 3 D]
-    attend(seen, qkv, qkv[D:], qkv[2 * D :], 3 * D, 3 * D, keys, values, lengths, places, H, H,
-           D // H, team_if_worth_it(team, 2 * n * places), runtime_zero(), B * H)  # fmt: skip
+    attend(
+        seen,
+        qkv,
+        qkv[D:],
+        qkv[2 * D :],
+        3 * D,
+        3 * D,
+        keys,
+        values,
+        lengths,
+        places,
+        H,
+        H,
+        D // H,
+        team_if_worth_it(team, 2 * n * places),
+        runtime_zero(),
+        B * H,
+    )
     linear(y, seen, w_out, b_out, B, team)
     add_numbers(y, x, team[:0], runtime_zero(), n)
 
     normalise(z, y, norm2, shift2, B, runtime_true(), eps[1])
     linear(hidden, z, w1, b1, B, team)
-    gelu_numbers(hidden, hidden, hidden, runtime_false(), runtime_false(),
-                 team[:0], runtime_zero(), hidden.size)  # fmt: skip
+    gelu_numbers(
+        hidden,
+        hidden,
+        hidden,
+        runtime_false(),
+        runtime_false(),
+        team[:0],
+        runtime_zero(),
+        hidden.size,
+    )
     linear(out, hidden, w2, b2, B, team)
     add_numbers(out, y, team[:0], runtime_zero(), n)
 
@@ -109,7 +146,7 @@ def encoder_layer_steps(out, x, keys, values, lengths, places, H, eps, weights, 
 @jit
 def llama_blocks_steps(
     out, x, past, lengths, places, H, G, d, wide, step, apart, cos, sin, eps, norms, maps, team
-):  # fmt: skip
+):
     """All blocks, one after the other; past [L, 2], norms [L, 2], maps [L, 7, 3] are tables.
 
         x ← x + Attention(norm x),  x ← x + W_down (silu(W_gate z) ⊙ W_up z) with z = norm x
@@ -133,8 +170,24 @@ def llama_blocks_steps(
         linear_maps(qkv, z, maps[layer, :3], of_heads, B, team)
         rotate(q, cos, sin, B, d, step, apart)
         rotate(k, cos, sin, B, d, step, apart)
-        attend(seen, q, k, v, H * d, G * d, keys, values, lengths, places, H, G, d,
-               team_if_worth_it(team, 2 * q.size * places), runtime_zero(), B * G)  # fmt: skip
+        attend(
+            seen,
+            q,
+            k,
+            v,
+            H * d,
+            G * d,
+            keys,
+            values,
+            lengths,
+            places,
+            H,
+            G,
+            d,
+            team_if_worth_it(team, 2 * q.size * places),
+            runtime_zero(),
+            B * G,
+        )
         linear_maps(y, seen, maps[layer, 3:4], of_d, B, team)
         add_numbers(out, y, team[:0], runtime_zero(), n)
 
@@ -172,8 +225,19 @@ def linear(y, x, weight, bias, B, team):
     items = max(
         1, min(work // MIN_MULTIPLICATIONS_PER_CHUNK, (N + TILE_COLUMNS - 1) // TILE_COLUMNS)
     )
-    few_rows(y, x, weight, bias, B, N, x.size // B, items,
-             team_if_worth_it(team, work), runtime_zero(), items)  # fmt: skip
+    few_rows(
+        y,
+        x,
+        weight,
+        bias,
+        B,
+        N,
+        x.size // B,
+        items,
+        team_if_worth_it(team, work),
+        runtime_zero(),
+        items,
+    )
 
 
 @helper
@@ -191,8 +255,20 @@ def linear_maps(y, x, maps, sizes, B, team):
     for N in sizes:
         tiles += (N + ROWS - 1) // ROWS
     items = max(1, min(y.size * C // MIN_MULTIPLICATIONS_PER_CHUNK, tiles))
-    rows_of_maps(y, x, sum_x, pairs, maps, sizes, B, tiles, items,
-                 team_if_worth_it(team, y.size * C), runtime_zero(), items)  # fmt: skip
+    rows_of_maps(
+        y,
+        x,
+        sum_x,
+        pairs,
+        maps,
+        sizes,
+        B,
+        tiles,
+        items,
+        team_if_worth_it(team, y.size * C),
+        runtime_zero(),
+        items,
+    )
 
 
 @helper
@@ -248,9 +324,7 @@ def rotate(x, cos, sin, B, d, step, apart):
 
 
 @helper
-def attend(
-    y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, team, start, stop
-):  # fmt: skip
+def attend(y, q, k, v, q_row, kv_row, keys, values, lengths, places, H, G, d, team, start, stop):
     """y = Σ_s a_s v_s over all tokens so far and the new one, [B, H d].
 
     Item b G + g is text b and head g of the keys and values.
@@ -317,8 +391,16 @@ def post_norm_layer_steps(out, x, keep, B, T, H, eps, weights, team):
 
     linear(hidden, z, w1, b1, N, team)
     of_gelu = team_if_worth_it(team, 4 * hidden.size)
-    gelu_numbers(hidden, hidden, hidden, runtime_false(), runtime_false(),
-                 of_gelu, runtime_zero(), hidden.size)  # fmt: skip
+    gelu_numbers(
+        hidden,
+        hidden,
+        hidden,
+        runtime_false(),
+        runtime_false(),
+        of_gelu,
+        runtime_zero(),
+        hidden.size,
+    )
     linear(y, hidden, w2, b2, N, team)
     add_numbers(y, z, team[:0], runtime_zero(), n)
     normalise(out, y, norm2, shift2, N, runtime_true(), eps[1])

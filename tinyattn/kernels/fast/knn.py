@@ -74,10 +74,16 @@ def forest(x, offsets):
     cloud = np.arange(len(n)).repeat(leaves)
     L, nodes = len(cloud), 2 * len(cloud) - len(n)
     f = Forest(
-        aligned(L * D * LEAF_SIZE, x.dtype), np.zeros(L * LEAF_SIZE, np.int32),
-        np.zeros(L, np.int64), cloud, levels, first, node,
-        np.empty((nodes, D), x.dtype), np.empty((nodes, D), x.dtype),
-    )  # fmt: skip
+        aligned(L * D * LEAF_SIZE, x.dtype),
+        np.zeros(L * LEAF_SIZE, np.int32),
+        np.zeros(L, np.int64),
+        cloud,
+        levels,
+        first,
+        node,
+        np.empty((nodes, D), x.dtype),
+        np.empty((nodes, D), x.dtype),
+    )
     # to keep all threads busy, the halves of a large cloud are items of their own in some levels
     order, shared = np.arange(N, dtype=np.int32), 3 if N > thresholds.KNN_SORT else 0
     for level in range(shared):

@@ -64,10 +64,14 @@ def blocks(x, offsets):
     first = np.concatenate([[0], np.cumsum(number)])
     B = int(first[-1])
     b = Blocks(
-        aligned(B * D * BLOCK, x.dtype), aligned(B * BLOCK, x.dtype),
-        np.zeros(B * BLOCK, np.int32), np.zeros(B, np.int64),
-        np.repeat(np.arange(len(number)), number), first, np.zeros(len(number), x.dtype),
-    )  # fmt: skip
+        aligned(B * D * BLOCK, x.dtype),
+        aligned(B * BLOCK, x.dtype),
+        np.zeros(B * BLOCK, np.int32),
+        np.zeros(B, np.int64),
+        np.repeat(np.arange(len(number)), number),
+        first,
+        np.zeros(len(number), x.dtype),
+    )
     parallel_for(fill, len(number), b, x.reshape(-1), offsets)
     return b
 
@@ -188,8 +192,22 @@ def search(index, d2, overflow, x, b, k, team, first, last):
         for step in range(blocks_of_cloud):
             other = b.block[c] + (l - b.block[c] + step) % blocks_of_cloud
             columns = -(-b.size[other] // W) * W
-            product(tile, 0, BLOCK, b.points, l * D * BLOCK, 1, BLOCK, b.points,
-                    other * D * BLOCK, BLOCK, b.size[l], columns, D, False)  # fmt: skip
+            product(
+                tile,
+                0,
+                BLOCK,
+                b.points,
+                l * D * BLOCK,
+                1,
+                BLOCK,
+                b.points,
+                other * D * BLOCK,
+                BLOCK,
+                b.size[l],
+                columns,
+                D,
+                False,
+            )
             if step == 0:
                 initial_limits(limit, best, b, tile, l, k)
             for q in range(b.size[l]):

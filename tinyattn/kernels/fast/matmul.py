@@ -219,7 +219,20 @@ def multiply_block(c, a, packed, bias, packed_a, tile, n, i0, i1, j0, j1):
                     if add:
                         copy(tile, 0, n.panel, onto, at_onto, onto_row, rows, columns, one)
                     onto, at_onto, onto_row = out, at_out, out_row
-                packed_product(out, at_out, out_row, onto, at_onto, onto_row, packed_a, packed,
-                                  j * n.K + k0 * n.panel, high, wide, depth, add)  # fmt: skip
+                packed_product(
+                    out,
+                    at_out,
+                    out_row,
+                    onto,
+                    at_onto,
+                    onto_row,
+                    packed_a,
+                    packed,
+                    j * n.K + k0 * n.panel,
+                    high,
+                    wide,
+                    depth,
+                    add,
+                )
                 if ragged:
                     copy(c, at, N, tile, 0, n.panel, rows, columns, one)

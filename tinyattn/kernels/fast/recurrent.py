@@ -141,8 +141,17 @@ def pack_transposed(w, gates, rows, columns, P):
     for gate in range(gates):
         for j in range(0, P, 4 * W):
             wide, first = tile_width(W, P, j), (gate * rows + j) * columns
-            transpose(out, (gate * P + j) * columns, wide, w, first, columns,
-                      min(wide, rows - j), columns, w.dtype.type(1))  # fmt: skip
+            transpose(
+                out,
+                (gate * P + j) * columns,
+                wide,
+                w,
+                first,
+                columns,
+                min(wide, rows - j),
+                columns,
+                w.dtype.type(1),
+            )
     return out
 
 
@@ -156,8 +165,17 @@ def pack_straight(w, gates, rows, columns, P, L):
         for j in range(0, L, 4 * W):
             wide = tile_width(W, L, j)
             first = j * gates * P + gate * P * wide
-            copy(out, first, wide, w, gate * rows * columns + j, columns,
-                 rows, min(wide, columns - j), w.dtype.type(1))  # fmt: skip
+            copy(
+                out,
+                first,
+                wide,
+                w,
+                gate * rows * columns + j,
+                columns,
+                rows,
+                min(wide, columns - j),
+                w.dtype.type(1),
+            )
     return out
 
 
@@ -166,8 +184,22 @@ def packed_product(c, c0, c_row, a, a0, a_row, b, b0, wide, rows, n, add):
     """`product` with a packed panel of n rows, TERMS of them at a time."""
     noinline()
     for k in range(0, n, TERMS):
-        product(c, c0, c_row, a, a0 + k, a_row, 1, b, b0 + k * wide, wide,
-                rows, wide, min(TERMS, n - k), add or k > 0)  # fmt: skip
+        product(
+            c,
+            c0,
+            c_row,
+            a,
+            a0 + k,
+            a_row,
+            1,
+            b,
+            b0 + k * wide,
+            wide,
+            rows,
+            wide,
+            min(TERMS, n - k),
+            add or k > 0,
+        )
 
 
 @helper
@@ -243,12 +275,40 @@ def input_products(gates, x, ih, n, t0, steps, b0, R):
                 terms, part = min(TERMS, n.D - k), panel + k * wide
                 if steps >= R:  # the rows of a product are the steps of one sequence
                     for r in range(R):
-                        product(gates, at + r * row, R * row, x, ((b0 + r) * n.T + t0) * n.D + k,
-                                n.D, 1, ih, part, wide, steps, wide, terms, k > 0)  # fmt: skip
+                        product(
+                            gates,
+                            at + r * row,
+                            R * row,
+                            x,
+                            ((b0 + r) * n.T + t0) * n.D + k,
+                            n.D,
+                            1,
+                            ih,
+                            part,
+                            wide,
+                            steps,
+                            wide,
+                            terms,
+                            k > 0,
+                        )
                 else:  # or one step of all sequences
                     for i in range(steps):
-                        product(gates, at + i * R * row, row, x, (b0 * n.T + t0 + i) * n.D + k,
-                                n.T * n.D, 1, ih, part, wide, R, wide, terms, k > 0)  # fmt: skip
+                        product(
+                            gates,
+                            at + i * R * row,
+                            row,
+                            x,
+                            (b0 * n.T + t0 + i) * n.D + k,
+                            n.T * n.D,
+                            1,
+                            ih,
+                            part,
+                            wide,
+                            R,
+                            wide,
+                            terms,
+                            k > 0,
+                        )
 
 
 @helper
@@ -260,8 +320,20 @@ def state_products(gates, at, h, hh, n, R):
         apart = n.kind == GRU and gate == 2
         for j in range(0, n.P, 4 * W):
             wide = tile_width(W, n.P, j)
-            packed_product(gates, at + (gate + apart) * n.P + j, row, h, runtime_zero(), n.P,
-                          hh, (gate * n.P + j) * n.H, wide, R, n.H, not apart)  # fmt: skip
+            packed_product(
+                gates,
+                at + (gate + apart) * n.P + j,
+                row,
+                h,
+                runtime_zero(),
+                n.P,
+                hh,
+                (gate * n.P + j) * n.H,
+                wide,
+                R,
+                n.H,
+                not apart,
+            )
 
 
 @helper
@@ -353,12 +425,35 @@ def backward(arrays, n, parts, team, start, stop):
                         fill(now[r * row : (r + 1) * row], gy.dtype.type(0))
                 for j in range(0, P, 4 * W):
                     wide = tile_width(W, P, j)
-                    packed_product(dh, j, P, now, runtime_zero(), row,
-                                   w_hh, j * GP, wide, R, last, runtime_true())  # fmt: skip
+                    packed_product(
+                        dh,
+                        j,
+                        P,
+                        now,
+                        runtime_zero(),
+                        row,
+                        w_hh,
+                        j * GP,
+                        wide,
+                        R,
+                        last,
+                        runtime_true(),
+                    )
                     if n.kind == GRU:
-                        packed_product(dh, j, P, now, 3 * P, row,
-                                       w_hh, j * GP + last * wide, wide,
-                                       R, P, runtime_true())  # fmt: skip
+                        packed_product(
+                            dh,
+                            j,
+                            P,
+                            now,
+                            3 * P,
+                            row,
+                            w_hh,
+                            j * GP + last * wide,
+                            wide,
+                            R,
+                            P,
+                            runtime_true(),
+                        )
             if dx.size:
                 input_gradients(dx, dgates, w_ih, n, t0, steps, b0, R)
         states_out(all_dh, all_dc, dh, dc, n, b0, R)
@@ -374,8 +469,22 @@ def input_gradients(dx, dgates, ih, n, t0, steps, b0, R):
         for k in range(0, GP, TERMS):
             for r in range(R):
                 place, terms = (b0 + r) * n.T + t0, min(TERMS, GP - k)
-                product(dx, place * n.L + j, n.L, dgates, place * row + k, row, 1,
-                        ih, j * GP + k * wide, wide, steps, wide, terms, k > 0)  # fmt: skip
+                product(
+                    dx,
+                    place * n.L + j,
+                    n.L,
+                    dgates,
+                    place * row + k,
+                    row,
+                    1,
+                    ih,
+                    j * GP + k * wide,
+                    wide,
+                    steps,
+                    wide,
+                    terms,
+                    k > 0,
+                )
 
 
 @helper
@@ -447,8 +556,22 @@ def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, s
             copy(own, 0, some, dgates, k0 * row + i, row, k, some, one)
             for j in range(0, n.L, 4 * W):
                 wide = tile_width(W, n.L, j)
-                product(dw_ih, i * n.L + j, n.L, own, 0, 1, some, panels, TERMS * j, wide,
-                        some, wide, k, True)  # fmt: skip
+                product(
+                    dw_ih,
+                    i * n.L + j,
+                    n.L,
+                    own,
+                    0,
+                    1,
+                    some,
+                    panels,
+                    TERMS * j,
+                    wide,
+                    some,
+                    wide,
+                    k,
+                    True,
+                )
             add_up(db, i, own, some, k)
             dq = min(some, max(cut - i, 0))
             state_gradients(dw_hh, own, runtime_zero(), some, panels, n, i, dq, k)
@@ -468,8 +591,22 @@ def state_gradients(dw_hh, own, first, high, panels, n, i, rows, k):
     W, P = width(own), n.P
     for j in range(0, P, 4 * W):
         wide = tile_width(W, P, j)
-        product(dw_hh, i * P + j, P, own, first, 1, high, panels, TERMS * (n.L + j), wide,
-                rows, wide, k, True)  # fmt: skip
+        product(
+            dw_hh,
+            i * P + j,
+            P,
+            own,
+            first,
+            1,
+            high,
+            panels,
+            TERMS * (n.L + j),
+            wide,
+            rows,
+            wide,
+            k,
+            True,
+        )
 
 
 @helper
@@ -552,8 +689,20 @@ def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse
     dgates = empty(n.B * n.T * row_of_gradients(n, width(x)), x.dtype)
     ih = pack_straight(ravel(w_ih), G, H, D, P, n.L)
     hh = pack_straight(ravel(w_hh), G, H, H, P, P)
-    over_batch(backward, n, dx.reshape(-1), ravel(dh), ravel(dc), dgates, ravel(gy), prev, kept,
-               ih, hh, lengths)  # fmt: skip
+    over_batch(
+        backward,
+        n,
+        dx.reshape(-1),
+        ravel(dh),
+        ravel(dc),
+        dgates,
+        ravel(gy),
+        prev,
+        kept,
+        ih,
+        hh,
+        lengths,
+    )
     dw_ih, dw_hh = np.zeros((G, P, n.L), x.dtype), np.zeros((G, P, P), x.dtype)
     db = np.zeros((BLOCKS[kind], P), x.dtype)
     arrays = dw_ih.reshape(-1), dw_hh.reshape(-1), db.reshape(-1), dgates
@@ -563,7 +712,11 @@ def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse
     parallel_for(weight_gradients, parts, *arrays, serial=is_small(n))
     db_hh = db[[0, 1, 3]] if kind == GRU else db
     return (
-        dx[..., :D] if wanted_x else None, dh, dc,
-        dw_ih[:, :H, :D].reshape(-1, D), dw_hh[:, :H, :H].reshape(-1, H),
-        db[:G, :H].reshape(-1), db_hh[:, :H].reshape(-1),
-    )  # fmt: skip
+        dx[..., :D] if wanted_x else None,
+        dh,
+        dc,
+        dw_ih[:, :H, :D].reshape(-1, D),
+        dw_hh[:, :H, :H].reshape(-1, H),
+        db[:G, :H].reshape(-1),
+        db_hh[:, :H].reshape(-1),
+    )

@@ -169,6 +169,15 @@ def gated_backward(kind, g, kept, q, before):
         )
         return dp, dp, dbefore
     dq = np.empty_like(dp)
-    parallel_for(gru_rows_backward, B, dp.reshape(-1), dq.reshape(-1), *rows, ravel(q), last, H,
-          serial=dp.size < thresholds.RECURRENT_CELL)  # fmt: skip
+    parallel_for(
+        gru_rows_backward,
+        B,
+        dp.reshape(-1),
+        dq.reshape(-1),
+        *rows,
+        ravel(q),
+        last,
+        H,
+        serial=dp.size < thresholds.RECURRENT_CELL,
+    )
     return dp, dq, dbefore

@@ -80,9 +80,11 @@ def pack(typing, out, x, x0, x_row, x_col, rows, columns):
         out, x, x0, x_row, x_col, rows, columns = args
         kinds, sizes = signature.args, types.intp(types.intp, types.intp, types.intp)
         size = context.compile_internal(
-            builder, lambda m, n, lanes: packed_size(m, n, lanes), sizes,
+            builder,
+            lambda m, n, lanes: packed_size(m, n, lanes),
+            sizes,
             [rows, columns, INT64(lanes)],
-        )  # fmt: skip
+        )
         out = element_pointer(context, builder, kinds[0], out, INT64(0), size)
         x = element_pointer(
             context, builder, kinds[1], x, x0, extent_of(builder, rows, x_row, columns, x_col)
@@ -231,8 +233,22 @@ def _emit_packed_product(builder, c, c_row, d, d_row, a, b, rows, columns, n, ad
     def tile(h, vectors, c_ij, i, j, b_j):
         d_ij = builder.gep(d, [builder.add(builder.mul(i, d_row), j)])
         a_panel = builder.gep(a, [builder.mul(i, n)])
-        emit_tile(builder, h, vectors, c_ij, c_row, a_panel, INT64(1), INT64(TILE_ROWS), b_j, panel,
-                     n, add, (d_ij, d_row), PREFETCH_DISTANCE)  # fmt: skip
+        emit_tile(
+            builder,
+            h,
+            vectors,
+            c_ij,
+            c_row,
+            a_panel,
+            INT64(1),
+            INT64(TILE_ROWS),
+            b_j,
+            panel,
+            n,
+            add,
+            (d_ij, d_row),
+            PREFETCH_DISTANCE,
+        )
 
     kinds = [(vectors, (TILE_ROWS,)) for vectors, _ in TILES]
     emit_tiles(builder, kinds, tile, c, c_row, b, rows, columns)

@@ -76,10 +76,12 @@ def sort_in_registers(typing, dist, ids, o, n):
         def write(vectors):
             last = np.iinfo(np.int32).max
             columns = [
-                [emit_masked_load(builder, place, lanes, rest)
-                 for place, lanes in _places(builder, pointer, n, vectors, vector.lanes)]
+                [
+                    emit_masked_load(builder, place, lanes, rest)
+                    for place, lanes in _places(builder, pointer, n, vectors, vector.lanes)
+                ]
                 for pointer, rest in ((first, np.inf), (first_id, last))
-            ]  # fmt: skip
+            ]
             for pointer, values in zip(
                 (first, first_id), _emit_network(builder, columns), strict=True
             ):

@@ -93,8 +93,12 @@ def parallel_region(kernel, *arguments, serial=False):
 
 def _run_with_team(kernel, arguments, items):
     """The kernel with the team, or without one if there is none or another thread uses it."""
-    if (_threads == 1 or numba is None or (_lock._is_owned() and _uses_the_team())
-            or not _lock.acquire(blocking=False)):  # fmt: skip
+    if (
+        _threads == 1
+        or numba is None
+        or (_lock._is_owned() and _uses_the_team())
+        or not _lock.acquire(blocking=False)
+    ):
         return kernel(*arguments, NO_TEAM, *items)
     team = _team
     try:

@@ -82,8 +82,9 @@ def product(typing, c, c0, c_row, a, a0, a_row, a_col, b, b0, b_row, rows, colum
         return context.get_dummy_value()
 
     size = types.intp
-    signature = types.void(c, size, size, a, size, size, size, b, size, size, size, size, size,
-                           types.boolean)  # fmt: skip
+    signature = types.void(
+        c, size, size, a, size, size, size, b, size, size, size, size, size, types.boolean
+    )
     return signature, code
 
 
@@ -119,7 +120,7 @@ def emit_tiles(builder, kinds, tile, c, c_row, b, rows, columns):
 
 def emit_tile(
     builder, rows, vectors, c, c_row, a, a_row, a_col, b, b_row, n, add, onto=None, ahead=0
-):  # fmt: skip
+):
     """c[i, j] = Σ_k a[i, k] b[k, j] for `rows` rows of `vectors` vectors, all in registers.
 
     With `add`, c[i, j] = d[i, j] + that; onto = (place, step between rows) of d, or None for C.
@@ -162,8 +163,9 @@ def emit_tile(
     builder.position_at_end(done)
     result = [builder.phi(x.type) for x in first]
     starts = [INT64(0)] * 3 + first + first
-    for phi, start, step in zip([k, a_k, b_k, *sums, *result], starts, [*steps, *then, *then],
-                                strict=True):  # fmt: skip
+    for phi, start, step in zip(
+        [k, a_k, b_k, *sums, *result], starts, [*steps, *then, *then], strict=True
+    ):
         phi.add_incoming(start, before)
         phi.add_incoming(step, body)
     with builder.if_else(add) as (then, instead):
@@ -246,8 +248,14 @@ def _emit_transpose(builder, out, o_row, x, x_row, rows, columns, factor):
     whole = [builder.sub(m, builder.urem(m, lanes)) for m in (rows, columns)]
     with emit_loop(builder, INT64(0), whole[0], lanes.constant) as (i, _):
         with emit_loop(builder, INT64(0), whole[1], lanes.constant) as (j, _):
-            _emit_block(builder, _element(builder, out, j, o_row, i), o_row,
-                   _element(builder, x, i, x_row, j), x_row, factor)  # fmt: skip
+            _emit_block(
+                builder,
+                _element(builder, out, j, o_row, i),
+                o_row,
+                _element(builder, x, i, x_row, j),
+                x_row,
+                factor,
+            )
     for i0, j0, i1 in ((INT64(0), whole[1], whole[0]), (whole[0], INT64(0), rows)):
         with emit_loop(builder, i0, i1, 1) as (i, _), emit_loop(builder, j0, columns, 1) as (j, _):
             number = builder.fmul(builder.load(_element(builder, x, i, x_row, j)), factor)
