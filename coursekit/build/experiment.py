@@ -15,7 +15,7 @@ from tinyattn.course.project import LEDGER
 
 # What is only looked at does not change the experiment. Calls on these names draw or print.
 SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "widgets"}
-WORDING = {"evidence", "control"}  # arguments of a claim that only say what came out
+WORDING = {"evidence", "control", "proved"}  # arguments of a claim that no figure depends on
 SHORTER = {"seeds": "quick", "claim": "quick_decides"}  # arguments that only shorter runs read
 # fields of a syntax tree that differ between versions of Python, or mean nothing here
 SKIPPED = {"ctx", "kind", "type_comment", "type_ignores", "type_params"}

@@ -36,6 +36,25 @@ def test_verdicts(tmp_path, holds, verdict):
     assert course.claim("C001", holds=holds, root=root).verdict == verdict
 
 
+def test_an_identity_is_proved(tmp_path):
+    root = course_project.make(tmp_path, verdict="proved")
+    shown = course.claim("C001", holds=True, proved=True, root=root)
+    assert shown.verdict == "proved" and "∎ proved" in shown._repr_html_()
+    with pytest.raises(course.ClaimError, match="refuted as worded"):  # the code has a fault
+        course.claim("C001", holds=False, proved=True, root=root)
+    with pytest.raises(TypeError, match="C001: what is proved holds or does not"):
+        course.claim("C001", holds="partly", proved=True, root=root)
+
+
+def test_a_badge_shows_one_sentence_and_folds_the_rest(tmp_path):
+    evidence = "A is 0.9 and B is 0.3 (5 seeds). It took 300 steps."
+    root = course_project.make(tmp_path, evidence=evidence)
+    shown = course.claim("C001", holds=True, evidence=evidence, root=root)._repr_html_()
+    before, _, folded = shown.partition("<details>")
+    assert "A is 0.9 and B is 0.3 (5 seeds).</span>" in before
+    assert "It took 300 steps." in folded and "It took" not in before
+
+
 def test_a_badge_escapes_what_it_shows(tmp_path):
     root = course_project.make(tmp_path, claim="a < b & c")
     shown = course.claim("C001", True, "x<1", root=root)._repr_html_()

@@ -150,7 +150,7 @@ def test_no_verdict_outlives_its_experiment(document):
 def test_the_notebook_shows_the_verdicts_of_the_ledger(document):
     ledger = claims.read_ledger(ROOT / project.LEDGER)
     badge = re.compile(
-        r"^\S (C\d{3}) (holds partly|holds|refuted as worded|undecided|not run)", re.M
+        r"^\S (C\d{3}) (proved|holds partly|holds|refuted as worded|undecided|not run)", re.M
     )
     shown = [
         found

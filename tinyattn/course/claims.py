@@ -8,6 +8,7 @@ every other run must come to the same verdict, else it stops with a ClaimError.
 import html
 import json
 import os
+import re
 import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,13 +17,15 @@ import numpy as np
 
 from tinyattn.course.project import LEDGER, CourseError, find_root, write_text
 
+PROVED = "proved"  # an identity: its proof is on the slide, and the run tests the code against it
 HOLDS, PARTLY, REFUTED = "holds", "holds partly", "refuted as worded"
 UNDECIDED = "undecided"  # at this scale: the rival or the control lies within the spread
 NOT_RUN = "not run"
-VERDICTS = (HOLDS, PARTLY, REFUTED, UNDECIDED, NOT_RUN)
-SYMBOLS = {HOLDS: "✓", PARTLY: "◐", REFUTED: "✗", UNDECIDED: "≈", NOT_RUN: "○"}
+VERDICTS = (PROVED, HOLDS, PARTLY, REFUTED, UNDECIDED, NOT_RUN)
+SYMBOLS = {PROVED: "∎", HOLDS: "✓", PARTLY: "◐", REFUTED: "✗", UNDECIDED: "≈", NOT_RUN: "○"}
 # Okabe and Ito's palette: told apart by colour-blind readers too, and never without a symbol
 COLOURS = {
+    PROVED: "#00795a",
     HOLDS: "#00795a",
     PARTLY: "#0067a5",
     REFUTED: "#b84a00",
@@ -112,20 +115,30 @@ class Claim:
             f'font-weight:600;white-space:nowrap">{SYMBOLS[self.verdict]} {self.verdict}</span>'
         )
         rows = [f"{pill} <b>{self.number}</b> {html.escape(self.text)}"]
+        folded = []
         for line in self._lines():
             if line is self.note and line.startswith(SHORT):
-                # most readers want the full run's figures only
-                words = html.escape(line.removeprefix(SHORT).strip())
-                rows.append(f"<details><summary>{SHORT}</summary>{words}</details>")
+                folded.append(line)  # most readers want the figures of the full run only
             else:
-                rows.append(f'<span style="opacity:0.8">{html.escape(line)}</span>')
+                first, rest = _first_sentence(line)
+                rows.append(f'<span style="opacity:0.8">{html.escape(first)}</span>')
+                folded += [rest] if rest else []
+        if folded:
+            words = "<br>".join(map(html.escape, folded))
+            rows.append(f"<details><summary>More about the experiment</summary>{words}</details>")
         return (
             f'<div class="ta-claim" style="border-left:4px solid {colour};padding:0.3em 0 0.3em '
             f'0.8em;margin:0.4em 0;line-height:1.6;text-align:left">{"<br>".join(rows)}</div>'
         )
 
 
-def claim(number, holds, evidence="", control="", *, quick_decides=True, root=None):
+def _first_sentence(text):
+    """The first sentence, which decides the verdict, and the rest, which a badge folds away."""
+    end = re.search(r"[.?!](?=\s+[A-Z0-9±])", text)
+    return (text, "") if end is None else (text[: end.end()], text[end.end() :].strip())
+
+
+def claim(number, holds, evidence="", control="", *, proved=False, quick_decides=True, root=None):
     """Report the outcome of the experiment on claim `number` and hold it against the ledger.
 
     holds          True, False, "partly", or "undecided": at this scale the rival or the control
@@ -133,6 +146,8 @@ def claim(number, holds, evidence="", control="", *, quick_decides=True, root=No
     evidence       the figures that decided it, with the number of seeds and events
     control        what was tried that would have come out the same if the claim's reason were not
                    at work, and its figure; for an identity, the planted error that the test catches
+    proved         True for an identity whose proof is on the slide: the verdict is then "proved" as
+                   long as the code agrees with it (holds=True)
     quick_decides  False where one short training may come out either way: then a quick run does
                    not decide
 
@@ -143,7 +158,7 @@ def claim(number, holds, evidence="", control="", *, quick_decides=True, root=No
     Raises ClaimError if the claim is not in the ledger, came out differently, or if a full run
     brings no control.
     """
-    verdict = _verdict(number, holds)
+    verdict = _verdict(number, holds, proved)
     try:
         root = find_root() if root is None else root
     except CourseError:
@@ -218,11 +233,16 @@ def _toml(value):
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _verdict(number, holds):
+def _verdict(number, holds, proved):
+    if proved and not isinstance(holds, (bool, np.bool_)):
+        raise TypeError(
+            f"claim {number}: what is proved holds or does not, so holds must be True or False, "
+            f"but is {holds!r} ({type(holds).__name__})"
+        )
     if isinstance(holds, str) and holds in ("partly", UNDECIDED):
         return PARTLY if holds == "partly" else UNDECIDED
     if isinstance(holds, (bool, np.bool_)):
-        return HOLDS if holds else REFUTED
+        return REFUTED if not holds else PROVED if proved else HOLDS
     raise TypeError(
         f'claim {number}: holds must be True, False, "partly" or "undecided", but is {holds!r} '
         f"({type(holds).__name__}); for an array of checks write bool(np.all(...))"
