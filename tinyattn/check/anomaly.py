@@ -2,18 +2,13 @@
 
 import linecache
 import os
-import sys
 from contextlib import contextmanager
-from threading import local
 
 import numpy as np
 
-from tinyattn.engine import autograd
+from tinyattn.check.recording import library_frames, observe, stop_observing
 from tinyattn.engine.autograd import Operation
 from tinyattn.engine.convert import to_array
-from tinyattn.ops import fused
-
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @contextmanager
@@ -31,36 +26,16 @@ def detect_anomaly():
     and the values at the first place. Acts in this thread only; outside of the block nothing is
     looked at, and nothing costs time.
     """
-    before, _mode.looking = _mode.looking, True
-    _watch(+1)
+    observe(_look)
     try:
         with np.errstate(all="ignore"):  # NumPy's warnings say less
             yield
     finally:
-        _watch(-1)
-        _mode.looking = before
+        stop_observing(_look)
 
 
-class _Mode(local):
-    looking = False  # each thread starts so
-
-
-_mode = _Mode()
-_record, _blocks = autograd.record, 0
-
-
-def _watch(change):
-    """While there are blocks, in any thread, operations are recorded through `_looked_at`."""
-    global _blocks
-    _blocks += change
-    autograd.record = fused.record = _looked_at if _blocks else _record
-
-
-def _looked_at(op, y, inputs, values, options):
-    """`autograd.record`, and a look at what the operation gave."""
-    t = _record(op, y, inputs, values, options)
-    if not _mode.looking:
-        return t
+def _look(t, op, values, inputs):
+    """Look at what the operation gave, and let its rules look at the gradients."""
     origin = _Origin(op, values)
     came = [_kind(v) for v in values]
     kind = _kind(t.data)
@@ -70,7 +45,6 @@ def _looked_at(op, y, inputs, values, options):
         origin.complain(f"{op.name} was given nan", t.data)
     if t._operation is not None:
         t._operation = _with_a_look(op, origin)
-    return t
 
 
 def _with_a_look(op, origin):
@@ -127,20 +101,20 @@ class _Origin:
     def __init__(self, op, values):
         self.values, self.layers = values, []
         self.names = [p.name for p in op.parameters or ()]
-        frame = sys._getframe(2)
-        while frame is not None and frame.f_code.co_filename.startswith(HERE):
-            frame = self._inside(frame)
+        inside, frame = library_frames(2)
+        for f in inside:
+            self._note_layer(f)
         self.file = self.line = None
         if frame is not None:
             self.file, self.line = frame.f_code.co_filename, frame.f_lineno
         while frame is not None:
-            frame = self._inside(frame)
+            self._note_layer(frame)
+            frame = frame.f_back
 
-    def _inside(self, frame):
-        """Note the layer whose `forward` this frame runs; the next frame."""
+    def _note_layer(self, frame):
+        """Note the layer whose `forward` this frame runs."""
         if frame.f_code.co_name == "forward" and "self" in frame.f_locals:
             self.layers.insert(0, type(frame.f_locals["self"]).__name__)
-        return frame.f_back
 
     def complain(self, what, x):
         """Raise FloatingPointError: what happened to the array x, where, and with which inputs."""
