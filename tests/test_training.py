@@ -324,6 +324,7 @@ def test_the_line_moves_on_a_screen(capsys, monkeypatch):
     assert shown.out.startswith("training: 1 of 1 epochs")
 
 
+@pytest.mark.filterwarnings("ignore::tinyattn.check.SlipWarning")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

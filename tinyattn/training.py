@@ -10,10 +10,12 @@ The loss is a function of the model and a batch, so that it can be read beside t
 """
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from tinyattn import check
 from tinyattn.data import batches
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
@@ -37,6 +39,7 @@ def fit(
     rng=None,
     label="training",
     quiet=False,
+    watch=True,
 ):
     """Train the model and return the History of its losses.
 
@@ -53,13 +56,16 @@ def fit(
     schedule   a learning-rate schedule; its `step()` is called after each step of the optimizer
     rng        seed or numpy.random.Generator for the order of the examples
 
+    watch      warn of slips that would run without an error, as `check.watch` does
+
     A loss that is not finite stops the training with a FloatingPointError.
     """
     if valid is None and (patience is not None or metric is not None):
         raise ValueError("fit: patience and metric are measured on held-out data: pass valid=")
     train = _batches("train", train, batch_size=batch_size, rng=rng)
     history, best = History(metric_name=_name(metric)), _Best()
-    with moving_line(quiet, final=lambda: f"{label}: {history.summary(epochs)}") as show:
+    watching = check.watch(model, optimizer) if watch else nullcontext()
+    with moving_line(quiet, final=lambda: f"{label}: {history.summary(epochs)}") as show, watching:
         for epoch in range(1, epochs + 1):
             _mode(model, "train")
             done = _Mean()
@@ -99,10 +105,11 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
     """
     _mode(model, "train")
     optimizer, history = AdamW(model.parameters(), lr=lr, weight_decay=weight_decay), History()
-    for step in range(steps):
-        grows = min(1.0, (step + 1) / (warmup + 1))
-        optimizer.lr = lr * grows * (1 + math.cos(math.pi * step / steps)) / 2
-        history.steps.append(_step(model, loss, optimizer, (), clip, history))
+    with check.watch(model, optimizer):
+        for step in range(steps):
+            grows = min(1.0, (step + 1) / (warmup + 1))
+            optimizer.lr = lr * grows * (1 + math.cos(math.pi * step / steps)) / 2
+            history.steps.append(_step(model, loss, optimizer, (), clip, history))
     return history.steps
 
 

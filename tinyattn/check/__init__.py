@@ -8,9 +8,10 @@
     check.isolated(f, x)                 does no member of a batch see another one?
     check.trains(model, (x, y))          do all parameters move, is one batch learned by heart?
     check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?
+    with check.watch(model, optimizer):  does the training loop have a slip that runs silently?
     with ta.detect_anomaly():            which operation made the first nan or infinity?
 
-Each returns a report that prints what was compared and where it differs most, is true if all
+Each check returns a report that prints what was compared and where it differs most, is true if all
 is well, and raises AssertionError with the same text by `.expect()`.
 """
 
@@ -20,9 +21,11 @@ from tinyattn.check.influence import causal, isolated, padding
 from tinyattn.check.report import Report
 from tinyattn.check.symmetry import equivariant, invariant, same
 from tinyattn.check.trains import trains
+from tinyattn.check.watch import SlipWarning, watch
 
 __all__ = [
     "Report",
+    "SlipWarning",
     "causal",
     "detect_anomaly",
     "equivariant",
@@ -32,4 +35,5 @@ __all__ = [
     "padding",
     "same",
     "trains",
+    "watch",
 ]

@@ -1,5 +1,6 @@
 """Looking on while operations are recorded: what `detect_anomaly` and `watch` have in common."""
 
+import contextlib
 import os
 import sys
 from threading import local
@@ -8,6 +9,8 @@ from tinyattn.engine import autograd
 from tinyattn.ops import fused
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+OURS = (HERE, contextlib.__file__)  # a block that is entered is called from there
 
 _record = autograd.record
 _blocks = 0  # in which somebody looks on, in any thread
@@ -57,7 +60,7 @@ def _observed(op, y, inputs, values, options):
 def library_frames(depth=1):
     """(The frames of this library that lead here, the inner ones first, and the caller's frame)."""
     frame, inside = sys._getframe(depth + 1), []
-    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
         inside.append(frame)
         frame = frame.f_back
     return inside, frame

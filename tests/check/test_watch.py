@@ -1,0 +1,413 @@
+"""Each slip of a training loop is named once, at its line; right loops are left alone."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+import tinyattn.functional as F
+from tinyattn import check, nn, optim
+from tinyattn.engine import autograd
+from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(16, 3)).astype(np.float32)
+Y = X @ np.array([1.0, -2.0, 0.5], np.float32)  # [16]
+CLASS = (Y > 0).astype(int)
+
+
+def slips(model, loss, optimizer=None, steps=7, loop=None):
+    """The texts and lines of all warnings of a training loop."""
+    optimizer = optimizer or optim.SGD(model.parameters(), lr=1e-3)
+
+    def usual():
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss().backward()
+            optimizer.step()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with check.watch(model, optimizer):
+            (loop or usual)()
+    assert all(w.category is check.SlipWarning for w in caught), caught
+    return [(str(w.message), w.filename, w.lineno) for w in caught]
+
+
+def only(found, words, source=None):
+    """There is one warning; it has the words and names this file."""
+    assert len(found) == 1, found
+    text, file, number = found[0]
+    assert text.startswith("check.watch: ") and words in text, text
+    assert file == __file__
+    if source is not None:
+        with open(__file__, encoding="utf-8") as lines:
+            assert source in lines.readlines()[number - 1]
+
+
+def linear(out=1):
+    return nn.Linear(3, out, rng=0)
+
+
+# ---------------------------------------------------------------- losses
+
+
+def test_predictions_in_a_column_and_labels_in_a_row():
+    model = linear()
+    found = slips(model, lambda: ((model(X) - Y) ** 2).mean())
+    only(found, "subtract of [16, 1] and [16] gives [16, 16]", "(model(X) - Y) ** 2")
+
+
+def test_a_product_of_such_shapes():
+    model = linear()
+
+    def loss():
+        p = F.sigmoid(model(X))
+        return -(CLASS * np.log(p) + (1 - CLASS) * np.log(1 - p)).mean()
+
+    only(slips(model, loss), "multiply of [16] and [16, 1] gives [16, 16]", "CLASS * np.log(p)")
+
+
+def test_an_accuracy_of_such_shapes():
+    model = linear()
+
+    def loss():
+        np.mean(model(X) == Y)
+        return F.mse_loss(model(X)[:, 0], Y)
+
+    only(slips(model, loss), "equal of [16, 1] and [16] gives [16, 16]", "np.mean(model(X) == Y)")
+
+
+def test_distances_of_all_pairs_are_meant():
+    model = linear()
+
+    def loss():
+        z = model(X)
+        pairs = z - z[:, 0]  # every point and every other one
+        near = np.exp(-((z - np.arange(16)) ** 2)).sum(axis=1)  # to 16 fixed points
+        return np.mean(pairs**2) + np.mean((X[:, :1] - X[:, 0]) ** 2) - np.mean(near)
+
+    assert slips(model, loss) == []
+
+
+def test_softmax_before_the_cross_entropy():
+    model = linear(2)
+    found = slips(model, lambda: F.cross_entropy(F.softmax(model(X)), CLASS))
+    only(found, "cross_entropy gets probabilities", "F.softmax(model(X))")
+    assert slips(model, lambda: F.cross_entropy(model(X), CLASS)) == []
+
+
+def test_cross_entropy_of_one_column():
+    model = linear(1)
+    found = slips(model, lambda: F.cross_entropy(model(X), np.zeros(16, int)))
+    assert any("cross_entropy of one class is always 0" in text for text, _, _ in found)
+
+
+def test_nll_loss_of_scores_and_of_probabilities():
+    model = linear(2)
+    only(slips(model, lambda: F.nll_loss(model(X), CLASS)), "nll_loss gets scores")
+    found = slips(model, lambda: F.nll_loss(F.softmax(model(X)), CLASS))
+    only(found, "nll_loss gets probabilities")
+    assert slips(model, lambda: F.nll_loss(F.log_softmax(model(X)), CLASS)) == []
+
+
+def test_sigmoid_before_a_loss_that_takes_logits():
+    model = linear()
+
+    def loss():
+        return F.binary_cross_entropy_with_logits(F.sigmoid(model(X))[:, 0], CLASS.astype("f"))
+
+    only(slips(model, loss), "gets the output of a sigmoid")
+
+
+def test_classes_on_the_last_axis():
+    model = nn.Linear(3, 4, rng=0)
+    tokens, target = rng.normal(size=(2, 4, 3)).astype("f"), rng.integers(4, size=(2, 4))
+    only(
+        slips(model, lambda: F.cross_entropy(model(tokens), target)), "linear layer puts them last"
+    )
+    assert slips(model, lambda: F.cross_entropy(model(tokens).swapaxes(1, 2), target)) == []
+
+
+# ---------------------------------------------------------------- masks
+
+TOKENS = rng.normal(size=(4, 4, 6)).astype(np.float32)
+PAST = np.tri(4, dtype=bool)
+KEEP = np.arange(4) < np.array([4, 2, 3, 2])[:, None]  # [B, S]
+
+
+def attention_loss(mask, bias=None):
+    model = nn.MultiheadAttention(6, 2, rng=0)
+    return model, lambda: np.mean(model(TOKENS, TOKENS, TOKENS, mask)[0] ** 2)
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (~PAST, "see later positions only"),
+        (~KEEP[:, None, :], "hides their beginnings, and sequence 0 sees no key"),
+        (KEEP, "looks like one row for each sequence"),
+    ],
+    ids=["future", "padding", "batch"],
+)
+def test_masks_that_hide_the_wrong_keys(mask, words):
+    only(slips(*attention_loss(mask)), words, "model(TOKENS")
+
+
+@pytest.mark.parametrize("mask", [None, PAST, KEEP[:, None, :], KEEP[:, ::-1][:, None, :]])
+def test_masks_that_are_right(mask):
+    assert slips(*attention_loss(mask)) == []
+
+
+def test_a_mask_of_an_attention_written_by_hand():
+    model = nn.Linear(6, 6, rng=0)
+
+    def loss(mask):
+        q = model(TOKENS)
+        scores = np.where(mask, q @ q.swapaxes(1, 2), -np.inf)
+        return np.mean((F.softmax(scores) @ q) ** 2)
+
+    found = slips(model, lambda: loss(~PAST | np.eye(4, dtype=bool)))
+    assert found == []  # a reader from right to left is no mistake
+    assert slips(model, lambda: loss(PAST)) == []
+
+
+# ---------------------------------------------------------------- the loop
+
+
+def test_forgotten_zero_grad():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def loop():
+        for _ in range(7):
+            F.mse_loss(model(X)[:, 0], Y).backward()
+            optimizer.step()
+
+    only(slips(model, None, optimizer, loop=loop), "Call optimizer.zero_grad()", "backward()")
+
+
+def test_gradients_that_are_added_up_on_purpose():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def loop():
+        for step in range(12):
+            F.mse_loss(model(X)[:, 0], Y).backward()
+            if step % 3 == 2:
+                optimizer.step()
+                model.zero_grad()
+
+    assert slips(model, None, optimizer, loop=loop) == []
+
+
+def test_a_step_without_a_gradient():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def loop():
+        for _ in range(7):
+            loss = F.mse_loss(model(X)[:, 0], Y)
+            loss.backward()
+            optimizer.zero_grad()
+            optimizer.step()
+
+    only(
+        slips(model, None, optimizer, loop=loop), "no parameter has a gradient", "optimizer.step()"
+    )
+
+    def no_backward():
+        for _ in range(7):
+            F.mse_loss(model(X)[:, 0], Y)
+            optimizer.step()
+
+    only(slips(model, None, optimizer, loop=no_backward), "call loss.backward() first")
+
+
+def test_an_optimizer_of_another_model():
+    model, other = linear(), linear()
+    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y), optim.SGD(other.parameters()))
+    assert "holds no parameter of this model" in found[0][0]
+
+
+def test_a_parameter_exchanged_after_the_optimizer_was_made():
+    model = nn.Sequential(linear(4), nn.Tanh(), nn.Linear(4, 1, rng=1))
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    model[2] = nn.Linear(4, 1, rng=2)
+    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y), optimizer)
+    only(found, "2.bias, 2.weight of the model were made after the optimizer")
+
+
+def test_an_optimizer_of_a_part_of_the_model_is_meant():
+    model = nn.Sequential(linear(4), nn.Tanh(), nn.Linear(4, 1, rng=1))
+    optimizer = optim.SGD(model[2].parameters(), lr=1e-3)
+    assert slips(model, lambda: F.mse_loss(model(X)[:, 0], Y), optimizer) == []
+
+
+def test_training_in_evaluation_mode():
+    model = nn.Sequential(linear(4), nn.Dropout(0.5, rng=0), nn.Linear(4, 1, rng=1)).eval()
+    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y))
+    only(found, "evaluation mode, which changes what Dropout computes")
+    model = nn.Sequential(linear(4), nn.Dropout(0.0), nn.Linear(4, 1, rng=1)).eval()
+    assert slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)) == []
+
+
+def test_an_optimizer_made_in_the_loop():
+    model = linear()
+
+    def loop():
+        for _ in range(7):
+            optimizer = optim.SGD(model.parameters(), lr=1e-3)
+            optimizer.zero_grad()
+            F.mse_loss(model(X)[:, 0], Y).backward()
+            optimizer.step()
+
+    found = slips(model, None, loop=loop)
+    only(found, "step() of this optimizer was never called")
+
+
+def test_a_learning_rate_that_is_too_high():
+    model = linear()
+    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y), optim.SGD(model.parameters(), lr=5))
+    only(found, "the learning rate 5 is probably too high")
+
+
+def test_numpys_warnings_come_once():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def loop():
+        with check.watch(model, optimizer):
+            for _ in range(5):
+                np.log(model(X) * 0)
+
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered") as caught:
+        loop()
+    assert len(caught) == 1 and caught[0].filename == __file__
+
+
+# ---------------------------------------------------------------- the model
+
+
+class Inside(nn.Module):
+    def __init__(self):
+        self.first = nn.Linear(3, 4, rng=0)
+
+    def forward(self, x):
+        return nn.Linear(4, 1, rng=1)(np.tanh(self.first(x)))
+
+
+class Plain(nn.Module):
+    def __init__(self):
+        self.first = nn.Linear(3, 4, rng=0)
+        self.w = np.ones((4, 1), np.float32)
+
+    def forward(self, x):
+        return np.tanh(self.first(x)) @ self.w
+
+
+class OfTheClass(nn.Module):
+    w = nn.Parameter(np.ones((4, 1), np.float32))
+
+    def __init__(self):
+        self.first = nn.Linear(3, 4, rng=0)
+
+    def forward(self, x):
+        return np.tanh(self.first(x)) @ self.w
+
+
+class Steps(nn.Module):
+    def __init__(self):
+        self.first, self.second = nn.Linear(3, 4, rng=0), nn.Linear(4, 1, rng=1)
+
+    def forward(self, x):
+        return self.second(np.heaviside(self.first(x), 0.5))
+
+
+class Rounded(Steps):
+    def forward(self, x):
+        return self.second(np.sign(self.first(x)))
+
+
+class Equal(Steps):
+    def __init__(self):
+        super().__init__()
+        self.first.weight.data[:] = 0.1
+        self.first.bias.data[:] = 0.0
+        self.second.weight.data[:] = 0.1
+
+    def forward(self, x):
+        return self.second(np.tanh(self.first(x)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Inside, "a layer is made inside forward"),
+        (Plain, "Plain.w [4, 1] is a plain array, so training does not change it"),
+        (OfTheClass, "OfTheClass.w is an attribute of the class"),
+        (Steps, "np.heaviside has the slope 0 everywhere"),
+        (Rounded, "np.sign has the slope 0 everywhere"),
+        (Equal, "all rows of first.weight [4, 3] are equal"),
+    ],
+)
+def test_slips_in_a_model(kind, words):
+    model = kind()
+    only(slips(model, lambda: F.mse_loss(model(X)[:, 0], Y)), words)
+
+
+def test_a_dead_network():
+    model = nn.Sequential(linear(4), nn.ReLU(), nn.Linear(4, 1, bias=False, rng=1))
+    model[0].bias.data[:] = -100
+    found = slips(model, lambda: F.mse_loss(model(X)[:, 0], Y))
+    only(found, "was exactly 0 in 5 steps")
+
+
+def test_a_cut_graph_is_named_in_the_error():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    with pytest.raises(RuntimeError) as caught, check.watch(model, optimizer):
+        np.mean(np.round(model(X))).backward()
+    assert "np.round in line" in "".join(caught.value.__notes__)
+
+
+# ---------------------------------------------------------------- afterwards
+
+
+def test_it_leaves_everything_as_it_was():
+    model = linear()
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+    before = autograd.record, autograd.backward_pass, dict(HANDLED_FUNCTIONS)
+    with pytest.raises(KeyError), check.watch(model, optimizer):
+        raise KeyError
+    assert (autograd.record, autograd.backward_pass, HANDLED_FUNCTIONS) == before
+    assert not {"step", "zero_grad"} & set(vars(optimizer))
+
+
+def test_the_result_is_the_same():
+    def trained(watched):
+        model = nn.Sequential(linear(4), nn.Tanh(), nn.Linear(4, 1, rng=1))
+        optimizer = optim.Adam(model.parameters(), lr=1e-2)
+
+        def loop():
+            for _ in range(8):
+                optimizer.zero_grad()
+                F.mse_loss(model(X)[:, 0], Y).backward()
+                optimizer.step()
+
+        if watched:
+            with check.watch(model, optimizer):
+                loop()
+        else:
+            loop()
+        return [p.data for p in model.parameters()]
+
+    for a, b in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_other_arguments_are_refused():
+    with pytest.raises(TypeError, match=r"Write check\.watch\(model, optimizer\)"):
+        with check.watch(optim.SGD([ta.tensor([1.0], requires_grad=True)]), linear()):
+            pass

@@ -1,0 +1,648 @@
+"""`watch`: slips in a training loop that run without an error, named after a few steps.
+
+A training with a slip often runs to its end: the loss falls a little, and nothing says that each
+prediction was compared with every label. `watch` looks at the first steps, at the graph below the
+loss and at what the optimizer does, and warns once of each slip, at the line where it happens.
+"""
+
+import math
+import sys
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+
+from tinyattn.check.recording import library_frames, observe, stop_observing
+from tinyattn.engine import autograd
+from tinyattn.engine.autograd import Tensor, is_grad_enabled
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
+
+STEPS = 5  # of the optimizer that are looked at in full; afterwards only the loss is
+LOSSES = 100  # steps in which a loss that grows counts as a learning rate that is too high
+GROWN = 20  # times the first loss
+PATH = 12  # operations between the loss and a comparison that it may consist of
+BINARY = {"add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "hypot"}
+PRODUCTS = {"matmul", "dot", "linear", "inner", "tensordot", "einsum"}
+WHOLE_NUMBERS = (np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around)
+STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.greater_equal)
+COMPARED = (np.equal, np.not_equal)
+
+
+class SlipWarning(UserWarning):
+    """A line of a training loop that runs, but hardly does what was meant."""
+
+
+@contextmanager
+def watch(model, optimizer):
+    """Warn of slips in a training loop that would run without an error.
+
+        with check.watch(model, optimizer):
+            for x, y in data.batches(train, 32):
+                optimizer.zero_grad()
+                loss = F.mse_loss(model(x), y)
+                loss.backward()
+                optimizer.step()
+
+    Looks at the first 5 steps in full and at the loss of the first 100; what comes later costs
+    nothing worth mentioning. Each slip is one `SlipWarning` that names the line and the cure. Among
+    them are labels [N] beside predictions [N, 1], a softmax before the cross-entropy, a mask that
+    hides the wrong keys, a forgotten `zero_grad()`, an optimizer of another model, parameters that
+    no gradient reaches, and a learning rate that is too high. NumPy's own warnings about overflow,
+    division by zero and nan appear once instead of at every step. Acts in this thread only.
+
+    Args:
+        model      the module that is trained
+        optimizer  its optimizer
+
+    Raises:
+        TypeError: `model` has no parameters(), or `optimizer` is not an optimizer
+    """
+    for name, value, needed in (
+        ("model", model, "parameters"),
+        ("optimizer", optimizer, "param_groups"),
+    ):
+        if not hasattr(value, needed):
+            raise TypeError(
+                f"check.watch: {name} has no {needed}, because it is a {type(value).__name__}. "
+                f"Write check.watch(model, optimizer)"
+            )
+    watcher = _Watcher(model, optimizer)
+    watcher.start()
+    try:
+        with np.errstate(
+            **dict.fromkeys(("divide", "over", "invalid"), "call"), call=watcher.noise
+        ):
+            yield
+    except Exception as error:
+        watcher.explain(error)
+        raise
+    else:
+        watcher.finish()
+    finally:
+        watcher.stop()
+
+
+class _Watcher:
+    """The state of one block: what was seen so far, and what was already told."""
+
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model, optimizer
+        self.told = set()
+        self.steps = self.backwards = 0
+        self.losses = []
+        self.looking = False
+        self.lines = {}  # the age of a result -> the line that computed it, in this step
+        self.compared = {}  # the age of a result -> what to say if the loss consists of it
+        self.cuts = []  # (function, line) of steps with slope 0 that were taken on the way
+        self.old = {}  # parameter -> the gradient that the last step used
+        self.unknown = set()  # parameters of nobody that the last backward pass reached
+        self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
+
+    # ---- where it looks on
+
+    def start(self):
+        """Put the watcher in the way of the optimizer, the backward pass and the operations."""
+        optimizer, self.caller = self.optimizer, _outside()
+        self.step, self.zero_grad = optimizer.step, optimizer.zero_grad
+        optimizer.step, optimizer.zero_grad = self._step, self._zero_grad
+        self.backward_pass = autograd.backward_pass
+        self.mine = lambda *a, **k: self._backward_pass(*a, **k)
+        autograd.backward_pass = self.mine
+        self.looking = True
+        observe(self._look)
+        self.table = {f: HANDLED_FUNCTIONS[f] for f in (*STEPPED, *COMPARED)}
+        self.stepped = {f: self._noted(f) for f in self.table}
+        HANDLED_FUNCTIONS.update(self.stepped)
+        self._check_parameters()
+
+    def stop(self):
+        """Leave everything as it was."""
+        self._stop_looking()
+        for name in ("step", "zero_grad"):
+            vars(self.optimizer).pop(name, None)
+        if autograd.backward_pass is self.mine:  # else a block inside of this one is still open
+            autograd.backward_pass = self.backward_pass
+
+    def _stop_looking(self):
+        if self.looking:
+            self.looking = False
+            stop_observing(self._look)
+            for f, ours in self.stepped.items():
+                if HANDLED_FUNCTIONS[f] is ours:
+                    HANDLED_FUNCTIONS[f] = self.table[f]
+            self.lines.clear()
+            self.compared.clear()
+
+    def _step(self, *args, **options):
+        if self.steps < STEPS:
+            self._before_step()
+        self.old = {id(p): (p, p.grad) for p in self._optimized() if p.grad is not None}
+        found = self.step(*args, **options)
+        self.steps += 1
+        self.lines.clear()
+        self.compared.clear()
+        if self.steps == STEPS:
+            self._check_gradients()
+            self._stop_looking()
+        return found
+
+    def _zero_grad(self, *args, **options):
+        self.old = {}
+        return self.zero_grad(*args, **options)
+
+    def _backward_pass(self, root, *args, **options):
+        self.backwards += 1
+        if self.steps < STEPS:
+            self._before_backward(root)
+        grads = self.backward_pass(root, *args, **options)
+        if self.steps < STEPS:
+            self._check_leaves(grads)
+        if self.steps < LOSSES and root.size == 1:
+            self._check_loss(root.item())
+        return grads
+
+    # ---- saying it
+
+    def say(self, topic, text, line=None):
+        """Warn once of a slip, at a line (file, number): the student's that runs now if None."""
+        if topic in self.told:
+            return
+        self.told.add(topic)
+        file, number = line or _outside() or self.caller or ("<unknown>", 1)
+        warnings.warn_explicit(f"check.watch: {text}", SlipWarning, file, number, registry={})
+
+    def noise(self, kind, flag):
+        """NumPy's overflow, division by zero or nan: told at the first time only."""
+        if kind in self.told or _outside() is None:
+            return
+        self.told.add(kind)
+        file, number = _outside()
+        warnings.warn_explicit(
+            f"{kind} encountered (told once in this block). The usual causes are a learning rate "
+            f"that is too high, a logarithm or a division of 0, or nan in the data. Inside `with "
+            f"ta.detect_anomaly():`, the operation that made the first nan is named",
+            RuntimeWarning,
+            file,
+            number,
+            registry={},
+        )
+
+    def explain(self, error):
+        """Add to an error of the block what was seen on the way to it."""
+        if self.cuts and isinstance(error, RuntimeError) and "gradient" in str(error):
+            name, (_, number) = self.cuts[0]
+            error.add_note(f"check.watch: {name} in line {number} has the slope 0 everywhere")
+
+    def finish(self):
+        """What can be said at the end only."""
+        if self.backwards and not self.steps:
+            self.say(
+                "never stepped",
+                f"{self.backwards} backward passes, but step() of this optimizer was never called, "
+                f"so no parameter moved. Call optimizer.step() after loss.backward(), and make the "
+                f"optimizer once, before the loop",
+                self.caller,
+            )
+        elif self.steps and not self.backwards and "no gradient at all" not in self.told:
+            self.say(
+                "never backward",
+                "the loss was never differentiated. Call loss.backward() before optimizer.step()",
+                self.caller,
+            )
+
+    # ---- parameters and the optimizer
+
+    def _optimized(self):
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def _check_parameters(self):
+        """Does the optimizer hold the parameters that the model has?"""
+        wanted = {id(p): name for name, p in _named_parameters(self.model) if p.requires_grad}
+        held = {id(p) for p in self._optimized()}
+        if not held & set(wanted):
+            self.say(
+                "other model",
+                "the optimizer holds no parameter of this model, so training does not change the "
+                "model. Make the optimizer from model.parameters() of the model that is trained, "
+                "after the last change of the model",
+            )
+        elif held - set(wanted) and set(wanted) - held:
+            frozen = {id(p) for p in self.model.parameters()}
+            if held - frozen:
+                names = _names([wanted[i] for i in set(wanted) - held])
+                self.say(
+                    "exchanged",
+                    f"{names} of the model were made after the optimizer, which still holds the "
+                    f"old ones. Make the optimizer after the last change of the model",
+                )
+        for module in self.model.modules() if hasattr(self.model, "modules") else ():
+            kind = type(module)
+            for name in (n for c in kind.__mro__ for n in vars(c)):
+                if isinstance(vars(kind).get(name), Tensor) and vars(kind)[name].requires_grad:
+                    self.say(
+                        f"class attribute {kind.__name__}.{name}",
+                        f"{kind.__name__}.{name} is an attribute of the class, so it is not among "
+                        f"model.parameters() and is not trained. Set self.{name} in __init__",
+                    )
+
+    def _before_step(self):
+        self._check_parameters()
+        if all(p.grad is None for p in self._optimized()):
+            cause = "call loss.backward() first"
+            if self.backwards:
+                cause = (
+                    "the loss does not depend on these parameters, or zero_grad() was called "
+                    "between backward() and step()"
+                )
+            self.say(
+                "no gradient at all",
+                f"step() changes nothing, because no parameter has a gradient: {cause}",
+            )
+        if not getattr(self.model, "training", True) and hasattr(self.model, "modules"):
+            names = {type(m).__name__ for m in self.model.modules() if _differs_in_training(m)}
+            if names:
+                self.say(
+                    "eval",
+                    f"the model is trained in evaluation mode, which changes what "
+                    f"{' and '.join(sorted(names))} computes. Call model.train() before the loop, "
+                    f"and after each evaluation",
+                )
+        for name, p in _named_parameters(self.model):
+            if p.grad is not None:
+                self.reached.add(name)
+                if np.any(to_array(p.grad)):
+                    self.moving.add(name)
+                    self._check_symmetry(name, p)
+
+    def _check_symmetry(self, name, p):
+        w, g = p.data, to_array(p.grad)
+        if (
+            w.ndim == 2
+            and min(w.shape) > 1
+            and not np.ptp(w, axis=0).any()
+            and not np.ptp(g, axis=0).any()
+        ):
+            self.say(
+                f"equal rows {name}",
+                f"all rows of {name} {list(w.shape)} are equal and get the same gradient, so its "
+                f"units stay equal for ever. Initialize it with random numbers",
+            )
+
+    def _check_gradients(self):
+        """After some steps: which parameters did no gradient reach?"""
+        held = {id(p) for p in self._optimized()}
+        names = [n for n, p in _named_parameters(self.model) if p.requires_grad and id(p) in held]
+        never = [n for n in names if n not in self.reached]
+        still = [n for n in names if n in self.reached and n not in self.moving]
+        cut = ""
+        if self.cuts:
+            name, (_, number) = self.cuts[0]
+            cut = f" In line {number}, {name} has the slope 0 everywhere."
+        if never and self.reached and (self.cuts or len(never) == len(names)):
+            self.say(
+                "unreached",
+                f"no gradient reached {_names(never)} in {STEPS} steps. Something between them and "
+                f"the loss cuts the graph (.data, .numpy(), .detach(), a comparison, rounding), or "
+                f"forward does not use them.{cut}",
+                self.cuts[0][1] if self.cuts else self.caller,
+            )
+        elif still and (self.cuts or len(still) == len(names)):
+            self.say(
+                "all zero",
+                f"the gradient of {_names(still)} was exactly 0 in {STEPS} steps, so they do not "
+                f"move. A step function, a ReLU whose inputs are all negative, a factor 0, or a "
+                f"loss that does not depend on them may be the cause.{cut}",
+                self.cuts[0][1] if self.cuts else self.caller,
+            )
+
+    # ---- the loss and the backward pass
+
+    def _before_backward(self, root):
+        now = {id(p): p.grad for p in self._optimized()}
+        if any(now.get(i) is not None and now[i] is g for i, (_, g) in self.old.items()):
+            self.say(
+                "zero_grad",
+                "the gradients of the step before are still there, and this backward pass adds to "
+                "them. Call optimizer.zero_grad() before each backward pass",
+            )
+            self.old = {}
+        if self.compared:
+            for age in _elementwise_below(root):
+                if age in self.compared:
+                    self.say(*self.compared.pop(age))
+
+    def _check_leaves(self, grads):
+        """Parameters that belong to nobody: made anew in each forward, or forgotten."""
+        known = {id(p) for p in self.model.parameters()} | {id(p) for p in self._optimized()}
+        strange = {id(p): p for p in grads if _is_parameter(p) and id(p) not in known}
+        if strange and self.unknown and not self.unknown & set(strange):
+            shapes = ", ".join(str(list(p.shape)) for p in list(strange.values())[:3])
+            self.say(
+                "layer in forward",
+                f"parameters of shape {shapes} are new in each step, so they are never trained: a "
+                f"layer is made inside forward or inside the loop. Make it once, in __init__",
+            )
+        self.kept = list(strange.values())  # else a new one might get the identity of an old one
+        self.unknown = set(strange)
+
+    def _check_loss(self, value):
+        first = self.losses[0] if self.losses else value
+        self.losses.append(value)
+        rate = getattr(self.optimizer, "lr", None)
+        told = f"learning rate {rate:g}" if isinstance(rate, int | float) else "learning rate"
+        bad = not math.isfinite(value)
+        if self.steps and math.isfinite(first) and (bad or value > GROWN * abs(first) + 1e-6):
+            self.say(
+                "learning rate",
+                f"the loss went from {first:.4g} to {value:.4g} in {self.steps} steps: the {told} "
+                f"is probably too high. Try a tenth of it",
+            )
+
+    # ---- operations, as they are recorded
+
+    def _look(self, t, op, values, inputs):
+        inside, frame = library_frames(2)
+        if frame is None:
+            return
+        line = frame.f_code.co_filename, frame.f_lineno
+        functions = {f.f_code.co_name for f in inside if "losses" in f.f_code.co_filename}
+        if op.name in BINARY and len(values) == 2:
+            self._look_at_shapes(t, op, values, inputs, line)
+        elif op.name in ("negative_log_likelihood", "log_softmax") and "cross_entropy" in functions:
+            self._look_at_scores(values[0], inputs[0], line)
+        elif op.name == "getitem" and "nll_loss" in functions:
+            self._look_at_log_probabilities(values[0], line)
+        elif op.name == "softplus" and "binary_cross_entropy_with_logits" in functions:
+            self._look_at_logits(inputs[0], line)
+        elif op.name == "where" and len(values) == 3:
+            if (
+                np.ndim(values[2]) == 0
+                and values[2] <= -1e4
+                and np.asarray(values[0]).dtype == bool
+            ):
+                self._look_at_mask(values[0], np.shape(values[1]), line)
+        elif "attention" in op.name:
+            self._look_at_attention(values, line)
+        elif op.name == "sign" and t.requires_grad:
+            self.cuts.append(("np.sign", line))
+        if op.name in PRODUCTS and t.requires_grad:
+            self._look_at_weights(values, line)
+
+    def _look_at_shapes(self, t, op, values, inputs, line):
+        """Predictions [N, 1] and labels [N] give [N, N]."""
+        text = _crossed(*values)
+        if text is None or not t.requires_grad:
+            return
+        wanted = [isinstance(x, Tensor) and x.requires_grad for x in inputs]
+        if sum(wanted) == 1:
+            self.compared[t._created] = (
+                "crossed shapes",
+                f"{op.name} of {text}: each prediction meets every label, not its own. Give both "
+                f"one shape, as in y[:, None] or prediction[:, 0]",
+                line,
+            )
+
+    def _look_at_scores(self, x, tensor, line):
+        """What cross_entropy gets: scores, not probabilities, at least two classes, on axis 1."""
+        C = x.shape[1] if x.ndim > 1 else x.shape[0]
+        if C == 1:
+            self.say(
+                "one class",
+                "cross_entropy of one class is always 0, because the only class has probability "
+                "1. For yes or no, use binary_cross_entropy_with_logits, or give the model two "
+                "outputs",
+                line,
+            )
+        elif _are_probabilities(x):
+            self.say(
+                "softmax twice",
+                "cross_entropy gets probabilities, but it applies the softmax itself, so the "
+                "differences between the classes are lost twice. Remove the softmax of the model, "
+                "or use nll_loss of its logarithm",
+                line,
+            )
+        elif x.ndim == 3 and x.shape[1] == x.shape[2] and _features_last(tensor):
+            self.say(
+                "classes last",
+                f"cross_entropy takes the classes of {list(x.shape)} on axis 1, but a linear layer "
+                f"puts them last. Pass scores.reshape(-1, {x.shape[2]}) and target.ravel()",
+                line,
+            )
+
+    def _look_at_log_probabilities(self, x, line):
+        axis = 0 if x.ndim == 1 else 1
+        if x.size and not np.allclose(np.sum(np.exp(x), axis=axis), 1, atol=1e-2):
+            kind = "probabilities" if _are_probabilities(x) else "scores"
+            self.say(
+                "not logarithms",
+                f"nll_loss gets {kind}, but it takes log-probabilities. Use cross_entropy of the "
+                f"scores, or nll_loss(log_softmax(scores, axis=1), target)",
+                line,
+            )
+
+    def _look_at_logits(self, x, line):
+        source = _source(x)
+        if source is not None and source._operation.name == "sigmoid":
+            self.say(
+                "sigmoid twice",
+                "binary_cross_entropy_with_logits gets the output of a sigmoid, but it applies the "
+                "sigmoid itself. Remove the sigmoid of the model, or use binary_cross_entropy",
+                line,
+            )
+
+    def _look_at_attention(self, values, line):
+        shapes = [v.shape for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+        for v in values:
+            if isinstance(v, np.ndarray) and v.dtype == bool and shapes:
+                self._look_at_mask(v, None, line)
+                if v.ndim == 2 and shapes[0][0] == v.shape[0]:
+                    self._look_at_padding(v, line)
+
+    def _look_at_mask(self, mask, scores, line):
+        """A mask that hides what it should show: True means "may take part" here."""
+        mask = np.asarray(mask)
+        if mask.ndim < 2 or mask.shape[-1] < 2:
+            return
+        T, S = mask.shape[-2:]
+        if T == S and not mask.all() and (mask == ~np.tri(T, dtype=bool)).all():
+            self.say(
+                "mask of the future",
+                "the mask lets each position see later positions only, and the last one nothing. "
+                "True means that a key may be seen (in some libraries it means hidden): pass ~mask",
+                line,
+            )
+        elif T == 1 or mask.ndim == 2:
+            keys = mask.reshape(-1, S)
+            grows = (keys[:, 1:] >= keys[:, :-1]).all()
+            empty = ~keys.any(axis=1)
+            if grows and empty.any() and not empty.all() and not keys.all(axis=1).any():
+                i = int(np.flatnonzero(empty)[0])
+                self.say(
+                    "mask of the padding",
+                    f"the mask shows the ends of the sequences and hides their beginnings, and "
+                    f"sequence {i} sees no key at all. True means that a key may be seen (in some "
+                    f"libraries it means padding): pass ~mask",
+                    line,
+                )
+        if scores is not None and mask.ndim == 2 and len(scores) > 2 and scores[0] == T:
+            self._look_at_padding(mask, line)
+
+    def _look_at_padding(self, mask, line):
+        """[B, S] beside scores [B, ..., T, S] with B = T is taken as [T, S]."""
+        starts = (mask[:, 1:] <= mask[:, :-1]).all()  # each row is True up to a length
+        T, S = mask.shape
+        if T == S > 1 and starts and not mask.all() and not mask.diagonal().all():
+            self.say(
+                "mask of a batch",
+                f"the mask {list(mask.shape)} looks like one row for each sequence, but two axes "
+                f"are read as [queries, keys]. Pass mask[:, None, :]",
+                line,
+            )
+
+    def _look_at_weights(self, values, line):
+        arrays = {id(v): v for v in values if isinstance(v, np.ndarray) and v.ndim == 2}
+        if not arrays or not hasattr(self.model, "modules"):
+            return
+        parameters = {id(p.data) for p in self.model.parameters()}
+        for module in self.model.modules():
+            for name, v in vars(module).items():
+                if isinstance(v, np.ndarray) and v.dtype.kind == "f" and id(v) in arrays:
+                    if id(v) not in parameters:
+                        self.say(
+                            f"array {name}",
+                            f"{type(module).__name__}.{name} {list(v.shape)} is a plain array, so "
+                            f"training does not change it. If it is a weight, write "
+                            f"nn.Parameter(...); if it is constant, nn.Buffer(...)",
+                            line,
+                        )
+
+    def _noted(self, f):
+        """The entry of the table for a function that is constant almost everywhere, noted down."""
+        run = self.table[f]
+
+        def noted(*args, **options):
+            y = run(*args, **options)
+            if f in COMPARED:
+                self._look_at_comparison(f, args)
+            elif is_grad_enabled() and any(
+                isinstance(x, Tensor) and x._operation is not None and x.requires_grad for x in args
+            ):
+                line = _outside()
+                if line is not None and _calls_directly():
+                    self.cuts.append((f"np.{f.__name__}", line))
+            return y
+
+        return noted
+
+    def _look_at_comparison(self, f, args):
+        """An accuracy of predictions [N, 1] and labels [N] counts N² pairs."""
+        values = [to_array(x) for x in args[:2]]
+        if len(values) == 2 and not (_is_view(*values)):
+            text = _crossed(*values)
+            if text is not None and np.shape(values[0])[0] > 1:
+                self.say(
+                    "crossed comparison",
+                    f"{f.__name__} of {text}: each prediction is compared with every label. Give "
+                    f"both one shape, as in y[:, None] or prediction[:, 0]",
+                )
+
+
+# ---------------------------------------------------------------- what is recognized
+
+
+def _outside():
+    """(file, line) of the code outside of the library that runs now; None if there is none."""
+    _, frame = library_frames(2)
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _calls_directly():
+    """Whether the function was called from outside, not by another function of the library."""
+    frame, depth = sys._getframe(2), 0
+    while frame is not None and depth < 4:
+        name = frame.f_code.co_filename
+        if "tinyattn" not in name:
+            return True
+        if not name.endswith(("methods.py", "autograd.py", "watch.py", "torch_hints.py")):
+            return False
+        frame, depth = frame.f_back, depth + 1
+    return True
+
+
+def _crossed(a, b):
+    """The shapes of (N, 1) and (N,) as words if they give (N, N); None otherwise."""
+    shapes = np.shape(a), np.shape(b)
+    if not {len(s) for s in shapes} == {1, 2}:
+        return None
+    flat, column = sorted(shapes, key=len)
+    if flat[0] > 1 and column == (flat[0], 1):
+        return f"{list(shapes[0])} and {list(shapes[1])} gives {[flat[0]] * 2}"
+    return None
+
+
+def _elementwise_below(root):
+    """The ages of the results that the loss is the mean, sum or elementwise function of."""
+    todo, found = [(root, 0)], set()
+    while todo:
+        t, depth = todo.pop()
+        if t is None or t._operation is None or t._created in found or depth > PATH:
+            continue
+        found.add(t._created)
+        for x in t._inputs or ():
+            # sums and means of everything, or the same shape: not what a layer computes
+            if x is not None and (t.size == 1 or x.shape == t.shape):
+                todo.append((x, depth + 1))
+    return found
+
+
+def _are_probabilities(x):
+    """Rows (along axis 1) of numbers from 0 to 1 that sum to 1."""
+    if x.ndim < 2 or not x.size or x.min() < 0:
+        return False
+    return bool(np.allclose(x.sum(axis=1), 1, atol=1e-3))
+
+
+def _source(x):
+    """The result before reshapes, or None."""
+    shapes = ("reshape", "squeeze", "ravel", "getitem", "transpose", "swapaxes", "negative")
+    while isinstance(x, Tensor) and x._operation is not None:
+        if x._operation.name not in shapes:
+            return x
+        x = x._inputs[0]
+    return None
+
+
+def _features_last(x):
+    """Whether a linear layer made it: then its last axis holds the features."""
+    return (
+        isinstance(x, Tensor)
+        and x._operation is not None
+        and (x._operation.name in PRODUCTS or x._operation.name == "add")
+    )
+
+
+def _named_parameters(model):
+    """(name, parameter) of a module, or of any object that has parameters()."""
+    if hasattr(model, "named_parameters"):
+        return list(model.named_parameters())
+    return [(f"parameter {i}", p) for i, p in enumerate(model.parameters())]
+
+
+def _is_parameter(p):
+    return type(p).__name__ == "Parameter"
+
+
+def _is_view(a, b):
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)
+
+
+def _differs_in_training(module):
+    if type(module).__name__.startswith("BatchNorm"):
+        return True
+    return type(module).__name__.startswith("Dropout") and getattr(module, "p", 0) > 0
+
+
+def _names(names, most=4):
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(sorted(names)[:most]) + more
