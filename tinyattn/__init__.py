@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 from tinyattn import ops  # noqa: F401 - gives Tensor its operators
 from tinyattn.check.anomaly import detect_anomaly
+from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor, no_grad, primitive, tensor
 from tinyattn.engine.memory import keep_memory
 from tinyattn.engine.random import seed
-from tinyattn.engine.torch_hints import missing_name, with_torch_hints
+from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.engine.transforms import grad, gradients, hessian, jacobian, value_and_grad
 from tinyattn.io import load, save
 from tinyattn.kernels import set_threads
@@ -31,6 +32,8 @@ if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports w
     from .trace import trace  # noqa: F401
 else:
     tensor = with_torch_hints(tensor)  # the engine itself does not know PyTorch's arguments
+    for _name in ("grad", "gradients", "hessian", "jacobian", "value_and_grad"):
+        globals()[_name] = with_torch_hints(globals()[_name])
 
 _SUBMODULES = [
     "check",
@@ -53,7 +56,7 @@ def __getattr__(name):
     """`ta.nn` after `import tinyattn as ta`: a submodule is imported when it is first used."""
     if name in _SUBMODULES:
         return import_module(f"tinyattn.{name}")
-    raise AttributeError(f"module 'tinyattn' has no attribute {name!r}{missing_name(name)}")
+    raise torch_hints.no_such_name(__name__, name)
 
 
 def __dir__():

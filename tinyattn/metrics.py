@@ -3,10 +3,12 @@
 scores [N] are larger where the signal is more likely, labels [N] are 1 (signal) and 0 (background).
 """
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.engine import torch_hints
 from tinyattn.engine.convert import to_array
 
 
@@ -79,3 +81,11 @@ def _check_scores_and_labels(name, scores, labels):
     if not np.isin(labels, (0, 1)).all() or not 0 < labels.sum() < len(labels):
         raise ValueError(f"{name}: expected labels 0 (background) and 1 (signal), both of them")
     return scores, labels.astype(bool)
+
+
+torch_hints.hint_functions(globals(), torch_hints.public_names(sys.modules[__name__]))
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise torch_hints.no_such_name(__name__, name)

@@ -76,6 +76,7 @@ class Optimizer:
         for group in self.param_groups:
             group["lr"] = value
 
+    @torch_hints.with_torch_hints
     def zero_grad(self):
         """Forget the gradients of all parameters."""
         for p in self._parameters():
@@ -398,6 +399,7 @@ def _by_kernel(parameters):
     )
 
 
+@torch_hints.with_torch_hints
 def clip_grad_norm(parameters, max_norm):
     """Scale all gradients together so that ‖g‖₂ ≤ max_norm; returns ‖g‖₂ from before."""
     one = isinstance(parameters, Tensor)
@@ -493,8 +495,37 @@ class NoamLR(Schedule):
         return self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
 
+class StepLR(Schedule):
+    """η = η₀ γ^⌊t / step_size⌋: the learning rate times gamma after every `step_size` steps."""
+
+    def __init__(self, optimizer, step_size, gamma=0.1):
+        self.step_size = _at_least_one("StepLR: step_size", step_size)
+        _number("StepLR: gamma", gamma)
+        if not gamma > 0:
+            raise ValueError(f"StepLR: expected gamma > 0, got {gamma}")
+        self.gamma = gamma
+        super().__init__(optimizer)
+
+    def factor(self, step):
+        return self.gamma ** (step // self.step_size)
+
+
+class LambdaLR(Schedule):
+    """η = η₀ f(t), for a function f = `lr_lambda` of the step t = 0, 1, 2, …"""
+
+    def __init__(self, optimizer, lr_lambda):
+        if not callable(lr_lambda):
+            raise TypeError(
+                f"LambdaLR: lr_lambda must be a function of the step, got a "
+                f"{type(lr_lambda).__name__}. Write for example lambda step: 0.9**step"
+            )
+        self.lr_lambda = lr_lambda
+        super().__init__(optimizer)
+
+    def factor(self, step):
+        return self.lr_lambda(step)
+
+
 def __getattr__(name):
     """Only asked for what there is not: say what it is called here."""
-    raise AttributeError(
-        f"module 'tinyattn.optim' has no attribute {name!r}{torch_hints.missing_name(name)}"
-    )
+    raise torch_hints.no_such_name(__name__, name)

@@ -10,6 +10,7 @@ The loss is a function of the model and a batch, so that it can be read beside t
 """
 
 import math
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from tinyattn import check
 from tinyattn.data import batches
+from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.optim import AdamW, clip_grad_norm
@@ -273,3 +275,11 @@ def _mode(model, mode):
 def _name(metric):
     name = getattr(metric, "__name__", "metric")
     return "metric" if name == "<lambda>" else name
+
+
+torch_hints.hint_functions(globals(), torch_hints.public_names(sys.modules[__name__]))
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise torch_hints.no_such_name(__name__, name)

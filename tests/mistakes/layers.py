@@ -122,7 +122,7 @@ MISTAKES = [
     ("nn.RNN(3, 4, nonlinearity='sigmoid')", ValueError, "tanh", "relu", "sigmoid"),
     ("nn.GRU(3, 4, 2, dropout=1.5)", ValueError, "probability from 0 to 1"),
     ("nn.Sequential(nn.Linear(3, 2), np.tanh)", TypeError, "entry 1", r"nn\.Tanh\(\)"),
-    ("nn.Sequential([nn.Linear(3, 2)])", TypeError, "entry 0 is a list"),
+    ("nn.Sequential([nn.Linear(3, 2)], nn.Tanh())", TypeError, "entry 0 is a list"),
     ("model.to('cpu')", AttributeError, "a module has no", r"model\.astype\(np\.float64\)"),
     ("model.cuda()", AttributeError, "only the CPU: leave it out"),
     ("model.half()", AttributeError, r"model\.astype\(np\.float16\)"),

@@ -24,7 +24,7 @@ MISTAKES = [
     ("optim.SGD(p, momentum='a')", TypeError, "momentum"),
     ("optim.SGD(p, nesterov=True)", ValueError, "momentum > 0"),
     ("optim.lr_scheduler", AttributeError, "CosineLR"),
-    ("optim.lr_scheduler.StepLR", AttributeError, r"subclass optim\.Schedule", "WarmupLR"),
+    ("optim.lr_scheduler.StepLR", AttributeError, "StepLR", "WarmupLR"),
     ("optim.CosineLR(p, 10)", TypeError, "optimizer"),
     ("optim.CosineLR(optim.SGD(p), 0)", ValueError, "at least 1 step"),
     ("optim.WarmupLR(optim.SGD(p), 'a')", TypeError, "warmup"),

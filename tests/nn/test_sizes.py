@@ -21,6 +21,7 @@ OTHERS = {
     "approximate",
     "astromer",
     "attend",
+    "delta",
     "g",
     "lambdas",
     "periods",

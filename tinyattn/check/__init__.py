@@ -22,6 +22,7 @@ from tinyattn.check.report import Report
 from tinyattn.check.symmetry import equivariant, invariant, same
 from tinyattn.check.trains import trains
 from tinyattn.check.watch import SlipWarning, watch
+from tinyattn.engine import torch_hints
 
 __all__ = [
     "Report",
@@ -37,3 +38,11 @@ __all__ = [
     "trains",
     "watch",
 ]
+
+
+torch_hints.hint_functions(globals(), __all__)
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise torch_hints.no_such_name(__name__, name)

@@ -15,6 +15,7 @@ from tinyattn.data.shapes import Shapes, shapes
 from tinyattn.data.showers import Showers, showers
 from tinyattn.data.text import english, windows
 from tinyattn.data.tracks import Tracks, tracks
+from tinyattn.engine import torch_hints
 
 __all__ = [
     "Batches",
@@ -55,3 +56,11 @@ __all__ = [
     "tracks",
     "windows",
 ]
+
+
+torch_hints.hint_functions(globals(), __all__)
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise torch_hints.no_such_name(__name__, name)

@@ -5,11 +5,18 @@ function or a layer for PyTorch's name; `lectures/from_pytorch.md` shows all lin
 `tests/mistakes/test_hints.py` runs both sides of each and compares what they give.
 """
 
+import re
+import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import wraps
+from importlib.util import find_spec
+from inspect import isfunction, signature
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+
+from tinyattn.engine import other_names
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -243,8 +250,7 @@ FUNCTIONS = {
     "lr_scheduler": Hint(
         "optim.lr_scheduler.CosineAnnealingLR(o, 10)",
         "optim.CosineLR(o, 10)",
-        "others are WarmupLR and NoamLR; for StepLR and the like subclass "
-        "optim.Schedule and write its factor(step)",
+        "others are WarmupLR, NoamLR, StepLR and LambdaLR",
     ),
     "utils": Hint(
         "torch.nn.utils.rnn.pad_sequence(ids, True)",
@@ -400,13 +406,67 @@ def _fill():
 _fill()
 
 
+def no_such_name(module, name):
+    """The AttributeError of a module that is asked for a name it does not have, with a hint."""
+    hint = "" if name.startswith("_") or _is_file(module, name) else missing_name(name)
+    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+
+def _is_file(module, name):
+    """Python asks a package for a file in its folder before it imports that file."""
+    package = hasattr(sys.modules[module], "__path__")
+    return package and find_spec(f"{module}.{name}") is not None
+
+
 def missing_name(name):
     """The end of a sentence about a name that a module does not have; "" if not known."""
     if name in FUNCTIONS:
         return f": {FUNCTIONS[name]}"
+    if name in other_names.NAMES:
+        return f": {other_names.NAMES[name]}"
+    elsewhere = _where_it_is(name)
+    if elsewhere:
+        return f": use {elsewhere}"
     if callable(getattr(np, name, None)) or name in ("pi", "inf", "nan", "float32", "int64"):
         return f": write np.{name}, which takes Tensors too"
     return ""
+
+
+# the public modules that a name is looked for in, and what a user calls them
+PLACES = {
+    "": "ta",
+    "nn": "nn",
+    "functional": "F",
+    "optim": "optim",
+    "graph": "graph",
+    "data": "data",
+    "training": "training",
+    "metrics": "metrics",
+    "check": "check",
+    "models": "models",
+    "plot": "plot",
+}
+
+
+def _where_it_is(name):
+    """The public object with this name, however it is spelled: "F.huber_loss"; "" if none."""
+    package, wanted = sys.modules[__name__.partition(".")[0]], _plain(name)
+    found = {}
+    for module, short in PLACES.items():
+        there = getattr(package, module) if module else package
+        for public in public_names(there):
+            found.setdefault(_plain(public), f"{short}.{public}")
+    return found.get(wanted) or found.get(wanted.removesuffix("loss"), "")
+
+
+def public_names(module):
+    """What a module offers: its `__all__`, or what it defines itself."""
+    own = (n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__)
+    return getattr(module, "__all__", None) or [n for n in own if not n.startswith("_")]
+
+
+def _plain(name):
+    return name.replace("_", "").lower()
 
 
 def explain(error, f):
@@ -416,10 +476,35 @@ def explain(error, f):
     if not message.startswith(start):
         return
     name = message[len(start) :].partition("'")[0]
+    whose = f.__qualname__.removesuffix(".__init__").removesuffix(".forward").lstrip("_")
+    whose = whose.replace("TensorMethods", "Tensor")
+    raise TypeError(f"{whose} takes no {name}={_instead(name, f)}") from None
+
+
+def _instead(name, f):
+    """What to write instead of the argument `name` of f, as the end of a sentence."""
     if name in KEYWORDS:
-        whose = f.__qualname__.removesuffix(".__init__").removesuffix(".forward").lstrip("_")
-        whose = whose.replace("TensorMethods", "Tensor")
-        raise TypeError(f"{whose} takes no {name}=: {KEYWORDS[name]}") from None
+        return f": {KEYWORDS[name]}"
+    takes = [
+        p.name
+        for p in signature(f).parameters.values()
+        if p.kind is not p.VAR_KEYWORD and p.name != "self"
+    ]
+    hint = other_names.KEYWORDS.get(name, "")
+    other = re.fullmatch(r"use (\w+)=.*", hint)
+    if hint and (other is None or other[1] in takes):
+        return f": {hint}"
+    close = get_close_matches(name, takes, 1)
+    if close:
+        return f": did you mean {close[0]}=?"
+    return f". Its arguments are {', '.join(takes)}" if takes else ": it takes no arguments"
+
+
+def hint_functions(namespace, names):
+    """Let the functions of a public module explain arguments that other libraries have."""
+    for name in names:
+        if isfunction(namespace[name]):
+            namespace[name] = with_torch_hints(namespace[name])
 
 
 def with_torch_hints(f: Function) -> Function:

@@ -93,6 +93,4 @@ __all__ = [
 
 def __getattr__(name):
     """Only asked for what there is not: say what it is called here."""
-    raise AttributeError(
-        f"module 'tinyattn.functional' has no attribute {name!r}{torch_hints.missing_name(name)}"
-    )
+    raise torch_hints.no_such_name(__name__, name)

@@ -1,5 +1,6 @@
 """Graphs and point clouds: edges, message passing, layers, and objects found among points."""
 
+from tinyattn.engine import torch_hints
 from tinyattn.graph.condensation import (
     Matching,
     Terms,
@@ -14,6 +15,9 @@ from tinyattn.graph.graph import Graph, batch, from_adjacency, from_networkx, fu
 from tinyattn.graph.knn import knn, knn_edges, knn_graph, radius_graph
 from tinyattn.graph.message import propagate
 from tinyattn.graph.segment import (
+    global_add_pool,
+    global_max_pool,
+    global_mean_pool,
     segment_max,
     segment_mean,
     segment_min,
@@ -41,6 +45,9 @@ __all__ = [
     "from_adjacency",
     "from_networkx",
     "fully_connected",
+    "global_add_pool",
+    "global_max_pool",
+    "global_mean_pool",
     "knn",
     "knn_graph",
     "match",
@@ -56,3 +63,11 @@ __all__ = [
     "segment_sum",
     "squared_distances",
 ]
+
+
+torch_hints.hint_functions(globals(), __all__)
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise torch_hints.no_such_name(__name__, name)

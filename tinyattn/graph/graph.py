@@ -3,10 +3,11 @@
 Messages run along the edges, sender → receiver. An undirected edge is two edges.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 
 import numpy as np
 
+from tinyattn.engine import other_names
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import to_array
 
@@ -33,6 +34,13 @@ class Graph:
     edge_attr: object = None
     u: object = None
     batch: np.ndarray | None = None
+
+    def __getattr__(self, name):
+        """Only asked for what there is not: say what it is called here."""
+        hint = other_names.GRAPH_NAMES.get(name)
+        raise AttributeError(
+            f"a Graph has no attribute {name!r}{f': {hint}' if hint else ''}", name=name, obj=self
+        )
 
     def __post_init__(self):
         N = self.num_nodes
@@ -134,6 +142,15 @@ class Graph:
             if value is not None:
                 parts.append(f"{name} {list(np.shape(to_array(value)))}")
         return f"Graph({', '.join(parts)})"
+
+
+def _refuse_a_change(self, name, value):
+    raise FrozenInstanceError(
+        f"a Graph does not change: make another one with dataclasses.replace(g, {name}=...)"
+    )
+
+
+Graph.__setattr__ = _refuse_a_change  # in other words than dataclass has
 
 
 def _node_ids(name, ids):

@@ -33,6 +33,33 @@ def segment_mean(values, ids, num_segments):
     return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
 
 
+def global_add_pool(x, batch, size=None):
+    """The sum over the nodes of each graph, [size, ...]: `segment_sum(x, batch, size)`.
+
+    batch [N] is the graph of each node, as in `Graph.batch`, or None for a single graph. size is
+    the number of graphs; None: up to the last one that has a node.
+    """
+    return segment_sum(x, *_graphs(x, batch, size))
+
+
+def global_mean_pool(x, batch, size=None):
+    """The mean over the nodes of each graph, [size, ...]; arguments as in `global_add_pool`."""
+    return segment_mean(x, *_graphs(x, batch, size))
+
+
+def global_max_pool(x, batch, size=None):
+    """The maximum over the nodes of each graph, [size, ...]; arguments as in `global_add_pool`."""
+    return segment_max(x, *_graphs(x, batch, size))
+
+
+def _graphs(x, batch, size):
+    """(The graph of each node, the number of graphs)."""
+    if batch is None:
+        return np.zeros(len(x), np.intp), 1
+    batch = np.asarray(to_array(batch))
+    return batch, (int(batch.max(initial=-1)) + 1 if size is None else size)
+
+
 def segment_max(values, ids, num_segments, impl="auto"):
     """y_n = max values_e; tied maxima share the gradient equally. Shapes as in `segment_sum`.
 

@@ -1,5 +1,6 @@
 """Whole published architectures, one file each, put together from the layers."""
 
+from tinyattn.engine import torch_hints
 from tinyattn.models.astromer import (
     Astromer,
     MaskedMagnitudes,
@@ -53,3 +54,11 @@ __all__ = [
     "hide_magnitudes",
     "mask_tokens",
 ]
+
+
+torch_hints.hint_functions(globals(), __all__)
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise torch_hints.no_such_name(__name__, name)

@@ -10,7 +10,14 @@ from tinyattn.nn.conv import AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
 from tinyattn.nn.init import SkipInit
 from tinyattn.nn.layers import MLP, Dropout, Embedding, Flatten, Linear
 from tinyattn.nn.llama import GroupedQueryAttention, LlamaBlock, LlamaBlocks, SwiGLU
-from tinyattn.nn.losses import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss
+from tinyattn.nn.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    L1Loss,
+    MSELoss,
+)
 from tinyattn.nn.module import Buffer, Module, Parameter
 from tinyattn.nn.norms import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from tinyattn.nn.positional_encoding import (
@@ -89,7 +96,9 @@ __all__ = [
     "Identity",
     "ModuleDict",
     "init",
+    "BCELoss",
     "BCEWithLogitsLoss",
+    "HuberLoss",
     "CrossEntropyLoss",
     "L1Loss",
     "MSELoss",
@@ -105,6 +114,4 @@ __all__ = [
 
 def __getattr__(name):
     """Only asked for what there is not: say what it is called here."""
-    raise AttributeError(
-        f"module 'tinyattn.nn' has no attribute {name!r}{torch_hints.missing_name(name)}"
-    )
+    raise torch_hints.no_such_name(__name__, name)

@@ -19,6 +19,8 @@ class Sequential(Module):
     """Modules that are applied one after the other; the names are "0", "1", …"""
 
     def __init__(self, *modules):
+        if len(modules) == 1 and isinstance(modules[0], list | tuple):
+            modules = modules[0]  # Sequential([a, b])
         for i, module in enumerate(modules):
             _check_module(self, i, module)
             setattr(self, str(i), module)
@@ -37,7 +39,7 @@ class Sequential(Module):
 
     def __getitem__(self, i):
         found = list(self.children())[i]
-        return type(self)(*found) if isinstance(i, slice) else found
+        return type(self)(found) if isinstance(i, slice) else found
 
     def __setitem__(self, i, module):
         """Put another module in the place of number i."""
@@ -50,12 +52,33 @@ class Sequential(Module):
         setattr(self, str(len(self)), module)
         return self
 
+    def extend(self, modules):
+        """Add several modules at the end."""
+        modules = list(modules)
+        for i, module in enumerate(modules):
+            _check_module(self, len(self) + i, module)
+        for module in modules:
+            self.append(module)
+        return self
+
+    def insert(self, i, module):
+        """Put a module before number i; those after it get new names."""
+        _check_module(self, i, module)
+        modules = list(self.children())
+        modules.insert(i, module)
+        for k, m in enumerate(modules):
+            setattr(self, str(k), m)
+
+    def __add__(self, others):
+        """The modules of both in a new one."""
+        return type(self)([*self, *others])
+
 
 class ModuleList(Sequential):
     """Modules in a list; the module that holds the list calls them."""
 
     def __init__(self, modules=()):
-        super().__init__(*modules)
+        super().__init__(list(modules))
 
     def __getitem__(self, i):
         found = list(self.children())[i]

@@ -37,6 +37,32 @@ class L1Loss(_Loss):
         return F.l1_loss(input, target, self.reduction)
 
 
+class HuberLoss(_Loss):
+    """(x - t)² / 2 up to |x - t| = δ, then a straight line, for each element; see F.huber_loss."""
+
+    def __init__(self, *, reduction="mean", delta=1.0):
+        super().__init__(reduction=reduction)
+        if delta <= 0:
+            raise ValueError(f"HuberLoss: expected delta > 0, got {delta}")
+        self.delta = delta
+
+    def forward(self, input, target):
+        """The loss of input [...] and target [...]: one number, or [...] if nothing is reduced."""
+        return F.huber_loss(input, target, self.reduction, self.delta)
+
+
+class BCELoss(_Loss):
+    """-(t ln p + (1 - t) ln(1 - p)) for probabilities p; see F.binary_cross_entropy."""
+
+    def __init__(self, weight=None, *, reduction="mean"):
+        super().__init__(reduction=reduction)
+        self.weight = _buffer(weight)
+
+    def forward(self, input, target):
+        """The loss of the probabilities input [...] and target [...] from 0 to 1, of one shape."""
+        return F.binary_cross_entropy(input, target, self.weight, self.reduction)
+
+
 class CrossEntropyLoss(_Loss):
     """-ln softmax(x)[target], see F.cross_entropy. weight [C]: how much each class counts."""
 

@@ -125,6 +125,7 @@ class Module(torch_hints.ModuleTorchNames):
                 seen.add(id(p))
                 yield name, p
 
+    @torch_hints.with_torch_hints
     def parameters(self):
         """All parameters, for an optimizer."""
         return (p for _, p in self.named_parameters())
@@ -143,6 +144,7 @@ class Module(torch_hints.ModuleTorchNames):
         """{name: array copy} of all parameters and buffers, with PyTorch's names."""
         return {name: t.data.copy() for name, t in self._named_tensors(SAVED_KINDS)}
 
+    @torch_hints.with_torch_hints
     def load_state_dict(self, state, assign=False):
         """Take the values of `state`: names to anything np.asarray accepts. Returns the module.
 
@@ -190,6 +192,7 @@ class Module(torch_hints.ModuleTorchNames):
         """Evaluation mode: the opposite of `train`."""
         return self.train(False)
 
+    @torch_hints.with_torch_hints
     def zero_grad(self):
         """Set the gradients of all parameters to None."""
         for p in self.parameters():

@@ -5,6 +5,7 @@ a script `.save(path)` writes it and `.show()` opens a window. matplotlib is imp
 first picture is drawn; computation graphs do not need it.
 """
 
+from tinyattn.engine import torch_hints
 from tinyattn.plot.animation import Film, animate_points, film
 from tinyattn.plot.attention import attention_lines, attention_map
 from tinyattn.plot.graph_svg import GraphPicture, computation_graph
@@ -39,3 +40,11 @@ __all__ = [
     "style",
     "use_style",
 ]
+
+
+torch_hints.hint_functions(globals(), __all__)
+
+
+def __getattr__(name):
+    """Only asked for what there is not: say what it is called here."""
+    raise torch_hints.no_such_name(__name__, name)
