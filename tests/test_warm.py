@@ -33,6 +33,13 @@ def test_it_says_how_long_each_took_and_leaves_a_mark(mark, monkeypatch, capsys)
     assert main(["warm", "--quiet"]) == 0 and capsys.readouterr().out == ""
 
 
+def test_it_does_not_claim_that_a_kernel_is_kept(mark, monkeypatch, capsys):
+    monkeypatch.setattr(warm, "WORK", {})
+    monkeypatch.setattr("tinyattn.kernels.machine.compile.compiled_files", dict)
+    assert main(["warm"]) == 0 and not mark.exists()
+    assert "each run compiles them again. Set NUMBA_CACHE_DIR" in capsys.readouterr().out
+
+
 def test_in_the_background_only_the_first_time(mark, monkeypatch):
     started = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: started.append(command))

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+from tinyattn import kernels
 from tinyattn.course.claims import NOT_RUN, read_ledger
 from tinyattn.course.project import (
     LEDGER,
@@ -145,14 +146,16 @@ def _blas():
 
 def _numba():
     """Numba's target and threads, and whether the kernels are compiled already."""
-    if importlib.util.find_spec("numba") is None:
-        return
+    yield "processor", _processor_name()
+    yield "kernels", _kernels()
+    if kernels.missing:
+        return  # also where Numba is there but cannot be imported
     import llvmlite.binding as llvm
 
-    yield "processor", _processor_name()
     yield "compiler", f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} for {_cpu(llvm)}"
-    yield "kernels", _kernels()
-    folders = _compiled()
+    from tinyattn.kernels.machine.compile import compiled_files
+
+    folders = compiled_files()
     for folder, names in folders.items():
         yield "compiled", f"{len(names)} kernel files in {folder}: {', '.join(names)}"
     if not folders:
@@ -161,8 +164,6 @@ def _numba():
 
 def _kernels():
     """On which vectors and threads the kernels run, or why they do not."""
-    from tinyattn import kernels
-
     if kernels.missing:
         return f"do not run: tinyattn {kernels.missing}"
     try:
@@ -190,23 +191,6 @@ def _cpu(llvm):
     features = llvm.get_host_cpu_features()
     known = [name for name in ("avx2", "fma", "avx512f", "neon", "sve") if features.get(name)]
     return f"{llvm.get_host_cpu_name()} ({', '.join(known) or 'no wide vectors'})"
-
-
-def _compiled():
-    """{folder: kernel files with machine code in it}, for each folder that Numba may have used."""
-    import numba
-    from numba.misc.appdirs import AppDirs
-
-    package = Path(__file__).resolve().parent / "kernels"
-    users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
-    found = {}
-    for folder in [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else [package, users]:
-        # files outside of the package's folder may belong to other programs
-        own = {path.stem for path in package.rglob("*.py")}
-        names = {path.name.split(".")[0] for path in folder.rglob("*.nbi")} & own
-        if names:
-            found[folder] = sorted(names)
-    return found
 
 
 def _print_course():

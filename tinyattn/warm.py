@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +28,26 @@ def warm(quiet=False):
             run(dtype)
         if not quiet:
             print(f"{name:20} {time.perf_counter() - before:6.1f} s", flush=True)
-    _mark().parent.mkdir(parents=True, exist_ok=True)
-    _mark().write_text("", encoding="utf-8")
+    kept = _remember()
     if not quiet:
-        print(f"{'all':20} {time.perf_counter() - start:6.1f} s; from now on they are on the disk")
+        print(f"{'all':20} {time.perf_counter() - start:6.1f} s; {kept}")
     return 0
+
+
+def _remember():
+    """Leave the mark, if there is anything to remember; what to say about it."""
+    from tinyattn.kernels.machine.compile import compiled_files
+
+    folders = compiled_files()
+    if not folders:
+        return (
+            "but no folder takes the compiled kernels, so each run compiles them again. Set "
+            "NUMBA_CACHE_DIR to a folder that you may write to"
+        )
+    with suppress(OSError):  # without a mark they are looked for once more, which is quick
+        _mark().parent.mkdir(parents=True, exist_ok=True)
+        _mark().write_text("", encoding="utf-8")
+    return f"from now on they are on the disk, in {next(iter(folders))}"
 
 
 def in_the_background():
@@ -53,15 +69,11 @@ def in_the_background():
 
 
 def _mark():
-    """The file that says that all is compiled, for these sources; beside the compiled kernels."""
-    import numba
-
+    """The file that says that all is compiled, for these sources; in the folder of the kernels."""
     from tinyattn.kernels.machine import compile
 
-    folder = Path(compile.__file__).parents[1] / "__pycache__"
-    if numba.config.CACHE_DIR:
-        folder = Path(numba.config.CACHE_DIR)
-    return folder / f"warm_{compile.checksum:08x}"
+    folder = next(iter(compile.compiled_files()), Path(compile.__file__).parents[1])
+    return folder / "__pycache__" / f"warm_{compile.checksum:08x}"
 
 
 # ---------------------------------------------------------------- what is compiled

@@ -130,3 +130,19 @@ def alwaysinline(typing):
         return context.get_dummy_value()
 
     return types.void(), code
+
+
+def compiled_files():
+    """{folder: kernel files with machine code in it}, for each folder that Numba may have used."""
+    from numba.misc.appdirs import AppDirs
+
+    package = Path(__file__).resolve().parents[1]
+    users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    found = {}
+    for folder in [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else [package, users]:
+        # files outside of the package's folder may belong to other programs
+        own = {path.stem for path in package.rglob("*.py")}
+        names = {path.name.split(".")[0] for path in folder.rglob("*.nbi")} & own
+        if names:
+            found[folder] = sorted(names)
+    return found
