@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tinyattn import ops  # noqa: F401 - gives Tensor its operators
-from tinyattn.check.anomaly import detect_anomaly
+from tinyattn.check import detect_anomaly
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor, no_grad, primitive, tensor
 from tinyattn.engine.memory import keep_memory

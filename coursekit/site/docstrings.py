@@ -1,4 +1,4 @@
-"""Docstrings in the project's form as Markdown: sentences, formulas, tables of arguments, code."""
+"""Docstrings as Markdown: sentences, formulas, sections (Args, Returns, Raises, ...), code."""
 
 import inspect
 import re
@@ -11,6 +11,8 @@ CODE = re.compile(
     r"^\s*(?:with |for |from |import |@|def |class |"
     r"\w+(?:\.\w+)*\(|[\w., ]+ = [\w.]+\(|\w+\.\w+ [-+]?=)"
 )
+# Google's headings, as PyTorch and JAX have them
+SECTION = re.compile(r"^(Args|Shape|Returns|Raises|Note|Example|Attributes):$")
 NOT_CODE = re.compile(r"[←√²₂ᵀ…π]|\.\.T")
 LEADS = r"(?:Raises|Source:|Sources:|TypeError for|ValueError for)"
 # an array with its shape, x [B, T, d], or a shape alone
@@ -30,7 +32,28 @@ def markdown(docstring, link=lambda words: None, *, lead=True):
     lead: the first paragraph in larger letters.
     """
     text = inspect.cleandoc(docstring or "")
-    return "\n\n".join(_paragraph(p, link, lead and i == 0) for i, p in enumerate(paragraphs(text)))
+    written = []
+    for name, body in sections(text):
+        if name:
+            written.append(f"**{name}:**")
+        first = lead and not written
+        written += [_paragraph(p, link, first and i == 0) for i, p in enumerate(paragraphs(body))]
+    return "\n\n".join(written)
+
+
+def sections(text):
+    """[(heading, what is indented below it)]; the heading is "" for what no heading is above."""
+    found = [("", [])]
+    for line in text.split("\n"):
+        heading = SECTION.match(line)
+        if heading:
+            found.append((heading[1], []))
+        elif line.startswith("    ") or not line.strip() or not found[-1][0]:
+            found[-1][1].append(line)
+        else:
+            found.append(("", [line]))
+    parts = [(name, textwrap.dedent("\n".join(lines)).strip("\n")) for name, lines in found]
+    return [(name, body) for name, body in parts if name or body]
 
 
 def paragraphs(text):

@@ -5,21 +5,25 @@ from tinyattn.nn.module import Module
 
 
 class ReLU(Module):
-    """y = max(x, 0)."""
+    """The rectifier, y = max(x, 0)."""
 
     def forward(self, x):
-        """y, in the shape of x."""
+        """Apply the function. Shape: x [...] → [...]."""
         return F.relu(x)
 
 
 class LeakyReLU(Module):
-    """y = x for x > 0, else a small slope times x."""
+    """The leaky rectifier, y = x for x > 0 and y = negative_slope · x otherwise.
+
+    Args:
+        negative_slope   slope for negative x
+    """
 
     def __init__(self, negative_slope=0.01):
         self.negative_slope = negative_slope
 
     def forward(self, x):
-        """y, in the shape of x."""
+        """Apply the function. Shape: x [...] → [...]."""
         return F.leaky_relu(x, self.negative_slope)
 
     def extra_repr(self):
@@ -27,57 +31,73 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
-    """y = x for x > 0, else α (eˣ - 1)."""
+    """The exponential linear unit, y = x for x > 0 and y = α (eˣ - 1) otherwise.
+
+    Args:
+        alpha   α, minus the value that very negative x approach
+    """
 
     def __init__(self, alpha=1.0):
         self.alpha = alpha
 
     def forward(self, x):
-        """y, in the shape of x."""
+        """Apply the function. Shape: x [...] → [...]."""
         return F.elu(x, self.alpha)
 
 
 class GELU(Module):
-    """y = x Φ(x), Φ the cumulative normal distribution."""
+    """The Gaussian error linear unit, y = x Φ(x), with the cumulative normal distribution Φ.
+
+    Args:
+        approximate   "none" for Φ itself, "tanh" for the approximation that GPT-2 uses
+    """
 
     def __init__(self, approximate="none"):
         self.approximate = approximate
 
     def forward(self, x):
-        """y, in the shape of x. Raises ValueError if `approximate` is neither "none" nor "tanh"."""
+        """Apply the function. Shape: x [...] → [...].
+
+        Raises:
+            ValueError: `approximate` is neither "none" nor "tanh"
+        """
         return F.gelu(x, self.approximate)
 
 
 class SiLU(Module):
-    """y = x σ(x)."""
+    """The sigmoid linear unit, y = x σ(x), also called swish."""
 
     def forward(self, x):
-        """y, in the shape of x."""
+        """Apply the function. Shape: x [...] → [...]."""
         return F.silu(x)
 
 
 class Sigmoid(Module):
-    """y = 1 / (1 + e⁻ˣ)."""
+    """The logistic function, y = 1 / (1 + e⁻ˣ)."""
 
     def forward(self, x):
-        """y, in the shape of x."""
+        """Apply the function. Shape: x [...] → [...]."""
         return F.sigmoid(x)
 
 
 class Tanh(Module):
-    """y = tanh x."""
+    """The hyperbolic tangent, y = tanh x."""
 
     def forward(self, x):
-        """y, in the shape of x."""
+        """Apply the function. Shape: x [...] → [...]."""
         return F.tanh(x)
 
 
 class Softmax(Module):
-    """Positive numbers that sum to 1 along `axis`."""
+    """The softmax, y_i = exp(x_i) / Σ_j exp(x_j): positive numbers that sum to 1.
+
+    Args:
+        axis   the axis along which they sum to 1
+    """
 
     def __init__(self, axis=-1):
         self.axis = axis
 
     def forward(self, x):
-        """y, in the shape of x."""
+        """Apply the function. Shape: x [...] → [...]."""
         return F.softmax(x, self.axis)

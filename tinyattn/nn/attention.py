@@ -14,18 +14,29 @@ from tinyattn.nn.validation import check_sizes
 
 
 class MultiheadAttention(Module):
-    """H attentions side by side, each on its own d = embed_dim/H features, and a linear map.
+    """Multi-head attention: H attentions on d = embed_dim/H features each, and a linear map.
 
         Q = q W_qᵀ + b_q,   K = k W_kᵀ + b_k,   V = v W_vᵀ + b_v
         head_h = softmax(Q_h K_hᵀ / √d) V_h   on the features of head h
         out = [head_1, …, head_H] W_oᵀ + b_o
 
-    W_q, W_k, W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim]; with a kdim or
-    vdim of their own they are q_proj_weight, k_proj_weight, v_proj_weight. Names, layouts and
-    initial values are those of torch.nn.MultiheadAttention, so its state_dict can be loaded.
+    W_q, W_k and W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim]. If kdim or
+    vdim is given, they are q_proj_weight, k_proj_weight and v_proj_weight instead. Names, layouts
+    and initial values are those of torch.nn.MultiheadAttention, so its state_dict can be loaded.
 
-    dropout acts on the weights, in training. Source: Vaswani et al. 2017, section 3.2.2;
-    slides N17, S13.
+    Args:
+        embed_dim   number of features of the queries and of the output; a multiple of num_heads
+        num_heads   number H of heads
+        dropout     probability with which an attention weight becomes 0 in training
+        bias        False: the maps have no bias
+        kdim        number of features of the keys; None: embed_dim
+        vdim        number of features of the values; None: embed_dim
+        rng         seed or numpy.random.Generator for the initial values
+
+    Raises:
+        ValueError: num_heads does not divide embed_dim
+
+    Source: Vaswani et al. 2017, section 3.2.2; slides N17, S13.
     """
 
     def __init__(
@@ -66,20 +77,29 @@ class MultiheadAttention(Module):
         impl="auto",
         cache=None,
     ):
-        """(out, weights);   q [B, T, embed_dim], k [B, S, kdim], v [B, S, vdim]; B may be absent.
+        """Apply the layer. B may be absent from all shapes.
 
-        mask     bool, True: may be attended to. [T, S], [B, T, S] or [B, H, T, S]; any axis may
-                 be 1. Padding is hidden with keep[:, None, :], where keep is [B, S]
-        bias     added to the scores, in the same shapes
-        causal   query t sees keys s ≤ t only
-        impl     as in F.scaled_dot_product_attention
-        cache    the keys and values of earlier calls. With an `nn.KeyValueCache` q, k, v are the
-                 tokens that follow, and attend to all before them too; with an
-                 `nn.CrossAttentionCache` k and v are used in the first call only, and its keys and
-                 values are kept
+        Args:
+            q                      tokens that receive, [B, T, embed_dim]
+            k                      tokens that send, for the scores, [B, S, kdim]
+            v                      tokens that send, for the values, [B, S, vdim]
+            mask                   bool, True: may be attended to. [T, S], [B, T, S] or [B, H, T,
+                                   S]; any axis may be 1. Hide padding with keep[:, None, :], where
+                                   keep is [B, S]
+            causal                 True: query t sees keys s ≤ t only
+            need_weights           False: no weights are computed, which is faster
+            average_attn_weights   False: weights are returned for each head
+            bias                   added to the scores, in the shapes of the mask
+            impl                   implementation, as in `F.scaled_dot_product_attention`
+            cache                  keys and values of earlier calls. With an `nn.KeyValueCache`, q,
+                                   k and v are the tokens that follow, and also attend to all before
+                                   them. An `nn.CrossAttentionCache` keeps the keys and values of
+                                   its first call
 
-        out is [B, T, embed_dim]. weights is None without need_weights, else the mean over the
-        heads [B, T, S], or [B, H, T, S] if not average_attn_weights; after dropout, if that acts.
+        Returns:
+            (out [B, T, embed_dim], weights). The weights are None without need_weights, else the
+            mean over the heads [B, T, S], or [B, H, T, S]; in training, they are those after
+            dropout
         """
         q, k, v = as_tensors(q, k, v)
         self._check(q, k, v)
@@ -174,7 +194,13 @@ class MultiheadAttention(Module):
                 )
 
     def with_heads(self, x, scores, name):
-        """A mask or bias, with an axis for the heads added if it has none."""
+        """Add an axis for the heads to a mask or bias that has none.
+
+        Args:
+            x        the mask or bias
+            scores   shape of the scores that it must fit
+            name     "mask" or "bias", for errors
+        """
         if x is None:
             return None
         x = x if isinstance(x, Tensor) else np.asarray(x)
@@ -198,10 +224,16 @@ class MultiheadAttention(Module):
 
 
 class SelfAttention(MultiheadAttention):
-    """Attention within one set of tokens: queries, keys and values come from the same x.
+    """Attention within one set of tokens: queries, keys and values are maps of the same x.
 
-    Called (x [B, N, d]) it returns [B, N, d], and (out, weights) with need_weights=True. The other
-    arguments and the parameters are those of `MultiheadAttention`.
+    The parameters are those of `MultiheadAttention`.
+
+    Args:
+        d         number of features
+        heads     number of heads; it divides d
+        dropout   probability with which an attention weight becomes 0 in training
+        bias      False: the maps have no bias
+        rng       seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, d, heads=1, dropout=0.0, bias=True, rng=None):
@@ -218,8 +250,19 @@ class SelfAttention(MultiheadAttention):
         bias=None,
         impl="auto",
     ):
-        """out [B, N, d], or (out, weights);   x [B, N, d], mask and bias as in
-        `MultiheadAttention`, whose errors are raised.
+        """Apply the layer. Shape: x [B, N, d] → [B, N, d].
+
+        Args:
+            x                      the tokens [B, N, d]
+            mask                   as in `MultiheadAttention`
+            causal                 True: token t sees the tokens ≤ t only
+            need_weights           True: the weights are returned too
+            average_attn_weights   False: weights are returned for each head
+            bias                   added to the scores, as in `MultiheadAttention`
+            impl                   implementation, as in `F.scaled_dot_product_attention`
+
+        Returns:
+            out [B, N, d], or (out, weights) with need_weights
         """
         out, weights = super().forward(
             x, x, x, mask, causal, need_weights, average_attn_weights, bias, impl
@@ -228,10 +271,17 @@ class SelfAttention(MultiheadAttention):
 
 
 class CrossAttention(MultiheadAttention):
-    """Attention from x to another set of tokens: keys and values come from the context.
+    """Attention of x to another set of tokens: keys and values are maps of a context.
 
-    Called (x [B, T, d], context [B, S, d_context]) it returns [B, T, d], and (out, weights) with
-    need_weights=True. The other arguments and the parameters are those of `MultiheadAttention`.
+    The parameters are those of `MultiheadAttention`.
+
+    Args:
+        d           number of features of x
+        heads       number of heads; it divides d
+        d_context   number of features of the context; None: d
+        dropout     probability with which an attention weight becomes 0 in training
+        bias        False: the maps have no bias
+        rng         seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, d, heads=1, d_context=None, dropout=0.0, bias=True, rng=None):
@@ -249,8 +299,20 @@ class CrossAttention(MultiheadAttention):
         bias=None,
         impl="auto",
     ):
-        """out [B, T, d], or (out, weights);   x [B, T, d], context [B, S, d_context], mask and bias
-        as in `MultiheadAttention`, whose errors are raised.
+        """Apply the layer. Shape: x [B, T, d], context [B, S, d_context] → [B, T, d].
+
+        Args:
+            x                      tokens that receive [B, T, d]
+            context                tokens that send [B, S, d_context]
+            mask                   as in `MultiheadAttention`
+            causal                 True: token t sees the context s ≤ t only
+            need_weights           True: the weights are returned too
+            average_attn_weights   False: weights are returned for each head
+            bias                   added to the scores, as in `MultiheadAttention`
+            impl                   implementation, as in `F.scaled_dot_product_attention`
+
+        Returns:
+            out [B, T, d], or (out, weights) with need_weights
         """
         out, weights = super().forward(
             x, context, context, mask, causal, need_weights, average_attn_weights, bias, impl

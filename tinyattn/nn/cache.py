@@ -16,9 +16,9 @@ from tinyattn.engine.memory import address
 
 
 class KeyValueCache:
-    """Keys and values of the tokens so far, [B, H, S, d], and how many of them each row has.
+    """A cache of the keys and values [B, H, S, d] of the tokens so far.
 
-    lengths [B]: row b holds lengths[b] tokens, so this is also the position of its next token.
+    `lengths` [B]: row b holds lengths[b] tokens, so this is also the position of its next token.
     """
 
     def __init__(self):
@@ -28,7 +28,12 @@ class KeyValueCache:
         self._places = None, None, ()  # of these keys and values
 
     def append(self, k, v):
-        """Add the keys and values of T new tokens [B, H, T, d] at the end; returns all."""
+        """Add the keys and values of T new tokens, and return those of all tokens.
+
+        Args:
+            k   keys of the new tokens [B, H, T, d]
+            v   values of the new tokens [B, H, T, d_v]
+        """
         k, v = _array_without_gradient(k), _array_without_gradient(v)
         B, T = k.shape[0], k.shape[-2]
         *_, before = self.reserve(k.shape, np.result_type(k, v), v.shape[-1])
@@ -41,12 +46,16 @@ class KeyValueCache:
         return self.k[..., :S, :], self.v[..., :S, :]
 
     def reserve(self, shape, dtype, d_v=None):
-        """Make room for T new tokens and count them; shape [B, H, T, d] is that of their keys.
+        """Make room for T new tokens, and count them.
 
-        d_v: the features of a value, if they are not d.
+        Args:
+            shape   shape [B, H, T, d] of their keys
+            dtype   dtype of keys and values
+            d_v     number of features of a value; None: d
 
-        Returns (k, v, lengths before) for the caller to write them: row b from its
-        k[b, :, lengths[b]] on.
+        Returns:
+            (k, v, lengths before): the caller writes the new keys and values of row b from
+            k[b, :, lengths[b]] on
         """
         (B, *H, T, d), d_v = shape, shape[-1] if d_v is None else d_v
         if self.k is not None and (*H, d, d_v) != self._sizes():
@@ -73,7 +82,7 @@ class KeyValueCache:
         return self.k, self.v, before
 
     def addresses(self):
-        """Where the keys and the values begin in memory."""
+        """Return the addresses in memory at which the keys and the values begin."""
         k, v, places = self._places
         if k is not self.k or v is not self.v:
             places = address(self.k), address(self.v)
@@ -81,9 +90,15 @@ class KeyValueCache:
         return places
 
     def past(self, T):
-        """(mask, causal) by which T new tokens attend to their past. Call it before `append`.
+        """Return (mask, causal) for T new tokens that attend to their past.
 
-        The mask is [T, S] or [B, 1, T, S], None if they see all or if causal says it.
+        Call it before `append`.
+
+        Args:
+            T   number of new tokens
+
+        Returns:
+            mask [T, S] or [B, 1, T, S]; None if the tokens see everything, or if `causal` says it
         """
         if self.shortest == self.longest:
             if T == 1 or self.longest == 0:
@@ -93,13 +108,21 @@ class KeyValueCache:
         return (np.arange(self.longest + T) <= last[..., None])[:, None], False
 
     def positions(self, T):
-        """Where T new tokens stand: [T], or [B, T] if the rows have different lengths."""
+        """Return the positions of T new tokens: [T], or [B, T] if the rows have different lengths.
+
+        Args:
+            T   number of new tokens
+        """
         if self.shortest == self.longest:
             return self.longest + np.arange(T)
         return self.lengths[:, None] + np.arange(T)
 
     def truncate(self, lengths):
-        """Keep the first lengths[b] tokens of row b only, for example to remove padding."""
+        """Keep the first tokens of each row only, for example to remove padding.
+
+        Args:
+            lengths   number of tokens to keep in each row [B]
+        """
         lengths = np.broadcast_to(np.asarray(lengths, np.int64), self.lengths.shape).copy()
         if (lengths < 0).any() or (lengths > self.lengths).any():
             raise ValueError(f"KeyValueCache: cannot truncate {self.lengths} tokens to {lengths}")
@@ -107,7 +130,11 @@ class KeyValueCache:
         return self
 
     def rows(self, index):
-        """The cache of the sequences `index`: some may be left out, or come twice."""
+        """Return the cache of some of the sequences.
+
+        Args:
+            index   which sequences [B']; one may be left out or come twice
+        """
         if self.k is None:
             return self
         if len(index) == len(self.lengths) and (index == np.arange(len(index))).all():
@@ -134,9 +161,16 @@ class KeyValueCache:
 
 
 def reserve_in_all(caches, shape, dtype):
-    """`reserve` for one new token of each row in several caches that hold equally much.
+    """Make room for one new token of each row in several caches of the same length.
 
-    Returns the lengths before; None, and nothing is changed, if they differ or are no such caches.
+    Args:
+        caches   the caches
+        shape    shape [B, H, 1, d] of the new keys
+        dtype    dtype of keys and values
+
+    Returns:
+        the lengths before; None, with nothing changed, if the lengths differ or if one is not a
+        `KeyValueCache`
     """
     (B, G, _, d), first = shape, caches[0]
     S, shortest, k, v = first.longest, first.shortest, first.k, first.v
@@ -165,19 +199,30 @@ def _alike(a, b):
 
 
 class CrossAttentionCache:
-    """Keys and values of a memory that does not change: computed in the first call, then kept."""
+    """A cache of the keys and values of a memory that does not change.
+
+    The first call computes them.
+    """
 
     def __init__(self):
         self.k = self.v = None
 
     def get_or_compute(self, make):
-        """The keys and values; the first time they are computed by `make()`."""
+        """Return the keys and values.
+
+        Args:
+            make   function without arguments that computes them; called the first time only
+        """
         if self.k is None:
             self.k, self.v = (_array_without_gradient(x) for x in make())
         return self.k, self.v
 
     def rows(self, index):
-        """The cache of the sequences `index`."""
+        """Return the cache of some of the sequences.
+
+        Args:
+            index   which sequences [B']
+        """
         taken = CrossAttentionCache()
         if self.k is not None:
             taken.k, taken.v = self.k[index], self.v[index]

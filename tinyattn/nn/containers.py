@@ -5,18 +5,30 @@ from tinyattn.nn.module import Module
 
 
 class Identity(Module):
-    """y = x, in a place where a layer could be; arguments of the constructor are ignored."""
+    """A layer that returns its input, y = x, to stand where another layer could be.
+
+    Args:
+        arguments   ignored, so that it can be made like any other layer
+        options     ignored
+    """
 
     def __init__(self, *arguments, **options):
         pass
 
     def forward(self, x):
-        """x itself, in its shape."""
+        """Return x itself."""
         return as_tensor(x)
 
 
 class Sequential(Module):
-    """Modules that are applied one after the other; the names are "0", "1", …"""
+    """Modules that are applied one after the other. Their names are "0", "1" and so on.
+
+    Args:
+        modules   the modules, or one list of them
+
+    Raises:
+        TypeError: an entry is not a module
+    """
 
     def __init__(self, *modules):
         if len(modules) == 1 and isinstance(modules[0], list | tuple):
@@ -26,7 +38,7 @@ class Sequential(Module):
             setattr(self, str(i), module)
 
     def forward(self, x):
-        """The output of the last module;   x is the input of the first."""
+        """Apply the modules in order: x is the input of the first."""
         for module in self.children():
             x = module(x)
         return x
@@ -47,13 +59,13 @@ class Sequential(Module):
         setattr(self, str(range(len(self))[i]), module)
 
     def append(self, module):
-        """Add a module at the end."""
+        """Add `module` at the end. Returns the container."""
         _check_module(self, len(self), module)
         setattr(self, str(len(self)), module)
         return self
 
     def extend(self, modules):
-        """Add several modules at the end."""
+        """Add several `modules` at the end. Returns the container."""
         modules = list(modules)
         for i, module in enumerate(modules):
             _check_module(self, len(self) + i, module)
@@ -62,7 +74,7 @@ class Sequential(Module):
         return self
 
     def insert(self, i, module):
-        """Put a module before number i; those after it get new names."""
+        """Put `module` before number `i`. The modules after it get new names."""
         _check_module(self, i, module)
         modules = list(self.children())
         modules.insert(i, module)
@@ -75,7 +87,14 @@ class Sequential(Module):
 
 
 class ModuleList(Sequential):
-    """Modules in a list; the module that holds the list calls them."""
+    """A list of modules. The module that holds the list calls them.
+
+    Args:
+        modules   the modules, in any iterable
+
+    Raises:
+        TypeError: an entry is not a module
+    """
 
     def __init__(self, modules=()):
         super().__init__(list(modules))
@@ -85,7 +104,7 @@ class ModuleList(Sequential):
         return ModuleList(found) if isinstance(i, slice) else found
 
     def forward(self, *inputs):
-        """Raises NotImplementedError: a list of modules has no order of computation."""
+        """Raise NotImplementedError: a list does not say how `inputs` pass through it."""
         raise NotImplementedError("nn.ModuleList only holds modules: call them one by one")
 
 
@@ -98,10 +117,13 @@ def _check_module(self, i, module):
 
 
 class ModuleDict(Module):
-    """Modules by name; the module that holds the dictionary calls them.
+    """Modules by name. The module that holds the dictionary calls them.
 
-    heads = nn.ModuleDict({"mass": nn.Linear(8, 1), "kind": nn.Linear(8, 5)})
-    heads["kind"](x)
+        heads = nn.ModuleDict({"mass": nn.Linear(8, 1), "kind": nn.Linear(8, 5)})
+        heads["kind"](x)
+
+    Args:
+        modules   dictionary {name: module}, or pairs (name, module)
     """
 
     def __init__(self, modules=None):
@@ -137,7 +159,7 @@ class ModuleDict(Module):
         return len(self.keys())
 
     def keys(self):
-        """The names, in the order in which the modules came."""
+        """The names, in the order in which the modules were added."""
         return dict(self.named_children()).keys()
 
     def values(self):
@@ -145,16 +167,16 @@ class ModuleDict(Module):
         return dict(self.named_children()).values()
 
     def items(self):
-        """(name, module)"""
+        """The pairs (name, module)."""
         return dict(self.named_children()).items()
 
     def update(self, modules):
-        """Add all modules of a dictionary, or of pairs (name, module)."""
+        """Add all `modules` of a dictionary, or of pairs (name, module)."""
         for name, module in dict(modules).items():
             self[name] = module
 
     def pop(self, name):
-        """Remove a module and return it."""
+        """Remove the module `name` and return it."""
         module = self[name]
         delattr(self, name)
         return module
@@ -165,4 +187,5 @@ class ModuleDict(Module):
             del self[name]
 
     def forward(self, *inputs):
+        """Raise NotImplementedError: a dictionary does not say how `inputs` pass through it."""
         raise NotImplementedError("nn.ModuleDict only holds modules: call them by name")

@@ -53,9 +53,10 @@ class _Convolution(Module):
         self.bias = uniform_parameter((out_channels,), bound, rng) if bias else None
 
     def forward(self, x):
-        """y [B, out_channels, ...];   x [B, in_channels, ...] with one or two axes of positions.
+        """Apply the layer. Shape: x [B, in_channels, ...] → [B, out_channels, ...].
 
-        Raises ValueError if x has other channels, or fewer positions than the kernel.
+        Raises:
+            ValueError: x has another number of channels, or fewer positions than the kernel
         """
         options = self.stride, self.padding, self.dilation, self.groups, self.impl
         return type(self).convolve(x, self.weight, self.bias, *options)
@@ -65,13 +66,47 @@ class _Convolution(Module):
 
 
 class Conv1d(_Convolution):
-    """x [B, in_channels, L] → y [B, out_channels, L'], see F.conv1d."""
+    """A convolution along one axis: x [B, in_channels, L] → y [B, out_channels, L'].
+
+    The parameters are weight [out_channels, in_channels / groups, kernel_size] and bias
+    [out_channels].
+
+    Args:
+        in_channels    number of channels of x
+        out_channels   number of channels of y
+        kernel_size    number of positions that an output sees
+        stride         distance between neighbouring outputs
+        padding        zeros on both sides, or "same" or "valid"
+        dilation       distance between the positions that an output sees
+        groups         number of groups of channels that do not mix; it divides both numbers of
+                       channels
+        bias           False: there is no bias
+        rng            seed or numpy.random.Generator for the initial values
+        impl           implementation, as in `F.conv1d`
+    """
 
     n_axes, convolve = 1, staticmethod(F.conv1d)
 
 
 class Conv2d(_Convolution):
-    """x [B, in_channels, H, W] → y [B, out_channels, H', W'], see F.conv2d."""
+    """A convolution of images: x [B, in_channels, H, W] → y [B, out_channels, H', W'].
+
+    The parameters are weight [out_channels, in_channels / groups, *kernel_size] and bias
+    [out_channels]. Sizes are one number for both axes, or a pair.
+
+    Args:
+        in_channels    number of channels of x
+        out_channels   number of channels of y
+        kernel_size    size of the window that an output sees
+        stride         distance between neighbouring outputs
+        padding        zeros on all sides, or "same" or "valid"
+        dilation       distance between the pixels that an output sees
+        groups         number of groups of channels that do not mix; it divides both numbers of
+                       channels
+        bias           False: there is no bias
+        rng            seed or numpy.random.Generator for the initial values
+        impl           implementation, as in `F.conv2d`
+    """
 
     n_axes, convolve = 2, staticmethod(F.conv2d)
 
@@ -86,7 +121,7 @@ class _Pool(Module):
         self.impl = impl
 
     def forward(self, x):
-        """y [B, C, ...], one number for each window;   x [B, C, ...]."""
+        """Apply the layer. Shape: x [B, C, ...] → [B, C, ...], a number for each window."""
         options = self.kernel_size, self.stride, self.padding
         return type(self).pool(x, *options, impl=self.impl)
 
@@ -95,18 +130,39 @@ class _Pool(Module):
 
 
 class MaxPool1d(_Pool):
-    """The largest number of each window of [B, C, L]."""
+    """The maximum of each window of x [B, C, L]; see `F.max_pool1d`.
+
+    Args:
+        kernel_size   size of the window
+        stride        distance between windows; None: kernel_size
+        padding       positions of -inf on both sides
+        impl          implementation, as in `F.max_pool1d`
+    """
 
     pool = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_Pool):
-    """The largest number of each window of [B, C, H, W]."""
+    """The maximum of each window of images x [B, C, H, W]; see `F.max_pool2d`.
+
+    Args:
+        kernel_size   size of the window, one number or a pair
+        stride        distance between windows; None: kernel_size
+        padding       pixels of -inf on all sides
+        impl          implementation, as in `F.max_pool2d`
+    """
 
     pool = staticmethod(F.max_pool2d)
 
 
 class AvgPool2d(_Pool):
-    """The mean of each window of [B, C, H, W]."""
+    """The mean of each window of images x [B, C, H, W]; see `F.avg_pool2d`.
+
+    Args:
+        kernel_size   size of the window, one number or a pair
+        stride        distance between windows; None: kernel_size
+        padding       zeros on all sides
+        impl          implementation, as in `F.avg_pool2d`
+    """
 
     pool = staticmethod(F.avg_pool2d)

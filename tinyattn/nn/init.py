@@ -32,17 +32,40 @@ __all__ = [
 
 
 def uniform_(tensor, a=0.0, b=1.0, rng=None):
-    """Independent numbers, uniform in [a, b]."""
+    """Fill a tensor with independent numbers, uniform in [a, b].
+
+    Args:
+        tensor   what is filled, and returned
+        a        smallest number
+        b        largest number
+        rng      seed or numpy.random.Generator
+    """
     return _filled(tensor, generator(rng).uniform(a, b, tensor.shape))
 
 
 def normal_(tensor, mean=0.0, std=1.0, rng=None):
-    """Independent normal numbers."""
+    """Fill a tensor with independent normal numbers.
+
+    Args:
+        tensor   what is filled, and returned
+        mean     their mean
+        std      their standard deviation
+        rng      seed or numpy.random.Generator
+    """
     return _filled(tensor, generator(rng).normal(mean, std, tensor.shape))
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
-    """Normal numbers; those outside [a, b] are drawn again."""
+    """Fill a tensor with normal numbers, and draw those outside [a, b] again.
+
+    Args:
+        tensor   what is filled, and returned
+        mean     mean of the normal distribution
+        std      its standard deviation
+        a        smallest number
+        b        largest number
+        rng      seed or numpy.random.Generator
+    """
     rng = generator(rng)
     if not (a < b and (b - mean) / std > -5 and (a - mean) / std < 5):
         raise ValueError(
@@ -55,59 +78,115 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
 
 
 def constant_(tensor, val):
-    """The same number everywhere."""
+    """Fill a tensor with one number.
+
+    Args:
+        tensor   what is filled, and returned
+        val      the number
+    """
     return _filled(tensor, np.full(tensor.shape, val))
 
 
 def ones_(tensor):
-    """1 everywhere."""
+    """Fill `tensor` with 1, and return it."""
     return constant_(tensor, 1)
 
 
 def zeros_(tensor):
-    """0 everywhere."""
+    """Fill `tensor` with 0, and return it."""
     return constant_(tensor, 0)
 
 
 def eye_(tensor):
-    """1 on the diagonal of a matrix, 0 elsewhere."""
+    """Fill the matrix `tensor` with 1 on the diagonal and 0 elsewhere, and return it."""
     if tensor.ndim != 2:
         raise ValueError(f"eye_: expected a matrix, got shape {tensor.shape}")
     return _filled(tensor, np.eye(*tensor.shape))
 
 
 def xavier_uniform_(tensor, gain=1.0, rng=None):
-    """Uniform in ±gain √(6 / (fan-in + fan-out)). Source: Glorot, Bengio 2010."""
+    """Fill a tensor with numbers uniform in ±gain √(6 / (fan-in + fan-out)).
+
+    Args:
+        tensor   weight that is filled, and returned
+        gain     factor for the nonlinearity, see `calculate_gain`
+        rng      seed or numpy.random.Generator
+
+    Source: Glorot, Bengio 2010.
+    """
     bound = gain * xavier_bound(*_fans(tensor))
     return uniform_(tensor, -bound, bound, rng)
 
 
 def xavier_bound(fan_in, fan_out):
-    """√(6 / (fan-in + fan-out)): uniform weights within ± it keep the variance of x and of x̄."""
+    """Return √(6 / (fan_in + fan_out)).
+
+    Weights that are uniform within ± this bound keep the variance of x on the way forward, and that
+    of the gradient on the way back.
+
+    Args:
+        fan_in    number of inputs of a unit
+        fan_out   number of units that an input reaches
+    """
     return math.sqrt(6 / (fan_in + fan_out))
 
 
 def xavier_normal_(tensor, gain=1.0, rng=None):
-    """Normal with std gain √(2 / (fan-in + fan-out)). Source: Glorot, Bengio 2010."""
+    """Fill a tensor with normal numbers of standard deviation gain √(2 / (fan-in + fan-out)).
+
+    Args:
+        tensor   weight that is filled, and returned
+        gain     factor for the nonlinearity, see `calculate_gain`
+        rng      seed or numpy.random.Generator
+
+    Source: Glorot, Bengio 2010.
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor))), rng)
 
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=None):
-    """Uniform in ±√3 gain / √fan; a is the slope of leaky_relu. Source: He et al. 2015."""
+    """Fill a tensor with numbers uniform in ±√3 gain / √fan.
+
+    Args:
+        tensor         weight that is filled, and returned
+        a              slope of leaky_relu for negative numbers
+        mode           "fan_in" keeps the variance forward, "fan_out" that of gradients
+        nonlinearity   name of the function after the layer, which decides the gain
+        rng            seed or numpy.random.Generator
+
+    Source: He et al. 2015.
+    """
     bound = math.sqrt(3) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
     return uniform_(tensor, -bound, bound, rng)
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=None):
-    """Normal with std gain / √fan; a is the slope of leaky_relu. Source: He et al. 2015."""
+    """Fill a tensor with normal numbers of standard deviation gain / √fan.
+
+    Args:
+        tensor         weight that is filled, and returned
+        a              slope of leaky_relu for negative numbers
+        mode           "fan_in" keeps the variance forward, "fan_out" that of gradients
+        nonlinearity   name of the function after the layer, which decides the gain
+        rng            seed or numpy.random.Generator
+
+    Source: He et al. 2015.
+    """
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
     return normal_(tensor, 0.0, std, rng)
 
 
 def orthogonal_(tensor, gain=1.0, rng=None):
-    """gain · Q with orthonormal rows, or columns if there are fewer. Source: Saxe et al. 2014.
+    """Fill a tensor with gain · Q, where Q has orthonormal rows, or columns if there are fewer.
 
-    More than two axes are read as a matrix: all axes but the first are one.
+    A tensor with more than two axes is read as a matrix whose columns are all axes but the first.
+
+    Args:
+        tensor   weight that is filled, and returned
+        gain     factor for the nonlinearity, see `calculate_gain`
+        rng      seed or numpy.random.Generator
+
+    Source: Saxe et al. 2014.
     """
     if tensor.ndim < 2:
         raise ValueError(f"orthogonal_: expected at least two axes, got shape {tensor.shape}")
@@ -129,7 +208,12 @@ GAINS = {
 
 
 def calculate_gain(nonlinearity, param=None):
-    """The factor for the weights in front of a non-linearity; param: the slope of leaky_relu."""
+    """Return the factor for weights before a nonlinearity that keeps the variance.
+
+    Args:
+        nonlinearity   its name, such as "relu" or "tanh"
+        param          slope of leaky_relu for negative numbers; None: 0.01
+    """
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in GAINS:
@@ -162,17 +246,34 @@ def _filled(tensor, values):
 
 
 def uniform_parameter(shape, bound, rng):
-    """A new parameter of independent numbers, uniform in [-bound, bound]."""
+    """Make a parameter of independent numbers, uniform in [-bound, bound].
+
+    Args:
+        shape   its shape
+        bound   largest number
+        rng     seed or numpy.random.Generator
+    """
     return _parameter(generator(rng).uniform(-bound, bound, shape))
 
 
 def xavier_parameter(shape, rng):
-    """A new parameter, uniform in ±√(6 / (rows + columns)) of its last two axes."""
+    """Make a parameter that is uniform in ±√(6 / (rows + columns)) of its last two axes.
+
+    Args:
+        shape   its shape
+        rng     seed or numpy.random.Generator
+    """
     return uniform_parameter(shape, xavier_bound(shape[-1], shape[-2]), rng)
 
 
 def normal_parameter(shape, std, rng):
-    """A new parameter of independent numbers, normal with mean 0 and standard deviation std."""
+    """Make a parameter of independent normal numbers with mean 0.
+
+    Args:
+        shape   its shape
+        std     standard deviation
+        rng     seed or numpy.random.Generator
+    """
     return _parameter(generator(rng).normal(0, std, shape))
 
 
@@ -183,25 +284,37 @@ def _parameter(values):
 
 
 class SkipInit(np.random.Generator):
-    """Passed as `rng=`, it makes a layer or a model without initial values: they are NaN.
+    """A stand-in for a random generator: passed as `rng=`, it makes a model without initial values.
 
         model = GPT(50257, 768, 12, 12, 1024, rng=nn.SkipInit())
         model.load_state_dict(state)
 
     Drawing initial values that are replaced at once takes most of the time of loading. Here all
     elements of a parameter share one NaN, which takes no time and no memory. A parameter that was
-    never loaded makes every result NaN, and writing into it raises ValueError. Weights of norms
-    are 1 and biases 0 where a layer starts them so. Other random numbers, such as those of dropout,
-    are drawn as usual. In PyTorch: torch.nn.utils.skip_init and the device "meta".
+    never loaded makes every result NaN, and writing into it raises ValueError. Weights of norms are
+    1 and biases are 0 where a layer starts them so. Other random numbers, such as those of dropout,
+    are drawn as usual. PyTorch has torch.nn.utils.skip_init and the device "meta" for this.
     """
 
     def __init__(self):
         super().__init__(np.random.PCG64())
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """NaN in place of uniform numbers."""
+        """Return NaN instead of uniform numbers.
+
+        Args:
+            low    ignored
+            high   ignored
+            size   shape of the result
+        """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)
 
     def normal(self, loc=0.0, scale=1.0, size=None):
-        """NaN in place of normal numbers."""
+        """Return NaN instead of normal numbers.
+
+        Args:
+            loc     ignored
+            scale   ignored
+            size    shape of the result
+        """
         return np.broadcast_to(DEFAULT_DTYPE.type(np.nan), size)

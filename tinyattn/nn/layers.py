@@ -18,7 +18,17 @@ from tinyattn.nn.validation import check_sizes
 
 
 class Linear(Module):
-    """y = x Wᵀ + b;   x [..., in_features], W [out_features, in_features]."""
+    """A linear layer, y = x Wᵀ + b.
+
+    The parameters are weight [out_features, in_features] and bias [out_features]. Both start
+    uniform in ±1/√in_features, as in PyTorch.
+
+    Args:
+        in_features    number of features of x
+        out_features   number of features of y
+        bias           False: there is no b, and the attribute is None
+        rng            seed or numpy.random.Generator for the initial values
+    """
 
     def __init__(self, in_features, out_features, bias=True, rng=None):
         check_sizes(self, in_features=in_features, out_features=out_features)
@@ -29,7 +39,11 @@ class Linear(Module):
         self.bias = uniform_parameter((out_features,), bound, rng) if bias else None
 
     def forward(self, x):
-        """y [..., out_features];   x [..., in_features]. Raises ValueError for other features."""
+        """Apply the layer. Shape: x [..., in_features] → [..., out_features].
+
+        Raises:
+            ValueError: x has another number of features
+        """
         return F.linear(x, self.weight, self.bias)
 
     def extra_repr(self):
@@ -38,9 +52,15 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """y = W[ids];   ids [...] integers, W [num_embeddings, embedding_dim], y [..., embedding_dim].
+    """A table with a vector for each id, y = weight[ids].
 
-    The row `padding_idx` starts at zero and gets no gradient.
+    The parameter is weight [num_embeddings, embedding_dim], which starts standard normal.
+
+    Args:
+        num_embeddings   number of ids: they are 0, ..., num_embeddings - 1
+        embedding_dim    number of features of a vector
+        padding_idx      id whose vector starts at zero and gets no gradient, or None
+        rng              seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, rng=None):
@@ -54,8 +74,11 @@ class Embedding(Module):
             self.weight.data = weight
 
     def forward(self, ids):
-        """y [..., embedding_dim];   ids [...]. TypeError if they are no integers, IndexError if one
-        is negative or has no row.
+        """Look up the vectors. Shape: ids [...] → [..., embedding_dim].
+
+        Raises:
+            TypeError: the ids are not integers
+            IndexError: an id is negative or has no row
         """
         return F.embedding(ids, self.weight, self.padding_idx)
 
@@ -65,9 +88,19 @@ class Embedding(Module):
 
 
 class MLP(Module):
-    """Linear layers with a non-linearity between them: MLP([64, 32, 10]) is 64 → 32 → 10.
+    """A multilayer perceptron: linear layers with a nonlinearity between them.
 
-    The layers are in `layers` ("layers.0", "layers.2", …); nothing follows the last one.
+    MLP([64, 32, 10]) maps 64 features to 32 and these to 10. The layers are in `layers`, with
+    parameters "layers.0.weight", "layers.2.weight" and so on. No nonlinearity follows the last one.
+
+    Args:
+        sizes        number of features before the first layer and after each layer
+        activation   class of the nonlinearity, or a function that makes one
+        bias         False: the linear layers have no bias
+        rng          seed or numpy.random.Generator for the initial values
+
+    Raises:
+        ValueError: there are fewer than two sizes
     """
 
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
@@ -81,18 +114,27 @@ class MLP(Module):
         self.layers = Sequential(*parts[:-1])
 
     def forward(self, x):
-        """y [..., sizes[-1]];   x [..., sizes[0]]. Raises ValueError for other features."""
+        """Apply all layers. Shape: x [..., sizes[0]] → [..., sizes[-1]].
+
+        Raises:
+            ValueError: x has another number of features
+        """
         return self.layers(x)
 
 
 class Flatten(Module):
-    """All axes from start_dim to end_dim as one."""
+    """A layer that merges the axes from `start_dim` to `end_dim` into one.
+
+    Args:
+        start_dim   first axis that is merged; 1 keeps the batch
+        end_dim     last axis that is merged; -1 is the last one of x
+    """
 
     def __init__(self, start_dim=1, end_dim=-1):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x):
-        """y [B, n] with the default axes;   x [B, ...]."""
+        """Merge the axes. Shape, with the default arguments: x [B, ...] → [B, n]."""
         x = as_tensor(x)
         start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
         length = int(np.prod(x.shape[start : end + 1], dtype=np.int64))
@@ -100,7 +142,19 @@ class Flatten(Module):
 
 
 class Dropout(Module):
-    """In training each number is zeroed with probability p, the others are divided by 1 - p."""
+    """Dropout: in training, each number becomes 0 with probability p.
+
+    The other numbers are divided by 1 - p, which keeps the expected value. In evaluation mode the
+    layer does nothing.
+
+    Args:
+        p     probability of 0, 0 <= p <= 1
+        rng   seed or numpy.random.Generator for what is dropped; None: the default generator, which
+              `ta.seed` sets
+
+    Raises:
+        ValueError: p is not between 0 and 1
+    """
 
     def __init__(self, p=0.5, rng=None):
         if not 0 <= p <= 1:
@@ -108,7 +162,7 @@ class Dropout(Module):
         self.p, self.rng = p, None if rng is None else generator(rng)
 
     def forward(self, x):
-        """y, in the shape of x; x itself in evaluation mode."""
+        """Apply the layer. Shape: x [...] → [...]."""
         return F.dropout(x, self.p, self.training, self.rng)
 
     def extra_repr(self):

@@ -14,15 +14,25 @@ from tinyattn.nn.validation import check_sizes
 
 
 class GroupedQueryAttention(Module):
-    """Causal attention of H heads, with keys and values for G heads only, and rotary positions.
+    """Causal attention of H heads that share the keys and values of G heads, with rotary positions.
 
         Q = x W_qᵀ [B, T, H·d],   K = x W_kᵀ,   V = x W_vᵀ [B, T, G·d]
         head_h = softmax(R Q_h (R K_g)ᵀ / √d) V_g,   g = ⌊h G / H⌋,   R: RotaryEmbedding
         out = [head_1, …, head_H] W_oᵀ
 
-    H/G heads share the keys and values of one. num_kv_heads = num_heads is ordinary attention, 1 is
-    multi-query attention. The cache of keys and values shrinks by H/G. Parameter names are those of
-    Llama in the Transformers library. Source: Ainslie et al. 2023; Touvron et al. 2023.
+    With num_kv_heads = num_heads it is ordinary attention, with 1 it is multi-query attention. The
+    cache of keys and values is smaller by the factor H/G. Parameter names are those of Llama in the
+    Transformers library.
+
+    Args:
+        d_model        number of features
+        num_heads      number H of query heads; it divides d_model
+        num_kv_heads   number G of heads with keys and values; it divides H. None: H
+        rotary         an `nn.RotaryEmbedding` that several layers may share; None: one of its own
+        bias           True: the maps have a bias
+        rng            seed or numpy.random.Generator for the initial values
+
+    Source: Ainslie et al. 2023; Touvron et al. 2023.
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, rotary=None, bias=False, rng=None):
@@ -43,7 +53,14 @@ class GroupedQueryAttention(Module):
         self.o_proj = Linear(d_model, d_model, bias, rng)
 
     def forward(self, x, mask=None, cache=None, impl="auto"):
-        """out [B, T, d_model];   x [B, T, d_model], mask [T, S] or [B, T, S], on top of causal."""
+        """Apply the layer. Shape: x [B, T, d_model] → [B, T, d_model].
+
+        Args:
+            x       the tokens
+            mask    bool [T, S] or [B, T, S], in addition to the causal one
+            cache   an `nn.KeyValueCache`: x are the T tokens that follow those in it
+            impl    implementation, as in `F.scaled_dot_product_attention`
+        """
         x = as_tensor(x)
         B, T, _ = x.shape
         G, share = self.num_kv_heads, self.num_heads // self.num_kv_heads
@@ -77,9 +94,15 @@ class GroupedQueryAttention(Module):
 
 
 class SwiGLU(Module):
-    """y = W_down (silu(W_gate x) ⊙ W_up x): a feed-forward network with a gate for each feature.
+    """A feed-forward network with a gate, y = W_down (silu(W_gate x) ⊙ W_up x).
 
-    x [..., d_model], hidden [..., d_hidden]. Names are those of Llama. Source: Shazeer 2020.
+    Parameter names are those of Llama. Source: Shazeer 2020.
+
+    Args:
+        d_model    number of features of x and y
+        d_hidden   number of hidden features
+        bias       True: the maps have a bias
+        rng        seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, d_model, d_hidden, bias=False, rng=None):
@@ -90,14 +113,27 @@ class SwiGLU(Module):
         self.down_proj = Linear(d_hidden, d_model, bias, rng)
 
     def forward(self, x):
-        """y [..., d_model];   x [..., d_model]. Raises ValueError for other features."""
+        """Apply the network. Shape: x [..., d_model] → [..., d_model].
+
+        Raises:
+            ValueError: x has another number of features
+        """
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
 class LlamaBlock(Module):
-    """x ← x + Attention(norm x),  x ← x + SwiGLU(norm x): one of the layers of `models.Llama`.
+    """A layer of `models.Llama`: x ← x + Attention(norm x), then x ← x + SwiGLU(norm x).
 
     Parameter names are those of Llama in the Transformers library. Source: Touvron et al. 2023.
+
+    Args:
+        d_model        number of features
+        num_heads      number of query heads
+        num_kv_heads   number of heads with keys and values
+        d_hidden       number of hidden features of the feed-forward network
+        rotary         an `nn.RotaryEmbedding` that several layers may share; None: one of its own
+        eps            ε of the norms
+        rng            seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_hidden, rotary=None, eps=1e-5, rng=None):
@@ -111,21 +147,29 @@ class LlamaBlock(Module):
         self.post_attention_layernorm = RMSNorm(d_model, eps)
 
     def forward(self, x, cache=None):
-        """The new x [B, T, d_model];   x [B, T, d_model], token t sees the tokens ≤ t.
+        """Apply the layer; token t sees the tokens ≤ t. Shape: x [B, T, d_model] → [B, T, d_model].
 
-        cache: an `nn.KeyValueCache`; x are then the T tokens that follow those in it.
+        Args:
+            x       the tokens
+            cache   an `nn.KeyValueCache`: x are the T tokens that follow those in it
         """
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
 class LlamaBlocks(ModuleList):
-    """x through several `LlamaBlock`s, one after the other: the layers of `models.Llama`."""
+    """Several `LlamaBlock`s, applied one after the other: the layers of `models.Llama`.
+
+    Args:
+        modules   the blocks
+    """
 
     def forward(self, x, cache=None):
-        """The new x [B, T, d_model];   x [B, T, d_model].
+        """Apply the blocks. Shape: x [B, T, d_model] → [B, T, d_model].
 
-        cache: a list with an `nn.KeyValueCache` for each block, as for `LlamaBlock`.
+        Args:
+            x       the tokens
+            cache   a list with an `nn.KeyValueCache` for each block
         """
         for i, block in enumerate(self):
             x = block(x, None if cache is None else cache[i])

@@ -22,23 +22,41 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """(x - t)² for each element."""
+    """The squared error, (x - t)² for each element; see `F.mse_loss`.
+
+    Args:
+        reduction   "mean" or "sum" over all elements, or "none"
+    """
 
     def forward(self, input, target):
-        """The loss of input [...] and target [...]: one number, or [...] if nothing is reduced."""
+        """Compute the loss. Shape: input and target [...] → one number, or [...]."""
         return F.mse_loss(input, target, self.reduction)
 
 
 class L1Loss(_Loss):
-    """|x - t| for each element."""
+    """The absolute error, |x - t| for each element; see `F.l1_loss`.
+
+    Args:
+        reduction   "mean" or "sum" over all elements, or "none"
+    """
 
     def forward(self, input, target):
-        """The loss of input [...] and target [...]: one number, or [...] if nothing is reduced."""
+        """Compute the loss. Shape: input and target [...] → one number, or [...]."""
         return F.l1_loss(input, target, self.reduction)
 
 
 class HuberLoss(_Loss):
-    """(x - t)² / 2 up to |x - t| = δ, then a straight line, for each element; see F.huber_loss."""
+    """The Huber loss, (x - t)² / 2 up to |x - t| = δ and a straight line beyond.
+
+    See `F.huber_loss`.
+
+    Args:
+        reduction   "mean" or "sum" over all elements, or "none"
+        delta       δ > 0, the error at which the line begins
+
+    Raises:
+        ValueError: delta is not positive
+    """
 
     def __init__(self, *, reduction="mean", delta=1.0):
         super().__init__(reduction=reduction)
@@ -47,24 +65,43 @@ class HuberLoss(_Loss):
         self.delta = delta
 
     def forward(self, input, target):
-        """The loss of input [...] and target [...]: one number, or [...] if nothing is reduced."""
+        """Compute the loss. Shape: input and target [...] → one number, or [...]."""
         return F.huber_loss(input, target, self.reduction, self.delta)
 
 
 class BCELoss(_Loss):
-    """-(t ln p + (1 - t) ln(1 - p)) for probabilities p; see F.binary_cross_entropy."""
+    """The binary cross-entropy of probabilities, -(t ln p + (1 - t) ln(1 - p)).
+
+    For scores use `BCEWithLogitsLoss`. See `F.binary_cross_entropy`.
+
+    Args:
+        weight      factor for each element, broadcast to the input; None: 1
+        reduction   "mean" or "sum" over all elements, or "none"
+    """
 
     def __init__(self, weight=None, *, reduction="mean"):
         super().__init__(reduction=reduction)
         self.weight = _buffer(weight)
 
     def forward(self, input, target):
-        """The loss of the probabilities input [...] and target [...] from 0 to 1, of one shape."""
+        """Compute the loss. Shape: probabilities input and target [...] → one number, or [...].
+
+        Raises:
+            ValueError: the shapes differ, or a number is not between 0 and 1
+        """
         return F.binary_cross_entropy(input, target, self.weight, self.reduction)
 
 
 class CrossEntropyLoss(_Loss):
-    """-ln softmax(x)[target], see F.cross_entropy. weight [C]: how much each class counts."""
+    """The cross-entropy of scores, -ln softmax(x)[target]; see `F.cross_entropy`.
+
+    Args:
+        weight            factor for each class [C]; None: 1
+        ignore_index      target that does not count
+        reduction         "mean" or "sum" over all elements, or "none"
+        label_smoothing   ε: the target is mixed with the uniform distribution, (1 - ε) target + ε /
+                          C
+    """
 
     def __init__(self, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
         super().__init__(reduction=reduction)
@@ -72,7 +109,7 @@ class CrossEntropyLoss(_Loss):
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input, target):
-        """The loss of the scores input [B, C, ...] and the classes target [B, ...]."""
+        """Compute the loss. Shape: scores input [B, C, ...], target [B, ...] → one number."""
         return F.cross_entropy(
             input,
             target,
@@ -84,14 +121,26 @@ class CrossEntropyLoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """-(t ln σ(x) + (1 - t) ln(1 - σ(x))), see F.binary_cross_entropy_with_logits."""
+    """The binary cross-entropy of scores, -(t ln σ(x) + (1 - t) ln(1 - σ(x))).
+
+    See `F.binary_cross_entropy_with_logits`.
+
+    Args:
+        weight       factor for each element, broadcast to the input; None: 1
+        reduction    "mean" or "sum" over all elements, or "none"
+        pos_weight   factor for the part of the positive examples, broadcast to the input; None: 1
+    """
 
     def __init__(self, weight=None, *, reduction="mean", pos_weight=None):
         super().__init__(reduction=reduction)
         self.weight, self.pos_weight = _buffer(weight), _buffer(pos_weight)
 
     def forward(self, input, target):
-        """The loss of the scores input [...] and target [...] from 0 to 1, of one shape."""
+        """Compute the loss. Shape: scores input and target [...] → one number, or [...].
+
+        Raises:
+            ValueError: the shapes differ, or a target is not between 0 and 1
+        """
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, self.reduction, self.pos_weight
         )

@@ -13,7 +13,13 @@ from tinyattn.nn.summary import Summary, tree
 
 
 class Parameter(Tensor):
-    """A tensor that a module trains."""
+    """A tensor that a module trains.
+
+    Args:
+        data            its initial values
+        dtype           dtype; None: that of an array, float32 for Python numbers
+        requires_grad   False: it is frozen
+    """
 
     __slots__ = ()
 
@@ -22,7 +28,13 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that is saved with a module, but not trained, such as a running average."""
+    """A tensor that is saved with a module but not trained, such as a running average.
+
+    Args:
+        data            its values
+        dtype           dtype; None: that of an array
+        requires_grad   True is possible but unusual
+    """
 
     __slots__ = ()
 
@@ -31,20 +43,20 @@ SAVED_KINDS = (Parameter, Buffer)  # what is saved with a module
 
 
 class Module(torch_hints.ModuleTorchNames):
-    """Base class of all layers and models. Write `__init__` for the parts and `forward`.
+    """The base class of all layers and models: write `__init__` for the parts, and `forward`.
 
-    class TwoLayers(nn.Module):
-        def __init__(self, d):
-            self.first, self.second = nn.Linear(d, d), nn.Linear(d, 1)
+        class TwoLayers(nn.Module):
+            def __init__(self, d):
+                self.first, self.second = nn.Linear(d, d), nn.Linear(d, 1)
 
-        def forward(self, x):
-            return self.second(np.tanh(self.first(x)))
+            def forward(self, x):
+                return self.second(np.tanh(self.first(x)))
     """
 
     training = True
 
     def forward(self, *inputs, **options):
-        """The output of the layer; each layer writes its own."""
+        """Compute the output from `inputs` and `options`. Each layer writes its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...) yet: write one")
 
     def __init_subclass__(cls, **options):
@@ -78,7 +90,7 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- what is inside
 
     def named_children(self):
-        """(attribute name, module) of the modules directly inside."""
+        """Yield (attribute name, module) for the modules directly inside."""
         for name, value in vars(self).items():
             if isinstance(value, Module):
                 yield name, value
@@ -86,11 +98,15 @@ class Module(torch_hints.ModuleTorchNames):
                 _refuse_container(self, name, value)  # a list may have been filled afterwards
 
     def children(self):
-        """The modules directly inside."""
+        """Yield the modules directly inside."""
         return (m for _, m in self.named_children())
 
     def named_modules(self, prefix=""):
-        """(name, module) of this module and all inside, each once, outer ones first."""
+        """Yield (name, module) for this module and all inside, each once and outer ones first.
+
+        Args:
+            prefix   name of this module
+        """
         seen, todo = set(), [(prefix, self)]
         while todo:
             name, module = todo.pop()
@@ -102,7 +118,7 @@ class Module(torch_hints.ModuleTorchNames):
             todo += reversed(inside)
 
     def modules(self):
-        """This module and all inside."""
+        """Yield this module and all inside."""
         return (m for _, m in self.named_modules())
 
     def _named_tensors(self, kind):
@@ -118,7 +134,7 @@ class Module(torch_hints.ModuleTorchNames):
         return visit(self, "")
 
     def named_parameters(self):
-        """(name, parameter), each parameter once even if several modules share it."""
+        """Yield (name, parameter), each parameter once even if several modules share it."""
         seen = set()
         for name, p in self._named_tensors(Parameter):
             if id(p) not in seen:
@@ -127,31 +143,38 @@ class Module(torch_hints.ModuleTorchNames):
 
     @torch_hints.with_torch_hints
     def parameters(self):
-        """All parameters, for an optimizer."""
+        """Yield all parameters, for an optimizer."""
         return (p for _, p in self.named_parameters())
 
     def named_buffers(self):
-        """(name, tensor) of the tensors that are saved but not trained."""
+        """Yield (name, tensor) for the tensors that are saved but not trained."""
         return self._named_tensors(Buffer)
 
     def num_parameters(self):
-        """How many numbers the parameters hold, frozen ones included."""
+        """Return how many numbers the parameters hold, frozen ones included."""
         return sum(p.size for p in self.parameters())
 
     # ---- saving and loading
 
     def state_dict(self):
-        """{name: array copy} of all parameters and buffers, with PyTorch's names."""
+        """Return {name: array} with copies of all parameters and buffers, under PyTorch's names."""
         return {name: t.data.copy() for name, t in self._named_tensors(SAVED_KINDS)}
 
     @torch_hints.with_torch_hints
     def load_state_dict(self, state, assign=False):
-        """Take the values of `state`: names to anything np.asarray accepts. Returns the module.
+        """Take over the values of a state dict. Returns the module.
 
-        Values are cast to the dtype of the parameter, and copied. With assign an array that fits
-        as it is becomes the parameter's own without a copy; then nobody else may write to it. If a
-        name is missing, unexpected, or has another shape, one KeyError lists them all and nothing
-        is changed.
+        Values are copied and cast to the dtype of the parameter. To load a part of a model, write
+        model.load_state_dict(model.state_dict() | part).
+
+        Args:
+            state    {name: values}, where np.asarray accepts the values
+            assign   True: an array that fits as it is becomes the parameter's own without a copy;
+                     then nobody else may write to it
+
+        Raises:
+            KeyError: names are missing or unexpected, or shapes differ. The error lists all of
+                them, and nothing is changed
         """
         if not hasattr(state, "items"):
             raise TypeError(
@@ -183,13 +206,17 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- modes
 
     def train(self, mode=True):
-        """Training mode (dropout acts, batch norm uses the batch) for this and all inside."""
+        """Switch this module and all inside to training mode. Returns the module.
+
+        Args:
+            mode   False: evaluation mode
+        """
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self):
-        """Evaluation mode: the opposite of `train`."""
+        """Switch this module and all inside to evaluation mode. Returns the module."""
         return self.train(False)
 
     @torch_hints.with_torch_hints
@@ -199,9 +226,12 @@ class Module(torch_hints.ModuleTorchNames):
             p.grad = None
 
     def apply(self, f):
-        """f(module) for all modules inside, inner ones first, and for this one; returns it.
+        """Call a function with every module inside, and at last with this one. Returns it.
 
-        model.apply(lambda m: nn.init.zeros_(m.bias) if isinstance(m, nn.Linear) else None)
+            model.apply(lambda m: nn.init.zeros_(m.bias) if isinstance(m, nn.Linear) else None)
+
+        Args:
+            f   function of a module
         """
         for module in self.children():
             module.apply(f)
@@ -209,13 +239,21 @@ class Module(torch_hints.ModuleTorchNames):
         return self
 
     def requires_grad_(self, requires_grad=True):
-        """Train the parameters, or freeze them."""
+        """Let the parameters be trained, or freeze them. Returns the module.
+
+        Args:
+            requires_grad   False: freeze them
+        """
         for p in self.parameters():
             p.requires_grad = requires_grad
         return self
 
     def astype(self, dtype):
-        """Cast floating-point parameters and buffers in place; returns the module."""
+        """Cast floating-point parameters and buffers in place. Returns the module.
+
+        Args:
+            dtype   a floating-point dtype, such as np.float64
+        """
         for t in {id(t): t for _, t in self._named_tensors(SAVED_KINDS)}.values():
             if t.dtype.kind == "f":
                 t.data, t.grad = t.data.astype(dtype), None
@@ -224,7 +262,12 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- display
 
     def summary(self, *inputs, **options):
-        """A table of layers, output shapes and parameters, from one run on `inputs`."""
+        """Return a table of layers, output shapes and parameters, from one run.
+
+        Args:
+            inputs    what the module is called with; without them the table has no shapes
+            options   keyword arguments of that call
+        """
         return Summary(self, inputs, options)
 
     def extra_repr(self):

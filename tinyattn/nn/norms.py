@@ -22,9 +22,15 @@ def _as_shape(shape):
 
 
 class LayerNorm(Module):
-    """y = (x - mean) / √(var + ε) · weight + bias, over the last axes of each position alone.
+    """Layer norm, y = (x - mean) / √(var + ε) · weight + bias, for each position on its own.
 
-    Source: Ba, Kiros, Hinton 2016.
+    Mean and variance are taken over the last axes. Source: Ba, Kiros, Hinton 2016.
+
+    Args:
+        normalized_shape     sizes of the axes that are normalized, or the size of the last one
+        eps                  ε, which keeps the root away from 0
+        elementwise_affine   False: there is neither weight nor bias
+        bias                 False: there is no bias
     """
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True):
@@ -34,7 +40,11 @@ class LayerNorm(Module):
         self.bias = _zeros(self.normalized_shape) if elementwise_affine and bias else None
 
     def forward(self, x):
-        """y, in the shape of x;   x [..., *normalized_shape]. Raises ValueError for others."""
+        """Apply the layer. Shape: x [..., *normalized_shape] → the same.
+
+        Raises:
+            ValueError: the last axes of x have other sizes
+        """
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
@@ -42,9 +52,14 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """y = x / √(mean(x²) + ε) · weight, over the last axes. Source: Zhang, Sennrich 2019.
+    """Root-mean-square norm, y = x / √(mean(x²) + ε) · weight, over the last axes.
 
-    eps None is the machine precision of the dtype of x.
+    Source: Zhang, Sennrich 2019.
+
+    Args:
+        normalized_shape     sizes of the axes that are normalized, or the size of the last one
+        eps                  ε; None: the machine precision of the dtype of x
+        elementwise_affine   False: there is no weight
     """
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True):
@@ -53,7 +68,11 @@ class RMSNorm(Module):
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
 
     def forward(self, x):
-        """y, in the shape of x;   x [..., *normalized_shape]. Raises ValueError for others."""
+        """Apply the layer. Shape: x [..., *normalized_shape] → the same.
+
+        Raises:
+            ValueError: the last axes of x have other sizes
+        """
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self):
@@ -61,11 +80,19 @@ class RMSNorm(Module):
 
 
 class BatchNorm1d(Module):
-    """y = (x - mean) / √(var + ε) · weight + bias, each feature over the batch.
+    """Batch norm, y = (x - mean) / √(var + ε) · weight + bias, for each feature over the batch.
 
-    x is [B, C] or [B, C, L]. In training the statistics are those of the batch, and running
-    averages of them are kept (momentum: weight of the newest), which `eval` mode uses.
-    Source: Ioffe, Szegedy 2015.
+    In training, mean and variance are those of the batch, and the layer keeps running averages of
+    them. In evaluation mode it uses the running averages. Source: Ioffe, Szegedy 2015.
+
+    Args:
+        num_features          number C of features
+        eps                   ε, which keeps the root away from 0
+        momentum              weight of the newest batch in the running averages; None: a plain
+                              average over all batches
+        affine                False: there is neither weight nor bias
+        track_running_stats   False: no running averages are kept, and those of the batch are always
+                              used
     """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
@@ -80,9 +107,10 @@ class BatchNorm1d(Module):
             self.num_batches_tracked = Buffer(np.array(0, dtype=np.int64))
 
     def forward(self, x):
-        """y, in the shape of x;   x [B, C] or [B, C, L].
+        """Apply the layer. Shape: x [B, C] or [B, C, L] → the same.
 
-        Raises ValueError for other shapes, and in training for a single number per feature.
+        Raises:
+            ValueError: x has another shape or, in training, a single number for each feature
         """
         x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
@@ -111,13 +139,24 @@ class BatchNorm1d(Module):
 
 
 class BatchNorm2d(BatchNorm1d):
-    """As `BatchNorm1d`, for pictures x [B, C, H, W]: each channel over batch and pixels.
+    """Batch norm of images: each channel is normalized over the batch and all pixels.
 
-    Source: Ioffe, Szegedy 2015.
+    The arguments are those of `BatchNorm1d`. Source: Ioffe, Szegedy 2015.
+
+    Args:
+        num_features          number C of channels
+        eps                   ε, which keeps the root away from 0
+        momentum              weight of the newest batch in the running averages, or None
+        affine                False: there is neither weight nor bias
+        track_running_stats   False: no running averages are kept
     """
 
     def forward(self, x):
-        """y, in the shape of x [B, C, H, W]. Raises ValueError for other shapes."""
+        """Apply the layer. Shape: x [B, C, H, W] → the same.
+
+        Raises:
+            ValueError: x has another shape
+        """
         x = as_tensor(x)
         if x.ndim != 4 or x.shape[1] != self.num_features:
             raise ValueError(f"BatchNorm2d: expected [B, {self.num_features}, H, W], got {x.shape}")
@@ -125,10 +164,19 @@ class BatchNorm2d(BatchNorm1d):
 
 
 class GroupNorm(Module):
-    """y = (x - mean) / √(var + ε) · weight + bias; mean and var over a group of channels.
+    """Group norm, y = (x - mean) / √(var + ε) · weight + bias, over groups of channels.
 
-    x [B, C, ...]. Examples do not affect each other, so batches may be small; num_groups = C is
-    instance norm. Weight and bias [C] belong to the channels. Source: Wu, He 2018.
+    Examples do not affect each other, so batches may be small. With one group for each channel it
+    is instance norm. weight and bias [C] belong to the channels. Source: Wu, He 2018.
+
+    Args:
+        num_groups     number of groups; it divides num_channels
+        num_channels   number C of channels
+        eps            ε, which keeps the root away from 0
+        affine         False: there is neither weight nor bias
+
+    Raises:
+        ValueError: num_groups does not divide num_channels
     """
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True):
@@ -142,7 +190,11 @@ class GroupNorm(Module):
         self.bias = Parameter(np.zeros(num_channels, DEFAULT_DTYPE)) if affine else None
 
     def forward(self, x):
-        """y, in the shape of x [B, C, ...]. Raises ValueError for another number of channels."""
+        """Apply the layer. Shape: x [B, C, ...] → the same.
+
+        Raises:
+            ValueError: x has another number of channels
+        """
         x = as_tensor(x)
         B, C, *places = x.shape if x.ndim > 1 else (0, -1)
         if self.num_channels != C:

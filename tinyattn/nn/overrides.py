@@ -16,17 +16,22 @@ from tinyattn.nn.module import Module
 
 
 def describe_override(module):
-    """What differs between a module and the class of tinyattn that it is of; None if nothing.
+    """Return how a module differs from its class in tinyattn, or None if it does not.
 
     It finds subclasses, and methods that were replaced on the class or on this one object (as
-    `Summary` does to watch the calls). The answer is the end of a sentence that begins with the
-    name of the module.
+    `Summary` does to watch the calls).
+
+    Args:
+        module   the module
+
+    Returns:
+        the end of a sentence that begins with the name of the module, or None
     """
     return describe_class_override(type(module)) or describe_object_override(module)
 
 
 def describe_class_override(cls):
-    """The same for all modules of a class."""
+    """Return the same for all modules of the class `cls`."""
     if not _is_library_class(cls):
         base = next(c for c in cls.__mro__ if _is_library_class(c))
         return f"is a {cls.__name__}, a subclass of {base.__name__}"
@@ -38,7 +43,7 @@ def describe_class_override(cls):
 
 
 def describe_object_override(module):
-    """The same for this module alone: a method that was set on it."""
+    """Return the same for this `module` alone: a method that was set on it."""
     cls = type(module)
     if _methods(cls).isdisjoint(vars(module)):
         return None
@@ -47,7 +52,7 @@ def describe_object_override(module):
 
 
 def is_user_module(cls):
-    """Whether a class was written outside tinyattn and derives directly from `Module`."""
+    """Whether the class `cls` was written outside tinyattn and derives directly from `Module`."""
     return not _is_library_class(cls) and next(filter(_is_library_class, cls.__mro__)) is Module
 
 

@@ -18,7 +18,13 @@ from tinyattn.nn.validation import check_sizes
 
 
 def sinusoids(length, d):
-    """p[t, 2i] = sin(t / 10000^(2i/d)), p[t, 2i+1] = cos(the same);   [length, d], float64.
+    """Return the sinusoidal encoding p of positions, [length, d] in float64.
+
+        p[t, 2i] = sin(t / 10000^(2i/d)),   p[t, 2i+1] = cos(t / 10000^(2i/d))
+
+    Args:
+        length   number of positions
+        d        number of features
 
     Source: Vaswani et al. 2017, section 3.5; slides S16, N24.
     """
@@ -28,7 +34,14 @@ def sinusoids(length, d):
 
 
 class PositionalEncoding(Module):
-    """y = dropout(x + p[:T]) with the sinusoids p; nothing is learned."""
+    """A sinusoidal encoding that is added to x: y = dropout(x + p[:T]). Nothing is trained.
+
+    Args:
+        d_model   number of features
+        max_len   number of positions that are known
+        dropout   probability with which a number becomes 0 in training
+        rng       seed or numpy.random.Generator for the dropout
+    """
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
         check_sizes(self, d_model=d_model, max_len=max_len)
@@ -36,8 +49,14 @@ class PositionalEncoding(Module):
         self.dropout = Dropout(dropout, rng)
 
     def forward(self, x, positions=None):
-        """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for other features, and for
-        positions of max_len and more.
+        """Add the encoding. Shape: x [B, T, d_model] → the same.
+
+        Args:
+            x           the tokens
+            positions   their positions [T] or [B, T]; None: 0, ..., T-1
+
+        Raises:
+            ValueError: x has another number of features, or a position is not below max_len
         """
         max_len, d_model = self.p.shape
         x = as_tensor(x)
@@ -54,7 +73,13 @@ class PositionalEncoding(Module):
 
 
 class LearnedPositionalEmbedding(Module):
-    """y = x + W[positions] with a trained row for each position;   W [max_len, d_model].
+    """A trained vector for each position that is added to x: y = x + weight[positions].
+
+    Args:
+        max_len   number of positions
+        d_model   number of features
+        std       standard deviation of the initial values
+        rng       seed or numpy.random.Generator for the initial values
 
     Source: Gehring et al. 2017; used by GPT and BERT.
     """
@@ -64,7 +89,15 @@ class LearnedPositionalEmbedding(Module):
         self.weight = normal_parameter((max_len, d_model), std, rng)
 
     def forward(self, x, positions=None):
-        """y [B, T, d_model];   x [B, T, d_model]. Raises ValueError for unknown positions."""
+        """Add the vectors. Shape: x [B, T, d_model] → the same.
+
+        Args:
+            x           the tokens
+            positions   their positions [T] or [B, T]; None: 0, ..., T-1
+
+        Raises:
+            ValueError: a position is negative or not below max_len
+        """
         x = as_tensor(x)
         return (
             x
@@ -78,9 +111,15 @@ class LearnedPositionalEmbedding(Module):
 
 
 class ConcatPositionalEncoding(Module):
-    """y = [x, p[:T]]: the sinusoids as d_position further features;   [B, T, d + d_position].
+    """A sinusoidal encoding that gives x more features: y = [x, p[:T]].
 
-    x is not changed; the next layer must take d + d_position features. Source: slide K23.
+    x itself does not change, and the next layer must take d + d_position features.
+
+    Args:
+        d_position   number of features that are added
+        max_len      number of positions that are known
+
+    Source: slide K23.
     """
 
     def __init__(self, d_position, max_len=5000):
@@ -88,8 +127,14 @@ class ConcatPositionalEncoding(Module):
         self.p = sinusoids(max_len, d_position)
 
     def forward(self, x, positions=None):
-        """y [B, T, d + d_position];   x [B, T, d]. Raises ValueError for positions of max_len and
-        more.
+        """Append the encoding. Shape: x [B, T, d] → [B, T, d + d_position].
+
+        Args:
+            x           the tokens
+            positions   their positions [T] or [B, T]; None: 0, ..., T-1
+
+        Raises:
+            ValueError: a position is not below max_len
         """
         x = as_tensor(x)
         p = self.p[_positions("ConcatPositionalEncoding", x, positions, len(self.p))].astype(
@@ -122,12 +167,17 @@ def _positions(name, x, positions, max_len):
 
 
 class RotaryEmbedding(Module):
-    """The pair of features i and i + d/2 is rotated by the angle t θ_i, θ_i = base^(-2i/d).
+    """A rotation of features by angles that grow with the position. Nothing is trained.
 
-        y_i = x_i cos tθ_i - x_(i+d/2) sin tθ_i,   y_(i+d/2) = x_(i+d/2) cos tθ_i + x_i sin tθ_i
+        y_i       = x_i cos tθ_i - x_(i+d/2) sin tθ_i,   θ_i = base^(-2i/d)
+        y_(i+d/2) = x_(i+d/2) cos tθ_i + x_i sin tθ_i
 
-    The product of two such vectors at positions t and s depends on the positions by t - s only.
-    x [..., T, d], positions [T], or [B, T] for x [B, ..., T, d]. Nothing is learned.
+    The product of two such vectors at positions t and s depends on the positions only by t - s.
+
+    Args:
+        d      number of features, an even number
+        base   decides how slowly the slowest pair of features rotates
+
     Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
     """
 
@@ -140,9 +190,14 @@ class RotaryEmbedding(Module):
         self.table = np.ones((0, d // 2)), np.zeros((0, d // 2))  # cos and sin, as far as needed
 
     def forward(self, x, positions=None):
-        """y, in the shape of x;   x [..., T, d], positions [T], or [B, T] for x [B, ..., T, d].
+        """Rotate the features. Shape: x [..., T, d] → the same.
 
-        Raises ValueError for other features and negative positions.
+        Args:
+            x           queries or keys [..., T, d]
+            positions   their positions [T], or [B, T] for x [B, ..., T, d]; None: 0, ..., T-1
+
+        Raises:
+            ValueError: x has another number of features, or a position is negative
         """
         x = as_tensor(x)
         if x.shape[-1] != self.d:
@@ -161,7 +216,12 @@ class RotaryEmbedding(Module):
         return self.turns(t, x.dtype)
 
     def turns(self, t, dtype):
-        """cos tθ and sin tθ, [..., d/2], for an integer or an array of integers from 0 on."""
+        """Return cos tθ and sin tθ, each [..., d/2].
+
+        Args:
+            t       position, or an array of positions; integers from 0 on
+            dtype   dtype of the result
+        """
         # self.table is read once, since another thread may replace it
         last, table = int(np.max(t, initial=-1)), self.table
         if last >= len(table[0]):
@@ -181,9 +241,13 @@ class RotaryEmbedding(Module):
 
 
 class InterleavedRotaryEmbedding(RotaryEmbedding):
-    """The same rotations for the pairs of features 2i and 2i + 1, as the paper writes them.
+    """The same rotation for the pairs of features 2i and 2i + 1, as the paper writes it.
 
     It equals `RotaryEmbedding` if the features of queries and keys are put in another order.
+
+    Args:
+        d      number of features, an even number
+        base   decides how slowly the slowest pair of features rotates
     """
 
     def _pairs(self, x):

@@ -16,10 +16,11 @@ from tinyattn.nn.validation import check_sizes
 
 
 def detach(state):
-    """The same state without its graph, for truncated backpropagation through time.
+    """Return the same state without its graph, for truncated backpropagation through time.
 
-    A long sequence is trained piece by piece. Each piece starts from the state where the one
-    before ended, but gradients stop there, so that time and memory of a training step do not grow:
+    A long sequence is trained piece by piece. Each piece starts from the state in which the
+    previous one ended, but gradients stop there, so that time and memory of a training step do not
+    grow:
 
         state = None
         for x, target in pieces:                     # x [B, T, D], consecutive in time
@@ -27,7 +28,11 @@ def detach(state):
             loss(y, target).backward()               # through this piece only
             ...
 
-    Takes and returns a Tensor, None, or a tuple or list of them.
+    Args:
+        state   a Tensor, None, or a tuple or list of them
+
+    Returns:
+        the same kind of object
     """
     if isinstance(state, tuple | list):
         return type(state)(detach(s) for s in state)
@@ -99,9 +104,19 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """h_t = tanh(W_ih x + b_ih + W_hh h + b_hh).   x [B, D], state h [B, H] → h [B, H].
+    """A step of a simple recurrent network, h_t = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
-    nonlinearity: "tanh" or "relu". Source: slides H17, KB03.
+    It is called with x [B, D] and the state h [B, H], and returns the new state [B, H].
+
+    Args:
+        input_size     number D of features of x
+        hidden_size    number H of features of the state
+        bias           False: there is neither b_ih nor b_hh
+        nonlinearity   "tanh" or "relu"
+        impl           implementation: "sums", "numpy", "kernel" or "auto"
+        rng            seed or numpy.random.Generator for the initial values
+
+    Source: slides H17, KB03.
     """
 
     cell = recurrent.RNN
@@ -115,7 +130,16 @@ class RNNCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """h_t = (1 - z) n + z h, with gates r, z, n.   x [B, D], state h [B, H] → h [B, H].
+    """A step of a gated recurrent unit, h_t = (1 - z) n + z h, with gates r, z and candidate n.
+
+    It is called with x [B, D] and the state h [B, H], and returns the new state [B, H].
+
+    Args:
+        input_size    number D of features of x
+        hidden_size   number H of features of the state
+        bias          False: there is neither b_ih nor b_hh
+        impl          implementation: "sums", "numpy", "kernel" or "auto"
+        rng           seed or numpy.random.Generator for the initial values
 
     Source: `F.recurrent.gru_step`; slide H20 (its z is 1 - z here, as in PyTorch).
     """
@@ -124,7 +148,16 @@ class GRUCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """c_t = f c + i g, h_t = o tanh c_t.   x [B, D], state (h, c) of [B, H] → (h, c).
+    """A step of a long short-term memory, c_t = f c + i g and h_t = o tanh c_t.
+
+    It is called with x [B, D] and the state (h, c), each [B, H], and returns the new (h, c).
+
+    Args:
+        input_size    number D of features of x
+        hidden_size   number H of features of h and of c
+        bias          False: there is neither b_ih nor b_hh
+        impl          implementation: "sums", "numpy", "kernel" or "auto"
+        rng           seed or numpy.random.Generator for the initial values
 
     Source: `F.recurrent.lstm_step`; slides H20, KB04.
     """
@@ -238,17 +271,31 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh) over sequences.
+    """A simple recurrent network over sequences, h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh).
 
-    x [B, T, D] and state [layers · directions, B, H] (None: zeros) give y [B, T, H · directions]
-    and the last state. With lengths [B], sequence b ends after lengths[b] steps: y is 0 after
-    the end, the last state is the one at the end, and the reverse direction starts there.
+    It is called with x [B, T, D] and, if wanted, the first state [layers · directions, B, H], and
+    returns y [B, T, H · directions] and the last state. With lengths [B], sequence b ends after
+    lengths[b] steps: y is 0 after the end, the last state is the one at the end, and the reverse
+    direction starts there.
 
-    num_layers  stacked layers: each reads the outputs of the one below
-    batch_first  only True: the batch is the first axis of x and y; PyTorch's default is False
-    dropout     acts between layers, in training
-    nonlinearity  "tanh" or "relu"
-    impl        "sums", "numpy" (can be differentiated twice), "kernel", or "auto"
+        rnn = nn.RNN(3, 16)
+        y, h = rnn(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
+        y, h = rnn(x, lengths=n)
+
+    Args:
+        input_size      number D of features of x
+        hidden_size     number H of features of the state
+        num_layers      number of layers; each reads the outputs of the one below
+        nonlinearity    "tanh" or "relu"
+        bias            False: there is neither b_ih nor b_hh
+        batch_first     only True: the batch is the first axis of x and y; PyTorch's default is
+                        False
+        dropout         probability with which an output of a layer becomes 0 for the next one, in
+                        training
+        bidirectional   True: a second network reads each sequence from its end
+        impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
+        rng             seed or numpy.random.Generator for the initial values and the dropout
+
     Source: slides H17, KB03; Elman 1990.
     """
 
@@ -284,7 +331,22 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units over sequences: gates r, z, n in this order; arguments as in `RNN`.
+    """A gated recurrent unit over sequences, with the gates in the order r, z, n.
+
+    It is called as `RNN` is.
+
+        y, h = nn.GRU(3, 16)(x)                      # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
+
+    Args:
+        input_size      number D of features of x
+        hidden_size     number H of features of the state
+        num_layers      number of layers; each reads the outputs of the one below
+        bias            False: there is neither b_ih nor b_hh
+        batch_first     only True, as in `RNN`
+        dropout         as in `RNN`
+        bidirectional   as in `RNN`
+        impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
+        rng             seed or numpy.random.Generator for the initial values and the dropout
 
     Source: `F.recurrent.gru_step`; slide H20.
     """
@@ -293,9 +355,23 @@ class GRU(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    """Long short-term memory over sequences: gates i, f, g, o; arguments as in `RNN`.
+    """A long short-term memory over sequences, with the gates in the order i, f, g, o.
 
-    The state is a tuple (h, c), each [layers · directions, B, H].
+    It is called as `RNN` is, but the state is a tuple (h, c), each [layers · directions, B, H].
+
+        y, (h, c) = nn.LSTM(3, 16)(x)                # x [B, T, 3] → y [B, T, 16], h, c [1, B, 16]
+
+    Args:
+        input_size      number D of features of x
+        hidden_size     number H of features of h and of c
+        num_layers      number of layers; each reads the outputs of the one below
+        bias            False: there is neither b_ih nor b_hh
+        batch_first     only True, as in `RNN`
+        dropout         as in `RNN`
+        bidirectional   as in `RNN`
+        impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
+        rng             seed or numpy.random.Generator for the initial values and the dropout
+
     Source: `F.recurrent.lstm_step`; slides H20, KB04.
     """
 

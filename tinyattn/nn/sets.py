@@ -19,12 +19,28 @@ from tinyattn.nn.validation import check_sizes
 
 
 def masked_sum(x, mask):
-    """Σ over the elements of each set;   x [B, N, d], mask [B, N] or None, y [B, d]."""
+    """Return the sum over the elements of each set.
+
+    Args:
+        x      elements [B, N, d]
+        mask   bool [B, N], True: is an element; None: all are
+
+    Returns:
+        [B, d]
+    """
     return np.sum(x if mask is None else np.where(mask[..., None], x, 0), axis=1)
 
 
 def masked_mean(x, mask):
-    """The mean over the elements of each set, 0 for an empty one."""
+    """Return the mean over the elements of each set, 0 for an empty set.
+
+    Args:
+        x      elements [B, N, d]
+        mask   bool [B, N], True: is an element; None: all are
+
+    Returns:
+        [B, d]
+    """
     if mask is None:
         return masked_sum(x, None) / max(x.shape[1], 1)
     count = np.maximum(np.sum(mask, axis=1, keepdims=True), 1).astype(x.dtype)
@@ -32,7 +48,15 @@ def masked_mean(x, mask):
 
 
 def masked_max(x, mask):
-    """The largest value of each feature over the elements, 0 for an empty set."""
+    """Return the maximum of each feature over the elements of each set, 0 for an empty set.
+
+    Args:
+        x      elements [B, N, d]
+        mask   bool [B, N], True: is an element; None: all are
+
+    Returns:
+        [B, d]
+    """
     if x.shape[1] == 0:
         return masked_sum(x, mask)
     if mask is None:
@@ -60,10 +84,16 @@ def _check_set(name, x, mask):
 
 
 class DeepSets(Module):
-    """y = ρ(□_i φ(x_i)), □ being sum, mean or max of the elements.
+    """A network on sets, y = ρ(□_i φ(x_i)), where □ is the sum, mean or maximum over the elements.
 
-    With the sum, every continuous function of sets of a given size has this form, if φ and ρ may be
-    any. Both are modules (or functions) on the last axis; x [B, N, d], y [B, d_out].
+    With the sum, every continuous function of sets of a given size has this form, for suitable φ
+    and ρ.
+
+    Args:
+        phi    module or function of the last axis, applied to each element
+        rho    module or function of the last axis, applied to the result
+        pool   "sum", "mean" or "max"
+
     Source: Zaheer et al. 2017; slides S02, S05.
     """
 
@@ -73,7 +103,15 @@ class DeepSets(Module):
         self.phi, self.rho, self.pool = phi, rho, pool
 
     def forward(self, x, mask=None):
-        """y [B, d_out];   x [B, N, d], mask [B, N]. Raises ValueError for other shapes."""
+        """Apply the network. Shape: x [B, N, d] → [B, d_out].
+
+        Args:
+            x      elements [B, N, d]
+            mask   bool [B, N], True: is an element; None: all are
+
+        Raises:
+            ValueError: the shapes do not fit
+        """
         x = as_tensor(x)
         mask = _check_set("DeepSets", x, mask)
         return self.rho(POOLINGS[self.pool](self.phi(x), mask))
@@ -83,10 +121,16 @@ class DeepSets(Module):
 
 
 class MAB(Module):
-    """H = norm(x + Attention(x, y)),  MAB(x, y) = norm(H + rFF(H)): x attends to y.
+    """A multi-head attention block: x attends to y, then each element passes a network of its own.
 
-    x [B, T, d], y [B, S, d], mask [T, S], [B, T, S] (any axis may be 1) or [B, H, T, S]. rFF is
-    one network that is applied to each element alone.
+        H = norm(x + Attention(x, y)),   MAB(x, y) = norm(H + rFF(H))
+
+    Args:
+        d       number of features
+        heads   number of heads; it divides d
+        rng     seed or numpy.random.Generator for the initial values
+
+    Source: Lee et al. 2019.
     """
 
     def __init__(self, d, heads=1, rng=None):
@@ -97,29 +141,59 @@ class MAB(Module):
         self.norm1, self.norm2 = LayerNorm(d), LayerNorm(d)
 
     def forward(self, x, y, mask=None):
-        """[B, T, d];   x [B, T, d], y [B, S, d]. Raises ValueError for other shapes."""
+        """Apply the block. Shape: x [B, T, d], y [B, S, d] → [B, T, d].
+
+        Args:
+            x      elements that receive
+            y      elements that send
+            mask   bool [T, S], [B, T, S] (any axis may be 1) or [B, H, T, S]; True: may be attended
+                   to
+
+        Raises:
+            ValueError: the shapes do not fit
+        """
         x, y = as_tensors(x, y)
         H = self.norm1(x + self.attention(x, y, mask))
         return self.norm2(H + self.rff(H))
 
 
 class SAB(Module):
-    """SAB(x) = MAB(x, x): each element attends to all, N² pairs. Equivariant."""
+    """A set attention block, SAB(x) = MAB(x, x), which attends to all N² pairs. Equivariant.
+
+    Args:
+        d       number of features
+        heads   number of heads; it divides d
+        rng     seed or numpy.random.Generator for the initial values
+    """
 
     def __init__(self, d, heads=1, rng=None):
         check_sizes(self, d=d, heads=heads)
         self.mab = MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
-        """[B, N, d];   x [B, N, d], mask [B, 1, N]. Raises ValueError for other shapes."""
+        """Apply the block. Shape: x [B, N, d] → [B, N, d].
+
+        Args:
+            x      the elements
+            mask   bool [B, 1, N], True: is an element; None: all are
+
+        Raises:
+            ValueError: the shapes do not fit
+        """
         return self.mab(x, x, mask)
 
 
 class ISAB(Module):
-    """H = MAB(I, x),  ISAB(x) = MAB(x, H) with m learned points I.
+    """An induced set attention block, ISAB(x) = MAB(x, MAB(I, x)), with m inducing points I.
 
-    The points attend to the set, then the set to the points: 2 N m pairs in place of N².
-    Equivariant. mask [B, 1, N].
+    The points attend to the set, and then the set attends to the points: 2 N m pairs instead of N².
+    Equivariant.
+
+    Args:
+        d       number of features
+        heads   number of heads; it divides d
+        m       number of inducing points, which are trained
+        rng     seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, d, heads=1, m=16, rng=None):
@@ -129,16 +203,30 @@ class ISAB(Module):
         self.gather, self.scatter = MAB(d, heads, rng), MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
-        """[B, N, d];   x [B, N, d], mask [B, 1, N]. Raises ValueError for other shapes."""
+        """Apply the block. Shape: x [B, N, d] → [B, N, d].
+
+        Args:
+            x      the elements
+            mask   bool [B, 1, N], True: is an element; None: all are
+
+        Raises:
+            ValueError: the shapes do not fit
+        """
         x = as_tensor(x)
         inducing = np.broadcast_to(self.inducing, (x.shape[0], *self.inducing.shape))
         return self.scatter(x, self.gather(inducing, x, mask))
 
 
 class PMA(Module):
-    """PMA(x) = MAB(S, rFF(x)): k learned seeds S attend to the set; y [B, k, d]. Invariant.
+    """Pooling by multi-head attention, PMA(x) = MAB(S, rFF(x)), with k trained seeds S.
 
-    mask [B, N].
+    The result does not depend on the order of the elements.
+
+    Args:
+        d       number of features
+        heads   number of heads; it divides d
+        k       number of seeds
+        rng     seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, d, heads=1, k=1, rng=None):
@@ -149,7 +237,15 @@ class PMA(Module):
         self.mab = MAB(d, heads, rng)
 
     def forward(self, x, mask=None):
-        """y [B, k, d];   x [B, N, d], mask [B, N]. Raises ValueError for other shapes."""
+        """Apply the block. Shape: x [B, N, d] → [B, k, d].
+
+        Args:
+            x      the elements
+            mask   bool [B, N], True: is an element; None: all are
+
+        Raises:
+            ValueError: the shapes do not fit
+        """
         x = as_tensor(x)
         mask = _check_set("PMA", x, mask)
         seeds = np.broadcast_to(self.seeds, (x.shape[0], *self.seeds.shape))
@@ -157,10 +253,18 @@ class PMA(Module):
 
 
 class SetTransformer(Module):
-    """Encoder: two ISABs. Decoder: PMA with k seeds, a SAB on its k outputs, and a linear map.
+    """A network on sets: two ISABs, PMA with k seeds, an SAB on their outputs, a linear map.
 
-    x [B, N, d_in] gives [B, d_out], or [B, k, d_out] for k > 1. mask [B, N]. Source: Lee et al.
-    2019; slide S06.
+    Args:
+        d_in    number of features of an element
+        d_out   number of features of the result
+        d       number of features inside
+        heads   number of heads; it divides d
+        m       number of inducing points
+        k       number of seeds
+        rng     seed or numpy.random.Generator for the initial values
+
+    Source: Lee et al. 2019; slide S06.
     """
 
     def __init__(self, d_in, d_out, d=64, heads=4, m=16, k=1, rng=None):
@@ -172,9 +276,14 @@ class SetTransformer(Module):
         self.out = Linear(d, d_out, rng=rng)
 
     def forward(self, x, mask=None):
-        """y [B, d_out], or [B, k, d_out] for k > 1;   x [B, N, d_in], mask [B, N].
+        """Apply the network. Shape: x [B, N, d_in] → [B, d_out], or [B, k, d_out] for k > 1.
 
-        Raises ValueError for other shapes.
+        Args:
+            x      the elements
+            mask   bool [B, N], True: is an element; None: all are
+
+        Raises:
+            ValueError: the shapes do not fit
         """
         x = as_tensor(x)
         mask = _check_set("SetTransformer", x, mask)
@@ -185,10 +294,16 @@ class SetTransformer(Module):
 
 
 class ClassAttention(Module):
-    """c ← c + Attention(norm [c, x]), c ← c + FF(norm c): token c attends to itself and to x.
+    """A block that changes only the class token: it attends to itself and to x.
 
-    c [B, 1, d], x [B, N, d], mask [B, N]; returns the new c, x is not changed. Source: Touvron et
-    al. 2021 (CaiT), without its layer scale; slide H12.
+        c ← c + Attention(norm [c, x]),   c ← c + FF(norm c)
+
+    Args:
+        d       number of features
+        heads   number of heads; it divides d
+        rng     seed or numpy.random.Generator for the initial values
+
+    Source: Touvron et al. 2021 (CaiT), without its layer scale; slide H12.
     """
 
     def __init__(self, d, heads=1, rng=None):
@@ -199,7 +314,16 @@ class ClassAttention(Module):
         self.norm1, self.norm2 = LayerNorm(d), LayerNorm(d)
 
     def forward(self, c, x, mask=None):
-        """The new c [B, 1, d];   c [B, 1, d], x [B, N, d], mask [B, N], else ValueError."""
+        """Apply the block, and return the new c. Shape: c [B, 1, d], x [B, N, d] → [B, 1, d].
+
+        Args:
+            c      the class token
+            x      the elements, which stay as they are
+            mask   bool [B, N], True: is an element; None: all are
+
+        Raises:
+            ValueError: the shapes do not fit
+        """
         c, x = as_tensors(c, x)
         mask = _check_set("ClassAttention", x, mask)
         if mask is not None:  # the class token is never hidden

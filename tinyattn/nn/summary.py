@@ -6,7 +6,12 @@ from tinyattn.engine.autograd import no_grad
 
 
 def tree(module, indent=0):
-    """The module with everything inside, one line each, indented."""
+    """Return a module and all inside as text, one indented line each.
+
+    Args:
+        module   the module
+        indent   number of spaces before the first line
+    """
     name = type(module).__name__
     children = list(module.named_children())
     if not children:
@@ -18,9 +23,14 @@ def tree(module, indent=0):
 
 
 class Summary:
-    """A table: each layer with its output shape and its own number of parameters.
+    """A table of layers with their output shapes and their own numbers of parameters.
 
-    The shapes come from one run without gradient on `inputs`; without inputs they are left out.
+    The shapes come from one run without gradient.
+
+    Args:
+        module    the module
+        inputs    what it is called with; without them the table has no shapes
+        options   keyword arguments of that call
     """
 
     def __init__(self, module, inputs=(), options=None):

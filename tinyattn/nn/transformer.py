@@ -76,15 +76,39 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """x ← x + SelfAttention(x), x ← x + FeedForward(x), each with dropout and layer norm."""
+    """A layer of the encoder: x ← x + SelfAttention(x), then x ← x + FeedForward(x).
+
+    Each part has dropout and a layer norm.
+
+    Args:
+        d_model           number of features
+        nhead             number of heads; it divides d_model
+        dim_feedforward   number of hidden features of the feed-forward network
+        dropout           probability with which a number becomes 0 in training
+        activation        "relu", "gelu", or a function
+        layer_norm_eps    ε of the norms
+        norm_first        True: the norm stands before each part; False: after the sum, as in the
+                          paper
+        bias              False: linear layers and norms have no bias
+        rng               seed or numpy.random.Generator for the initial values
+
+    Source: Vaswani et al. 2017, section 3.1.
+    """
 
     attentions = ("self_attn",)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """The new x [B, T, d_model];   x [B, T, d_model], mask [T, S], [B, T, S] or [B, H, T, S].
+        """Apply the layer. Shape: x [B, T, d_model] → the same.
 
-        causal: token t sees the tokens ≤ t only. cache: an `nn.KeyValueCache`; x are then the T
-        tokens that follow those in it, and S counts both. Raises ValueError for other shapes.
+        Args:
+            x        the tokens
+            mask     bool [T, S], [B, T, S] or [B, H, T, S]; True: may be attended to
+            causal   True: token t sees the tokens ≤ t only
+            cache    an `nn.KeyValueCache`: x are the T tokens that follow those in it, and S counts
+                     both
+
+        Raises:
+            ValueError: the shapes do not fit
         """
         x = as_tensor(x)
         x = self._residual(x, self.norm1, self.dropout1, self._self_attention, mask, causal, cache)
@@ -92,17 +116,40 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, then cross-attention over the memory of the encoder, then feed-forward."""
+    """A layer of the decoder: self-attention, cross-attention to the memory, and feed-forward.
+
+    Args:
+        d_model           number of features
+        nhead             number of heads; it divides d_model
+        dim_feedforward   number of hidden features of the feed-forward network
+        dropout           probability with which a number becomes 0 in training
+        activation        "relu", "gelu", or a function
+        layer_norm_eps    ε of the norms
+        norm_first        True: the norm stands before each part; False: after the sum, as in the
+                          paper
+        bias              False: linear layers and norms have no bias
+        rng               seed or numpy.random.Generator for the initial values
+
+    Source: Vaswani et al. 2017, section 3.1.
+    """
 
     attentions = ("self_attn", "multihead_attn")
 
     def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
-        """The new x [B, T, d_model];   x [B, T, d_model], memory [B, S, d_model].
+        """Apply the layer. Shape: x [B, T, d_model], memory [B, S, d_model] → [B, T, d_model].
 
-        mask is [T, T], memory_mask [T, S], each also with B or with B and H in front; causal: token
-        t sees the tokens ≤ t only. cache: a pair of an `nn.KeyValueCache` and an
-        `nn.CrossAttentionCache`; x are then the tokens that follow those in it. Raises ValueError
-        for other shapes.
+        Args:
+            x             the tokens
+            memory        output of the encoder
+            mask          bool [T, T], also with B or with B and H in front; True: may be attended
+                          to
+            memory_mask   bool [T, S], also with B or with B and H in front
+            causal        True: token t sees the tokens ≤ t only
+            cache         an `nn.KeyValueCache` and an `nn.CrossAttentionCache`: x are the tokens
+                          that follow those in it
+
+        Raises:
+            ValueError: the shapes do not fit
         """
         own, of_memory = (None, None) if cache is None else cache
         x = as_tensor(x)
@@ -130,7 +177,13 @@ def _weights(attention, x, context, mask, causal):
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of a layer, one after the other, and a norm at the end if given."""
+    """The encoder: several copies of a layer, and a norm at the end if given.
+
+    Args:
+        encoder_layer   layer that is copied, with new initial values for each copy
+        num_layers      number of copies
+        norm            module at the end, or None
+    """
 
     def __init__(self, encoder_layer, num_layers, norm=None):
         check_sizes(self, num_layers=num_layers)
@@ -138,16 +191,26 @@ class TransformerEncoder(Module):
         self.norm = norm
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """[B, T, d_model];   x [B, T, d_model], mask and causal as in the layers.
+        """Apply all layers. Shape: x [B, T, d_model] → the same.
 
-        cache: a list of one `nn.KeyValueCache` for each layer, see `empty_cache`.
+        Args:
+            x        the tokens
+            mask     as in the layers
+            causal   as in the layers
+            cache    a list with an `nn.KeyValueCache` for each layer, see `empty_cache`
         """
         for i, layer in enumerate(self.layers):
             x = layer(x, mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
 
     def attention_maps(self, x, mask=None, causal=False):
-        """The weights of each layer, [B, H, T, T]: row t is how token t weighs the others."""
+        """Return the attention weights of each layer, [B, H, T, T]; row t belongs to receiver t.
+
+        Args:
+            x        the tokens [B, T, d_model]
+            mask     as in the layers
+            causal   as in the layers
+        """
         maps = []
         for layer in self.layers:
             z = layer.norm1(x) if layer.norm_first else x
@@ -156,12 +219,18 @@ class TransformerEncoder(Module):
         return maps
 
     def empty_cache(self):
-        """One empty cache for each layer."""
+        """Return an empty cache for each layer."""
         return [KeyValueCache() for _ in self.layers]
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a decoder layer, all attending to the same memory."""
+    """The decoder: several copies of a layer, which all attend to the same memory.
+
+    Args:
+        decoder_layer   layer that is copied, with new initial values for each copy
+        num_layers      number of copies
+        norm            module at the end, or None
+    """
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         check_sizes(self, num_layers=num_layers)
@@ -169,16 +238,30 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(self, x, memory, mask=None, memory_mask=None, causal=False, cache=None):
-        """[B, T, d_model];   x [B, T, d_model], memory [B, S, d_model], masks as in the layers.
+        """Apply all layers. Shape: x [B, T, d_model], memory [B, S, d_model] → [B, T, d_model].
 
-        cache: a list of one pair of caches for each layer, see `empty_cache`.
+        Args:
+            x             the tokens
+            memory        output of the encoder
+            mask          as in the layers
+            memory_mask   as in the layers
+            causal        as in the layers
+            cache         a list with a pair of caches for each layer, see `empty_cache`
         """
         for i, layer in enumerate(self.layers):
             x = layer(x, memory, mask, memory_mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
 
     def attention_maps(self, x, memory, mask=None, memory_mask=None, causal=False):
-        """The weights of each layer's attention to the memory, [B, H, T, S]."""
+        """Return the weights of each layer's attention to the memory, [B, H, T, S].
+
+        Args:
+            x             the tokens [B, T, d_model]
+            memory        output of the encoder [B, S, d_model]
+            mask          as in the layers
+            memory_mask   as in the layers
+            causal        as in the layers
+        """
         maps = []
         for layer in self.layers:
             z = layer._residual(
@@ -190,14 +273,27 @@ class TransformerDecoder(Module):
         return maps
 
     def empty_cache(self):
-        """One empty pair of caches for each layer."""
+        """Return an empty pair of caches for each layer."""
         return [(KeyValueCache(), CrossAttentionCache()) for _ in self.layers]
 
 
 class Transformer(Module):
-    """Encoder and decoder: src [B, S, d_model] and tgt [B, T, d_model] give [B, T, d_model].
+    """Encoder and decoder together. Embeddings, positions and the output head stay outside.
 
-    Embeddings, positions and the output head stay outside. `causal` applies to the target.
+    Args:
+        d_model              number of features
+        nhead                number of heads; it divides d_model
+        num_encoder_layers   number of layers of the encoder
+        num_decoder_layers   number of layers of the decoder
+        dim_feedforward      number of hidden features of the feed-forward networks
+        dropout              probability with which a number becomes 0 in training
+        activation           "relu", "gelu", or a function
+        layer_norm_eps       ε of the norms
+        norm_first           True: the norm stands before each part; False: after the sum
+        bias                 False: linear layers and norms have no bias
+        rng                  seed or numpy.random.Generator for the initial values
+
+    Source: Vaswani et al. 2017.
     """
 
     def __init__(
@@ -240,10 +336,19 @@ class Transformer(Module):
                 xavier_uniform_(p, rng=rng)
 
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, causal=False):
-        """[B, T, d_model];   src [B, S, d_model], tgt [B, T, d_model].
+        """Apply the network. Shape: src [B, S, d_model], tgt [B, T, d_model] → [B, T, d_model].
 
-        src_mask is [S, S], tgt_mask [T, T], memory_mask [T, S], each also with B or with B and H in
-        front. Raises ValueError for other shapes.
+        Args:
+            src           tokens of the source
+            tgt           tokens of the target
+            src_mask      bool [S, S], also with B or with B and H in front; True: may be attended
+                          to
+            tgt_mask      bool [T, T], likewise
+            memory_mask   bool [T, S], likewise
+            causal        True: target token t sees the target tokens ≤ t only
+
+        Raises:
+            ValueError: the shapes do not fit
         """
         memory = self.encoder(src, src_mask)
         return self.decoder(tgt, memory, tgt_mask, memory_mask, causal)

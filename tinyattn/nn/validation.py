@@ -4,9 +4,15 @@ import numpy as np
 
 
 def check_sizes(layer, least=1, **sizes):
-    """Each of `sizes` must be a whole number from `least` on, or a tuple of such numbers.
+    """Raise ValueError unless each of `sizes` is a whole number of at least `least`, or a tuple.
 
-    layer: the module that asks. None is left alone: it stands for the layer's own default.
+    Args:
+        layer   module that asks, for the error
+        least   smallest number that is allowed
+        sizes   name=value; None is allowed, because it stands for the layer's own default
+
+    Raises:
+        ValueError: one is not such a number
     """
     for what, value in sizes.items():
         if value is None or _fits(value, least):
