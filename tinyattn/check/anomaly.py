@@ -9,6 +9,7 @@ import numpy as np
 from tinyattn.check.recording import library_frames, observe, stop_observing
 from tinyattn.engine.autograd import Operation
 from tinyattn.engine.convert import to_array
+from tinyattn.engine.invalid import where_none_arrives
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def _with_a_look(op, origin):
         def looked_at(g, y, *inputs, **options):
             if _kind(g) != FINITE:  # a sum of gradients overflowed, or it was given to backward
                 origin.complain(f"the gradient that arrives at {op.name} is {_named(g)}", g)
-            found = rule(g, y, *inputs, **options)
+            found = where_none_arrives(op, g, rule(g, y, *inputs, **options))
             for g_x in found if isinstance(found, tuple | list) else (found,):
                 if g_x is not None and _kind(g_x) != FINITE:
                     origin.complain(f"the gradient of {op.name} is {_named(g_x)}", g_x)
@@ -63,7 +64,7 @@ def _with_a_look(op, origin):
         return looked_at
 
     watched = Operation(op.name)
-    watched.parameters = op.parameters
+    watched.parameters, watched.elementwise = op.parameters, op.elementwise
     watched.rules = tuple([rule and look(rule) for rule in op.rules])
     watched.joint = op.joint and look(op.joint)
     return watched

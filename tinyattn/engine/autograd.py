@@ -36,6 +36,7 @@ import numpy as np
 from tinyattn.engine import dtypes, messages
 from tinyattn.engine.dispatch import implementation
 from tinyattn.engine.dtypes import COMMON_TYPES, reject_foreign_tensor
+from tinyattn.engine.invalid import Noted
 from tinyattn.engine.memory import fork_safe
 from tinyattn.engine.methods import TensorMethods
 from tinyattn.engine.torch_hints import with_torch_hints
@@ -259,12 +260,13 @@ class Operation:
     rules       one function per input: (g, y, *inputs) -> gradient of that input
     joint       or one function for all: (g, y, *inputs) -> gradients of all inputs
     parameters  what the function takes, as inspect.Parameter; None if its rules are not checked
+    elementwise  whether element i of a gradient depends on element i of g only: see `invalid.py`
     """
 
-    __slots__ = ("joint", "name", "parameters", "rules")
+    __slots__ = ("elementwise", "joint", "name", "parameters", "rules")
 
     def __init__(self, name, parameters=None):
-        self.name, self.parameters = name, parameters
+        self.name, self.parameters, self.elementwise = name, parameters, False
         self.rules, self.joint = messages.no_rules(name, parameters or ())
 
     def defvjp(self, *rules):
@@ -392,7 +394,7 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
     grads[root] = gradient  # of the others: None until the first term arrives
     # owned: tensors whose gradient is a sum made here, so that later terms are added in place
     owned, kind = set(), Tensor if create_graph else ndarray
-    with set_grad_enabled(create_graph):
+    with set_grad_enabled(create_graph), Noted() as noted:
         for t in results:  # youngest first
             g = grads.pop(t)  # dL/dt
             op, inputs, y, values, options = t._operation, t._inputs, t._data, t._values, t._options
@@ -404,6 +406,8 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
             for x, rule in zip(inputs, rules):  # noqa: B905 - optional inputs have rules too
                 if x in grads:  # its gradient is needed
                     g_x = rule(*arguments, **options) if options else rule(*arguments)
+                    if noted:  # 0 · ∞ somewhere
+                        g_x = noted.mended(op, op.joint or rule, arguments, options, g_x)
                     v, total = x._data, grads[x]
                     if type(g_x) is not kind or g_x.shape != v.shape or g_x.dtype is not v.dtype:
                         g_x = unbroadcast(g_x, v, op.name, kind)

@@ -59,7 +59,7 @@ def _cylindrical(p):
     """
     E, px, py, pz = (p[..., k] for k in range(4))
     y = 0.5 * (_safe_log(E + pz, 1e-20) - _safe_log(E - pz, 1e-20))
-    return np.sqrt(px**2 + py**2), y, np.arctan2(py, px)
+    return np.hypot(px, py), y, np.arctan2(py, px)  # without a root's slope at 0, which is infinite
 
 
 def _safe_log(x, smallest):

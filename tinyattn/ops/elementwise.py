@@ -2,14 +2,17 @@
 
 In the rules g = dL/dy is the gradient that arrives and each function returns g · dy/dx. Where an
 operand was broadcast the engine sums its gradient up again, so the rules never mention it.
-At a kink (abs at 0, a tie of maximum) a rule gives a subgradient and says which.
+At a kink (abs at 0, a tie of maximum) a rule gives a subgradient and says which. Where a slope is
+infinite (log at 0) and no gradient arrives, the engine takes 0 · ∞ as 0: see engine/invalid.py.
 """
 
 import numpy as np
 
-from tinyattn.engine.autograd import Tensor, primitive
+from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import nondifferentiable, to_array
 from tinyattn.engine.dispatch import implements
+from tinyattn.engine.invalid import note_nan
+from tinyattn.ops.marks import elementwise
 
 LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
 
@@ -17,7 +20,7 @@ LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
 
 
 @implements(np.add)
-@primitive
+@elementwise
 def add(a, b):
     """y = a + b;   ā = ȳ,  b̄ = ȳ."""
     return a + b
@@ -27,7 +30,7 @@ add.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: g)
 
 
 @implements(np.subtract)
-@primitive
+@elementwise
 def subtract(a, b):
     """y = a - b;   ā = ȳ,  b̄ = -ȳ."""
     return a - b
@@ -37,7 +40,7 @@ subtract.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: -g)
 
 
 @implements(np.multiply)
-@primitive
+@elementwise
 def multiply(a, b):
     """y = a b;   ā = ȳ b,  b̄ = ȳ a."""
     return a * b
@@ -47,17 +50,17 @@ multiply.defvjp(lambda g, y, a, b: g * b, lambda g, y, a, b: g * a)
 
 
 @implements(np.divide)
-@primitive
+@elementwise
 def divide(a, b):
     """y = a / b;   ā = ȳ / b,  b̄ = -ȳ y / b."""
     return a / b
 
 
-divide.defvjp(lambda g, y, a, b: g / b, lambda g, y, a, b: -g * y / b)
+divide.defvjp(lambda g, y, a, b: g / b, lambda g, y, a, b: -(g / b) * y)
 
 
 @implements(np.power, np.float_power)
-@primitive
+@elementwise
 def power(a, b):
     """y = aᵇ;   ā = ȳ b aᵇ⁻¹ (0 where b = 0),  b̄ = ȳ y ln a (0 where a ≤ 0)."""
     return np.power(a, b)
@@ -76,7 +79,7 @@ power.defvjp(_power_base, _power_exponent)
 
 
 @implements(np.remainder)
-@primitive
+@elementwise
 def remainder(a, b):
     """y = a mod b = a - b ⌊a/b⌋, with the sign of b;   ā = ȳ,  b̄ = -ȳ ⌊a/b⌋."""
     return np.remainder(a, b)
@@ -91,7 +94,7 @@ remainder.defvjp(lambda g, y, a, b: g, _quotient)
 
 
 @implements(np.fmod)
-@primitive
+@elementwise
 def fmod(a, b):
     """y = a - b trunc(a/b), with the sign of a;   ā = ȳ,  b̄ = -ȳ trunc(a/b)."""
     return np.fmod(a, b)
@@ -101,7 +104,7 @@ fmod.defvjp(lambda g, y, a, b: g, _quotient)
 
 
 @implements(np.negative)
-@primitive
+@elementwise
 def negative(x):
     """y = -x;   x̄ = -ȳ."""
     return np.negative(x)
@@ -111,7 +114,7 @@ negative.defvjp(lambda g, y, x: -g)
 
 
 @implements(np.positive)
-@primitive
+@elementwise
 def positive(x):
     """y = x;   x̄ = ȳ."""
     return np.positive(x)
@@ -121,7 +124,7 @@ positive.defvjp(lambda g, y, x: g)
 
 
 @implements(np.absolute, np.fabs)
-@primitive
+@elementwise
 def absolute(x):
     """y = |x|;   x̄ = ȳ sign x (0 at x = 0)."""
     return np.absolute(x)
@@ -131,7 +134,7 @@ absolute.defvjp(lambda g, y, x: g * np.sign(x))
 
 
 @implements(np.sign)
-@primitive
+@elementwise
 def sign(x):
     """y = sign x;   x̄ = 0."""
     return np.sign(x)
@@ -141,17 +144,17 @@ sign.defvjp(lambda g, y, x: np.zeros_like(g))
 
 
 @implements(np.reciprocal)
-@primitive
+@elementwise
 def reciprocal(x):
     """y = 1 / x;   x̄ = -ȳ y²."""
     return np.divide(1, x)
 
 
-reciprocal.defvjp(lambda g, y, x: -g * y * y)
+reciprocal.defvjp(lambda g, y, x: -g * (y * y))
 
 
 @implements(np.square)
-@primitive
+@elementwise
 def square(x):
     """y = x²;   x̄ = 2 ȳ x."""
     return np.square(x)
@@ -161,22 +164,24 @@ square.defvjp(lambda g, y, x: g * 2 * x)
 
 
 @implements(np.sqrt)
-@primitive
+@elementwise
 def sqrt(x):
     """y = √x;   x̄ = ȳ / 2y.  At x = 0 the slope is infinite: inf, or 0 where ȳ = 0."""
     return np.sqrt(x)
 
 
 def _sqrt_rule(g, y, x):
-    # where no gradient arrives none leaves: 0 * inf would be nan and poison everything below
-    return np.where(np.equal(g, 0), 0, g) / np.where(np.equal(g, 0), 1, 2 * y)
+    # where nothing arrives nothing leaves, not at a negative x either: y is nan there already, and
+    # the engine notices only those that are new
+    lost = np.logical_and(np.equal(g, 0), np.logical_not(np.greater(y, 0)))
+    return g / np.where(lost, 1, 2 * y)
 
 
 sqrt.defvjp(_sqrt_rule)
 
 
 @implements(np.cbrt)
-@primitive
+@elementwise
 def cbrt(x):
     """y = ∛x;   x̄ = ȳ / 3y²."""
     return np.cbrt(x)
@@ -189,7 +194,7 @@ cbrt.defvjp(lambda g, y, x: g / (3 * y * y))
 
 
 @implements(np.exp)
-@primitive
+@elementwise
 def exp(x):
     """y = eˣ;   x̄ = ȳ y."""
     return np.exp(x)
@@ -199,7 +204,7 @@ exp.defvjp(lambda g, y, x: g * y)
 
 
 @implements(np.exp2)
-@primitive
+@elementwise
 def exp2(x):
     """y = 2ˣ;   x̄ = ȳ y ln 2."""
     return np.exp2(x)
@@ -209,7 +214,7 @@ exp2.defvjp(lambda g, y, x: g * y * LN2)
 
 
 @implements(np.expm1)
-@primitive
+@elementwise
 def expm1(x):
     """y = eˣ - 1, exact near 0;   x̄ = ȳ (y + 1)."""
     return np.expm1(x)
@@ -219,7 +224,7 @@ expm1.defvjp(lambda g, y, x: g * (y + 1))
 
 
 @implements(np.log)
-@primitive
+@elementwise
 def log(x):
     """y = ln x;   x̄ = ȳ / x."""
     return np.log(x)
@@ -229,7 +234,7 @@ log.defvjp(lambda g, y, x: g / x)
 
 
 @implements(np.log2)
-@primitive
+@elementwise
 def log2(x):
     """y = log₂ x;   x̄ = ȳ / (x ln 2)."""
     return np.log2(x)
@@ -239,7 +244,7 @@ log2.defvjp(lambda g, y, x: g / (x * LN2))
 
 
 @implements(np.log10)
-@primitive
+@elementwise
 def log10(x):
     """y = log₁₀ x;   x̄ = ȳ / (x ln 10)."""
     return np.log10(x)
@@ -249,7 +254,7 @@ log10.defvjp(lambda g, y, x: g / (x * LN10))
 
 
 @implements(np.log1p)
-@primitive
+@elementwise
 def log1p(x):
     """y = ln(1 + x), exact near 0;   x̄ = ȳ / (1 + x)."""
     return np.log1p(x)
@@ -259,7 +264,7 @@ log1p.defvjp(lambda g, y, x: g / (1 + x))
 
 
 @implements(np.logaddexp)
-@primitive
+@elementwise
 def logaddexp(a, b):
     """y = ln(eᵃ + eᵇ);   ā = ȳ eᵃ⁻ʸ,  b̄ = ȳ eᵇ⁻ʸ (½ each for two infinities of one sign)."""
     return np.logaddexp(a, b)
@@ -283,7 +288,7 @@ logaddexp.defvjp(
 
 
 @implements(np.maximum)
-@primitive
+@elementwise
 def maximum(a, b):
     """y = max(a, b);   the larger one gets ȳ, equal ones half each."""
     return np.maximum(a, b)
@@ -297,7 +302,7 @@ maximum.defvjp(lambda g, y, a, b: _to_larger(g, a, b), lambda g, y, a, b: _to_la
 
 
 @implements(np.minimum)
-@primitive
+@elementwise
 def minimum(a, b):
     """y = min(a, b);   the smaller one gets ȳ, equal ones half each."""
     return np.minimum(a, b)
@@ -306,19 +311,30 @@ def minimum(a, b):
 minimum.defvjp(lambda g, y, a, b: _to_larger(g, b, a), lambda g, y, a, b: _to_larger(g, a, b))
 
 
-@primitive
+@elementwise
 def _where(condition, a, b):
     return np.where(condition, a, b)
 
 
-_where.defvjp(
-    None, lambda g, y, c, a, b: np.where(c, g, 0), lambda g, y, c, a, b: np.where(c, 0, g)
-)
+def _to_first(g, y, c, a, b):
+    note_nan(a)
+    return np.where(c, g, 0)
+
+
+def _to_second(g, y, c, a, b):
+    note_nan(b)
+    return np.where(c, 0, g)
+
+
+_where.defvjp(None, _to_first, _to_second)
 
 
 @implements(np.where)
 def where(condition, a=None, b=None):
     """y = a where the condition holds, else b;   ȳ goes to the one that was taken.
+
+    Both a and b are computed everywhere, so NumPy may warn of a division by 0 in the one that is
+    not taken. Its gradient is 0, whatever its slope.
 
     With the condition alone: the indices where it holds, as plain arrays (np.where).
     """

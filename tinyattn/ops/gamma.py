@@ -10,8 +10,8 @@ from math import factorial
 
 import numpy as np
 
-from tinyattn.engine.autograd import primitive
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
+from tinyattn.ops.marks import elementwise
 
 START = 10  # from here on the series has 1e-16 after its eight terms
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
@@ -19,7 +19,7 @@ EULER = 0.57721566490153286061
 NEAR, TERMS = 0.3, 32  # how far around 1 and 2 the Taylor series is taken
 
 
-@primitive
+@elementwise
 def derivative_of_log_gamma(x, n):
     """y = dⁿ/dxⁿ ln Γ(x) for x > 0; n = 0 is ln Γ, n = 1 the digamma function;  x̄ = ȳ y⁽ⁿ⁺¹⁾."""
     x = np.asarray(x)

@@ -5,6 +5,7 @@ import numpy as np
 from tinyattn.engine.autograd import primitive
 from tinyattn.ops.backends import kernel_is_faster
 from tinyattn.ops.erf import erf_of
+from tinyattn.ops.marks import elementwise
 
 TWO_OVER_ROOT_PI = float(2 / np.sqrt(np.pi))
 
@@ -45,7 +46,7 @@ def _by_kernel(x):
     return x.flags.c_contiguous and kernel_is_faster("relu", x.dtype, x.size)
 
 
-@primitive
+@elementwise
 def sigmoid(x):
     """y = 1 / (1 + e⁻ˣ) = eˣ / (1 + eˣ);   x̄ = ȳ y (1 - y).
 
@@ -58,7 +59,7 @@ def sigmoid(x):
 sigmoid.defvjp(lambda g, y, x: g * y * (1 - y))
 
 
-@primitive
+@elementwise
 def softplus(x):
     """y = ln(1 + eˣ);   x̄ = ȳ / (1 + e⁻ˣ)."""
     return np.logaddexp(x, np.zeros((), x.dtype))
@@ -67,7 +68,7 @@ def softplus(x):
 softplus.defvjp(lambda g, y, x: g * sigmoid(x))
 
 
-@primitive
+@elementwise
 def erf(x):
     """y = 2/√π ∫₀ˣ exp(-t²) dt, the error function;   x̄ = ȳ 2/√π exp(-x²)."""
     return erf_of(x)

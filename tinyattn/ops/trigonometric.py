@@ -5,12 +5,12 @@ As in elementwise.py: g is the gradient that arrives, and operands are broadcast
 
 import numpy as np
 
-from tinyattn.engine.autograd import primitive
 from tinyattn.engine.dispatch import implements
+from tinyattn.ops.marks import elementwise
 
 
 @implements(np.sin)
-@primitive
+@elementwise
 def sin(x):
     """y = sin x;   x̄ = ȳ cos x."""
     return np.sin(x)
@@ -20,7 +20,7 @@ sin.defvjp(lambda g, y, x: g * np.cos(x))
 
 
 @implements(np.cos)
-@primitive
+@elementwise
 def cos(x):
     """y = cos x;   x̄ = -ȳ sin x."""
     return np.cos(x)
@@ -30,7 +30,7 @@ cos.defvjp(lambda g, y, x: -g * np.sin(x))
 
 
 @implements(np.tan)
-@primitive
+@elementwise
 def tan(x):
     """y = tan x;   x̄ = ȳ (1 + y²)."""
     return np.tan(x)
@@ -40,7 +40,7 @@ tan.defvjp(lambda g, y, x: g * (1 + y * y))
 
 
 @implements(np.arcsin)
-@primitive
+@elementwise
 def arcsin(x):
     """y = arcsin x;   x̄ = ȳ / √(1 - x²)."""
     return np.arcsin(x)
@@ -50,7 +50,7 @@ arcsin.defvjp(lambda g, y, x: g / np.sqrt(1 - x * x))
 
 
 @implements(np.arccos)
-@primitive
+@elementwise
 def arccos(x):
     """y = arccos x;   x̄ = -ȳ / √(1 - x²)."""
     return np.arccos(x)
@@ -60,7 +60,7 @@ arccos.defvjp(lambda g, y, x: -g / np.sqrt(1 - x * x))
 
 
 @implements(np.arctan)
-@primitive
+@elementwise
 def arctan(x):
     """y = arctan x;   x̄ = ȳ / (1 + x²)."""
     return np.arctan(x)
@@ -70,19 +70,27 @@ arctan.defvjp(lambda g, y, x: g / (1 + x * x))
 
 
 @implements(np.arctan2)
-@primitive
+@elementwise
 def arctan2(a, b):
-    """y = angle of the point (b, a);   ā = ȳ b / (a² + b²),  b̄ = -ȳ a / (a² + b²)."""
+    """y = angle of the point (b, a);   ā = ȳ b / (a² + b²),  b̄ = -ȳ a / (a² + b²).
+
+    At the origin there is no angle, and the gradient is 0.
+    """
     return np.arctan2(a, b)
 
 
+def _over_square(x, a, b):
+    square = a * a + b * b
+    return x / np.where(np.equal(square, 0), 1, square)
+
+
 arctan2.defvjp(
-    lambda g, y, a, b: g * b / (a * a + b * b), lambda g, y, a, b: -g * a / (a * a + b * b)
+    lambda g, y, a, b: g * _over_square(b, a, b), lambda g, y, a, b: -g * _over_square(a, a, b)
 )
 
 
 @implements(np.hypot)
-@primitive
+@elementwise
 def hypot(a, b):
     """y = √(a² + b²);   ā = ȳ a / y,  b̄ = ȳ b / y (0 at the origin)."""
     return np.hypot(a, b)
@@ -96,7 +104,7 @@ hypot.defvjp(lambda g, y, a, b: g * _direction(a, y), lambda g, y, a, b: g * _di
 
 
 @implements(np.sinh)
-@primitive
+@elementwise
 def sinh(x):
     """y = sinh x;   x̄ = ȳ cosh x."""
     return np.sinh(x)
@@ -106,7 +114,7 @@ sinh.defvjp(lambda g, y, x: g * np.cosh(x))
 
 
 @implements(np.cosh)
-@primitive
+@elementwise
 def cosh(x):
     """y = cosh x;   x̄ = ȳ sinh x."""
     return np.cosh(x)
@@ -116,7 +124,7 @@ cosh.defvjp(lambda g, y, x: g * np.sinh(x))
 
 
 @implements(np.tanh)
-@primitive
+@elementwise
 def tanh(x):
     """y = tanh x;   x̄ = ȳ (1 - y²) = ȳ - ȳ y²."""
     return np.tanh(x)
@@ -126,7 +134,7 @@ tanh.defvjp(lambda g, y, x: g - g * y * y)  # a number as operand (1 - y * y) co
 
 
 @implements(np.arcsinh)
-@primitive
+@elementwise
 def arcsinh(x):
     """y = arsinh x;   x̄ = ȳ / √(x² + 1)."""
     return np.arcsinh(x)
@@ -136,7 +144,7 @@ arcsinh.defvjp(lambda g, y, x: g / np.sqrt(x * x + 1))
 
 
 @implements(np.arccosh)
-@primitive
+@elementwise
 def arccosh(x):
     """y = arcosh x;   x̄ = ȳ / √(x² - 1)."""
     return np.arccosh(x)
@@ -146,7 +154,7 @@ arccosh.defvjp(lambda g, y, x: g / np.sqrt(x * x - 1))
 
 
 @implements(np.arctanh)
-@primitive
+@elementwise
 def arctanh(x):
     """y = artanh x;   x̄ = ȳ / (1 - x²)."""
     return np.arctanh(x)

@@ -17,6 +17,7 @@ from tinyattn.engine.autograd import (
     topological_order,
     unbroadcast,
 )
+from tinyattn.engine.invalid import where_none_arrives
 
 
 class Step(NamedTuple):
@@ -112,6 +113,7 @@ def _one(rule: Callable, g, step, options, value, must):
     """The gradient of one input; None for a constant that no rule can differentiate by."""
     try:
         d = rule(g, step.y, *step.values, **options)
+        d = where_none_arrives(step.operation, g, d)
     except Exception:
         if must:
             raise
