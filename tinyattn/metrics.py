@@ -80,6 +80,7 @@ def _check_scores_and_labels(name, scores, labels):
         raise ValueError(f"{name}: expected finite scores, got nan or infinite ones")
     if not np.isin(labels, (0, 1)).all() or not 0 < labels.sum() < len(labels):
         raise ValueError(f"{name}: expected labels 0 (background) and 1 (signal), both of them")
+    scores = scores if scores.dtype.kind == "f" else scores.astype(np.float64)  # -scores may wrap
     return scores, labels.astype(bool)
 
 

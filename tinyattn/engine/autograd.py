@@ -261,12 +261,14 @@ class Operation:
     joint       or one function for all: (g, y, *inputs) -> gradients of all inputs
     parameters  what the function takes, as inspect.Parameter; None if its rules are not checked
     elementwise  whether element i of a gradient depends on element i of g only: see `invalid.py`
+    widened     the function with 64 bits and a sign for whole numbers, where they might not fit
     """
 
-    __slots__ = ("elementwise", "joint", "name", "parameters", "rules")
+    __slots__ = ("elementwise", "joint", "name", "parameters", "rules", "widened")
 
     def __init__(self, name, parameters=None):
-        self.name, self.parameters, self.elementwise = name, parameters, False
+        self.name, self.parameters = name, parameters
+        self.elementwise, self.widened = False, None
         self.rules, self.joint = messages.no_rules(name, parameters or ())
 
     def defvjp(self, *rules):
@@ -337,7 +339,7 @@ def record(op, y, inputs, values, options):
     values: the inputs, with plain arrays in place of Tensors; options: the keyword arguments.
     """
     if type(y) is not ndarray or y.dtype is not FLOAT32:
-        y = dtypes.result_array(op.name, y, values)
+        y = dtypes.result_array(op, y, values, options)
     tensors, wanted, written, base = [], False, NEVER_WRITTEN, y.base
     for x in inputs:
         if isinstance(x, Tensor):

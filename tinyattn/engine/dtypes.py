@@ -60,17 +60,20 @@ def check_differentiable(dtype):
         )
 
 
-def result_array(name, y, arrays):
+def result_array(op, y, arrays, options):
     """The output of an operation as an array; float64 only if an operand array was.
 
     NumPy makes float64 of float32 with int64, and of float32 with np.float64(2). Here the arrays
     of floating-point numbers among the operands decide, as they do next to a Python number.
+    Whole numbers of few bits or without a sign become int64 where they might not fit.
     """
     if isinstance(y, tuple | list):
-        raise TypeError(f"{name}: expected one array as the result, got a {type(y).__name__}")
+        raise TypeError(f"{op.name}: expected one array as the result, got a {type(y).__name__}")
     y = np.asarray(y)
     if y.dtype.kind not in "fiubc":
-        raise TypeError(f"{name}: expected a result of numbers, got {y.dtype}")
+        raise TypeError(f"{op.name}: expected a result of numbers, got {y.dtype}")
+    if op.widened is not None and y.dtype.kind in "iu" and y.dtype != np.int64:
+        return np.asarray(op.widened(*arrays, **options))
     if y.dtype is FLOAT64 and not any(
         a is FLOAT64 or (isinstance(a, np.ndarray) and a.dtype is FLOAT64) for a in arrays
     ):

@@ -68,16 +68,15 @@ def segment_max(values, ids, num_segments, impl="auto"):
     values, ids, n = _checked("segment_max", values, ids, num_segments)
     if choose("segment_max", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_max(values, ids, n)
-    return _segment_max(values, ids, n)
+    return _segment_extreme(values, ids, n, np.maximum)
 
 
 def segment_min(values, ids, num_segments, impl="auto"):
-    """y_n = min values_e = -max(-values_e). impl: "numpy", "kernel" or "auto"."""
+    """y_n = min values_e; tied minima share the gradient. impl: "numpy", "kernel" or "auto"."""
     values, ids, n = _checked("segment_min", values, ids, num_segments)
     if choose("segment_min", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_min(values, ids, n)
-    zero = values.dtype.type(0)  # an empty segment gives 0, not -0
-    return -_segment_max(-values, ids, n) + zero
+    return _segment_extreme(values, ids, n, np.minimum)
 
 
 def segment_prod(values, ids, num_segments, impl="auto"):
@@ -101,7 +100,7 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
     values = as_float(values)
     if choose("segment_softmax", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_softmax(values, ids, n)
-    top = to_array(_segment_max(values.data, ids, n))  # cancels in the fraction: needs no gradient
+    top = to_array(_segment_extreme(values.data, ids, n, np.maximum))  # cancels: needs no gradient
     e = np.exp(values - top[ids])
     return e / scatter_add(e, ids, (n, *values.shape[1:]))[ids]
 
@@ -116,20 +115,21 @@ SEGMENT = {
 
 
 @primitive
-def _segment_max(values, ids, n):
+def _segment_extreme(values, ids, n, larger):
+    """For each segment the maximum or minimum: `larger` is np.maximum or np.minimum."""
     order, starts, present = _runs(ids)
     y = np.zeros((n, *values.shape[1:]), values.dtype)
     if ids.size:
-        y[present] = np.maximum.reduceat(values[order], starts, axis=0)
+        y[present] = larger.reduceat(values[order], starts, axis=0)
     return y
 
 
-def _segment_max_rule(g, y, values, ids, n):
+def _segment_extreme_rule(g, y, values, ids, n, larger):
     hit = np.equal(to_array(values), to_array(y)[ids]).astype(values.dtype)  # [E, ...]
     return g[ids] * (hit / np.maximum(scatter_add(hit, ids, y.shape), 1)[ids])
 
 
-_segment_max.defvjp(_segment_max_rule)
+_segment_extreme.defvjp(_segment_extreme_rule)
 
 
 def _runs(ids):

@@ -12,7 +12,7 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import nondifferentiable, to_array
 from tinyattn.engine.dispatch import implements
 from tinyattn.engine.invalid import note_nan
-from tinyattn.ops.marks import elementwise
+from tinyattn.ops.marks import elementwise, of_whole_numbers
 
 LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
 
@@ -20,6 +20,7 @@ LN2, LN10 = float(np.log(2.0)), float(np.log(10.0))
 
 
 @implements(np.add)
+@of_whole_numbers
 @elementwise
 def add(a, b):
     """y = a + b;   ā = ȳ,  b̄ = ȳ."""
@@ -30,6 +31,7 @@ add.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: g)
 
 
 @implements(np.subtract)
+@of_whole_numbers
 @elementwise
 def subtract(a, b):
     """y = a - b;   ā = ȳ,  b̄ = -ȳ."""
@@ -40,6 +42,7 @@ subtract.defvjp(lambda g, y, a, b: g, lambda g, y, a, b: -g)
 
 
 @implements(np.multiply)
+@of_whole_numbers
 @elementwise
 def multiply(a, b):
     """y = a b;   ā = ȳ b,  b̄ = ȳ a."""
@@ -60,6 +63,7 @@ divide.defvjp(lambda g, y, a, b: g / b, lambda g, y, a, b: -(g / b) * y)
 
 
 @implements(np.power, np.float_power)
+@of_whole_numbers
 @elementwise
 def power(a, b):
     """y = aᵇ;   ā = ȳ b aᵇ⁻¹ (0 where b = 0),  b̄ = ȳ y ln a (0 where a ≤ 0)."""
@@ -104,6 +108,7 @@ fmod.defvjp(lambda g, y, a, b: g, _quotient)
 
 
 @implements(np.negative)
+@of_whole_numbers
 @elementwise
 def negative(x):
     """y = -x;   x̄ = -ȳ."""
@@ -124,6 +129,7 @@ positive.defvjp(lambda g, y, x: g)
 
 
 @implements(np.absolute, np.fabs)
+@of_whole_numbers
 @elementwise
 def absolute(x):
     """y = |x|;   x̄ = ȳ sign x (0 at x = 0)."""
@@ -154,6 +160,7 @@ reciprocal.defvjp(lambda g, y, x: -g * (y * y))
 
 
 @implements(np.square)
+@of_whole_numbers
 @elementwise
 def square(x):
     """y = x²;   x̄ = 2 ȳ x."""

@@ -13,6 +13,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.engine.dispatch import implements, implements_method
 from tinyattn.engine.memory import empty_pooled
 from tinyattn.ops.backends import kernel_is_faster
+from tinyattn.ops.marks import of_whole_numbers
 
 
 @primitive
@@ -52,6 +53,7 @@ def scatter_add(x, index, shape):
     return _scatter_add(x, plain_index(index), shape)
 
 
+@of_whole_numbers
 @primitive
 def _scatter_add(x, index, shape):
     return _summed(x, index, shape)
@@ -115,7 +117,7 @@ def _add_rows(y, ids, rows):
         return
     n_features = int(np.prod(y.shape[1:]))
     ids, rows = _row_numbers(ids, len(y)), rows.reshape(-1, n_features)  # [E], [E, F]
-    if n_features == 1:
+    if n_features == 1 and y.dtype.kind == "f":  # bincount adds in float64
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
         return
     if y.dtype == rows.dtype and kernel_is_faster("add_rows", rows.dtype, rows.size):

@@ -10,6 +10,7 @@ from tinyattn.engine.autograd import Tensor, primitive
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.dispatch import implements
 from tinyattn.ops.elementwise import multiply
+from tinyattn.ops.marks import of_whole_numbers
 from tinyattn.ops.matmul import dot as dot_of
 from tinyattn.ops.reduce import max as reduce_max
 from tinyattn.ops.reduce import min as reduce_min
@@ -22,6 +23,7 @@ def _t(x):
 
 
 @implements(np.matmul)
+@of_whole_numbers
 @primitive
 def matmul(a, b):
     """Y = A B over the last two axes;   Ā = Ȳ Bᵀ,  B̄ = Aᵀ Ȳ.  Leading axes are broadcast.
@@ -162,6 +164,7 @@ def einsum(subscripts, *operands, optimize=True):
     return _einsum(*operands, inputs=tuple(inputs), output=output)
 
 
+@of_whole_numbers
 @primitive
 def _einsum(*xs, inputs, output):
     _check_lengths(xs, inputs)

@@ -9,6 +9,7 @@ import numpy as np
 from tinyattn.engine.autograd import primitive
 from tinyattn.engine.convert import nondifferentiable, to_array
 from tinyattn.engine.dispatch import implements
+from tinyattn.ops.marks import of_whole_numbers
 
 
 def restore(g, x, axis, keepdims):
@@ -32,6 +33,7 @@ def count_of(x, axis):
     return int(np.prod([x.shape[i] for i in axes_of(x, axis)], dtype=np.int64))
 
 
+@of_whole_numbers
 @primitive
 def sum(x, axis=None, keepdims=False):
     """y = Σ x;   x̄ᵢ = ȳ for every summand."""
@@ -87,6 +89,7 @@ def min(x, axis=None, keepdims=False):
 min.defvjp(_is_extreme)
 
 
+@of_whole_numbers
 @primitive
 def prod(x, axis=None, keepdims=False):
     """y = Π x;   x̄ᵢ = ȳ Π_{j≠i} xⱼ, which is right with zeros too (y / xᵢ is not)."""
@@ -118,6 +121,7 @@ def products_of_others(rows):
     return before * after
 
 
+@of_whole_numbers
 @primitive
 def cumsum(x, axis=None):
     """yᵢ = Σ_{j≤i} xⱼ;   x̄ⱼ = Σ_{i≥j} ȳᵢ."""
@@ -133,6 +137,7 @@ def _cumsum_rule(g, y, x, axis=None):
 cumsum.defvjp(_cumsum_rule)
 
 
+@of_whole_numbers
 @primitive
 def cumprod(x, axis=None):
     """yᵢ = Π_{j≤i} xⱼ;   x̄ⱼ = Σ_{i≥j} ȳᵢ Π_{k≤i, k≠j} xₖ, right with zeros too."""
