@@ -212,3 +212,24 @@ def test_large_inputs_take_the_kernel_by_themselves():
         y.backward(np.ones(y.shape, np.float32), create_graph=True)
     with pytest.raises(ValueError, match="segment_max: impl='fast' is not one of auto, numpy"):
         graph.segment_max(x, np.zeros(100, int), 1, impl="fast")
+
+
+@pytest.mark.parametrize("impl", ["numpy", "kernel", "auto"])
+@pytest.mark.parametrize("width", [(), (1,), (2,), (5,), (20,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_softmax_of_a_segment_of_nothing_but_minus_infinity(impl, width, dtype):
+    """0 with gradient 0, as attention gives a query that may see no key."""
+    ids = np.array([0, 1, 0, 2, 2])
+    values = np.random.default_rng(0).normal(size=(5, *width)).astype(dtype)
+    values[[0, 2]] = -np.inf
+    values[3] = -np.inf
+    x = Tensor(values, requires_grad=True)
+    y = graph.segment_softmax(x, ids, 4, impl=impl)
+    np.testing.assert_array_equal(
+        y.numpy()[:, ...],
+        np.broadcast_to(
+            np.array([0, 1, 0, 0, 1], dtype).reshape(-1, *(1,) * len(width)), values.shape
+        ),
+    )
+    y.backward(np.random.default_rng(1).normal(size=y.shape))
+    np.testing.assert_allclose(x.grad, np.zeros(x.shape), atol=1e-6)

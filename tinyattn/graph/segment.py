@@ -94,6 +94,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
 def segment_softmax(values, ids, num_segments, impl="auto"):
     """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e');  the shape of values.
 
+    -inf hides a row: it gets 0, and so do all rows of a segment that is hidden, as in attention.
     impl: "numpy", "kernel" or "auto".
     """
     values, ids, n = _checked("segment_softmax", values, ids, num_segments)
@@ -101,8 +102,10 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
     if choose("segment_softmax", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_softmax(values, ids, n)
     top = to_array(_segment_extreme(values.data, ids, n, np.maximum))  # cancels: needs no gradient
+    top = np.where(np.isneginf(top), 0, top)  # of a segment with nothing but -inf
     e = np.exp(values - top[ids])
-    return e / scatter_add(e, ids, (n, *values.shape[1:]))[ids]
+    total = scatter_add(e, ids, (n, *values.shape[1:]))
+    return e / np.where(np.equal(to_array(total), 0), 1, total)[ids]
 
 
 SEGMENT = {

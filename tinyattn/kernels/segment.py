@@ -99,16 +99,21 @@ def product_backward(g, values, ids):
 
 @jit
 def softmax(values, ids, N):
-    """a_e = exp(values_e - top_n) / Σ_e' exp(values_e' - top_n); the largest, top_n, cancels."""
+    """a_e = exp(values_e - top_n) / Σ_e' exp(values_e' - top_n); the largest, top_n, cancels.
+
+    0 where all of a segment are -inf.
+    """
     a, top = np.empty_like(values), largest(values, ids, N)
     total = np.zeros_like(top)
     for e in range(len(ids)):
         for c in range(top.shape[1]):
-            a[e, c] = math.exp(values[e, c] - top[ids[e], c])  # at most 1: it cannot overflow
+            hidden = values[e, c] == -math.inf  # else at most 1: it cannot overflow
+            a[e, c] = 0 if hidden else math.exp(values[e, c] - top[ids[e], c])
             total[ids[e], c] += a[e, c]
     for e in range(len(ids)):
         for c in range(top.shape[1]):
-            a[e, c] /= total[ids[e], c]
+            if total[ids[e], c] != 0:
+                a[e, c] /= total[ids[e], c]
     return a
 
 

@@ -31,7 +31,7 @@ from tinyattn.kernels.machine.prefetch import (
     store_nontemporal,
     use_nontemporal,
 )
-from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
+from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, select_equal, width
 
 MAX, MIN, PROD = range(3)
 NARROW = 2  # numbers a row up to which ordering the rows costs more than it brings
@@ -179,26 +179,31 @@ def prefetch_segment(x, order, starts, C, s, stop):
 
 @jit
 def softmax_segments(y, values, order, starts, C, stream, team, start, stop):
-    """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, vectors of features at a time."""
+    """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment, vectors of features at a time.
+
+    0 where all of a segment are -inf.
+    """
     if fork_join(team, start, stop):
         return
-    W, one = width(values), broadcast(values, 1)
+    W, one, zero = width(values), broadcast(values, 1), broadcast(values, 0)
+    lowest = broadcast(values, -np.inf)
     exps = alloc_aligned(longest_segment(starts, start, stop) * W, values)
     for s in range(start, stop):
         first, last = starts[s], starts[s + 1]
         prefetch_segment(values, order, starts, C, s + 1, stop)
         for i in range(0, C, W):
-            top = broadcast(values, -np.inf)
+            top = lowest
             for place in range(first, last):
                 row = order[place] * C
                 top = maximum(load_partial(values, row + i, row + C, 0), top)
-            total = broadcast(values, 0)
+            top = select_equal(top, lowest, zero, top)  # nothing but -inf: exp gives 0
+            total = zero
             for place in range(first, last):
                 row = order[place] * C
                 e = exp(load_partial(values, row + i, row + C, 0) - top)
                 total = total + e
                 store(exps, (place - first) * W, e)
-            factor = one / total
+            factor = one / maximum(one, total)  # the largest alone adds 1
             for place in range(first, last):
                 row, weight = order[place] * C, load(exps, (place - first) * W) * factor
                 if stream:

@@ -109,16 +109,22 @@ def number_of_parts(E, n):
 
 
 def softmax(values, ids, n):
-    """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment; y has the shape of values."""
+    """y_e = exp(x_e - top) / Σ exp(x_e' - top) over the segment; y has the shape of values.
+
+    0 where all of a segment are -inf.
+    """
     y, x = empty_pooled(values.shape, values.dtype), ravel(values)
     E, C = len(ids), math.prod(values.shape[1:])
     parts = number_of_parts(E, n)
     flat, work = y.reshape(-1), 4 * y.size
     tops = np.full((parts, n * C), -np.inf, values.dtype)
     parallel_rows(segment_maxima, parts, work, tops, x, ids, C)
-    sums = np.zeros((parts, n * C), values.dtype)
-    parallel_rows(segment_exponentials, parts, work, flat, sums, x, tops.max(axis=0), ids, C)
-    parallel_rows(divide_rows, E, work, flat, sums.sum(axis=0), ids, C)
+    top, sums = tops.max(axis=0), np.zeros((parts, n * C), values.dtype)
+    top[np.isneginf(top)] = 0  # nothing but -inf: exp gives 0, and so does 0 / 1
+    parallel_rows(segment_exponentials, parts, work, flat, sums, x, top, ids, C)
+    total = sums.sum(axis=0)
+    total[total == 0] = 1
+    parallel_rows(divide_rows, E, work, flat, total, ids, C)
     return y
 
 
