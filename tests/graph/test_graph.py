@@ -1,5 +1,7 @@
 """Graphs, segments and message passing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -71,7 +73,7 @@ def test_batch_keeps_graphs_apart():
     assert graph.batch([]).num_nodes == 0
     empty = graph.batch([Graph([], [], 1, u=np.ones((1, 3))), Graph([], [], 0, u=np.ones((1, 3)))])
     assert empty.num_graphs == 2 and empty.num_nodes == 1
-    with pytest.raises(ValueError, match=r"u must have at least 2 rows, got shape \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"u must have 2 rows, got shape \(1, 3\)"):
         Graph([], [], 2, u=np.ones((1, 3)), batch=[0, 1])
     with pytest.raises(ValueError, match="graph 1 has no x, but others have"):
         graph.batch([a, Graph([], [], 1)])
@@ -79,6 +81,32 @@ def test_batch_keeps_graphs_apart():
         graph.batch(some_graph())
     with pytest.raises(ValueError, match="is a batch already"):
         graph.batch([both])
+
+
+def test_graphs_without_nodes_count_at_the_end_too():
+    """Pooled rows belong to the labels, one for each graph."""
+    nothing = Graph([], [], 0, x=np.zeros((0, 2)))
+    both = graph.batch([nothing, some_graph_with(2), nothing, nothing])
+    assert both.num_graphs == 4
+    pooled = graph.segment_sum(both.x, both.batch, both.num_graphs)
+    np.testing.assert_array_equal(pooled.numpy(), [[0, 0], [2, 2], [0, 0], [0, 0]])
+    assert replace(both, x=None).num_graphs == both.without_self_loops().num_graphs == 4
+    assert replace(both, batch=None, num_graphs=None).num_graphs == 1
+    assert graph.batch([]).num_graphs == 0
+    assert Graph([], [], 2, batch=[0, 0], num_graphs=3, u=np.ones((3, 1))).num_graphs == 3
+    for wrong in (
+        {"batch": [0, 2], "num_graphs": 2},
+        {"num_graphs": 2},
+        {"batch": [0, 0], "num_graphs": 1.5},
+    ):
+        with pytest.raises(ValueError, match="so num_graphs=.* cannot be"):
+            Graph([], [], 2, **wrong)
+    with pytest.raises(ValueError, match="u must have 4 rows"):
+        replace(both, u=np.ones((3, 1)))
+
+
+def some_graph_with(n):
+    return Graph([0], [1], n, x=np.ones((n, 2)))
 
 
 def test_features_of_a_batch_stay_differentiable():
@@ -113,7 +141,30 @@ def test_from_networkx():
     weighted = networkx.Graph()
     weighted.add_edge("x", "y", weight=2.5)
     assert graph.from_networkx(weighted).edge_attr.tolist() == [2.5, 2.5]
+    assert graph.from_networkx(weighted).edge_attr.dtype == np.float32
     assert graph.from_networkx(networkx.Graph()).num_nodes == 0
+
+
+def test_features_of_networkx_are_kept_or_named():
+    networkx = pytest.importorskip("networkx")
+    G = networkx.Graph()
+    for node in "ab":
+        G.add_node(node, x=[1.0, 2.0], mass=3.0, name="a", at=np.zeros((2, 2)))
+    G.add_edge("a", "b", weight=2, length=5.0)
+    with pytest.warns(UserWarning, match="from_networkx") as said:
+        g = graph.from_networkx(G)
+    assert [str(w.message).split(". ")[1] for w in said] == [
+        "Take them with x='at'",
+        "Take them with edge_attr='length'",
+    ]
+    assert g.x.tolist() == [[1, 2], [1, 2]] and g.x.dtype == np.float32
+    assert g.edge_attr.tolist() == [2, 2] and g.edge_attr.dtype == np.float32
+    g = graph.from_networkx(G, x=["mass", "x", "at"], edge_attr=["length", "weight"])
+    assert g.x.tolist() == [[3, 1, 2, 0, 0, 0, 0]] * 2 and g.edge_attr.tolist() == [[5, 2]] * 2
+    with pytest.raises(ValueError, match="node 0 has no attribute 'charge'"):
+        graph.from_networkx(G, x="charge", edge_attr="weight")
+    with pytest.raises(ValueError, match="'name' of the nodes must be numbers"):
+        graph.from_networkx(G, x="name", edge_attr="weight")
 
 
 def test_self_loops():

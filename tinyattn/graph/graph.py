@@ -3,6 +3,7 @@
 Messages run along the edges, sender → receiver. An undirected edge is two edges.
 """
 
+import warnings
 from dataclasses import FrozenInstanceError, dataclass, replace
 
 import numpy as np
@@ -22,6 +23,7 @@ class Graph:
     edge_attr  features of the edges, or None                       [E, ...]
     u          features of each whole graph, or None                [G, ...]
     batch      the graph each node belongs to, 0 … G-1, or None: one graph   [N] int
+    num_graphs G; None counts up to the last graph that has a node, or the rows of u
 
     Raises ValueError for an edge that leads out of the graph or from one graph to another, and
     for arrays whose lengths disagree. Features may be arrays or Tensors.
@@ -34,6 +36,7 @@ class Graph:
     edge_attr: object = None
     u: object = None
     batch: np.ndarray | None = None
+    num_graphs: int | None = None
 
     def __getattr__(self, name):
         """Only asked for what there is not: say what it is called here."""
@@ -59,16 +62,28 @@ class Graph:
             object.__setattr__(self, name, value)  # frozen for everybody else
         if self.batch is not None:
             object.__setattr__(self, "batch", self._checked_batch())
-        for name, n in (("x", N), ("edge_attr", len(src)), ("u", self._graphs_with_nodes())):
+        for name in ("x", "edge_attr", "u"):
+            if isinstance(getattr(self, name), list | tuple):
+                object.__setattr__(self, name, np.asarray(getattr(self, name)))
+        object.__setattr__(self, "num_graphs", self._checked_num_graphs())
+        for name, n in (("x", N), ("edge_attr", len(src)), ("u", self.num_graphs)):
             value = getattr(self, name)
-            if isinstance(value, list | tuple):
-                value = np.asarray(value)
-                object.__setattr__(self, name, value)
-            more = name == "u" and self.batch is not None  # the last graphs may have no nodes
-            if value is None or (np.ndim(value) and (len(value) == n or (more and len(value) > n))):
-                continue
-            shape, least = np.shape(to_array(value)), "at least " if more else ""
-            raise ValueError(f"Graph: {name} must have {least}{n} rows, got shape {shape}")
+            if value is not None and not (np.ndim(value) and len(value) == n):
+                shape = np.shape(to_array(value))
+                raise ValueError(f"Graph: {name} must have {n} rows, got shape {shape}")
+
+    def _checked_num_graphs(self):
+        """How many graphs there are; the last ones may have no nodes."""
+        least = 1 if self.batch is None else int(self.batch.max(initial=-1)) + 1
+        G = self.num_graphs
+        if G is None:
+            rows = 0 if self.batch is None or not np.ndim(self.u) else len(self.u)
+            return max(least, rows)
+        whole = isinstance(G, int | np.integer) and not isinstance(G, bool)
+        if not whole or G < least or (self.batch is None and G != 1):
+            known = "there is no batch" if self.batch is None else f"batch names {least}"
+            raise ValueError(f"Graph: {known}, so num_graphs={G!r} cannot be")
+        return int(G)
 
     def _checked_batch(self):
         batch = _node_ids("batch", self.batch)
@@ -90,14 +105,6 @@ class Graph:
     @property
     def num_edges(self):
         return len(self.src)
-
-    @property
-    def num_graphs(self):
-        """How many graphs the batch holds; without u the last count only if they have nodes."""
-        return self._graphs_with_nodes() if self.u is None else len(self.u)
-
-    def _graphs_with_nodes(self):
-        return 1 if self.batch is None else int(self.batch.max(initial=-1)) + 1
 
     @property
     def in_degree(self):
@@ -188,6 +195,7 @@ def batch(graphs):
         int(offsets[-1]),
         *(_together(name, [getattr(g, name) for g in graphs]) for name in ("x", "edge_attr", "u")),
         batch=np.repeat(np.arange(len(graphs)), sizes),
+        num_graphs=len(graphs),
     )
 
 
@@ -230,15 +238,54 @@ def from_adjacency(A):
     return Graph(src, dst, len(A), edge_attr=None if (values == 1).all() else values)
 
 
-def from_networkx(G):
+def from_networkx(G, x=None, edge_attr=None):
     """A networkx graph, its nodes numbered in their order; an undirected edge becomes two.
 
-    The numbers called "weight", if all edges have one, become `edge_attr` [E].
+    x and edge_attr name the attributes of nodes and edges that become the features, in float32:
+    one name, or a list of names whose numbers are put side by side. None takes "x" of the nodes and
+    "weight" of the edges if all of them have it, and warns of numbers under other names.
+    Raises ValueError if a node or edge lacks a named attribute, or has numbers of another shape.
     """
     number = {node: i for i, node in enumerate(G.nodes)}
-    edges = [(number[a], number[b], data.get("weight")) for a, b, data in G.edges(data=True)]
+    edges = [(number[a], number[b], data) for a, b, data in G.edges(data=True)]
     if not G.is_directed():
-        edges += [(b, a, weight) for a, b, weight in edges if a != b]
-    src, dst, weights = zip(*edges, strict=True) if edges else ((), (), ())
-    known = bool(edges) and None not in weights
-    return Graph(src, dst, len(number), edge_attr=np.asarray(weights, float) if known else None)
+        edges += [(b, a, data) for a, b, data in edges if a != b]
+    src, dst, of_edges = zip(*edges, strict=True) if edges else ((), (), ())
+    x = _features("x", x, "x", "node", [G.nodes[node] for node in G.nodes])
+    e = _features("edge_attr", edge_attr, "weight", "edge", of_edges)
+    return Graph(src, dst, len(number), x=x, edge_attr=e)
+
+
+def _features(argument, names, usual, what, found):
+    """The attributes `names` of all nodes or edges as one array; None if there are none."""
+    if names is None:
+        others = {k for data in found for k, v in data.items() if k != usual and _is_number(v)}
+        if others:
+            listed = sorted(map(repr, others))
+            warnings.warn(
+                f"from_networkx: the {what}s have numbers under {', '.join(listed)}, which are left "
+                f"out. Take them with {argument}={listed[0]}",
+                stacklevel=3,
+            )
+        if not found or not all([usual in data for data in found]):
+            return None
+        names = usual
+    columns = []
+    for name in [names] if isinstance(names, str) else list(names):
+        missing = [i for i, data in enumerate(found) if name not in data]
+        if missing:
+            raise ValueError(f"from_networkx: {what} {missing[0]} has no attribute {name!r}")
+        try:
+            column = np.array([np.asarray(to_array(data[name]), np.float32) for data in found])
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"from_networkx: {name!r} of the {what}s must be numbers of one shape ({error})"
+            ) from None
+        columns.append(column)
+    if len(columns) == 1:
+        return columns[0]
+    return np.concatenate([c.reshape(len(found), -1) for c in columns], axis=1)
+
+
+def _is_number(value):
+    return np.asarray(to_array(value)).dtype.kind in "fiu"
