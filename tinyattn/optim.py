@@ -6,11 +6,13 @@ waits for `backward` has used the old values.
 """
 
 import math
+import warnings
 
 import numpy as np
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.ranges import check_range
 from tinyattn.ops.backends import FLOATS, kernel_is_faster
 
 
@@ -73,8 +75,11 @@ class Optimizer:
 
     @lr.setter
     def lr(self, value):
+        check_range(type(self).__name__, 0, below=math.inf, lr=value)
         for group in self.param_groups:
             group["lr"] = value
+            if "initial_lr" in group:  # what a later schedule starts from
+                group["initial_lr"] = value
 
     @torch_hints.with_torch_hints
     def zero_grad(self):
@@ -123,6 +128,11 @@ class Optimizer:
         groups = [dict(g) for g in self.param_groups]
         own = {f"param_groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
         here = {name for name in saved if name.startswith("param_groups.")}
+        for i, g in enumerate(groups):  # it is there once a schedule was made
+            name = f"param_groups.{i}.initial_lr"
+            if name in here - own:
+                g["initial_lr"] = g["lr"]
+            own, here = own - {name}, here - {name}
         if here - own:
             self._misfit(f"{', '.join(sorted(here - own)[:5])} has no place")
         if own - here:
@@ -183,7 +193,9 @@ class Optimizer:
         )
 
     def __repr__(self):
-        options = {k: v for k, v in self.param_groups[0].items() if k != "params"}
+        options = {
+            k: v for k, v in self.param_groups[0].items() if k not in ("params", "initial_lr")
+        }
         n = sum(p.size for p in self._parameters())
         inside = ", ".join(f"{k}={v}" for k, v in options.items())
         return f"{type(self).__name__}({n:,} parameters, {inside})"
@@ -198,20 +210,20 @@ def _listed(name, params):
 
 
 def _check_options(name, group):
-    for option in ("lr", "momentum", "dampening", "weight_decay", "eps", "alpha"):
-        _number(f"{name}: {option}", group.get(option, 0))
-        if option != "dampening" and not group.get(option, 0) >= 0:  # nan is not
-            raise ValueError(f"{name}: {option} must not be negative, got {group[option]}")
+    for option in ("lr", "initial_lr", "momentum", "weight_decay", "eps"):
+        check_range(name, 0, below=math.inf, **{option: _there(name, group, option)})
+    check_range(name, 0, 1, alpha=_there(name, group, "alpha"))
+    check_range(name, dampening=_there(name, group, "dampening"))
     for b in group.get("betas", ()):
-        _number(f"{name}: each of betas", b)
-    if not all(0 <= b < 1 for b in group.get("betas", ())):
-        raise ValueError(f"{name}: betas must be in [0, 1), got {group['betas']}")
+        check_range(name, 0, below=1, betas=b)
 
 
-def _number(what, value):
-    """TypeError unless the value is a number."""
-    if not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"{what} must be a number, got {value!r}, a {type(value).__name__}")
+def _there(name, group, option):
+    """The option of a group, 0 if the optimizer does not have it. Raises TypeError for None."""
+    value = group.get(option, 0)
+    if value is None:
+        raise TypeError(f"{name}: {option} must be a number, got None")
+    return value
 
 
 def _option(old, value):
@@ -401,17 +413,43 @@ def _by_kernel(parameters):
 
 @torch_hints.with_torch_hints
 def clip_grad_norm(parameters, max_norm):
-    """Scale all gradients together so that ‖g‖₂ ≤ max_norm; returns ‖g‖₂ from before."""
+    """Scale all gradients together so that ‖g‖₂ ≤ max_norm; returns ‖g‖₂ from before.
+
+    The norm is summed in float64, so that squares of large numbers do not overflow. A norm that is
+    not finite leaves the gradients as they are, with a warning: an infinite gradient has no
+    direction. Raises ValueError unless max_norm > 0.
+    """
+    check_range("clip_grad_norm", above=0, max_norm=max_norm)
     one = isinstance(parameters, Tensor)
     parameters = [parameters] if one else _listed("clip_grad_norm", parameters)
     with_gradient = [p for p in parameters if p.grad is not None]
     grads = [p.grad.data if isinstance(p.grad, Tensor) else p.grad for p in with_gradient]
-    total = math.sqrt(sum(float(np.vdot(g, g)) for g in grads))
+    total = _norm(grads)
     scale = max_norm / (total + 1e-6)
-    if scale < 1:
+    if not math.isfinite(total):
+        warnings.warn(
+            f"clip_grad_norm: the norm of the gradients is {total}, so they are left as they are. "
+            f"`with ta.detect_anomaly():` around the step says where that came from",
+            stacklevel=2,
+        )
+    elif scale < 1:
         for p, g in zip(with_gradient, grads, strict=True):
-            p.grad = g * g.dtype.type(scale)
+            small = scale < np.finfo(g.dtype).tiny  # a subnormal number has few digits
+            wide = np.multiply(g, scale, dtype=np.float64) if small else None
+            p.grad = g * g.dtype.type(scale) if wide is None else wide.astype(g.dtype)
     return total
+
+
+def _norm(arrays):
+    """The root of the sum of all squares; again in float64 where they overflow."""
+    with np.errstate(over="ignore"):
+        square = sum(float(np.vdot(a, a)) for a in arrays)
+    if not math.isfinite(square):
+        largest = max(float(np.abs(a).max(initial=0)) for a in arrays)
+        if math.isfinite(largest):
+            wide = [np.divide(a, largest, dtype=np.float64) for a in arrays]
+            return largest * math.sqrt(sum(float(np.vdot(a, a)) for a in wide))
+    return math.sqrt(square)
 
 
 class Schedule:
@@ -420,6 +458,9 @@ class Schedule:
     To go on from a checkpoint, make it first, then `schedule.step_count = load_checkpoint(...)`.
 
     Subclasses write `factor(step)`: the learning rate as a multiple of the one given at first.
+
+    A second schedule starts from the rate that the optimizer had before the first one, kept as
+    "initial_lr" of each group, and takes over from it. `optimizer.lr = ...` sets both.
     """
 
     def __init__(self, optimizer):
@@ -429,7 +470,8 @@ class Schedule:
                 f"{type(optimizer).__name__}"
             )
         self.optimizer, self.step_count = optimizer, -1
-        self.base = [g["lr"] for g in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group.setdefault("initial_lr", group["lr"])
         self.step()
 
     def factor(self, step):
@@ -439,26 +481,20 @@ class Schedule:
     def step(self):
         """One step further."""
         self.step_count += 1
-        for group, lr in zip(self.optimizer.param_groups, self.base, strict=True):
-            group["lr"] = self.rate(lr, self.step_count)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate(group["initial_lr"], self.step_count)
 
     def rate(self, lr, step):
         """The learning rate at this step for a group that started at lr."""
         return lr * self.factor(step)
 
 
-def _at_least_one(name, steps):
-    _number(name, steps)
-    if steps < 1:
-        raise ValueError(f"{name} is at least 1 step, got {steps}")
-    return steps
-
-
 class WarmupLR(Schedule):
     """Grows in a straight line to the full learning rate over `warmup` steps, then stays."""
 
     def __init__(self, optimizer, warmup):
-        self.warmup = _at_least_one("WarmupLR: warmup", warmup)
+        check_range("WarmupLR", 1, below=math.inf, warmup=warmup)
+        self.warmup = warmup
         super().__init__(optimizer)
 
     def factor(self, step):
@@ -472,12 +508,36 @@ class CosineLR(Schedule):
     """
 
     def __init__(self, optimizer, T_max, eta_min=0.0):
-        self.T_max, self.eta_min = _at_least_one("CosineLR: T_max", T_max), eta_min
+        check_range("CosineLR", 1, below=math.inf, T_max=T_max)
+        check_range("CosineLR", 0, below=math.inf, eta_min=eta_min)
+        self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer)
 
     def rate(self, lr, step):
         wave = (1 + math.cos(math.pi * step / self.T_max)) / 2
         return self.eta_min + (lr - self.eta_min) * wave
+
+
+class WarmupCosineLR(Schedule):
+    """Grows in a straight line over `warmup` steps, then falls along half a cosine.
+
+        η = η₀ (t + 1) / warmup                                           for t < warmup
+        η = η_min + (η₀ - η_min)(1 + cos(π (t - warmup) / (T_max - warmup))) / 2      up to T_max
+
+    T_max: all steps together; after them η stays at η_min. Raises ValueError unless warmup < T_max.
+    """
+
+    def __init__(self, optimizer, warmup, T_max, eta_min=0.0):
+        check_range("WarmupCosineLR", 1, below=T_max, warmup=warmup)
+        check_range("WarmupCosineLR", 0, below=math.inf, eta_min=eta_min)
+        self.warmup, self.T_max, self.eta_min = warmup, T_max, eta_min
+        super().__init__(optimizer)
+
+    def rate(self, lr, step):
+        if step < self.warmup:
+            return lr * (step + 1) / self.warmup
+        share = min(1.0, (step - self.warmup) / (self.T_max - self.warmup))
+        return self.eta_min + (lr - self.eta_min) * (1 + math.cos(math.pi * share)) / 2
 
 
 class NoamLR(Schedule):
@@ -487,7 +547,8 @@ class NoamLR(Schedule):
     """
 
     def __init__(self, optimizer, d_model, warmup=4000):
-        self.d_model, self.warmup = d_model, _at_least_one("NoamLR: warmup", warmup)
+        check_range("NoamLR", 1, below=math.inf, d_model=d_model, warmup=warmup)
+        self.d_model, self.warmup = d_model, warmup
         super().__init__(optimizer)
 
     def factor(self, step):

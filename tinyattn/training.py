@@ -21,6 +21,7 @@ from tinyattn.data import batches
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
+from tinyattn.engine.ranges import check_range
 from tinyattn.optim import AdamW, clip_grad_norm
 from tinyattn.progress import moving_line
 
@@ -60,8 +61,13 @@ def fit(
 
     watch      warn of slips that would run without an error, as `check.watch` does
 
-    A loss that is not finite stops the training with a FloatingPointError.
+    A loss that is not finite stops the training with a FloatingPointError, and so does a held-out
+    one. Raises ValueError for settings outside of their range, and for an optimizer or a schedule
+    that does not belong to the model.
     """
+    check_range("fit", 1, epochs=epochs, patience=patience, whole=True)
+    check_range("fit", above=0, clip=clip)
+    _belongs(model, optimizer, schedule)
     if valid is None and (patience is not None or metric is not None):
         raise ValueError("fit: patience and metric are measured on held-out data: pass valid=")
     train = _batches("train", train, batch_size=batch_size, rng=rng)
@@ -81,6 +87,7 @@ def fit(
             history.losses.append(done.mean(f"fit: train gave no batch in epoch {epoch}"))
             if valid is not None:
                 history.valid.append(evaluate(model, loss, valid))
+                _finite(history.valid[-1], epoch)
             if metric is not None:
                 history.metric.append(evaluate(model, metric, valid))
             if patience is not None and best.waited(model, history.valid) >= patience:
@@ -103,8 +110,12 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
 
     AdamW; the learning rate grows in a straight line over `warmup` steps to lr and falls along half
     a cosine to 0 at the last step. clip: largest norm of all gradients together.
-    Raises TypeError if the loss is not a single number, FloatingPointError if it is not finite.
+    Raises TypeError if the loss is not a single number, FloatingPointError if it is not finite,
+    ValueError for settings outside of their range.
     """
+    check_range("fit_steps", 1, steps=steps, whole=True)
+    check_range("fit_steps", 0, below=math.inf, lr=lr, warmup=warmup)
+    check_range("fit_steps", above=0, clip=clip)
     _mode(model, "train")
     optimizer, history = AdamW(model.parameters(), lr=lr, weight_decay=weight_decay), History()
     with check.watch(model, optimizer):
@@ -136,6 +147,32 @@ def _step(model, loss, optimizer, batch, clip, history):
         clip_grad_norm(model.parameters(), clip)
     optimizer.step()
     return value.item()
+
+
+def _belongs(model, optimizer, schedule):
+    """Raise ValueError for an optimizer that trains nothing of the model, or a foreign schedule."""
+    groups = getattr(optimizer, "param_groups", [])
+    held = {id(p) for group in groups for p in group["params"]}
+    if held and not any([id(p) in held for p in model.parameters()]):
+        raise ValueError(
+            "fit: the optimizer holds none of the model's parameters, so nothing would be trained. "
+            "Make it from this model: optim.Adam(model.parameters())"
+        )
+    if getattr(schedule, "optimizer", optimizer) is not optimizer:
+        raise ValueError(
+            "fit: the schedule changes the learning rate of another optimizer. Make it from the "
+            "one that is passed: optim.CosineLR(optimizer, ...)"
+        )
+
+
+def _finite(value, epoch):
+    """Raise FloatingPointError for a held-out loss that cannot be compared with others."""
+    if not math.isfinite(value):
+        raise FloatingPointError(
+            f"fit: the held-out loss is {value} after epoch {epoch}, though that of training is "
+            f"finite. Usual causes: nan in the held-out data (np.isnan(x).any()), a logarithm of "
+            f"0, or a layer that differs in evaluation, such as a batch norm"
+        )
 
 
 class _Best:

@@ -15,7 +15,7 @@ MISTAKES = [
     ("optim.SGD([p[0] * 2])", ValueError, "computed from others"),
     ("optim.SGD([p[0], p[0]])", ValueError, "more than once"),
     ("optim.SGD(p, lr='0.1')", TypeError, "lr", "'0.1'"),
-    ("optim.SGD(p, lr=-0.1)", ValueError, "lr must not be negative"),
+    ("optim.SGD(p, lr=-0.1)", ValueError, "expected 0 <= lr < inf, got lr=-0.1"),
     ("optim.SGD(p, lr=None)", TypeError, "lr", "None"),
     ("optim.Adam(p, betas=0.9)", TypeError, "betas", "0.9"),
     ("optim.Adam(p, betas=(0.9, 1.5))", ValueError, "betas"),
@@ -26,7 +26,14 @@ MISTAKES = [
     ("optim.lr_scheduler", AttributeError, "CosineLR"),
     ("optim.lr_scheduler.StepLR", AttributeError, "StepLR", "WarmupLR"),
     ("optim.CosineLR(p, 10)", TypeError, "optimizer"),
-    ("optim.CosineLR(optim.SGD(p), 0)", ValueError, "at least 1 step"),
+    ("optim.CosineLR(optim.SGD(p), 0)", ValueError, "expected 1 <= T_max < inf, got T_max=0"),
+    ("optim.CosineLR(optim.SGD(p), 5, eta_min=-1)", ValueError, "0 <= eta_min", "eta_min=-1"),
+    ("optim.WarmupCosineLR(optim.SGD(p), 10, 10)", ValueError, "1 <= warmup < 10"),
+    ("optim.NoamLR(optim.SGD(p), -4)", ValueError, "1 <= d_model", "d_model=-4"),
+    ("optim.SGD(p).lr = -1", ValueError, "0 <= lr"),
+    ("optim.RMSprop(p, alpha=1.5)", ValueError, "0 <= alpha <= 1"),
+    ("optim.clip_grad_norm(p, -1)", ValueError, "0 < max_norm", "max_norm=-1"),
+    ("optim.clip_grad_norm(p, '1')", TypeError, "max_norm must be a number", "'1'"),
     ("optim.WarmupLR(optim.SGD(p), 'a')", TypeError, "warmup"),
     (
         "o = optim.SGD(p); p[0].data = np.ones((5, 3)); o.step()",
@@ -40,6 +47,42 @@ MISTAKES = [
     ("optim.SGD(p).step(loss)", TypeError, "step"),
     # ---- training
     ("training.fit(model, None, None, 3)", TypeError, "train must be arrays"),
+    ("training.fit(model, None, None, a, clip=-1)", ValueError, "0 < clip", "clip=-1"),
+    ("training.fit(model, None, None, a, a, patience=0)", ValueError, "1 <= patience"),
+    ("training.fit(model, None, None, a, a, patience=1.5)", TypeError, "whole number", "1.5"),
+    ("training.fit(model, None, None, a, epochs=-3)", ValueError, "1 <= epochs", "epochs=-3"),
+    ("training.fit_steps(model, None, -3)", ValueError, "1 <= steps", "steps=-3"),
+    ("training.fit_steps(model, None, 3, clip=0)", ValueError, "0 < clip", "clip=0"),
+    (
+        "training.fit(model, None, optim.SGD([w]), a)",
+        ValueError,
+        "none of the model's parameters",
+        r"model\.parameters\(\)",
+    ),
+    (
+        "training.fit(model, 0, optim.SGD(p), a, schedule=optim.CosineLR(optim.SGD(p), 5))",
+        ValueError,
+        "another optimizer",
+    ),
+    (
+        "training.fit(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), lambda m, x: m(x).mean(), "
+        "optim.SGD(nn.Linear(2, 2).parameters()), np.ones((33, 3)))",
+        ValueError,
+        "none of the model's parameters",
+    ),
+    (
+        "m = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)); training.fit(m, lambda m, x: "
+        "m(x).mean(), optim.SGD(m.parameters()), (np.ones((33, 3)),), quiet=True)",
+        ValueError,
+        "last batch",
+        "drop_last=True",
+    ),
+    (
+        "training.fit(model, lambda m, x: m(x).mean(), optim.SGD(p), (a,), (a * np.nan,), "
+        "quiet=True)",
+        FloatingPointError,
+        "held-out loss is nan after epoch 1",
+    ),
     ("check.trains(model, (x,))", ValueError, r"\(x, target\)"),
     (
         "check.trains(model, (x, np.array([0, 1])), loss=lambda m, x, t: m(x))",

@@ -1,8 +1,11 @@
 """Weighted sums and look-ups: linear, embedding, one_hot, normalize, cosine_similarity."""
 
+import math
+
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import matmul
 from tinyattn.ops.index import getitem
@@ -76,8 +79,9 @@ def one_hot(ids, num_classes=None):
     return as_tensor((ids[..., None] == np.arange(num_classes)).astype(np.int64))
 
 
-def _length(x, p, axis, eps):
+def _length(name, x, p, axis, eps):
     """(Σ|x|ᵖ)^(1/p), at least eps; below eps it counts as a constant, so 0/0 cannot happen."""
+    check_range(name, 0, below=math.inf, eps=eps)
     if p == 2:
         s = np.sum(x * x, axis=axis, keepdims=True)
         small = np.less(to_array(s), eps * eps)
@@ -90,12 +94,13 @@ def _length(x, p, axis, eps):
 def normalize(x, p=2.0, axis=1, eps=1e-12):
     """y = x / max(‖x‖_p, eps) along `axis`."""
     x = as_tensor(x)
-    return x / _length(x, p, axis, eps)
+    return x / _length("normalize", x, p, axis, eps)
 
 
 @with_torch_hints
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """y = x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along `axis`."""
     x1, x2 = as_tensor(x1), as_tensor(x2)
-    lengths = _length(x1, 2, axis, eps) * _length(x2, 2, axis, eps)
+    name = "cosine_similarity"
+    lengths = _length(name, x1, 2, axis, eps) * _length(name, x2, 2, axis, eps)
     return np.squeeze(np.sum(x1 * x2, axis=axis, keepdims=True) / lengths, axis)

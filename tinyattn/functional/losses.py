@@ -8,6 +8,7 @@ input and target do not fit, or for another reduction.
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.functional.linear import integer_ids
 from tinyattn.ops.index import take_along_axis
@@ -56,8 +57,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
     input and target in one shape. Raises ValueError for delta of 0 or less.
     """
     input, target = _same_shape("huber_loss", input, target)
-    if delta <= 0:
-        raise ValueError(f"huber_loss: delta must be above 0, got {delta}")
+    check_range("huber_loss", above=0, delta=delta)
     difference = np.subtract(input, target)
     distance = np.absolute(difference)
     near = np.less_equal(to_array(distance), delta)
@@ -69,6 +69,16 @@ def _log_at_least_minus_100(p):
     # log 0 is -inf; limited as in PyTorch, so that one confident mistake does not end in nan
     tiny = np.less(to_array(p), np.exp(-100.0))
     return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
+
+
+def _refuse_negative(name, what, weight):
+    """Raise for negative weights, with which a loss falls without end, and for nan."""
+    w = np.asarray(0 if weight is None else to_array(weight))
+    if not np.all(w >= 0):
+        raise ValueError(
+            f"{name}: expected {what} >= 0, got {w[~(w >= 0)].flat[0]:g}; a negative weight "
+            f"rewards mistakes"
+        )
 
 
 def _refuse_labels(name, target):
@@ -97,6 +107,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
             "binary_cross_entropy_with_logits"
         )
     _refuse_labels("binary_cross_entropy", target)
+    _refuse_negative("binary_cross_entropy", "weight", weight)
     losses = -(
         np.multiply(target, _log_at_least_minus_100(input))
         + np.subtract(1, target) * _log_at_least_minus_100(np.subtract(1, input))
@@ -113,6 +124,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
     _refuse_labels("binary_cross_entropy_with_logits", target)
+    _refuse_negative("binary_cross_entropy_with_logits", "weight", weight)
+    _refuse_negative("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
     positive = np.multiply(target, softplus(np.negative(input)))
     if pos_weight is not None:
         positive = positive * pos_weight
@@ -165,6 +178,7 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
 
 def _class_weights(name, weight, C, dtype):
     """The weights of the classes as an array [C], or None."""
+    _refuse_negative(name, "weight", weight)
     if weight is None:
         return None
     weight = np.asarray(to_array(weight), dtype)

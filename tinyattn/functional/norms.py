@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.ranges import check_range
 from tinyattn.ops import rowwise
 
 
@@ -22,10 +23,11 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """y = (x - mean) / √(var + ε) · weight + bias; mean and var over the last axes.
 
     x and y [..., *normalized_shape], weight and bias [*normalized_shape]. Raises ValueError if the
-    last axes of x are others.
+    last axes of x are others, or for a negative eps.
     Source: Ba, Kiros, Hinton 2016.
     """
     x = as_tensor(x)
+    check_range("layer_norm", 0, below=math.inf, eps=eps)
     axes = _last_axes("layer_norm", x, normalized_shape)
     return rowwise.norm(x, weight, bias, eps, True, axes)
 
@@ -37,6 +39,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     Source: Zhang, Sennrich 2019.
     """
     x = as_tensor(x)
+    check_range("rms_norm", 0, below=math.inf, eps=eps)
     axes = _last_axes("rms_norm", x, normalized_shape)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     return rowwise.norm(x, weight, None, eps, False, axes)
@@ -50,10 +53,13 @@ def batch_norm(
     In training mean and var are those of the batch, and the running ones (Tensors or arrays, or
     None) move in place towards them by `momentum`, the variance in its unbiased form. Otherwise
     the running ones count. x and y [B, C, ...], all others [C]. Raises ValueError for x without
-    an axis C, or with a single value per feature in training.
+    an axis C, or with a single value per feature in training, for a negative eps, and for a
+    momentum outside of [0, 1].
     Source: Ioffe, Szegedy 2015.
     """
     x = as_tensor(x)
+    check_range("batch_norm", 0, below=math.inf, eps=eps)
+    check_range("batch_norm", 0, 1, momentum=momentum)
     if x.ndim < 2:
         raise ValueError(f"batch_norm: expected [B, C, ...], got shape {x.shape}")
     C = x.shape[1]
@@ -62,8 +68,9 @@ def batch_norm(
     if training:
         if n <= 1:
             raise ValueError(
-                f"batch_norm: expected more than one value per feature in training, "
-                f"got shape {x.shape}"
+                f"batch_norm: expected more than one value per feature in training, got shape "
+                f"{x.shape}. If this is the last batch of an epoch, leave it out with "
+                f"data.batches(..., drop_last=True), or choose another batch_size"
             )
         mean, var = rowwise.statistics(to_array(items))
         for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):

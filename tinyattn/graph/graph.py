@@ -263,8 +263,8 @@ def _features(argument, names, usual, what, found):
         if others:
             listed = sorted(map(repr, others))
             warnings.warn(
-                f"from_networkx: the {what}s have numbers under {', '.join(listed)}, which are left "
-                f"out. Take them with {argument}={listed[0]}",
+                f"from_networkx: the {what}s have numbers under {', '.join(listed)}, which are "
+                f"left out. Take them with {argument}={listed[0]}",
                 stacklevel=3,
             )
         if not found or not all([usual in data for data in found]):

@@ -1,10 +1,13 @@
 """Normalisation layers; weights start at 1 and biases at 0, so that they first only normalise."""
 
+import math
+
 import numpy as np
 
 import tinyattn.functional as F
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
+from tinyattn.engine.ranges import check_range
 from tinyattn.nn.module import Buffer, Module, Parameter
 from tinyattn.nn.validation import check_sizes
 
@@ -35,6 +38,7 @@ class LayerNorm(Module):
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True):
         check_sizes(self, normalized_shape=normalized_shape)
+        check_range(type(self).__name__, 0, below=math.inf, eps=eps)
         self.normalized_shape, self.eps = _as_shape(normalized_shape), eps
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
         self.bias = _zeros(self.normalized_shape) if elementwise_affine and bias else None
@@ -64,6 +68,7 @@ class RMSNorm(Module):
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True):
         check_sizes(self, normalized_shape=normalized_shape)
+        check_range(type(self).__name__, 0, below=math.inf, eps=eps)
         self.normalized_shape, self.eps = _as_shape(normalized_shape), eps
         self.weight = _ones(self.normalized_shape) if elementwise_affine else None
 
@@ -97,6 +102,8 @@ class BatchNorm1d(Module):
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
         check_sizes(self, num_features=num_features)
+        check_range(type(self).__name__, 0, below=math.inf, eps=eps)
+        check_range(type(self).__name__, 0, 1, momentum=momentum)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.weight = _ones(num_features) if affine else None
         self.bias = _zeros(num_features) if affine else None
@@ -181,6 +188,7 @@ class GroupNorm(Module):
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True):
         check_sizes(self, num_groups=num_groups, num_channels=num_channels)
+        check_range("GroupNorm", 0, below=math.inf, eps=eps)
         if num_channels % num_groups:
             raise ValueError(
                 f"GroupNorm: num_groups={num_groups} must divide num_channels={num_channels}"

@@ -1,0 +1,32 @@
+"""One check for numbers that must lie in a range, with one sentence if they do not."""
+
+import numpy as np
+
+
+def check_range(owner, least=None, most=None, *, above=None, below=None, whole=False, **numbers):
+    """Each of `numbers` must be a number with least <= x <= most and above < x < below.
+
+    owner: the function or class that asks. whole: a whole number. None is left alone: it stands for
+    the owner's own default. Raises TypeError for what is not a number, ValueError outside of the
+    range.
+    """
+    for name, value in numbers.items():
+        if value is None:
+            continue
+        kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            kind = "a whole number" if whole else "a number"
+            raise TypeError(
+                f"{owner}: {name} must be {kind}, got {value!r}, a {type(value).__name__}"
+            )
+        inside = (
+            (least is None or value >= least)  # nan is in no range
+            and (most is None or value <= most)
+            and (above is None or value > above)
+            and (below is None or value < below)
+        )
+        if not inside or value != value:
+            left = f"{least} <= " if least is not None else f"{above} < " * (above is not None)
+            right = f" <= {most}" if most is not None else f" < {below}" * (below is not None)
+            expected = f"{left}{name}{right}" if left or right else f"a number as {name}"
+            raise ValueError(f"{owner}: expected {expected}, got {name}={value!r}")
