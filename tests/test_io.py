@@ -9,7 +9,7 @@ import pytest
 
 import tinyattn as ta
 import tinyattn.functional as F
-from tinyattn import nn, optim
+from tinyattn import data, nn, optim
 from tinyattn.io import load_checkpoint, save_checkpoint
 
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", "c8"]
@@ -210,6 +210,58 @@ def test_training_resumes_bit_for_bit(tmp_path, make):
     assert_equal(second.state_dict(), model.state_dict())
     assert_equal(second_optimizer.state_dict(), optimizer.state_dict())
     assert rng.random() == second_rng.random()
+
+
+@pytest.mark.parametrize("rng", [None, 7], ids=["default generator", "generator of the layers"])
+def test_training_with_dropout_resumes_bit_for_bit(tmp_path, rng):
+    """In a new process: there the default generator starts somewhere else."""
+
+    def with_dropout():
+        layers = [
+            nn.Linear(3, 5, rng=0),
+            nn.Dropout(0.5, rng),
+            nn.LSTM(5, 4, 2, dropout=0.5, rng=rng),
+        ]
+        model = nn.Sequential(*layers[:2], nn.Linear(5, 1, rng=1))
+        model.cell = layers[2]
+        return model, optim.SGD(model.parameters(), lr=0.1)
+
+    def train(model, optimizer):
+        x = np.ones((8, 4, 3), np.float32)
+        for (batch,) in data.batches(x, batch_size=4):  # in an order of the default generator
+            optimizer.zero_grad()
+            hidden = model[1](model[0](batch))
+            y, _ = model.cell(hidden)
+            (np.mean(y * y) + np.mean(model[2](hidden) ** 2)).backward()
+            optimizer.step()
+
+    ta.seed(0)
+    model, optimizer = with_dropout()
+    weights = model.state_dict()
+    train(model, optimizer)
+    save_checkpoint(tmp_path / "c", model, optimizer)
+    train(model, optimizer)
+
+    ta.seed(1)
+    again, its_optimizer = with_dropout()
+    load_checkpoint(tmp_path / "c", again, its_optimizer)
+    train(again, its_optimizer)
+    assert_equal(again.state_dict(), model.state_dict())
+    assert weights.keys() == again.state_dict().keys()
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_the_generators_alone(tmp_path):
+    model, optimizer, _ = fresh(lambda p: optim.Adam(p))
+    save_checkpoint(tmp_path / "c", model, optimizer)
+    ta.seed(5)
+    other = nn.Linear(3, 1, rng=0)
+    with pytest.raises(KeyError, match="nothing was changed"):
+        load_checkpoint(tmp_path / "c", other, optim.Adam(other.parameters()))
+    drawn = data.batches(np.arange(50), batch_size=50)
+    (first,) = next(iter(drawn))
+    ta.seed(5)
+    (again,) = next(iter(data.batches(np.arange(50), batch_size=50)))
+    np.testing.assert_array_equal(first, again)
 
 
 def test_a_checkpoint_for_something_else_changes_nothing(tmp_path):

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.random import generator
 
 DTYPES = {
     "F64": "<f8",
@@ -245,24 +246,33 @@ def _broken(path, why):
 
 
 def save_checkpoint(path, module, optimizer, step=0, rng=None):
-    """Write all that training needs to go on from here: weights, optimizer, step, generator."""
+    """Write all that training needs to go on from here.
+
+    Kept are the weights and buffers of the module, what the optimizer remembers, the step, and the
+    states of these generators of random numbers: the default one (`ta.seed`), which dropout and
+    data.batches draw from where no rng= is passed; those that layers were made with; and `rng`,
+    your own. Not kept are other generators, the step_count of a schedule, and which module it is.
+    """
     tensors = {f"module.{k}": v for k, v in module.state_dict().items()}
     tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
     metadata = {"step": str(step)}
-    if rng is not None:
-        state = rng.bit_generator.state  # some kinds keep arrays in it
-        metadata["rng"] = json.dumps(state, default=np.ndarray.tolist)
+    for name, own in _generators(module, rng).items():
+        state = own.bit_generator.state  # some kinds keep arrays in it
+        metadata[name] = json.dumps(state, default=np.ndarray.tolist)
     save(path, tensors, metadata)
 
 
 def load_checkpoint(path, module, optimizer, rng=None):
-    """Put everything back into module, optimizer and rng; returns the step.
+    """Put everything back that `save_checkpoint` kept; returns the step.
 
     All or nothing: if anything does not fit, nothing is changed. Raises ValueError if the file is
     broken or no checkpoint, KeyError if it is one of another module or optimizer.
     """
     tensors, metadata = _read(path)
-    step, state = _step(path, metadata), None if rng is None else _state(path, metadata, rng)
+    step, states = _step(path, metadata), []
+    for name, own in _generators(module, rng).items():
+        if name in metadata or name == "rng":  # other layers may have none of their own
+            states.append((own, _state(path, metadata, name, own)))
     parts = {"module": {}, "optimizer": {}}
     for name, array in tensors.items():
         kind, _, rest = name.partition(".")
@@ -278,9 +288,19 @@ def load_checkpoint(path, module, optimizer, rng=None):
         if isinstance(error, KeyError | ValueError):
             error.args = (f"load_checkpoint: {path} does not fit: {error.args[0]}",)
         raise
-    if state is not None:
-        rng.bit_generator.state = state
+    for own, state in states:
+        own.bit_generator.state = state
     return step
+
+
+def _generators(module, rng):
+    """{name in the file: generator}: the default one, those of the layers, and the user's."""
+    found = {"default_rng": generator()}
+    for name, layer in getattr(module, "named_modules", list)():
+        for key, value in vars(layer).items():
+            if isinstance(value, np.random.Generator):
+                found[f"rng of {name}.{key}"] = value
+    return found if rng is None else found | {"rng": rng}
 
 
 def _step(path, metadata):
@@ -292,13 +312,13 @@ def _step(path, metadata):
     return int(step)
 
 
-def _state(path, metadata, rng):
-    """The saved state of a generator, tried on a copy of `rng`."""
-    if "rng" not in metadata:
+def _state(path, metadata, name, rng):
+    """The saved state of the generator of this name, tried on a copy of `rng`."""
+    if name not in metadata:
         raise ValueError(f"load_checkpoint: {path} was saved without the state of a generator")
     kind, trial = rng.bit_generator.state["bit_generator"], copy.deepcopy(rng.bit_generator)
     try:
-        state = _json(metadata["rng"])
+        state = _json(metadata[name])
         if state["bit_generator"] == kind:
             trial.state = state
             if not _in_buffers(state, rng.bit_generator.state):

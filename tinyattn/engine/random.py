@@ -6,7 +6,11 @@ _default = np.random.default_rng()
 
 
 def seed(n):
-    """Start the default generator anew: the same n gives the same numbers."""
+    """Start the default generator anew: the same n gives the same numbers.
+
+    What draws from it: initial weights, dropout and the order of batches, wherever no rng= is
+    passed. np.random.seed has no effect on any of them.
+    """
     global _default
     if not isinstance(n, int | np.integer):
         raise TypeError(f"seed: expected a whole number, got {n!r}")
