@@ -51,8 +51,19 @@ class Optimizer:
             raise ValueError(f"{type(self).__name__}: a parameter is given more than once")
         for g in self.param_groups:
             _check_options(type(self).__name__, g)
+            self._check_eps(g)
         self.state = [{} for _ in self._parameters()]
         self.shapes = [p.shape for p in self._parameters()]
+
+    def _check_eps(self, group):
+        """Raise TypeError if eps is 0 in the dtype of a parameter: 0 / 0 would be nan."""
+        for p in group["params"]:
+            if p.dtype == np.float16 and group.get("eps") and np.float16(group["eps"]) == 0:
+                raise TypeError(
+                    f"{type(self).__name__}: a parameter of shape {p.shape} is float16, in which "
+                    f"eps={group['eps']} is 0, so its first step would be nan. Train in float32, "
+                    f"model.astype(np.float32), or choose an eps of at least 1e-4"
+                )
 
     def _check_shapes(self):
         """Raise ValueError for a parameter whose shape is not the one it was given with."""

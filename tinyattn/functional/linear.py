@@ -94,6 +94,8 @@ def _length(name, x, p, axis, eps):
 def normalize(x, p=2.0, axis=1, eps=1e-12):
     """y = x / max(‖x‖_p, eps) along `axis`."""
     x = as_tensor(x)
+    if x.dtype == np.float16:  # its squares overflow from 256 on, and 1e-12 is 0 there
+        return normalize(x.astype(np.float32), p, axis, eps).astype(x.dtype)
     return x / _length("normalize", x, p, axis, eps)
 
 
@@ -101,6 +103,9 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """y = x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along `axis`."""
     x1, x2 = as_tensor(x1), as_tensor(x2)
+    if x1.dtype == x2.dtype == np.float16:
+        wide = [x.astype(np.float32) for x in (x1, x2)]
+        return cosine_similarity(*wide, axis, eps).astype(np.float16)
     name = "cosine_similarity"
     lengths = _length(name, x1, 2, axis, eps) * _length(name, x2, 2, axis, eps)
     return np.squeeze(np.sum(x1 * x2, axis=axis, keepdims=True) / lengths, axis)

@@ -19,6 +19,12 @@ def _last_axes(name, x, normalized_shape):
     return tuple(range(-len(shape), 0))
 
 
+def _wide(norm, x, *parameters):
+    """norm(x) in float32 for x in float16, whose squares overflow from 256 on."""
+    dtype = np.result_type(x.dtype, *[p.dtype for p in parameters if p is not None])
+    return norm(x.astype(np.float32)).astype(dtype)
+
+
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """y = (x - mean) / √(var + ε) · weight + bias; mean and var over the last axes.
 
@@ -29,6 +35,8 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     x = as_tensor(x)
     check_range("layer_norm", 0, below=math.inf, eps=eps)
     axes = _last_axes("layer_norm", x, normalized_shape)
+    if x.dtype == np.float16:
+        return _wide(lambda x: rowwise.norm(x, weight, bias, eps, True, axes), x, weight, bias)
     return rowwise.norm(x, weight, bias, eps, True, axes)
 
 
@@ -42,6 +50,8 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     check_range("rms_norm", 0, below=math.inf, eps=eps)
     axes = _last_axes("rms_norm", x, normalized_shape)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
+    if x.dtype == np.float16:
+        return _wide(lambda x: rowwise.norm(x, weight, None, eps, False, axes), x, weight)
     return rowwise.norm(x, weight, None, eps, False, axes)
 
 
@@ -62,6 +72,11 @@ def batch_norm(
     check_range("batch_norm", 0, 1, momentum=momentum)
     if x.ndim < 2:
         raise ValueError(f"batch_norm: expected [B, C, ...], got shape {x.shape}")
+    if x.dtype == np.float16:
+        parameters = weight, bias, training, momentum, eps
+        return _wide(
+            lambda x: batch_norm(x, running_mean, running_var, *parameters), x, weight, bias
+        )
     C = x.shape[1]
     n = math.prod((len(x), *x.shape[2:]))
     items = x if x.ndim == 2 else np.reshape(np.moveaxis(x, 1, -1), (n, C))

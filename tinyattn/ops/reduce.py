@@ -162,6 +162,8 @@ cumprod.defvjp(_cumprod_rule)
 
 def var(x, axis=None, keepdims=False, ddof=0):
     """y = Σ (x - x̄)² / (n - ddof), x̄ being the mean; ddof = 1 for the unbiased estimate."""
+    if x.dtype == np.float16:  # its squares overflow from 256 on
+        return var(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     centred = x - mean(x, axis, True)
     total = sum(centred * centred, axis, keepdims)
     return total / (count_of(x, axis) - ddof)
@@ -169,6 +171,8 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 def std(x, axis=None, keepdims=False, ddof=0):
     """y = √var(x). Where all x are equal the slope is infinite; there the gradient is 0."""
+    if x.dtype == np.float16:
+        return std(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     v = var(x, axis, keepdims, ddof)
     equal = np.equal(to_array(v), 0)
     return np.where(equal, 0, np.sqrt(np.where(equal, 1, v)))
