@@ -22,11 +22,6 @@ def shifted(g, y, x):  # a cumulative sum from behind that starts one element to
     return np.flip(np.cumsum(np.flip(g))) - g
 
 
-def changes_g(g, y, a, b):
-    g += g * b
-    return g
-
-
 # name: (operation, inputs, name of the wrong input, words of the cause)
 WRONG_RULES = {
     "sign": (wrong(lambda x: np.cos(x), lambda g, y, x: g * np.sin(x)), [X], "x", "sign"),
@@ -123,12 +118,6 @@ WRONG_RULES = {
         [X, Y],
         "a",
         "gradient of b: rules in the wrong",
-    ),
-    "g changed in place": (
-        wrong(lambda a, b: a * b + a, changes_g, lambda g, y, a, b: g * a),
-        [X, Y],
-        "b",
-        None,
     ),
     "detached part": (
         wrong(lambda x: np.concatenate([x, 2 * x]), lambda g, y, x: g[: len(x)]),

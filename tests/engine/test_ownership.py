@@ -76,17 +76,79 @@ def test_seed_is_not_changed():
     assert np.array_equal(seed, [1, 1, 1])
 
 
-def test_rule_that_changes_its_gradient():
-    """Not seen by the engine (add hands one array to both sides), but by the gradient check."""
+def _times(g, y, x):
+    g *= 3
+    return g
+
+
+def _fills(g, y, x):
+    g[x < 0] = 0
+    return g
+
+
+def _out(g, y, x):
+    return np.multiply(g, 3, out=y)
+
+
+def _sorts(g, y, x):
+    g.sort()
+    return g
+
+
+@pytest.mark.parametrize("rule", [_times, _fills, _out, _sorts])
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_rule_that_writes_into_what_it_gets_is_refused(rule, joint):
+    """add hands one array to both sides: what a rule does to it, it does to the other side."""
     careless = primitive(lambda x: x * 1)
+    if joint:
+        careless.defvjp_joint(lambda g, y, x: [rule(g, y, x)])
+    else:
+        careless.defvjp(rule)
+    x, z = leaf(3), leaf(3)
+    before = x.data.copy()
+    with pytest.raises(ValueError, match=r"lambda.*its rule writes into .* x\.copy\(\)"):
+        np.sum(careless(x) + z).backward()
+    assert x.grad is None and z.grad is None
+    np.testing.assert_array_equal(x.data, before)
+    report = check.gradcheck(careless, np.ones(3))
+    assert not report
+    assert "WRONG" in report.text and "writes into" in report.causes[0]
+    assert "must not change what they" in primitive.__doc__
 
-    @careless.defvjp
-    def rule(g, y, x):
-        g *= 3
-        return g
 
-    assert not check.gradcheck(lambda x, z: careless(x) + z, np.ones(2), np.ones(2))
-    assert "must not change what it" in primitive.__doc__
+def test_a_function_that_writes_into_its_input_is_refused():
+    @primitive
+    def relu(x):
+        x[x < 0] = 0
+        return x
+
+    @primitive
+    def scaled(x, *, by):
+        by *= 2
+        return x * by
+
+    x = np.array([-1.0, 1.0])
+    for f in (lambda: relu(x), lambda: scaled(x, by=x)):
+        with pytest.raises(ValueError, match="its function writes into an input"):
+            f()
+    np.testing.assert_array_equal(x, [-1, 1])
+
+
+def test_what_only_reads_gets_what_it_always_got():
+    """Views of an input can still be written to, and errors of other kinds stay as they are."""
+    first = primitive(lambda x: x[:1])
+    first.defvjp(lambda g, y, x: np.concatenate([g, np.zeros(2)]))
+    x = Tensor(np.ones(3))
+    first(x)[...] = 5.0
+    np.testing.assert_array_equal(x.data, [5, 1, 1])
+    y = primitive(lambda x: np.broadcast_to(x, (2, 3)))(np.ones(3))
+    assert not y.data.flags.writeable or y.data.base is not None
+    with pytest.raises(ValueError, match="could not be broadcast") as caught:
+        primitive(lambda x: x + np.ones(5))(np.ones(3))
+    assert "writes" not in str(caught.value)
+    constant = np.ones(3)
+    constant.flags.writeable = False
+    assert not primitive(lambda x: x)(constant).data.flags.writeable
 
 
 def test_seed_of_a_wrong_shape():

@@ -16,6 +16,7 @@ from tinyattn.check.diagnosis import Case, causes_of
 from tinyattn.check.report import Report, at, name_of, number
 from tinyattn.engine.autograd import Tensor, backward_pass
 from tinyattn.engine.convert import as_tensor
+from tinyattn.engine.read_only import WrittenError
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)
 
@@ -48,15 +49,23 @@ def gradcheck(f, *inputs, order=1):
     Returns a Report. Raises ValueError if there is nothing to check, if f gives another result
     each time, or if f makes float32 of its float64 inputs.
     """
-    function = _function(f, inputs)
+    try:
+        return _gradcheck(_function(f, inputs), name_of(f), order)
+    except WrittenError as error:
+        return Report(
+            False, f"gradcheck of {name_of(f)}: WRONG\n  {error}", np.inf, 0, (str(error),)
+        )
+
+
+def _gradcheck(function, name, order):
     done = []
     for n in range(1, order + 1):
-        report = _check(function, f"gradcheck of {name_of(f)}, {ORDERS.get(n, f'{n}th')} order")
+        report = _check(function, f"gradcheck of {name}, {ORDERS.get(n, f'{n}th')} order")
         if not report:
             return report
         done.append(report)
         if n < order:
-            report = _recorded_alike(function, f"gradcheck of {name_of(f)}")
+            report = _recorded_alike(function, f"gradcheck of {name}")
             if not report:
                 return report
             function = _derivative(function)

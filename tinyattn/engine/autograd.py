@@ -39,6 +39,7 @@ from tinyattn.engine.dtypes import COMMON_TYPES, reject_foreign_tensor
 from tinyattn.engine.invalid import Noted
 from tinyattn.engine.memory import fork_safe
 from tinyattn.engine.methods import TensorMethods
+from tinyattn.engine.read_only import protected
 from tinyattn.engine.torch_hints import with_torch_hints
 
 ndarray = np.ndarray
@@ -278,7 +279,7 @@ class Operation:
     def defvjp_joint(self, rule):
         """Set one rule that returns a sequence with the gradients of all inputs."""
         messages.callable_as_rule(self, rule)
-        self.joint = rule
+        self.joint = protected(rule, self.name, "rule")
 
 
 class Primitive(Protocol):
@@ -309,12 +310,14 @@ def primitive(f) -> Primitive:
 
     f sees plain arrays and returns one array. A rule gets the gradient g of the output, the
     output y, and the arguments of the call; it returns an array in the shape of its input
-    (if NumPy broadcast the input, the engine sums that up again) and must not change what it
-    gets. Written with NumPy functions, a rule can itself be differentiated.
+    (if NumPy broadcast the input, the engine sums that up again). Both must not change what they
+    get, and get arrays that are read-only. Written with NumPy functions, a rule can itself be
+    differentiated.
 
     Tensors are seen among the inputs that f takes by position; for a list of them take *xs.
     """
     op = Operation(messages.name_of(f), tuple(signature(f).parameters.values()))
+    run = protected(f, op.name, "function")
 
     @wraps(f)
     def apply(*inputs, **options):
@@ -327,7 +330,8 @@ def primitive(f) -> Primitive:
             else:
                 values.append(x if type(x) in COMMON_TYPES else reject_foreign_tensor(x))
         # calling f(*values, **{}) would be slower than f(*values)
-        return record(op, f(*values, **options) if options else f(*values), inputs, values, options)
+        y = run(*values, **options) if options else run(*values)
+        return record(op, y, inputs, values, options)
 
     apply.operation, apply.defvjp, apply.defvjp_joint = op, op.defvjp, op.defvjp_joint
     return apply

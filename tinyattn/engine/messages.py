@@ -6,6 +6,7 @@ from inspect import signature
 import numpy as np
 
 from tinyattn.engine.dtypes import check_differentiable
+from tinyattn.engine.read_only import protected
 from tinyattn.engine.torch_hints import OF_FUNCTIONS, SCIPY
 
 LOST = (
@@ -90,7 +91,7 @@ def checked_rules(op, rules):
         )
     for rule in rules:
         callable_as_rule(op, rule)
-    given = [rule or missing_rule(op.name, i) for i, rule in enumerate(rules)]
+    given = [protected(r, op.name, "rule") or missing_rule(op.name, i) for i, r in enumerate(rules)]
     return (*given, *op.rules[len(rules) :])
 
 

@@ -82,6 +82,7 @@ def described(operation, function):
 
 def _written(rule):
     """The rule as somebody wrote it: that of a compiled kernel lies inside of another function."""
+    rule = getattr(rule, "__wrapped__", rule)
     for cell in getattr(rule, "__closure__", None) or ():
         inside = cell.cell_contents
         if getattr(rule, "__name__", "") == "joint" and getattr(inside, "__name__", "").endswith(

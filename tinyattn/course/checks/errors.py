@@ -12,6 +12,13 @@ OTHERS = (
         "collect Tensors in a list and np.stack it, or compute all places at once.",
     ),
     (
+        "read-only",
+        "an input is written into",
+        "A function must not change what it is given: others need it as it is, and a gradient that "
+        "is changed in place is wrong everywhere else. Write x = x * 2 in place of x *= 2, "
+        "np.where in place of x[...] = 0, or write into a copy, x.copy().",
+    ),
+    (
         "arrays used as indices must be of integer",
         "an index that is no whole number",
         "What stands in [ ] has to be whole numbers (or True and False): is it the array you mean?",
