@@ -13,10 +13,10 @@ PROGRAM = """
 import numpy as np
 from tinyattn.kernels.machine import announce
 announce.AFTER = 0.01
-from tinyattn.kernels.fast.rowwise import relu
+from tinyattn.kernels.fast.rowwise import softmax
 {more}
-relu(np.ones(3, np.float32))
-relu(np.ones(3))
+softmax(np.ones((1, 3), np.float32), False)
+softmax(np.ones((1, 3)), False)
 """
 OTHERS = """
 import time, numba
@@ -43,7 +43,7 @@ def lines(folder, more=""):
 
 def test_a_long_compilation_is_announced_once(tmp_path):
     (line,) = lines(tmp_path)
-    assert line == announce.TEXT.format("rowwise.relu_numbers")
+    assert line == announce.TEXT.format("rowwise.softmax_rows")
     assert "tinyattn warm" in line
     assert lines(tmp_path) == []  # from the disk
 

@@ -19,11 +19,11 @@ import numpy as np
 from numba.core import caching
 from tinyattn.kernels.machine import announce
 {first}
-from tinyattn.kernels.fast.rowwise import relu, relu_numbers
+from tinyattn.kernels.fast.rowwise import softmax, softmax_rows
 {then}
-for x in (np.arange(-9, 9, dtype=np.float32), np.arange(-9.0, 9)):
-    assert (relu(x) == np.maximum(x, 0)).all()
-print(sum(relu_numbers.stats.cache_hits.values()), relu_numbers.stats.cache_path)
+for dtype in (np.float32, np.float64):
+    assert (softmax(np.ones((2, 4), dtype), False) == 0.25).all()
+print(sum(softmax_rows.stats.cache_hits.values()), softmax_rows.stats.cache_path)
 """
 # Numba writes whatever it keeps with these two
 FULL = """
@@ -55,7 +55,7 @@ def run(first="", then="", **settings):
 
 def files(folder, ending):
     """The files of the kernel in a folder of Numba's cache."""
-    return sorted(folder.rglob(f"rowwise.relu_numbers_*{ending}"))
+    return sorted(folder.rglob(f"rowwise.softmax_rows_*{ending}"))
 
 
 @pytest.mark.parametrize("change", [DATA_NOT_SAVED, NOT_RENAMED], ids=["data", "rename"])
@@ -99,7 +99,7 @@ def test_a_package_that_is_read_only_keeps_kernels_with_the_user(tmp_path):
     settings["NUMBA_CACHE_DIR"] = ""
     hits, folder, (line,) = run(f"{NOT_IN_THE_PACKAGE}\n{SLOW}", **settings)
     assert hits == 0 and folder.startswith(str(tmp_path)) and len(files(tmp_path, "nbc")) == 2
-    assert line == announce.TEXT.format("rowwise.relu_numbers")
+    assert line == announce.TEXT.format("rowwise.softmax_rows")
     assert run(f"{NOT_IN_THE_PACKAGE}\n{SLOW}", **settings)[::2] == (2, [])
 
 
@@ -107,7 +107,7 @@ def test_without_any_folder_the_line_promises_nothing(tmp_path):
     hits, folder, (line,) = run(f"{NOWHERE}\n{SLOW}", NUMBA_CACHE_DIR=str(tmp_path))
     assert (hits, folder) == (0, "None")
     assert line == (
-        "tinyattn: the compiled kernel rowwise.relu_numbers cannot be kept on the disk (no folder "
+        "tinyattn: the compiled kernel rowwise.softmax_rows cannot be kept on the disk (no folder "
         f"can be written to), so each run compiles it again. {ADVICE}"
     )
 

@@ -66,13 +66,13 @@ def test_where_all_facts_hold_kernels_are_compiled(tmp_path):
         import warnings
         import numpy as np
         warnings.simplefilter("error")
-        from tinyattn.kernels.fast.rowwise import relu, relu_numbers
-        print(relu(np.arange(-9.0, 9)).sum(), len(relu_numbers.signatures))
+        from tinyattn.kernels.fast.rowwise import softmax, softmax_rows
+        print(softmax(np.ones((2, 4)), False).sum(), len(softmax_rows.signatures))
         """,
         NUMBA_CACHE_DIR=str(tmp_path),
         TINYATTN_CANARY="",
     )
-    assert found == ["36.0", "1"]
+    assert found == ["2.0", "1"]
     assert list(canary.read(tmp_path / "canary.json").values()) == [""]
 
 
@@ -230,9 +230,9 @@ def test_files_of_the_cache_carry_the_checksum(tmp_path):
     names = fresh_python(
         """
         import os, numpy as np
-        from tinyattn.kernels.fast.rowwise import relu
+        from tinyattn.kernels.fast.rowwise import softmax
         from tinyattn.kernels.machine import compile
-        relu(np.ones(3, np.float32))
+        softmax(np.ones((1, 3), np.float32), False)
         print(f"{compile.checksum:08x}")
         print(*[f for _, _, files in os.walk(os.environ["NUMBA_CACHE_DIR"]) for f in files])
         """,
@@ -240,7 +240,7 @@ def test_files_of_the_cache_carry_the_checksum(tmp_path):
         TINYATTN_CANARY="off",
     )
     checksum, *files = names
-    indices = [name for name in files if name.endswith(".nbi") and "relu_numbers" in name]
+    indices = [name for name in files if name.endswith(".nbi") and "softmax_rows" in name]
     assert len(indices) == 1 and checksum in indices[0]
 
 

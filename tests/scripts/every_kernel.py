@@ -268,7 +268,6 @@ for shape in ((7, 9), (1, 1), (3, 2, 67), (5, 130), (700, 65)):
     case("rms_norm", lambda x, w, eps=eps: F.rms_norm(x, x.shape[-1], w, eps), x, w)
     case("gelu", F.gelu, 2 * x)
     case("gelu, tanh", partial(F.gelu, approximate="tanh"), 2 * x)
-    case("relu", F.relu, x)
     if len(shape) == 2:
         ids = RNG.integers(0, C, len(x))
         case("cross_entropy", lambda x, ids=ids: F.cross_entropy(x, ids), x)

@@ -82,7 +82,6 @@ EXPLAINED = {
     ("ops/matmul.py", "dot", "matmul.py:20"): "a Tensor has a `dot` as well",
     ("ops/matmul.py", "dot", "matmul.py:22"): "chooses who computes, not what",
     ("ops/matmul.py", "dot", "matmul.py:23"): "chooses who computes, not what",
-    ("ops/nonlinear.py", "_where_positive", "g.dtype == y.dtype ->"): "chooses who computes",
     ("ops/pool.py", "_largest_rule", "x -> y"): "x and y have the same dtype",
     ("ops/pool.py", "_largest_sums_rule", "x -> y"): "x and y have the same batch and dtype",
     ("ops/reduce.py", "_cumprod_rule", "y -> x"): "the rule does not use y",
@@ -100,7 +99,6 @@ WITHOUT_KERNELS = {
     ("ops/index.py", "_taken", "y -> x"): "a line that runs with kernels only",
     ("ops/matmul.py", "dot", "matmul.py:25"): "a line that runs with kernels only",
     ("ops/matmul.py", "sum_rows", "-kernel"): "a line that runs with kernels only",
-    ("ops/nonlinear.py", "_where_positive", "-relu_backward"): "a line that runs with kernels only",
     ("ops/pool.py", "_planes", "ops/pool.py"): "of kernels, which have tests of their own",
     ("ops/pool.py", "_two", "ops/pool.py"): "of kernels, which have tests of their own",
 }

@@ -67,7 +67,6 @@ TABLE = {
     "norm": Entry(NO_SUMS, 2**12, "numbers"),  # 2.6
     "batch_norm": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
     "gelu": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
-    "relu": Entry(NO_SUMS, 2**13, "numbers"),  # 1.1; of a quarter 0.9
     "take_rows": Entry(NO_SUMS, 2**17, "numbers"),  # 2.4; of a sixteenth 0.9
     "add_rows": Entry(NO_SUMS, 2**12, "numbers"),  # 3.0
     "sum_rows": Entry(NO_SUMS, 2**13, "numbers"),  # 1.2; of a quarter 0.8

@@ -3,7 +3,6 @@
 import numpy as np
 
 from tinyattn.engine.autograd import primitive
-from tinyattn.ops.backends import kernel_is_faster
 from tinyattn.ops.erf import erf_of
 from tinyattn.ops.marks import elementwise
 
@@ -13,10 +12,6 @@ TWO_OVER_ROOT_PI = float(2 / np.sqrt(np.pi))
 @primitive
 def relu(x):
     """y = max(x, 0);   x̄ = ȳ where x > 0, else 0 (also at x = 0)."""
-    if _by_kernel(x):
-        from tinyattn.kernels.fast.rowwise import relu
-
-        return relu(x)
     return np.maximum(x, 0)
 
 
@@ -26,10 +21,6 @@ def _where_positive(g, y):
     np.where asks at every element, and the processor, which guesses the answer, guesses wrong half
     of the time. So the bits of g are kept or struck out by a mask of 1...1 or 0...0.
     """
-    if type(g) is np.ndarray and g.dtype == y.dtype and _by_kernel(g) and _by_kernel(y):
-        from tinyattn.kernels.fast.rowwise import relu_backward
-
-        return relu_backward(g, y)
     if type(g) is not np.ndarray or g.dtype not in (np.float32, np.float64):
         return np.where(y > 0, g, 0)
     whole = np.dtype(f"i{g.itemsize}")  # whole numbers as long as those of g
@@ -40,10 +31,6 @@ def _where_positive(g, y):
 
 
 relu.defvjp(lambda g, y, x: _where_positive(g, y))
-
-
-def _by_kernel(x):
-    return x.flags.c_contiguous and kernel_is_faster("relu", x.dtype, x.size)
 
 
 @elementwise

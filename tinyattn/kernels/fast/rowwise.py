@@ -1,8 +1,8 @@
-"""Work on one row after another: softmax, cross-entropy, normalisation; ReLU, GELU, sums, AdamW.
+"""Work on one row after another: softmax, cross-entropy, normalisation; GELU, sums, AdamW.
 
 As array algebra each of these is five to fifteen passes over memory, each of which makes a new
 array. Here a row of C numbers (the last axis) is read once into the first cache, and all steps are
-done on it there. The references in array algebra are `softmax`, `log_softmax` and `relu` in
+done on it there. The references in array algebra are `softmax` and `log_softmax` in
 tinyattn/ops/nonlinear.py, `layer_norm` and `rms_norm` in tinyattn/functional/norms.py, `gelu` in
 tinyattn/functional/activations.py and `Adam.update` in tinyattn/optim.py; one test runs over both.
 
@@ -27,7 +27,6 @@ from tinyattn.kernels.machine.simd import (
     hmax,
     hsum,
     maximum,
-    maximum_or_nan,
     select_greater,
     sqrt,
     width,
@@ -257,48 +256,6 @@ def norm_backward(g, saved, x, centred):
     arrays = dx.reshape(-1), dw, db, ravel(g), ravel(x)
     parallel_rows(norm_rows_backward, parts, x.size, *arrays, saved, C, N, centred)
     return dx, *sums.sum(axis=1)
-
-
-# ---------------------------------------------------------------- ReLU
-
-
-@jit
-def relu_numbers(y, x, team, start, stop):
-    """y = max(x, 0), and nan where x is nan."""
-    if fork_join(team, start, stop):
-        return
-    for i in range(start, stop, width(x)):
-        v = load_partial(x, i, stop, 0)
-        store_partial(y, i, stop, maximum_or_nan(v, broadcast(x, 0)))
-
-
-@jit
-def relu_numbers_backward(dx, g, y, team, start, stop):
-    """dx = g where y > 0, else 0."""
-    if fork_join(team, start, stop):
-        return
-    zero = broadcast(g, 0)
-    for i in range(start, stop, width(g)):
-        store_partial(
-            dx,
-            i,
-            stop,
-            select_greater(load_partial(y, i, stop, 0), zero, load_partial(g, i, stop, 0), zero),
-        )
-
-
-def relu(x):
-    """max(x, 0)"""
-    y = empty_pooled(x.shape, x.dtype)
-    parallel_rows(relu_numbers, x.size, x.size, y.reshape(-1), ravel(x))
-    return y
-
-
-def relu_backward(g, y):
-    """The gradient of `relu`, from its result y."""
-    dx = empty_pooled(y.shape, y.dtype)
-    parallel_rows(relu_numbers_backward, y.size, y.size, dx.reshape(-1), ravel(g), ravel(y))
-    return dx
 
 
 # ---------------------------------------------------------------- GELU
