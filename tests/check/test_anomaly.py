@@ -10,7 +10,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tinyattn import nn
 from tinyattn.engine import autograd
-from tinyattn.ops import fused
+from tinyattn.ops import backends
 
 rng = np.random.default_rng(0)
 
@@ -104,14 +104,14 @@ def test_the_layers_are_named():
 def test_nothing_is_looked_at_outside_and_in_other_threads():
     record = autograd.record
     with ta.detect_anomaly():
-        assert autograd.record is fused.record is not record
+        assert autograd.record is backends.record is not record
         with ta.detect_anomaly():
             pass
         done = []
         other = threading.Thread(target=lambda: done.append(leaf(np.nan) * 2))
         other.start(), other.join()
         assert np.isnan(done[0].data).all() and done[0]._operation.name == "multiply"
-    assert autograd.record is fused.record is record
+    assert autograd.record is backends.record is record
     with pytest.raises(ZeroDivisionError), ta.detect_anomaly():
         raise ZeroDivisionError
     assert autograd.record is record

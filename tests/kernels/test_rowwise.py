@@ -12,7 +12,11 @@ pytest.importorskip("numba")
 import tinyattn.functional as F
 from tests.machine import same_bits_on_any_threads
 from tinyattn import Tensor, optim
-from tinyattn.ops.backends import TABLE
+from tinyattn.ops.activations import gelu
+from tinyattn.ops.backends import IMPLEMENTATIONS
+from tinyattn.ops.losses import cross_entropy
+from tinyattn.ops.norms import batch_norm, norm
+from tinyattn.ops.softmax import log_softmax, softmax
 
 DTYPES = [np.float32, np.float64]
 # numbers up to 10 and differences of them: some ten roundings
@@ -56,7 +60,10 @@ FUNCTIONS = {
     "gelu": (0, F.gelu),
     "gelu, tanh": (0, lambda x: F.gelu(x, "tanh")),
 }
-FUSED = {"softmax", "log_softmax", "cross_entropy", "norm", "batch_norm", "gelu"}
+KERNELS = {
+    f.implementations["kernel"].operation
+    for f in (softmax, log_softmax, cross_entropy, norm, batch_norm, gelu)
+}
 widths = st.sampled_from([2, 3, 15, 16, 17, 33, 64, 100])
 layouts = st.sampled_from(["rows", "columns", "every second"])
 names = pytest.mark.parametrize("name", FUNCTIONS)
@@ -65,7 +72,8 @@ names = pytest.mark.parametrize("name", FUNCTIONS)
 def kernels_from(work):
     """Inside the block all operations take their kernel from this much work on."""
     return patch.dict(
-        TABLE, {n: e._replace(least=work) for n, e in TABLE.items() if "kernel" in e.rungs}
+        IMPLEMENTATIONS,
+        {n: e._replace(least=work) for n, e in IMPLEMENTATIONS.items() if "kernel" in e.names},
     )
 
 
@@ -139,9 +147,9 @@ def test_large_inputs_take_kernels_and_differentiate_twice():
         while todo:
             t = todo.pop()
             if t._operation is not None:
-                operations.add(t._operation.name)
+                operations.add(t._operation)
                 todo += [a for a in t._inputs if a is not None]
-        assert operations & FUSED, name
+        assert operations & KERNELS, name
         x.grad = None
         (y * y).sum().backward(create_graph=True)
         first, x.grad = x.grad, None
@@ -180,7 +188,7 @@ def test_rows_of_an_embedding_add_up(dtype):
     ids = np.random.default_rng(0).integers(-7, 7, (40, 5))
     x = Tensor(normal(7, 33, dtype=dtype), requires_grad=True)
     g = normal(40, 5, 33, dtype=dtype)
-    assert g.size >= TABLE["add_rows"].least
+    assert g.size >= IMPLEMENTATIONS["add_rows"].least
     x[ids].backward(g)
     expected = np.zeros((7, 33))
     np.add.at(expected, ids, g)

@@ -1,6 +1,8 @@
 """Functions and layers with `impl`: their implementations agree, and others are refused."""
 
+import importlib
 import inspect
+import pkgutil
 import re
 import warnings
 
@@ -11,10 +13,10 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tests.cases.ops import blocks as case_blocks
 from tests.machine import fresh_python
-from tinyattn import Tensor, graph, kernels, nn
+from tinyattn import Tensor, graph, kernels, nn, ops
 from tinyattn.functional import recurrent
 from tinyattn.ops import backends, neighbours, quantized
-from tinyattn.ops.backends import TABLE
+from tinyattn.ops.backends import IMPLEMENTATIONS
 
 RUNGS = ("sums", "numpy", "kernel")
 MODULES = {
@@ -37,7 +39,7 @@ def found():
     for module, content in MODULES.items():
         for name, f in vars(content).items():
             ours = getattr(f, "__module__", "").startswith("tinyattn") and not name.startswith("_")
-            if ours and name != "choose" and (has_impl(f) or has_impl(getattr(f, "forward", None))):
+            if ours and name != "select" and (has_impl(f) or has_impl(getattr(f, "forward", None))):
                 public.setdefault(f, f"{module}.{name}")
     return {name: f for f, name in public.items()}
 
@@ -166,7 +168,7 @@ def flat(y):
 @names
 def test_the_rungs_of_a_function_agree(name):
     pytest.importorskip("numba")
-    rungs = TABLE[EXAMPLES[name][0]].rungs
+    rungs = IMPLEMENTATIONS[EXAMPLES[name][0]].names
     assert len(rungs) > 1 and "numpy" in rungs
     expected, gradients = run(name, "numpy")
     for impl in (*rungs, "auto"):
@@ -182,7 +184,7 @@ def test_the_rungs_of_a_function_agree(name):
 
 @names
 def test_other_rungs_are_refused_by_name(name):
-    rungs = TABLE[EXAMPLES[name][0]].rungs
+    rungs = IMPLEMENTATIONS[EXAMPLES[name][0]].names
     for impl in ("nonsense", "matmul", None, *(r for r in RUNGS if r not in rungs)):
         message = re.escape(f"impl={impl!r} is not one of auto, {', '.join(rungs)}")
         with pytest.raises(ValueError, match=message):
@@ -194,7 +196,7 @@ def test_what_a_docstring_names_is_what_there_is(name):
     line, make, _ = EXAMPLES[name]
     if make is None:  # a function; a layer refers to it, or to another layer
         named = re.findall(r'"(sums|numpy|kernel|matmul)"', found()[name].__doc__)
-        assert set(named) == set(TABLE[line].rungs)
+        assert set(named) == set(IMPLEMENTATIONS[line].names)
 
 
 # ---------------------------------------------------------------- by itself
@@ -202,13 +204,31 @@ def test_what_a_docstring_names_is_what_there_is(name):
 
 def test_auto_takes_the_kernel_from_the_work_in_the_table(monkeypatch):
     monkeypatch.setattr(backends, "_numba", True)
-    for name, entry in TABLE.items():
-        if "kernel" in entry.rungs:
-            assert backends.choose(name, "auto", np.dtype(np.float32), entry.least) == "kernel"
-            assert backends.choose(name, "auto", np.dtype(np.float32), entry.least - 1) == "numpy"
-        assert backends.choose(name, "auto", np.dtype(np.float32), 1) == "numpy"
-        assert backends.choose(name, "auto", np.dtype(np.float16), 1e20) == "numpy"
-        assert backends.choose(name, "auto", np.dtype(np.int64), 1e20) == "numpy"
+    for name, entry in IMPLEMENTATIONS.items():
+        if "kernel" in entry.names:
+            assert backends.select(name, "auto", np.dtype(np.float32), entry.least) == "kernel"
+            assert backends.select(name, "auto", np.dtype(np.float32), entry.least - 1) == "numpy"
+        assert backends.select(name, "auto", np.dtype(np.float32), 1) == "numpy"
+        assert backends.select(name, "auto", np.dtype(np.float16), 1e20) == "numpy"
+        assert backends.select(name, "auto", np.dtype(np.int64), 1e20) == "numpy"
+
+
+def operations():
+    """{name: function} of all functions of tinyattn.ops that `operation` made."""
+    found = {}
+    for info in pkgutil.walk_packages(ops.__path__, "tinyattn.ops."):
+        for name, f in vars(importlib.import_module(info.name)).items():
+            if hasattr(f, "implement") and f.__module__ == info.name:
+                found[f"{info.name}.{name}"] = f
+    return found
+
+
+def test_what_the_table_names_is_there():
+    """All implementations of an operation are in its line; other lines may have fewer."""
+    found = operations()
+    assert len(found) > 5
+    for name, f in found.items():
+        assert set(f.implementations) == set(IMPLEMENTATIONS[f.line].names), name
 
 
 def test_loops_and_kernels_name_the_numbers_they_take():

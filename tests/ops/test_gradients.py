@@ -116,9 +116,11 @@ def operations_of_the_library():
     for package in (ops, F, nn, graph):
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for name, value in vars(importlib.import_module(info.name)).items():
-                operation = getattr(value, "operation", None)
-                if isinstance(operation, Operation):
-                    found[operation] = f"{info.name}.{name}"
+                each = getattr(value, "implementations", {"": value})
+                for impl, f in each.items() if isinstance(each, dict) else ():
+                    operation = getattr(f, "operation", None)
+                    if isinstance(operation, Operation):
+                        found[operation] = f"{info.name}.{name} {impl}".rstrip()
     return found
 
 

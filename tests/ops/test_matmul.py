@@ -35,7 +35,9 @@ def called(request, monkeypatch):
             f = getattr(module, name)
             spy = lambda *a, f=f, name=name: (names.append(name), f(*a))[1]
             monkeypatch.setattr(module, name, spy)
-        monkeypatch.setitem(matmul.TABLE, "matvec", matmul.TABLE["matvec"]._replace(least=0))
+        monkeypatch.setitem(
+            matmul.IMPLEMENTATIONS, "matvec", matmul.IMPLEMENTATIONS["matvec"]._replace(least=0)
+        )
     monkeypatch.setattr(matmul, "kernel_is_faster", lambda *_: request.param == "kernel")
     return names if request.param == "kernel" else None
 

@@ -6,7 +6,7 @@ import pytest
 import tinyattn.functional as F
 from tinyattn import Tensor
 from tinyattn.engine.convert import to_array
-from tinyattn.ops.backends import TABLE
+from tinyattn.ops.backends import IMPLEMENTATIONS
 
 
 def gradients(f, *values):
@@ -29,7 +29,7 @@ def test_one_tensor_in_two_places_of_a_kernel_is_differentiated_again():
     """dL/dw counts each place once, also where the rule takes the reference (create_graph)."""
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(64, 64)), Tensor(rng.normal(size=64), requires_grad=True)
-    assert x.size >= TABLE["norm"].least  # the kernel computes
+    assert x.size >= IMPLEMENTATIONS["norm"].least  # the kernel computes
     found = []
     for again in (False, True):
         w.grad = None

@@ -26,7 +26,7 @@ import tinyattn.functional as F
 from tinyattn import Tensor, graph, inference, kernels, models, nn, optim
 from tinyattn.functional import recurrent
 from tinyattn.ops import neighbours
-from tinyattn.ops.backends import TABLE, array_algebra
+from tinyattn.ops.backends import IMPLEMENTATIONS, array_algebra
 from tinyattn.ops.quantized import Q4_1, Q8_0, QuantizedMatrix, quantized_linear
 
 # Rounding grows with the number of terms, which is at most some hundreds here.
@@ -58,14 +58,14 @@ def case(name, f, *inputs, rungs=("auto",), dtypes=BOTH, bounds=BOUND):
 @contextmanager
 def kernels_for_all():
     """Inside the block "auto" is "kernel" for any amount of work, except for none at all."""
-    before = dict(TABLE)
+    before = dict(IMPLEMENTATIONS)
     try:
         for name, entry in before.items():
             if np.isfinite(entry.least):
-                TABLE[name] = entry._replace(least=1)
+                IMPLEMENTATIONS[name] = entry._replace(least=1)
         yield
     finally:
-        TABLE.update(before)
+        IMPLEMENTATIONS.update(before)
 
 
 def run(case, rung, dtype, exact):
@@ -554,7 +554,7 @@ def main(arguments=None):
 def judged(case, dtype):
     """(largest error, bound) of a case over its rungs."""
     expected = run(case, "auto", dtype, exact=True)
-    largest = max(error(run(case, rung, dtype, False), expected, dtype) for rung in case.rungs)
+    largest = max(error(run(case, rung, dtype, False), expected, dtype) for rung in case.names)
     return largest, case.bounds[dtype]
 
 

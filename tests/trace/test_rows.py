@@ -65,7 +65,7 @@ def check(step, g, function=None):
         matrix = unpacked(forms, rows, step, k, size)
         whole = pull(step, g)[k].reshape(-1)
         close(g.reshape(-1) @ matrix, whole, f"{step.operation.name}: gradient of input {k}", g)
-        if "saved" not in step.options and step.operation.name not in NOT_MEASURED:
+        if "residuals" not in step.options and step.operation.name not in NOT_MEASURED:
             m = Measured(function, step, k)
             bad = m.wrong(_columns_of(step, r, k, m.columns))
             assert not bad.any(), f"{step.operation.name}: {bad.sum()} measured slopes of input {k}"

@@ -6,7 +6,7 @@ import sys
 from threading import local
 
 from tinyattn.engine import autograd
-from tinyattn.ops import fused
+from tinyattn.ops import backends
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -46,7 +46,7 @@ def stop_observing(look):
 def _count(change):
     global _blocks
     _blocks += change
-    autograd.record = fused.record = _observed if _blocks else _record
+    autograd.record = backends.record = _observed if _blocks else _record
 
 
 def _observed(op, y, inputs, values, options):

@@ -9,7 +9,7 @@ from tinyattn.check.report import Report, name_of, number
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.ops.index import take_along_axis
-from tinyattn.ops.rowwise import log_softmax
+from tinyattn.ops.softmax import log_softmax
 
 RATES = (1e-2, 1e-3)  # learning rates that are tried, the second if the first does not do
 FEWEST = 10  # steps, in which every parameter should have moved

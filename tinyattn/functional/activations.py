@@ -6,8 +6,8 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_float, as_tensor
 from tinyattn.engine.random import generator
 from tinyattn.engine.torch_hints import with_torch_hints
-from tinyattn.ops import nonlinear, rowwise
-from tinyattn.ops.rowwise import log_softmax, softmax
+from tinyattn.ops import activations
+from tinyattn.ops import softmax as ops
 
 __all__ = [
     "dropout",
@@ -29,17 +29,17 @@ __all__ = [
 @with_torch_hints
 def relu(x) -> Tensor:
     """y = max(x, 0)."""
-    return nonlinear.relu(as_tensor(x))
+    return activations.relu(as_tensor(x))
 
 
 def sigmoid(x) -> Tensor:
     """y = 1 / (1 + e⁻ˣ), without overflow."""
-    return nonlinear.sigmoid(as_tensor(x))
+    return activations.sigmoid(as_tensor(x))
 
 
 def erf(x) -> Tensor:
     """y = 2/√π ∫₀ˣ exp(-t²) dt, the error function."""
-    return nonlinear.erf(as_tensor(x))
+    return activations.erf(as_tensor(x))
 
 
 @with_torch_hints
@@ -64,7 +64,7 @@ def gelu(x, approximate="none"):
     Source: Hendrycks, Gimpel 2016.
     """
     if approximate in ("none", "tanh"):
-        return rowwise.gelu(as_tensor(x), approximate == "tanh")
+        return activations.gelu(as_tensor(x), approximate == "tanh")
     raise ValueError(f'gelu: approximate is "none" or "tanh", got {approximate!r}')
 
 
@@ -78,13 +78,25 @@ def silu(x):
 def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
     """y = ln(1 + exp(βx)) / β, and y = x where βx > threshold."""
     x = as_float(x)
-    y = nonlinear.softplus(beta * x) / beta
+    y = activations.softplus(beta * x) / beta
     return np.where(beta * x.data > threshold, x, y)
 
 
 def tanh(x):
     """y = tanh x."""
     return np.tanh(as_tensor(x))
+
+
+@with_torch_hints
+def softmax(x, axis=-1):
+    """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`; a row of nothing but -inf gives nan."""
+    return ops.softmax(as_float(x), axis)
+
+
+@with_torch_hints
+def log_softmax(x, axis=-1):
+    """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`."""
+    return ops.log_softmax(as_float(x), axis)
 
 
 @with_torch_hints

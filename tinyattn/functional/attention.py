@@ -8,7 +8,7 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor, of_one_dtype, to_array
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import attention
-from tinyattn.ops.backends import LEAST_QUERIES, choose, kernel_is_faster
+from tinyattn.ops.backends import LEAST_QUERIES, kernel_is_faster, select
 
 
 @with_torch_hints
@@ -45,7 +45,7 @@ def scaled_dot_product_attention(
     lead = q.shape[:-2]
     if not lead == k.shape[:-2] == v.shape[:-2]:
         lead = np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
-    rung = choose("attention", impl, q.dtype, _work(lead, q.shape[-2], k.shape[-2]))
+    rung = select("attention", impl, q.dtype, _work(lead, q.shape[-2], k.shape[-2]))
     if rung == "numpy":
         return np.matmul(_weights(q, k, mask, bias, causal, scale), v)
     run = attention.attention if rung == "kernel" else attention.attention_sums

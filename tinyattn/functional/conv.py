@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor, of_one_dtype
-from tinyattn.ops.backends import choose
+from tinyattn.ops.backends import select
 from tinyattn.ops.conv import (
     convolution,
     convolution_by_windows,
@@ -88,7 +88,7 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
         _not_negative(name, before)
     _check_fit(name, [n + b + a for n, b, a in zip(x.shape[2:], before, after, strict=True)], span)
     work = x.size * weight.shape[0] * math.prod(kernel)
-    run = CONVOLUTION[choose(name, impl, x.dtype, work)]
+    run = CONVOLUTION[select(name, impl, x.dtype, work)]
     y = run(x, weight, bias, stride, before, after, dilation, groups)
     return y[0] if unbatched else y
 
@@ -151,7 +151,7 @@ def _pool(name, x, kernel_size, stride, padding, dilation, n, rungs, impl):
         raise ValueError(f"{name}: padding {padding} is more than half the kernel {kernel}")
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     _check_fit(name, [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)], span)
-    run = rungs[choose(name, impl, x.dtype, x.size * math.prod(kernel))]
+    run = rungs[select(name, impl, x.dtype, x.size * math.prod(kernel))]
     y = run(x, kernel, stride, padding, dilation)
     return y[0] if unbatched else y
 

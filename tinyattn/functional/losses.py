@@ -10,10 +10,11 @@ import numpy as np
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
+from tinyattn.functional.activations import log_softmax
 from tinyattn.functional.linear import integer_ids
+from tinyattn.ops import losses as ops
+from tinyattn.ops.activations import softplus
 from tinyattn.ops.index import take_along_axis
-from tinyattn.ops.nonlinear import softplus
-from tinyattn.ops.rowwise import log_softmax, negative_log_likelihood
 
 
 def _reduce(losses, reduction, count=None):
@@ -207,7 +208,7 @@ def cross_entropy(
     if input.ndim == 2 and not soft and label_smoothing == 0:  # the usual case
 
         def of_classes(ids):
-            return negative_log_likelihood(input, ids)
+            return ops.cross_entropy(input, ids)
 
         return _of_classes(
             "cross_entropy", input, target, weight, ignore_index, reduction, axis, of_classes

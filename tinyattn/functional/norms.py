@@ -1,4 +1,4 @@
-"""Normalisation: of each position alone (layer, RMS) or of each feature over the batch."""
+"""Normalization: of each position alone (layer, RMS) or of each feature over the batch."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.ranges import check_range
-from tinyattn.ops import rowwise
+from tinyattn.ops import norms
 
 
 def _last_axes(name, x, normalized_shape):
@@ -36,8 +36,8 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     check_range("layer_norm", 0, below=math.inf, eps=eps)
     axes = _last_axes("layer_norm", x, normalized_shape)
     if x.dtype == np.float16:
-        return _wide(lambda x: rowwise.norm(x, weight, bias, eps, True, axes), x, weight, bias)
-    return rowwise.norm(x, weight, bias, eps, True, axes)
+        return _wide(lambda x: norms.norm(x, weight, bias, eps, True, axes), x, weight, bias)
+    return norms.norm(x, weight, bias, eps, True, axes)
 
 
 def rms_norm(x, normalized_shape, weight=None, eps=None):
@@ -51,8 +51,8 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     axes = _last_axes("rms_norm", x, normalized_shape)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     if x.dtype == np.float16:
-        return _wide(lambda x: rowwise.norm(x, weight, None, eps, False, axes), x, weight)
-    return rowwise.norm(x, weight, None, eps, False, axes)
+        return _wide(lambda x: norms.norm(x, weight, None, eps, False, axes), x, weight)
+    return norms.norm(x, weight, None, eps, False, axes)
 
 
 def batch_norm(
@@ -87,11 +87,11 @@ def batch_norm(
                 f"{x.shape}. If this is the last batch of an epoch, leave it out with "
                 f"data.batches(..., drop_last=True), or choose another batch_size"
             )
-        mean, var = rowwise.statistics(to_array(items))
+        mean, var = norms.statistics(to_array(items))
         for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
             if running is not None:
                 running[...] = (1 - momentum) * to_array(running) + momentum * now
     else:
         mean, var = to_array(running_mean), to_array(running_var)
-    y = rowwise.batch_norm(items, weight, bias, mean, var, eps, training)
+    y = norms.batch_norm(items, weight, bias, mean, var, eps, training)
     return y if x.ndim == 2 else np.moveaxis(np.reshape(y, (len(x), *x.shape[2:], C)), -1, 1)

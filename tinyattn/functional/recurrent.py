@@ -20,8 +20,8 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import of_one_dtype, to_array
 from tinyattn.functional.linear import linear
 from tinyattn.ops import recurrent
-from tinyattn.ops.backends import choose
-from tinyattn.ops.nonlinear import relu, sigmoid
+from tinyattn.ops.activations import relu, sigmoid
+from tinyattn.ops.backends import select
 
 
 class Cell(NamedTuple):
@@ -97,7 +97,7 @@ def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
     All but "sums" can be differentiated more than once.
     """
     x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)
-    rung = choose(f"{cell.name}Cell", impl, x.dtype, len(x) * len(w_hh))
+    rung = select(f"{cell.name}Cell", impl, x.dtype, len(x) * len(w_hh))
     if rung == "sums":
         return scan(cell, x[:, None], state, w_ih, w_hh, b_ih, b_hh, impl="sums")[1]
     p, q = linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh)
@@ -127,7 +127,7 @@ def scan(
              "auto"    "kernel" where it is faster, else "numpy"
     """
     x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)
-    rung = choose(cell.name, impl, x.dtype, x.shape[1])
+    rung = select(cell.name, impl, x.dtype, x.shape[1])
     if lengths is not None:  # what comes after the end must not count, not even nan
         x = np.where((np.arange(x.shape[1]) < lengths[:, None])[:, :, None], x, 0)
     if rung == "numpy":

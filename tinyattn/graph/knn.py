@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.graph.graph import Graph
-from tinyattn.ops.backends import choose
+from tinyattn.ops.backends import select
 
 
 def knn(x, k, batch=None, impl="auto"):
@@ -41,7 +41,7 @@ def _knn(name, x, k, batch, impl, besides=0):
             f"{name}: expected k of at most {few - besides}, because {cloud} only {few} points "
             f"({own}), got k = {k - besides}"
         )
-    rung = choose(name, impl, x.dtype, len(x))
+    rung = select(name, impl, x.dtype, len(x))
     if rung == "numpy":
         index, d2 = _knn_arrays(x, offsets, k)
     else:
@@ -86,7 +86,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     if r.ndim or r.dtype.kind not in "fiu" or not r >= 0:
         raise ValueError(f"radius_graph: expected one number, a radius of at least 0, got r = {r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
-    rung = choose("radius_graph", impl, x.dtype, len(x))
+    rung = select("radius_graph", impl, x.dtype, len(x))
     if rung == "numpy":
         src, dst = _radius_arrays(x, offsets, r2)
     else:

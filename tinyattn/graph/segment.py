@@ -16,7 +16,7 @@ import numpy as np
 from tinyattn.engine.autograd import primitive
 from tinyattn.engine.convert import as_float, as_tensor, to_array
 from tinyattn.ops import segment as kernels
-from tinyattn.ops.backends import choose
+from tinyattn.ops.backends import select
 from tinyattn.ops.index import scatter_add
 
 
@@ -66,7 +66,7 @@ def segment_max(values, ids, num_segments, impl="auto"):
     impl: "numpy", "kernel" or "auto".
     """
     values, ids, n = _checked("segment_max", values, ids, num_segments)
-    if choose("segment_max", impl, values.dtype, values.size) == "kernel":
+    if select("segment_max", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_max(values, ids, n)
     return _segment_extreme(values, ids, n, np.maximum)
 
@@ -74,7 +74,7 @@ def segment_max(values, ids, num_segments, impl="auto"):
 def segment_min(values, ids, num_segments, impl="auto"):
     """y_n = min values_e; tied minima share the gradient. impl: "numpy", "kernel" or "auto"."""
     values, ids, n = _checked("segment_min", values, ids, num_segments)
-    if choose("segment_min", impl, values.dtype, values.size) == "kernel":
+    if select("segment_min", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_min(values, ids, n)
     return _segment_extreme(values, ids, n, np.minimum)
 
@@ -85,7 +85,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
     In array algebra the rows of a segment are put side by side, short ones filled up with 1.
     """
     values, ids, n = _checked("segment_prod", values, ids, num_segments)
-    if choose("segment_prod", impl, values.dtype, values.size) == "kernel":
+    if select("segment_prod", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_prod(values, ids, n)
     one = np.ones((1, *values.shape[1:]), values.dtype)
     return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
@@ -99,7 +99,7 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
     """
     values, ids, n = _checked("segment_softmax", values, ids, num_segments)
     values = as_float(values)
-    if choose("segment_softmax", impl, values.dtype, values.size) == "kernel":
+    if select("segment_softmax", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_softmax(values, ids, n)
     top = to_array(_segment_extreme(values.data, ids, n, np.maximum))  # cancels: needs no gradient
     top = np.where(np.isneginf(top), 0, top)  # of a segment with nothing but -inf

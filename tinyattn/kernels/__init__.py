@@ -7,14 +7,17 @@ Python.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 
 _COMPILING = ["helper", "helper_no_fma", "jit", "jit_no_fma", "missing", "numba"]
 
 
 def __getattr__(name):
-    """What compiles kernels is imported when it is first asked for, and Numba with it."""
+    """What compiles kernels, or a file of loops: imported at its first use, and Numba with it."""
     if name in _COMPILING:
         return getattr(import_module("tinyattn.kernels.machine.compile"), name)
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from tinyattn.engine.autograd import primitive
-from tinyattn.ops.backends import MATVEC_ROWS, MATVEC_TERMS, TABLE, kernel_is_faster
+from tinyattn.ops.backends import IMPLEMENTATIONS, MATVEC_ROWS, MATVEC_TERMS, kernel_is_faster
 
 
 def dot(a, b, bias=None):
@@ -19,7 +19,9 @@ def dot(a, b, bias=None):
     """
     if not (type(a) is type(b) is np.ndarray):
         return np.matmul(a, b)
-    if a.size * b.size >= TABLE["matvec"].least:  # cheap to ask: more than the multiplications
+    if (
+        a.size * b.size >= IMPLEMENTATIONS["matvec"].least
+    ):  # cheap to ask: more than the multiplications
         kernel = _kernel(a.shape[0] * b.size, a, b, bias)
         if kernel is not None:
             return kernel(a, b, bias)

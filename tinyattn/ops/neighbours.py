@@ -7,7 +7,7 @@ the backward pass it saves the reverse of the table: for each point, where it is
 import numpy as np
 
 from tinyattn.engine.convert import of_one_dtype, to_array
-from tinyattn.ops.backends import choose
+from tinyattn.ops.backends import select
 from tinyattn.ops.fused import fused
 
 
@@ -21,7 +21,7 @@ def mean_max(w, h, index, impl="auto"):
     w, h, index = _checked("mean_max", index, w, h)
     if w.shape != index.shape:
         raise ValueError(f"mean_max: expected weights {index.shape}, got {w.shape}")
-    rung = choose("mean_max", impl, h.dtype, index.size * h.shape[1])
+    rung = select("mean_max", impl, h.dtype, index.size * h.shape[1])
     if rung == "numpy":
         messages = w[:, :, None] * h[index]  # [N, K, F]
         both = np.mean(messages, axis=1), np.max(messages, axis=1)
@@ -36,7 +36,7 @@ def neighbour_max(h, index, impl="auto"):
     index names a row that h does not have.
     """
     h, index = _checked("neighbour_max", index, h)
-    if choose("neighbour_max", impl, h.dtype, index.size * h.shape[1]) == "numpy":
+    if select("neighbour_max", impl, h.dtype, index.size * h.shape[1]) == "numpy":
         return np.max(h[index], axis=1)
     return _neighbour_max(h, index)
 
@@ -53,7 +53,7 @@ def squared_distances(x, index, impl="auto"):
             f"squared_distances: expected an index of {x.shape[0]} rows, one for each point of x, "
             f"got {index.shape}"
         )
-    if choose("squared_distances", impl, x.dtype, index.size * x.shape[1]) == "numpy":
+    if select("squared_distances", impl, x.dtype, index.size * x.shape[1]) == "numpy":
         return np.sum(np.square(x[:, None] - x[index]), axis=-1)
     return _squared_distances(x, index)
 
@@ -68,7 +68,7 @@ def pair_sums(p, q, index, impl="auto"):
         raise ValueError(
             f"pair_sums: expected p and q of one shape [{len(index)}, F], got {p.shape}, {q.shape}"
         )
-    if choose("pair_sums", impl, q.dtype, index.size * q.shape[1]) == "numpy":
+    if select("pair_sums", impl, q.dtype, index.size * q.shape[1]) == "numpy":
         return p[:, None] + q[index]
     return _pair_sums(p, q, index)
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from tinyattn.engine.autograd import primitive
-from tinyattn.ops.backends import MATVEC_ROWS, choose
+from tinyattn.ops.backends import MATVEC_ROWS, select
 from tinyattn.ops.matmul import dot
 
 
@@ -116,7 +116,7 @@ def quantized_linear(x, blocks, impl="auto"):
             f"features in the last axis"
         )
     n = math.prod(x.shape[:-1])
-    rung = choose("quantized_linear", impl, np.dtype(x.dtype), n * R * C)
+    rung = select("quantized_linear", impl, np.dtype(x.dtype), n * R * C)
     y = PRODUCTS[rung](np.reshape(x, (n, C)), blocks)
     return np.reshape(y, (*x.shape[:-1], R))
 

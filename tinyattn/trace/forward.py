@@ -21,14 +21,21 @@ def function_of(operation, seen=None):
         return seen[operation]
     for space in _spaces(operation):
         for value in list(space.values()):
-            if is_primitive(value) and value.operation is operation:
-                return value.__wrapped__
+            for primitive in primitives_of(value):
+                if primitive.operation is operation:
+                    return primitive.__wrapped__
     return None
 
 
-def is_primitive(value):
-    """Whether a value is what `ta.primitive` makes of a function. Any value may be asked."""
-    return type(value) is FunctionType and {"operation", "__wrapped__"} <= vars(value).keys()
+def primitives_of(value):
+    """The primitives that a value is or, as an operation, has among its implementations.
+
+    A primitive is what `ta.primitive` makes of a function. Any value may be asked.
+    """
+    if type(value) is not FunctionType:
+        return []
+    each = vars(value).get("implementations", {"": value}).values()
+    return [f for f in each if {"operation", "__wrapped__"} <= getattr(f, "__dict__", {}).keys()]
 
 
 def _spaces(operation):
@@ -56,9 +63,9 @@ def _enclosed(f):
 def run(function, step, values):
     """(y, options) of the operation at other values; the options are what its rule needs."""
     with np.errstate(all="ignore"):
-        if "saved" in step.options:  # a compiled kernel returns what its rule needs too
-            y, saved = function(*values)
-            return np.asarray(y), step.options | {"saved": saved}
+        if "residuals" in step.options:  # a compiled kernel returns what its rule needs too
+            y, residuals = function(*values)
+            return np.asarray(y), step.options | {"residuals": residuals}
         return np.asarray(function(*values, **step.options)), step.options
 
 

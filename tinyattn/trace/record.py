@@ -15,7 +15,7 @@ import numpy as np
 from tinyattn import nn
 from tinyattn.engine import autograd
 from tinyattn.engine.autograd import Tensor
-from tinyattn.trace.forward import is_primitive
+from tinyattn.trace.forward import primitives_of
 from tinyattn.trace.tape import Tape
 
 HERE = os.path.dirname(os.path.dirname(autograd.__file__)) + os.sep
@@ -92,8 +92,8 @@ class Recorder:
         for name, value in list(variables.items()):
             if name.startswith("_"):
                 continue
-            if is_primitive(value):
-                self.functions[value.operation] = value.__wrapped__
+            for primitive in primitives_of(value):
+                self.functions[primitive.operation] = primitive.__wrapped__
             for text, x in _named(name, value):
                 made = isinstance(x, Tensor) and x._operation is not None
                 if rank == 0 or (made and x._created >= born):

@@ -95,8 +95,8 @@ def pull(step, g, constants=False):
         for x, v in zip(step.inputs, step.values, strict=True)
     ]
     options, op = step.options, step.operation
-    if "wanted" in options:  # of a compiled kernel
-        options = options | {"wanted": tuple(asked)}
+    if "needs_grad" in options:  # of a compiled kernel
+        options = options | {"needs_grad": tuple(asked)}
     rules = op.rules
     if op.joint is not None:
         together = op.joint(g, step.y, *step.values, **options)

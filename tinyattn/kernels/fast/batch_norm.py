@@ -3,7 +3,7 @@
 x [N, C] is contiguous: the C features of an item lie side by side; statistics are over the N items.
 A block of BLOCK_ROWS items stays in the first cache while it is summed for one vector of features
 after the other. The sums of blocks are added up in parts, the same for any number of threads. The
-reference in array algebra is `batch_norm_composition` in tinyattn/ops/rowwise.py; one test runs
+reference in array algebra is `batch_norm` in tinyattn/ops/norms.py; one test runs
 over both.
 """
 

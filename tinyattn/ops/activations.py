@@ -1,12 +1,15 @@
-"""The non-linear functions of networks that NumPy does not have, each with its rule."""
+"""Nonlinear functions of single numbers that NumPy does not have, each with its rule."""
 
 import numpy as np
 
 from tinyattn.engine.autograd import primitive
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import operation
 from tinyattn.ops.erf import erf_of
 from tinyattn.ops.marks import elementwise
 
 TWO_OVER_ROOT_PI = float(2 / np.sqrt(np.pi))
+ROOT_HALF, ROOT_TWO_OVER_PI = float(np.sqrt(0.5)), float(np.sqrt(2 / np.pi))
 
 
 @primitive
@@ -64,29 +67,16 @@ def erf(x):
 erf.defvjp(lambda g, y, x: g * np.exp(-x * x) * TWO_OVER_ROOT_PI)
 
 
-@primitive
-def softmax(x, axis=-1):
-    """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`;   x̄ᵢ = yᵢ (ȳᵢ - Σⱼ ȳⱼ yⱼ).
-
-    The largest x is subtracted first, which changes nothing but keeps exp from overflowing.
-    A row of nothing but -inf has no answer and gives nan, as in PyTorch.
-    """
-    y = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
-    return y / y.sum(axis=axis, keepdims=True)
+@operation("gelu", work=lambda x, tanh: x.size)
+def gelu(x, tanh):
+    """x Φ(x), with Φ the normal distribution, or with tanh its approximation by tanh."""
+    if tanh:
+        return 0.5 * x * (1 + np.tanh(ROOT_TWO_OVER_PI * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + erf(x * ROOT_HALF))
 
 
-softmax.defvjp(
-    lambda g, y, x, axis=-1: y * (g - np.sum(g * y, axis=axis, keepdims=True)),
-)
-
-
-@primitive
-def log_softmax(x, axis=-1):
-    """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`;   x̄ᵢ = ȳᵢ - exp(yᵢ) Σⱼ ȳⱼ."""
-    x = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
-    return x - np.log(np.exp(x).sum(axis=axis, keepdims=True))
-
-
-log_softmax.defvjp(
-    lambda g, y, x, axis=-1: g - np.exp(y) * np.sum(g, axis=axis, keepdims=True),
+gelu.implement(
+    "kernel",
+    lambda x, tanh: (fast.rowwise.gelu(x, tanh), None),
+    lambda g, y, residuals, needs_grad, x, tanh: [fast.rowwise.gelu_backward(g, x, tanh)],
 )

@@ -1,0 +1,77 @@
+"""Normalization over the features of one position (layer, RMS) or over all items of a batch."""
+
+import numpy as np
+
+from tinyattn.engine.convert import to_array
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import operation
+
+# ---------------------------------------------------------------- layer norm, RMS norm
+
+
+def _norm_work(x, weight, bias, eps, centred, axes=(-1,)):
+    one_dtype = all([p is None or p.dtype == x.dtype for p in (weight, bias)])
+    return x.size if one_dtype and axes == (-1,) else 0
+
+
+@operation("norm", work=_norm_work)
+def norm(x, weight, bias, eps, centred, axes=(-1,)):
+    """(x - mean) / √(mean((x - mean)²) + ε) · weight + bias; without `centred` the mean is 0."""
+    if centred:
+        x = x - np.mean(x, axis=axes, keepdims=True)
+    y = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _norm_kernel(x, weight, bias, eps, centred, axes=(-1,)):
+    return fast.rowwise.norm(x, weight, bias, eps, centred)
+
+
+def _norm_kernel_backward(g, y, residuals, needs_grad, x, weight, bias, eps, centred, axes=(-1,)):
+    return fast.rowwise.norm_backward(g, residuals, x, centred)
+
+
+norm.implement("kernel", _norm_kernel, _norm_kernel_backward)
+
+# ---------------------------------------------------------------- batch norm
+
+
+def _batch_norm_work(x, weight, bias, mean, var, eps, own):
+    parts = [to_array(p) for p in (weight, bias, mean, var) if p is not None]
+    return x.size if x.ndim == 2 and all([p.dtype == x.dtype for p in parts]) else 0
+
+
+@operation("batch_norm", work=_batch_norm_work)
+def batch_norm(x, weight, bias, mean, var, eps, own):
+    """(x - mean) / √(var + ε) · weight + bias, each feature (the last axis) of x [N, C].
+
+    mean and var are arrays; own: they are those of x over N, and gradients pass through them.
+    """
+    if own:
+        x = x - np.mean(x, axis=0)
+        y = x / np.sqrt(np.mean(x * x, axis=0) + eps)
+    else:
+        y = (x - mean) / np.sqrt(var + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _batch_norm_kernel(x, weight, bias, mean, var, eps, own):
+    return fast.batch_norm.batch_norm(x, weight, bias, mean, var, eps)
+
+
+def _batch_norm_kernel_backward(g, y, residuals, needs_grad, x, weight, bias, mean, var, eps, own):
+    return fast.batch_norm.batch_norm_backward(g, residuals, x, own)
+
+
+batch_norm.implement("kernel", _batch_norm_kernel, _batch_norm_kernel_backward)
+
+
+@operation("batch_norm", work=np.size)
+def statistics(x):
+    """Mean and variance of each feature of the array x [N, C]."""
+    return x.mean(axis=0), x.var(axis=0)
+
+
+statistics.implement("kernel", lambda x: fast.batch_norm.statistics(x))
