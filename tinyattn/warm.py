@@ -96,7 +96,7 @@ def _attention(dtype):
         for options in ({}, {"causal": True}, {"mask": keep}, {"bias": _tensor(dtype, 70, 70)}):
             _back(F.scaled_dot_product_attention(q, q, q, impl=impl, **options))
     x = _tensor(dtype, 2, 70, 48)
-    _back(F.self_attention(x, 2, causal=True))
+    _back(F.packed_self_attention(x, 2, causal=True))
 
 
 def _convolution(dtype):

@@ -16,7 +16,7 @@ IMPLEMENTATIONS = {
         (
             "Array algebra",
             'impl="numpy": two matrix products and a softmax; times v is the result',
-            ["ops.attention.weights_of", "functional.attention._weights"],
+            ["ops.attention.attention_softmax", "ops.attention.attention_weights"],
         ),
         (
             "Compiled kernel",
@@ -48,7 +48,7 @@ def side_by_side(key, here):
 
 
 def function_of(name):
-    """The Python function of a name such as ops.attention.weights_of, also if it is compiled."""
+    """The Python function of a name such as ops.attention.attention_softmax, compiled or not."""
     module, _, name = name.rpartition(".")
     return _plain(getattr(import_module(f"tinyattn.{module}"), name))
 

@@ -43,11 +43,21 @@ case(linear, normal(2, 3, 4), normal(1, 4), note="no bias")
 case(linear, normal(4), normal(5, 4), normal(5), note="a vector")
 
 SEEN = np.array([[True, False, True], [True, True, False], [False, False, False]])
-case(F.self_attention, normal(2, 3, 12), 2)
-case(F.self_attention, normal(3, 12), 2, SEEN, normal(2, 3, 3), True, note="mask, bias, causal")
+case(F.packed_self_attention, normal(2, 3, 12), 2)
+case(attention.packed, normal(2, 2, 3, 2), 1, 2)
+case(attention.split_heads, normal(2, 3, 4), 2)
+case(
+    F.packed_self_attention,
+    normal(3, 12),
+    2,
+    SEEN,
+    normal(2, 3, 3),
+    True,
+    note="mask, bias, causal",
+)
 for note, bias in (("alone", ()), ("bias", (normal(1, 3, 3),))):
 
     def heads(x, bias=None):
-        return attention.self_attention(x, bias, SEEN, True, 2)
+        return attention.packed_self_attention(x, bias, SEEN, True, 2, impl="kernel")
 
-    case(attention.self_attention, normal(2, 3, 12), *bias, f=heads, note=note, order=1)
+    case(attention.packed_self_attention, normal(2, 3, 12), *bias, f=heads, note=note, order=1)

@@ -45,7 +45,7 @@ def test_implementations_side_by_side_are_functions_that_are_there():
     shown = "".join(
         implementations.side_by_side("functional/scaled_dot_product_attention", "x.html")
     )
-    assert "def weights_of(scores):" in shown and "functional/attention.py" in shown
+    assert "def attention_softmax(scores):" in shown and "ops/attention.py" in shown
 
 
 def test_every_module_with_public_names_is_in_the_reference():

@@ -310,8 +310,8 @@ def test_self_attention_is_attention_of_the_three_parts(kind, lead):
     bias = rng.standard_normal((H, T, T)) if kind in ("bias", "all") else None
     g = rng.standard_normal((*lead, T, H * d))
     whole = [Tensor(x, requires_grad=True), bias if bias is None else Tensor(bias, None, True)]
-    y = F.self_attention(whole[0], H, mask, whole[1], kind in ("causal", "all"))
-    assert y._operation.name == ("self_attention" if numba else "reshape")
+    y = F.packed_self_attention(whole[0], H, mask, whole[1], kind in ("causal", "all"))
+    assert y._operation.name == ("packed_self_attention" if numba else "join_heads")
     y.backward(g)
     found = [y.data, *[t.grad for t in whole if t is not None]]
     parts = [Tensor(x, requires_grad=True), bias if bias is None else Tensor(bias, None, True)]
@@ -326,9 +326,9 @@ def test_self_attention_is_attention_of_the_three_parts(kind, lead):
 
 def test_self_attention_refuses_what_cannot_be_divided():
     with pytest.raises(ValueError, match="10 features, which cannot be divided .* of 3 heads"):
-        F.self_attention(Tensor(np.ones((4, 10))), 3)
+        F.packed_self_attention(Tensor(np.ones((4, 10))), 3)
     with pytest.raises(ValueError, match=r"mask \(3, 3\) does not broadcast"):
-        F.self_attention(Tensor(np.ones((150, 12), np.float32)), 2, np.ones((3, 3), bool))
+        F.packed_self_attention(Tensor(np.ones((150, 12), np.float32)), 2, np.ones((3, 3), bool))
 
 
 # ---------------------------------------------------------------- nothing permitted, large scores
@@ -458,9 +458,11 @@ def test_a_key_that_no_query_may_see_has_no_effect(impl):
 def test_hidden_keys_have_no_effect_where_heads_lie_side_by_side():
     x = np.random.default_rng(0).normal(size=(1, 90, 24)).astype(np.float32)
     keep = np.arange(90) < 80
-    expected = F.self_attention(x, 2, mask=keep).data[:, :80]
+    expected = F.packed_self_attention(x, 2, mask=keep).data[:, :80]
     x[:, 80:] = np.nan
-    np.testing.assert_allclose(F.self_attention(x, 2, mask=keep).data[:, :80], expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        F.packed_self_attention(x, 2, mask=keep).data[:, :80], expected, rtol=1e-5
+    )
 
 
 # ---------------------------------------------------------------- weights

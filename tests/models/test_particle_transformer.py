@@ -210,8 +210,9 @@ def test_the_kernel_gets_the_pairs_and_their_gradient(monkeypatch):
         seen.append(None if bias is None else (bias.shape, bias.requires_grad))
         return kernel(q, k, v, bias, *options)
 
-    kernel = operations.attention
-    monkeypatch.setattr(operations, "attention", spy)
+    implementations = operations.attention.implementations
+    kernel = implementations["kernel"]
+    monkeypatch.setitem(implementations, "kernel", spy)
     features, p, mask = jets_of(16, 20, np.arange(5, 21))
     model = small(dropout=0.0)
     model(features, p, mask).sum().backward()

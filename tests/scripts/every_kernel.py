@@ -162,11 +162,11 @@ for lead, T, S, D, E in (((2, 3), 70, 70, 7, 5), ((), 1, 1, 1, 1), ((2,), 3, 131
     case("attention, all options", both, *heads, normal(*lead, T, S), rungs=TWO)
 case("attention, no heads", attention, normal(0, 3, 4), normal(0, 5, 4), normal(0, 5, 2), rungs=TWO)
 for T, wide, H in ((67, 3 * 2 * 9, 2), (1, 3, 1), (130, 3 * 16, 1)):
-    packed = lambda x, H=H: F.self_attention(x, H, causal=True)
+    packed = lambda x, H=H: F.packed_self_attention(x, H, causal=True)
     case("self-attention, packed", packed, normal(2, T, wide))
     case(
         "self-attention, packed",
-        lambda x, b, H=H: F.self_attention(x, H, bias=b),
+        lambda x, b, H=H: F.packed_self_attention(x, H, bias=b),
         normal(2, T, wide),
         normal(H, T, T),
     )

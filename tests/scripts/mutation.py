@@ -68,11 +68,15 @@ LOOP_TESTS = (
 # (file, function, the mutated line contains): why no check notices it here
 EXPLAINED = {
     ("graph/condensation.py", "_pushes", "> 0"): "value and rule alike; see test_equals_the_loops",
-    ("ops/attention.py", "_self_attention_rule", "q.shape[-1]"): "the kernel kept the scale itself",
-    ("ops/attention.py", "_self_attention_rule", "x -> y"): "x and y have the same dtype",
+    (
+        "ops/attention.py",
+        "_packed_kernel_backward",
+        "q.shape[-1]",
+    ): "the kernel kept the scale itself",
+    ("ops/attention.py", "_packed_kernel_backward", "x -> y"): "x and y have the same dtype",
     ("ops/elementwise.py", "_share_of", "x -> y"): "if both inputs are the same infinity, so is y",
     ("ops/elementwise.py", "lambda", "np.zeros_like(g)"): "minus zero is zero",
-    ("ops/fused.py", "_through", "np.reshape(x, x.shape)"): "of kernels: see test_rules.py",
+    ("ops/backends.py", "_through", "np.reshape(x, x.shape)"): "of kernels: see test_rules.py",
     ("ops/index.py", "_row_numbers", "-ids"): "of no numbers",
     ("ops/index.py", "_taken", "2 -> 1"): "chooses who computes, not what",
     ("ops/index.py", "_taken", "index.size"): "chooses who computes, not what",

@@ -18,8 +18,8 @@ from tinyattn.functional.activations import (
 )
 from tinyattn.functional.attention import (
     attention_weights,
+    packed_self_attention,
     scaled_dot_product_attention,
-    self_attention,
 )
 from tinyattn.functional.conv import (
     avg_pool1d,
@@ -78,11 +78,11 @@ __all__ = [
     "nll_loss",
     "normalize",
     "one_hot",
+    "packed_self_attention",
     "pad",
     "relu",
     "rms_norm",
     "scaled_dot_product_attention",
-    "self_attention",
     "sigmoid",
     "silu",
     "softmax",

@@ -8,7 +8,6 @@ from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor, of_one_dtype, to_array
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import attention
-from tinyattn.ops.backends import LEAST_QUERIES, kernel_is_faster, select
 
 
 @with_torch_hints
@@ -24,7 +23,7 @@ def scaled_dot_product_attention(
     bias    added to the scores, broadcast to [..., T, S]; -inf hides like the mask
     causal  query t sees the keys s ≤ t only, both counted from the first
     scale   1/√D if None
-    impl    which rung computes it; all give the same result and the same gradients
+    impl    which implementation computes it; all give the same result and the same gradients
             "sums"    the index sums as loops (compiled if Numba is there)
             "numpy"   array algebra: two matrix products and a softmax; the only one that can be
                       differentiated more than once
@@ -37,76 +36,36 @@ def scaled_dot_product_attention(
     the mask is not bool or q, k, v are not floating point.
     Source: Vaswani et al. 2017, eq. 1; slides N09, N10.
     """
-    q, k, v, mask, bias, scale = _checked(q, k, v, mask, bias, scale)
+    q, k, v, mask, bias, scale = _check(q, k, v, mask, bias, scale)
     if causal and k.shape[-2] > q.shape[-2]:
-        k, v, mask, bias = _seen_by_the_last(q.shape[-2], k, v, mask, bias)
+        k, v, mask, bias = attention.crop_future_keys(q.shape[-2], k, v, mask, bias)
     if mask is not None:
-        k, v = _without_unseen(k, v, mask)
-    lead = q.shape[:-2]
-    if not lead == k.shape[:-2] == v.shape[:-2]:
-        lead = np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
-    rung = select("attention", impl, q.dtype, _work(lead, q.shape[-2], k.shape[-2]))
-    if rung == "numpy":
-        return np.matmul(_weights(q, k, mask, bias, causal, scale), v)
-    run = attention.attention if rung == "kernel" else attention.attention_sums
-    return run(q, k, v, bias, mask, bool(causal), scale)
-
-
-def _seen_by_the_last(T, k, v, mask, bias):
-    """Without the keys s ≥ T, which under `causal` no query may see."""
-    mask, bias = (
-        x if x is None or x.shape[-1:] in ((), (1,)) else x[..., :T] for x in (mask, bias)
-    )
-    return k[..., :T, :], v[..., :T, :], mask, bias
-
-
-def _without_unseen(k, v, mask):
-    """k and v with zeros for the keys that no query may see, if they hold nan or infinity."""
-    unseen = ~np.any(to_array(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
-    if not unseen.any() or np.isfinite(np.sum(to_array(k)) + np.sum(to_array(v))):
-        return k, v
-    unseen = np.broadcast_to(unseen, (*unseen.shape[:-1], k.shape[-2]))[..., None]
-    return np.where(unseen, 0, k), np.where(unseen, 0, v)
-
-
-def _work(lead, T, S):
-    """How many scores there are; 0 for few queries, of which the kernel takes 64 at once."""
-    return math.prod(lead) * T * S if T >= LEAST_QUERIES else 0
+        k, v = attention.zero_masked_keys(k, v, mask)
+    return attention.attention(q, k, v, bias, mask, bool(causal), scale, impl=impl)
 
 
 @with_torch_hints
-def self_attention(x, num_heads, mask=None, bias=None, causal=False):
+def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
     """Attention of H heads whose queries, keys and values lie side by side in x [..., T, 3·H·d].
 
     The result is [..., T, H·d]. mask and bias broadcast to [..., H, T, T]. The same as splitting x
     into three, each into heads, and `scaled_dot_product_attention`; but nothing is copied, and the
     gradient arrives in one piece. Raises ValueError if the features cannot be divided so.
     """
-    x, bias = as_tensor(x), None if bias is None else as_tensor(bias)
+    x = _tensor(x, "x")
     *lead, T, wide = x.shape
-    d = wide // 3 // num_heads
-    if wide != 3 * num_heads * d:
+    if wide % (3 * num_heads):
         raise ValueError(
-            f"self_attention: x has {wide} features, which cannot be divided among queries, keys "
-            f"and values of {num_heads} heads"
+            f"packed_self_attention: x has {wide} features, which cannot be divided among queries, "
+            f"keys and values of {num_heads} heads"
         )
-    one_dtype = bias is None or bias.dtype == x.dtype
-    plain = mask is None or np.isfinite(np.sum(x.data))  # else hidden keys need a closer look
-    if (
-        d
-        and one_dtype
-        and plain
-        and kernel_is_faster("attention", x.dtype, _work((*lead, num_heads), T, T))
-    ):
-        mask = None if mask is None else to_array(_bool_mask(mask))
-        for name, a in (("mask", mask), ("bias", bias)):
-            if a is not None:
-                _must_broadcast(name, a.shape, (*lead, num_heads, T, T))
-        return attention.self_attention(x, bias, mask, bool(causal), num_heads)
-    parts = np.split(np.reshape(x, (*lead, T, 3 * num_heads, d)), 3, axis=-2)
-    q, k, v = [np.swapaxes(part, -3, -2) for part in parts]  # [..., H, T, d]
-    y = scaled_dot_product_attention(q, k, v, mask, bias, causal)
-    return np.reshape(np.swapaxes(y, -3, -2), (*lead, T, num_heads * d))
+    mask = None if mask is None else to_array(_bool_mask(mask))
+    if bias is not None:
+        x, bias = of_one_dtype(x, _tensor(bias, "bias"))
+    for name, a in (("mask", mask), ("bias", bias)):
+        if a is not None:
+            _must_broadcast(name, a.shape, (*lead, num_heads, T, T))
+    return attention.packed_self_attention(x, bias, mask, bool(causal), num_heads)
 
 
 @with_torch_hints
@@ -116,26 +75,14 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
     Arguments and errors as in `scaled_dot_product_attention`. Rows sum to 1, or to 0 where no key
     may be seen.
     """
-    q, k, _, mask, bias, scale = _checked(q, k, k, mask, bias, scale)
-    return _weights(q, k, mask, bias, causal, scale)
-
-
-def _weights(q, k, mask, bias, causal, scale):
-    scores = np.matmul(q * scale, np.swapaxes(k, -1, -2))  # [..., T, S]
-    if bias is not None:
-        scores = scores + bias
-    if causal:
-        past = np.tri(*scores.shape[-2:], dtype=bool)
-        mask = past if mask is None else mask & past
-    if mask is not None:
-        scores = np.where(mask, scores, -np.inf)
-    return attention.weights_of(scores)
+    q, k, _, mask, bias, scale = _check(q, k, k, mask, bias, scale)
+    return attention.attention_weights(q, k, bias, mask, causal, scale)
 
 
 # ---------------------------------------------------------------- arguments
 
 
-def _checked(q, k, v, mask, bias, scale):
+def _check(q, k, v, mask, bias, scale):
     """All arguments as Tensors of one dtype (mask: an array or None), with shapes that fit."""
     q, k, v = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
     bias = None if bias is None else _tensor(bias, "bias")

@@ -108,7 +108,9 @@ class MultiheadAttention(Module):
             mask = self.with_heads(mask, scores, "mask")
             bias = self.with_heads(bias, scores, "bias")
             x = F.linear(q, self.in_proj_weight, self.in_proj_bias)  # [B, T, 3·embed_dim]
-            return self.out_proj(F.self_attention(x, self.num_heads, mask, bias, causal)), None
+            return self.out_proj(
+                F.packed_self_attention(x, self.num_heads, mask, bias, causal)
+            ), None
         q, k, v, past, causal = self._heads(q, k, v, cache, causal)  # [B, H, T or S, d]
         scores = (*q.shape[:-1], k.shape[-2])
         mask, bias = self.with_heads(mask, scores, "mask"), self.with_heads(bias, scores, "bias")
@@ -135,7 +137,7 @@ class MultiheadAttention(Module):
         return out, a.mean(axis=-3) if average_attn_weights else a
 
     def _is_self_attention(self, q, k, v, need_weights, impl, cache):
-        """Whether `F.self_attention` can do it: one input; no weights, dropout or cache needed."""
+        """Whether `F.packed_self_attention` can do it: one input; no weights, dropout or cache."""
         drop = self.dropout > 0 and self.training
         one = self.in_proj_weight is not None and q is k and k is v
         return one and not (need_weights or drop) and impl == "auto" and cache is None

@@ -1,13 +1,25 @@
-"""The softmax of attention, and attention as one operation over a kernel: sums, blocks, heads."""
+"""Scaled dot-product attention: every query takes a weighted mean of the values.
+
+The kernel never stores the T×S weights. `packed_self_attention` is the same for queries, keys and
+values that one projection made, side by side in one array.
+"""
+
+import math
 
 import numpy as np
 
+from tinyattn import kernels
 from tinyattn.engine.autograd import primitive
-from tinyattn.ops.fused import fused
+from tinyattn.engine.convert import to_array
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import LEAST_QUERIES, operation
+from tinyattn.ops.elementwise import multiply
+from tinyattn.ops.linalg import matmul
+from tinyattn.ops.shape import swapaxes
 
 
 @primitive
-def weights_of(scores):
+def attention_softmax(scores):
     """a_ts = exp s_ts / Σ_r exp s_tr;   s̄_ts = a_ts (ā_ts - Σ_r ā_tr a_tr).   s, a [..., T, S]
 
     A query with nothing but -inf may see no key: all its weights are 0. A weight of 0 stays 0, and
@@ -23,69 +35,157 @@ def weights_of(scores):
     return e / np.where(total == 0, 1, total)
 
 
-weights_of.defvjp(
+attention_softmax.defvjp(
     lambda g, a, scores: np.where(a == 0, 0, a * (g - np.sum(g * a, axis=-1, keepdims=True)))
 )
 
 
-@fused()
+def attention_weights(q, k, bias, mask, causal, scale):
+    """a = softmax(scale q·k + bias), the weight of each key s for each query t. [..., T, S]"""
+    scores = matmul(multiply(q, scale), swapaxes(k, -1, -2))
+    if bias is not None:
+        scores = scores + bias
+    if causal:
+        past = np.tri(*scores.shape[-2:], dtype=bool)
+        mask = past if mask is None else mask & past
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)
+    return attention_softmax(scores)
+
+
+def _number_of_scores(q, k, v, bias, mask, causal, scale):
+    """T·S of all heads; 0 for few queries, of which the kernel takes 64 at once."""
+    (*lead, T, _), S = q.shape, k.shape[-2]
+    if T < LEAST_QUERIES:
+        return 0
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+        lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    return math.prod(lead) * T * S
+
+
+@operation("attention", work=_number_of_scores, second_order=False)
 def attention(q, k, v, bias, mask, causal, scale):
-    """y_t = Σ_s a_ts v_s with a = softmax(scale q·k + bias), block by block. [..., T, E]"""
-    from tinyattn.kernels.fast import attention as kernel
-
-    return kernel.attention(q, k, v, bias, mask, causal, scale)
+    """y_t = Σ_s a_ts v_s with a = softmax(scale q·k + bias).   q [..., T, D], y [..., T, E]"""
+    return matmul(attention_weights(q, k, bias, mask, causal, scale), v)
 
 
-@attention.defvjp
-def _attention_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
-    from tinyattn.kernels.fast import attention as kernel
-
-    return kernel.attention_backward(g, y, saved, q, k, v, bias, mask, causal, scale, wanted[3])
+def _loops_backward(g, y, residuals, needs_grad, q, k, v, bias, mask, causal, scale):
+    return kernels.attention.attention_sums_backward(g, residuals, q, k, v, scale)
 
 
-@fused()
-def attention_sums(q, k, v, bias, mask, causal, scale):
-    """The same as index sums in loops."""
-    from tinyattn.kernels import attention as loops
-
-    return loops.attention_sums(q, k, v, bias, mask, causal, scale)
+def _kernel_backward(g, y, residuals, needs_grad, q, k, v, bias, mask, causal, scale):
+    inputs = q, k, v, bias, mask, causal, scale
+    return fast.attention.attention_backward(g, y, residuals, *inputs, needs_grad[3])
 
 
-@attention_sums.defvjp
-def _attention_sums_rule(g, y, saved, wanted, q, k, v, bias, mask, causal, scale):
-    from tinyattn.kernels import attention as loops
+attention.implement(
+    "sums", lambda *inputs: kernels.attention.attention_sums(*inputs), _loops_backward
+)
+attention.implement("kernel", lambda *inputs: fast.attention.attention(*inputs), _kernel_backward)
 
-    return loops.attention_sums_backward(g, saved, q, k, v, scale)
+
+# ---------------------------------------------------------------- keys that no query may see
 
 
-@fused()
-def self_attention(x, bias, mask, causal, heads):
+def crop_future_keys(T, k, v, mask, bias):
+    """Without the keys s ≥ T, which none of T queries may see under `causal`."""
+    mask, bias = (
+        x if x is None or x.shape[-1:] in ((), (1,)) else x[..., :T] for x in (mask, bias)
+    )
+    return k[..., :T, :], v[..., :T, :], mask, bias
+
+
+def zero_masked_keys(k, v, mask):
+    """k and v with zeros for the keys that no query may see, if they hold nan or infinity."""
+    unseen = ~np.any(to_array(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
+    if not unseen.any() or np.isfinite(np.sum(to_array(k)) + np.sum(to_array(v))):
+        return k, v
+    unseen = np.broadcast_to(unseen, (*unseen.shape[:-1], k.shape[-2]))[..., None]
+    return np.where(unseen, 0, k), np.where(unseen, 0, v)
+
+
+# ---------------------------------------------------------------- all heads in one array
+
+
+@primitive
+def heads_of(x, part, heads):
+    """The queries (part 0), keys (1) or values (2) of x [..., T, 3·H·d]: a view [..., H, T, d]."""
+    return _heads(x, heads)[part]
+
+
+@primitive
+def packed(y, part, heads):
+    """The reverse of `heads_of`: x [..., T, 3·H·d] with zeros in the two other parts."""
+    *lead, H, T, d = y.shape
+    x = np.zeros((*lead, T, 3 * H * d), y.dtype)
+    _heads(x, heads)[part][...] = y
+    return x
+
+
+heads_of.defvjp(lambda g, y, x, part, heads: packed(g, part, heads))
+packed.defvjp(lambda g, x, y, part, heads: heads_of(g, part, heads))
+
+
+@primitive
+def join_heads(y):
+    """[..., H, T, d] -> [..., T, H·d]"""
+    return _side_by_side(y)
+
+
+join_heads.defvjp(lambda g, x, y: split_heads(g, y.shape[-3]))
+
+
+@primitive
+def split_heads(x, heads):
+    """[..., T, H·d] -> [..., H, T, d], a view"""
+    return np.swapaxes(x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads), -3, -2)
+
+
+split_heads.defvjp(lambda g, y, x, heads: join_heads(g))
+
+
+def _packed_scores(x, bias, mask, causal, heads):
+    """The number of scores; 0 where a hidden key may be nan, which needs a closer look."""
+    *lead, T, features = x.shape
+    one_dtype = bias is None or bias.dtype == x.dtype
+    plain = mask is None or np.isfinite(np.sum(to_array(x)))
+    enough = features and one_dtype and plain and T >= LEAST_QUERIES
+    return math.prod(lead) * heads * T * T if enough else 0
+
+
+@operation("packed_self_attention", work=_packed_scores, second_order=False)
+def packed_self_attention(x, bias, mask, causal, heads):
     """Attention of queries, keys and values that lie side by side: x [..., T, 3·H·d].
 
-    y [..., T, H·d] is the heads side by side. The same as `attention` on views of x, but the
-    gradients of the three come back in one array: that is the form in which the projection that
-    made x needs them.
+    y [..., T, H·d] is the heads side by side. The kernel gives the gradients of the three in one
+    array: that is the form in which the projection that made x needs them.
     """
-    from tinyattn.kernels.fast import attention as kernel
+    q, k, v = heads_of(x, 0, heads), heads_of(x, 1, heads), heads_of(x, 2, heads)
+    if mask is not None:
+        k, v = zero_masked_keys(k, v, mask)
+    scale = 1 / math.sqrt(max(q.shape[-1], 1))
+    return join_heads(attention(q, k, v, bias, mask, causal, scale))
 
+
+def _packed_kernel(x, bias, mask, causal, heads):
     q, k, v = _heads(x, heads)
-    y, saved = kernel.attention(q, k, v, bias, mask, causal, q.shape[-1] ** -0.5)
-    return _side_by_side(y), (y, saved)
+    y, residuals = fast.attention.attention(q, k, v, bias, mask, causal, q.shape[-1] ** -0.5)
+    return _side_by_side(y), (y, residuals)
 
 
-@self_attention.defvjp
-def _self_attention_rule(g, _, saved, wanted, x, bias, mask, causal, heads):
-    from tinyattn.kernels.fast import attention as kernel
-
-    y, saved = saved
+def _packed_kernel_backward(g, _, residuals, needs_grad, x, bias, mask, causal, heads):
+    y, residuals = residuals
     dx = np.empty(x.shape, x.dtype)
     q, k, v = _heads(x, heads)
     g = np.swapaxes(g.reshape(*g.shape[:-1], heads, -1), -3, -2)
-    scale = q.shape[-1] ** -0.5
-    *_, db = kernel.attention_backward(
-        g, y, saved, q, k, v, bias, mask, causal, scale, wanted[1], _heads(dx, heads)
+    inputs = q, k, v, bias, mask, causal, q.shape[-1] ** -0.5
+    *_, db = fast.attention.attention_backward(
+        g, y, residuals, *inputs, needs_grad[1], _heads(dx, heads)
     )
     return dx, db, None, None, None
+
+
+packed_self_attention.implement("kernel", _packed_kernel, _packed_kernel_backward)
 
 
 def _heads(x, heads):
@@ -98,4 +198,4 @@ def _heads(x, heads):
 def _side_by_side(y):
     """[..., H, T, d] -> [..., T, H·d]"""
     y = np.swapaxes(y, -3, -2)
-    return y.reshape(*y.shape[:-2], -1)
+    return y.reshape(*y.shape[:-2], y.shape[-2] * y.shape[-1])

@@ -78,6 +78,7 @@ IMPLEMENTATIONS = {
     "squared_distances": Entry(NO_SUMS, 2**13, "differences N·K·S"),  # 2.6
     "pair_sums": Entry(NO_SUMS, 2**13, "sums N·K·F"),  # 1.6
     # operations that choose by themselves
+    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),  # as attention
     "softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
     "log_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
     "cross_entropy": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2

@@ -19,8 +19,15 @@ from tinyattn.trace.forward import primitives_of
 from tinyattn.trace.tape import Tape
 
 HERE = os.path.dirname(os.path.dirname(autograd.__file__)) + os.sep
-# in these files results are made, but their lines say nothing about the computation
+# in these files results are made, but their lines say nothing about the computation ...
 ENGINE = tuple(HERE + folder + os.sep for folder in ("engine", "ops", "kernels", "trace"))
+# ... except for the array algebra of layers, whose variables are the letters of their formulas: it
+# is in the files of ops/ that have the name of a file for users
+ALGEBRA = {
+    f"{HERE}ops{os.sep}{name}"
+    for folder in ("functional", "graph")
+    for name in os.listdir(HERE + folder)
+}
 OTHERS = tuple(
     {os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))}
 )
@@ -116,6 +123,8 @@ class Recorder:
         code, file = frame.f_code, frame.f_code.co_filename
         if code is BACKWARD:
             self._keep_tape(frame.f_locals["root"])
+        if file in ALGEBRA:
+            return self._follower(frame, True, self._now())
         if file.startswith(ENGINE):
             if code.co_name == "apply":
                 self._keep_function(frame.f_locals)
@@ -153,7 +162,7 @@ class Recorder:
         inside = True
         while frame is not None and frame.f_code.co_filename.startswith(HERE):
             file = frame.f_code.co_filename
-            if inside and not file.startswith(ENGINE):
+            if inside and (file in ALGEBRA or not file.startswith(ENGINE)):
                 self.inner.append(Line(self._now(), file, frame.f_lineno))
                 inside = False
             frame = frame.f_back

@@ -8,7 +8,7 @@ homework = Homework("hw03")
 CONV = ["tinyattn.functional.conv1d", "tinyattn.functional.conv2d", "tinyattn.nn.Conv1d"]
 ATTENTION = [
     f"tinyattn.functional.{name}"
-    for name in ("scaled_dot_product_attention", "self_attention", "attention_weights")
+    for name in ("scaled_dot_product_attention", "packed_self_attention", "attention_weights")
 ]
 homework.forbid(1, "tinyattn.functional.neighbour_table")
 for task in (2, 3):

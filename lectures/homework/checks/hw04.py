@@ -15,7 +15,7 @@ from tinyattn.course.checks.judging import (
 homework = Homework("hw04")
 ATTENTION = [
     f"tinyattn.functional.{name}"
-    for name in ("scaled_dot_product_attention", "self_attention", "attention_weights")
+    for name in ("scaled_dot_product_attention", "packed_self_attention", "attention_weights")
 ]
 SOFTMAX = ["tinyattn.functional.softmax", "tinyattn.functional.log_softmax", "tinyattn.nn.Softmax"]
 LAYER = ["tinyattn.nn.MultiheadAttention"]

@@ -18,7 +18,7 @@ PAD, START, STOP = 0, 1, 2  # then 3 ... 11: the digits 1 to 9
 homework.forbid(
     2,
     "tinyattn.functional.scaled_dot_product_attention",
-    "tinyattn.functional.self_attention",
+    "tinyattn.functional.packed_self_attention",
     "tinyattn.functional.attention_weights",
     "tinyattn.nn.MultiheadAttention",
 )
