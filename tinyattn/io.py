@@ -43,14 +43,20 @@ OTHERS = {b"PK": "a PyTorch (.pt) or NumPy (.npz) file", b"\x93NUMPY": "a NumPy 
 
 
 def save(path, tensors, metadata=None):
-    """Write {name: Tensor or array} to a safetensors file: whole, or not at all.
+    """Write arrays to a safetensors file, whole or not at all.
 
-    The file is written beside its place and then moved there in one step, so that a crash or a
-    full disk leaves an older file as it was. An older file keeps its mode, and a symbolic link
-    stays one. metadata: {string: string}.
+    The file is written beside its place and then moved there in one step, so that a crash or a full
+    disk leaves an older file as it was. An older file keeps its mode, and a symbolic link stays
+    one. To save a training, use `save_checkpoint`.
 
-    Raises TypeError for what cannot be stored, OSError if `path` is no regular file, or cannot be
-    written.
+    Args:
+        path       the file
+        tensors    {name: Tensor or array}, such as module.state_dict()
+        metadata   {string: string} that is kept with them, or None
+
+    Raises:
+        TypeError: an entry cannot be stored
+        OSError: `path` is not a regular file, or cannot be written
     """
     if not isinstance(path, str | os.PathLike) or not hasattr(tensors, "items"):
         raise TypeError(
@@ -86,10 +92,17 @@ def save(path, tensors, metadata=None):
 
 
 def atomic_write(path, chunks):
-    """Write the bytes of all chunks to `path`, or leave what was there untouched.
+    """Write bytes to a file, or leave what was there untouched.
 
     They go to a file beside it, which then takes its name in one step. So a reader sees the old
-    file or the new one, never a part of it. Raises OSError as `save` does.
+    file or the new one, never a part of it.
+
+    Args:
+        path     the file
+        chunks   pieces of bytes, which are written one after the other
+
+    Raises:
+        OSError: `path` is not a regular file, or cannot be written
     """
     path = Path(os.path.realpath(path))
     mode = _mode(path)
@@ -130,9 +143,14 @@ def _mode(path):
 
 
 def load(path):
-    """{name: array} of a safetensors file. bfloat16 comes as float32, which holds it exactly.
+    """Return {name: array} of a safetensors file. bfloat16 comes as float32, which holds it exactly.
 
-    Raises ValueError that names the file if it is broken, OSError if it cannot be read.
+    Args:
+        path   the file
+
+    Raises:
+        ValueError: the file is broken; the error names it
+        OSError: it cannot be read
     """
     return _read(path)[0]
 
@@ -246,12 +264,22 @@ def _broken(path, why):
 
 
 def save_checkpoint(path, module, optimizer, step=0, rng=None):
-    """Write all that training needs to go on from here.
+    """Write all that a training needs to continue from here.
 
     Kept are the weights and buffers of the module, what the optimizer remembers, the step, and the
-    states of these generators of random numbers: the default one (`ta.seed`), which dropout and
-    data.batches draw from where no rng= is passed; those that layers were made with; and `rng`,
-    your own. Not kept are other generators, the step_count of a schedule, and which module it is.
+    states of these random generators: the default one (`ta.seed`), from which dropout and
+    data.batches draw where no rng= is passed; those that layers were made with; and `rng`. Not kept
+    are other generators, the step_count of a schedule, and which module it is.
+
+    Args:
+        path        the file
+        module      the module
+        optimizer   its optimizer
+        step        number that `load_checkpoint` returns
+        rng         your own numpy.random.Generator, or None
+
+    Raises:
+        OSError: `path` is not a regular file, or cannot be written
     """
     tensors = {f"module.{k}": v for k, v in module.state_dict().items()}
     tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
@@ -263,10 +291,19 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
 
 
 def load_checkpoint(path, module, optimizer, rng=None):
-    """Put everything back that `save_checkpoint` kept; returns the step.
+    """Restore everything that `save_checkpoint` kept, and return the step.
 
-    All or nothing: if anything does not fit, nothing is changed. Raises ValueError if the file is
-    broken or no checkpoint, KeyError if it is one of another module or optimizer.
+    If anything does not fit, nothing is changed.
+
+    Args:
+        path        the file
+        module      a module as the one that was saved
+        optimizer   an optimizer of it, as the one that was saved
+        rng         your own numpy.random.Generator, whose state is set, or None
+
+    Raises:
+        ValueError: the file is broken or not a checkpoint
+        KeyError: it belongs to another module or optimizer
     """
     tensors, metadata = _read(path)
     step, states = _step(path, metadata), []

@@ -13,7 +13,13 @@ from tinyattn.engine.convert import to_array
 
 
 class Rejection(NamedTuple):
-    """1/ε_B with its statistical error, and how many background events passed."""
+    """The background rejection 1/ε_B with its statistical error.
+
+    Attributes:
+        value    1/ε_B
+        error    its standard error
+        passed   number of background events that passed
+    """
 
     value: float
     error: float
@@ -21,9 +27,13 @@ class Rejection(NamedTuple):
 
 
 def roc_curve(scores, labels):
-    """The efficiencies (ε_S, ε_B) for every threshold, from (0, 0) to (1, 1), each [T].
+    """Return the efficiencies (ε_S, ε_B) for every threshold, from (0, 0) to (1, 1), each [T].
 
-    Equal scores pass together: they make one step.
+    Equal scores pass together, so they make one step.
+
+    Args:
+        scores   score of each event [N], larger where signal is more likely
+        labels   1 for signal, 0 for background [N]
     """
     scores, signal = _check_scores_and_labels("roc_curve", scores, labels)
     order = np.argsort(-scores, kind="stable")
@@ -33,19 +43,32 @@ def roc_curve(scores, labels):
 
 
 def roc_auc(scores, labels):
-    """The area under ε_S over ε_B: the chance that a signal scores above a background event.
+    """Return the area under ε_S over ε_B: the probability that a signal scores above a background event.
 
-    Equal scores count half. 0.5 is guessing, 1 is perfect.
+    Equal scores count half; 0.5 is chance and 1 is perfect.
+
+    Args:
+        scores   score of each event [N], larger where signal is more likely
+        labels   1 for signal, 0 for background [N]
     """
     signal, background = roc_curve(scores, labels)
     return float(np.sum(np.diff(background) * (signal[1:] + signal[:-1]) / 2))
 
 
 def background_rejection(scores, labels, efficiency):
-    """1/ε_B at the threshold that lets at least the share `efficiency` = ε_S of the signal pass.
+    """Return 1/ε_B at the threshold that lets at least a fraction of the signal pass.
 
-    With n of B background events passed, 1/ε_B = B/n, and its error is B/n · √((1 - n/B) / n),
-    that of a binomial count. For n = 0 both are infinite: there were too few background events.
+    With n of B background events passed, 1/ε_B = B/n, and its error is B/n · √((1 - n/B) / n), that
+    of a binomial count. For n = 0 both are infinite: there are too few background events.
+
+    Args:
+        scores       score of each event [N], larger where signal is more likely
+        labels       1 for signal, 0 for background [N]
+        efficiency   ε_S, between 0 and 1
+
+    Returns:
+        a `Rejection`
+
     Source: slide K28.
     """
     scores, signal = _check_scores_and_labels("background_rejection", scores, labels)
@@ -59,8 +82,11 @@ def background_rejection(scores, labels, efficiency):
 
 
 def rejection(passed, total):
-    """The Rejection of `total` background events of which some passed; counts of folds may be
-    added up before.
+    """Return the `Rejection` for counts, which may have been added up over several folds.
+
+    Args:
+        passed   number of background events that passed
+        total    number of background events
     """
     if not 0 <= passed <= total or total == 0:
         raise ValueError(f"rejection: expected 0 ≤ passed ≤ total, got {passed} of {total}")

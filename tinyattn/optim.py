@@ -17,10 +17,17 @@ from tinyattn.ops.backends import FLOATS, kernel_is_faster
 
 
 class Optimizer:
-    """Parameters in groups, each with its own options; subclasses write one `update`.
+    """The base class of optimizers: parameters in groups, each with its own options.
 
-    params   parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
-    state    what the rule remembers for each parameter, in the order of the parameters
+    A subclass writes `update`.
+
+    Args:
+        params    parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
+        options   name=value for the groups that do not set it, such as lr
+
+    Attributes:
+        param_groups   the groups, as dictionaries
+        state          what the rule remembers for each parameter, in the order of the parameters
     """
 
     def __init_subclass__(cls, **options):
@@ -94,14 +101,15 @@ class Optimizer:
 
     @torch_hints.with_torch_hints
     def zero_grad(self):
-        """Forget the gradients of all parameters."""
+        """Set the gradients of all parameters to None."""
         for p in self._parameters():
             p.grad = None
 
     def step(self):
-        """One step for every parameter that has a gradient.
+        """Take one step with every parameter that has a gradient.
 
-        Raises ValueError if a parameter got another shape since the optimizer was made.
+        Raises:
+            ValueError: a parameter has got another shape since the optimizer was made
         """
         self._check_shapes()
         states = iter(self.state)
@@ -113,11 +121,18 @@ class Optimizer:
                     p.data = self.update(p.data, g, state, group)
 
     def update(self, theta, g, state, group):
-        """The new value of the array theta, given its gradient; may change `state`."""
+        """Return the new values of one parameter. Each subclass writes its own.
+
+        Args:
+            theta   values of the parameter
+            g       its gradient
+            state   what the rule remembers for this parameter; may be changed
+            group   options of its group
+        """
         raise NotImplementedError
 
     def state_dict(self):
-        """{name: array or number}: all that is needed to go on where training stopped."""
+        """Return {name: array or number}: all that is needed to continue the training."""
         found = {}
         for i, state in enumerate(self.state):
             found |= {f"state.{i}.{k}": np.array(v) for k, v in state.items()}
@@ -129,7 +144,15 @@ class Optimizer:
         return found
 
     def load_state_dict(self, saved):
-        """Take over what `state_dict` returned, for the same parameters in the same order."""
+        """Take over what `state_dict` returned, for the same parameters in the same order.
+
+        Args:
+            saved   the dictionary
+
+        Raises:
+            KeyError: it was saved for other parameters or another optimizer; nothing is changed
+                then
+        """
         if not hasattr(saved, "items"):
             raise TypeError(
                 f"load_state_dict of {type(self).__name__}: expected what state_dict() returned, a "
@@ -194,7 +217,11 @@ class Optimizer:
         return taken
 
     def state_names(self, group):
-        """The names of what `update` keeps for a parameter after a step; None: not told."""
+        """Return the names of what `update` remembers for a parameter after a step, or None if unknown.
+
+        Args:
+            group   options of its group
+        """
         return None
 
     def _misfit(self, why):
@@ -246,9 +273,18 @@ def _option(old, value):
 
 
 class SGD(Optimizer):
-    """θ ← θ - η g; with momentum μ:  b ← μ b + (1 - dampening) g,  θ ← θ - η b.
+    """Stochastic gradient descent, θ ← θ - η g, with momentum if wanted.
 
-    nesterov: θ ← θ - η (g + μ b). weight_decay λ adds λ θ to the gradient.
+        b ← μ b + (1 - dampening) g,   θ ← θ - η b        with momentum μ
+        θ ← θ - η (g + μ b)                               with nesterov
+
+    Args:
+        params         parameters, or groups of them as in `Optimizer`
+        lr             learning rate η
+        momentum       μ; 0: none
+        dampening      how much less of the gradient enters b
+        weight_decay   λ: λ θ is added to the gradient
+        nesterov       True: the gradient counts once more, needs momentum > 0 and dampening = 0
     """
 
     def __init__(
@@ -266,9 +302,11 @@ class SGD(Optimizer):
         )
 
     def state_names(self, group):
+        """Return {"momentum"} for any `group`."""
         return {"momentum"}
 
     def update(self, theta, g, state, group):
+        """Return the new values; `theta`, `g`, `state` and `group` as in `Optimizer.update`."""
         mu = group["momentum"]
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
@@ -281,11 +319,22 @@ class SGD(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """v ← α v + (1-α) g²,  θ ← θ - η g / (√v + ε).
+    """Steps divided by a running root mean square of the gradient.
 
-    centered: m ← α m + (1-α) g and √(v - m²) for √v. Momentum μ: b ← μ b + g / (√v + ε),
-    θ ← θ - η b. weight_decay λ adds λ θ to the gradient. Source: Tieleman, Hinton 2012, lecture
-    6.5; centered: Graves 2013.
+        v ← α v + (1-α) g²,   θ ← θ - η g / (√v + ε)
+        m ← α m + (1-α) g,    √(v - m²) instead of √v        with centered
+        b ← μ b + g / (√v + ε),   θ ← θ - η b                with momentum μ
+
+    Args:
+        params         parameters, or groups of them as in `Optimizer`
+        lr             learning rate η
+        alpha          α, how slowly the mean square changes
+        eps            ε, which keeps the divisor away from 0
+        weight_decay   λ: λ θ is added to the gradient
+        momentum       μ; 0: none
+        centered       True: the mean is subtracted
+
+    Source: Tieleman, Hinton 2012, lecture 6.5; centered: Graves 2013.
     """
 
     def __init__(
@@ -302,6 +351,7 @@ class RMSprop(Optimizer):
         )
 
     def state_names(self, group):
+        """Return the names of what is remembered, which depend on the options of `group`."""
         return (
             {"v"}
             | ({"m"} if group["centered"] else set())
@@ -309,6 +359,7 @@ class RMSprop(Optimizer):
         )
 
     def update(self, theta, g, state, group):
+        """Return the new values; `theta`, `g`, `state` and `group` as in `Optimizer.update`."""
         alpha = group["alpha"]
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
@@ -323,10 +374,20 @@ class RMSprop(Optimizer):
 
 
 class Adam(Optimizer):
-    """m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  θ ← θ - η m̂ / (√v̂ + ε).
+    """Adam: steps by a running mean of the gradient, divided by its running root mean square.
 
-    m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for starting at zero; t counts the steps.
-    weight_decay λ adds λ θ to the gradient. Source: Kingma, Ba 2015.
+        m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   θ ← θ - η m̂ / (√v̂ + ε)
+
+    m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the start at zero; t counts the steps.
+
+    Args:
+        params         parameters, or groups of them as in `Optimizer`
+        lr             learning rate η
+        betas          (β₁, β₂), how slowly m and v change
+        eps            ε, which keeps the divisor away from 0
+        weight_decay   λ: λ θ is added to the gradient
+
+    Source: Kingma, Ba 2015.
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
@@ -335,16 +396,23 @@ class Adam(Optimizer):
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
     def state_names(self, group):
+        """Return {"t", "m", "v"} for any `group`."""
         return {"t", "m", "v"}
 
     def decay(self, theta, g, group):
-        """(θ, g) after weight decay; AdamW does it elsewhere."""
+        """Return (θ, g) after weight decay. `AdamW` applies it to θ.
+
+        Args:
+            theta   values of the parameter
+            g       its gradient
+            group   options of its group
+        """
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
         return theta, g
 
     def step(self):
-        """One step for every parameter that has a gradient; large models in one compiled pass."""
+        """Take one step with every parameter that has a gradient. Large models take one compiled pass."""
         with_gradient = [p for p in self._parameters() if p.grad is not None]
         if not _by_kernel(with_gradient):
             super().step()
@@ -374,13 +442,19 @@ class Adam(Optimizer):
             p.data = theta
 
     def kernel_constants(self, t, group):
-        """rate, β₁, β₂, ε, decay, correction and keep, as the kernel names them, at step t."""
+        """Return rate, β₁, β₂, ε, decay, correction and keep, as the kernel names them.
+
+        Args:
+            t       number of the step, from 1
+            group   options of the group
+        """
         beta1, beta2 = group["betas"]
         rate = group["lr"] / (1 - beta1**t)
         correct = math.sqrt(1 - beta2**t)
         return rate, beta1, beta2, group["eps"], group["weight_decay"], correct, 1
 
     def update(self, theta, g, state, group):
+        """Return the new values; `theta`, `g`, `state` and `group` as in `Optimizer.update`."""
         beta1, beta2 = group["betas"]
         theta, g = self.decay(theta, g, group)
         if not state:
@@ -399,15 +473,27 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay beside the gradient: first θ ← θ - η λ θ. Loshchilov, Hutter 2019."""
+    """Adam with weight decay that does not pass through m and v: first θ ← θ - η λ θ.
+
+    Args:
+        params         parameters, or groups of them as in `Optimizer`
+        lr             learning rate η
+        betas          (β₁, β₂), how slowly m and v change
+        eps            ε, which keeps the divisor away from 0
+        weight_decay   λ
+
+    Source: Loshchilov, Hutter 2019.
+    """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
         super().__init__(params, lr, betas, eps, weight_decay)
 
     def decay(self, theta, g, group):
+        """Return (θ - η λ θ, g); `theta`, `g` and `group` as in `Adam.decay`."""
         return theta * (1 - group["lr"] * group["weight_decay"]), g
 
     def kernel_constants(self, t, group):
+        """Return the constants of the kernel; `t` and `group` as in `Adam.kernel_constants`."""
         *numbers, decay, correct, _ = super().kernel_constants(t, group)
         return *numbers, 0, correct, 1 - group["lr"] * decay
 
@@ -424,11 +510,21 @@ def _by_kernel(parameters):
 
 @torch_hints.with_torch_hints
 def clip_grad_norm(parameters, max_norm):
-    """Scale all gradients together so that ‖g‖₂ ≤ max_norm; returns ‖g‖₂ from before.
+    """Scale all gradients together so that ‖g‖₂ ≤ max_norm.
 
     The norm is summed in float64, so that squares of large numbers do not overflow. A norm that is
-    not finite leaves the gradients as they are, with a warning: an infinite gradient has no
-    direction. Raises ValueError unless max_norm > 0.
+    not finite leaves the gradients as they are, with a warning, because an infinite gradient has no
+    direction.
+
+    Args:
+        parameters   the parameters; those without a gradient do not count
+        max_norm     largest norm, > 0
+
+    Returns:
+        ‖g‖₂ before the scaling
+
+    Raises:
+        ValueError: max_norm is not positive
     """
     check_range("clip_grad_norm", above=0, max_norm=max_norm)
     one = isinstance(parameters, Tensor)
@@ -464,14 +560,19 @@ def _norm(arrays):
 
 
 class Schedule:
-    """Changes the learning rate of an optimizer at every `step()`; starts at step 0.
+    """The base class of learning-rate schedules, which set the rate at every `step()`.
 
-    To go on from a checkpoint, make it first, then `schedule.step_count = load_checkpoint(...)`.
+    The schedule starts at step 0. A subclass writes `factor(step)`, the learning rate as a multiple
+    of the optimizer's own. To continue from a checkpoint, make the schedule first, and then write
+    `schedule.step_count = load_checkpoint(...)`. A second schedule starts from the rate that the
+    optimizer had before the first one, kept as "initial_lr" of each group, and takes over from it.
+    `optimizer.lr = ...` sets both.
 
-    Subclasses write `factor(step)`: the learning rate as a multiple of the one given at first.
+    Args:
+        optimizer   the optimizer whose rate is set
 
-    A second schedule starts from the rate that the optimizer had before the first one, kept as
-    "initial_lr" of each group, and takes over from it. `optimizer.lr = ...` sets both.
+    Raises:
+        TypeError: it is not an optimizer
     """
 
     def __init__(self, optimizer):
@@ -486,22 +587,27 @@ class Schedule:
         self.step()
 
     def factor(self, step):
-        """The learning rate at this step divided by the first one."""
+        """Return the learning rate at `step` as a multiple of the optimizer's own."""
         raise NotImplementedError
 
     def step(self):
-        """One step further."""
+        """Go one step further."""
         self.step_count += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(group["initial_lr"], self.step_count)
 
     def rate(self, lr, step):
-        """The learning rate at this step for a group that started at lr."""
+        """Return the learning rate at `step` of a group whose own rate is `lr`."""
         return lr * self.factor(step)
 
 
 class WarmupLR(Schedule):
-    """Grows in a straight line to the full learning rate over `warmup` steps, then stays."""
+    """A rate that grows linearly to the optimizer's own over `warmup` steps, and then stays.
+
+    Args:
+        optimizer   the optimizer whose rate is set
+        warmup      number of steps, at least 1
+    """
 
     def __init__(self, optimizer, warmup):
         check_range("WarmupLR", 1, below=math.inf, warmup=warmup)
@@ -509,11 +615,17 @@ class WarmupLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
+        """Return the factor at `step`."""
         return min(1.0, (step + 1) / self.warmup)
 
 
 class CosineLR(Schedule):
-    """η = η_min + (η₀ - η_min)(1 + cos(π t / T_max)) / 2: half a cosine from η₀ down to η_min.
+    """A rate that falls along half a cosine, η = η_min + (η₀ - η_min)(1 + cos(π t / T_max)) / 2.
+
+    Args:
+        optimizer   the optimizer whose rate is set
+        T_max       number of steps after which η is η_min
+        eta_min     η_min
 
     Source: Loshchilov, Hutter 2017, without restarts.
     """
@@ -525,17 +637,25 @@ class CosineLR(Schedule):
         super().__init__(optimizer)
 
     def rate(self, lr, step):
+        """Return the rate at `step` of a group whose own rate is `lr`."""
         wave = (1 + math.cos(math.pi * step / self.T_max)) / 2
         return self.eta_min + (lr - self.eta_min) * wave
 
 
 class WarmupCosineLR(Schedule):
-    """Grows in a straight line over `warmup` steps, then falls along half a cosine.
+    """A rate that grows linearly over `warmup` steps, and then falls along half a cosine.
 
         η = η₀ (t + 1) / warmup                                           for t < warmup
         η = η_min + (η₀ - η_min)(1 + cos(π (t - warmup) / (T_max - warmup))) / 2      up to T_max
 
-    T_max: all steps together; after them η stays at η_min. Raises ValueError unless warmup < T_max.
+    Args:
+        optimizer   the optimizer whose rate is set
+        warmup      number of steps of growth
+        T_max       number of all steps; after them η stays at η_min
+        eta_min     η_min
+
+    Raises:
+        ValueError: warmup is not below T_max
     """
 
     def __init__(self, optimizer, warmup, T_max, eta_min=0.0):
@@ -545,6 +665,7 @@ class WarmupCosineLR(Schedule):
         super().__init__(optimizer)
 
     def rate(self, lr, step):
+        """Return the rate at `step` of a group whose own rate is `lr`."""
         if step < self.warmup:
             return lr * (step + 1) / self.warmup
         share = min(1.0, (step - self.warmup) / (self.T_max - self.warmup))
@@ -552,7 +673,14 @@ class WarmupCosineLR(Schedule):
 
 
 class NoamLR(Schedule):
-    """η = η₀ d_model^-½ min(t^-½, t · warmup^-3/2): grows, then falls as 1/√t; t from 1.
+    """The rate of the first transformer, η = η₀ d_model^-½ min(t^-½, t · warmup^-3/2), with t from 1.
+
+    It grows linearly and then falls as 1/√t.
+
+    Args:
+        optimizer   the optimizer whose rate is set
+        d_model     number of features of the model
+        warmup      number of steps of growth
 
     Source: Vaswani et al. 2017, section 5.3, where η₀ = 1.
     """
@@ -563,27 +691,38 @@ class NoamLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
+        """Return the factor at `step`."""
         t = step + 1
         return self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
 
 class StepLR(Schedule):
-    """η = η₀ γ^⌊t / step_size⌋: the learning rate times gamma after every `step_size` steps."""
+    """A rate that is multiplied by gamma after every `step_size` steps, η = η₀ γ^⌊t / step_size⌋.
+
+    Args:
+        optimizer   the optimizer whose rate is set
+        step_size   number of steps between two changes
+        gamma       γ > 0
+    """
 
     def __init__(self, optimizer, step_size, gamma=0.1):
-        self.step_size = _at_least_one("StepLR: step_size", step_size)
-        _number("StepLR: gamma", gamma)
-        if not gamma > 0:
-            raise ValueError(f"StepLR: expected gamma > 0, got {gamma}")
-        self.gamma = gamma
+        check_range("StepLR", 1, step_size=step_size, whole=True)
+        check_range("StepLR", above=0, gamma=gamma)
+        self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer)
 
     def factor(self, step):
+        """Return the factor at `step`."""
         return self.gamma ** (step // self.step_size)
 
 
 class LambdaLR(Schedule):
-    """η = η₀ f(t), for a function f = `lr_lambda` of the step t = 0, 1, 2, …"""
+    """A rate that is a function of the step, η = η₀ f(t).
+
+    Args:
+        optimizer   the optimizer whose rate is set
+        lr_lambda   f, a function of t = 0, 1, 2, …
+    """
 
     def __init__(self, optimizer, lr_lambda):
         if not callable(lr_lambda):
@@ -595,6 +734,7 @@ class LambdaLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
+        """Return the factor at `step`."""
         return self.lr_lambda(step)
 
 

@@ -44,26 +44,33 @@ def fit(
     quiet=False,
     watch=True,
 ):
-    """Train the model and return the History of its losses.
+    """Train the model and return the `History` of its losses.
 
-    model      called by the loss; has `parameters()`, and with patience `state_dict()` and
-               `load_state_dict()`. `train()` and `eval()` switch its mode, if it has them
-    loss       loss(model, *batch) -> Tensor, a single number: the mean over the batch
-    train      arrays (x, y, ...) with the examples on the first axis, or anything that gives
-               batches each time it is gone through (data.batches, a list of batches)
-    valid      the same, held out: its loss is measured after each epoch
-    metric     metric(model, *batch) -> number, measured on `valid` too (training.accuracy)
-    patience   stop when that many epochs in a row did not lower the held-out loss, and go back
-               to the weights of the best epoch
-    clip       largest norm of all gradients together; longer ones are shortened to it
-    schedule   a learning-rate schedule; its `step()` is called after each step of the optimizer
-    rng        seed or numpy.random.Generator for the order of the examples
+    Args:
+        model        called by the loss. It has `parameters()`, and with patience `state_dict()` and
+                     `load_state_dict()`; `train()` and `eval()` switch its mode, if it has them
+        loss         loss(model, *batch) -> Tensor, a single number: the mean over the batch
+        optimizer    an optimizer of the model's parameters
+        train        arrays (x, y, ...) with the examples on the first axis, or anything that gives
+                     batches each time it is iterated over (data.batches, a list of batches)
+        valid        the same, held out: its loss is measured after each epoch
+        epochs       number of passes over the training data
+        batch_size   number of examples in a batch, where `train` is arrays
+        metric       metric(model, *batch) -> number, measured on `valid` too (training.accuracy)
+        patience     stop when this many epochs in a row did not lower the held-out loss, and return
+                     to the weights of the best epoch
+        clip         largest norm of all gradients together; longer ones are shortened to it
+        schedule     learning-rate schedule; its `step()` is called after each step of the optimizer
+        rng          seed or numpy.random.Generator for the order of the examples
+        label        first word of the line that is printed
+        quiet        True: nothing is printed
+        watch        warn of slips that would run without an error, as `check.watch` does
 
-    watch      warn of slips that would run without an error, as `check.watch` does
-
-    A loss that is not finite stops the training with a FloatingPointError, and so does a held-out
-    one. Raises ValueError for settings outside of their range, and for an optimizer or a schedule
-    that does not belong to the model.
+    Raises:
+        FloatingPointError: the loss, or the held-out loss, is not finite
+        ValueError: a setting is outside of its range, or the optimizer or the schedule does not
+            belong to the model
+        TypeError: the loss is not a Tensor with a single number
     """
     check_range("fit", 1, epochs=epochs, patience=patience, whole=True)
     check_range("fit", above=0, clip=clip)
@@ -98,9 +105,9 @@ def fit(
 
 
 def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1.0):
-    """Train for a number of steps on batches that the loss draws by itself; returns the losses.
+    """Train for a number of steps on batches that the loss draws, and return the losses.
 
-    For data that is generated on the way, where there are no epochs:
+    This is for data that is generated on the way, where there are no epochs:
 
         rng = np.random.default_rng(0)
         def loss(model):
@@ -108,10 +115,22 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
             return F.cross_entropy(model(x), y)
         losses = training.fit_steps(model, loss, 1000)
 
-    AdamW; the learning rate grows in a straight line over `warmup` steps to lr and falls along half
-    a cosine to 0 at the last step. clip: largest norm of all gradients together.
-    Raises TypeError if the loss is not a single number, FloatingPointError if it is not finite,
-    ValueError for settings outside of their range.
+    The optimizer is AdamW. Its learning rate grows linearly and then falls along half a cosine to 0
+    at the last step.
+
+    Args:
+        model          the module that is trained
+        loss           loss(model) -> Tensor, a single number
+        steps          number of steps
+        lr             largest learning rate
+        warmup         number of steps of growth
+        weight_decay   weight decay of AdamW
+        clip           largest norm of all gradients together, or None
+
+    Raises:
+        TypeError: the loss is not a Tensor with a single number
+        FloatingPointError: the loss is not finite
+        ValueError: a setting is outside of its range
     """
     check_range("fit_steps", 1, steps=steps, whole=True)
     check_range("fit_steps", 0, below=math.inf, lr=lr, warmup=warmup)
@@ -197,12 +216,16 @@ class _Best:
 
 @dataclass
 class History:
-    """What happened in the training.
+    """The losses of a training.
 
-    losses, valid, metric   one number per epoch: mean training loss (measured on the way, while
-                            the weights change), held-out loss, held-out metric
-    steps                   the loss of every step
-    best                    the epoch whose weights were restored, counted from 1 (with patience)
+    Attributes:
+        losses          mean training loss of each epoch, measured while the weights change
+        valid           held-out loss after each epoch
+        metric          held-out metric after each epoch
+        steps           loss of every step
+        best            epoch whose weights were restored, counted from 1 (with patience)
+        stopped_early   whether patience ended the training
+        metric_name     name of the metric
     """
 
     losses: list = field(default_factory=list)
@@ -214,7 +237,11 @@ class History:
     metric_name: str = "metric"
 
     def summary(self, epochs=None):
-        """One line: how many epochs, and the losses of the weights that the model has now."""
+        """Return one line: how many epochs, and the losses of the weights that the model has now.
+
+        Args:
+            epochs   number of epochs that were asked for
+        """
         n = len(self.losses)
         text = f"{n} epochs" if epochs is None else f"{n} of {epochs} epochs"
         if self.best is not None:
@@ -226,7 +253,11 @@ class History:
         return text + (f", {self.metric_name} {self.metric[at]:.4f}" if self.metric else "")
 
     def plot(self, **options):
-        """The losses over the epochs (plot.loss_curve)."""
+        """Plot the losses over the epochs.
+
+        Args:
+            options   keyword arguments of `plot.loss_curve`
+        """
         from tinyattn import plot
 
         return plot.loss_curve(self, **options)
@@ -239,9 +270,13 @@ class History:
 
 
 def evaluate(model, f, held_out, batch_size=256):
-    """The mean of f(model, *batch) over all examples, in evaluation mode, nothing recorded.
+    """Return the mean of f(model, *batch) over all examples, in evaluation mode and without a graph.
 
-    f: a loss or a metric, the mean over the batch. held_out: arrays (x, y, ...) or batches.
+    Args:
+        model        the model
+        f            loss or metric f(model, *batch), the mean over the batch
+        held_out     arrays (x, y, ...), or batches
+        batch_size   number of examples in a batch, where `held_out` is arrays
     """
     was_training, done = getattr(model, "training", True), _Mean()
     _mode(model, "eval")
@@ -256,9 +291,14 @@ def evaluate(model, f, held_out, batch_size=256):
 
 
 def accuracy(model, x, y):
-    """The share of examples for which the largest score is that of the right class.
+    """Return the fraction of examples whose largest score is that of the right class.
 
-    x: [B, ...]; y: classes [B] (or [B, T] for scores [B, T, C]). Usable as `metric=`.
+    You can use it as `metric=` of `fit`.
+
+    Args:
+        model   gives scores [B, C], or [B, T, C]
+        x       inputs [B, ...]
+        y       classes [B], or [B, T]
     """
     scores, y = to_array(model(x)), np.asarray(to_array(y))
     if scores.shape[:-1] != y.shape:

@@ -17,6 +17,9 @@ for f in (graph.segment_sum, graph.segment_mean, graph.segment_softmax):
     case(f, normal(6, 2, 3)[:, ::-1].swapaxes(1, 2), IDS, 5, note="strided")
     case(f, normal(0, 2), np.zeros(0, int), 3)
     case(f, normal(1, 2), np.zeros(1, int), 1)
+for f in (graph.global_add_pool, graph.global_mean_pool, graph.global_max_pool):
+    case(f, apart(6, 2), IDS, 5)
+    case(f, apart(3, 2), None, note="one graph")
 for f in (graph.segment_max, graph.segment_min, graph.segment_prod):
     case(f, apart(6), IDS, 4)
     case(f, apart(6, 2), IDS, 4)

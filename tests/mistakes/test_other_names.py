@@ -203,5 +203,5 @@ def test_schedules_of_steps_and_of_a_function():
             other.step()
     with pytest.raises(TypeError, match="lr_lambda must be a function of the step, got a float"):
         optim.LambdaLR(a, 0.9)
-    with pytest.raises(ValueError, match="expected gamma > 0, got -1"):
+    with pytest.raises(ValueError, match="expected 0 < gamma, got gamma=-1"):
         optim.StepLR(a, 3, -1)

@@ -501,9 +501,10 @@ def _instead(name, f):
 
 
 def hint_functions(namespace, names):
-    """Let the functions of a public module explain arguments that other libraries have."""
+    """Let a public module's own functions explain arguments that other libraries have."""
     for name in names:
-        if isfunction(namespace[name]):
+        f = namespace[name]
+        if isfunction(f) and f.__module__.startswith(namespace["__name__"]):
             namespace[name] = with_torch_hints(namespace[name])
 
 

@@ -45,12 +45,12 @@ SAVED_KINDS = (Parameter, Buffer)  # what is saved with a module
 class Module(torch_hints.ModuleTorchNames):
     """The base class of all layers and models: write `__init__` for the parts, and `forward`.
 
-        class TwoLayers(nn.Module):
-            def __init__(self, d):
-                self.first, self.second = nn.Linear(d, d), nn.Linear(d, 1)
+    class TwoLayers(nn.Module):
+        def __init__(self, d):
+            self.first, self.second = nn.Linear(d, d), nn.Linear(d, 1)
 
-            def forward(self, x):
-                return self.second(np.tanh(self.first(x)))
+        def forward(self, x):
+            return self.second(np.tanh(self.first(x)))
     """
 
     training = True
