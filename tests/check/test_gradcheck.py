@@ -247,6 +247,64 @@ def test_cut_graph():
     assert "factor 1/2" in report.causes[0]
 
 
+STEEP = {
+    "log": (np.log, [1e-3, 1e-6, 2.0]),
+    "1/x": (lambda x: 1 / x, [1e-4, -1e-5, 1.0]),
+    "sqrt": (np.sqrt, [1e-4, 1e-7]),
+    "x**-2": (lambda x: x**-2, [1e-3]),
+    "log near 1": (lambda x: np.log(x - 0.999), [1.0]),
+    "near a kink": (np.abs, [1e-7, -1e-9, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", STEEP)
+@pytest.mark.parametrize("order", [1, 2])
+def test_right_rules_are_right_where_they_are_steep(name, order):
+    f, values = STEEP[name]
+    report = gradcheck(f, np.array(values), order=order)
+    assert report, report
+    assert not gradcheck(wrong(f, lambda g, y, x: g * 1.001), np.array(values))
+
+
+def test_wrong_rules_are_wrong_there_too():
+    for factor in (1.0001, 0.5, -1):
+        f = wrong(np.log, lambda g, y, x, c=factor: c * g / x)
+        assert not gradcheck(f, np.array([1e-3, 1e-6]))
+        many = np.full(200, 1e-4)
+        assert not gradcheck(f, many)
+
+
+@pytest.mark.parametrize("f", [np.log, np.sqrt, lambda x: 1 / x])
+def test_large_inputs_may_be_steep_at_some_places(f):
+    x = np.random.default_rng(0).uniform(0.5, 2, size=(20, 20))
+    x[3, 4], x[7, 7] = 1e-3, 1e-4
+    report = gradcheck(f, x)
+    assert report, report
+    assert "random sums" in report.text
+    one_wrong = np.ones(x.shape)
+    one_wrong[7, 7] = 1.01
+    numpy = f if f in (np.log, np.sqrt) else lambda x: 1 / x
+    slopes = {np.log: lambda y, x: 1 / x, np.sqrt: lambda y, x: 0.5 / y}.get(f, lambda y, x: -y * y)
+    assert gradcheck(wrong(numpy, lambda g, y, x: g * slopes(y, x)), x)
+    report = gradcheck(wrong(numpy, lambda g, y, x: g * slopes(y, x) * one_wrong), x)
+    assert not report
+
+
+def test_step_and_tolerance_can_be_chosen():
+    assert not gradcheck(np.log, np.array([1e-3]), eps=6e-6)  # one step only, and that too long
+    assert gradcheck(np.log, np.array([1e-3]), eps=1e-9)
+    rough = wrong(lambda x: np.round(np.sin(x), 7) + 0 * x, lambda g, y, x: g * np.cos(x))
+    assert not gradcheck(rough, X)
+    assert gradcheck(rough, X, eps=1e-2, atol=1e-4)
+    nearly = wrong(lambda x: 2 * x, lambda g, y, x: 2.001 * g)
+    assert not gradcheck(nearly, X)
+    assert gradcheck(nearly, X, rtol=1e-2)
+    assert gradcheck(nearly, X, atol=1e-2)
+    for options in ({"eps": 0}, {"eps": -1e-6}, {"eps": 2}, {"atol": -1}, {"rtol": np.nan}):
+        with pytest.raises(ValueError, match="gradcheck: expected"):
+            gradcheck(np.sin, X, **options)
+
+
 def test_kink_that_nobody_can_check():
     report = gradcheck(lambda x: np.clip(x, -1, 1), np.array([0.5, 1.0]))
     assert not report
@@ -333,7 +391,7 @@ def test_what_cannot_be_checked():
     with pytest.raises(ValueError, match="is float32, too coarse"):
         gradcheck(lambda x: x.astype(np.float32), X)
     with np.errstate(invalid="ignore"):
-        report = gradcheck(lambda x: np.log(x), np.array([1.0, 2e-6]))
+        report = gradcheck(lambda x: np.log(x), np.array([1.0, -2e-6]))
     assert "not finite around this point" in report.causes[0]
 
 
