@@ -6,6 +6,7 @@ Importing them fills the table in which a Tensor looks its functions up (`engine
 from tinyattn.ops import (  # noqa: F401
     compositions,
     display,
+    einops_backend,
     elementwise,
     index,
     linalg,
