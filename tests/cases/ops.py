@@ -328,6 +328,10 @@ case(np.vstack, normal(3), normal(2, 3), f=lambda *x: np.vstack(x))
 case(np.column_stack, normal(2), normal(2, 3), f=lambda *x: np.column_stack(x))
 case(np.append, normal(2, 3), normal(2), f=np.append)
 case(np.append, normal(2, 3), normal(1, 3), axis=0)
+case(np.full_like, normal(2, 3), f=lambda x: np.full_like(x, x[0]))
+case(np.bincount, normal(3), f=lambda w: np.bincount([2, 0, 2], weights=w, minlength=4))
+case(np.unique, apart(2, 3))
+case(np.histogram, normal(9), f=lambda x: x * np.histogram(x)[0][0])
 for f in (np.atleast_1d, np.atleast_2d):
     for shape in ((), (3,), (2, 3)):
         case(f, normal(*shape))

@@ -34,7 +34,7 @@ from typing import Protocol
 import numpy as np
 
 from tinyattn.engine import dtypes, messages
-from tinyattn.engine.dispatch import implementation
+from tinyattn.engine.arguments import run
 from tinyattn.engine.dtypes import COMMON_TYPES, reject_foreign_tensor
 from tinyattn.engine.invalid import Noted
 from tinyattn.engine.memory import fork_safe
@@ -187,10 +187,10 @@ class Tensor(TensorMethods):
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if method != "__call__" or kwargs:
             raise messages.no_ufunc_option(ufunc, method, kwargs)
-        return implementation(ufunc)(*inputs)
+        return run(ufunc, inputs, {})
 
     def __array_function__(self, func, types, args, kwargs):
-        return implementation(func)(*args, **kwargs)
+        return run(func, args, kwargs)
 
     def __array__(self, dtype=None, copy=None):
         if self.requires_grad:
@@ -317,7 +317,7 @@ def primitive(f) -> Primitive:
     Tensors are seen among the inputs that f takes by position; for a list of them take *xs.
     """
     op = Operation(messages.name_of(f), tuple(signature(f).parameters.values()))
-    run = protected(f, op.name, "function")
+    compute = protected(f, op.name, "function")
 
     @wraps(f)
     def apply(*inputs, **options):
@@ -330,7 +330,7 @@ def primitive(f) -> Primitive:
             else:
                 values.append(x if type(x) in COMMON_TYPES else reject_foreign_tensor(x))
         # calling f(*values, **{}) would be slower than f(*values)
-        y = run(*values, **options) if options else run(*values)
+        y = compute(*values, **options) if options else compute(*values)
         return record(op, y, inputs, values, options)
 
     apply.operation, apply.defvjp, apply.defvjp_joint = op, op.defvjp, op.defvjp_joint

@@ -1,5 +1,6 @@
 """NumPy functions that are put together from the operations; none of them needs a rule."""
 
+import builtins
 import math
 
 import numpy as np
@@ -85,18 +86,6 @@ def select(condlist, choicelist, default=0):
 
 
 # ---------------------------------------------------------------- reductions
-
-
-@implements(np.amax)
-def amax(a, axis=None, *, keepdims=False):
-    """y = max x."""
-    return reduce.max(a, axis, keepdims)
-
-
-@implements(np.amin)
-def amin(a, axis=None, *, keepdims=False):
-    """y = min x."""
-    return reduce.min(a, axis, keepdims)
 
 
 def _without_nan(x, value):
@@ -229,6 +218,46 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
 
 
+@implements(np.bincount)
+def bincount(x, weights=None, minlength=0):
+    """y_n = how many of x are n, or the sum of their weights."""
+    ids = to_array(x)
+    if weights is None:
+        return Tensor(np.bincount(ids, minlength=minlength))
+    n = builtins.max(int(np.max(ids, initial=-1)) + 1, minlength)
+    if np.shape(weights) != np.shape(ids):
+        raise ValueError(f"bincount: weights {np.shape(weights)} for numbers {np.shape(ids)}")
+    return scatter_add(weights, np.asarray(ids), (n,))
+
+
+@implements(np.histogram)
+def histogram(a, bins=10, range=None, density=None, weights=None):
+    """The counts in each bin, or sums of weights, and the borders of the bins; no gradient.
+
+    Raises TypeError for weights that require one: then write np.bincount(np.digitize(x, bins), w).
+    """
+    if isinstance(weights, Tensor) and weights.requires_grad:
+        raise TypeError(
+            "np.histogram of Tensors: weights that require a gradient would lose it. Write "
+            "np.bincount(np.digitize(x, bins), weights), or weights.detach()"
+        )
+    y = np.histogram(*to_array([a, bins]), range, density, to_array(weights))
+    return Tensor(y[0]), Tensor(y[1])
+
+
+@implements(np.unique)
+def unique(
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
+):
+    """Each number once, in ascending order; ȳ goes to the first of equal ones."""
+    _, index, *more = np.unique(
+        to_array(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan
+    )
+    y = take(ar, index, axis)
+    found = [y, *[Tensor(v) for v in ([index] if return_index else []) + more]]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
 @implements(np.convolve)
 def convolve(a, v, mode="full"):
     """yₖ = Σᵢ aᵢ vₖ₋ᵢ; mode "full", "same" (the middle of it) or "valid" (no edges)."""
@@ -323,6 +352,15 @@ def rollaxis(a, axis, start=0):
     return shape.moveaxis(a, axis, start - (axis < start))
 
 
+@implements(np.full_like)
+def full_like(a, fill_value, dtype=None, *, shape=None):
+    """An array of the shape of a, everywhere fill_value; ȳ goes there, summed over the copies."""
+    like = np.empty_like(to_array(a), dtype=dtype, shape=shape)
+    if not isinstance(fill_value, Tensor):
+        return Tensor(np.full_like(like, to_array(fill_value)))
+    return np.broadcast_to(fill_value, like.shape).astype(like.dtype).copy()
+
+
 @implements(np.dstack)
 def dstack(tup):
     """Side by side along the third axis."""
@@ -383,7 +421,6 @@ nondifferentiable(
     np.flatnonzero,
     np.isin,
     np.digitize,
-    np.histogram,
     np.nanargmax,
     np.nanargmin,
     np.isreal,

@@ -404,7 +404,6 @@ nondifferentiable(
     np.any,
     np.zeros_like,
     np.ones_like,
-    np.full_like,
     np.empty_like,
     np.shape,
     np.ndim,

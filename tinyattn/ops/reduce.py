@@ -178,35 +178,69 @@ def std(x, axis=None, keepdims=False, ddof=0):
     return np.where(equal, 0, np.sqrt(np.where(equal, 1, v)))
 
 
-def _like_numpy(function):
-    # In NumPy's own signatures the third positional argument is a dtype or an output array
-    def reduce(a, axis=None, *, keepdims=False, **options):
-        return function(a, axis, keepdims, **options)
+def _like_numpy(function, neutral=None, join=None):
+    """The function with NumPy's arguments.
+
+    neutral: what counts in place of elements that where= leaves out. join: how initial= is added.
+    In NumPy's own signatures the third positional argument is a dtype or an output array.
+    """
+
+    def reduce(a, axis=None, *, dtype=None, keepdims=False, initial=None, where=None):
+        if where is not None:
+            if neutral is None and initial is None:
+                raise ValueError(
+                    f"np.{function.__name__} of Tensors: where= may leave nothing, so it needs "
+                    f"initial=, the result for nothing"
+                )
+            a = np.where(where, a, initial if neutral is None else neutral)
+        y = function(a if dtype is None else a.astype(dtype), axis, keepdims)
+        return y if initial is None else join(y, initial)
 
     reduce.__name__ = function.__name__
     return reduce
 
 
-for _numpy, _ours in [
-    (np.sum, sum),
-    (np.mean, mean),
-    (np.max, max),
-    (np.min, min),
-    (np.prod, prod),
-    (np.var, var),
-    (np.std, std),
+for _numpy, _ours, _neutral, _join in [
+    (np.sum, sum, 0, np.add),
+    (np.prod, prod, 1, np.multiply),
+    (np.max, max, None, np.maximum),
+    (np.min, min, None, np.minimum),
+    (np.amax, max, None, np.maximum),
+    (np.amin, min, None, np.minimum),
 ]:
-    implements(_numpy)(_like_numpy(_ours))
+    implements(_numpy)(_like_numpy(_ours, _neutral, _join))
+
+
+@implements(np.mean)
+def _np_mean(a, axis=None, *, dtype=None, keepdims=False, where=None):
+    a = a if dtype is None else a.astype(dtype)
+    if where is None:
+        return mean(a, axis, keepdims)
+    where = np.broadcast_to(to_array(where), a.shape)
+    count = np.sum(where, axis=axis, keepdims=keepdims)
+    return sum(np.where(where, a, 0), axis, keepdims) / count
+
+
+@implements(np.var)
+def _np_var(a, axis=None, *, dtype=None, keepdims=False, ddof=0, correction=None):
+    a, ddof = a if dtype is None else a.astype(dtype), ddof if correction is None else correction
+    return var(a, axis, keepdims, ddof)
+
+
+@implements(np.std)
+def _np_std(a, axis=None, *, dtype=None, keepdims=False, ddof=0, correction=None):
+    a, ddof = a if dtype is None else a.astype(dtype), ddof if correction is None else correction
+    return std(a, axis, keepdims, ddof)
 
 
 @implements(np.cumsum)
-def _np_cumsum(a, axis=None):
-    return cumsum(a, axis=axis)
+def _np_cumsum(a, axis=None, *, dtype=None):
+    return cumsum(a if dtype is None else a.astype(dtype), axis=axis)
 
 
 @implements(np.cumprod)
-def _np_cumprod(a, axis=None):
-    return cumprod(a, axis=axis)
+def _np_cumprod(a, axis=None, *, dtype=None):
+    return cumprod(a if dtype is None else a.astype(dtype), axis=axis)
 
 
 @implements(np.ptp)
@@ -235,8 +269,6 @@ nondifferentiable(
     np.count_nonzero,
     np.nonzero,
     np.argwhere,
-    np.unique,
     np.searchsorted,
-    np.bincount,
     np.lexsort,
 )

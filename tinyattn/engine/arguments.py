@@ -1,0 +1,66 @@
+"""Calls of NumPy's functions on Tensors, and what is said of arguments that have no rule."""
+
+from inspect import Parameter, signature
+
+import numpy as np
+
+from tinyattn.engine.dispatch import implementation
+
+INSTEAD = {
+    "out": "The result is a new Tensor: y = {name}(...)",
+    "where": "np.where(mask, x, value) leaves elements out of what follows",
+    "dtype": "Convert before or after, with x.astype(dtype)",
+    "order": "The elements of a Tensor are in reading order; x.T has the axes in reverse order",
+    "casting": "Convert before, with x.astype(dtype)",
+}
+
+
+def run(function, args, options):
+    """What NumPy's function gives for Tensors. Raises TypeError for arguments without a rule."""
+    f = implementation(function)
+    try:
+        return f(*args, **options)
+    except TypeError as error:
+        unknown = [k for k in options if not _takes(f, k)]
+        if not unknown and _fits(f, args, options):
+            raise  # something else is wrong
+        cause = error
+    # NumPy hands its own defaults on, as row_stack does to vstack: these change nothing
+    asked = {k: v for k, v in options.items() if k not in unknown or not _default(function, k, v)}
+    if len(asked) < len(options) and not [k for k in unknown if k in asked]:
+        return f(*args, **asked)
+    name = f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
+    name = name.replace("numpy", "np", 1)
+    takes = ", ".join(signature(f).parameters)
+    wrong = [k for k in unknown if k in asked]
+    what = f"no {', '.join(wrong)}=" if wrong else f"fewer arguments by position than {len(args)}"
+    advice = INSTEAD.get(wrong[0] if wrong else "", "Without gradient: pass x.numpy()")
+    raise TypeError(
+        f"{name} on Tensors takes {what}; it takes {takes}. {advice.format(name=name)}"
+    ) from cause
+
+
+def _takes(f, name):
+    """Whether a function has an argument of this name."""
+    parameters = signature(f).parameters
+    return name in parameters or any([p.kind is p.VAR_KEYWORD for p in parameters.values()])
+
+
+def _fits(f, args, options):
+    """Whether a function can be called so."""
+    try:
+        signature(f).bind(*args, **options)
+    except TypeError:
+        return False
+    return True
+
+
+def _default(function, name, value):
+    """Whether NumPy's function does with this value what it does without the argument."""
+    try:
+        default = signature(function).parameters[name].default
+    except (KeyError, TypeError, ValueError):
+        return False
+    if default is Parameter.empty or isinstance(value, np.ndarray):
+        return False
+    return value is default or (type(value) is type(default) and value == default)
