@@ -61,7 +61,6 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (HIDDEN, HIDDEN.replace("mask, scores", "~mask, scores"), "the wrong way round"),
     (HIDDEN, HIDDEN.replace("-1e30", "0"), "Most different at index"),
     (HIDDEN, "pass", "hiding after the softmax"),
-    (HIDDEN, "scores = scores + np.where(mask, 0, -np.inf)", "the gradient of Q has nan"),
     (NOTHING, "return softmax(scores) @ V", "the mean of all values"),
     (GS, "gS = A * (1 - A) * gA", "with the diagonal of the softmax only"),
     (GS, "gS = A * gA", "without the sum in the softmax's rule"),
@@ -107,6 +106,7 @@ RIGHT = [  # the sample's way, another one that is right too
     (LOOP_SUM, "Y[t] = Y[t] + np.exp(np.log(e[s]) - np.log(np.sum(e))) * V[s]"),
     (SHARED, "K, V = (np.repeat(x, H // G, axis=-3) for x in (K, V))\n    G = H\n    " + SHARED),
     (SCORES, SCORES.replace("np.swapaxes(K, -1, -2)", "K.swapaxes(-1, -2)")),
+    (HIDDEN, "scores = scores + np.where(mask, 0, -np.inf)"),
     (GS, "gS = A * gA - A * (A * gA).sum(axis=1)[:, None]"),
     (MERGE, "return np.swapaxes(z, 1, 2).reshape(B, T, -1)"),
 ]

@@ -43,7 +43,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (TOTAL, TOTAL.replace("axis=1", "axis=0"), "by the sum of a column"),
     (DIVIDED, "return p / np.sum(p)", "by the sum of all"),
     (HAT, "alpha = attention(e, adj)", "do not hear themselves"),
-    (HAT, "np.fill_diagonal(adj, 1)\n    alpha = attention(e, adj)", "adj was changed"),
+    (HAT, "np.fill_diagonal(adj, 1)\n    alpha = attention(e, adj)", "work on a copy"),
     (HAT, "alpha = attention(e, adj + np.eye(len(adj)))", "Set the diagonal to 1"),
     (DIVIDED, "return p / np.maximum(total, 1e-300)", "1e-300 are 0 in float32"),
     (

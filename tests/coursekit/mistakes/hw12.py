@@ -98,15 +98,11 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SUM, "total = np.sum(q * V)", "from the last object alone"),
     (V, V.replace("mine,", "~mine,"), "with the two potentials exchanged"),
     (V, V.replace("x[alpha]", "array(x)[alpha]"), "they are moved too"),
-    (
-        CHARGE,
-        "return np.minimum(np.square(np.arctanh(beta)), np.arctanh(HIGHEST) ** 2) + q_min",
-        "Cut off β itself",
-    ),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too
     (CHARGE, "return np.arctanh(np.minimum(beta, HIGHEST)) ** 2 + q_min"),
+    (CHARGE, "return np.minimum(np.square(np.arctanh(beta)), np.arctanh(HIGHEST) ** 2) + q_min"),
     (BOWL, "return np.sum((x - c) ** 2 * q, axis=-1)"),
     (V, "V = attraction(x, x[alpha], q[alpha]) * mine + repulsion(x, x[alpha], q[alpha]) * ~mine"),
     (ALPHA, "alpha = np.argmax(np.where(mine, array(beta), -1))"),

@@ -14,9 +14,9 @@ OTHERS = (
     (
         "read-only",
         "an input is written into",
-        "A function must not change what it is given: others need it as it is, and a gradient that "
-        "is changed in place is wrong everywhere else. Write x = x * 2 in place of x *= 2, "
-        "np.where in place of x[...] = 0, or write into a copy, x.copy().",
+        "It writes into what it was given, which others need as it is; a gradient that is changed "
+        "in place is wrong everywhere else. Write x = x * 2 in place of x *= 2, np.where in place "
+        "of x[...] = 0, or work on a copy, x.copy().",
     ),
     (
         "arrays used as indices must be of integer",
