@@ -520,6 +520,16 @@ case(np.linalg.inv, WELL)
 case(np.linalg.inv, WELL + unit(2, 3, 3))
 case(np.linalg.det, WELL, order=3)
 case(np.linalg.det, WELL + unit(2, 3, 3))
+for x, note in (
+    (np.array([[1.0, 2], [2, 4]]), "rank 1 of 2"),
+    (np.diag([1.0, 0, 2]), "rank 2 of 3"),
+    (np.diag([0.0, 0, 2]), "rank 1 of 3"),
+    (np.zeros((3, 3)), "rank 0"),
+    (np.zeros((1, 1)), "one number, 0"),
+    (np.stack([np.eye(2), np.ones((2, 2))]), "one of two"),
+    (np.zeros((0, 0)), "empty"),
+):
+    case(np.linalg.det, x, order=3, note=f"singular, {note}")
 case(np.linalg.slogdet, WELL, f=lambda x: np.linalg.slogdet(x)[1], note="log |det|")
 case(
     np.linalg.slogdet,
@@ -529,6 +539,23 @@ case(
 )
 for x in (WELL, WELL + unit(2, 3, 3), positive(1, 1)):
     case(np.linalg.cholesky, x, f=lambda x: np.linalg.cholesky(x @ x.mT))
+case(np.linalg.det, np.diag([0.0, 1, 2, 3, 4]), order=1, note="singular, rank 4 of 5")
+for x in (normal(3, 3), normal(2, 3, 3), normal(1, 1), normal(0, 0)):
+    case(np.linalg.eigh, x, f=lambda x: tuple(np.linalg.eigh(x + x.mT)))
+    case(np.linalg.eigvalsh, x, f=lambda x: np.linalg.eigvalsh(x + x.mT))
+case(np.linalg.eigh, normal(3, 3), f=lambda x: np.linalg.eigh(x + x.T, UPLO="U")[1], note="upper")
+EXPONENTIAL = positive(4, 4)  # of its symmetric part
+case(
+    np.linalg.eigh,
+    EXPONENTIAL,
+    f=lambda x: (lambda w, v: (v * np.exp(w)) @ v.mT)(*np.linalg.eigh((x + x.T) / 2)),
+    note="the exponential of a matrix",
+)
+for x in (normal(3, 3), normal(2, 4), normal(4, 2), normal(2, 3, 2), normal(1, 3)):
+    case(np.linalg.svd, x, f=lambda x: tuple(np.linalg.svd(x, full_matrices=False)))
+    case(np.linalg.svd, x, compute_uv=False)
+    case(np.linalg.svdvals, x)
+case(np.linalg.svd, normal(3, 3), f=lambda x: tuple(np.linalg.svd(x)), note="square, full")
 case(np.linalg.solve, WELL, normal(3))
 case(np.linalg.solve, WELL, normal(3, 2))
 

@@ -5,6 +5,7 @@ Importing them fills the table in which a Tensor looks its functions up (`engine
 
 from tinyattn.ops import (  # noqa: F401
     compositions,
+    decompositions,
     display,
     einops_backend,
     elementwise,

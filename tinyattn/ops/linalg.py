@@ -374,11 +374,28 @@ inv.defvjp(lambda g, y, x: -(_t(y) @ g @ _t(y)))
 @implements(np.linalg.det)
 @primitive
 def det(x):
-    """y = det X of an invertible matrix;   X̄ = ȳ y X⁻ᵀ."""
+    """y = det X;   X̄ = ȳ y X⁻ᵀ, and for a small or a singular X the cofactors, ȳ (-1)ⁱ⁺ʲ det Xᵢⱼ.
+
+    Xᵢⱼ is X without row i and column j: det is a polynomial, so it has a slope everywhere.
+    """
     return np.linalg.det(x)
 
 
-det.defvjp(lambda g, y, x: np.expand_dims(g * y, (-1, -2)) * _t(np.linalg.inv(x)))
+def _det_rule(g, y, x):
+    n = x.shape[-1]
+    if n > 3:
+        try:
+            return np.expand_dims(g * y, (-1, -2)) * _t(np.linalg.inv(x))
+        except np.linalg.LinAlgError:  # singular
+            pass
+    i = np.arange(n)
+    others = np.array([np.delete(i, j) for j in i], int).reshape(n, max(n - 1, 0))
+    minors = x[..., others[:, None, :, None], others[None, :, None, :]]
+    signs = np.where((i[:, None] + i) % 2, -1, 1).astype(x.dtype)
+    return np.expand_dims(g, (-1, -2)) * signs * np.linalg.det(minors)
+
+
+det.defvjp(_det_rule)
 
 
 @primitive
@@ -387,7 +404,18 @@ def log_abs_det(x):
     return np.linalg.slogdet(x)[1]
 
 
-log_abs_det.defvjp(lambda g, y, x: np.expand_dims(g, (-1, -2)) * _t(np.linalg.inv(x)))
+def _log_abs_det_rule(g, y, x):
+    try:
+        return np.expand_dims(g, (-1, -2)) * _t(np.linalg.inv(x))
+    except np.linalg.LinAlgError:
+        raise np.linalg.LinAlgError(
+            "slogdet: the matrix is singular, so log |det| is -inf and its slope infinite. "
+            "np.linalg.det has a gradient there; or add a small multiple of the identity, "
+            "x + 1e-6 * np.eye(n)"
+        ) from None
+
+
+log_abs_det.defvjp(_log_abs_det_rule)
 
 
 @implements(np.linalg.slogdet)

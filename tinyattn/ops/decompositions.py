@@ -1,0 +1,145 @@
+"""Matrices as products of simpler ones: eigenvalues and singular values, with their vectors.
+
+An operation has one result, so the parts are put side by side in one array, which is then cut.
+Vectors are determined up to their sign, and what is computed from them should not depend on it.
+Those of equal values are not determined at all, so they have no gradient; the values have one.
+Source: M. Giles 2008, An extended collection of matrix
+derivative results; J. Townsend 2016, Differentiating the singular value decomposition.
+"""
+
+import numpy as np
+
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.engine.dispatch import implements
+
+
+def _t(x):
+    return np.swapaxes(x, -1, -2)
+
+
+def _over_gaps(e, w, name):
+    """eᵢⱼ / (wⱼ - wᵢ), and 0 for i = j. Raises LinAlgError for equal wᵢ and wⱼ, unless eᵢⱼ = 0."""
+    gaps = np.expand_dims(w, -2) - np.expand_dims(w, -1)
+    largest = np.abs(to_array(w)).max(axis=-1, initial=0)[..., None, None]
+    equal = np.abs(to_array(gaps)) <= 4 * np.finfo(w.dtype).eps * largest
+    i, n = np.arange(w.shape[-1]), w.shape[-1]
+    if (equal & (to_array(e) != 0) & (i[:, None] != i)).any():
+        raise np.linalg.LinAlgError(
+            f"{name}: two values are equal, so their vectors are not determined and have no "
+            f"gradient (those of the others have). Use the values alone, or make them differ: "
+            f"a + 1e-4 * np.diag(np.arange({n}))"
+        )
+    return np.where(equal, 0, e / np.where(equal, 1, gaps))
+
+
+# ---------------------------------------------------------------- eigenvalues
+
+
+@implements(np.linalg.eigh)
+def eigh(a, UPLO="L"):
+    """(w, V) with A = V diag(w) Vᵀ of a symmetric A: eigenvalues in ascending order, and vectors.
+
+    Ā = ½ (S + Sᵀ) with S = V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ and Fᵢⱼ = 1 / (wⱼ - wᵢ). Of A only the lower
+    triangle is read, or the upper one for UPLO="U", as by NumPy; the gradient is symmetric.
+    """
+    a = as_tensor(a)
+    parts = _eigh(a if UPLO == "L" else _t(a))
+    kind = type(np.linalg.eigh(np.eye(1)))
+    return kind(parts[..., 0, :], parts[..., 1:, :])
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a, UPLO="L"):
+    """The eigenvalues of `eigh` alone."""
+    return eigh(a, UPLO)[0]
+
+
+@primitive
+def _eigh(a):
+    w, v = np.linalg.eigh(a)
+    return np.concatenate([w[..., None, :], v], axis=-2)  # [..., 1 + n, n]
+
+
+def _eigh_rule(g, y, a):
+    w, v, w_bar, v_bar = y[..., 0, :], y[..., 1:, :], g[..., 0, :], g[..., 1:, :]
+    diagonal = np.expand_dims(w_bar, -1) * np.eye(w.shape[-1], dtype=a.dtype)
+    s = v @ (diagonal + _over_gaps(_t(v) @ v_bar, w, "eigh")) @ _t(v)
+    return (s + _t(s)) / 2
+
+
+_eigh.defvjp(_eigh_rule)
+
+
+# ---------------------------------------------------------------- singular values
+
+
+@implements(np.linalg.svd)
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """(U, s, Vᵀ) with A = U diag(s) Vᵀ, singular values in descending order.
+
+    Ā = [U (F ∘ (Uᵀ Ū - Ūᵀ U)) S + (1 - U Uᵀ) Ū S⁻¹] Vᵀ + U diag(s̄) Vᵀ
+        + U [S (F ∘ (Vᵀ V̄ - V̄ᵀ V)) Vᵀ + S⁻¹ V̄ᵀ (1 - V Vᵀ)] with Fᵢⱼ = 1 / (sⱼ² - sᵢ²).
+
+    Raises TypeError for hermitian=True, and for the full matrices of an A that is not square: their
+    additional vectors are not determined.
+    """
+    a = as_tensor(a)
+    m, n = a.shape[-2:]
+    if hermitian:
+        raise TypeError("np.linalg.svd of Tensors takes no hermitian=; use np.linalg.eigh")
+    if compute_uv and full_matrices and m != n:
+        raise TypeError(
+            f"np.linalg.svd of Tensors: the last {abs(m - n)} vectors of a matrix {m} × {n} are "
+            f"not determined and have no gradient. Write full_matrices=False"
+        )
+    u, s, vt = _cut(_svd(a), a.shape)
+    return type(np.linalg.svd(np.eye(1)))(u, s, vt) if compute_uv else s
+
+
+@implements(np.linalg.svdvals)
+def svdvals(x):
+    """The singular values of `svd` alone."""
+    return svd(x, compute_uv=False)
+
+
+@primitive
+def _svd(a):
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    lead = a.shape[:-2]
+    return np.concatenate([u.reshape(*lead, -1), s, vt.reshape(*lead, -1)], axis=-1)
+
+
+def _svd_rule(g, y, a):
+    (u, s, vt), (u_bar, s_bar, vt_bar) = _cut(y, a.shape), _cut(g, a.shape)
+    v, v_bar, row = _t(vt), _t(vt_bar), np.expand_dims(s, -2)
+    of_u, of_v = _t(u) @ u_bar, _t(v) @ v_bar
+    middle = _over_gaps((of_u - _t(of_u)) * row + _t(row) * (of_v - _t(of_v)), s * s, "svd")
+    middle = middle + np.expand_dims(s_bar, -1) * np.eye(s.shape[-1], dtype=a.dtype)
+    left = u @ middle + _over_values(u_bar - u @ of_u, row)
+    return left @ vt + u @ _t(_over_values(v_bar - v @ of_v, row))
+
+
+def _over_values(outside, row):
+    """outside · S⁻¹, for the part of Ū or V̄ outside of what U or V spans."""
+    if outside.shape[-2] == outside.shape[-1]:  # they span everything
+        return 0 * outside
+    values = to_array(row)
+    zero = values <= 4 * np.finfo(values.dtype).eps * values.max(axis=-1, keepdims=True, initial=0)
+    if (zero & (to_array(outside) != 0)).any():
+        raise np.linalg.LinAlgError(
+            "svd: a singular value is 0, so its vectors are not determined and have no gradient "
+            "(those of the others have). Use the values alone"
+        )
+    return outside / np.where(zero, 1, row)
+
+
+def _cut(parts, shape):
+    """U, s and Vᵀ from the array that holds them side by side."""
+    (*lead, m, n), k = shape, min(shape[-2:])
+    u = np.reshape(parts[..., : m * k], (*lead, m, k))
+    vt = np.reshape(parts[..., (m + 1) * k :], (*lead, k, n))
+    return u, parts[..., m * k : (m + 1) * k], vt
+
+
+_svd.defvjp(_svd_rule)
