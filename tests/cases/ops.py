@@ -544,6 +544,36 @@ for x in (normal(3, 3), normal(2, 3, 3), normal(1, 1), normal(0, 0)):
     case(np.linalg.eigh, x, f=lambda x: tuple(np.linalg.eigh(x + x.mT)))
     case(np.linalg.eigvalsh, x, f=lambda x: np.linalg.eigvalsh(x + x.mT))
 case(np.linalg.eigh, normal(3, 3), f=lambda x: np.linalg.eigh(x + x.T, UPLO="U")[1], note="upper")
+for f in (np.fft.fft, np.fft.ifft, np.fft.rfft):
+    for shape, options in (
+        ((5,), {}),
+        ((6,), {"n": 4}),
+        ((3, 4), {"n": 7}),
+        ((4, 3), {"axis": 0, "norm": "ortho"}),
+        ((2, 4), {"norm": "forward"}),
+        ((1,), {}),
+    ):
+        case(
+            f,
+            normal(*shape),
+            f=lambda x, f=f, o=options: (lambda z: [np.real(z), np.imag(z)])(f(x, **o)),
+            note=f"{shape} {options}",
+        )
+for shape, options in (
+    ((8,), {}),
+    ((9,), {"n": 9}),
+    ((9,), {"n": 8}),
+    ((3, 4), {"axis": 0, "norm": "ortho"}),
+    ((8,), {"n": 3}),
+    ((5,), {"n": 12, "norm": "forward"}),
+):
+    case(
+        np.fft.irfft,
+        normal(*shape),
+        f=lambda x, o=options: np.fft.irfft(np.fft.fft(x), **o),
+        note=f"{shape} {options}",
+    )
+    case(np.fft.irfft, normal(*shape), f=partial(np.fft.irfft, **options), note="of real numbers")
 EXPONENTIAL = positive(4, 4)  # of its symmetric part
 case(
     np.linalg.eigh,

@@ -9,6 +9,7 @@ from tinyattn.ops import (  # noqa: F401
     display,
     einops_backend,
     elementwise,
+    fourier,
     index,
     linalg,
     reduce,

@@ -1,0 +1,292 @@
+"""Fourier transforms: fft, ifft, rfft and irfft along one axis, with gradients.
+
+Gradients are real here, so a complex result is a pair of real Tensors, a `Spectrum`. A transform is
+linear, and its rule is the transform back: with zₖ = Σₜ xₜ e^(-2πikt/n) the gradient of x is
+Σₖ z̄ₖ e^(2πikt/n), where z̄ = dL/d(Re z) + i dL/d(Im z).
+"""
+
+import numpy as np
+
+from tinyattn.engine.autograd import Tensor, primitive
+from tinyattn.engine.convert import as_float, to_array
+from tinyattn.engine.dispatch import implements
+
+BACK = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+# ---------------------------------------------------------------- on pairs: the last axis is Re, Im
+
+
+def _pair(z):
+    return np.stack([z.real, z.imag], axis=-1)
+
+
+def _complex(pair):
+    return pair[..., 0] + 1j * pair[..., 1]
+
+
+def _fitted(x, n, axis):
+    """x with n elements along an axis: cut off, or filled up with zeros."""
+    length = x.shape[axis]
+    if n <= length:
+        return x[(slice(None),) * (axis % x.ndim) + (slice(0, n),)]
+    widths = [(0, n - length) if i == axis % x.ndim else (0, 0) for i in range(x.ndim)]
+    return np.pad(x, widths)
+
+
+@primitive
+def _fft(x, n, axis, norm):
+    """The transform of pairs x [..., 2]; axis is counted without that of the pair."""
+    return _pair(np.fft.fft(_complex(x), n, axis, norm)).astype(x.dtype)
+
+
+@primitive
+def _ifft(x, n, axis, norm):
+    return _pair(np.fft.ifft(_complex(x), n, axis, norm)).astype(x.dtype)
+
+
+_fft.defvjp(
+    lambda g, y, x, n, axis, norm: _fitted(_ifft(g, n, axis, BACK[norm]), x.shape[axis], axis)
+)
+_ifft.defvjp(
+    lambda g, y, x, n, axis, norm: _fitted(_fft(g, n, axis, BACK[norm]), x.shape[axis], axis)
+)
+
+
+@primitive
+def _rfft(x, n, axis, norm):
+    """The transform of real x as pairs, without the half that is its mirror image."""
+    return _pair(np.fft.rfft(x, n, axis, norm)).astype(x.dtype)
+
+
+def _rfft_rule(g, y, x, n, axis, norm):
+    whole = _ifft(_fitted(g, n, axis), n, axis, BACK[norm])
+    return _fitted(whole[..., 0], x.shape[axis], axis)
+
+
+_rfft.defvjp(_rfft_rule)
+
+
+@primitive
+def _irfft(x, n, axis, norm):
+    """The real numbers whose transform is x, pairs of one half."""
+    return np.fft.irfft(_complex(x), n, axis, norm).astype(x.dtype)
+
+
+def _irfft_rule(g, y, x, n, axis, norm):
+    k = np.arange(n // 2 + 1)
+    twice = np.where((k == 0) | (2 * k == n), 1, 2)  # all others stand for their mirror image too
+    shape = [-1 if i == axis % y.ndim else 1 for i in range(y.ndim)]
+    z = _rfft(g, n, axis, BACK[norm]) * twice.reshape([*shape, 1]).astype(x.dtype)
+    return _fitted(z, x.shape[axis], axis)
+
+
+_irfft.defvjp(_irfft_rule)
+
+
+# ---------------------------------------------------------------- complex numbers
+
+
+class Spectrum:
+    """Complex numbers with a gradient: two Tensors of one shape, `real` and `imag`.
+
+    +, -, * and / take other spectra, Tensors, arrays and numbers, the spectrum on the left. Further
+    abs and np.abs, np.angle, np.conj, np.real, np.imag, indexing, and the transforms; anything else
+    is computed from `.real` and `.imag`. `.numpy()` is the array of complex numbers.
+    """
+
+    def __init__(self, real, imag):
+        self.real, self.imag = real, imag
+
+    @property
+    def shape(self):
+        """The length of each axis."""
+        return self.real.shape
+
+    @property
+    def ndim(self):
+        """The number of axes."""
+        return self.real.ndim
+
+    @property
+    def requires_grad(self):
+        """Whether gradients are wanted."""
+        return self.real.requires_grad or self.imag.requires_grad
+
+    def numpy(self):
+        """The complex numbers as a plain array, without gradient."""
+        return (self.real.data + 1j * self.imag.data).astype(
+            np.result_type(self.real.dtype, np.complex64)
+        )
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad:
+            raise TypeError("a spectrum that requires a gradient becomes an array with .numpy()")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __repr__(self):
+        return f"Spectrum({self.numpy()})"
+
+    def __len__(self):
+        return len(self.real)
+
+    def __getitem__(self, index):
+        return Spectrum(self.real[index], self.imag[index])
+
+    def __neg__(self):
+        return Spectrum(-self.real, -self.imag)
+
+    def __abs__(self):
+        return np.hypot(self.real, self.imag)
+
+    def conj(self):
+        """The complex conjugate."""
+        return Spectrum(self.real, -self.imag)
+
+    def __add__(self, other):
+        re, im = _parts(other)
+        return Spectrum(self.real + re, self.imag + im)
+
+    def __sub__(self, other):
+        re, im = _parts(other)
+        return Spectrum(self.real - re, self.imag - im)
+
+    def __mul__(self, other):
+        re, im = _parts(other)
+        return Spectrum(self.real * re - self.imag * im, self.real * im + self.imag * re)
+
+    def __truediv__(self, other):
+        re, im = _parts(other)
+        square = re * re + im * im
+        return Spectrum(
+            (self.real * re + self.imag * im) / square, (self.imag * re - self.real * im) / square
+        )
+
+    def __radd__(self, other):
+        return self + other
+
+    def __rmul__(self, other):
+        return self * other
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        f = UFUNCS.get(ufunc)
+        if f is None or method != "__call__" or options or not isinstance(inputs[0], Spectrum):
+            if f is not None and not isinstance(inputs[0], Spectrum):
+                raise TypeError(
+                    f"np.{ufunc.__name__} with a spectrum on the right: write it on the left, "
+                    f"spectrum * filter"
+                )
+            raise TypeError(
+                f"np.{ufunc.__name__} has no rule for a spectrum: compute it from .real and .imag, "
+                f"or without gradient from .numpy()"
+            )
+        return f(*inputs)
+
+    def __array_function__(self, function, types, args, options):
+        f = FUNCTIONS.get(function)
+        if f is None:
+            raise TypeError(
+                f"np.{function.__name__} has no rule for a spectrum: compute it from .real and "
+                f".imag, or without gradient from .numpy()"
+            )
+        return f(*args, **options)
+
+
+def _parts(x):
+    """Real and imaginary part of an operand."""
+    if isinstance(x, Spectrum):
+        return x.real, x.imag
+    if isinstance(x, Tensor):
+        return x, 0.0
+    if isinstance(x, int | float | complex):
+        return float(x.real), float(x.imag)
+    array = np.asarray(x)
+    return (array.real, array.imag) if array.dtype.kind == "c" else (array, 0.0)
+
+
+# ---------------------------------------------------------------- the transforms
+
+
+@implements(np.fft.fft)
+def fft(a, n=None, axis=-1, norm=None):
+    """zₖ = Σₜ xₜ e^(-2πikt/n), a Spectrum. norm as in NumPy: "backward", "ortho" or "forward"."""
+    return _transform(_fft, "fft", a, n, axis, norm)
+
+
+@implements(np.fft.ifft)
+def ifft(a, n=None, axis=-1, norm=None):
+    """xₜ = 1/n Σₖ zₖ e^(2πikt/n), a Spectrum."""
+    return _transform(_ifft, "ifft", a, n, axis, norm)
+
+
+@implements(np.fft.rfft)
+def rfft(a, n=None, axis=-1, norm=None):
+    """The first n // 2 + 1 numbers of `fft` of real numbers, a Spectrum; the others mirror them."""
+    if isinstance(a, Spectrum):
+        raise TypeError("np.fft.rfft transforms real numbers; use np.fft.fft for a spectrum")
+    a = as_float(a)
+    n = _checked("rfft", a.shape[axis] if n is None else n, norm)
+    return _spectrum(_rfft(a, n, axis % a.ndim, norm))
+
+
+@implements(np.fft.irfft)
+def irfft(a, n=None, axis=-1, norm=None):
+    """The n real numbers whose `rfft` is a; n is 2 (length - 1) if not given. A Tensor."""
+    pair, ndim = _as_pair(a)
+    n = _checked("irfft", 2 * (pair.shape[axis % ndim] - 1) if n is None else n, norm)
+    return _irfft(pair, n, axis % ndim, norm)
+
+
+def _transform(operation, name, a, n, axis, norm):
+    pair, ndim = _as_pair(a)
+    n = _checked(name, pair.shape[axis % ndim] if n is None else n, norm)
+    return _spectrum(operation(pair, n, axis % ndim, norm))
+
+
+def _checked(name, n, norm):
+    if n < 1:
+        raise ValueError(f"np.fft.{name}: expected n >= 1, got n={n}")
+    if norm not in BACK:
+        raise ValueError(
+            f"np.fft.{name}: norm is one of {', '.join(map(repr, BACK))}, got {norm!r}"
+        )
+    return n
+
+
+def _as_pair(a):
+    """Complex numbers as real pairs along a new last axis, and how many axes they have."""
+    if isinstance(a, Spectrum):
+        return np.stack([a.real, a.imag], axis=-1), a.ndim
+    if isinstance(a, Tensor) and a.dtype.kind == "c":
+        return Tensor(_pair(to_array(a))), a.ndim
+    a = as_float(a)
+    return np.stack([a, np.zeros_like(a)], axis=-1), a.ndim
+
+
+def _spectrum(pair):
+    return Spectrum(pair[..., 0], pair[..., 1])
+
+
+UFUNCS = {
+    np.add: Spectrum.__add__,
+    np.subtract: Spectrum.__sub__,
+    np.multiply: Spectrum.__mul__,
+    np.divide: Spectrum.__truediv__,
+    np.negative: Spectrum.__neg__,
+    np.absolute: Spectrum.__abs__,
+    np.conjugate: Spectrum.conj,
+}
+FUNCTIONS = {
+    np.fft.fft: fft,
+    np.fft.ifft: ifft,
+    np.fft.irfft: irfft,
+    np.fft.rfft: rfft,
+    np.real: lambda z: z.real,
+    np.imag: lambda z: z.imag,
+    np.angle: lambda z: np.arctan2(z.imag, z.real),
+    np.shape: lambda z: z.shape,
+    np.ndim: lambda z: z.ndim,
+}
