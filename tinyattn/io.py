@@ -143,7 +143,9 @@ def _mode(path):
 
 
 def load(path):
-    """Return {name: array} of a safetensors file. bfloat16 comes as float32, which holds it exactly.
+    """Return {name: array} of a safetensors file.
+
+    bfloat16 comes as float32, which holds it exactly.
 
     Args:
         path   the file

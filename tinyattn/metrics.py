@@ -43,7 +43,7 @@ def roc_curve(scores, labels):
 
 
 def roc_auc(scores, labels):
-    """Return the area under ε_S over ε_B: the probability that a signal scores above a background event.
+    """Return the area under ε_S over ε_B: how often signal scores above background.
 
     Equal scores count half; 0.5 is chance and 1 is perfect.
 

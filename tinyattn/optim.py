@@ -217,7 +217,7 @@ class Optimizer:
         return taken
 
     def state_names(self, group):
-        """Return the names of what `update` remembers for a parameter after a step, or None if unknown.
+        """Return the names of what `update` remembers for a parameter, or None if unknown.
 
         Args:
             group   options of its group
@@ -412,7 +412,10 @@ class Adam(Optimizer):
         return theta, g
 
     def step(self):
-        """Take one step with every parameter that has a gradient. Large models take one compiled pass."""
+        """Take one step with every parameter that has a gradient.
+
+        Large models take one compiled pass.
+        """
         with_gradient = [p for p in self._parameters() if p.grad is not None]
         if not _by_kernel(with_gradient):
             super().step()
@@ -673,9 +676,9 @@ class WarmupCosineLR(Schedule):
 
 
 class NoamLR(Schedule):
-    """The rate of the first transformer, η = η₀ d_model^-½ min(t^-½, t · warmup^-3/2), with t from 1.
+    """The rate of the first transformer, η = η₀ d_model^-½ min(t^-½, t · warmup^-3/2).
 
-    It grows linearly and then falls as 1/√t.
+    Here t counts from 1. The rate grows linearly and then falls as 1/√t.
 
     Args:
         optimizer   the optimizer whose rate is set

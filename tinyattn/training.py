@@ -270,7 +270,7 @@ class History:
 
 
 def evaluate(model, f, held_out, batch_size=256):
-    """Return the mean of f(model, *batch) over all examples, in evaluation mode and without a graph.
+    """Return the mean of f(model, *batch) over all examples, in evaluation mode.
 
     Args:
         model        the model

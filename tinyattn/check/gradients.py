@@ -40,25 +40,30 @@ ORDERS = {1: "first", 2: "second", 3: "third"}
 def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
     """Compare the gradient of f(*inputs) with central differences, in float64.
 
-    Floating-point inputs (arrays, Tensors, Python floats, lists of them) are converted to float64
-    and checked; all others are passed on as they are. f returns a Tensor, or a tuple, list or
-    dictionary of them. If f is a module, a copy of it in float64 is checked, with its parameters.
+    The whole Jacobian is compared if it has at most 10,000 numbers. Otherwise three random
+    combinations of its rows are compared, along three random directions of the inputs; a wrong
+    number in the Jacobian still changes these with probability 1. A rule that writes into g, y or
+    an input is wrong too.
 
-    order=2 checks the gradient of the gradient too (order=3 that of that one). The incoming
-    gradient is an input then, called g: a rule must also be right as a function of g. And a rule
-    that computes in another way when it is recorded must give the same gradient in both.
+    Args:
+        f        function that returns a Tensor, or a tuple, list or dictionary of them; or a
+                 module, of which a copy in float64 is checked, with its parameters
+        inputs   its arguments. Floating-point ones (arrays, Tensors, Python floats, lists of them)
+                 are converted to float64 and checked; the others are passed on as they are
+        order    2 checks the gradient of the gradient too, 3 also that of this one. The incoming
+                 gradient is then an input, called g: a rule must also be right as a function of g,
+                 and a rule that computes in another way when it is recorded must give the same
+                 gradient
+        eps      step, as a multiple of max(1, |x|); None: 6e-6, and shorter where that is too long
+        atol     difference that counts as none; None: 1e-8 of the largest result
+        rtol     the same, as a fraction of the derivative
 
-    The whole Jacobian is compared if it has no more than 10,000 numbers, else three random
-    combinations of its rows against three random directions of the inputs: a wrong number in
-    it still changes these with probability 1.
+    Returns:
+        a `Report`
 
-    eps   the step, a multiple of max(1, |x|); None: 6e-6, and shorter ones where that is too long
-    atol  difference that counts as none; None: 1e-8 of the largest result
-    rtol  the same, as a fraction of the derivative
-
-    Returns a Report. Raises ValueError if there is nothing to check, if f gives another result
-    each time, if f makes float32 of its float64 inputs, or for an eps, atol or rtol that is not
-    positive. A rule that writes into g, y or an input is wrong too.
+    Raises:
+        ValueError: there is nothing to check, f gives another result each time, f makes float32 of
+            its float64 inputs, or eps, atol or rtol is not positive
     """
     check_range("gradcheck", above=0, below=1, eps=eps)
     check_range("gradcheck", 0, atol=atol, rtol=rtol)

@@ -15,11 +15,17 @@ from tinyattn.engine.random import generator
 
 
 def causal(f, x, axis=None, rng=0):
-    """Does each position depend on itself and the past only?
+    """Check that each position depends only on itself and on earlier positions.
 
-    x [B, T, D] numbers or [B, T] integer tokens; f(x) has the T positions on the same axis. axis:
-    that of the positions, the last one of integers and the last but one of numbers if None. A
-    module is checked in float64. For several results, check one: lambda x: f(x)[0].
+    Args:
+        f      module or function of x, whose result has the T positions on the same axis. Of
+               several results, check one: lambda x: f(x)[0]. A module is checked in float64
+        x      numbers [B, T, D], or integer tokens [B, T]
+        axis   axis of the positions; None: the last one of tokens, the last but one of numbers
+        rng    seed or numpy.random.Generator for the changes that are tried
+
+    Returns:
+        a `Report`
     """
     x = _array(x)
     axis = (x.ndim - 1 if x.dtype.kind in "iu" else x.ndim - 2) if axis is None else axis % x.ndim
@@ -42,12 +48,20 @@ def causal(f, x, axis=None, rng=0):
 
 
 def isolated(f, x, batch=None, rng=0):
-    """Does each member of a batch depend on itself only?
+    """Check that each member of a batch depends on itself only.
 
-    x has the members on axis 0, and so has f(x). For graphs and point clouds pass batch [N], the
-    member to which each row of x belongs; f(x) has one row for each row of x, or for each member.
-    A module is checked in float64, in the mode it is in: batch norm in training mode is not
-    isolated, and the check says so.
+    A module is checked in float64, in the mode it is in. Batch norm in training mode is not
+    isolated, and the check tells you so.
+
+    Args:
+        f       module or function of x, whose result has the members on axis 0
+        x       members of the batch on axis 0
+        batch   for graphs and point clouds: the member of each row of x [N]. Then f(x) has a row
+                for each row of x, or for each member
+        rng     seed or numpy.random.Generator for the changes that are tried
+
+    Returns:
+        a `Report`
     """
     x = _array(x)
     batch = np.arange(len(x)) if batch is None else np.asarray(batch)
@@ -81,12 +95,21 @@ def isolated(f, x, batch=None, rng=0):
 
 
 def padding(f, x, rng=0, times=3):
-    """Is the result of a padded sequence that of the sequence alone?
+    """Check that the result of a padded sequence is that of the sequence alone.
 
-    f(x, keep) is called with x [B, T, ...] (numbers or integer tokens) and keep [B, T] bool, True
-    for what is there. Each row is cut to a random length, filled up with anything, and compared
-    with the same row alone: position by position, or as a whole if f pools. Nor may the result
-    have a gradient for what was filled in.
+    Each row is cut to a random length, padded with arbitrary numbers, and compared with the same
+    row alone: position by position, or as a whole if f pools. The result must not have a gradient
+    with respect to the padding either.
+
+    Args:
+        f       called as f(x, keep)
+        x       numbers or integer tokens [B, T, ...]; keep is then bool [B, T], True for what is
+                there
+        rng     seed or numpy.random.Generator for lengths and padding
+        times   number of trials
+
+    Returns:
+        a `Report`
     """
     x, rng, g = _array(x), generator(rng), _precise(f)
     if x.ndim < 2 or x.shape[1] < 2:

@@ -7,13 +7,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a check: true if it passed, and a text for the reader.
+    """The outcome of a check. It is true if the check passed, and prints what was compared.
 
-    passed    right or wrong
-    text      what was compared, where it differs most, and what may be the cause
-    error     the largest difference, relative to the size of what was compared
-    compared  how many numbers were compared
-    causes    possible causes, the likeliest first; empty if passed
+    Attributes:
+        passed     whether the check passed
+        text       what was compared, where it differs most, and what may be the cause
+        error      the largest difference, relative to the size of what was compared
+        compared   how many numbers were compared
+        causes     possible causes, the likeliest first; empty if passed
     """
 
     passed: bool
@@ -29,7 +30,7 @@ class Report:
         return self.text
 
     def expect(self):
-        """Raise AssertionError with the text if the check failed; else return the report."""
+        """Return the report, or raise AssertionError with the text if the check failed."""
         if not self.passed:
             raise AssertionError("\n" + self.text)
         return self

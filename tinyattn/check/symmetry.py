@@ -13,10 +13,18 @@ ROUNDINGS = 1000
 
 
 def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
-    """Does f(x permuted) = f(x) permuted hold? Rows (axis -2) are permuted, `times` times.
+    """Check that f(permuted x) equals the permuted f(x).
 
-    axis: of x; out_axis: of the result, the same unless given. For a result of several tensors,
-    check one at a time: lambda x: f(x)[0].
+    Args:
+        f          module or function of x. Of several results, check one: lambda x: f(x)[0]
+        x          array
+        axis       axis of x that is permuted; -2: the rows
+        out_axis   axis of the result; None: the same
+        rng        seed or numpy.random.Generator for the permutations
+        times      number of permutations
+
+    Returns:
+        a `Report`
     """
     out_axis = axis if out_axis is None else out_axis
     return _permuted(
@@ -32,7 +40,18 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
 
 
 def invariant(f, x, axis=-2, rng=0, times=5):
-    """Does f(x permuted) = f(x) hold? Rows (axis -2) are permuted, `times` times."""
+    """Check that f(permuted x) equals f(x).
+
+    Args:
+        f       module or function of x
+        x       array
+        axis    axis of x that is permuted; -2: the rows
+        rng     seed or numpy.random.Generator for the permutations
+        times   number of permutations
+
+    Returns:
+        a `Report`
+    """
     return _permuted(f, x, axis, rng, times, f"invariant: {name_of(f)}", lambda y, p: y, None)
 
 
@@ -77,11 +96,17 @@ def _permuted(f, x, axis, rng, times, title, expected, out_axis):
 
 
 def same(impls, inputs, gradients=True):
-    """Do all implementations give the same values and gradients? The first one is the measure.
+    """Check that all implementations give the values and gradients of the first one.
 
-    impls: a dictionary {name: function} or a list of functions; inputs: the arguments as a list
-    or tuple (or one array), all floating-point ones with a gradient. The gradients compared are
-    those of one random weighting of the results. gradients=False compares values only.
+    Args:
+        impls       {name: function}, or a list of functions
+        inputs      the arguments as a list or tuple, or one array; gradients are taken with respect
+                    to all floating-point ones
+        gradients   False: only values are compared. The gradients are those of one random weighting
+                    of the results
+
+    Returns:
+        a `Report`
     """
     impls = impls if isinstance(impls, dict) else _named(impls)
     inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]

@@ -17,20 +17,24 @@ LEARNED = 0.1  # of the loss at first: below it the batch counts as learned
 
 
 def trains(module, batch, loss=None, steps=300, learned=LEARNED):
-    """Does every parameter get a gradient and move, and can one batch be learned by heart?
+    """Check that every parameter gets a gradient and moves, and that one batch can be memorized.
 
-    module   a copy of it is trained with Adam, without dropout; it stays as it is itself
-    batch    what the loss takes: (x, target), or (x, mask, target), …
-    loss     loss(module, *batch) -> Tensor, a single number, as for `training.fit`. If None,
-             module(*inputs) is compared with the target, the last one of the batch: by
-             cross-entropy if it is integers (classes on the last axis of the result, or on axis
-             1), else by squared error
-    steps    of training at most, for each of the learning rates 0.01 and 0.001
-    learned  the loss must fall to this part of what it was at first
+    The check passes if all parameters that are not frozen moved and the loss fell far enough. Give
+    it few examples, such as 4 to 16, because a good model must be able to remember them. Equal
+    examples with different targets cannot be learned.
 
-    Passes if all parameters that are not frozen moved and the loss fell that far. Give it few
-    examples, such as 4 to 16: a good model must be able to remember them. Examples that are equal
-    but have different targets cannot be learned.
+    Args:
+        module    a copy of it is trained with Adam and without dropout; the module does not change
+        batch     what the loss takes: (x, target), or (x, mask, target), …
+        loss      loss(module, *batch) -> Tensor, a single number, as for `training.fit`. None:
+                  module(*inputs) is compared with the target, the last one of the batch, by
+                  cross-entropy if it is integers (classes on the last axis of the result, or on
+                  axis 1) and by squared error otherwise
+        steps     largest number of steps, for each of the learning rates 0.01 and 0.001
+        learned   fraction of the first loss below which the batch counts as learned
+
+    Returns:
+        a `Report`
     """
     batch = tuple(batch) if isinstance(batch, tuple | list) else (batch,)
     loss = _usual_loss if loss is None else loss

@@ -6,7 +6,7 @@ loss and at what the optimizer does, and warns once of each slip, at the line wh
 """
 
 import math
-import sys
+import os
 import warnings
 from contextlib import contextmanager
 
@@ -26,6 +26,7 @@ BINARY = {"add", "subtract", "multiply", "divide", "true_divide", "maximum", "mi
 PRODUCTS = {"matmul", "dot", "linear", "inner", "tensordot", "einsum"}
 WHOLE_NUMBERS = (np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around)
 STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.greater_equal)
+ASKING = {"engine", "check"}  # folders through which a call of a NumPy function passes
 COMPARED = (np.equal, np.not_equal)
 
 
@@ -558,16 +559,9 @@ def _outside():
 
 
 def _calls_directly():
-    """Whether the function was called from outside, not by another function of the library."""
-    frame, depth = sys._getframe(2), 0
-    while frame is not None and depth < 4:
-        name = frame.f_code.co_filename
-        if "tinyattn" not in name:
-            return True
-        if not name.endswith(("methods.py", "autograd.py", "watch.py", "torch_hints.py")):
-            return False
-        frame, depth = frame.f_back, depth + 1
-    return True
+    """Whether the function was called from outside, not by another part of the library."""
+    inside, _ = library_frames(2)
+    return all(os.path.basename(os.path.dirname(f.f_code.co_filename)) in ASKING for f in inside)
 
 
 def _crossed(a, b):

@@ -18,25 +18,35 @@ NOT_COMPILED = "module: this kind has no compiled form"  # of what is not in COM
 
 
 class CannotCompile(ValueError):
-    """The model has a layer that was changed; the message names it. `model(x)` runs it as it is."""
+    """The error of `compile` for a model with a changed layer, which the message names.
+
+    `model(x)` runs such a model as it is.
+    """
 
 
 def compile(model):
-    """The model with compiled layers where there are some; printing it shows which.
+    """Return a copy of a model whose layers are compiled where possible. Print it to see which.
 
-    Raises `CannotCompile`, and names the layer, if any layer of the model is of a subclass, if a
-    method of it was replaced (on its class or on the layer alone), or if it is watched: a compiled
-    call would not do what the changed layer does. A module written from scratch runs as it is.
+    Args:
+        model   the model; its parameters are shared, not copied
+
+    Raises:
+        CannotCompile: a layer is of a subclass, has a replaced method, or is watched, because a
+            compiled call would not do what the changed layer does. A module written from scratch
+            runs as it is
     """
     return Compiled(model)
 
 
 class Compiled:
-    """A model and what is compiled of it. Made by `inference.compile`.
+    """A model and its compiled layers, made by `inference.compile`.
 
     Before each use it looks whether the model is still the same. If parameters or modules were
-    replaced it compiles anew, so new weights count at once; if a layer was changed in a way that
-    `compile` refuses, it raises `CannotCompile`. Nothing that it computes has a gradient.
+    replaced, it compiles again, so new weights count at once. If a layer was changed in a way that
+    `compile` refuses, it raises `CannotCompile`. Its results have no gradient.
+
+    Args:
+        model   the model
     """
 
     def __init__(self, model):
@@ -89,7 +99,7 @@ class Compiled:
             )
 
     def module(self):
-        """The copy of the model, up to date. To be used under `no_grad`, in evaluation mode."""
+        """The copy of the model, up to date. Use it under `no_grad` and in evaluation mode."""
         if self._seen is None or not self._seen.is_current():
             self._compile()
         return self._module
@@ -100,16 +110,16 @@ class Compiled:
             return self.module()(*inputs, **options)
 
     def generate(self, *inputs, **options):
-        """What `model.generate(...)` gives."""
+        """Return what `model.generate(*inputs, **options)` returns."""
         return self.module().generate(*inputs, **{**options, "compiled": False})
 
     def sentence_vectors(self, *inputs, **options):
-        """What `model.sentence_vectors(...)` gives."""
+        """Return what `model.sentence_vectors(*inputs, **options)` returns."""
         return self.module().sentence_vectors(*inputs, **{**options, "compiled": False})
 
     @property
     def compiled_layers(self):
-        """The names of the compiled layers."""
+        """Return the names of the compiled layers."""
         return [name for name, module, how in self._parts if how.startswith("compiled")]
 
     def __repr__(self):

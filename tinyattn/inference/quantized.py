@@ -33,18 +33,34 @@ class _InBlocks(Module):
 
 
 class QuantizedLinear(_InBlocks):
-    """`nn.Linear` without a bias, y = x Wᵀ, with a quantized W [out, in]."""
+    """A linear layer without a bias, y = x Wᵀ, whose W [out, in] stays quantized.
+
+    Args:
+        blocks   a `QuantizedMatrix`
+    """
 
     def forward(self, x, impl="auto"):
-        """y [..., out];   x [..., in]. Raises ValueError for other features."""
+        """Apply the layer. Shape: x [..., in] → [..., out].
+
+        Args:
+            x      the input
+            impl   "sums", "numpy", "kernel" or "auto"
+
+        Raises:
+            ValueError: x has another number of features
+        """
         return quantized_linear(x, self.blocks, impl)
 
 
 class QuantizedEmbedding(_InBlocks):
-    """`nn.Embedding`, y = W[ids], with a quantized W [rows, features]: those rows are unpacked."""
+    """An embedding, y = W[ids], whose W [rows, features] stays quantized.
+
+    Args:
+        blocks   a `QuantizedMatrix`
+    """
 
     def forward(self, ids):
-        """y [..., features] float32;   ids [...]. Errors as in `nn.Embedding`."""
+        """Look up and unpack the vectors. Shape: ids [...] → [..., features], float32."""
         blocks = self.blocks
         ids = integer_ids("embedding", ids, blocks.shape[0])
         return from_numpy(blocks.unpack(ids))
