@@ -5,9 +5,11 @@ import re
 
 import pytest
 
+import tinyattn.functional as F
 from tinyattn import check, inference, io, metrics, nn, optim, training
 
 MODULES = {
+    "F": F,
     "check": check,
     "inference": inference,
     "io": io,

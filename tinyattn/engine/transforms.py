@@ -20,19 +20,28 @@ from tinyattn.engine.autograd import (
 
 
 def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
-    """The function x -> df/dx, for a function f with a single number as result.
+    """Return the function x -> df/dx of a function f whose result is a single number.
 
-    `argnum` is the number of the argument, or a tuple of them (then a tuple comes back). An
-    array gives an array. A Tensor gives a Tensor, and so does an array where f depends on other
-    tensors that require a gradient, as the weights of a model: the result can be differentiated
-    by them. Inside `no_grad()` it is not recorded. No tensor's `.grad` is touched.
+    An array gives an array. A Tensor gives a Tensor, and so does an array where f depends on other
+    tensors that require a gradient, such as the weights of a model: the result can be
+    differentiated with respect to them. Inside `no_grad()` it is not recorded. No tensor's `.grad`
+    changes.
+
+    Args:
+        f        the function
+        argnum   index of the argument, or a tuple of indices; then a tuple is returned
     """
     both = value_and_grad(f, argnum)
     return wraps(f)(lambda *args, **kwargs: both(*args, **kwargs)[1])
 
 
 def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
-    """Like `grad`, but the function returns (f(x), df/dx)."""
+    """Return a function that gives (f(x), df/dx).
+
+    Args:
+        f        function whose result is a single number
+        argnum   index of the argument, or a tuple of indices, as in `grad`
+    """
     _check_function("grad", f)
 
     @wraps(f)
@@ -52,7 +61,12 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
 
 def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
-    """The function x -> J with J[i, j] = df(x)[i] / dx[j]; its shape is f(x).shape + x.shape."""
+    """Return the function x -> J with J[i, j] = df(x)[i] / dx[j], of shape f(x).shape + x.shape.
+
+    Args:
+        f        the function
+        argnum   index of the argument, or a tuple of indices, as in `grad`
+    """
 
     _check_function("jacobian", f)
 
@@ -75,17 +89,26 @@ def jacobian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
 
 
 def hessian(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
-    """The function x -> H with H[i, j] = d²f / dx[i] dx[j], for f with a single number."""
+    """Return the function x -> H with H[i, j] = d²f / dx[i] dx[j].
+
+    Args:
+        f        function whose result is a single number
+        argnum   index of the argument, or a tuple of indices, as in `grad`
+    """
     return jacobian(grad(f, argnum), argnum)
 
 
 def gradients(y: Tensor, xs, create_graph: bool = False):
-    """dy/dx for each of the tensors xs that the single number y was computed from.
+    """Return dy/dx for each of the tensors xs from which the single number y was computed.
 
-    xs: one tensor, or a list of them (then a list comes back); results of operations as well as
-    tensors made by hand. Each must require a gradient; one that y does not depend on gets zeros.
-    The gradients are arrays; Tensors with create_graph, which can be differentiated again. Nobody's
-    `.grad` is touched. What leads from y to tensors made by hand among the xs is freed.
+    No tensor's `.grad` changes. The graph between y and leaf tensors among the xs is freed.
+
+    Args:
+        y              the result
+        xs             a tensor, or a list of them (then a list is returned): intermediate results
+                       or leaf tensors, which require a gradient; one that y does not depend on gets
+                       zeros
+        create_graph   True: the gradients are Tensors that can be differentiated again
     """
     several = isinstance(xs, list | tuple)
     targets = list(xs) if several else [xs]

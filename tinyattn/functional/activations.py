@@ -28,39 +28,55 @@ __all__ = [
 
 @with_torch_hints
 def relu(x) -> Tensor:
-    """y = max(x, 0)."""
+    """Return max(x, 0)."""
     return activations.relu(as_tensor(x))
 
 
 def sigmoid(x) -> Tensor:
-    """y = 1 / (1 + e⁻ˣ), without overflow."""
+    """Return the logistic function 1 / (1 + e⁻ˣ) of x, without overflow."""
     return activations.sigmoid(as_tensor(x))
 
 
 def erf(x) -> Tensor:
-    """y = 2/√π ∫₀ˣ exp(-t²) dt, the error function."""
+    """Return the error function 2/√π ∫₀ˣ exp(-t²) dt of x."""
     return activations.erf(as_tensor(x))
 
 
 @with_torch_hints
 def leaky_relu(x, negative_slope=0.01):
-    """y = x for x > 0, else negative_slope · x."""
+    """Return x for x > 0 and negative_slope · x otherwise.
+
+    Args:
+        x                numbers [...]
+        negative_slope   slope for negative x
+    """
     x = as_tensor(x)
     return np.where(np.greater(x.data, 0), x, negative_slope * x)
 
 
 @with_torch_hints
 def elu(x, alpha=1.0):
-    """y = x for x > 0, else α (eˣ - 1)."""
+    """Return x for x > 0 and α (eˣ - 1) otherwise.
+
+    Args:
+        x       numbers [...]
+        alpha   α, minus the value that very negative x approach
+    """
     x = as_tensor(x)
     negative = np.where(np.greater(x.data, 0), 0, x)  # keeps exp from overflowing
     return np.where(np.greater(x.data, 0), x, alpha * np.expm1(negative))
 
 
 def gelu(x, approximate="none"):
-    """y = x Φ(x) with Φ(x) = (1 + erf(x/√2)) / 2; "tanh": the approximation with tanh.
+    """Return x Φ(x), with the cumulative normal distribution Φ(x) = (1 + erf(x/√2)) / 2.
 
-    Raises ValueError for another `approximate` than "none" and "tanh".
+    Args:
+        x             numbers [...]
+        approximate   "none", or "tanh" for an approximation with tanh
+
+    Raises:
+        ValueError: `approximate` is neither "none" nor "tanh"
+
     Source: Hendrycks, Gimpel 2016.
     """
     if approximate in ("none", "tanh"):
@@ -70,38 +86,60 @@ def gelu(x, approximate="none"):
 
 @with_torch_hints
 def silu(x):
-    """y = x σ(x)."""
+    """Return x σ(x)."""
     x = as_tensor(x)
     return x * sigmoid(x)
 
 
 def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
-    """y = ln(1 + exp(βx)) / β, and y = x where βx > threshold."""
+    """Return ln(1 + exp(βx)) / β, a smooth form of max(x, 0).
+
+    Args:
+        x           numbers [...]
+        beta        β, how sharp the bend is
+        threshold   where βx is larger, the result is x
+    """
     x = as_float(x)
     y = activations.softplus(beta * x) / beta
     return np.where(beta * x.data > threshold, x, y)
 
 
 def tanh(x):
-    """y = tanh x."""
+    """Return the hyperbolic tangent of x."""
     return np.tanh(as_tensor(x))
 
 
 @with_torch_hints
 def softmax(x, axis=-1):
-    """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`; a row of nothing but -inf gives nan."""
+    """Return exp xᵢ / Σⱼ exp xⱼ along an axis. A row of nothing but -inf gives NaN.
+
+    Args:
+        x      array [...]
+        axis   axis along which the results sum to 1
+    """
     return ops.softmax(as_float(x), axis)
 
 
 @with_torch_hints
 def log_softmax(x, axis=-1):
-    """yᵢ = xᵢ - ln Σⱼ exp xⱼ along `axis`."""
+    """Return xᵢ - ln Σⱼ exp xⱼ along an axis.
+
+    Args:
+        x      array [...]
+        axis   axis of the sum
+    """
     return ops.log_softmax(as_float(x), axis)
 
 
 @with_torch_hints
 def logsumexp(x, axis=-1, keepdims=False):
-    """y = ln Σ exp x along `axis`, without overflow; -inf for a row of -inf."""
+    """Return ln Σ exp x along an axis, without overflow. A row of -inf gives -inf.
+
+    Args:
+        x          array [...]
+        axis       axis of the sum
+        keepdims   True: the axis stays, with length 1
+    """
     x = as_float(x)
     top = np.max(x.data, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
@@ -112,9 +150,16 @@ def logsumexp(x, axis=-1, keepdims=False):
 
 @with_torch_hints
 def dropout(x, p=0.5, training=True, rng=None):
-    """In training each number is 0 with probability p, else divided by 1 - p; x itself otherwise.
+    """Return x with numbers set to 0 at random, and the others divided by 1 - p.
 
-    Raises ValueError if p is not a probability.
+    Args:
+        x          numbers [...]
+        p          probability of 0, 0 <= p <= 1
+        training   False: x is returned as it is
+        rng        seed or numpy.random.Generator; None: the default generator, which `ta.seed` sets
+
+    Raises:
+        ValueError: p is not between 0 and 1
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: expected a probability between 0 and 1, got {p}")

@@ -14,26 +14,37 @@ from tinyattn.ops import attention
 def scaled_dot_product_attention(
     q, k, v, mask=None, bias=None, causal=False, scale=None, impl="auto"
 ):
-    """y_t = Σ_s a_ts v_s with a_ts = softmax_s(scale q_t·k_s + bias_ts).
+    """Return the weighted mean of the values for each query, y_t = Σ_s a_ts v_s.
 
-    q [..., T, D], k [..., S, D], v [..., S, E] give y [..., T, E]; leading axes (batch, heads) are
-    broadcast. T counts queries (receivers), S keys (senders).
-
-    mask    bool, broadcast to [..., T, S]; True: query t may see key s
-    bias    added to the scores, broadcast to [..., T, S]; -inf hides like the mask
-    causal  query t sees the keys s ≤ t only, both counted from the first
-    scale   1/√D if None
-    impl    which implementation computes it; all give the same result and the same gradients
-            "sums"    the index sums as loops (compiled if Numba is there)
-            "numpy"   array algebra: two matrix products and a softmax; the only one that can be
-                      differentiated more than once
-            "kernel"  compiled, block by block: the T×S weights are never stored
-            "auto"    "kernel" where it is faster, else "numpy"
+        a_ts = softmax_s(scale q_t·k_s + bias_ts)
 
     A query that may see no key gives y = 0 and passes no gradient on. A key that no query may see
-    counts as zeros, so nan or infinity in it has no effect; one that some queries may see can
-    reach the others, as 0 · nan = nan. Raises ValueError if the shapes do not fit, and TypeError if
-    the mask is not bool or q, k, v are not floating point.
+    counts as zeros, so NaN or infinity in it has no effect; one that some queries may see can reach
+    the others, because 0 · NaN is NaN.
+
+    Args:
+        q        queries (receivers) [..., T, D]; leading axes (batch, heads) are broadcast
+        k        keys (senders) [..., S, D]
+        v        values [..., S, E]
+        mask     bool, broadcast to [..., T, S]; True: query t may see key s
+        bias     added to the scores, broadcast to [..., T, S]; -inf hides as the mask does
+        causal   True: query t sees the keys s ≤ t only, both counted from the first
+        scale    factor of the scores; None: 1/√D
+        impl     implementation; all give the same result and the same gradients
+                 "sums"    the index sums as loops (compiled if Numba is there)
+                 "numpy"   array algebra: two matrix products and a softmax; the only one that can
+                 be
+                           differentiated more than once
+                 "kernel"  compiled, block by block: the T×S weights are never stored
+                 "auto"    "kernel" where it is faster, else "numpy"
+
+    Returns:
+        y [..., T, E]
+
+    Raises:
+        ValueError: the shapes do not fit
+        TypeError: the mask is not bool, or q, k or v is not floating point
+
     Source: Vaswani et al. 2017, eq. 1; slides N09, N10.
     """
     q, k, v, mask, bias, scale = _check(q, k, v, mask, bias, scale)
@@ -46,11 +57,23 @@ def scaled_dot_product_attention(
 
 @with_torch_hints
 def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
-    """Attention of H heads whose queries, keys and values lie side by side in x [..., T, 3·H·d].
+    """Return the self-attention of H heads whose queries, keys and values are packed in one array.
 
-    The result is [..., T, H·d]. mask and bias broadcast to [..., H, T, T]. The same as splitting x
-    into three, each into heads, and `scaled_dot_product_attention`; but nothing is copied, and the
-    gradient arrives in one piece. Raises ValueError if the features cannot be divided so.
+    The result is that of splitting x into three, each into heads, and
+    `scaled_dot_product_attention`. Here nothing is copied, and the gradient arrives in one piece.
+
+    Args:
+        x           [..., T, 3·H·d]: queries, keys and values, each with its H heads
+        num_heads   number H of heads
+        mask        bool, broadcast to [..., H, T, T]; True: may be attended to
+        bias        added to the scores, broadcast to [..., H, T, T]
+        causal      True: token t sees the tokens ≤ t only
+
+    Returns:
+        [..., T, H·d]
+
+    Raises:
+        ValueError: the features cannot be divided so
     """
     x = _tensor(x, "x")
     *lead, T, wide = x.shape
@@ -70,10 +93,22 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
 
 @with_torch_hints
 def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
-    """a_ts = softmax_s(scale q_t·k_s + bias_ts): how much query t takes from key s. [..., T, S]
+    """Return how much query t takes from key s, a_ts = softmax_s(scale q_t·k_s + bias_ts).
 
-    Arguments and errors as in `scaled_dot_product_attention`. Rows sum to 1, or to 0 where no key
-    may be seen.
+    Args:
+        q        queries [..., T, D]
+        k        keys [..., S, D]
+        mask     as in `scaled_dot_product_attention`
+        bias     as in `scaled_dot_product_attention`
+        causal   as in `scaled_dot_product_attention`
+        scale    factor of the scores; None: 1/√D
+
+    Returns:
+        [..., T, S]; rows sum to 1, or to 0 where no key may be seen
+
+    Raises:
+        ValueError: the shapes do not fit
+        TypeError: the mask is not bool, or q or k is not floating point
     """
     q, k, _, mask, bias, scale = _check(q, k, k, mask, bias, scale)
     return attention.attention_weights(q, k, bias, mask, causal, scale)

@@ -94,10 +94,22 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
 
 
 def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
-    """I[j, i]: the place of x that place j of y sees at place i of the kernel; -1: none. [P, K]
+    """Return I[j, i], the position of x that output j reads at position i of the kernel; -1: none.
 
-    The result is a plain array of whole numbers. lengths: (L,) or (H, W), whose places are counted
-    row by row. Raises ValueError if the window does not fit. Slide K03.
+    Args:
+        lengths       (L,) or (H, W), whose positions are counted row by row
+        kernel_size   size of the window
+        stride        distance between neighbouring outputs
+        padding       positions on both sides that are not there
+        dilation      distance between the positions that an output reads
+
+    Returns:
+        array [P, K] of whole numbers, for P outputs and K positions of the kernel
+
+    Raises:
+        ValueError: the window does not fit
+
+    Source: slide K03.
     """
     each = (kernel_size, stride, padding, dilation)
     names = ("kernel_size", "stride", "padding", "dilation")
@@ -118,19 +130,49 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
 
 
 def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
-    """y[o, i] = b[o] + Σ_c Σ_k w[o, c, k] x[c, i · stride + k · dilation - padding].
+    """Return the convolution of x with weight along one axis.
 
-    x [B, C, L] or [C, L], weight [O, C / groups, K], bias [O], y [B, O, L']. padding: a number,
-    "same" or "valid". impl: "sums", "numpy", "kernel" or "auto". Raises ValueError if channels do
-    not match or the window does not fit.
+        y[o, i] = b[o] + Σ_c Σ_k w[o, c, k] x[c, i · stride + k · dilation - padding]
+
+    Args:
+        x          [B, C, L] or [C, L]
+        weight     w [O, C / groups, K]
+        bias       b [O], or None
+        stride     distance between neighbouring outputs
+        padding    zeros on both sides: a number, "same" or "valid"
+        dilation   distance between the positions that an output reads
+        groups     number of groups of channels that do not mix
+        impl       "sums", "numpy", "kernel" or "auto"
+
+    Returns:
+        y [B, O, L']
+
+    Raises:
+        ValueError: the channels do not match, or the window does not fit
     """
     return _convolution("conv1d", x, weight, bias, stride, padding, dilation, groups, impl, 1)
 
 
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl="auto"):
-    """`conv1d` over two axes: x [B, C, H, W], weight [O, C / groups, KH, KW], y [B, O, H', W'].
+    """Return the convolution over two axes, as `conv1d` does over one.
 
-    Options are one number or one for each axis. impl: "sums", "numpy", "kernel" or "auto".
+    Sizes are one number for both axes, or a pair.
+
+    Args:
+        x          [B, C, H, W] or [C, H, W]
+        weight     [O, C / groups, KH, KW]
+        bias       [O], or None
+        stride     distance between neighbouring outputs
+        padding    zeros on all sides: a size, "same" or "valid"
+        dilation   distance between the pixels that an output reads
+        groups     number of groups of channels that do not mix
+        impl       "sums", "numpy", "kernel" or "auto"
+
+    Returns:
+        y [B, O, H', W']
+
+    Raises:
+        ValueError: the channels do not match, or the window does not fit
     """
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, impl, 2)
 
@@ -168,19 +210,44 @@ MEAN = {"sums": mean_sums, "numpy": mean_by_windows, "kernel": mean}
 
 
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
-    """The largest number of each window;   x [B, C, L] or [C, L], y [B, C, L'].
+    """Return the maximum of each window. Tied numbers share the gradient.
 
-    Tied numbers share the gradient. stride None: kernel_size. impl: "sums", "numpy", "kernel" or
-    "auto". Raises ValueError if the window does not fit.
+    Args:
+        x             [B, C, L] or [C, L]
+        kernel_size   size of the window
+        stride        distance between windows; None: kernel_size
+        padding       positions of -inf on both sides
+        dilation      distance between the positions of a window
+        ceil_mode     True: a window may reach beyond the end
+        impl          "sums", "numpy", "kernel" or "auto"
+
+    Returns:
+        y [B, C, L']
+
+    Raises:
+        ValueError: the window does not fit
     """
     _refuse("max_pool1d", ceil_mode=(ceil_mode, False))
     return _pool("max_pool1d", x, kernel_size, stride, padding, dilation, 1, LARGEST, impl)
 
 
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
-    """`max_pool1d` over two axes: x [B, C, H, W] or [C, H, W], y [B, C, H', W'].
+    """Return the maximum of each window over two axes, as `max_pool1d` does over one.
 
-    impl: "sums", "numpy", "kernel" or "auto".
+    Args:
+        x             [B, C, H, W] or [C, H, W]
+        kernel_size   size of the window, one number or a pair
+        stride        distance between windows; None: kernel_size
+        padding       pixels of -inf on all sides
+        dilation      distance between the pixels of a window
+        ceil_mode     True: a window may reach beyond the end
+        impl          "sums", "numpy", "kernel" or "auto"
+
+    Returns:
+        y [B, C, H', W']
+
+    Raises:
+        ValueError: the window does not fit
     """
     _refuse("max_pool2d", ceil_mode=(ceil_mode, False))
     return _pool("max_pool2d", x, kernel_size, stride, padding, dilation, 2, LARGEST, impl)
@@ -195,10 +262,22 @@ def avg_pool1d(
     count_include_pad=True,
     impl="auto",
 ):
-    """The mean of each window, where padding counts as zeros;   x [B, C, L], y [B, C, L'].
+    """Return the mean of each window.
 
-    x may lack the axis B. stride None: kernel_size. impl: "sums", "numpy", "kernel" or "auto".
-    Raises ValueError if the window does not fit.
+    Args:
+        x                   [B, C, L] or [C, L]
+        kernel_size         size of the window
+        stride              distance between windows; None: kernel_size
+        padding             zeros on both sides
+        ceil_mode           True: a window may reach beyond the end
+        count_include_pad   False: the padding does not count in the mean
+        impl                "sums", "numpy", "kernel" or "auto"
+
+    Returns:
+        y [B, C, L']
+
+    Raises:
+        ValueError: the window does not fit
     """
     _refuse("avg_pool1d", ceil_mode=(ceil_mode, False), count_include_pad=(count_include_pad, True))
     return _pool("avg_pool1d", x, kernel_size, stride, padding, 1, 1, MEAN, impl)
@@ -214,9 +293,23 @@ def avg_pool2d(
     divisor_override=None,
     impl="auto",
 ):
-    """`avg_pool1d` over two axes: x [B, C, H, W] or [C, H, W], y [B, C, H', W'].
+    """Return the mean of each window over two axes, as `avg_pool1d` does over one.
 
-    impl: "sums", "numpy", "kernel" or "auto".
+    Args:
+        x                   [B, C, H, W] or [C, H, W]
+        kernel_size         size of the window, one number or a pair
+        stride              distance between windows; None: kernel_size
+        padding             zeros on all sides
+        ceil_mode           True: a window may reach beyond the end
+        count_include_pad   False: the padding does not count in the mean
+        divisor_override    divide the sum of a window by this number instead
+        impl                "sums", "numpy", "kernel" or "auto"
+
+    Returns:
+        y [B, C, H', W']
+
+    Raises:
+        ValueError: the window does not fit
     """
     _refuse(
         "avg_pool2d",
@@ -228,9 +321,14 @@ def avg_pool2d(
 
 
 def pad(input, pad, mode="constant", value=0.0):
-    """Add (or with negative widths cut off) elements at the ends of the last axes.
+    """Add elements at the ends of the last axes, or remove some.
 
-    `pad` counts from the last axis: (left, right, top, bottom, …), as in PyTorch.
+    Args:
+        input   array [...]
+        pad     widths, counted from the last axis: (left, right, top, bottom, …), as in PyTorch;
+                negative ones remove elements
+        mode    "constant"
+        value   the constant
     """
     _refuse("pad", mode=(mode, "constant"))
     input = as_tensor(input)

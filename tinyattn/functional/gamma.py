@@ -9,7 +9,10 @@ from tinyattn.ops.gamma import derivative_of_log_gamma
 
 
 def lgamma(x):
-    """y = ln |Γ(x)|, infinite at the poles. For x < ½: ln π - ln |sin πx| - ln Γ(1 - x)."""
+    """Return ln |Γ(x)|, which is infinite at the poles 0, -1, -2, …
+
+    For x < ½ it uses ln π - ln |sin πx| - ln Γ(1 - x).
+    """
     left, inner = _mirrored(x)
     y = derivative_of_log_gamma(inner, 0)
     with np.errstate(divide="ignore"):
@@ -18,7 +21,10 @@ def lgamma(x):
 
 
 def digamma(x):
-    """y = d/dx ln |Γ(x)|, without a value at the poles. For x < ½: ψ(1 - x) - π / tan πx."""
+    """Return d/dx ln |Γ(x)|, which has no value at the poles 0, -1, -2, …
+
+    For x < ½ it uses ψ(1 - x) - π / tan πx.
+    """
     left, inner = _mirrored(x)
     y = derivative_of_log_gamma(inner, 1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -12,10 +12,18 @@ from tinyattn.ops.index import getitem
 
 
 def linear(x, weight, bias=None):
-    """y = x Wᵀ + b;   x [..., in], W [out, in], b [out], y [..., out].
+    """Return x Wᵀ + b.
 
-    Raises ValueError if W is no matrix, x has not as many features as W has columns, or b not as
-    many as W has rows.
+    Args:
+        x        [..., in]
+        weight   W [out, in]
+        bias     b [out], or None
+
+    Returns:
+        [..., out]
+
+    Raises:
+        ValueError: W is not a matrix, or a number of features does not match
     """
     x, weight = as_tensor(x), as_tensor(weight)
     if weight.ndim != 2:
@@ -54,9 +62,19 @@ def integer_ids(name, ids, n, ignore=None):
 
 
 def embedding(ids, weight, padding_idx=None):
-    """y = W[ids];   ids [...], W [V, D], y [..., D]. The row padding_idx gets no gradient.
+    """Return the rows weight[ids].
 
-    Raises TypeError for ids that are not whole numbers, IndexError for ids outside of [0, V).
+    Args:
+        ids           whole numbers [...] in [0, V)
+        weight        [V, D]
+        padding_idx   row that gets no gradient, or None
+
+    Returns:
+        [..., D]
+
+    Raises:
+        TypeError: the ids are not whole numbers
+        IndexError: an id is outside of [0, V)
     """
     weight = as_tensor(weight)
     ids = integer_ids("embedding", ids, weight.shape[0])
@@ -68,9 +86,18 @@ def embedding(ids, weight, padding_idx=None):
 
 
 def one_hot(ids, num_classes=None):
-    """A 1 at the place of each id, 0 elsewhere;   ids [...], result [..., num_classes] int64.
+    """Return 1 at the position of each id and 0 elsewhere.
 
-    num_classes None: the largest id and those below it. Errors as in `embedding`.
+    Args:
+        ids           whole numbers [...] in [0, num_classes)
+        num_classes   number of positions; None: up to the largest id
+
+    Returns:
+        [..., num_classes] int64
+
+    Raises:
+        TypeError: the ids are not whole numbers
+        IndexError: an id is negative or too large
     """
     ids = np.asarray(to_array(ids))
     if num_classes is None:
@@ -92,7 +119,14 @@ def _length(name, x, p, axis, eps):
 
 @with_torch_hints
 def normalize(x, p=2.0, axis=1, eps=1e-12):
-    """y = x / max(‖x‖_p, eps) along `axis`."""
+    """Return x / max(‖x‖_p, eps), with the norm along an axis.
+
+    Args:
+        x      array [...]
+        p      which norm; 2 is the Euclidean one
+        axis   axis of the norm
+        eps    smallest divisor
+    """
     x = as_tensor(x)
     if x.dtype == np.float16:  # its squares overflow from 256 on, and 1e-12 is 0 there
         return normalize(x.astype(np.float32), p, axis, eps).astype(x.dtype)
@@ -101,7 +135,14 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
 
 @with_torch_hints
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
-    """y = x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along `axis`."""
+    """Return x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)) along an axis.
+
+    Args:
+        x1     array [...]
+        x2     array that broadcasts with x1
+        axis   axis of the product and the norms
+        eps    ε, the smallest divisor
+    """
     x1, x2 = as_tensor(x1), as_tensor(x2)
     if x1.dtype == x2.dtype == np.float16:
         wide = [x.astype(np.float32) for x in (x1, x2)]

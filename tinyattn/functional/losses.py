@@ -38,7 +38,16 @@ def _same_shape(name, input, target):
 
 @with_torch_hints
 def mse_loss(input, target, reduction="mean"):
-    """(x - t)² for each element;   input and target in one shape."""
+    """Return the squared error, (x - t)² for each element.
+
+    Args:
+        input       x [...]
+        target      t, in the shape of x
+        reduction   "mean", "sum" or "none"
+
+    Raises:
+        ValueError: the shapes differ
+    """
     input, target = _same_shape("mse_loss", input, target)
     difference = np.subtract(input, target)
     return _reduce(difference * difference, reduction)
@@ -46,16 +55,34 @@ def mse_loss(input, target, reduction="mean"):
 
 @with_torch_hints
 def l1_loss(input, target, reduction="mean"):
-    """|x - t| for each element;   input and target in one shape."""
+    """Return the absolute error, |x - t| for each element.
+
+    Args:
+        input       x [...]
+        target      t, in the shape of x
+        reduction   "mean", "sum" or "none"
+
+    Raises:
+        ValueError: the shapes differ
+    """
     input, target = _same_shape("l1_loss", input, target)
     return _reduce(np.absolute(np.subtract(input, target)), reduction)
 
 
 @with_torch_hints
 def huber_loss(input, target, reduction="mean", delta=1.0):
-    """(x - t)² / 2 up to |x - t| = δ, then δ (|x - t| - δ/2): a parabola that goes on straight.
+    """Return (x - t)² / 2 up to |x - t| = δ, and δ (|x - t| - δ/2) beyond, for each element.
 
-    input and target in one shape. Raises ValueError for delta of 0 or less.
+    The parabola continues as a straight line.
+
+    Args:
+        input       x [...]
+        target      t, in the shape of x
+        reduction   "mean", "sum" or "none"
+        delta       δ > 0
+
+    Raises:
+        ValueError: the shapes differ, or delta is not positive
     """
     input, target = _same_shape("huber_loss", input, target)
     check_range("huber_loss", above=0, delta=delta)
@@ -95,10 +122,16 @@ def _refuse_labels(name, target):
 
 @with_torch_hints
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
-    """-(t ln p + (1 - t) ln(1 - p)) for probabilities p in [0, 1]; each logarithm at least -100.
+    """Return -(t ln p + (1 - t) ln(1 - p)) for probabilities p. Each logarithm is at least -100.
 
-    input p and target in one shape; weight broadcasts to it. Raises ValueError for probabilities
-    and for targets outside of [0, 1].
+    Args:
+        input       p [...], between 0 and 1
+        target      t, in the shape of p, between 0 and 1
+        weight      factor for each element, broadcast to p; None: 1
+        reduction   "mean", "sum" or "none"
+
+    Raises:
+        ValueError: the shapes differ, or a number is not between 0 and 1
     """
     input, target = _same_shape("binary_cross_entropy", input, target)
     p = to_array(input)
@@ -118,10 +151,17 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 
 @with_torch_hints
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
-    """The same for scores x with p = σ(x):  w t softplus(-x) + (1 - t) softplus(x).
+    """Return the same for scores x with p = σ(x), as w t softplus(-x) + (1 - t) softplus(x).
 
-    input and target in one shape; weight and pos_weight (w) broadcast to it. Raises ValueError for
-    targets outside of [0, 1].
+    Args:
+        input        scores x [...]
+        target       t, in the shape of x, between 0 and 1
+        weight       factor for each element, broadcast to x; None: 1
+        reduction    "mean", "sum" or "none"
+        pos_weight   w, broadcast to x; None: 1
+
+    Raises:
+        ValueError: the shapes differ, or a target is not between 0 and 1
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
     _refuse_labels("binary_cross_entropy_with_logits", target)
@@ -136,11 +176,19 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 
 @with_torch_hints
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
-    """-x[target] for log-probabilities x [N, C, ...] (or [C]) and classes [N, ...].
+    """Return -x[target] for log-probabilities x.
 
-    With weight [C], one number for each class, the mean is the weighted one. Targets equal to
-    ignore_index are left out. Raises TypeError for targets that are not whole numbers, IndexError
-    for classes outside of [0, C).
+    Args:
+        input          x [N, C, ...] or [C]
+        target         classes [N, ...], whole numbers in [0, C)
+        weight         a number for each class [C]; the mean is then the weighted one
+        ignore_index   target that does not count
+        reduction      "mean", "sum" or "none"
+
+    Raises:
+        ValueError: the shapes do not fit
+        TypeError: the targets are not whole numbers
+        IndexError: a class is outside of [0, C)
     """
     return _nll_loss("nll_loss", as_tensor(input), target, weight, ignore_index, reduction)
 
@@ -194,11 +242,20 @@ def _class_weights(name, weight, C, dtype):
 def cross_entropy(
     input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
 ):
-    """-ln softmax(x)[target] for scores x [N, C, ...] (or [C]).
+    """Return -ln softmax(x)[target] for scores x.
 
-    The target holds classes [N, ...], or probabilities in the shape of x. weight [C] has a number
-    for each class. label_smoothing ε mixes the target with a uniform distribution: (1 - ε) target
-    + ε / C. Errors as in `nll_loss`.
+    Args:
+        input             scores x [N, C, ...] or [C]
+        target            classes [N, ...], or probabilities in the shape of x
+        weight            a number for each class [C]; the mean is then the weighted one
+        ignore_index      target that does not count
+        reduction         "mean", "sum" or "none"
+        label_smoothing   ε: the target becomes (1 - ε) target + ε / C
+
+    Raises:
+        ValueError: the shapes do not fit
+        TypeError: the targets are not whole numbers
+        IndexError: a class is outside of [0, C)
     """
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
@@ -249,10 +306,17 @@ def _along(weight, axis, ndim):
 
 @with_torch_hints
 def kl_div(input, target, reduction="mean", log_target=False):
-    """t (ln t - x) for log-probabilities x and probabilities t (or their logarithms).
+    """Return t (ln t - x) for log-probabilities x and probabilities t.
 
-    input and target in one shape. reduction "batchmean" divides the sum by the first axis: the
-    divergence as defined, per example.
+    Args:
+        input        x [...]
+        target       t, in the shape of x
+        reduction    "mean", "sum", "none", or "batchmean", which divides the sum by the length of
+                     the first axis: the divergence as defined, for each example
+        log_target   True: the target is ln t
+
+    Raises:
+        ValueError: the shapes differ
     """
     input, target = _same_shape("kl_div", input, target)
     if log_target:

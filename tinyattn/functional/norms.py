@@ -26,10 +26,18 @@ def _wide(norm, x, *parameters):
 
 
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """y = (x - mean) / √(var + ε) · weight + bias; mean and var over the last axes.
+    """Return (x - mean) / √(var + ε) · weight + bias, with mean and var over the last axes.
 
-    x and y [..., *normalized_shape], weight and bias [*normalized_shape]. Raises ValueError if the
-    last axes of x are others, or for a negative eps.
+    Args:
+        x                  [..., *normalized_shape]
+        normalized_shape   sizes of the axes that are normalized, or the size of the last one
+        weight             [*normalized_shape], or None
+        bias               [*normalized_shape], or None
+        eps                ε >= 0
+
+    Raises:
+        ValueError: the last axes of x have other sizes, or eps is negative
+
     Source: Ba, Kiros, Hinton 2016.
     """
     x = as_tensor(x)
@@ -41,9 +49,17 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 
 def rms_norm(x, normalized_shape, weight=None, eps=None):
-    """y = x / √(mean(x²) + ε) · weight over the last axes; eps None: machine precision.
+    """Return x / √(mean(x²) + ε) · weight, with the mean over the last axes.
 
-    x and y [..., *normalized_shape], weight [*normalized_shape]; errors as in `layer_norm`.
+    Args:
+        x                  [..., *normalized_shape]
+        normalized_shape   sizes of the axes that are normalized, or the size of the last one
+        weight             [*normalized_shape], or None
+        eps                ε >= 0; None: the machine precision of the dtype of x
+
+    Raises:
+        ValueError: the last axes of x have other sizes, or eps is negative
+
     Source: Zhang, Sennrich 2019.
     """
     x = as_tensor(x)
@@ -58,13 +74,22 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
 def batch_norm(
     x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
 ):
-    """y = (x - mean) / √(var + ε) · weight + bias, each feature (axis 1) over all else.
+    """Return (x - mean) / √(var + ε) · weight + bias, for each feature (axis 1).
 
-    In training mean and var are those of the batch, and the running ones (Tensors or arrays, or
-    None) move in place towards them by `momentum`, the variance in its unbiased form. Otherwise
-    the running ones count. x and y [B, C, ...], all others [C]. Raises ValueError for x without
-    an axis C, or with a single value per feature in training, for a negative eps, and for a
-    momentum outside of [0, 1].
+    Args:
+        x              [B, C, ...]
+        running_mean   running average [C], or None; an array, which is updated in training
+        running_var    running average [C], or None; likewise
+        weight         [C], or None
+        bias           [C], or None
+        training       True: mean and var are those of the batch; False: the running ones
+        momentum       weight of the batch in the running averages, 0 <= momentum <= 1
+        eps            ε >= 0
+
+    Raises:
+        ValueError: x has no axis C, in training there is a single value for each feature, or a
+            setting is outside of its range
+
     Source: Ioffe, Szegedy 2015.
     """
     x = as_tensor(x)
