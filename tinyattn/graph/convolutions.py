@@ -35,11 +35,19 @@ def _nodes(name, x, graph, features):
 
 
 class GCNConv(Module):
-    """y_j = Σ_{i ∈ N(j)∪{j}}  w_ji / √(d_j d_i) Θ x_i + b  with d_j = Σ_i w_ji.
+    """A graph convolution, y_j = Σ_{i ∈ N(j)∪{j}} w_ji / √(d_j d_i) Θ x_i + b with d_j = Σ_i w_ji.
 
-    x [N, in_channels], y [N, out_channels]; Θ is `lin.weight`. w are the edge weights [E], 1 if
-    none are given; a node without edges has d = 0 and receives only from itself, or nothing.
-    Called (x, graph, edge_weight=None). Source: Kipf and Welling 2017; slide N05.
+    It is called with (x, graph, edge_weight=None). A node without edges has d = 0 and receives only
+    from itself, or nothing. Θ is `lin.weight`.
+
+    Args:
+        in_channels      number of features of x
+        out_channels     number of features of y
+        add_self_loops   False: a node does not receive from itself
+        bias             False: there is no b
+        rng              seed or numpy.random.Generator for the initial values
+
+    Source: Kipf and Welling 2017; slide N05.
     """
 
     def __init__(self, in_channels, out_channels, add_self_loops=True, bias=True, rng=None):
@@ -52,9 +60,15 @@ class GCNConv(Module):
         self.bias = _zeros(out_channels) if bias else None
 
     def forward(self, x, graph, edge_weight=None):
-        """y [N, out_channels];   x [N, in_channels], edge_weight [E] or None.
+        """Apply the layer. Shape: x [N, in_channels] → [N, out_channels].
 
-        Raises ValueError for other shapes, and where the weights of a node add up to less than 0.
+        Args:
+            x             features of the nodes
+            graph         the `Graph`
+            edge_weight   w, a number for each edge [E]; None: 1
+
+        Raises:
+            ValueError: the shapes do not fit, or the weights of a node add up to less than 0
         """
         x = _nodes("GCNConv", x, graph, self.in_channels)
         graph, w = self._edges(graph, edge_weight, x.dtype)
@@ -93,13 +107,26 @@ class GCNConv(Module):
 
 
 class GATConv(Module):
-    """y_j = Σ_{i ∈ N(j)∪{j}} a_ji Θ x_i + b, a_ji = softmax_i LeakyReLU(α_dst·Θx_j + α_src·Θx_i).
+    """Graph attention, y_j = Σ_{i ∈ N(j)∪{j}} a_ji Θ x_i + b, with trained weights a.
 
-    x [N, in_channels]. Each of the H heads has its own part of Θ (`lin.weight`) and its own
-    vectors `att_dst`, `att_src` [1, H, out_channels]. The heads are put side by side,
-    y [N, H · out_channels], or averaged with concat=False, y [N, out_channels]. `dropout` leaves
-    out neighbours in training. Source: Veličković et al. 2018; slides K41, N05. α of the paper is
-    [α_dst ‖ α_src] here.
+        a_ji = softmax_i LeakyReLU(α_dst·Θx_j + α_src·Θx_i)
+
+    It is called with (x, graph). Each of the H heads has its own part of Θ (`lin.weight`) and its
+    own vectors `att_dst` and `att_src` [1, H, out_channels]. α of the paper is [α_dst ‖ α_src]
+    here.
+
+    Args:
+        in_channels      number of features of x
+        out_channels     number of features of y in each head
+        heads            number H of heads
+        concat           True: the heads are concatenated; False: they are averaged
+        negative_slope   slope of the LeakyReLU
+        dropout          probability with which a neighbour is left out in training
+        add_self_loops   False: a node does not receive from itself
+        bias             False: there is no b
+        rng              seed or numpy.random.Generator for the initial values and the dropout
+
+    Source: Veličković et al. 2018; slides K41, N05.
     """
 
     def __init__(
@@ -126,9 +153,16 @@ class GATConv(Module):
         self.bias = _zeros(heads * out_channels if concat else out_channels) if bias else None
 
     def forward(self, x, graph):
-        """y [N, heads · out_channels], or [N, out_channels] without concat;   x [N, in_channels].
+        """Apply the layer. Shape: x [N, in_channels] → [N, heads · out_channels].
 
-        Raises ValueError for another shape of x.
+        Without concat, the result is [N, out_channels].
+
+        Args:
+            x       features of the nodes
+            graph   the `Graph`
+
+        Raises:
+            ValueError: x has another shape
         """
         x, graph, a = self._attend(x, graph)
         a = F.dropout(a, self.dropout, self.training)
@@ -137,7 +171,12 @@ class GATConv(Module):
         return y if self.bias is None else y + self.bias
 
     def attention(self, x, graph):
-        """The graph with self-loops, and the weight of each of its edges a [E, H]."""
+        """Return the graph with self-loops, and the weight a of each of its edges [E, H].
+
+        Args:
+            x       features of the nodes
+            graph   the `Graph`
+        """
         return self._attend(x, graph)[1:]
 
     def _attend(self, x, graph):
@@ -154,16 +193,22 @@ class GATConv(Module):
 
 
 class GraphNetBlock(Module):
-    """One round of updates: every edge, then every node, then the whole graph.
+    """A block that updates every edge, then every node, then the whole graph.
 
         e'_k = φᵉ(e_k, x_dst, x_src, u)        of its two ends and the whole
         x'_j = φᵛ(Σ_{k → j} e'_k, x_j, u)      of the edges that arrive
         u'   = φᵘ(Σ_k e'_k, Σ_j x'_j, u)       of everything
 
-    `edge`, `node` and `whole` are modules on these features put side by side; one that is None
-    leaves its part as it is. Called (x [N, F], graph, e [E, F] = None, u [G, F] = None), gives
-    (x', e', u'); what is None is left out. `aggregate` is one of "sum", "mean", "max", "min",
-    "prod". Source: Battaglia et al. 2018; slide K35.
+    It is called with (x [N, F], graph, e [E, F] = None, u [G, F] = None) and returns (x', e', u').
+    Inputs that are None are left out.
+
+    Args:
+        edge        φᵉ, a module on these features concatenated; None: the edges stay as they are
+        node        φᵛ, likewise
+        whole       φᵘ, likewise
+        aggregate   "sum", "mean", "max", "min" or "prod", instead of the sums above
+
+    Source: Battaglia et al. 2018; slide K35.
     """
 
     def __init__(self, edge=None, node=None, whole=None, aggregate="sum"):
@@ -174,9 +219,16 @@ class GraphNetBlock(Module):
         self.edge, self.node, self.whole, self.aggregate = edge, node, whole, aggregate
 
     def forward(self, x, graph, e=None, u=None):
-        """(x', e', u');   x [N, F], e [E, F] or None, u [G, F] or None; F may differ.
+        """Apply the block, and return (x', e', u').
 
-        Raises ValueError for features of another number of nodes, edges or graphs.
+        Args:
+            x       features of the nodes [N, F]
+            graph   the `Graph`
+            e       features of the edges [E, F'], or None
+            u       features of the graphs [G, F''], or None
+
+        Raises:
+            ValueError: features belong to another number of nodes, edges or graphs
         """
         x = nodes("GraphNetBlock", x, graph)
         e, u = (None if f is None else as_tensor(f) for f in (e, u))

@@ -109,10 +109,16 @@ def _table(graph):
 
 
 class EdgeConv(Module):
-    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), □ being max, mean or sum; without neighbours y_j = 0.
+    """An edge convolution, y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), where □ is max, mean or sum.
 
-    x [N, F]; nn is a module (or function) from [E, 2F] to [E, F'], y [N, F'].
-    Source: Wang et al. 2018 (DGCNN); slide K44 has x_j - x_i, which is B with its sign turned.
+    It is called with (x, graph). Without neighbours, y_j is 0.
+
+    Args:
+        nn     module or function from [E, 2F] to [E, F']
+        aggr   "max", "mean" or "sum"
+
+    Source: Wang et al. 2018 (DGCNN); slide K44 has x_j - x_i, which a sign of the weights makes
+    equal.
     """
 
     def __init__(self, nn, aggr="max"):
@@ -120,9 +126,15 @@ class EdgeConv(Module):
         self.nn, self.aggr = nn, aggr
 
     def forward(self, x, graph):
-        """y [N, F'];   x [N, F].
+        """Apply the layer. Shape: x [N, F] → [N, F'].
 
-        Raises ValueError for another number of nodes than the graph's, TypeError if it is no Graph.
+        Args:
+            x       features of the nodes
+            graph   the `Graph`
+
+        Raises:
+            ValueError: the graph has another number of nodes
+            TypeError: `graph` is not a Graph
         """
         x = nodes("EdgeConv", _points("EdgeConv", x), graph)
         return _edge_conv_of_graph(self.nn, x, graph, self.aggr)
@@ -155,11 +167,18 @@ def _edge_conv_of_graph(nn, x, graph, aggr):
 
 
 class DynamicEdgeConv(Module):
-    """EdgeConv on the k nearest neighbours in the features x themselves, the point included.
+    """An EdgeConv on the k nearest neighbours in the features x themselves.
 
-    Called (x [N, F], batch=None, places=None); batch [N] says which cloud a point belongs to. With
-    places [N, S] the neighbours are those near there instead. The choice of neighbours has no
-    gradient. A cloud with fewer than k points uses all of them; with strict it raises ValueError.
+    A point is one of its own neighbours.
+
+    It is called with (x, batch=None, places=None). The choice of neighbours has no gradient.
+
+    Args:
+        nn       module or function from [E, 2F] to [E, F']
+        k        number of neighbours; a cloud with fewer points uses all of them
+        aggr     "max", "mean" or "sum"
+        strict   True: a cloud with fewer than k points raises ValueError
+
     Source: Wang et al. 2018; slide K44.
     """
 
@@ -169,10 +188,16 @@ class DynamicEdgeConv(Module):
         self.nn, self.k, self.aggr, self.strict = nn, k, aggr, strict
 
     def forward(self, x, batch=None, places=None):
-        """y [N, F'];   x [N, F], batch [N] whole numbers or None, places [N, S] or None (x itself).
+        """Apply the layer. Shape: x [N, F] → [N, F'].
 
-        Raises ValueError for no points, for nan or infinity among them, and for another number of
-        places than of points.
+        Args:
+            x        features of the points
+            batch    cloud of each point [N], whole numbers; None: a single cloud
+            places   positions [N, S] in which neighbours are near; None: x
+
+        Raises:
+            ValueError: there are no points, a coordinate is not finite, or the numbers of places
+                and points differ
         """
         x = checked_points("DynamicEdgeConv", x)
         places = to_array(x if places is None else places)
@@ -196,10 +221,20 @@ class DynamicEdgeConv(Module):
 
 
 def edge_conv(nn, x, index, aggr="max"):
-    """y_j = □_k nn(x_j ‖ x_i - x_j) with i = index_jk, for neighbours in a table [N, K].
+    """Return y_j = □_k nn(x_j ‖ x_i - x_j) with i = index_jk, for neighbours in a table.
 
-    x [N, F], y [N, F']. Raises ValueError for a table that is not of whole numbers 0 to N - 1, for
-    one of another number of points, and for an unknown aggr.
+    Args:
+        nn      module or function from [E, 2F] to [E, F']
+        x       features of the points [N, F]
+        index   neighbours of each point [N, K], whole numbers
+        aggr    "max", "mean" or "sum"
+
+    Returns:
+        [N, F']
+
+    Raises:
+        ValueError: the table is not of whole numbers 0 to N - 1, belongs to another number of
+            points, or aggr is unknown
     """
     _check_aggr("edge_conv", aggr)
     x = _points("edge_conv", x)
@@ -240,14 +275,25 @@ def _check_sharpness(sharpness):
 
 
 class GravNetConv(Module):
-    """s = W_s x, h = W_h x, y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-c d²_ij) h_i + b₂.
+    """A GravNet layer, which learns the space in which its neighbours are near.
 
-    The i are the k nearest points in the learned space s, j itself among them, d_ij their distance
-    there. The gradient reaches s through the distances, not through the choice of neighbours.
-    Called (x [N, in_channels], batch=None), gives [N, out_channels]. c = `sharpness` is 10 in the
-    authors' code and in PyTorch Geometric; the slide has 1/10, which a longer s makes the same.
-    c is a number of at least 0, anything else raises ValueError.
-    A cloud with fewer than k points uses all of them; with strict it raises ValueError.
+        s = W_s x,   h = W_h x,   y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-c d²_ij) h_i + b₂
+
+    The i are the k nearest points in the space s, j itself among them, and d_ij is their distance
+    there. The gradient reaches s through the distances, not through the choice of neighbours. The
+    layer is called with (x, batch=None).
+
+    Args:
+        in_channels            number of features of x
+        out_channels           number of features of y
+        space_dimensions       number of dimensions of s
+        propagate_dimensions   number of features of h
+        k                      number of neighbours; a cloud with fewer points uses all of them
+        sharpness              c >= 0. It is 10 in the authors' code and in PyTorch Geometric; the
+                               slide has 1/10, which a longer s makes the same
+        strict                 True: a cloud with fewer than k points raises ValueError
+        rng                    seed or numpy.random.Generator for the initial values
+
     Source: Qasim et al. 2019, arXiv:1902.07987; slides K48-K50.
     """
 
@@ -280,9 +326,14 @@ class GravNetConv(Module):
         self.lin_out2 = Linear(2 * propagate_dimensions, out_channels, rng=rng)
 
     def forward(self, x, batch=None):
-        """y [N, out_channels];   x [N, in_channels], batch [N] or None.
+        """Apply the layer. Shape: x [N, in_channels] → [N, out_channels].
 
-        Raises ValueError for no points, and for nan or infinity among them.
+        Args:
+            x       features of the points
+            batch   cloud of each point [N], whole numbers; None: a single cloud
+
+        Raises:
+            ValueError: there are no points, or a number is not finite
         """
         x = checked_points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)

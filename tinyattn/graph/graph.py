@@ -15,18 +15,22 @@ from tinyattn.engine.convert import to_array
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """N nodes, E edges, and what is known of them.
+    """A graph with N nodes and E edges, and what is known of them. It does not change.
 
-    src, dst   sender and receiver of each edge                     [E] int
-    num_nodes  N; nodes without any edge count too
-    x          features of the nodes, or None                       [N, ...]
-    edge_attr  features of the edges, or None                       [E, ...]
-    u          features of each whole graph, or None                [G, ...]
-    batch      the graph each node belongs to, 0 … G-1, or None: one graph   [N] int
-    num_graphs G; None counts up to the last graph that has a node, or the rows of u
+    Features may be arrays or Tensors.
 
-    Raises ValueError for an edge that leads out of the graph or from one graph to another, and
-    for arrays whose lengths disagree. Features may be arrays or Tensors.
+    Args:
+        src          sender of each edge [E], whole numbers
+        dst          receiver of each edge [E], whole numbers
+        num_nodes    N; nodes without any edge count too
+        x            features of the nodes [N, ...], or None
+        edge_attr    features of the edges [E, ...], or None
+        u            features of each whole graph [G, ...], or None
+        batch        graph of each node [N], 0 … G-1; None: a single graph
+        num_graphs   G; None: up to the last graph that has a node, or the number of rows of u
+
+    Raises:
+        ValueError: an edge leads out of the graph or from one graph to another, or lengths disagree
     """
 
     src: np.ndarray
@@ -112,21 +116,24 @@ class Graph:
         return np.bincount(self.dst, minlength=self.num_nodes)
 
     def adjacency(self):
-        """A[receiver, sender] = number of edges; the inverse of `from_adjacency`.  [N, N]"""
+        """Return A[receiver, sender], the number of edges; the inverse of `from_adjacency`."""
         A = np.zeros((self.num_nodes, self.num_nodes), np.float32)
         np.add.at(A, (self.dst, self.src), 1)
         return A
 
     def without_self_loops(self):
-        """The same graph without edges from a node to itself."""
+        """Return the same graph without edges from a node to itself."""
         keep = self.src != self.dst
         e = None if self.edge_attr is None else self.edge_attr[keep]
         return replace(self, src=self.src[keep], dst=self.dst[keep], edge_attr=e)
 
     def with_self_loops(self):
-        """One edge from every node to itself, after the other edges; old ones are replaced.
+        """Return the graph with one edge from every node to itself, after the other edges.
 
-        Raises ValueError if edges have features: the new edges would have none.
+        Edges from a node to itself that are there already are replaced.
+
+        Raises:
+            ValueError: edges have features, which the new edges would not have
         """
         if self.edge_attr is not None:
             raise ValueError(
@@ -173,10 +180,16 @@ def _node_ids(name, ids):
 
 
 def batch(graphs):
-    """Many graphs as one, without edges between them; `.batch` says to which each node belongs.
+    """Return several graphs as one, without edges between them. Its `.batch` tells them apart.
 
-    Features are put one after the other; either all graphs have them or none. Raises TypeError for
-    other things than graphs, ValueError for a graph that is a batch already or lacks features.
+    Features are concatenated; either all graphs have them or none.
+
+    Args:
+        graphs   list of Graphs
+
+    Raises:
+        TypeError: an entry is not a Graph
+        ValueError: an entry is a batch already, or lacks features that others have
     """
     if isinstance(graphs, Graph):
         raise TypeError("batch: expected a list of graphs, got one Graph; batch([graph])")
@@ -211,9 +224,13 @@ def _together(name, features):
 
 
 def fully_connected(num_nodes, loop=False):
-    """An edge from every node to every other; with loop also to itself.
+    """Return a graph with an edge from every node to every other.
 
     The edges are ordered by receiver: dst = 0 0 0 1 1 1 …
+
+    Args:
+        num_nodes   number of nodes
+        loop        True: also an edge from every node to itself
     """
     dst, src = np.divmod(np.arange(num_nodes * num_nodes), max(num_nodes, 1))
     keep = slice(None) if loop else src != dst
@@ -221,9 +238,13 @@ def fully_connected(num_nodes, loop=False):
 
 
 def from_adjacency(A):
-    """An edge sender → receiver where A[receiver, sender] is not 0.
+    """Return the graph with an edge sender → receiver where A[receiver, sender] is not 0.
 
-    Numbers other than 1 become `edge_attr` [E]. Raises ValueError if A is not square or has a nan.
+    Args:
+        A   matrix [N, N]; numbers other than 1 become `edge_attr` [E]
+
+    Raises:
+        ValueError: A is not square, or has a NaN
     """
     A = np.asarray(to_array(A))
     if A.dtype.kind not in "fiub":
@@ -239,12 +260,18 @@ def from_adjacency(A):
 
 
 def from_networkx(G, x=None, edge_attr=None):
-    """A networkx graph, its nodes numbered in their order; an undirected edge becomes two.
+    """Return a networkx graph as a Graph. An undirected edge becomes two.
 
-    x and edge_attr name the attributes of nodes and edges that become the features, in float32:
-    one name, or a list of names whose numbers are put side by side. None takes "x" of the nodes and
-    "weight" of the edges if all of them have it, and warns of numbers under other names.
-    Raises ValueError if a node or edge lacks a named attribute, or has numbers of another shape.
+    Nodes are numbered in their order. Features become float32.
+
+    Args:
+        G           the networkx graph
+        x           attributes of the nodes that become their features: a name, or a list of names
+                    whose numbers are concatenated; None: "x", if all nodes have it
+        edge_attr   the same for the edges; None: "weight", if all edges have it
+
+    Raises:
+        ValueError: a node or edge lacks a named attribute, or has numbers of another shape
     """
     number = {node: i for i, node in enumerate(G.nodes)}
     edges = [(number[a], number[b], data) for a, b, data in G.edges(data=True)]

@@ -13,18 +13,30 @@ from tinyattn.ops.backends import select
 
 
 def knn(x, k, batch=None, impl="auto"):
-    """The k points nearest to each point i: the k smallest d²_ij = Σ_d (x_id - x_jd)², ascending.
+    """Find the k nearest neighbours of every point.
 
-    x [N, D] gives (index [N, k] int, d² [N, k]). The point itself is among them, at distance 0;
-    points that are equally far come in the order of their index. batch [N] int says which cloud a
-    point belongs to; neighbours are of the same cloud. The three rungs agree to the last bit:
+        d²_ij = Σ_d (x_id - x_jd)², in ascending order
 
-        "sums"    every pair, one after the other
-        "numpy"   a matrix product finds candidates, whose distances are then computed exactly
-        "kernel"  compiled: the points of a box search together, far boxes are left out
-        "auto"    "kernel" where it is faster, else "numpy"
+    A point is its own nearest neighbour, at distance 0. Points at equal distance come in the order
+    of their index.
 
-    Raises ValueError if a cloud has fewer than k points, or if a coordinate is not finite.
+    Args:
+        x       points [N, D]
+        k       number of neighbours
+        batch   cloud of each point [N], whole numbers; neighbours are of the same cloud. None: a
+                single cloud
+        impl    implementation; all agree to the last bit
+                "sums"    every pair, one after the other
+                "numpy"   a matrix product finds candidates, whose distances are computed exactly
+                "kernel"  compiled: the points of a box search together, and far boxes are left out
+                "auto"    "kernel" where it is faster, else "numpy"
+
+    Returns:
+        (index [N, k] int, squared distances [N, k]), plain arrays
+
+    Raises:
+        ValueError: a cloud has fewer than k points, or a coordinate is not finite
+
     Source: slides K44, K50.
     """
     return _knn("knn", x, _count("knn", k), batch, impl)
@@ -57,10 +69,17 @@ def _knn(name, x, k, batch, impl, besides=0):
 
 
 def knn_graph(x, k, batch=None, loop=False, impl="auto"):
-    """Edges to each point from its k nearest neighbours, the nearest first.
+    """Return the graph with edges to each point from its k nearest neighbours, the nearest first.
 
-    The point itself counts as one of the k with loop=True, else it is left out. x, batch and errors
-    as in `knn`; impl: "sums", "numpy", "kernel" or "auto".
+    Args:
+        x       points [N, D]
+        k       number of neighbours
+        batch   cloud of each point [N], as in `knn`
+        loop    True: the point itself counts as one of the k; False: it is left out
+        impl    "sums", "numpy", "kernel" or "auto"
+
+    Raises:
+        ValueError: a cloud has too few points, or a coordinate is not finite
     """
     x = to_array(x)
     k = _count("knn_graph", k)
@@ -76,10 +95,19 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
 
 
 def radius_graph(x, r, batch=None, loop=False, impl="auto"):
-    """Edges to each point from all points of its cloud with d ≤ r, the nearest first.
+    """Return the graph with edges to each point from all points within a radius, the nearest first.
 
-    A point has no edge to itself unless loop=True. x, batch and errors as in `knn`; impl: "sums",
-    "numpy", "kernel" or "auto". Raises ValueError for a negative radius. Slide K43.
+    Args:
+        x       points [N, D]
+        r       radius; neighbours have d ≤ r
+        batch   cloud of each point [N], as in `knn`
+        loop    True: also an edge from each point to itself
+        impl    "sums", "numpy", "kernel" or "auto"
+
+    Raises:
+        ValueError: the radius is negative, or a coordinate is not finite
+
+    Source: slide K43.
     """
     x, offsets, order = _clouds("radius_graph", to_array(x), batch)
     r = np.asarray(to_array(r))
@@ -104,11 +132,22 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
 
 
 def knn_edges(x, k, batch):
-    """(sender, receiver) of each edge: the k nearest of the same cloud, or all others if fewer.
+    """Return (sender, receiver) of the edges to each point from its k nearest neighbours.
 
-    x [N, D], batch [N] the cloud of each point, in ascending order. The edges are ordered by
-    receiver; no point is its own neighbour. Both results are arrays [E] of whole numbers. Raises
-    ValueError for a batch in another order, else as `knn`.
+    In a cloud with fewer points, all others are neighbours.
+
+    The edges are ordered by receiver, and no point is its own neighbour.
+
+    Args:
+        x       points [N, D]
+        k       number of neighbours
+        batch   cloud of each point [N], in ascending order
+
+    Returns:
+        two arrays [E] of whole numbers
+
+    Raises:
+        ValueError: the batch is in another order, or as in `knn`
     """
     x, batch, k = to_array(x), np.asarray(to_array(batch)), _count("neighbours", k)
     N = len(x)

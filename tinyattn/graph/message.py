@@ -13,15 +13,25 @@ from tinyattn.graph.segment import SEGMENT
 
 @with_torch_hints
 def propagate(x, graph, message, aggregate="sum"):
-    """y_j = □_{i ∈ N(j)} φ(x_j, x_i).
+    """Pass messages along the edges: y_j = □_{i ∈ N(j)} φ(x_j, x_i).
 
-    x [N, ...] are the nodes, `message` is φ: it gets x_j and x_i of all edges at once, [E, ...]
-    each, and returns the messages [E, ...]; `aggregate` is □: "sum", "mean", "max", "min" or
-    "prod". A node without incoming edges gets 0 (1 for prod). What φ needs of the edges themselves
-    stands in the same order, so that it can just be used: lambda x_j, x_i: graph.edge_attr * x_i.
+    A node without incoming edges gets 0 (1 for "prod"). Arrays of edges are in the order of the
+    messages, so φ can use them: lambda x_j, x_i: graph.edge_attr * x_i.
 
-    The result is [N, ...]. Raises ValueError if x has not one row for each node, or φ gives not one
-    message for each edge, and TypeError for other things than arrays and a Graph.
+    Args:
+        x           features of the nodes [N, ...]
+        graph       the `Graph`
+        message     φ, a function of x_j (receivers) and x_i (senders) of all edges, [E, ...] each,
+                    which returns the messages [E, ...]
+        aggregate   □: "sum", "mean", "max", "min" or "prod"
+
+    Returns:
+        y [N, ...]
+
+    Raises:
+        ValueError: x has not one row for each node, or φ gives not one message for each edge
+        TypeError: x is not an array, or `graph` is not a Graph
+
     Source: Gilmer et al. 2017; slides K36, K37.
     """
     if aggregate not in SEGMENT:

@@ -21,34 +21,75 @@ from tinyattn.ops.index import scatter_add
 
 
 def segment_sum(values, ids, num_segments):
-    """y_n = Σ values_e.   values [E, ...], ids [E] int, y [num_segments, ...]"""
+    """Return the sum of each segment, y_n = Σ values_e over the rows e with ids_e = n.
+
+    Args:
+        values         [E, ...]
+        ids            segment of each row [E], whole numbers
+        num_segments   number of segments; empty ones give 0
+
+    Returns:
+        [num_segments, ...]
+    """
     values, ids, n = _checked("segment_sum", values, ids, num_segments)
     return scatter_add(values, ids, (n, *values.shape[1:]))
 
 
 def segment_mean(values, ids, num_segments):
-    """y_n = (1/|n|) Σ values_e; shapes as in `segment_sum`."""
+    """Return the mean of each segment.
+
+    Args:
+        values         [E, ...]
+        ids            segment of each row [E], whole numbers
+        num_segments   number of segments; empty ones give 0
+
+    Returns:
+        [num_segments, ...]
+    """
     values, ids, n = _checked("segment_mean", values, ids, num_segments)
     total = scatter_add(values, ids, (n, *values.shape[1:]))
     return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
 
 
 def global_add_pool(x, batch, size=None):
-    """The sum over the nodes of each graph, [size, ...]: `segment_sum(x, batch, size)`.
+    """Return the sum over the nodes of each graph, `segment_sum(x, batch, size)`.
 
-    batch [N] is the graph of each node, as in `Graph.batch`, or None for a single graph. size is
-    the number of graphs; None: up to the last one that has a node.
+    Args:
+        x       features of the nodes [N, ...]
+        batch   graph of each node [N], as in `Graph.batch`; None: a single graph
+        size    number of graphs; None: up to the last one that has a node
+
+    Returns:
+        [size, ...]
     """
     return segment_sum(x, *_graphs(x, batch, size))
 
 
 def global_mean_pool(x, batch, size=None):
-    """The mean over the nodes of each graph, [size, ...]; arguments as in `global_add_pool`."""
+    """Return the mean over the nodes of each graph.
+
+    Args:
+        x       features of the nodes [N, ...]
+        batch   graph of each node [N], as in `Graph.batch`; None: a single graph
+        size    number of graphs; None: up to the last one that has a node
+
+    Returns:
+        [size, ...]
+    """
     return segment_mean(x, *_graphs(x, batch, size))
 
 
 def global_max_pool(x, batch, size=None):
-    """The maximum over the nodes of each graph, [size, ...]; arguments as in `global_add_pool`."""
+    """Return the maximum over the nodes of each graph.
+
+    Args:
+        x       features of the nodes [N, ...]
+        batch   graph of each node [N], as in `Graph.batch`; None: a single graph
+        size    number of graphs; None: up to the last one that has a node
+
+    Returns:
+        [size, ...]
+    """
     return segment_max(x, *_graphs(x, batch, size))
 
 
@@ -61,9 +102,16 @@ def _graphs(x, batch, size):
 
 
 def segment_max(values, ids, num_segments, impl="auto"):
-    """y_n = max values_e; tied maxima share the gradient equally. Shapes as in `segment_sum`.
+    """Return the maximum of each segment. Tied maxima share the gradient equally.
 
-    impl: "numpy", "kernel" or "auto".
+    Args:
+        values         [E, ...]
+        ids            segment of each row [E], whole numbers
+        num_segments   number of segments; empty ones give 0
+        impl           "numpy", "kernel" or "auto"
+
+    Returns:
+        [num_segments, ...]
     """
     values, ids, n = _checked("segment_max", values, ids, num_segments)
     if select("segment_max", impl, values.dtype, values.size) == "kernel":
@@ -72,7 +120,17 @@ def segment_max(values, ids, num_segments, impl="auto"):
 
 
 def segment_min(values, ids, num_segments, impl="auto"):
-    """y_n = min values_e; tied minima share the gradient. impl: "numpy", "kernel" or "auto"."""
+    """Return the minimum of each segment. Tied minima share the gradient equally.
+
+    Args:
+        values         [E, ...]
+        ids            segment of each row [E], whole numbers
+        num_segments   number of segments; empty ones give 0
+        impl           "numpy", "kernel" or "auto"
+
+    Returns:
+        [num_segments, ...]
+    """
     values, ids, n = _checked("segment_min", values, ids, num_segments)
     if select("segment_min", impl, values.dtype, values.size) == "kernel":
         return kernels.segment_min(values, ids, n)
@@ -80,9 +138,16 @@ def segment_min(values, ids, num_segments, impl="auto"):
 
 
 def segment_prod(values, ids, num_segments, impl="auto"):
-    """y_n = Π values_e. impl: "numpy", "kernel" or "auto".
+    """Return the product of each segment.
 
-    In array algebra the rows of a segment are put side by side, short ones filled up with 1.
+    Args:
+        values         [E, ...]
+        ids            segment of each row [E], whole numbers
+        num_segments   number of segments; empty ones give 1
+        impl           "numpy", "kernel" or "auto"
+
+    Returns:
+        [num_segments, ...]
     """
     values, ids, n = _checked("segment_prod", values, ids, num_segments)
     if select("segment_prod", impl, values.dtype, values.size) == "kernel":
@@ -92,10 +157,18 @@ def segment_prod(values, ids, num_segments, impl="auto"):
 
 
 def segment_softmax(values, ids, num_segments, impl="auto"):
-    """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e');  the shape of values.
+    """Return the softmax within each segment, exp(values_e) / Σ exp(values_e').
 
-    -inf hides a row: it gets 0, and so do all rows of a segment that is hidden, as in attention.
-    impl: "numpy", "kernel" or "auto".
+    -inf hides a row: it gets 0, and so do all rows of a segment that is hidden as a whole.
+
+    Args:
+        values         [E, ...]
+        ids            segment of each row [E], whole numbers
+        num_segments   number of segments
+        impl           "numpy", "kernel" or "auto"
+
+    Returns:
+        [E, ...]
     """
     values, ids, n = _checked("segment_softmax", values, ids, num_segments)
     values = as_float(values)
