@@ -20,10 +20,19 @@ from tinyattn.nn.validation import check_sizes
 
 
 def time_encoding(times, d, shortest, longest):
-    """p[…, 2i] = sin ω_i t,  p[…, 2i+1] = cos ω_i t with ω_i = 2π/P_i;   times [...], p [..., d].
+    """Return the sinusoidal encoding of times, p[…, 2i] = sin ω_i t and p[…, 2i+1] = cos ω_i t.
 
-    The d/2 periods P_i run from the shortest to the longest, each a fixed factor above the one
-    before, in the unit of the times. The sinusoids of a sentence are the same with t = 0, 1, 2, …
+    The d/2 periods 2π/ω_i run from the shortest to the longest, each longer than the one before by
+    the same factor. The sinusoids of a sentence are the same with t = 0, 1, 2, …
+
+    Args:
+        times      times [...]
+        d          number of features, an even number
+        shortest   shortest period, in the unit of the times
+        longest    longest period
+
+    Returns:
+        [..., d]
     """
     periods = np.geomspace(shortest, longest, d // 2)
     angle = times[..., None] * (2 * np.pi / periods)  # [..., d/2]
@@ -32,23 +41,26 @@ def time_encoding(times, d, shortest, longest):
 
 
 class Astromer(nn.Module):
-    """A vector for each observation of a light curve, [B, T, d_model].
+    """A transformer for light curves that gives a vector for each observation, [B, T, d_model].
 
         x = W m + b + p(t),   m and t less their means over the curve
         x ← x + Attention(norm x),  x ← x + W₂ tanh(W₁ norm x)      num_layers times
 
-    times       [B, T] in days, in any order and not evenly spaced
-    magnitudes  [B, T]
-    keep        [B, T] bool, True for observations, False for padding; all True if None
-    visible     [B, T] bool, False where the magnitude is hidden: it is not used, and no
-                observation attends to this one, which itself attends to the visible ones
+    It is called with (times, magnitudes, keep=None, visible=None). Since means are subtracted,
+    neither the distance of the star nor the date of the first night matters, and the order of the
+    observations matters only through their times. The default periods of the encoding, 2π to 2000π
+    days, are about those of the paper. The differences from the paper: there are residual sums
+    around attention and network, as in other transformers, and the norms come first, whereas the
+    published code has no such sums; attention to hidden observations is zero, not weaker.
 
-    Since means are subtracted, neither the distance of the star nor the date of the first night
-    matters, and the order of the observations matters only through their times. The default
-    periods of the encoding, 2π to 2000π days, are about the paper's.
-    Differences: residual sums around attention and network as in other transformers, and norms in
-    front; the published code leaves the sums out. Attention to hidden observations is zero, not
-    weaker.
+    Args:
+        d_model           number of features
+        num_heads         number of heads; it divides d_model
+        num_layers        number of layers
+        dim_feedforward   number of hidden features of the feed-forward networks
+        dropout           probability with which a number becomes 0 in training
+        periods           (shortest, longest) period of the encoding, in days
+        rng               seed or numpy.random.Generator for the initial values
     """
 
     def __init__(
@@ -84,15 +96,31 @@ class Astromer(nn.Module):
         self.encoder = nn.TransformerEncoder(layer, num_layers, nn.LayerNorm(d_model))
 
     def forward(self, times, magnitudes, keep=None, visible=None):
-        """One vector for each night [B, T, d];   times, magnitudes, keep, visible [B, T].
+        """Return a vector for each observation, [B, T, d_model].
 
-        Raises ValueError if their shapes differ.
+        Args:
+            times        times [B, T] in days, in any order and not evenly spaced
+            magnitudes   magnitudes [B, T]
+            keep         bool [B, T], True for observations, False for padding; None: all are
+                         observations
+            visible      bool [B, T], False where the magnitude is hidden: it is not used, and no
+                         observation attends to this one, which itself attends to the visible ones
+
+        Raises:
+            ValueError: the shapes differ
         """
         x, seen = self._start(times, magnitudes, keep, visible)
         return self.encoder(x, seen)
 
     def attention_maps(self, times, magnitudes, keep=None, visible=None):
-        """The attention weights of each layer: a list of arrays [B, H, T, T]."""
+        """Return the attention weights of each layer, a list of arrays [B, H, T, T].
+
+        Args:
+            times        as in `forward`
+            magnitudes   as in `forward`
+            keep         as in `forward`
+            visible      as in `forward`
+        """
         with eval_mode(self), no_grad():
             return self.encoder.attention_maps(*self._start(times, magnitudes, keep, visible))
 
@@ -110,7 +138,12 @@ class Astromer(nn.Module):
 
 
 def mean_of(x, mask):
-    """The mean of the chosen numbers of each row, [B, 1]; 0 where none is chosen."""
+    """Return the mean of the chosen numbers of each row, [B, 1]; 0 where none is chosen.
+
+    Args:
+        x      numbers [B, T]
+        mask   bool [B, T], True: chosen
+    """
     total = np.sum(np.where(mask, x, 0), axis=1, keepdims=True)
     return total / np.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)
 
@@ -138,13 +171,19 @@ def _check_light_curves(times, magnitudes, keep, visible):
 
 
 class MaskedMagnitudes(nn.Module):
-    """The magnitude at each observation, [B, T], from its vector: y = w·x + b + mean of the seen.
+    """A head that predicts the magnitude at each observation.
 
-    The body is trained with it; the loss is over the observations that were asked for:
+        y = w·x + b + mean of the visible magnitudes
+
+    The body is trained with it, and the loss is over the observations that were asked for:
 
         task = hide_magnitudes(magnitudes, rng=0)
         y = model(times, task.magnitudes, visible=task.visible)
         loss = np.sqrt(F.mse_loss(y[task.asked], magnitudes[task.asked]))
+
+    Args:
+        astromer   the body, an `Astromer`
+        rng        seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, astromer, rng=None):
@@ -152,14 +191,28 @@ class MaskedMagnitudes(nn.Module):
         self.out = nn.Linear(astromer.d_model, 1, rng=rng)
 
     def forward(self, times, magnitudes, keep=None, visible=None):
-        """The magnitude of each night [B, T], also of those that are not visible."""
+        """Return a magnitude for each observation, [B, T], also for those that are not visible.
+
+        Args:
+            times        as in `Astromer`
+            magnitudes   as in `Astromer`
+            keep         as in `Astromer`
+            visible      as in `Astromer`
+        """
         _, seen = _check_light_curves(times, magnitudes, keep, visible)
         x = self.astromer(times, magnitudes, keep, visible)
         return self.out(x)[..., 0] + mean_of(magnitudes, seen)
 
 
 class StarClassifier(nn.Module):
-    """logits [B, num_classes] of a light curve, from the mean vector of its observations."""
+    """A head that classifies a light curve from the mean vector of its observations.
+
+    Args:
+        astromer      the body, an `Astromer`
+        num_classes   number of classes
+        hidden        number of hidden features
+        rng           seed or numpy.random.Generator for the initial values
+    """
 
     def __init__(self, astromer, num_classes, hidden=64, rng=None):
         check_sizes(self, num_classes=num_classes, hidden=hidden)
@@ -167,7 +220,13 @@ class StarClassifier(nn.Module):
         self.mlp = nn.MLP([astromer.d_model, hidden, num_classes], rng=rng)
 
     def forward(self, times, magnitudes, keep=None):
-        """The scores of the classes [B, C];   times, magnitudes, keep [B, T]."""
+        """Return the scores of the classes, [B, num_classes].
+
+        Args:
+            times        as in `Astromer`
+            magnitudes   as in `Astromer`
+            keep         as in `Astromer`
+        """
         x = self.astromer(times, magnitudes, keep)
         return self.mlp(nn.sets.masked_mean(x, keep))
 
@@ -181,12 +240,25 @@ class Hidden(NamedTuple):
 
 
 def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
-    """Light curves [B, T] with hidden magnitudes, for the pre-training.
+    """Hide magnitudes of light curves, for the pre-training.
 
-    A share of the observations is to be predicted. Of these 60% are hidden, 20% get the magnitude
-    of another observation of the curve, and 20% stay, so that the model cannot rely on what it
-    sees. Source: Donoso-Oliva et al. 2023, section 3. Raises ValueError for other shapes, a keep
-    that is not bool, or a share outside of 0 … 1.
+    A fraction of the observations is to be predicted. Of these, 60% are hidden, 20% get the
+    magnitude of another observation of the curve, and 20% stay, so that the model cannot rely on
+    what it sees.
+
+    Args:
+        magnitudes   magnitudes [B, T]
+        keep         bool [B, T], True for observations; None: all are observations
+        share        fraction of the observations that is to be predicted
+        rng          seed or numpy.random.Generator
+
+    Returns:
+        a `Hidden` with arrays [B, T]
+
+    Raises:
+        ValueError: the shapes differ, keep is not bool, or share is not between 0 and 1
+
+    Source: Donoso-Oliva et al. 2023, section 3.
     """
     magnitudes, rng = np.asarray(to_array(magnitudes)), generator(rng)
     keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(to_array(keep))

@@ -18,17 +18,25 @@ from tinyattn.nn.validation import check_sizes
 
 
 class BERT(nn.Module):
-    """A vector for each token, [B, T, d_model]; every token attends to all others.
+    """An encoder that gives a vector for each token; every token attends to all others.
 
         x = norm(E[ids] + P[0..T-1] + S[types])
         x ← norm(x + Attention(x)),  x ← norm(x + W₂ gelu(W₁ x))      num_layers times
 
-    ids    [B, T] integers
-    types  [B, T], which of two sentences a token belongs to; all 0 if None
-    keep   [B, T] bool, True for tokens, False for padding; all True if None
-
     Weights start normal with standard deviation 0.02 √(768/d_model), which is BERT's 0.02 at 768.
     `BERT.from_huggingface` takes the weights of a model of that library.
+
+    Args:
+        vocab_size        number of tokens
+        d_model           number of features
+        num_heads         number of heads; it divides d_model
+        num_layers        number of layers
+        max_len           number of positions
+        num_types         number of types of a token (which of two sentences it belongs to)
+        dim_feedforward   number of hidden features of the feed-forward networks; None: 4 d_model
+        dropout           probability with which a number becomes 0 in training
+        layer_norm_eps    ε of the norms
+        rng               seed or numpy.random.Generator for the initial values
     """
 
     def __init__(
@@ -75,14 +83,25 @@ class BERT(nn.Module):
         init_weights(self, d_model, rng)
 
     def forward(self, ids, types=None, keep=None):
-        """A vector for each token, [B, T, d_model].
+        """Return a vector for each token, [B, T, d_model].
 
-        Raises ValueError for ids that are not [B, T] with T up to max_len, and for another keep.
+        Args:
+            ids     tokens [B, T], integers
+            types   type of each token [B, T]; None: 0
+            keep    bool [B, T], True for tokens, False for padding; None: all are tokens
+
+        Raises:
+            ValueError: ids are not [B, T] with T up to max_len, or keep does not fit
         """
         return self.encoder(self.embed(ids, types), padding_mask(ids, keep))
 
     def embed(self, ids, types=None):
-        """What the first layer gets, [B, T, d_model]."""
+        """Return the input of the first layer, [B, T, d_model].
+
+        Args:
+            ids     tokens [B, T]
+            types   type of each token [B, T]; None: 0
+        """
         ids = np.asarray(to_array(ids))
         if ids.ndim != 2 or ids.shape[1] > self.max_len:
             raise ValueError(
@@ -92,13 +111,26 @@ class BERT(nn.Module):
         return self.dropout(self.norm(self.positions(self.embedding(ids) + self.types(types))))
 
     def pooled(self, hidden):
-        """tanh(W h_0 + b): one vector for the whole text from its first token, [B, d_model]."""
+        """Return tanh(h_0 Wᵀ + b): a vector for the whole text from its first token, [B, d_model].
+
+        Args:
+            hidden   output of `forward` [B, T, d_model]
+        """
         return np.tanh(self.pooler(hidden[:, 0]))
 
     def sentence_vectors(self, ids, keep=None, compiled=True):
-        """The mean over the tokens, of length 1, so that x @ y.T are cosine similarities.
+        """Return the mean vector over the tokens, scaled to length 1.
 
-        ids [B, T], keep [B, T] give an array [B, d_model]. compiled as in `GPT.generate`.
+        So x @ y.T are cosine similarities.
+
+        Args:
+            ids        tokens [B, T]
+            keep       bool [B, T], True for tokens; None: all are tokens
+            compiled   True: the compiled model runs, as in `GPT.generate`
+
+        Returns:
+            array [B, d_model]
+
         Source: Reimers, Gurevych 2019.
         """
         with eval_mode(self), no_grad():
@@ -107,15 +139,25 @@ class BERT(nn.Module):
             return F.normalize(masked_mean(hidden, keep), axis=-1).data
 
     def attention_maps(self, ids, types=None, keep=None):
-        """The attention weights of each layer: a list of arrays [B, H, T, T]."""
+        """Return the attention weights of each layer, a list of arrays [B, H, T, T].
+
+        Args:
+            ids     as in `forward`
+            types   as in `forward`
+            keep    as in `forward`
+        """
         with eval_mode(self), no_grad():
             return self.encoder.attention_maps(self.embed(ids, types), padding_mask(ids, keep))
 
     @classmethod
     def from_huggingface(cls, state, num_heads, layer_norm_eps=1e-12, assign=False):
-        """The model whose state dict (of BertModel in the Transformers library) is `state`.
+        """Return the model with a state dict of BertModel in the Transformers library.
 
-        assign: as in `load_state_dict`.
+        Args:
+            state            the state dict; sizes are read from it
+            num_heads        number of heads
+            layer_norm_eps   ε of the norms
+            assign           as in `load_state_dict`
         """
         state = {rename_hf_key(name): np.asarray(a) for name, a in stacked(state).items()}
         unused = [name for name in state if name.startswith("unused.")]
@@ -153,12 +195,17 @@ def padding_mask(ids, keep):
 
 
 class MaskedWords(nn.Module):
-    """logits [B, T, V] of the word at each place; the last map is the embedding, transposed.
+    """A head that predicts the token at each position, [B, T, V].
 
-    The body is trained with it: its inputs have hidden words, and the loss is over these only:
+    Its last map is the embedding, transposed. The body is trained with it: its inputs have hidden
+    tokens, and the loss is over these only:
 
         inputs, targets = mask_tokens(ids, mask_id, vocab_size, rng=0)
         loss = F.cross_entropy(model(inputs).reshape((-1, vocab_size)), targets.ravel())
+
+    Args:
+        bert   the body, a `BERT`
+        rng    seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, bert, rng=None):
@@ -170,13 +217,26 @@ class MaskedWords(nn.Module):
         self.bias = nn.Parameter(np.zeros(vocab_size, bert.embedding.weight.dtype))
 
     def forward(self, ids, types=None, keep=None):
-        """logits [B, T, V];   ids [B, T], types, keep and errors as in `BERT`."""
+        """Return logits [B, T, V].
+
+        Args:
+            ids     as in `BERT`
+            types   as in `BERT`
+            keep    as in `BERT`
+        """
         hidden = self.norm(F.gelu(self.dense(self.bert(ids, types, keep))))
         return F.linear(hidden, self.bert.embedding.weight, self.bias)
 
 
 class Classifier(nn.Module):
-    """logits [B, num_classes] of a whole text, from the vector of its first token."""
+    """A head that classifies a whole text from the vector of its first token, [B, num_classes].
+
+    Args:
+        bert          the body, a `BERT`
+        num_classes   number of classes
+        dropout       probability with which a feature becomes 0 in training
+        rng           seed or numpy.random.Generator for the initial values
+    """
 
     def __init__(self, bert, num_classes, dropout=0.1, rng=None):
         check_sizes(self, num_classes=num_classes)
@@ -186,17 +246,35 @@ class Classifier(nn.Module):
         self.out = nn.Linear(bert.embedding.embedding_dim, num_classes, rng=rng)
 
     def forward(self, ids, types=None, keep=None):
-        """logits [B, num_classes];   ids [B, T], types, keep and errors as in `BERT`."""
+        """Return logits [B, num_classes].
+
+        Args:
+            ids     as in `BERT`
+            types   as in `BERT`
+            keep    as in `BERT`
+        """
         return self.out(self.dropout(self.bert.pooled(self.bert(ids, types, keep))))
 
 
 def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
-    """(inputs, targets) of masked language modelling, from the tokens ids [B, T].
+    """Return (inputs, targets) of masked language modelling.
 
-    A share of the tokens, without the special ones (such as padding), is chosen. Of these 80%
-    become mask_id, 10% another token, and 10% stay, so that the model cannot rely on seeing the
-    mask. targets are the tokens at chosen places and -100 elsewhere, which `F.cross_entropy` skips.
-    Raises ValueError for a share that is not from 0 to 1. Source: Devlin et al. 2019, section 3.1.
+    A fraction of the tokens is chosen. Of these, 80% become mask_id, 10% another token, and 10%
+    stay, so that the model cannot rely on seeing the mask. The targets are the tokens at the chosen
+    positions and -100 elsewhere, which `F.cross_entropy` skips.
+
+    Args:
+        ids          tokens [B, T]
+        mask_id      token that hides
+        vocab_size   number of tokens
+        special      tokens that are never chosen, such as padding
+        share        fraction that is chosen
+        rng          seed or numpy.random.Generator
+
+    Raises:
+        ValueError: share is not between 0 and 1
+
+    Source: Devlin et al. 2019, section 3.1.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"mask_tokens: share is from 0 to 1, such as 0.15 for 15%, got {share}")

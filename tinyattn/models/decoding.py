@@ -45,14 +45,20 @@ def index_state(state, index):
 
 
 def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
-    """p = softmax(logits / temperature), cut to the likeliest tokens;   [..., V], float64.
+    """Return softmax(logits / temperature), restricted to the likeliest tokens, in float64.
 
-    temperature  below 1 sharpens, above 1 flattens; 0 puts everything on the largest logit
-    top_k        only the k likeliest tokens stay
-    top_p        of what is left, only the smallest set that holds the probability top_p stays
+    The temperature comes first, then top_k, then top_p; what remains is scaled to sum to 1. Of
+    equal tokens the one with the lower number counts as likelier, so top_k keeps exactly k.
 
-    The temperature comes first, then top_k, then top_p; what stays is scaled to sum to 1. Of equal
-    tokens the one with the lower number counts as likelier, so top_k keeps exactly k.
+    Args:
+        logits        scores [..., V]
+        temperature   below 1 sharpens, above 1 flattens; 0 puts everything on the largest logit
+        top_k         only the k likeliest tokens remain; None: all
+        top_p         only the smallest set that holds the probability top_p remains; None: all
+
+    Returns:
+        [..., V]
+
     Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
     """
     z = np.array(to_array(logits), np.float64)
@@ -77,7 +83,18 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
 
 
 def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
-    """One token drawn from `probabilities(...)` for each row;   logits [..., V], tokens [...]."""
+    """Draw a token from `probabilities(...)` for each row.
+
+    Args:
+        logits        scores [..., V]
+        temperature   as in `probabilities`
+        top_k         as in `probabilities`
+        top_p         as in `probabilities`
+        rng           seed or numpy.random.Generator
+
+    Returns:
+        tokens [...]
+    """
     if temperature == 0:
         z = to_array(logits)
         _check_logits(z, temperature, top_k, top_p)
@@ -111,13 +128,18 @@ def _check_logits(z, temperature, top_k, top_p):
 def decode(
     step, state, start, stop=None, max_len=50, temperature=1.0, top_k=None, top_p=None, rng=None
 ):
-    """Draw token after token until the stop token: a list of B arrays of new tokens.
+    """Draw token after token until the stop token. Returns a list of B arrays of new tokens.
 
-    step, state  as at the top of this file; the state holds B rows
-    start        the token before the first one, or [B] of them
-    stop         a token, or several, that ends a sequence; it is not part of the answer
-    max_len      the largest number of new tokens
-    The others as in `sample`; temperature=0 always takes the likeliest token.
+    Args:
+        step          function (tokens, state) -> (logits, state), as at the top of this file
+        state         its first state, with B rows
+        start         token before the first one, or [B] of them
+        stop          token, or several, that end a sequence; they are not part of the answer
+        max_len       largest number of new tokens
+        temperature   as in `probabilities`; 0 always takes the likeliest token
+        top_k         as in `probabilities`
+        top_p         as in `probabilities`
+        rng           seed or numpy.random.Generator
     """
     out, length = decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, rng)
     return [row[:n] for row, n in zip(out, length, strict=True)]
@@ -139,17 +161,26 @@ def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, 
 
 
 def greedy(step, state, start, stop=None, max_len=50):
-    """The likeliest token at each step: a list of B arrays of new tokens, as in `decode`."""
+    """Take the likeliest token at each step. Returns a list of B arrays of new tokens.
+
+    Args:
+        step      as in `decode`
+        state     as in `decode`
+        start     as in `decode`
+        stop      as in `decode`
+        max_len   as in `decode`
+    """
     return decode(step, state, start, stop, max_len, temperature=0)
 
 
 class Hypothesis(NamedTuple):
-    """One answer of the beam search.
+    """An answer of the beam search.
 
-    tokens           the new tokens, without the start and without the stop token
-    score            log_probability / length penalty: by this the answers are ordered
-    log_probability  Σ log p of all its tokens, the stop token included
-    finished         whether it came to a stop token, rather than being cut at max_len
+    Attributes:
+        tokens            new tokens, without the start and without the stop token
+        score             log_probability / length penalty; the answers are ordered by it
+        log_probability   Σ log p of all its tokens, the stop token included
+        finished          whether it ended with a stop token instead of being cut at max_len
     """
 
     tokens: np.ndarray
@@ -159,18 +190,28 @@ class Hypothesis(NamedTuple):
 
 
 def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penalty=0.6):
-    """Follow the K likeliest beginnings at once: for each of B starts a list of Hypothesis.
+    """Follow the K likeliest beginnings at the same time.
 
         score(y) = Σ_t log p(y_t | y_<t) / ((5 + |y|) / 6)^length_penalty
 
-    The lists hold up to K answers, the best first. Arguments as in `decode`. The state holds B
-    rows at first; `step` is called with B tokens once and with B·K from then on. |y| counts the
-    stop token. A length_penalty of 0 compares plain probabilities, which favours short answers.
+    At each step the K likeliest continuations are looked at: those that end are answers, and the
+    likeliest K that do not end are followed further. A search ends when it has K answers, or when
+    nothing that is followed can still beat its best one. With one beam it is `greedy`; with as many
+    beams as there are sequences it is exhaustive.
 
-    At each step the K likeliest continuations are looked at: those that end are answers, the
-    likeliest K that do not end are followed further. A search is over when it has K answers, or
-    when nothing that is followed can still beat its best one. With one beam it is `greedy`; with
-    as many beams as there are sequences it is exhaustive.
+    Args:
+        step             as in `decode`; called with B tokens at first, and with B·K from then on
+        state            its first state, with B rows
+        start            as in `decode`
+        stop             as in `decode`
+        beams            K
+        max_len          largest number of new tokens
+        length_penalty   0 compares plain probabilities, which favours short answers; |y| counts the
+                         stop token
+
+    Returns:
+        a list of up to K answers for each start, the best first
+
     Source: Wu et al. 2016, eq. 14 (without the coverage term).
     """
     if beams < 1 or max_len < 1:

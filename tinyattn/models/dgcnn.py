@@ -65,12 +65,22 @@ class _OnFeatures(Module):
 
 
 class DGCNN(_OnFeatures):
-    """Classification of point clouds: x [N, in_features] gives [B, classes].
+    """A classifier of point clouds: x [N, in_features] gives [B, classes].
 
-    batch [N] says to which of the B clouds a point belongs (None: to one); clouds come in the
-    order of their number. In a cloud with fewer than k points all are neighbours; `places` says
-    where the layers look for them. Source: Wang et al. 2018, arXiv:1801.07829, fig. 3 (without the
-    spatial transformer); slide K44.
+    In each layer the neighbours are found again, in its input features. In a cloud with fewer than
+    k points, all are neighbours. `places` says where the layers look for them.
+
+    Args:
+        in_features   number of features of a point
+        classes       number of classes
+        k             number of neighbours
+        widths        number of features after each EdgeConv layer
+        embedding     number of features of the whole cloud
+        hidden        number of features of the hidden layers of the head
+        dropout       probability with which a feature becomes 0 in the head, in training
+        rng           seed or numpy.random.Generator for the initial values
+
+    Source: Wang et al. 2018, arXiv:1801.07829, fig. 3 (without the spatial transformer); slide K44.
     """
 
     def __init__(
@@ -102,19 +112,35 @@ class DGCNN(_OnFeatures):
         self.head = Sequential(*head, Linear(sizes[-1], classes, rng=rng))
 
     def forward(self, x, batch=None):
-        """[B, classes];   x [N, in_features], batch [N] or None.
+        """Return the scores of the classes, [B, classes].
 
-        Raises ValueError for other shapes, no points, and nan or infinity among them.
+        Args:
+            x       points [N, in_features]
+            batch   cloud of each point [N]; None: a single cloud
+
+        Raises:
+            ValueError: the shapes do not fit, there are no points, or a number is not finite
         """
         y, _ = self.features(x, batch, self.places)
         return self.head(_global(y, split_clouds(batch, x.shape[0])[0]))
 
 
 class DGCNNSegmentation(_OnFeatures):
-    """Classification of each point: x [N, in_features] gives [N, classes].
+    """A classifier of each point: x [N, in_features] gives [N, classes].
 
-    A vector u of the whole cloud is appended to the features of each point. Arguments as in
-    DGCNN. Source: Wang et al. 2018, fig. 3, lower branch; slide K44.
+    A vector of the whole cloud is appended to the features of each point.
+
+    Args:
+        in_features   number of features of a point
+        classes       number of classes
+        k             number of neighbours
+        widths        number of features after each EdgeConv layer
+        embedding     number of features of the whole cloud
+        hidden        number of features of the hidden layers of the head
+        dropout       probability with which a feature becomes 0 in the head, in training
+        rng           seed or numpy.random.Generator for the initial values
+
+    Source: Wang et al. 2018, fig. 3, lower branch; slide K44.
     """
 
     def __init__(
@@ -146,9 +172,14 @@ class DGCNNSegmentation(_OnFeatures):
         self.head = Sequential(*head, Linear(sizes[-1], classes, rng=rng))
 
     def forward(self, x, batch=None):
-        """[N, classes];   x [N, in_features], batch [N] or None.
+        """Return the scores of the classes for each point, [N, classes].
 
-        Raises ValueError for other shapes, no points, and nan or infinity among them.
+        Args:
+            x       points [N, in_features]
+            batch   cloud of each point [N]; None: a single cloud
+
+        Raises:
+            ValueError: the shapes do not fit, there are no points, or a number is not finite
         """
         y, points = self.features(x, batch, self.places)
         table, cloud = split_clouds(batch, x.shape[0])

@@ -19,16 +19,25 @@ ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # their output is ad
 
 
 class GPT(nn.Module):
-    """logits [B, T, V] of the next token after each of ids [B, T]; token t sees the tokens ≤ t.
+    """A language model that predicts the next token; token t sees the tokens ≤ t.
 
         x = E[ids] + P[0..T-1]
         x ← x + Attention(norm x),  x ← x + W₂ gelu(W₁ norm x)      num_layers times
         logits = norm(x) Eᵀ                                          the head is the embedding
 
-    Weights start normal with standard deviation 0.02 √(768/d_model), those that add to x smaller
-    by 1/√(2 num_layers). At d_model = 768 that is GPT-2; with the same 0.02 a narrow model would
+    Weights start normal with standard deviation 0.02 √(768/d_model), those that add to x smaller by
+    1/√(2 num_layers). At d_model = 768 that is GPT-2; with the same 0.02, a narrow model would
     start with scores that are almost zero and learn slowly. Dropout acts on the attention weights
     and before each sum.
+
+    Args:
+        vocab_size   number of tokens V
+        d_model      number of features
+        num_heads    number of heads; it divides d_model
+        num_layers   number of layers
+        max_len      number of positions
+        dropout      probability with which a number becomes 0 in training
+        rng          seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len, dropout=0.0, rng=None):
@@ -52,19 +61,29 @@ class GPT(nn.Module):
         init_weights(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
-        """The input of the head, [B, T, d_model]; with a cache ids are the tokens that are new."""
+        """Return the input of the head, [B, T, d_model].
+
+        Args:
+            ids     tokens [B, T]; with a cache those that are new
+            cache   result of `empty_cache`, or None
+        """
         positions = cache[0].positions(ids.shape[-1]) if cache else None
         x = self.dropout(self.positions(self.embedding(ids), positions))
         return self.blocks(x, causal=True, cache=cache)
 
     def head(self, features):
-        """logits = features Eᵀ"""
+        """Return the scores of all tokens, [..., V], for `features` [..., d_model]."""
         return F.linear(features, self.embedding.weight)
 
     def forward(self, ids, cache=None):
-        """logits [B, T, V];   ids [B, T]; with a cache they are the tokens that follow those in it.
+        """Return the logits of the next token after each token, [B, T, V].
 
-        Raises ValueError for other shapes, and without a cache for more than max_len tokens.
+        Args:
+            ids     tokens [B, T]; with a cache those that follow it
+            cache   result of `empty_cache`, or None
+
+        Raises:
+            ValueError: ids have another shape, or without a cache more than max_len tokens
         """
         ids = as_tensor(ids)
         if ids.ndim != 2 or (cache is None and ids.shape[1] > self.max_len):
@@ -74,7 +93,7 @@ class GPT(nn.Module):
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
-        """An empty cache for `features` and `forward`."""
+        """Return an empty cache for `features` and `forward`."""
         return self.blocks.empty_cache()
 
     def generate(
@@ -89,7 +108,21 @@ class GPT(nn.Module):
         stop=None,
         compiled=True,
     ):
-        """The prompt ids and what follows it, token by token; see `models.generation.generate`."""
+        """Return the prompt and its continuation, token by token; see `models.generation.generate`.
+
+        Args:
+            ids              one prompt [T], prompts [B, T], or a list of prompts of different
+                             length
+            max_new_tokens   largest number of new tokens
+            temperature      0 always takes the likeliest token
+            top_k            only the k likeliest tokens are drawn; None: all
+            top_p            only the likeliest tokens of total probability top_p are drawn; None:
+                             all
+            rng              seed or numpy.random.Generator
+            cache            False: all is computed again for each token, with the same result
+            stop             token, or several, after which a sequence ends
+            compiled         False: the modules themselves run, not the compiled model
+        """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )

@@ -59,10 +59,23 @@ def _mean_of_event(x, cloud):
 
 
 class GravNetModel(Module):
-    """x [N, in_features], the hits of one event or (batch [N]) of several, give [N, out_features].
+    """A network with trained neighbourhoods that gives an output for each hit of a detector.
 
-    The outputs of all blocks, side by side, go through two dense layers. An event with fewer than k
-    hits uses all of them as neighbours; with strict it raises ValueError.
+    The outputs of all blocks, concatenated, pass two dense layers.
+
+    Args:
+        in_features            number of features of a hit
+        out_features           number of outputs
+        blocks                 number of blocks
+        width                  number of features of the dense layers
+        block_features         number of features after a block
+        space_dimensions       number of dimensions of the trained space
+        propagate_dimensions   number of features that are exchanged
+        k                      number of neighbours; an event with fewer hits uses all of them
+        hidden                 number of features of the last hidden layer
+        strict                 True: an event with fewer than k hits raises ValueError
+        rng                    seed or numpy.random.Generator for the initial values
+
     Source: Qasim et al. 2019, arXiv:1902.07987, section 4; slides K48-K50.
     """
 
@@ -117,9 +130,14 @@ class GravNetModel(Module):
         )
 
     def forward(self, x, batch=None):
-        """[N, out_features];   x [N, in_features], batch [N] or None.
+        """Return the outputs for each hit, [N, out_features].
 
-        Raises ValueError for other shapes, no hits, and nan or infinity among them.
+        Args:
+            x       hits [N, in_features]
+            batch   event of each hit [N]; None: a single event
+
+        Raises:
+            ValueError: the shapes do not fit, there are no hits, or a number is not finite
         """
         x = checked_points("GravNetModel", x, self.norm.num_features)
         cloud = None if batch is None else split_clouds(batch, x.shape[0])[1]

@@ -20,12 +20,23 @@ from tinyattn.ops.quantized import QuantizedMatrix
 
 
 class Llama(nn.Module):
-    """logits [B, T, V] of the next token after each of ids [B, T]; token t sees the tokens ≤ t.
+    """A language model with RMSNorm, rotary positions and shared keys; token t sees the tokens ≤ t.
 
-    d_hidden is the width of the feed-forward network, base that of the rotary positions, max_len
-    the longest text it was trained on. With tied_head the head is the embedding, else a matrix
-    `lm_head` of its own. Weights start as in `GPT`. Parameter names are those of LlamaForCausalLM
-    in the Transformers library without the "model." in front: see `from_huggingface`.
+    Weights start as in `GPT`. Parameter names are those of LlamaForCausalLM in the Transformers
+    library without the leading "model.": see `from_huggingface`.
+
+    Args:
+        vocab_size     number of tokens V
+        d_model        number of features
+        num_heads      number of query heads
+        num_kv_heads   number of heads with keys and values
+        num_layers     number of layers
+        d_hidden       number of hidden features of the feed-forward networks
+        max_len        length of the longest text it was trained on
+        base           base of the rotary positions
+        eps            ε of the norms
+        tied_head      True: the head is the embedding; False: a matrix `lm_head` of its own
+        rng            seed or numpy.random.Generator for the initial values
     """
 
     def __init__(
@@ -67,19 +78,29 @@ class Llama(nn.Module):
         init_weights(self, d_model, rng, num_layers)
 
     def features(self, ids, cache=None):
-        """The input of the head, [B, T, d_model]; with a cache ids are the tokens that are new."""
+        """Return the input of the head, [B, T, d_model].
+
+        Args:
+            ids     tokens [B, T]; with a cache those that are new
+            cache   result of `empty_cache`, or None
+        """
         return self.norm(self.layers(self.embed_tokens(ids), cache))
 
     def head(self, features):
-        """The scores of all tokens, [..., V]."""
+        """Return the scores of all tokens, [..., V], for `features` [..., d_model]."""
         if self.lm_head is not None:
             return self.lm_head(features)
         return F.linear(features, self.embed_tokens.weight)
 
     def forward(self, ids, cache=None):
-        """logits [B, T, V];   ids [B, T]; with a cache they are the tokens that follow those in it.
+        """Return the logits of the next token after each token, [B, T, V].
 
-        Raises ValueError for other shapes.
+        Args:
+            ids     tokens [B, T]; with a cache those that follow it
+            cache   result of `empty_cache`, or None
+
+        Raises:
+            ValueError: ids have another shape
         """
         ids = as_tensor(ids)
         if ids.ndim != 2:
@@ -87,7 +108,7 @@ class Llama(nn.Module):
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
-        """An empty cache for `features` and `forward`."""
+        """Return an empty cache for `features` and `forward`."""
         return [nn.KeyValueCache() for _ in self.layers]
 
     def generate(
@@ -102,7 +123,21 @@ class Llama(nn.Module):
         stop=None,
         compiled=True,
     ):
-        """The prompt ids and what follows it, token by token; see `models.generation.generate`."""
+        """Return the prompt and its continuation, token by token; see `models.generation.generate`.
+
+        Args:
+            ids              one prompt [T], prompts [B, T], or a list of prompts of different
+                             length
+            max_new_tokens   largest number of new tokens
+            temperature      0 always takes the likeliest token
+            top_k            only the k likeliest tokens are drawn; None: all
+            top_p            only the likeliest tokens of total probability top_p are drawn; None:
+                             all
+            rng              seed or numpy.random.Generator
+            cache            False: all is computed again for each token, with the same result
+            stop             token, or several, after which a sequence ends
+            compiled         False: the modules themselves run, not the compiled model
+        """
         return generate(
             self, ids, max_new_tokens, temperature, top_k, top_p, rng, cache, stop, compiled
         )
@@ -111,10 +146,19 @@ class Llama(nn.Module):
     def from_huggingface(
         cls, state, num_heads, num_kv_heads, max_len=2048, base=10000.0, eps=1e-5, assign=False
     ):
-        """The model whose state dict (of LlamaForCausalLM) is `state`; sizes are read from it.
+        """Return the model with a state dict of LlamaForCausalLM in the Transformers library.
 
-        A `QuantizedMatrix` stays as it is: the model then writes, but is not trained, and no
-        parameter wants a gradient. assign: as in `load_state_dict`.
+        A `QuantizedMatrix` stays as it is: the model then generates text but is not trained, and no
+        parameter requires a gradient.
+
+        Args:
+            state          the state dict; sizes are read from it
+            num_heads      number of query heads
+            num_kv_heads   number of heads with keys and values
+            max_len        length of the longest text it was trained on
+            base           base of the rotary positions
+            eps            ε of the norms
+            assign         as in `load_state_dict`
         """
         state = {
             name.removeprefix("model."): a if isinstance(a, QuantizedMatrix) else np.asarray(a)
@@ -145,16 +189,19 @@ class Llama(nn.Module):
         return model.load_state_dict(state, assign).requires_grad_(False)
 
     def num_parameters(self):
-        """How many numbers the parameters hold, those in blocks of few bits included."""
+        """Return how many numbers the parameters hold, quantized ones included."""
         return super().num_parameters() + numbers_in_blocks(self)
 
     @classmethod
     def from_gguf(cls, file):
-        """The model in a GGUF file of architecture llama: a path, or what `gguf` read of one.
+        """Return the model in a GGUF file of architecture llama.
 
-        From a path, or from `gguf.read`, all weights are float32. From `gguf.mapped` the matrices
-        stay in blocks of few bits: such a model takes less memory and writes faster, and cannot be
-        trained.
+        From `gguf.mapped` the matrices stay quantized. Such a model takes less memory and generates
+        text faster, but cannot be trained.
+
+        Args:
+            file   a path, or what `gguf.read` or `gguf.mapped` returned; from a path or
+                   `gguf.read`, all weights are float32
         """
         file = file if isinstance(file, gguf.GGUF) else gguf.read(file)
         kind = file.entry("general.architecture", str)

@@ -79,20 +79,26 @@ class MoleculeAttentionLayer(nn.Module):
 
 
 class MoleculeAttentionTransformer(nn.Module):
-    """atoms [B, N, C], distances [B, N, N], bonds [B, N, N], mask [B, N] give [B, outputs].
+    """A transformer for molecules, whose attention also depends on distances and bonds.
 
         A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj        in each layer
-        y = W mean(norm x) + b                               the mean over the atoms
+        y = mean(norm x) Wᵀ + b                              the mean over the atoms
 
-    distances  D in Å
-    bonds      bool; Adj has ones for them and for each atom itself, divided by the sum of the row
-    mask       bool, True for atoms, False for padding; all True if None
-    lambdas    λ_a, λ_d, λ_g: not learned; with (1, 0, 0) it is a plain transformer
-    g          "softmax" (of -D, along each row) or "exp" (exp(-D) of each pair)
+    One dummy atom with a trained vector is added, 10⁶ Å from all and from itself, without bonds.
+    The differences: the formula of the paper has Adj undivided, but its code divides, as here;
+    there dropout acts on A, here on what is added to x.
 
-    One dummy atom with a learned vector is added, 10⁶ Å from all and from itself, without bonds.
-    Differences: the paper's formula has Adj undivided; its code divides, as here. There dropout
-    acts on A, here on what is added to x.
+    Args:
+        features     number of features of an atom
+        outputs      number of outputs
+        d_model      number of features inside
+        num_heads    number of heads; it divides d_model
+        num_layers   number of layers
+        lambdas      (λ_a, λ_d, λ_g), which are not trained; with (1, 0, 0) it is a plain
+                     transformer
+        g            "softmax" (of -D, along each row) or "exp" (exp(-D) of each pair)
+        dropout      probability with which a number becomes 0 in training
+        rng          seed or numpy.random.Generator for the initial values
     """
 
     def __init__(
@@ -136,9 +142,17 @@ class MoleculeAttentionTransformer(nn.Module):
         self.norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, outputs, rng=rng)
 
     def forward(self, atoms, distances, bonds, mask=None):
-        """The outputs [B, outputs];   atoms [B, N, C], distances and bonds [B, N, N], mask [B, N].
+        """Return the outputs, [B, outputs].
 
-        Raises ValueError if shapes do not fit.
+        Args:
+            atoms       features of the atoms [B, N, features]
+            distances   D in Å [B, N, N]
+            bonds       bool [B, N, N]; Adj has ones for them and for each atom itself, divided by
+                        the sum of the row
+            mask        bool [B, N], True for atoms, False for padding; None: all are atoms
+
+        Raises:
+            ValueError: the shapes do not fit
         """
         x, geometry, mask = self._start(atoms, distances, bonds, mask)
         for layer in self.layers:
@@ -146,7 +160,14 @@ class MoleculeAttentionTransformer(nn.Module):
         return self.head(nn.sets.masked_mean(self.norm(x), mask))
 
     def attention_maps(self, atoms, distances, bonds, mask=None):
-        """A of each layer, [B, H, 1 + N, 1 + N]; the first atom is the dummy."""
+        """Return A of each layer, [B, H, 1 + N, 1 + N]; the first atom is the dummy.
+
+        Args:
+            atoms       as in `forward`
+            distances   as in `forward`
+            bonds       as in `forward`
+            mask        as in `forward`
+        """
         maps = []
         with eval_mode(self), no_grad():
             x, geometry, mask = self._start(atoms, distances, bonds, mask)

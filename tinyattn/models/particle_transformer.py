@@ -209,17 +209,27 @@ class ParticleAttentionBlock(nn.Module):
 
 
 class ParticleTransformer(nn.Module):
-    """features [B, N, C], momenta [B, N, 4], mask [B, N] (True: a particle) give [B, classes].
+    """A classifier of jets with features of pairs of particles in its attention.
 
         x = ParticleEmbedding(features),   U = PairEmbed(ln kT, ln z, ln Δ, ln m² of each pair)
         x ← ParticleAttentionBlock(x) with softmax(Q Kᵀ/√d + U) V          num_layers times
         token ← ParticleAttentionBlock(token, [token, x]), without U       num_cls_layers times
-        logits = W norm(token) + b
+        logits = norm(token) Wᵀ + b
 
-    momenta are E, px, py, pz in GeV; without them U = 0. Give them in float64: m² of light
-    particles is a small difference of large numbers. The token's initial value is a parameter, the
-    same for all jets. The order of the particles does not matter. dropout acts on the particle
-    blocks only. Weaver's random cut of the longest jets (`trim`) is left out.
+    The initial value of the token is a parameter, the same for all jets. The order of the particles
+    does not matter. Weaver's random cut of the longest jets (`trim`) is omitted.
+
+    Args:
+        input_dim         number of features C of a particle
+        num_classes       number of classes
+        embed_dims        number of features after each layer of the embedding
+        pair_embed_dims   number of features after each layer of the embedding of pairs
+        num_heads         number of heads
+        num_layers        number of particle blocks
+        num_cls_layers    number of class blocks
+        dropout           probability with which a number becomes 0 in training, in the particle
+                          blocks
+        rng               seed or numpy.random.Generator for the initial values
     """
 
     def __init__(
@@ -266,14 +276,28 @@ class ParticleTransformer(nn.Module):
         init_weights(self, rng)
 
     def forward(self, features, momenta=None, mask=None):
-        """The scores of the classes [B, classes];   features [B, N, C], momenta [B, N, 4] in GeV,
-        mask [B, N]. Raises ValueError if shapes do not fit, or for a mask that is not bool.
+        """Return the scores of the classes, [B, classes].
+
+        Args:
+            features   features of the particles [B, N, C]
+            momenta    E, px, py, pz in GeV [B, N, 4]; without them U = 0. Give them in float64,
+                       because m² of light particles is a small difference of large numbers
+            mask       bool [B, N], True for particles, False for padding; None: all are particles
+
+        Raises:
+            ValueError: the shapes do not fit, or the mask is not bool
         """
         mask = _check_jets(features, momenta, mask)
         return self.head(self.tokens(self.particles(features, momenta, mask), mask)[-1])
 
     def particles(self, features, momenta=None, mask=None):
-        """The vector of each particle after the particle blocks, [B, N, d]."""
+        """Return the vector of each particle after the particle blocks, [B, N, d].
+
+        Args:
+            features   as in `forward`
+            momenta    as in `forward`
+            mask       as in `forward`
+        """
         mask = _check_jets(features, momenta, mask)
         x, bias = self.embedded(features, momenta, mask)
         for block in self.blocks:
@@ -281,25 +305,43 @@ class ParticleTransformer(nn.Module):
         return x
 
     def embedded(self, features, momenta, mask):
-        """What the first block gets: x [B, N, d] and U [B, H, N, N] or None."""
+        """Return the input of the first block: x [B, N, d], and U [B, H, N, N] or None.
+
+        Args:
+            features   as in `forward`
+            momenta    as in `forward`
+            mask       as in `forward`
+        """
         features = np.where(mask[..., None], features, 0)  # padding may hold anything, even nan
         x = np.where(mask[..., None], self.embed(features), 0)
         return x, None if momenta is None else self.pair_embed(momenta, mask, x.dtype)
 
     def tokens(self, x, mask=None):
-        """The class token before the class blocks and after each of them, a list of [B, 1, d]."""
+        """Return the class token before the class blocks and after each, a list of [B, 1, d].
+
+        Args:
+            x      vectors of the particles [B, N, d]
+            mask   as in `forward`
+        """
         tokens = [np.broadcast_to(self.cls_token, (x.shape[0], 1, x.shape[-1]))]
         for block in self.cls_blocks:
             tokens.append(block(x, mask, token=tokens[-1]))
         return tokens
 
     def head(self, token):
-        """logits [B, classes] of a token [B, 1, d]."""
+        """Return the scores of the classes [B, classes] for a `token` [B, 1, d]."""
         return self.fc(self.norm(token[:, 0]))
 
     def attention_maps(self, features, momenta=None, mask=None):
-        """The attention weights: for each block an array [B, H, N, N], then for each class block
-        one of the token, [B, H, 1, 1 + N], which attends to itself and to the particles.
+        """Return the attention weights: an array [B, H, N, N] for each particle block, and more.
+
+        For each class block follow the weights of the token [B, H, 1, 1 + N], which attends to
+        itself and to the particles.
+
+        Args:
+            features   as in `forward`
+            momenta    as in `forward`
+            mask       as in `forward`
         """
         mask = _check_jets(features, momenta, mask)
         maps = []

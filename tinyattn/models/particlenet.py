@@ -45,12 +45,23 @@ class EdgeConvBlock(Module):
 
 
 class ParticleNet(Module):
-    """points [B, P, 2], features [B, P, C], mask [B, P] (True: a particle) give [B, classes].
+    """A classifier of jets: points [B, P, 2], features [B, P, C] and mask [B, P] give [B, classes].
 
     The first block finds neighbours among the points (η, φ), the others among their features.
-    Padding is removed before anything is computed, so it is no neighbour of a particle and does not
-    enter the statistics of batch norm. The paper's ParticleNet-Lite is k=7, widths=((32,) * 3,
-    (64,) * 3), hidden=128. Source: Qu, Gouskos 2019, arXiv:1902.08570; slide K45.
+    Padding is removed before anything is computed, so it is not a neighbour of a particle and does
+    not enter the statistics of batch norm. The paper's ParticleNet-Lite is k=7, widths=((32,) * 3,
+    (64,) * 3), hidden=128.
+
+    Args:
+        features   number of features C of a particle
+        classes    number of classes
+        k          number of neighbours
+        widths     number of features after each layer of each block
+        hidden     number of features of the hidden layer of the head
+        dropout    probability with which a feature becomes 0 in the head, in training
+        rng        seed or numpy.random.Generator for the initial values
+
+    Source: Qu, Gouskos 2019, arXiv:1902.08570; slide K45.
     """
 
     def __init__(
@@ -78,9 +89,15 @@ class ParticleNet(Module):
         )
 
     def forward(self, points, features, mask=None):
-        """logits [B, classes];   points [B, P, 2], features [B, P, C], mask [B, P] bool or None.
+        """Return the scores of the classes, [B, classes].
 
-        Raises ValueError for other shapes and for a jet without any particle.
+        Args:
+            points     (η, φ) of the particles [B, P, 2]
+            features   features of the particles [B, P, C]
+            mask       bool [B, P], True for particles, False for padding; None: all are particles
+
+        Raises:
+            ValueError: the shapes do not fit, or a jet has no particle
         """
         mask = _check_jets(points, features, mask)
         B, P = mask.shape

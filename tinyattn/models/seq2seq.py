@@ -19,13 +19,24 @@ from tinyattn.nn.validation import check_sizes
 
 
 class Seq2Seq(nn.Module):
-    """logits [B, T, V] of the next target token; src [B, S] and tgt [B, T] are token ids.
+    """The transformer for translation: an encoder for the source, a decoder for the target.
 
         memory = encoder(√d E[src] + p),   h = decoder(√d E[tgt] + p, memory),   logits = h Eᵀ
 
-    Source, target and head share one embedding E, so they have one vocabulary. Positions
-    are sinusoids p. Source tokens equal to `pad` are hidden. In training the decoder is given the
-    true target shifted by one (teacher forcing): see `loss`.
+    Source, target and head share one embedding E, so they have one vocabulary. Positions are
+    sinusoids p. In training the decoder is given the true target shifted by one (teacher forcing):
+    see `loss`.
+
+    Args:
+        vocab_size        number of tokens V
+        d_model           number of features
+        num_heads         number of heads; it divides d_model
+        num_layers        number of layers of the encoder, and of the decoder
+        dim_feedforward   number of hidden features of the feed-forward networks; None: 4 d_model
+        dropout           probability with which a number becomes 0 in training
+        max_len           number of positions
+        pad               token of the padding; source tokens equal to it are hidden
+        rng               seed or numpy.random.Generator for the initial values
     """
 
     def __init__(
@@ -66,27 +77,48 @@ class Seq2Seq(nn.Module):
         )
 
     def forward(self, src, tgt):
-        """logits [B, T, V];   src [B, S], tgt [B, T]. Token t of tgt sees tgt up to t, and src."""
+        """Return the logits [B, T, V] of the next target token.
+
+        Token t of tgt sees tgt up to t, and src.
+
+        Args:
+            src   source tokens [B, S]
+            tgt   target tokens [B, T]
+        """
         memory, keep = self.encode(src)
         return self.head(self.transformer.decoder(self.embed(tgt), memory, None, keep, causal=True))
 
     def embed(self, ids, positions=None):
-        """√d E[ids] + p, [B, T, d_model]."""
+        """Return √d E[ids] + p, [B, T, d_model].
+
+        Args:
+            ids         tokens [B, T]
+            positions   their positions; None: 0, ..., T-1
+        """
         return self.positions(self.embedding(ids) * self.scale, positions)
 
     def encode(self, src):
-        """(memory [B, S, d_model], mask [B, 1, S] of the tokens that may be attended to)."""
+        """Return (memory [B, S, d_model], mask [B, 1, S] of the tokens that may be attended to).
+
+        Args:
+            src   source tokens [B, S]
+        """
         keep = (np.asarray(to_array(src)) != self.pad)[:, None, :]
         return self.transformer.encoder(self.embed(src), keep), keep
 
     def head(self, features):
-        """logits = features Eᵀ"""
+        """Return the scores of all tokens, [..., V], for `features` [..., d_model]."""
         return F.linear(features, self.embedding.weight)
 
     def loss(self, src, tgt, label_smoothing=0.1):
-        """Cross-entropy per token of tgt [B, T] = start token, sentence, stop token, padding.
+        """Return the cross-entropy for each target token, in the mean.
 
         The decoder sees tgt[:, :-1] and is asked for tgt[:, 1:]; padding does not count.
+
+        Args:
+            src               source tokens [B, S]
+            tgt               target tokens [B, T]: start token, sentence, stop token, padding
+            label_smoothing   as in `F.cross_entropy`
         """
         tgt = np.asarray(to_array(tgt))
         logits, targets = self(src, tgt[:, :-1]), tgt[:, 1:]  # [B, T-1, V]
@@ -100,17 +132,23 @@ class Seq2Seq(nn.Module):
     def translate(
         self, src, start=None, stop=None, max_len=50, beams=1, length_penalty=0.6, tokenizer=None
     ):
-        """The best target sentence for each source, without start and stop.
+        """Return the best target sentence for each source, without start and stop.
 
-        src        one sentence of ids [S], a batch [B, S], or a list of sentences of different
-                   length; with a tokenizer also a text, or a list of texts
-        start      the number of the token that begins a target; that of [CLS] if a tokenizer is
-                   given, and stop that of [SEP]
-        max_len    tokens of the answer at most
-        beams      how many candidates are kept at each step; one is greedy decoding
+        One sentence gives one array of ids, several give a list of arrays, and texts give texts.
+        Keys and values are kept in caches.
 
-        One sentence gives one array of ids, several a list of arrays; texts give texts. Keys and
-        values are kept in caches. Raises ValueError for words that the tokenizer does not know.
+        Args:
+            src              a sentence of ids [S], a batch [B, S], or a list of sentences of
+                             different length; with a tokenizer also a text, or a list of texts
+            start            token that begins a target; with a tokenizer, that of [CLS]
+            stop             token that ends it; with a tokenizer, that of [SEP]
+            max_len          largest number of tokens of the answer
+            beams            number of candidates at each step; 1 is greedy decoding
+            length_penalty   as in `beam_search`
+            tokenizer        turns texts into ids and back, or None
+
+        Raises:
+            ValueError: the tokenizer does not know a word
         """
         if tokenizer is not None:
             start = tokenizer.ids["[CLS]"] if start is None else start
@@ -128,13 +166,22 @@ class Seq2Seq(nn.Module):
         return found[0] if is_one else found
 
     def search(self, src, start, stop, max_len=50, beams=4, length_penalty=0.6):
-        """All answers of the beam search, for each row of src a list of `Hypothesis`."""
+        """Return all answers of the beam search, a list of `Hypothesis` for each row of src.
+
+        Args:
+            src              source tokens [B, S]
+            start            token that begins a target
+            stop             token that ends it
+            max_len          largest number of tokens of an answer
+            beams            number of candidates at each step
+            length_penalty   as in `beam_search`
+        """
         src = np.asarray(to_array(src))
         step, state = self.reader(src)
         return beam_search(step, state, [start] * len(src), stop, beams, max_len, length_penalty)
 
     def reader(self, src):
-        """(step, state) of a model that has read src, for everything in `generation`."""
+        """Return (step, state) of a model that has read `src`, for `models.decoding`."""
         with no_grad():
             memory, keep = self.encode(src)
 
@@ -147,7 +194,12 @@ class Seq2Seq(nn.Module):
         return step, (memory.data, keep, self.transformer.decoder.empty_cache())
 
     def attention_maps(self, src, tgt):
-        """The attention of the decoder to the source: for each layer an array [B, H, T, S]."""
+        """Return the attention of the decoder to the source, an array [B, H, T, S] for each layer.
+
+        Args:
+            src   source tokens [B, S]
+            tgt   target tokens [B, T]
+        """
         with eval_mode(self), no_grad():
             memory, keep = self.encode(src)
             return self.transformer.decoder.attention_maps(
