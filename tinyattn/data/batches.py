@@ -7,20 +7,33 @@ from tinyattn.engine.random import generator
 
 
 def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
-    """Batches of the same examples from all arrays, in a new random order in each epoch.
+    """Cut arrays into batches of the same examples, in a new random order in each epoch.
 
         for x, y in data.batches(images, labels, batch_size=64, rng=0): ...
 
-    arrays: any number of arrays, examples on the first axis [N, ...]; a batch is a tuple of
-    arrays [batch_size, ...]. The last batch is shorter if batch_size does not divide N;
-    `drop_last` leaves it out. `len()` is the number of batches.
-    rng: seed or numpy.random.Generator, drawn from once per epoch.
+    A batch is a tuple of arrays [batch_size, ...]. `len()` is the number of batches.
+
+    Args:
+        arrays       arrays with the examples on the first axis [N, ...]
+        batch_size   number of examples in a batch; the last batch is shorter if it does not divide
+                     N
+        shuffle      False: the examples stay in their order
+        rng          seed or numpy.random.Generator, from which is drawn once per epoch
+        drop_last    True: a shorter last batch is omitted
     """
     return Batches(arrays, batch_size, shuffle, rng, drop_last)
 
 
 class Batches:
-    """What `batches` returns: may be gone through again and again, once per epoch."""
+    """What `batches` returns: it can be iterated over again and again, once per epoch.
+
+    Args:
+        arrays       as in `batches`
+        batch_size   as in `batches`
+        shuffle      as in `batches`
+        rng          as in `batches`
+        drop_last    as in `batches`
+    """
 
     def __init__(self, arrays, batch_size, shuffle, rng, drop_last):
         self.arrays, self.n = _same_length("batches", arrays)
@@ -52,10 +65,12 @@ class Batches:
 
 
 def split(*arrays, held_out=0.2, rng=None):
-    """Set random examples aside: `train, test = data.split(x, y)`, two tuples of arrays.
+    """Set random examples aside: `train, test = data.split(x, y)` gives two tuples of arrays.
 
-    held_out: how many examples are set aside, as a fraction (0.2) or as a number (360).
-    rng: seed or numpy.random.Generator; the same seed sets the same examples aside.
+    Args:
+        arrays     arrays with the examples on the first axis [N, ...]
+        held_out   how many examples are set aside, as a fraction (0.2) or as a number (360)
+        rng        seed or numpy.random.Generator; the same seed sets the same examples aside
     """
     arrays, n = _same_length("split", arrays)
     if _is_whole(held_out):

@@ -6,9 +6,12 @@ from tinyattn.engine.random import generator
 
 
 def moons(n=400, noise=0.1, rng=None):
-    """Two half circles that hold each other: points [n, 2] float32, classes 0 and 1 [n].
+    """Generate two interlocking half circles: points [n, 2] float32, classes 0 and 1 [n].
 
-    noise is the standard deviation added to both coordinates.
+    Args:
+        n       number of points
+        noise   standard deviation added to both coordinates
+        rng     seed or numpy.random.Generator
     """
     _check("moons", n, noise, at_least=2)
     rng = generator(rng)
@@ -21,10 +24,15 @@ def moons(n=400, noise=0.1, rng=None):
 
 
 def spirals(n=400, classes=3, noise=0.15, rng=None):
-    """Arms of a spiral, one for each class: points [n, 2] float32, classes [n].
+    """Generate the arms of a spiral, one for each class: points [n, 2] float32, classes [n].
 
-    An arm starts near the origin and winds ¾ of a turn up to radius 1; noise is the standard
-    deviation of the angle, in radians.
+    An arm starts near the origin and winds ¾ of a turn up to radius 1.
+
+    Args:
+        n         number of points
+        classes   number of arms
+        noise     standard deviation of the angle, in radians
+        rng       seed or numpy.random.Generator
     """
     _check("spirals", n, noise, at_least=classes)
     rng = generator(rng)
@@ -36,7 +44,15 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
 
 
 def sine(n=200, noise=0.1, rng=None):
-    """y = sin x + noise for x uniform in [-π, π]: x [n, 1] and y [n, 1], float32, x ascending."""
+    """Generate y = sin x + noise for x uniform in [-π, π].
+
+    x [n, 1] is ascending; x and y [n, 1] are float32.
+
+    Args:
+        n       number of points
+        noise   standard deviation of the noise
+        rng     seed or numpy.random.Generator
+    """
     _check("sine", n, noise, at_least=1)
     rng = generator(rng)
     x = np.sort(rng.uniform(-np.pi, np.pi, (n, 1)), axis=0)

@@ -11,7 +11,15 @@ FILE, HARD_FILE = (Path(__file__).with_name(f"{name}.npz") for name in ("jets", 
 
 
 class Jets(NamedTuple):
-    """B jets of at most P = 40 particles, the hardest first; padding is 0."""
+    """B jets of at most P = 40 particles, the hardest first; padding is 0.
+
+    Attributes:
+        particles   pT in GeV, Δη and Δφ from the axis of the jet [B, P, 3] float32
+        charge      -1, 0 or 1 [B, P] int64
+        mask        True where there is a particle [B, P] bool
+        label       0 for QCD, 1 for top [B] int64
+        jet         pT in GeV, η and mass in GeV of all particles of the jet [B, 3] float32
+    """
 
     particles: np.ndarray  # [B, P, 3] float32: pT in GeV, Δη and Δφ from the axis of the jet
     charge: np.ndarray  # [B, P] int64: -1, 0 or 1
@@ -21,19 +29,32 @@ class Jets(NamedTuple):
 
 
 def jets(part="train"):
-    """QCD and top jets of 500 to 700 GeV, half of each: 4000 to train, 1000 to test.
+    """Load QCD and top jets of 500 to 700 GeV, half of each: 4000 to train, 1000 to test.
 
-    part is "train", "test" or "all". Simulated by Pythia 8 and clustered by anti-kT with radius 0.8
-    (make_jets.py); no detector. The 40 hardest particles are kept: 96% of the momentum,
-    but only 78% of the mass of a QCD and 89% of that of a top jet (medians).
+    They were simulated by Pythia 8 and clustered by anti-kT with radius 0.8 (make_jets.py), without
+    a detector. The 40 hardest particles are kept: 96% of the momentum, but only 78% of the mass of
+    a QCD jet and 89% of that of a top jet (medians).
+
+    Args:
+        part   "train", "test" or "all"
+
+    Returns:
+        `Jets`
     """
     return _loaded("jets", FILE, part, test=1000)
 
 
 def hard_jets(part="train"):
-    """QCD and top jets of 700 to 1000 GeV, half of each: 16000 to train, 4000 to test.
+    """Load QCD and top jets of 700 to 1000 GeV, half of each: 16000 to train, 4000 to test.
 
-    Made like `jets`, so that a model can learn from many of these and then meet a few of those.
+    They are made like `jets`, so that a model can learn from many of these and then meet a few of
+    those.
+
+    Args:
+        part   "train", "test" or "all"
+
+    Returns:
+        `Jets`
     """
     return _loaded("hard_jets", HARD_FILE, part, test=4000)
 
@@ -58,9 +79,15 @@ def _loaded(name, file, part, test):
 
 
 def jet_features(jets):
-    """What ParticleNet looks at: Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet), ΔR [B, P, 7].
+    """Return the inputs of ParticleNet for each particle, [B, P, 7].
+
+    They are Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet) and ΔR.
 
     Energies are those of massless particles, E = pT cosh η. Padding is 0.
+
+    Args:
+        jets   `Jets`
+
     Source: Qu, Gouskos 2019, table 1, without the kind of the particle.
     """
     pt, deta, dphi = np.moveaxis(jets.particles, -1, 0)
@@ -81,10 +108,13 @@ def jet_features(jets):
 
 
 def four_momenta(jets):
-    """E, px, py, pz of each particle in GeV, [B, P, 4] float64; padding is 0.
+    """Return E, px, py, pz of each particle in GeV, [B, P, 4] float64; padding is 0.
 
     The beam is the z axis, the axis of the jet lies at φ = 0, and particles count as massless:
     px = pT cos Δφ, py = pT sin Δφ, pz = pT sinh η, E = pT cosh η with η = η(jet) + Δη.
+
+    Args:
+        jets   `Jets`
     """
     pt, deta, dphi = np.moveaxis(jets.particles.astype(np.float64), -1, 0)
     eta = jets.jet[:, 1, None] + deta

@@ -21,7 +21,15 @@ CLASSES = (
 
 
 class LightCurves(NamedTuple):
-    """B stars at T moments each."""
+    """The light curves of B stars at T moments each.
+
+    Attributes:
+        times        days from the first observation, not evenly spaced [B, T] float32
+        magnitudes   around the mean of the star; smaller is brighter [B, T] float32
+        errors       standard deviation of the noise that is in them [B, T] float32
+        label        which of CLASSES [B] int64
+        period       main period in days [B] float32
+    """
 
     times: np.ndarray  # [B, T] float32: days from the first observation, not evenly spaced
     magnitudes: np.ndarray  # [B, T] float32: smaller is brighter; around the mean of the star
@@ -31,17 +39,27 @@ class LightCurves(NamedTuple):
 
 
 def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
-    """10500 variable stars, 1500 of each class: 8400 to train, 2100 to test.
+    """Load 10500 variable stars, 1500 of each class: 8400 to train, 2100 to test.
 
-    part is "train", "test" or "all". The stars are real: periods, amplitudes and shapes are those
-    of the OGLE-III catalogue. When they are looked at is real, too: `length` observations in a row
-    of a star of the MACHO survey, about one a night, with gaps. The curve is put together from the
-    two: the phase is random, the noise is normal with MACHO's error of that night, and Mira and
-    semi-regular stars, which really change from cycle to cycle, are sums of three sines.
-    Another rng gives the same stars at other moments. With out_of, the observations are `length`
-    of so many in a row, at random: what a telescope sees that comes back now and then only. Without
-    it, nights follow so evenly that their number is nearly as good as the time.
-    Sources and licences: SOURCES.md.
+    The stars are real: periods, amplitudes and shapes are those of the OGLE-III catalogue. The
+    moments of observation are real, too: those of a star of the MACHO survey, about one a night,
+    with gaps. The curve is put together from the two: the phase is random, the noise is normal with
+    MACHO's error of that night, and Mira and semi-regular stars, which really change from cycle to
+    cycle, are sums of three sines. Another rng gives the same stars at other moments.
+
+    Args:
+        part     "train", "test" or "all"
+        length   number of observations
+        rng      seed or numpy.random.Generator
+        noise    False: without noise
+        out_of   take the observations at random from this many in a row, as a telescope that
+                 returns only now and then. None: in a row; then nights follow so evenly that their
+                 number is nearly as good as the time
+
+    Returns:
+        `LightCurves`
+
+    Source: SOURCES.md, with the licences.
     """
     if part not in ("train", "test", "all"):
         raise ValueError(

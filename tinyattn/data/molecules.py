@@ -23,7 +23,16 @@ TARGETS = (
 
 
 class Molecules(NamedTuple):
-    """B molecules of at most N = 29 atoms, hydrogen included; padding is 0."""
+    """B molecules of at most N = 29 atoms, hydrogen included; padding is 0.
+
+    Attributes:
+        atoms       which of SYMBOLS, one-hot [B, N, 5] float32
+        positions   in Å, around the middle of the molecule [B, N, 3] float32
+        bonds       bonded or not, of whatever order [B, N, N] bool
+        mask        True where there is an atom [B, N] bool
+        targets     the properties TARGETS [B, 9] float32
+        smiles      formula of the bonds without hydrogen [B] text
+    """
 
     atoms: np.ndarray  # [B, N, 5] float32: one-hot, which of SYMBOLS it is
     positions: np.ndarray  # [B, N, 3] float32 in Å, around the middle of the molecule
@@ -34,10 +43,17 @@ class Molecules(NamedTuple):
 
 
 def molecules(part="train"):
-    """2000 small organic molecules of QM9: 1600 to train, 400 to test.
+    """Load 2000 small organic molecules of QM9: 1600 to train, 400 to test.
 
-    part is "train", "test" or "all". Their shapes and properties were computed by quantum mechanics
-    (density functional theory, B3LYP). Which atoms are bonded follows from their distances.
+    Their shapes and properties were computed by quantum mechanics (density functional theory,
+    B3LYP). Which atoms are bonded follows from their distances.
+
+    Args:
+        part   "train", "test" or "all"
+
+    Returns:
+        `Molecules`
+
     Source: Ramakrishnan, Dral, Rupp, von Lilienfeld 2014; SOURCES.md.
     """
     if part not in ("train", "test", "all"):

@@ -48,10 +48,20 @@ def _arrays():
 
 
 def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
-    """A random graph of groups that keep to themselves (stochastic block model), generated.
+    """Generate a random graph of groups that keep to themselves.
 
-    Two nodes of one group are tied with probability `inside`, of two groups with `between`; a tie
-    is two edges. Gives (graph, group), group [N] int. Source: Holland et al. 1983.
+    A tie between two nodes is two edges.
+
+    Args:
+        sizes     number of nodes of each group
+        inside    probability of a tie between two nodes of one group
+        between   probability of a tie between nodes of two groups
+        rng       seed or numpy.random.Generator
+
+    Returns:
+        (graph, group [N] int)
+
+    Source: Holland et al. 1983.
     """
     for name, p in (("inside", inside), ("between", between)):
         if not 0 <= p <= 1:
@@ -64,14 +74,25 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
 
 
 def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3, rng=None):
-    """Every node hears `told` neighbours who know its class, and others who only disturb it.
+    """Generate a graph whose nodes have a few neighbours that know their class.
 
-    Generated. A third of the nodes know: they carry their class, and a sign that they know. The
-    others carry a class at random. A node hears neighbours[0] to neighbours[1] others, `told` of
-    them knowing nodes of its own class, the rest nodes that do not know. Gives (graph, y, asked):
-    graph.x [N, classes + 1] float32 are the carried classes as one-hot rows with noise, and the
-    sign; y [N] int the true classes; asked [N] bool the nodes that do not know, whose class is to
-    be found. Weights that depend on the sender alone solve it, those of the degrees do not.
+    Their other neighbours disturb. A third of the nodes know: they carry their class, and a flag
+    that they know. The others carry a random class. A node receives from neighbours[0] to
+    neighbours[1] others: `told` of them are knowing nodes of its own class, the rest do not know.
+    Weights that depend on the sender alone solve the task, those of the degrees do not.
+
+    Args:
+        num_nodes    number of nodes
+        neighbours   (smallest, largest) number of neighbours
+        told         number of neighbours that know
+        classes      number of classes
+        noise        standard deviation added to the features
+        rng          seed or numpy.random.Generator
+
+    Returns:
+        (graph, y, asked): graph.x [N, classes + 1] float32 holds the carried classes as one-hot
+        rows with noise, and the flag; y [N] int the true classes; asked [N] bool the nodes that do
+        not know
     """
     if not 0 <= told <= neighbours[0] <= neighbours[1]:
         raise ValueError(

@@ -24,7 +24,13 @@ SPARE = 4  # points drawn for each point that is kept
 
 
 class Shapes(NamedTuple):
-    """B clouds of N points on a surface; the points of a cloud come in random order."""
+    """B clouds of N points on a surface. The points of a cloud come in random order.
+
+    Attributes:
+        points   centred, the farthest one at distance 1 [B, N, 3] float32
+        part     index into PARTS [B, N] int64
+        kind     index into KINDS [B] int64
+    """
 
     points: np.ndarray  # [B, N, 3] float32, centred, the farthest one at distance 1
     part: np.ndarray  # [B, N] int64, into PARTS
@@ -32,15 +38,25 @@ class Shapes(NamedTuple):
 
 
 def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None):
-    """B surfaces of random kind and random proportions, N points on each.
+    """Generate B surfaces of random kind and random proportions, with N points on each.
 
-    rotated  turned in any direction; else all stand upright
-    uneven   density falls like exp(uneven · place) along a random direction, a few times in all
-             for 1; 0: no such slope. A part gets points by the root of its area, so that thin
-             legs do not vanish
-    noise    spread of the points around the surface
+    Args:
+        B         number of surfaces
+        N         number of points on each
+        kinds     names of the kinds to choose from
+        rotated   True: rotated at random; False: all stand upright
+        uneven    the density falls like exp(uneven · position) along a random direction; 0: it does
+                  not. A part gets points by the root of its area, so that thin legs do not vanish
+        noise     standard deviation of the points around the surface
+        rng       seed or numpy.random.Generator
 
-    Raises ValueError for an unknown kind, or numbers that make no sense. Slide K42.
+    Returns:
+        `Shapes`
+
+    Raises:
+        ValueError: a kind is unknown, or a number makes no sense
+
+    Source: slide K42.
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not kinds:

@@ -56,15 +56,25 @@ class Showers(NamedTuple):
 
 
 def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells=None):
-    """n generated events with objects[0] to objects[1] showers of 5 to 40 GeV.
+    """Generate events with showers of 5 to 40 GeV in a calorimeter.
 
-    noise   standard deviation of each cell in GeV, up to 1; cells above three of them are hits
-    spread  cm: the showers enter at |x|, |y| < spread; 3 to 5 makes them overlap
-    planes  how many of the three thin tracking planes before the calorimeter there are; they see
-            each particle at a precise place and measure no energy
-    cells   [cells, 6] another detector, such as `irregular_cells()`; `geometry()` if None
+    Half of the particles are hadrons. Hits of an event come in random order.
 
-    Half of the particles are hadrons. Hits of an event come in random order. Slides K46, K59.
+    Args:
+        n         number of events
+        rng       seed or numpy.random.Generator
+        objects   (smallest, largest) number of showers
+        noise     standard deviation of each cell in GeV, up to 1; cells above three of them are
+                  hits
+        spread    cm: the showers enter at |x|, |y| < spread; 3 to 5 makes them overlap
+        planes    number of thin tracking planes before the calorimeter, 0 to 3; they see each
+                  particle at a precise position and measure no energy
+        cells     another detector [cells, 6], such as `irregular_cells()`; None: `geometry()`
+
+    Returns:
+        `Showers`
+
+    Source: slides K46, K59.
     """
     low, high = objects
     if n < 0 or not 0 <= low <= high:

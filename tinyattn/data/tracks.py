@@ -38,12 +38,23 @@ class Tracks(NamedTuple):
 
 
 def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
-    """n events with objects[0] to objects[1] particles and noise[0] to noise[1] noise hits.
+    """Generate events with particles and noise hits in a drift chamber.
 
     A particle with start angle φ₀ and curvature κ crosses the ring of radius r at the angle
-    φ₀ + arcsin(κ r / 2). The start angles of two particles differ by at least `apart` (radians),
-    but bent towards each other they may cross. Of two particles in one cell only the nearer is
-    seen. Slide K60.
+    φ₀ + arcsin(κ r / 2). Of two particles in one cell, only the nearer is seen.
+
+    Args:
+        n         number of events
+        rng       seed or numpy.random.Generator
+        objects   (smallest, largest) number of particles
+        noise     (smallest, largest) number of noise hits
+        apart     smallest difference of two start angles, in radians; particles that are bent
+                  towards each other may cross nevertheless
+
+    Returns:
+        `Tracks`
+
+    Source: slide K60.
     """
     if n < 0 or not 0 <= objects[0] <= objects[1] or not 0 <= noise[0] <= noise[1]:
         raise ValueError(
