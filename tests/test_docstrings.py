@@ -6,7 +6,8 @@ import re
 import pytest
 
 import tinyattn.functional as F
-from tinyattn import check, inference, io, metrics, nn, optim, training
+from tinyattn import check, inference, io, metrics, nn, optim, trace, training
+from tinyattn.data import tokenizers
 
 MODULES = {
     "F": F,
@@ -16,6 +17,8 @@ MODULES = {
     "metrics": metrics,
     "nn": nn,
     "optim": optim,
+    "tokenizers": tokenizers,
+    "trace": trace,
     "training": training,
 }
 SECTIONS = re.compile(r"^([A-Z]\w+):$", re.MULTILINE)
@@ -57,7 +60,9 @@ def test_every_parameter_is_named(name):
     assert text, f"{name} has no docstring"
     if isinstance(f, type) and issubclass(f, Exception | Warning):
         return  # its arguments are those of Python's own
-    parameters = [p for p in inspect.signature(f).parameters if p != "self" and p[0] != "_"]
+    parameters = [
+        p for p in inspect.signature(f).parameters if p not in ("self", "cls") and p[0] != "_"
+    ]
     lost = [p for p in parameters if not re.search(rf"(?<!\w){re.escape(p)}(?!\w)", text)]
     assert not lost, f"{name}: the docstring does not name {', '.join(lost)}"
     if len(parameters) > 2:

@@ -89,7 +89,16 @@ def seeds(quick=1):
 
 @dataclass(frozen=True)
 class Claim:
-    """The outcome of one experiment; shows itself as a badge in a notebook, a line elsewhere."""
+    """The outcome of an experiment. It shows itself as a badge in a notebook and as text elsewhere.
+
+    Attributes:
+        number     number of the claim, "C027"
+        verdict    "proved", "holds", "holds partly", "refuted as worded", "undecided" or "not run"
+        evidence   figures that decided it
+        control    what would have come out the same without the claim's reason, and did not
+        text       the claim in words
+        note       what this run adds: its own figures, or a remark on the ledger
+    """
 
     number: str
     verdict: str
@@ -139,24 +148,29 @@ def _first_sentence(text):
 
 
 def claim(number, holds, evidence="", control="", *, proved=False, quick_decides=True, root=None):
-    """Report the outcome of the experiment on claim `number` and hold it against the ledger.
-
-    holds          True, False, "partly", or "undecided": at this scale the rival or the control
-                   lies within the spread
-    evidence       the figures that decided it, with the number of seeds and events
-    control        what was tried that would have come out the same if the claim's reason were not
-                   at work, and its figure; for an identity, the planted error that the test catches
-    proved         True for an identity whose proof is on the slide: the verdict is then "proved" as
-                   long as the code agrees with it (holds=True)
-    quick_decides  False where one short training may come out either way: then a quick run does
-                   not decide
+    """Report the outcome of the experiment on a claim, and compare it with the ledger.
 
     In a full run the ledger takes all of it. Any other run must come to the ledger's verdict; the
-    badge shows the figures of the full run, and beside them those of this one. Away from the
+    badge shows the figures of the full run, and those of this one beside them. Away from the
     project's folder there is nothing to compare with, and the badge says so.
 
-    Raises ClaimError if the claim is not in the ledger, came out differently, or if a full run
-    brings no control.
+    Args:
+        number          number of the claim, "C027"
+        holds           True, False, "partly", or "undecided": at this scale the baseline or the
+                        control lies within the spread
+        evidence        the figures that decided it, with the number of seeds and events
+        control         what was tested that would have come out the same if the claim's reason were
+                        not at work, with its figure; for an identity, the deliberate error that is
+                        detected
+        proved          True for an identity whose proof is on the slide: the verdict is then
+                        "proved" as long as the code agrees with it (holds=True)
+        quick_decides   False where one short training may come out either way: then a quick run
+                        does not decide
+        root            folder of the project; None: found from the working folder
+
+    Raises:
+        ClaimError: the claim is not in the ledger or came out differently, or a full run has no
+            control
     """
     verdict = _verdict(number, holds, proved)
     try:

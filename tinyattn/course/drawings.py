@@ -9,10 +9,17 @@ FOLDER = "lectures/figures"
 
 
 def drawing(name, until=None, focus=(), root=None):
-    """The drawing `lectures/figures/<name>.svg`; in a deck its steps come by key presses.
+    """Show the drawing `lectures/figures/<name>.svg`. In a deck its steps come by key presses.
 
-    until: show it whole up to this step, at once. focus: names of parts; all others are pale.
-    Raises CourseError for a drawing that is not there, ValueError for a part that is not in it.
+    Args:
+        name    name of the drawing
+        until   show it as a whole up to this step, without key presses
+        focus   names of parts; all others are pale
+        root    folder of the project; None: found from the working folder
+
+    Raises:
+        CourseError: there is no such drawing
+        ValueError: there is no such part in it
     """
     svg = shown(_read(name, root), until, focus)
     # without a size of its own it is as wide as the page, also in a narrow window
@@ -20,9 +27,18 @@ def drawing(name, until=None, focus=(), root=None):
 
 
 def where(name, *parts, root=None):
-    """A small map of a drawing: these parts of it are what the slide is about.
+    """Show a small map of a drawing: which of its parts the slide is about.
 
-    A deck shows it beside the title. Raises as `drawing` does.
+    A deck shows it beside the title.
+
+    Args:
+        name    name of the drawing
+        parts   names of the parts
+        root    folder of the project; None: found from the working folder
+
+    Raises:
+        CourseError: there is no such drawing
+        ValueError: there is no such part in it
     """
     svg = shown(_read(name, root), focus=parts)
     return SavedDrawing(

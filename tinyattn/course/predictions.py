@@ -38,7 +38,11 @@ class Note:
 def predict(words=""):
     """Keep what you expect until `compare` shows it beside the result.
 
-    Raises TypeError for anything but a text.
+    Args:
+        words   your prediction, a text
+
+    Raises:
+        TypeError: it is not a text
     """
     if not isinstance(words, str):
         raise TypeError(
@@ -51,10 +55,15 @@ def predict(words=""):
 
 
 def compare(*numbers, root=None):
-    """Show the last prediction beside what the claims with these numbers came to.
+    """Show the last prediction beside the outcome of claims.
 
-    numbers: as "C030"; their verdict and evidence are read from the ledger. Raises CourseError for
-    a claim that is not in it. Without a number: the picture above is the answer.
+    Args:
+        numbers   numbers of claims, such as "C030", whose verdict and evidence are read from the
+                  ledger; without a number, the figure above is the answer
+        root      folder of the project; None: found from the working folder
+
+    Raises:
+        CourseError: a claim is not in the ledger
     """
     words = _taken_up()
     said = ("You expected:", f"“{words}”") if words else (_missing(words), "")

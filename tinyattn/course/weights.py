@@ -20,19 +20,25 @@ SHIPPED = np.dtype("<f2")  # half the bytes; networks of these lectures do not n
 
 
 def trained(name, module, train, *, root=None):
-    """The module with the weights of the full run, and what its training left to show.
-
-    name    where they are kept: "05_sum_of_digits" is lectures/weights/05_sum_of_digits.safetensors
-    module  any nn.Module; its parameters and buffers are replaced
-    train   function without arguments that trains the module; it returns a dictionary of arrays to
-            show, such as {"loss": [...]}, or None
+    """Return the module with the weights of the full run, and what its training left to show.
 
     A full run (`tinyattn full`) calls `train`, rounds the weights to the 16 bits in which they are
     shipped, so that what is judged is what is shipped, and writes the file. Every other run reads
-    the file. Returns the dictionary of arrays.
+    the file.
 
-    Raises CourseError if the file is not there or does not fit the module; it says which command
-    makes it.
+    Args:
+        name     "05_sum_of_digits" stands for lectures/weights/05_sum_of_digits.safetensors
+        module   any nn.Module; its parameters and buffers are replaced
+        train    function without arguments that trains the module; it returns a dictionary of
+                 arrays to show, such as {"loss": [...]}, or None
+        root     folder of the project; None: found from the working folder
+
+    Returns:
+        the dictionary of arrays
+
+    Raises:
+        CourseError: the file is missing or does not fit the module; the error names the command
+            that makes it
     """
     root = find_root() if root is None else root
     path = root / WEIGHTS / f"{name}.safetensors"

@@ -21,18 +21,31 @@ HEIGHT = 720  # pixels of the frame in a notebook
 
 
 def trace(what=None, *args, model=None, title=None, labels=()):
-    """Go through the computation of one number, forward and backward, number by number.
+    """Step through the computation of one number, forward and backward, number by number.
 
-        ta.trace(loss)            after the fact; ta.trace(loss, model) names the parameters
+        ta.trace(loss)            afterwards; ta.trace(loss, model) names the parameters
         ta.trace(f, x, y)         runs f(x, y); arrays of floating-point numbers get gradients
         with ta.trace() as t:     records the lines of the block, up to its last single number
             loss = ...
 
-    labels: words for the rows of all arrays that have as many rows, such as the tokens of a text.
-    While it records, operations take array algebra in place of compiled kernels: there are more
-    and smaller steps to look at. The result is a `Trace`. Raises TypeError for anything else than
-    a Tensor or a function, ValueError for a result that is not a single number and for a
-    computation that is too large, RuntimeError for one without gradients.
+    While it records, operations use array algebra instead of compiled kernels, so that there are
+    more and smaller steps to look at.
+
+    Args:
+        what     a Tensor, a function, or None for a block
+        args     the model of a Tensor, or the arguments of a function
+        model    module whose parameters are named
+        title    title of the page
+        labels   words for the rows of all arrays that have this number of rows, such as the tokens
+                 of a text
+
+    Returns:
+        a `Trace`
+
+    Raises:
+        TypeError: `what` is neither a Tensor nor a function
+        ValueError: the result is not a single number, or the computation is too large
+        RuntimeError: the result has no gradient
     """
     frame = sys._getframe(1)
     if frame.f_code.co_name == "__call__" and frame.f_globals.get("__name__") == __package__:
@@ -91,10 +104,17 @@ def _tape_of(loss, recorder):
 
 
 class Trace:
-    """A computation to step through. Shows itself in a notebook; `save` writes one HTML file.
+    """A computation to step through.
 
-    data   what the page is made of: the arrays, their gradients, the rows of their Jacobians
-    tape   the steps and all gradients, {tensor: dL/d(tensor)} in `tape.gradients`
+    It shows itself in a notebook, and `save` writes one HTML file. `data` is what the page is made
+    of: the arrays, their gradients and the rows of their Jacobians.
+
+    Args:
+        tape       the steps, and all gradients in `tape.gradients`: {tensor: dL/d(tensor)}
+        recorder   what was recorded beside them
+        model      module whose parameters are named, or None
+        title      title of the page
+        labels     words for rows, as in `trace`
     """
 
     def __init__(self, tape, recorder, model=None, title="trace", labels=()):
@@ -103,10 +123,14 @@ class Trace:
         self.data["labels"] = [str(word) for word in labels]
 
     def walk(self, name, index=()):
-        """The same, opening with a walk to one number: why it gets its gradient.
+        """Return the trace, opening with a walk to one number: why it gets its gradient.
 
-        name: of a parameter or another array, as the page shows it; index: of one element of it.
-        Raises ValueError for a name or an index that is not there.
+        Args:
+            name    name of a parameter or another array, as the page shows it
+            index   index of one element of it
+
+        Raises:
+            ValueError: there is no such name or index
         """
         number, element = self._place(name, index)
         self._need_gradient(number, "walk to it")
@@ -114,9 +138,15 @@ class Trace:
         return self
 
     def start(self, name, index=(), gradient=False):
-        """The same, opening at one number, or with gradient=True at how its gradient came.
+        """Return the trace, opening at one number.
 
-        Raises ValueError as `walk` does.
+        Args:
+            name       name of a parameter or another array, as the page shows it
+            index      index of one element of it
+            gradient   True: open at how its gradient was computed
+
+        Raises:
+            ValueError: there is no such name or index
         """
         number, element = self._place(name, index)
         if gradient:
@@ -162,11 +192,11 @@ class Trace:
         return None if tensor is None else measured_through(self.tape, functions, tensor, element)
 
     def html(self):
-        """The whole page as text."""
+        """Return the whole page as text."""
         return page(self.data)
 
     def save(self, path):
-        """Write the page to a file that needs no network; returns its path."""
+        """Write the page to the file `path`, which needs no network; returns its path."""
         path = Path(path)
         path.write_text(self.html(), encoding="utf-8")
         return path
@@ -185,7 +215,14 @@ class Trace:
 
 
 class Block:
-    """`with ta.trace() as t:`; afterwards `t` shows itself like any trace."""
+    """The block `with ta.trace() as t:`. Afterwards `t` shows itself like any trace.
+
+    Args:
+        frame    frame of the block's code
+        model    as in `trace`
+        title    as in `trace`
+        labels   as in `trace`
+    """
 
     def __init__(self, frame, model, title, labels):
         self._frame, self._model, self._title, self._labels = frame, model, title, labels

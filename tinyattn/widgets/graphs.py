@@ -7,9 +7,13 @@ from tinyattn.widgets.widget import Widget, names_of, numbers
 
 
 def neighbours(points, sizes=None, *, k=4, what="particle"):
-    """Points [N, 2] and their edges: from the k nearest, or from all within a radius.
+    """An explorer of points and their edges: from the k nearest, or from all within a radius.
 
-    sizes [N]: how large each point is drawn (momentum, energy). what: what a point is.
+    Args:
+        points   positions [N, 2]
+        sizes    how large each point is drawn [N], such as its momentum; None: all alike
+        k        number of neighbours at first
+        what     what a point is, in one word
     """
     points = _plane("neighbours", "points", points)
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
@@ -33,9 +37,13 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
 
 
 def over_smoothing(features, edges, places, labels=None):
-    """A feature of each node after 0, 1, 2, ... layers: [L + 1, N].
+    """An explorer of a feature of each node after 0, 1, 2, ... layers.
 
-    edges: pairs of nodes [E, 2]; places [N, 2] in -1 to 1; labels: a sign for each node.
+    Args:
+        features   the feature [L + 1, N]
+        edges      pairs of nodes [E, 2]
+        places     positions of the nodes [N, 2], between -1 and 1
+        labels     a sign for each node, or None
     """
     features = numbers("over_smoothing", "features", features, 2)
     places = _plane("over_smoothing", "places", places)
@@ -55,7 +63,12 @@ def over_smoothing(features, edges, places, labels=None):
 
 
 def gravnet(distances, sharpness=10.0):
-    """The weights exp(-c d²) of neighbours at the given distances [K] in the learned space."""
+    """An explorer of the weights exp(-c d²) of neighbours in the learned space.
+
+    Args:
+        distances   distances of the neighbours [K]
+        sharpness   c at first
+    """
     distances = numbers("gravnet", "distances", distances, 1)
     if (distances < 0).any() or not sharpness > 0:
         raise ValueError("widgets.gravnet: distances must not be negative, sharpness above 0")
@@ -71,9 +84,15 @@ def gravnet(distances, sharpness=10.0):
 
 
 def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=None, x=(0.4, 0.1)):
-    """A point x to drag between the representatives of objects: its potential and its gradient.
+    """An explorer of the potential at a point x that you drag between condensation points.
 
-    V = q_own |x - x_own|² + Σ_other q max(0, 1 - |x - x_other|); centres [K, 2], charges [K].
+        V = q_own |x - x_own|² + Σ_other q max(0, 1 - |x - x_other|)
+
+    Args:
+        centres   positions of the condensation points [K, 2]
+        charges   their charges q [K]
+        names     names of the objects, or None
+        x         first position of the point
     """
     centres = _plane("condensation", "centres", centres)
     charges = numbers("condensation", "charges", charges, 1)
@@ -97,7 +116,15 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
 
 
 def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
-    """Inference of object condensation on an event: beta [N], x [N, 2], truth [N] or None."""
+    """An explorer of the inference of object condensation on an event.
+
+    Args:
+        beta    β of each point [N]
+        x       position of each point [N, 2]
+        truth   object of each point [N], or None
+        t_beta  first threshold of β
+        t_d     first distance
+    """
     beta, x = numbers("thresholds", "beta", beta, 1), _plane("thresholds", "x", x)
     if len(beta) != len(x) or (truth is not None and len(truth) != len(x)):
         raise ValueError("widgets.thresholds: beta, x and truth are of the same points")

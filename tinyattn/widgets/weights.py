@@ -7,7 +7,12 @@ from tinyattn.widgets.widget import Widget, names_of, numbers
 
 
 def temperature(scores, labels=None):
-    """softmax(scores / T) of some scores [N]: small T takes one, large T takes all alike."""
+    """An explorer of softmax(scores / T): a small T takes one score, a large T takes all alike.
+
+    Args:
+        scores   scores [N]
+        labels   their names, or None
+    """
     scores = numbers("temperature", "scores", scores, 1)
     labels = names_of("temperature", "labels", labels, len(scores))
     return Widget(
@@ -21,9 +26,14 @@ def temperature(scores, labels=None):
 
 
 def score_variance(q, keys, dimensions=None):
-    """Scores of a query q [d] with keys [N, d], cut to the first 1, 2, 4, ... features.
+    """An explorer of the scores of a query with keys, for 1, 2, 4, ... features.
 
-    The variance of q·k grows with d, and softmax takes one key alone; q·k / √d keeps both.
+    The variance of q·k grows with d, and the softmax takes one key alone; q·k / √d keeps both.
+
+    Args:
+        q            query [d]
+        keys         keys [N, d]
+        dimensions   numbers of features to choose from; None: 1, 2, 4, ...
     """
     q, keys = numbers("score_variance", "q", q, 1), numbers("score_variance", "keys", keys, 2)
     if keys.shape[1] != len(q):
@@ -48,7 +58,12 @@ def score_variance(q, keys, dimensions=None):
 
 
 def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
-    """A key to drag in the plane: its length and angle, its score with the query, its weight."""
+    """An explorer of a key that you drag in the plane: its length and angle, its score, its weight.
+
+    Args:
+        query   the query (x, y)
+        other   a second key
+    """
     query, other = numbers("vectors", "query", query, 1), numbers("vectors", "other", other, 1)
     if len(query) != 2 or len(other) != 2 or not query.any():
         raise ValueError(

@@ -17,9 +17,13 @@ PICTURE = 380  # height of the drawing, 960 wide
 class Widget:
     """An explorer that shows itself in a notebook and in a deck; `save` writes one HTML file.
 
-    name   of the script in page/ that computes and draws
-    data   what it computes from
-    still  the SVG that is seen where scripts do not run
+    Args:
+        name      name of the script in page/ that computes and draws
+        title     title of the page
+        caption   sentence below it
+        data      what it computes from
+        still     SVG that is seen where scripts do not run
+        height    height of the frame in pixels
     """
 
     def __init__(self, name, title, caption, data, still, height=560):
@@ -27,7 +31,7 @@ class Widget:
         self.data, self.still, self.height = data, still, height
 
     def html(self):
-        """The whole page as text."""
+        """Return the whole page as text."""
         read = lambda file: (FOLDER / file).read_text(encoding="utf-8")
         data = json.dumps(_plain(self.data), ensure_ascii=False, separators=(",", ":"))
         page = read("widget.html")
@@ -47,7 +51,7 @@ class Widget:
         return page
 
     def save(self, path):
-        """Write the page to a file that needs no network; returns its path."""
+        """Write the page to the file `path`, which needs no network; returns its path."""
         path = Path(path)
         path.write_text(self.html(), encoding="utf-8")
         return path

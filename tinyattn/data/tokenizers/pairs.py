@@ -18,10 +18,12 @@ class BytePairs:
         tokenizer = BytePairs.train(text, 1000)
         tokenizer.encode("the theory")
 
-    tokens   list of bytes: what each token stands for
-    merges   list of (a, b, c): the tokens a b become c. The first ones come first
-    special  {text: token}, such as the end of a text: found in a text before anything else
-    split    the function that cuts a text into words, within which pairs are merged
+    Args:
+        tokens    list of bytes: what each token stands for
+        merges    list of (a, b, c): the tokens a b become c; the first ones come first
+        special   {text: token}, such as the end of a text; found in a text before anything else
+        split     function that cuts a text into words, within which pairs are merged
+        unknown   token for bytes that have none; None: an error
     """
 
     def __init__(self, tokens, merges, special=None, split=split_gpt2, unknown=None):
@@ -41,9 +43,15 @@ class BytePairs:
     def train(cls, text, vocab_size, special=(), split=split_gpt2):
         """Learn the merges from a text, until there are vocab_size tokens.
 
-        Tokens 0-255 are the bytes, then come the merges in the order in which they were found,
-        then the special ones. Of pairs that are equally frequent the one with the lower numbers
-        is taken. If no pair occurs twice any more, there are fewer tokens.
+        Tokens 0-255 are the bytes; then come the merges in the order in which they were found, and
+        then the special ones. Of pairs that are equally frequent, the one with the lower numbers is
+        taken. If no pair occurs twice any more, there are fewer tokens.
+
+        Args:
+            text         the text
+            vocab_size   number of tokens
+            special      texts that become tokens of their own
+            split        function that cuts a text into words, within which pairs are merged
         """
         if vocab_size < 256 + len(special):
             raise ValueError(
@@ -64,9 +72,13 @@ class BytePairs:
 
     @classmethod
     def from_gguf(cls, metadata):
-        """The tokenizer of the kind "gpt2" that stands in the metadata of a GGUF file.
+        """Return the tokenizer of the kind "gpt2" in the metadata of a GGUF file.
 
-        Raises ValueError that names the entry which is missing or of another kind.
+        Args:
+            metadata   {key: value} of the file
+
+        Raises:
+            ValueError: an entry is missing or of another kind; the error names it
         """
         kind, pre = (metadata.get(f"tokenizer.ggml.{k}") for k in ("model", "pre"))
         pre = "default" if pre is None else pre
@@ -99,7 +111,7 @@ class BytePairs:
         )
 
     def encode(self, text):
-        """[T] integers."""
+        """Return the tokens of `text`, [T] integers."""
         ids = []
         for part in self._special.split(text) if self.special else [text]:
             if part in self.special:
@@ -110,7 +122,7 @@ class BytePairs:
         return np.array(ids, np.int64)
 
     def decode(self, ids):
-        """The text of ids [T]; bytes that are no UTF-8 are shown as �."""
+        """Return the text of `ids` [T]; bytes that are not UTF-8 are shown as �."""
         parts = [self.tokens[i] for i in checked(ids, len(self))]
         return b"".join(parts).decode("utf-8", errors="replace")
 

@@ -6,13 +6,16 @@ from tinyattn.engine.convert import to_array
 
 
 class Characters:
-    """One token for each different character of a text.
+    """A tokenizer with one token for each different character of a text.
 
         tokenizer = Characters("hello")
         tokenizer.encode("hole")      # [1, 3, 2, 0]: its characters are e, h, l, o
         tokenizer.decode([1, 0])      # "he"
 
     A character that the text did not have is an error.
+
+    Args:
+        text   text whose characters are known
     """
 
     def __init__(self, text):
@@ -20,7 +23,7 @@ class Characters:
         self.ids = {c: i for i, c in enumerate(self.tokens)}
 
     def encode(self, text):
-        """[T] integers."""
+        """Return the tokens of `text`, [T] integers."""
         unknown = sorted(set(text) - self.ids.keys())
         if unknown:
             raise ValueError(
@@ -30,7 +33,7 @@ class Characters:
         return np.array([self.ids[c] for c in text], np.int64)
 
     def decode(self, ids):
-        """The text of ids [T]."""
+        """Return the text of `ids` [T]."""
         return "".join(self.tokens[i] for i in checked(ids, len(self)))
 
     def __len__(self):
@@ -38,17 +41,17 @@ class Characters:
 
 
 class Bytes:
-    """The 256 bytes of UTF-8: every text in every script, with nothing to learn.
+    """A tokenizer with the 256 bytes of UTF-8: every text in every script, with nothing to learn.
 
-    Bytes that are no UTF-8, as a model may write them, are shown as �.
+    Bytes that are not UTF-8, as a model may write them, are shown as �.
     """
 
     def encode(self, text):
-        """[T] integers from 0 to 255."""
+        """Return the bytes of `text`, [T] integers from 0 to 255."""
         return np.frombuffer(text.encode("utf-8"), np.uint8).astype(np.int64)
 
     def decode(self, ids):
-        """The text of ids [T]."""
+        """Return the text of `ids` [T]."""
         return bytes(checked(ids, 256)).decode("utf-8", errors="replace")
 
     def __len__(self):
@@ -56,7 +59,15 @@ class Bytes:
 
 
 def padded(sequences, pad=0):
-    """(ids [B, T], keep [B, T]) of token lists of different length; keep is True for tokens."""
+    """Return token lists of different length as one array, and where the tokens are.
+
+    Args:
+        sequences   list of token lists
+        pad         token that fills up short ones
+
+    Returns:
+        (ids [B, T], keep [B, T] bool, True for tokens)
+    """
     lengths = np.array([len(s) for s in sequences], np.int64)
     keep = np.arange(lengths.max(initial=0)) < lengths[:, None]
     ids = np.full(keep.shape, pad, np.int64)

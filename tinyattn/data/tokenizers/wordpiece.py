@@ -27,15 +27,18 @@ LONGEST = 100  # a longer word is unknown
 
 
 class WordPiece:
-    """Pieces from a vocabulary: one piece a line, "##" before those that continue a word.
-
-    vocabulary  path of the file, or the list of its lines
-    lower       make everything lower case, without accents (the "uncased" models)
-
-    Raises ValueError that names the file and the line if it is no list of different pieces.
+    """A tokenizer of words and pieces of words from a vocabulary, as BERT has it.
 
         tokenizer = WordPiece("vocab.txt")
         ids, keep = tokenizer.batch(["A cat.", "The dog chased it."])
+
+    Args:
+        vocabulary   path of a file with one piece a line, "##" before those that continue a word,
+                     or the list of its lines
+        lower        True: everything becomes lower case, without accents (the "uncased" models)
+
+    Raises:
+        ValueError: it is not a list of different pieces; the error names the file and the line
     """
 
     def __init__(self, vocabulary, lower=True):
@@ -52,22 +55,27 @@ class WordPiece:
         self._special = re.compile(f"({'|'.join(map(re.escape, special))})")
 
     def encode(self, text, pair=None):
-        """[T] integers: [CLS] text [SEP], and pair [SEP] if there is one."""
+        """Return [CLS] text [SEP], and pair [SEP] if there is one, as [T] integers.
+
+        Args:
+            text   the text
+            pair   a second text, or None
+        """
         pieces = ["[CLS]", *self.pieces(text), "[SEP]"]
         pieces += [] if pair is None else [*self.pieces(pair), "[SEP]"]
         return np.array([self.ids[p] for p in pieces], np.int64)
 
     def batch(self, texts):
-        """(ids [B, T], keep [B, T]) of several texts, padded to the longest."""
+        """Return (ids [B, T], keep [B, T]) of several `texts`, padded to the longest."""
         return padded([self.encode(t) for t in texts], self.ids["[PAD]"])
 
     def decode(self, ids):
-        """The words of ids [T]: pieces put together, with one blank between words."""
+        """Return the words of `ids` [T]: pieces joined, with one blank between words."""
         text = " ".join(self.tokens[i] for i in checked(ids, len(self)))
         return text.replace(" ##", "")
 
     def pieces(self, text):
-        """The pieces of a text as strings, without [CLS] and [SEP]."""
+        """Return the pieces of `text` as strings, without [CLS] and [SEP]."""
         found = []
         for part in self._special.split(text):
             if part in self.special:
@@ -78,13 +86,13 @@ class WordPiece:
         return found
 
     def unknown(self, text):
-        """The words of a text that the vocabulary has no pieces for: they all become [UNK]."""
+        """Return the words of `text` without pieces in the vocabulary; they become [UNK]."""
         parts = [p for p in self._special.split(text) if p not in self.special]
         words = dict.fromkeys(word for part in parts for word in self.words(part))
         return [word for word in words if self._cut(word) == ["[UNK]"]]
 
     def words(self, text):
-        """Words and signs, cleaned; what is cut into pieces."""
+        """Return the words and signs of `text`, cleaned, before they are cut into pieces."""
         text = "".join(map(_spaced, text))
         if self.lower:
             text = unicodedata.normalize("NFD", text)
