@@ -41,6 +41,8 @@ class Noted(list):
     Inside of the block NumPy does not warn; `mended` lets it warn of what is left.
     """
 
+    __slots__ = ("before", "known", "outside", "state")
+
     def __enter__(self):
         self.outside, self.known = copy_context(), 0  # with what the user wants to be warned of
         self.before, _pass.noted = _pass.noted, self

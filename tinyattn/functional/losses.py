@@ -101,7 +101,9 @@ def _log_at_least_minus_100(p):
 
 def _refuse_negative(name, what, weight):
     """Raise for negative weights, with which a loss falls without end, and for nan."""
-    w = np.asarray(0 if weight is None else to_array(weight))
+    if weight is None:
+        return
+    w = np.asarray(to_array(weight))
     if not np.all(w >= 0):
         raise ValueError(
             f"{name}: expected {what} >= 0, got {w[~(w >= 0)].flat[0]:g}; a negative weight "
