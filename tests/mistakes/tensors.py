@@ -90,7 +90,7 @@ MISTAKES = [
     ("np.maximum(x, torch.zeros(2, 3))", TypeError, "PyTorch"),
     ("F.linear(torch.ones(2, 3), w)", TypeError, "PyTorch", r"\.numpy\(\)"),
     # ---- NumPy functions without a rule
-    ("np.fft.fft(x)", TypeError, r"np\.fft\.fft has no derivative rule", r"x\.numpy\(\)"),
+    ("np.fft.fft2(x)", TypeError, r"np\.fft\.fft2 has no derivative rule", r"x\.numpy\(\)"),
     ("np.linalg.qr(x)", TypeError, r"np\.linalg\.qr has no derivative rule"),
     ("np.apply_along_axis(np.sum, 0, x)", TypeError, r"np\.apply_along_axis has no"),
     # ---- new operations
