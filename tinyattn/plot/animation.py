@@ -26,11 +26,20 @@ def animate_points(
     ax=None,
     size=None,
 ):
-    """The same points at F times, each time in a panel of its own, all with the same scale.
+    """Draw the same points at F times, each time in a panel of its own, all with the same scale.
 
-    frames: [F, N, 2], or one time [N, 2]. classes: [N] whole numbers, one colour and shape each;
-    negative: pale grey, belongs to nothing. weights: [F, N] in 0..1, 1 is drawn as a large dot
-    with a dark edge. titles: one for each panel. ax: an Axes for one time alone.
+    Args:
+        frames    positions [F, N, 2], or [N, 2] for one time
+        classes   class of each point [N], shown by colour and shape; negative: pale grey, of no
+                  class
+        weights   [F, N] between 0 and 1; 1 is a large dot with a dark edge
+        titles    a title for each panel
+        title     title of the whole figure
+        columns   number of panels in a row
+        xlabel    label of the x axis
+        ylabel    label of the y axis
+        ax        matplotlib Axes to draw into, for one time alone
+        size      (width, height) in inches
     """
     frames, classes, weights = _check_frames(frames, classes, weights)
     F = len(frames)
@@ -119,9 +128,12 @@ def _dots(panel, points, classes, weights):
 
 
 class Film:
-    """A written GIF; a notebook shows it by itself at the end of a cell.
+    """A GIF that was written; a notebook shows it at the end of a cell.
 
-    path   the file; frames  how many pictures it has
+    Args:
+        path     the file
+        frames   number of its images
+        title    its title
     """
 
     def __init__(self, path, frames, title=""):
@@ -138,11 +150,24 @@ class Film:
 def film(
     draw, frames, path, *, title="", per_second=5, first=1.5, last=4.0, size=(5.0, 5.0), columns=1
 ):
-    """Write a GIF: draw(i, *axes) fills the empty axes with picture i of `frames`; returns a Film.
+    """Write a GIF from a function that draws each of its images.
 
-    path: file to write, its folder is made if needed. first, last: seconds that the first and the
-    last picture stay; the first quarter runs at half speed, so that nobody misses how it begins.
-    size: inches. columns: how many axes side by side. Needs Pillow, which comes with matplotlib.
+    The first quarter runs at half speed, so that nobody misses how it begins. It needs Pillow,
+    which comes with matplotlib.
+
+    Args:
+        draw         draw(i, *axes) fills the empty axes with image i
+        frames       number of images
+        path         file to write; its folder is made if needed
+        title        title of the film
+        per_second   images per second
+        first        seconds that the first image stays
+        last         seconds that the last image stays
+        size         (width, height) in inches
+        columns      number of axes beside each other
+
+    Returns:
+        a `Film`
     """
     if frames < 1:
         raise ValueError(f"film: expected at least one picture, got {frames}")

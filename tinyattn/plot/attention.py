@@ -24,12 +24,22 @@ def attention_map(
     ax=None,
     size=None,
 ):
-    """Attention weights as a heat map: row = query, which receives; column = key, which sends.
+    """Draw attention weights as a heat map: row = query, which receives; column = key, which sends.
 
-    weights: [T, S], or several heads as [H, T, S], a list, or a dict title -> [T, S].
-    tokens: the T queries in words; keys: the S keys (left out: the same words).
-    mask: [T, S] or [H, T, S], True = may take part; the other cells are hatched.
-    The scale begins at 0; it ends at the largest weight, or at 2/S if all are smaller.
+    The scale begins at 0. It ends at the largest weight, or at 2/S if all are smaller.
+
+    Args:
+        weights   [T, S], or several heads as [H, T, S], a list, or a dictionary {title: [T, S]}
+        tokens    the T queries in words
+        keys      the S keys in words; None: those of the queries
+        title     title of the whole figure
+        titles    a title for each head
+        numbers   write the weight into each cell; None: where cells are large enough
+        digits    digits of these numbers
+        mask      bool [T, S] or [H, T, S], True = may take part; the other cells are hatched
+        vmax      end of the scale
+        ax        matplotlib Axes to draw into
+        size      (width, height) in inches
     """
     if isinstance(weights, dict):
         titles, weights = list(weights), list(weights.values())
@@ -64,10 +74,17 @@ def attention_map(
 def attention_lines(
     weights, tokens, keys=None, *, title=None, query=None, threshold=0.02, ax=None, size=None
 ):
-    """Attention weights as lines: queries on the left, keys on the right, wide = large weight.
+    """Draw attention weights as lines: queries on the left, keys on the right; wide = large weight.
 
-    weights: [T, S]. tokens: the T queries in words; keys: the S keys (left out: the same words).
-    query: the number of one query, to show it alone. threshold: smaller weights are not drawn.
+    Args:
+        weights     [T, S]
+        tokens      the T queries in words
+        keys        the S keys in words; None: those of the queries
+        title       title
+        query       index of one query that is shown alone
+        threshold   smaller weights are not drawn
+        ax          matplotlib Axes to draw into
+        size        (width, height) in inches
     """
     weights = real_array("attention_lines", weights, 2)
     keys = tokens if keys is None else keys

@@ -45,16 +45,18 @@ TEXT = {  # kind of line -> letter size, weight, colour
 
 
 class GraphPicture:
-    """A drawn computation graph; appears by itself as the last line of a notebook cell.
+    """A drawn computation graph. It appears as the last line of a notebook cell.
 
-    svg: the picture as text. save: writes it to a file that browsers and slides can show.
+    Args:
+        svg       the drawing as text
+        summary   what it shows, in words
     """
 
     def __init__(self, svg, summary):
         self.svg, self.summary = svg, summary
 
     def save(self, path):
-        """Write the picture to a file that ends in .svg and return its path."""
+        """Write the drawing to the file `path`, which ends in .svg; returns its path."""
         if Path(path).suffix != ".svg":
             raise ValueError(f"computation_graph: it is saved as .svg, got {str(path)!r}")
         Path(path).write_text(self.svg, encoding="utf-8")
@@ -68,15 +70,21 @@ class GraphPicture:
 
 
 def computation_graph(tensor, names=None, *, values=True):
-    """The operations and tensors that a result was computed from, from left to right.
+    """Draw the operations and tensors from which a result was computed, from left to right.
 
-    names: dict name -> tensor (or a Module, for the names of its parameters); a named result gets
-    a box of its own. values: write values and gradients, as far as there are few numbers.
+    Boxes: orange = requires a gradient, grey = data, dashed = plain numbers, green = results; round
+    = operations. Inputs of an operation arrive in their order, the first at the top. Draw before
+    `backward()`, which frees the graph, or keep it with `backward(create_graph=True)`: then the
+    gradients are shown too.
 
-    Boxes: orange = requires a gradient, grey = data, dashed = plain numbers, green = results;
-    round = operations. Inputs of an operation arrive in their order, the first on top.
-    Draw before `backward()`, which forgets the graph, or keep it with
-    `backward(create_graph=True)`: then the gradients are shown too.
+    Args:
+        tensor   the result
+        names    {name: tensor}, or a Module for the names of its parameters; a named result gets a
+                 box of its own
+        values   write values and gradients, where there are few numbers
+
+    Returns:
+        a `GraphPicture`
     """
     if not hasattr(tensor, "_operation"):
         raise TypeError(f"computation_graph: expected a Tensor, got {type(tensor).__name__}")

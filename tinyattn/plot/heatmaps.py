@@ -30,14 +30,27 @@ def heatmap(
     ax=None,
     size=None,
 ):
-    """A matrix as coloured cells, or several side by side with one scale.
+    """Draw a matrix as coloured cells, or several with one scale.
 
-    values: [R, C], or several as [P, R, C], a list, or a dict title -> matrix.
-    rows, columns: a name for each row and column. row_label, column_label: what they are.
-    numbers: the value in each cell; None writes them where they are large enough to be read.
-    center: the value that is white, with one colour below it and another above (say 0).
-    vmin, vmax: ends of the scale. bar: show the scale.
-    mask: [R, C] or one for each matrix, True = may take part; the other cells are hatched.
+    Args:
+        values         [R, C], or several as [P, R, C], a list, or a dictionary {title: matrix}
+        rows           a name for each row
+        columns        a name for each column
+        title          title of the whole figure
+        titles         a title for each matrix
+        row_label      what the rows are
+        column_label   what the columns are
+        numbers        write the value into each cell; None: where cells are large enough
+        digits         digits of these numbers
+        center         value that is white, with one colour below and another above it
+        vmin           begin of the scale
+        vmax           end of the scale
+        bar            show the scale
+        bar_label      what the scale shows
+        mask           bool [R, C], or one for each matrix, True = may take part; the other cells
+                       are hatched
+        ax             matplotlib Axes to draw into
+        size           (width, height) in inches
     """
     matrices, titles = _panels(values, titles)
     masks = _masks(mask, matrices)
@@ -74,11 +87,15 @@ def heatmap(
 
 
 def images(images, titles=None, *, columns=None, title=None, colors="gray_r", size=None):
-    """Images in a grid, all with the same scale.
+    """Draw images in a grid, all with the same scale.
 
-    images: [N, H, W], or [N, H, W, 3] in colour (0..1, or 0..255 as integers).
-    titles: something to write above each image. columns: how many in a row.
-    colors: name of a matplotlib colour map; the default draws 1 as black ink on white paper.
+    Args:
+        images    [N, H, W], or [N, H, W, 3] in colour (0 to 1, or 0 to 255 as integers)
+        titles    text above each image
+        columns   number of images in a row
+        title     title of the whole figure
+        colors    name of a matplotlib colour map; the default draws 1 as black ink on white paper
+        size      (width, height) in inches
     """
     images = real_array("images", images, (3, 4))
     if len(images) == 0:

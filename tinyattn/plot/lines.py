@@ -9,11 +9,21 @@ from tinyattn.plot.style import COLORS, GREY, INK, SIZE, style
 def loss_curve(
     histories, *, title=None, log=False, xlabel="epoch", ylabel="loss", smooth=1, ax=None, size=None
 ):
-    """The loss over the epochs: of a History, of a list of losses, or of several by name.
+    """Plot the loss over the epochs, of one training or of several.
 
-    histories: what `training.fit` returned, or a list of numbers, or a dict name -> one of both.
-    A History that has held-out losses shows them dashed, with a dot at the epoch whose weights
-    were kept. log: logarithmic loss axis. smooth: mean over that many values in a row.
+    A `History` with held-out losses shows them dashed, with a dot at the epoch whose weights were
+    kept.
+
+    Args:
+        histories   what `training.fit` returned, a list of numbers, or a dictionary {name: one of
+                    both}
+        title       title
+        log         True: logarithmic loss axis
+        xlabel      label of the x axis
+        ylabel      label of the y axis
+        smooth      mean over this number of values in a row
+        ax          matplotlib Axes to draw into
+        size        (width, height) in inches
     """
     named = histories if isinstance(histories, dict) else {None: histories}
     if not named:
@@ -106,12 +116,21 @@ def bars(
     ax=None,
     size=None,
 ):
-    """A bar for each name, with its number and an error bar.
+    """Draw a bar for each name, with its number and an error bar.
 
-    values: dict name -> number, or name -> list of repeats: then the bar is the mean and the
-    error bar one standard deviation (of the repeats, not of the mean) up and down.
-    errors: dict name -> half length of the error bar, in place of repeats.
-    highlight: the name of a bar that stands out; the others turn grey.
+    Args:
+        values       {name: number}, or {name: list of repeats}: then the bar is their mean and the
+                     error bar one standard deviation (of the repeats, not of the mean) up and down
+        errors       {name: half length of the error bar}, instead of repeats
+        title        title
+        xlabel       label of the x axis
+        ylabel       label of the y axis
+        horizontal   True: horizontal bars
+        numbers      write the number at each bar
+        digits       digits of these numbers
+        highlight    name of a bar that stands out; the others become grey
+        ax           matplotlib Axes to draw into
+        size         (width, height) in inches
     """
     from tinyattn.plot.figure_layout import after_layout
 

@@ -24,14 +24,24 @@ def graph(
     size=None,
     rng=0,
 ):
-    """The nodes of a Graph as dots and its edges as lines; two nodes with edges both ways get one.
+    """Draw the nodes of a Graph as dots and its edges as lines.
 
-    positions: [N, 2], or [N, 3] for a picture in space; without them `layout` finds places.
-    classes: the class of each node [N] int, shown by colour and shape; names: a name for each
-    class, for the legend. values: a number for each node [N], shown by colour instead, with
-    value_label at its scale. widths: how strong each edge is [E], at least 0. arrows: heads at
-    the receivers, in the plane. labels: what is written at each node, a list of N; "" writes
-    nothing.
+    Two nodes with edges both ways get one line.
+
+    Args:
+        graph         the `Graph`
+        positions     [N, 2], or [N, 3] for a drawing in space; None: `layout` finds them
+        classes       class of each node [N], shown by colour and shape
+        values        a number for each node [N], shown by colour instead
+        widths        how strong each edge is [E], at least 0
+        arrows        True: arrow heads at the receivers, in the plane
+        labels        text at each node, a list of N; "" writes nothing
+        names         a name for each class, for the legend
+        value_label   what the values are, at their scale
+        title         title
+        ax            matplotlib Axes to draw into
+        size          (width, height) in inches
+        rng           seed or numpy.random.Generator for the layout
     """
     if not hasattr(graph, "num_nodes"):
         raise TypeError(
@@ -106,10 +116,16 @@ def _shaded(picture, x, values, label, dots):
 
 
 def layout(graph, dimensions=2, rng=0):
-    """Places for the nodes [N, dimensions]: edges pull their ends together, all nodes push apart.
+    """Return positions of the nodes [N, dimensions].
 
-    The pull grows with the square of the distance and the push falls with it (Fruchterman and
-    Reingold 1991); steps get shorter, and a weak pull to the centre keeps parts in sight.
+    Edges pull their ends together, and all nodes push each other apart. The pull grows with the
+    square of the distance and the push falls with it (Fruchterman and Reingold 1991). Steps become
+    shorter, and a weak pull to the centre keeps parts in sight.
+
+    Args:
+        graph        the `Graph`
+        dimensions   2 or 3
+        rng          seed or numpy.random.Generator
     """
     N = graph.num_nodes
     x = np.random.default_rng(rng).normal(size=(N, dimensions))

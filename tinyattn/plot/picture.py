@@ -7,11 +7,11 @@ from tinyattn.plot.style import DPI, PALE, SIZE, pyplot, style
 
 
 class Picture:
-    """A drawn figure.
+    """A figure that was drawn. A notebook shows it at the end of a cell.
 
-    figure   the matplotlib Figure
-    axes     its coordinate systems (matplotlib Axes) as a list; `ax` is the first
-    save     writes a file (.png, .svg, .pdf); show opens it now
+    Args:
+        figure   the matplotlib Figure
+        axes     its matplotlib Axes as a list; `ax` is the first
     """
 
     def __init__(self, figure, axes):
@@ -22,12 +22,12 @@ class Picture:
         return self.axes[0]
 
     def save(self, path):
-        """Write the picture to a file and return its path; the ending chooses the format."""
+        """Write the figure to `path`, whose ending chooses the format. Returns the path."""
         self.figure.savefig(path, bbox_inches="tight", facecolor="white", dpi=DPI)
         return path
 
     def show(self):
-        """Show all pictures drawn so far now, instead of at the end of the cell."""
+        """Show all figures drawn so far now, instead of at the end of the cell."""
         pyplot().show()
 
     def _ipython_display_(self):
@@ -39,10 +39,13 @@ class Picture:
 
 
 def figure(rows=1, columns=1, *, size=None, **options):
-    """An empty Picture in the style of this package, to be filled with `ax=picture.axes[i]`.
+    """Return an empty `Picture` in this style, to be filled with `ax=picture.axes[i]`.
 
-    rows, columns: how many coordinate systems, row by row in `.axes`. size: (width, height) in
-    inches. Other options (sharex, sharey, width_ratios, ...) go to matplotlib's subplots.
+    Args:
+        rows      number of rows of axes
+        columns   number of columns; `.axes` goes row by row
+        size      (width, height) in inches
+        options   sharex, sharey, width_ratios and others, for matplotlib's subplots
     """
     plt = pyplot()
     from tinyattn.plot.figure_layout import Layout  # imports matplotlib

@@ -13,9 +13,17 @@ GRID = 200  # points on a side at which the classifier is asked
 def scatter(
     points, classes=None, *, names=None, title=None, xlabel="x₁", ylabel="x₂", ax=None, size=None
 ):
-    """Points [N, 2], coloured by class [N]; colour and shape of the dots both tell the class.
+    """Draw points in the plane; colour and shape of the dots both show the class.
 
-    names: a name for each class, for the legend.
+    Args:
+        points    [N, 2]
+        classes   class of each point [N], or None
+        names     a name for each class, for the legend
+        title     title
+        xlabel    label of the x axis
+        ylabel    label of the y axis
+        ax        matplotlib Axes to draw into
+        size      (width, height) in inches
     """
     points, classes, names = _check_points("scatter", points, classes, names)
     with style():
@@ -37,11 +45,20 @@ def decision_boundary(
     ax=None,
     size=None,
 ):
-    """The points, and in the background the class that a classifier gives to every place.
+    """Draw points, and in the background the class that a classifier gives to every position.
 
-    predict: function of points [M, 2] float32 that returns scores [M, C] (the largest wins; the
-    paler the colour, the less certain by softmax), or one logit [M] or [M, 1] (class 1 above 0),
-    or the classes themselves as integers [M].
+    Args:
+        predict   function of points [M, 2] float32 that returns scores [M, C] (the largest wins;
+                  the paler the colour, the less certain by softmax), or one logit [M] or [M, 1]
+                  (class 1 above 0), or the classes themselves as integers [M]
+        points    [N, 2]
+        classes   class of each point [N]
+        names     a name for each class, for the legend
+        title     title
+        xlabel    label of the x axis
+        ylabel    label of the y axis
+        ax        matplotlib Axes to draw into
+        size      (width, height) in inches
     """
     points, classes, names = _check_points("decision_boundary", points, classes, names)
     low, high = points.min(axis=0), points.max(axis=0)
