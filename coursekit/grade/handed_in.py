@@ -1,4 +1,4 @@
-"""What was handed in: the notebooks of a folder, and the task cells in them."""
+"""What was handed in: the notebooks of a folder, and what of them answers the tasks."""
 
 import ast
 import hashlib
@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tinyattn.course.checks.code import Code, code_of, missing, parsed
 from tinyattn.course.project import CourseError
 
 LARGEST = 30_000_000  # bytes of a notebook; one with pictures has a few million
@@ -27,10 +28,16 @@ class Submission:
 
 @dataclass
 class Found:
-    """The student's sources of the task cells, by the pristine cell's id, and what was odd."""
+    """The student's own code, the answers to open questions by cell id, and what was odd."""
 
-    sources: dict
+    code: Code
+    answers: dict
     notes: list
+
+    def missing(self, names, there):
+        """Names that these names need, directly or not, and that no cell of the notebook has."""
+        _, needed = self.code.needed(names)
+        return missing(self.code, needed, there)
 
 
 def submissions(folder):
@@ -72,35 +79,47 @@ def read(student, path):
 
 
 def take(submission, plan):
-    """The student's task cells and answers: by id, else by the names that a cell defines."""
-    by_id = {name: (kind, source) for name, kind, source in submission.cells if name}
-    sources, moved, missing, used = {}, [], [], set()
+    """What of a notebook is the student's own: code, and answers to the open questions."""
+    cells = [(i, s) for i, (_, kind, s) in enumerate(submission.cells) if kind == "code"]
+    code = code_of(cells, plan.given_trees)
+    _leave_stubs_out(code, plan)
+    notes = _where(submission, plan, code)
+    for place, error in code.broken.items():
+        notes.append(f"cell {place + 1}: {error.partition(chr(10))[0]}")
+    return Found(code, _answers(submission, plan), notes)
+
+
+def _leave_stubs_out(code, plan):
+    """A stub that was handed out does not count where the same name is written elsewhere."""
+    stubs = plan.stubs
+    written = set().union(
+        set(), *(s.binds for s in code.statements if ast.dump(s.node) not in stubs)
+    )
+    code.statements = [
+        s for s in code.statements if not (s.binds & written and ast.dump(s.node) in stubs)
+    ]
+
+
+def _where(submission, plan, code):
+    """Notes about tasks that are answered in other cells than those handed out, or in none."""
+    places = {name: i for i, (name, _, _) in enumerate(submission.cells) if name}
+    moved, absent = [], []
     for cell in plan.cells:
-        if not cell.wanted:
+        if not (cell.wanted and cell.kind == "code"):
             continue
-        kind, source = by_id.get(cell.id, (None, None))
-        fits = kind == cell.kind and (
-            not cell.defines or cell.defines & defined(source) or not parses(source)
-        )
-        if fits:
-            used.add(cell.id)
-        else:
-            name, source = _by_name(submission, cell)
-            used.add(name)
-            if source is not None:
-                moved.append(cell.task)
-            elif cell.kind == "code":
-                missing.append(cell.task)
-        sources[cell.id] = source
-    notes = [
+        there = {s.cell for s in code.statements if s.binds & cell.asked}
+        if not there and places.get(cell.id) not in code.broken:
+            absent.append(cell.task)
+        elif there and places.get(cell.id) not in there:
+            moved.append(cell.task)
+    return [
         f"{_tasks(tasks)}: {what}"
         for tasks, what in (
             (moved, "taken from another cell than the one handed out"),
-            (missing, "the cell is missing"),
+            (absent, "the cell is missing"),
         )
         if tasks
     ]
-    return Found(sources, notes + _added(submission, plan, sources, used))
 
 
 def _tasks(numbers):
@@ -108,57 +127,27 @@ def _tasks(numbers):
     return f"task{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
-def _by_name(submission, cell):
-    """(id, source) of the last cell that defines what the task cell defines, or begins like it."""
-    found = [
-        (name, source)
-        for name, kind, source in submission.cells
-        if cell.kind == kind == "markdown" and source.strip().startswith(cell.source.strip())
-    ] or [
-        (name, source)
-        for name, kind, source in submission.cells
-        if kind == "code" and cell.defines & defined(source)
-    ]
-    return found[-1] if found else (None, None)
-
-
-def _added(submission, plan, sources, used):
-    """A note for each helper that a task uses and that stands in a cell which is not graded."""
-    ours = {cell.id for cell in plan.cells}
-    helpers = {}
-    for name, kind, source in submission.cells:
-        if kind == "code" and name not in used and name not in ours:
-            helpers |= dict.fromkeys(defined(source))
-    needed = set()
-    for source in sources.values():
-        needed |= used_names(source or "") - defined(source or "")
-    lost = sorted((set(helpers) & needed) - plan.given_names)
-    return [f"uses {', '.join(lost)} of a cell that was added"] if lost else []
-
-
-def parses(source):
-    """False for a cell with a syntax error: it is taken as it is, and said to be wrong."""
-    try:
-        ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+def _answers(submission, plan):
+    """{cell id: text} of the open questions."""
+    by_id = {name: source for name, kind, source in submission.cells if kind == "markdown"}
+    found = {}
+    for cell in plan.open_questions:
+        asked = cell.source.strip()
+        text = by_id.get(cell.id)
+        if text is None:
+            alike = [
+                source
+                for _, kind, source in submission.cells
+                if kind == "markdown" and source.strip().startswith(asked)
+            ]
+            text = alike[-1] if alike else ""
+        text = text.strip()
+        found[cell.id] = text[len(asked) :].strip() if text.startswith(asked) else text
+    return found
 
 
 def defined(source):
     """The functions and classes that a cell defines at its top."""
-    try:
-        tree = ast.parse(source or "")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+    tree = parsed(source)
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    return {node.name for node in tree.body if isinstance(node, kinds)}
-
-
-def used_names(source):
-    """All names that a cell reads."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {node.name for node in tree.body if isinstance(node, kinds)} if tree else set()

@@ -1,13 +1,19 @@
 """Mark one submission: every task by itself, with visible and hidden inputs."""
 
+import ast
+import contextlib
 from dataclasses import asdict, dataclass, field
 
-from coursekit.grade import forbidden
 from coursekit.grade.handed_in import take
-from coursekit.grade.remote import RemoteStudent
+from coursekit.grade.program import Program
+from coursekit.grade.remote import RemoteStudent, Worker
+from tinyattn.course.checks import listed
+from tinyattn.course.checks.code import names_asked
 from tinyattn.course.checks.judging import Outcome, attempt
 
 NOT_DONE, UNREADABLE = "not done", "a notebook that cannot be read"
+SUSPICIOUS = {"ctypes", "gc", "importlib", "inspect", "linecache", "os", "pickle", "runner"}
+SUSPICIOUS |= {"server", "socket", "subprocess", "sys", "tracemalloc", "urllib"}
 
 
 @dataclass
@@ -17,7 +23,8 @@ class Mark:
     student: str
     outcomes: list
     answers: dict = field(default_factory=dict)  # cell id -> text
-    notes: list = field(default_factory=list)
+    notes: list = field(default_factory=list)  # for the lecturer
+    remarks: list = field(default_factory=list)  # for the student as well
     graded: bool = True  # False: the grader or the machine failed, and it is to be tried again
 
     @property
@@ -37,93 +44,106 @@ class Mark:
     @staticmethod
     def from_data(data):
         outcomes = [Outcome(**outcome) for outcome in data["outcomes"]]
-        return Mark(data["student"], outcomes, data["answers"], data["notes"])
+        return Mark(**(data | {"outcomes": outcomes}))
 
 
-def mark(submission, plan, sandbox):
-    """Mark one submission in processes of this sandbox."""
+def mark(submission, plan, sandbox, *, hidden=True):
+    """Mark one submission in processes of this sandbox; `hidden`: with the hidden inputs too."""
     homework = plan.homework
     if submission.trouble:
         parts = [_nothing(part, submission.trouble, UNREADABLE) for part in homework.parts]
         return Mark(submission.student, parts, notes=[submission.trouble])
     found = take(submission, plan)
-    notes, first = list(found.notes), {}
-    open_tasks = []
-    for task in homework.tasks:
-        reason = refused(task, plan, found.sources)
-        if reason:
-            first[task] = [_nothing(part, reason, reason) for part in homework.of(task)]
-        else:
-            open_tasks.append(task)
-        notes += _look(task, plan, found.sources)
-    apart = [task for task in open_tasks if task in homework.alone]
-    for tasks in ([task for task in open_tasks if task not in apart], apart):
-        first |= _together(tasks, plan, found.sources, sandbox)
-    for task in open_tasks:
-        if not all(outcome.right for outcome in first[task]):
-            first[task] = _best(first[task], _alone(task, plan, found.sources, sandbox))
-    outcomes = [outcome for task in homework.tasks for outcome in first[task]]
-    answers = {cell.id: _answer(found.sources.get(cell.id), cell) for cell in plan.open_questions}
-    return Mark(submission.student, outcomes, answers, list(dict.fromkeys(notes)))
+    outcomes, remarks, notes = [], [], list(found.notes)
+    with contextlib.ExitStack() as stack:
+        workers = {}
+        for task in homework.tasks:
+            reason = refused(task, plan, found)
+            notes += _look(task, plan, found)
+            if reason:
+                outcomes += [_nothing(part, reason, reason) for part in homework.of(task)]
+                continue
+            remarks += _missing(task, plan, found)
+            # where the engine is taken away it is gone for all: such tasks have a process
+            kind = bool(homework.by_hand.get(task))
+            if kind not in workers:
+                workers[kind] = stack.enter_context(Worker(sandbox))
+            outcomes += _of_task(task, plan, found, workers[kind], hidden)
+    notes = list(dict.fromkeys(remarks + notes))
+    return Mark(submission.student, outcomes, found.answers, notes, list(dict.fromkeys(remarks)))
 
 
-def refused(task, plan, sources):
-    """Why a task is not even run: it is untouched, or calls what it may not."""
-    if plan.untouched(task, sources):
-        return NOT_DONE
-    given = "\n".join(cell.source for cell in plan.cells if not cell.wanted and cell.kind == "code")
-    for cell in plan.of_task(task):
-        names = plan.homework.forbidden.get(task, ())
-        if found := forbidden.calls(sources.get(cell.id) or "", names, _imports_only(given)):
-            return f"you call {', '.join(found)}, which this task asks you to write yourself"
-    return None
-
-
-def _imports_only(source):
-    return "\n".join(line for line in source.split("\n") if line.startswith(("import ", "from ")))
-
-
-def _look(task, plan, sources):
-    """Notes for the lecturer about unusual names."""
-    found = [
-        name
-        for cell in plan.of_task(task)
-        for name in forbidden.suspicious(sources.get(cell.id), cell.source)
+def _of_task(task, plan, found, worker, hidden):
+    """The outcomes of a task; where it is not all right, also with the sample's earlier tasks."""
+    parts = plan.homework.of(task)
+    broken = [
+        {"error": "SyntaxError", "message": e, "line": ""} for e in _broken(task, plan, found)
     ]
-    return [f"task {task}: look at its use of {', '.join(found)}"] if found else []
+
+    def tried(samples):
+        student = RemoteStudent(worker, Program(task, plan, found.code, samples), broken)
+        return [attempt(part, student, hidden=hidden) for part in parts]
+
+    first = tried(())
+    samples = plan.samples(task)
+    if all(outcome.right for outcome in first) or not samples:
+        return first
+    second = tried(samples)
+    return [a if a.right else b for a, b in zip(first, second, strict=True)]
+
+
+def refused(task, plan, found):
+    """Why a task is not even run: it is untouched, or uses what it may not."""
+    if untouched(task, plan, found):
+        return NOT_DONE
+    needed = needed_by(task, plan, found.code)
+    trees = [ast.Module([s.node], []) for s in needed]
+    imports = [ast.parse(source) for source in plan.given(task)]
+    own = [s.node for s in found.code.statements]
+    aliases = listed.imports(imports) | listed.imports(own)
+    return listed.why_not(trees, plan.homework, task, aliases)
+
+
+def untouched(task, plan, found):
+    """True if nothing of the task was written."""
+    written = found.code.bound(plan.asked(task), but=plan.stubs)
+    return not written and not _broken(task, plan, found)
+
+
+def needed_by(task, plan, code):
+    """The statements of the notebook that answer a task: those that define what it asks for."""
+    return code.needed(plan.asked(task))[0]
+
+
+def _broken(task, plan, found):
+    """The syntax errors of cells, if what the task asks for is nowhere else."""
+    return [] if found.code.bound(plan.asked(task), but=plan.stubs) else found.code.broken.values()
+
+
+def _missing(task, plan, found):
+    """A remark about names that the task's code uses and that no cell defines."""
+    there = set().union(set(), *(names_asked(source) for source in plan.given(task)))
+    names = found.missing(plan.asked(task), there)
+    if not names:
+        return []
+    verb = "is" if len(names) == 1 else "are"
+    return [f"task {task}: {', '.join(names)} {verb} not defined in any cell of the notebook"]
+
+
+def _look(task, plan, found):
+    """Notes for the lecturer about unusual names."""
+    handed_out = set()
+    for cell in plan.of_task(task):
+        handed_out |= {n.arg for n in ast.walk(ast.parse(cell.source)) if isinstance(n, ast.arg)}
+    used = set()
+    for statement in needed_by(task, plan, found.code):
+        for node in ast.walk(statement.node):
+            for name in ("id", "attr", "module", "name"):
+                value = getattr(node, name, None)
+                used.add(value.split(".")[0] if isinstance(value, str) else "")
+    names = sorted((used & SUSPICIOUS) - handed_out)
+    return [f"task {task}: look at its use of {', '.join(names)}"] if names else []
 
 
 def _nothing(part, text, mistake):
     return Outcome(part.task, part.title, False, text, mistake, mistake == NOT_DONE)
-
-
-def _attempt(homework, task, student):
-    return [attempt(part, student, hidden=True) for part in homework.of(task)]
-
-
-def _together(tasks, plan, sources, sandbox):
-    """{task: outcomes} of several tasks in one process, with all that they forbid taken away."""
-    if not tasks:
-        return {}
-    names = {name for task in tasks for name in plan.homework.forbidden.get(task, ())}
-    with RemoteStudent(sandbox, plan.program(sources), names) as student:
-        return {task: _attempt(plan.homework, task, student) for task in tasks}
-
-
-def _alone(task, plan, sources, sandbox):
-    """The task again in a process of its own, with the sample solutions of the tasks before it."""
-    program = plan.program(plan.with_solutions(task, sources), until=task)
-    with RemoteStudent(sandbox, program, plan.homework.forbidden.get(task, ())) as student:
-        return _attempt(plan.homework, task, student)
-
-
-def _best(one, other):
-    """Part by part the better outcome; the words are those of the second."""
-    return [a if a.right else b for a, b in zip(one, other, strict=True)]
-
-
-def _answer(source, cell):
-    """The text of an open question, without the line that asked for it."""
-    text = (source or "").strip()
-    asked = cell.source.strip()
-    return text[len(asked) :].strip() if text.startswith(asked) else text

@@ -84,6 +84,7 @@ def student_page(plan, result):
         f"<h1>{escape(result.student)}</h1>",
         f"<p>{_title(plan)}: <strong>{_sum(result)}</strong></p>",
     ]
+    lines += [f"<p>Note: {escape(remark)}.</p>" for remark in result.remarks]
     for task in plan.homework.tasks:
         parts = result.of_task(task)
         right = sum(part.right for part in parts)

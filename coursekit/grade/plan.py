@@ -1,13 +1,14 @@
 """The pristine homework as the grader needs it: which cells hold tasks, and what is given."""
 
 import ast
+import functools
 from dataclasses import dataclass
 
 from coursekit.build.homework import by_task, is_task
 from coursekit.build.notebooks import unexecuted
-from coursekit.build.text import read_source, tags_of
-from coursekit.grade.handed_in import defined
+from coursekit.build.text import read_notebook, read_source, tags_of
 from tinyattn.course.checks import load
+from tinyattn.course.checks.code import STUB, names_asked, parsed
 
 ROOTS = {"np", "ta", "nn", "F", "data", "optim", "graph", "len", "range", "list", "tuple", "set"}
 
@@ -24,9 +25,10 @@ class Cell:
     wanted: bool = False  # it is taken from what was handed in
     question: str = ""
 
-    @property
-    def defines(self):
-        return defined(self.source) if self.kind == "code" else set()
+    @functools.cached_property
+    def asked(self):
+        """The names that a task cell asks to define."""
+        return names_asked(self.source) if self.kind == "code" else set()
 
 
 @dataclass
@@ -38,47 +40,67 @@ class Plan:
     cells: list
 
     @property
-    def given_names(self):
-        return set().union(*(cell.defines for cell in self.cells))
-
-    @property
     def open_questions(self):
         return [cell for cell in self.cells if cell.wanted and cell.kind == "markdown"]
+
+    @functools.cached_property
+    def given_trees(self):
+        """Cells that were handed out and ask for nothing, as texts of their trees."""
+        return {_text(c.source) for c in self.cells if c.kind == "code" and not c.wanted}
+
+    @functools.cached_property
+    def stubs(self):
+        """The statements of the task cells as they were handed out, as texts of their trees."""
+        wanted = (parsed(c.source) for c in self.cells if c.kind == "code" and c.wanted)
+        return {ast.dump(node) for tree in wanted for node in tree.body}
 
     def of_task(self, task):
         """The task cells of one task."""
         return [c for c in self.cells if c.wanted and c.kind == "code" and c.task == task]
 
-    def untouched(self, task, sources):
-        """True if nothing of the task was written."""
-        return all(
-            sources.get(cell.id) is None or squeeze(sources[cell.id]) == squeeze(cell.source)
-            for cell in self.of_task(task)
-        )
+    def asked(self, task):
+        """The names that a task asks to define."""
+        return set().union(set(), *(cell.asked for cell in self.of_task(task)))
 
-    def program(self, sources, until=None):
+    def given(self, task):
+        """The definitions of the cells that were handed out up to the end of a task."""
+        code = [cell for cell in self.cells if cell.kind == "code"]
+        last = max((i for i, cell in enumerate(code) if cell.task == task), default=len(code) - 1)
+        return [definitions(cell.source) for cell in code[: last + 1] if not cell.wanted]
+
+    def samples(self, task):
+        """The sample solutions of the earlier functions that a task builds on."""
+        names = set(self.homework.earlier.get(task, ()))
+        return [c.solution for c in self.cells if c.asked & names and c.solution]
+
+    def program(self, sources):
         """The cells to run: definitions that are given, and the task cells out of `sources`."""
-        program = []
-        for cell in self.cells:
-            if cell.kind != "code":
-                continue
-            if cell.wanted:
-                program.append(sources.get(cell.id) or "")
-            else:
-                program.append(definitions(cell.source))
-        last = max((i for i, c in enumerate(self._code()) if c.task == until), default=None)
-        return program if until is None or last is None else program[: last + 1]
+        return [
+            (sources.get(c.id) or "") if c.wanted else definitions(c.source)
+            for c in self.cells
+            if c.kind == "code"
+        ]
 
-    def with_solutions(self, task, sources):
-        """The sources with the sample solution in every task but this one."""
-        return {
-            cell.id: sources.get(cell.id) if cell.task == task else cell.solution
-            for cell in self.cells
-            if cell.wanted and cell.kind == "code"
-        }
 
-    def _code(self):
-        return [cell for cell in self.cells if cell.kind == "code"]
+def _text(source):
+    tree = parsed(source)
+    return None if tree is None else ast.dump(tree)
+
+
+def plan_of_notebook(document):
+    """The same without the text and its solutions, from the notebook that a student was given."""
+    cells, question = [], ""
+    source = read_notebook(document, document.notebook)
+    for task, cell in by_task(source):
+        new = Cell(cell["id"], cell["cell_type"], int(task) if task else None, cell["source"])
+        if new.kind == "code":
+            new.wanted = STUB in new.source
+        elif "answer" in tags_of(cell):
+            new.wanted, new.question = True, question
+        else:
+            question = new.source
+        cells.append(new)
+    return Plan(document, load(document.number, document.root), cells)
 
 
 def plan_of(document):
@@ -125,11 +147,3 @@ def _root(node):
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None
-
-
-def squeeze(source):
-    """A cell's code without comments and layout, to see whether anything was written."""
-    try:
-        return ast.dump(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source

@@ -1,5 +1,6 @@
 """The student's functions behind a sandbox: questions go in as text, plain data comes out."""
 
+import itertools
 import json
 
 from coursekit.grade.sandbox import ProcessLost
@@ -7,19 +8,63 @@ from tinyattn.course.checks.judging import Diagnosis, NotAsked, source_of
 from tinyattn.course.checks.runner import decode, encode
 from tinyattn.course.checks.student import Student
 
+NOT_THERE = "is the cell"  # of a NameError that `runner.View` raises
+LATE = 2  # so many questions of a task may come to no end, then no more are asked
 
-class RemoteStudent(Student):
-    """Runs the cells in a process of a sandbox; if it is lost, the next question starts another."""
 
-    def __init__(self, sandbox, cells, forbidden=()):
-        self._sandbox, self._cells, self._forbidden = sandbox, cells, list(forbidden)
-        self._process, self._lost_at_once, self._errors = None, None, []
+class Worker:
+    """A process of a sandbox, started when it is needed and again when it was lost."""
+
+    def __init__(self, sandbox):
+        self._sandbox, self._process = sandbox, None
+        self._numbers, self._started = itertools.count(), 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self._close()
+        self.close()
+
+    def started(self):
+        """The number of the running process; a new one has another."""
+        if self._process is None:
+            try:
+                self._process = self._sandbox.open()
+            except ProcessLost as lost:
+                # nothing of the student's has run yet, so nobody loses a point
+                raise NotAsked(f"the sandbox does not start: {lost}") from None
+            self._started += 1
+        return self._started
+
+    def number(self):
+        """A number for a new box."""
+        return next(self._numbers)
+
+    def send(self, job):
+        """The answer to a job. Raises ProcessLost, and ValueError if it is no dictionary."""
+        try:
+            reply = json.loads(self._process.send(json.dumps(job)))
+        except ProcessLost:
+            self.close()
+            raise
+        if type(reply) is not dict:
+            raise ValueError("no reply")
+        return reply
+
+    def close(self):
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+
+class RemoteStudent(Student):
+    """Asks the functions of one box: a program in a worker's process."""
+
+    def __init__(self, worker, program, broken=()):
+        self._worker, self._program, self._broken = worker, program, list(broken)
+        self._box, self._in, self._lost_at_once = None, None, None
+        self._errors, self._light, self._late = [], False, 0
+        self.counted = None
 
     def _ask(self, function, inputs):
         job = {
@@ -27,54 +72,45 @@ class RemoteStudent(Student):
             "name": function.__name__,
             "inputs": encode(list(inputs)),
         }
+        self.counted = None
         try:
             self._start()
-            reply = self._send(job)
+            reply = self._worker.send(job | {"box": self._box})
             if "value" in reply:
+                self.counted = int(reply["counted"])
                 return {"value": decode(reply["value"])}
             return self._explained(_texts(reply))
         except ProcessLost as lost:
-            self._close()
+            self._late += lost.late
+            if self._late >= LATE:
+                self._lost_at_once = lost
             raise Diagnosis(str(lost), lost.mistake) from None
         except (KeyError, TypeError, ValueError, RecursionError):
-            self._close()
+            self._worker.close()
             raise Diagnosis("what it returns cannot be read", "an answer of another kind") from None
 
     def _start(self):
         if self._lost_at_once is not None:  # the cells themselves do not come to an end
             raise self._lost_at_once
-        if self._process is not None:
+        if self._worker.started() == self._in:
             return
-        self._process = self._sandbox.open()
+        self._box = self._worker.number()
         try:
-            ready = self._send({"forbid": self._forbidden})
-        except ProcessLost as lost:  # nothing of the student's has run yet, so nobody loses a point
-            raise NotAsked(f"the sandbox does not start: {lost}") from None
-        if ready != {"value": None}:
-            raise NotAsked(f"the sandbox is not ready: {ready}")
-        try:
-            ran = self._send({"cells": self._cells}).get("cells", [])
-            self._errors = [_texts(error) for error in ran if error]
+            ran = self._worker.send(self._program.job(self._box, light=self._light))
         except ProcessLost as lost:
+            if not self._light:  # a training that a function's name hangs on: without it, then
+                self._light = True
+                return self._start()
             self._lost_at_once = lost
             raise
-
-    def _send(self, job):
-        reply = json.loads(self._process.send(json.dumps(job)))
-        if type(reply) is not dict:
-            raise ValueError("no reply")
-        return reply
+        self._in = self._worker.started()
+        self._errors = self._broken + [_texts(error) for error in ran["cells"] if error]
 
     def _explained(self, reply):
         """A function that is not there, because its cell stopped: say where that did."""
-        if reply["error"] == "NameError" and "is the cell" in reply["message"]:
+        if reply["error"] == "NameError" and NOT_THERE in reply["message"]:
             return next((e for e in self._errors if e["error"] != "NotImplementedError"), reply)
         return reply
-
-    def _close(self):
-        if self._process is not None:
-            self._process.close()
-            self._process = None
 
 
 def _texts(reply):

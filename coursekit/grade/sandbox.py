@@ -2,7 +2,7 @@
 
 A sandbox is made once for a grading. `sandbox.open()` starts a process in it, and
 `process.send(line)` returns the line that `server.reply` answers. A process that takes too long, or
-that is ended from inside, is gone. The weaker sandbox is in `process`.
+that is ended from inside, is gone. `own_machine` runs a student's own notebook without a sandbox.
 """
 
 import base64
@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import tinyattn
-from tinyattn.course.checks import runner
+from tinyattn.course.checks import constructs, runner
 
-SECONDS = 20  # of computing for one question
+SECONDS = 10  # of computing for one question
 PATIENCE = 6  # times as long by the clock, on a machine that has other work as well
 MEMORY = 768 * 2**20
 LARGEST = 8_000_100  # characters of an answer
@@ -45,14 +45,16 @@ def __getattr__(name):
 class ProcessLost(Exception):
     """The process ended: `reason` says why, in words for the student."""
 
-    def __init__(self, reason, mistake):
+    def __init__(self, reason, mistake, late=False):
         super().__init__(reason)
-        self.mistake = mistake
+        self.mistake, self.late = mistake, late
 
 
 def too_slow():
     return ProcessLost(
-        f"it did not come to an end within {SECONDS} seconds", "does not come to an end"
+        f"it did not come to an end within {SECONDS} seconds",
+        "does not come to an end",
+        late=True,
     )
 
 
@@ -97,7 +99,8 @@ class Sandbox:
         (package / "course" / "__init__.py").write_text("", encoding="utf-8")
         (checks / "__init__.py").write_text(STAND_IN, encoding="utf-8")
         shutil.copy(runner.__file__, checks)
-        for file in ("server.py", "guard.py"):
+        shutil.copy(constructs.__file__, self.folder)
+        for file in ("server.py", "box.py"):
             shutil.copy(INSIDE / file, self.folder)
 
     def __enter__(self):

@@ -2,16 +2,17 @@
 
 from coursekit.build.execute import CellError, execute, namespace, surroundings
 from coursekit.build.text import read_notebook
+from coursekit.student.as_handed_in import as_handed_in, points
 from tinyattn.course import checks
-from tinyattn.course.checks.homework_checker import report, table
-from tinyattn.course.checks.judging import attempt
+from tinyattn.course.checks.homework_checker import HomeworkChecker, table
 from tinyattn.course.project import CourseError
 
 
-def check(document):
+def check(document, *, saved=False):
     """Run the student's copy and check every task; returns True if all is right.
 
-    A cell that stops is reported, and the rest goes on.
+    A cell that stops is reported, and the rest goes on. With `saved` a second column says what
+    grading gives for the file, and every task for which it gives less is explained.
     """
     if not document.is_homework:
         raise CourseError(f"{document.number} is a lecture; its homework is hw{document.number}")
@@ -21,15 +22,31 @@ def check(document):
     print(f"{document.number} {document.slug.replace('_', ' ')}, from {document.relative(path)}\n")
     with surroundings(document.folder):
         stopped = run_cells(cells, names)
-        student = checks.LocalStudent(names)
-        outcomes = {}
+        sources = [c["source"] for c in cells if c["cell_type"] == "code"]
+        checker = HomeworkChecker(homework, checks.LocalStudent(names), sources)
         for task in homework.tasks:
-            outcomes[task] = [attempt(part, student) for part in homework.of(task)]
-            print(report(task, outcomes[task], homework.forbidden.get(task, ())), flush=True)
+            print(checker.report(task), flush=True)
     for error in stopped:
         print(f"\na cell stopped: {error}")
-    print(f"\n{table(outcomes)}")
-    return all(outcome.right for parts in outcomes.values() for outcome in parts)
+    outcomes = checker.outcomes
+    right = all(outcome.right for parts in outcomes.values() for outcome in parts)
+    if not saved:
+        print(f"\n{table(outcomes)}")
+        return right
+    result = as_handed_in(document, path)
+    print(f"\n{table(outcomes, points(result))}")
+    print(*_explained(outcomes, result), sep="\n")
+    return right and result.points == result.of
+
+
+def _explained(outcomes, result):
+    """Lines about what grading sees otherwise than the check."""
+    lines = [f"  note: {remark}" for remark in result.remarks]
+    for task, parts in outcomes.items():
+        for part, graded in zip(parts, result.of_task(task), strict=True):
+            if part.right and not graded.right:
+                lines.append(f"  task {task}, {part.title}, as handed in: {graded.text}")
+    return lines
 
 
 def run_cells(cells, names):

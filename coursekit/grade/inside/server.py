@@ -2,8 +2,13 @@
 
 One line of JSON comes in, one goes out. Whatever the student's code does in here, all it can
 change is its own answers: the grader reads numbers, compares them, and keeps its judge outside.
+
+A box has two places for names. In `given` run the cells that were handed out, with all of the
+library, and sample solutions of earlier tasks; in `own` runs what the student wrote, with what the
+task lists. Each sees what the other defines.
 """
 
+import ast
 import importlib
 import io
 import json
@@ -12,14 +17,13 @@ import os
 import sys
 import types
 
+import numpy as np
+from box import Box, Count, Forbidden, close_tensor
+
 from tinyattn.course.checks.runner import answer, decode, encode, failure
 
-names = {"__name__": "__main__", "__builtins__": __builtins__}
 LONGEST_REPLY = 8_000_000
-
-
-class Forbidden(Exception):
-    """A function was called that the student is asked to write."""
+boxes = {}  # number -> Names
 
 
 class Bin(io.TextIOBase):
@@ -46,55 +50,147 @@ def reply(line):
     return text
 
 
-def take_away(job):
-    """Let the forbidden functions refuse."""
-    for name in job["forbid"]:
-        forbid(name)
-    return {"value": None}
+class Names:
+    """The two places for names of one box, and what the grader sees of them."""
+
+    def __init__(self, job):
+        self.box = Box(job["allow"], job["by_hand"])
+        self.tasks = set(job["asked"])  # names that the student is asked to define
+        self.given, self.own = ({"__name__": "__main__"} for _ in range(2))
+        self.given["__builtins__"] = __builtins__
+        self.fixed = set()  # what sample solutions define: it stays
+
+    def __contains__(self, name):
+        return name in self.own or name in self.given
+
+    def __getitem__(self, name):
+        first, second = (self.own, self.given) if name in self.tasks else (self.given, self.own)
+        return first[name] if name in first else second[name]
+
+    def run_given(self, tree, where):
+        """Run a cell that was handed out, and show its names to the student's code."""
+        before = dict(self.given)
+        exec(compile(tree, where, "exec"), self.given)
+        for name, value in list(self.given.items()):
+            if (name in before and before[name] is value) or name == "__builtins__":
+                continue
+            if self.box.by_hand and value is np:
+                self.given[name] = self.box.module("numpy")
+            self.own[name] = self.seen(value)
+
+    def seen(self, value):
+        """What the student's code sees of a value that a given cell has."""
+        if isinstance(value, types.ModuleType):
+            return self.box.module(value.__name__)
+        module = getattr(value, "__module__", None)
+        library = isinstance(module, str) and module.split(".")[0] == "tinyattn"
+        if library and callable(value) and not self.box.lists(value):
+            return self.box.refuse(value)
+        return value
+
+    def run_sample(self, tree, where):
+        """Run a sample solution of an earlier task, in place of the student's."""
+        before = dict(self.given)
+        self.run_given(tree, where)
+        self.fixed |= {n for n in self.given if self.given[n] is not before.get(n)}
+
+    def run_own(self, tree, where):
+        """Run statements of the student's, and show its names to the given cells."""
+        before = dict(self.own)
+        try:
+            self.box.run(tree, where, self.own)
+        finally:
+            for name, value in list(self.own.items()):
+                if (name in before and before[name] is value) or name.startswith("__"):
+                    continue
+                if name in self.fixed:
+                    self.own[name] = before[name]
+                elif name in self.tasks or name not in self.given:
+                    self.given[name] = value
 
 
-def run_cells(job):
-    """Run the cells; {"cells": the error of each, None for one that ran}."""
-    return {"cells": [run_cell(i, source) for i, source in enumerate(job["cells"])]}
+def prepare(job):
+    """Fill a box; {"cells": what stopped, one for each statement that did not run}."""
+    if job["by_hand"]:
+        forbid_gradients(job["engine"])
+    else:
+        close_tensor()
+    names = boxes[job["box"]] = Names(job)
+    waiting = []
+    for kind in ("given", "sample", "own"):
+        for cell in job[kind]:
+            where = f"<{kind} cell {cell['place']}>"
+            if kind == "own":
+                source = cell["source"]
+                lines = source.splitlines(keepends=True)
+                linecache.cache[where] = (len(source), None, lines, where)
+            run = {"given": names.run_given, "sample": names.run_sample, "own": names.run_own}[kind]
+            waiting += [(run, *one, where) for one in _statements(cell)]
+    errors = _run_all(waiting)
+    return {"cells": errors}
 
 
-def run_cell(i, source):
-    where = f"<cell {i}>"
-    linecache.cache[where] = (len(source), None, source.splitlines(keepends=True), where)
-    try:
-        exec(compile(source, where, "exec"), names)
-    except BaseException as error:
-        return failure(error)
-    return None
+def _statements(cell):
+    """One tree for each statement of a cell that is to run."""
+    body = ast.parse(cell["source"]).body
+    kept = range(len(body)) if cell["keep"] is None else cell["keep"]
+    return [(ast.Module([body[i]], []),) for i in kept]
+
+
+def _run_all(waiting):
+    """Run statements; those whose names are not there yet are tried again after the others."""
+    while waiting:
+        again, errors = [], []
+        for run, tree, where in waiting:
+            try:
+                run(tree, where)
+            except NameError as error:
+                again.append((run, tree, where))
+                errors.append(failure(error))
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+                errors.append(failure(error))
+                STOPPED.append(errors[-1])
+        if len(again) == len(waiting):
+            break
+        waiting = again
+    stopped, STOPPED[:] = list(STOPPED), []
+    return stopped + (errors if waiting else [])
+
+
+STOPPED = []
 
 
 def run_ask(job):
     """Run a function of the grader's beside the student's code."""
     place = {}
     exec(job["ask"], place)
-    result = answer(place[job["name"]], names, decode(job["inputs"]))
+    Count.numbers = 0
+    result = answer(place[job["name"]], boxes[job["box"]], decode(job["inputs"]))
     if "value" in result:
-        return {"value": encode(result["value"])}
+        return {"value": encode(result["value"]), "counted": Count.numbers}
     return result
 
 
-def forbid(name):
-    """Let the library function of this full name raise Forbidden, wherever it is known."""
-    owner, _, last = name.rpartition(".")
-    try:
-        holder = importlib.import_module(owner)
-    except ModuleNotFoundError:  # a method: its class stands in a module
-        module, _, kind = owner.rpartition(".")
-        holder = getattr(importlib.import_module(module), kind)
+def forbid_gradients(names):
+    """Take the engine's gradients away, wherever they are known."""
+    for name in names:
+        owner, _, last = name.rpartition(".")
+        try:
+            holder = importlib.import_module(owner)
+        except ModuleNotFoundError:  # a method: its class stands in a module
+            module, _, kind = owner.rpartition(".")
+            holder = getattr(importlib.import_module(module), kind)
+        _refuse(holder, last, name.replace("tinyattn.", ""))
+
+
+def _refuse(holder, last, shown):
     found = getattr(holder, last)
-    shown = name.replace("tinyattn.functional", "F").replace("tinyattn.", "")
 
     def refuse(*args, **kwargs):
         raise Forbidden(f"you call {shown}, which this task asks you to write yourself")
 
-    if isinstance(found, type) and isinstance(holder, types.ModuleType):
-        found.__init__ = refuse
-        return
     setattr(holder, last, refuse)
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("tinyattn"):
@@ -103,7 +199,7 @@ def forbid(name):
                     setattr(module, attribute, refuse)
 
 
-WAYS = {"forbid": take_away, "cells": run_cells, "ask": run_ask}
+WAYS = {"own": prepare, "ask": run_ask}
 
 
 def quiet():

@@ -3,9 +3,11 @@
 import numpy as np
 
 from tinyattn.course.checks.judging import (
+    EXACT,
     NO_RETURN,
     Diagnosis,
     Homework,
+    by_formula,
     expect,
     judge,
     judge_gradients,
@@ -13,16 +15,10 @@ from tinyattn.course.checks.judging import (
 )
 
 homework = Homework("hw04")
-ATTENTION = [
-    f"tinyattn.functional.{name}"
-    for name in ("scaled_dot_product_attention", "packed_self_attention", "attention_weights")
-]
-SOFTMAX = ["tinyattn.functional.softmax", "tinyattn.functional.log_softmax", "tinyattn.nn.Softmax"]
-LAYER = ["tinyattn.nn.MultiheadAttention"]
-for task in (1, 2, 3):
-    homework.forbid(task, *ATTENTION, *SOFTMAX, *LAYER)
-homework.forbid(4, *ATTENTION, *LAYER)
-homework.forbid_gradients(4)
+homework.build_on(3, "softmax")
+homework.build_on(4, "softmax")
+homework.derive_by_hand(4)
+homework.allow(6, "tinyattn.nn.Module")
 
 WORDS = np.array([[1.0, 0, 1, 0], [0, 2, 0, 1]])  # Thinking, Machines
 THINKING_MACHINES = (
@@ -396,7 +392,8 @@ def backward_part(place, letter, more):
         slips["in another order: first the gradient by Q, then by K, then by V"] = right[::-1]
         mistakes = {name: all_three[place] for name, all_three in slips.items()}
         mistakes |= more(g, Q, K, V)
-        judge(came[place], right[place], mistakes, what=f"the gradient by {letter}")
+        judge(came[place], right[place], mistakes, what=f"the gradient by {letter}", **EXACT)
+        by_formula(student, 3 * len(Q) * len(K))
 
     return part
 

@@ -5,7 +5,6 @@ import numpy as np
 from tinyattn.course.checks.judging import Homework, array_of, expect, judge
 
 homework = Homework("hw07")
-homework.forbid(4, "tinyattn.models.GPT.generate")
 
 
 def softmax(s):
@@ -263,10 +262,10 @@ def written(its, prompt, n, V):
 
     import tinyattn as ta
 
+    read = []  # not in the model, where it could be set back
+
     class Model:
         """The next token depends on all that was read: what is in the cache, and what comes."""
-
-        read = 0
 
         def empty_cache(self):
             return []
@@ -281,11 +280,11 @@ def written(its, prompt, n, V):
                 seen.append(token)
                 likeliest = (sum((i + 1) * s for i, s in enumerate(seen)) + len(seen)) % V
                 logits[0, t, likeliest] = 1
-            self.read += ids.shape[1]
+            read.append(ids.shape[1])
             return ta.tensor(logits)
 
     model = Model()
-    return its.write(model, prompt, n), model.read
+    return its.write(model, prompt, n), sum(read)
 
 
 def continued(prompt, n, V):

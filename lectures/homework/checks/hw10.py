@@ -1,5 +1,7 @@
 """The checks of homework 10: point clouds."""
 
+import itertools
+
 import numpy as np
 
 from tinyattn.course.checks.judging import (
@@ -13,10 +15,7 @@ from tinyattn.course.checks.judging import (
 )
 
 homework = Homework("hw10")
-homework.forbid(1, "tinyattn.graph.knn_graph", "tinyattn.graph.knn", "tinyattn.graph.knn_edges")
-homework.forbid(2, "tinyattn.graph.EdgeConv", "tinyattn.graph.segment_max")
-homework.forbid(3, "tinyattn.graph.EdgeConv")
-homework.forbid(4, "tinyattn.graph.EdgeConv")
+homework.allow(3, "tinyattn.graph.segment_max")
 
 
 def squares(a, b):
@@ -273,29 +272,48 @@ def segments_gradient(student, case):
     )
 
 
-def split_and_count(its, x, src, dst, A, B):
-    """The result, and how many rows `times` multiplied. It counts here, not in the notebook."""
-    rows = []
+def split_and_count(its, x, src, dst, A, B, noise):
+    """The result, how many rows `times` multiplied, and what it returned.
+
+    It counts here, not in the notebook, and adds noise: who uses its products has the noise too.
+    """
+    rows, products = [], []
 
     def times(a, W):
         rows.append(len(a))
-        return a @ W.T
+        product = a @ W.T
+        product = product + noise[: len(a), : product.shape[1]] * (1 + len(products))
+        products.append(product)
+        return product
 
     names = its.edge_conv_split.__globals__
     kept = names.get("times")
     names["times"] = times
     try:
-        return its.edge_conv_split(x, src, dst, A, B), rows
+        return its.edge_conv_split(x, src, dst, A, B), list(rows), [p.copy() for p in products]
     finally:
         names["times"] = kept
+
+
+def split_by_hand(products, index, width):
+    """What the products of `times` have to lead to, whichever of them is p, A x or q."""
+    pieces = [p[:, i : i + width] for p in products for i in range(0, p.shape[1], width)]
+    found = []
+    for p, q in itertools.permutations(pieces, 2):
+        best = q[index].max(axis=1)
+        found += [np.maximum(y + best, 0) for y in (p, -p, p - q)]
+    return found
 
 
 @homework.part(4, "few products")
 def split(student, case):
     x, index, A, B = cloud(case)
     src, dst = edges(index)
-    came, rows = student.ask(split_and_count, x, src, dst, A, B, hint=LETTERS)
+    nothing = np.zeros((index.size, 4 * len(A)))
+    came, *_ = student.ask(split_and_count, x, src, dst, A, B, nothing, hint=LETTERS)
     judge(came, edge_conv(x, index, A, B), usual(x, index, A, B))
+    noise = case.normal(*nothing.shape)
+    came, rows, products = student.ask(split_and_count, x, src, dst, A, B, noise, hint=LETTERS)
     expect(
         isinstance(rows, list) and len(rows) > 0,
         "multiply with times(rows, W), so that the work can be counted",
@@ -306,6 +324,12 @@ def split(student, case):
         f"right, but {sum(rows)} rows were multiplied; 2 · {len(x)} are enough. Multiply before "
         "you gather: times(x, B)[src], not times(x[src], B)",
         "multiplied for every edge",
+    )
+    expect(
+        set(rows) == {len(x)}
+        and any(np.allclose(came, y) for y in split_by_hand(products, index, len(A))),
+        "right, but the result does not come from the two products of times(rows, W)",
+        "times is called for show",
     )
 
 

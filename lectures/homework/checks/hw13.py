@@ -5,10 +5,6 @@ import numpy as np
 from tinyattn.course.checks.judging import Homework, array_of, expect, judge, number_of
 
 homework = Homework("hw13")
-ATTENTION = ["tinyattn.functional.scaled_dot_product_attention", "tinyattn.nn.MultiheadAttention"]
-homework.forbid(1, "tinyattn.functional.logsumexp", "tinyattn.functional.log_softmax")
-homework.forbid(2, *ATTENTION, "tinyattn.functional.softmax")
-homework.forbid(3, "tinyattn.kernels.quantized.q4_1", "tinyattn.ops.quantized.quantized_linear")
 
 
 def kilobytes(n):
@@ -22,30 +18,34 @@ def one_pass(its, scores, block):
     """The student's result, the most bytes alive at once, and whether a second loop was tried."""
     import tracemalloc
 
-    class Blocks:
-        def __init__(self, x):
-            self.left, self.ended, self.again = iter(range(0, len(x), block)), False, False
-            self.x = x
+    def blocks_of(x, again):
+        """A generator's like; what it reads from is no attribute of it."""
+        starts, ended = iter(range(0, len(x), block)), []
 
-        def __iter__(self):
-            return self
+        class Blocks:
+            def __iter__(self):
+                return self
 
-        def __next__(self):
-            start = next(self.left, None)
-            if start is None:
-                self.again, self.ended = self.ended, True
-                raise StopIteration
-            return self.x[start : start + block].copy()
+            def __next__(self):
+                start = next(starts, None)
+                if start is None:
+                    again.extend(ended)
+                    ended.append(True)
+                    raise StopIteration
+                return x[start : start + block].copy()
 
-    its.log_sum_exp(Blocks(scores[: 2 * block]))  # what a first call imports does not count
-    blocks = Blocks(scores)
+        return Blocks()
+
+    its.log_sum_exp(blocks_of(scores[: 2 * block], []))  # what a first call imports does not count
+    again = []
+    blocks = blocks_of(scores, again)
     tracemalloc.start()
     try:
         y = its.log_sum_exp(blocks)
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return y, most, blocks.again
+    return y, most, bool(again)
 
 
 def log_sum(s):

@@ -74,7 +74,6 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LOOP, "q = packed & 15, packed >> 4\n    " + LOOP, "Take one block or one row"),
     (COUNT, "blocks = N // T", "smaller block is forgotten"),
     (COUNT, "blocks = N // T + 1", "one block too many"),
-    (SPLIT, "d = d.astype(np.float32)\n    " + SPLIT, "computed in float32"),
     (LOOP, "packed &= 15\n    " + LOOP, "writes into what it was given"),
     (COUNT, "blocks = N / T", "reads everything, too"),
     (COUNT, "blocks = N", "a block shares them"),
@@ -95,6 +94,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
 ]
 
 RIGHT = [  # the sample's way, another one that is right too
+    (SPLIT, "d = d.astype(np.float32)\n    " + SPLIT),
     (
         SPLIT + "\n    " + LOOP,
         "y = np.zeros(len(d))\n    for r in range(len(d)):\n"

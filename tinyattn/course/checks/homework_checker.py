@@ -1,41 +1,95 @@
 """What a notebook calls: the check after a task, and the table at the end."""
 
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tinyattn.course.checks.code import HandedOut
 from tinyattn.course.checks.judging import attempt
+from tinyattn.course.project import CourseError, find, find_root
 
 
 class HomeworkChecker:
-    """The checks of one homework, beside the student's functions."""
+    """The checks of one homework, beside the student's functions.
 
-    def __init__(self, homework, student):
-        self.homework, self.student = homework, student
+    `sources` are the notebook's cells, where they are known; else they are those that defined what
+    the notebook has.
+    """
+
+    def __init__(self, homework, student, sources=None):
+        self.homework, self.student, self._sources = homework, student, sources
         self.outcomes = {}  # task -> what came of its parts, the last time it was checked
+        self._handed_out = None
 
     def check(self, task):
         """Check one task and print what is right and what is not. Never raises."""
+        print(self.report(task))
+
+    def report(self, task):
+        """Check one task; what is right and what is not, as text."""
         self.outcomes[task] = [attempt(part, self.student) for part in self.homework.of(task)]
-        print(report(task, self.outcomes[task], self.homework.forbidden.get(task, ())))
+        return report(task, self.outcomes[task], self.why_not(task))
 
     def table(self):
-        """Print all tasks: what is done and what is left."""
+        """Print all tasks: what is done and what is left, here and in the saved notebook."""
         for task in self.homework.tasks:
             if task not in self.outcomes:
                 self.outcomes[task] = [attempt(p, self.student) for p in self.homework.of(task)]
-        print(table(self.outcomes))
+        print(table(self.outcomes, saved(self.homework.number, self.student.names)))
+        bare = self.homework.number.removeprefix("hw")
+        print(f"As handed in: save the notebook, then `tinyattn check {bare} --as-handed-in`.")
 
     def require(self, task, title, *, hidden=False):
         """Raise AssertionError unless this part is right; nbgrader's test cells call it."""
         part = next(part for part in self.homework.of(task) if part.title == title)
         outcome = attempt(part, self.student, hidden=hidden)
-        if not outcome.right:
-            raise AssertionError(f"Task {task}, {title}: {outcome.text}")
+        reason = self.why_not(task) if outcome.right else None
+        if reason or not outcome.right:
+            raise AssertionError(f"Task {task}, {title}: {reason or outcome.text}")
+
+    def why_not(self, task):
+        """Why grading gives no points for a task, however right it is; None if it may."""
+        if self._handed_out is None:
+            self._handed_out = handed_out(self.homework.number)
+        sources = self.student.sources() if self._sources is None else self._sources
+        return self._handed_out.why_not(self.homework, task, sources)
 
 
-def report(task, outcomes, forbidden=()):
-    """One task as text; forbidden: full names of functions that grading does not let it call."""
+def handed_out(number):
+    """The notebook as students get it; without one that is built, nothing is known of it."""
+    try:
+        path = find(find_root(), number).notebook
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    except (CourseError, OSError, ValueError, KeyError):
+        cells = []
+    return HandedOut([c | {"source": "".join(c["source"])} for c in cells])
+
+
+def saved(number, names):
+    """{task: points} that grading gives for the saved notebook; None if no file is known.
+
+    JupyterLab and VS Code say which file runs. It is read by the grader's own code, in a process of
+    its own.
+    """
+    path = names.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
+    if not path or not Path(path).is_file() or importlib.util.find_spec("coursekit") is None:
+        return None
+    command = [sys.executable, "-m", "coursekit.student.as_handed_in", number, str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+        points = json.loads(done.stdout.strip().split("\n")[-1])
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return {int(task): right for task, right in points.items()}
+
+
+def report(task, outcomes, reason=None):
+    """One task as text; reason: why grading gives no points for it."""
     if all(outcome.right for outcome in outcomes):
-        names = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name in forbidden))
-        rule = f" (It counts if your own code does it, without the library's {names}.)"
-        return f"Task {task} is right." + (rule if names else "")
+        return f"Task {task} is right" + (f", but {reason}: 0 points." if reason else ".")
     if all(outcome.unfinished for outcome in outcomes):
         return f"Task {task} is not done: {outcomes[0].text.removeprefix(f'task {task}: ')}"
     lines = [f"Task {task}: {sum(o.right for o in outcomes)} of {len(outcomes)} parts are right."]
@@ -43,17 +97,25 @@ def report(task, outcomes, forbidden=()):
         text = f": {outcome.text}" if outcome.text else ""
         text = text.replace("\n", "\n     ")
         lines.append(f"  {'✓' if outcome.right else '✗'}  {outcome.title}{text}")
+    if reason:
+        lines.append(f"  but {reason}: 0 points.")
     return "\n".join(lines)
 
 
-def table(outcomes):
-    """All tasks as text: {task: its outcomes}."""
+def table(outcomes, as_handed_in=None):
+    """All tasks as text: {task: its outcomes}; as_handed_in: {task: points} of the saved file."""
     lines = []
+    if as_handed_in is not None:
+        lines.append("             here     as handed in")
     for task, parts in outcomes.items():
         right = sum(part.right for part in parts)
         left = [part.title for part in parts if not part.right]
         state = "not done" if all(part.unfinished for part in parts) else "left: " + ", ".join(left)
-        lines.append(f"  task {task}   {right} of {len(parts)}   {state if left else 'right'}")
+        second = "" if as_handed_in is None else f"   {as_handed_in.get(task, 0)} of {len(parts)}"
+        lines.append(
+            f"  task {task}   {right} of {len(parts)}{second}   {state if left else 'right'}"
+        )
     parts = [part for task in outcomes.values() for part in task]
-    lines.append(f"  all      {sum(part.right for part in parts)} of {len(parts)}")
+    second = "" if as_handed_in is None else f"   {sum(as_handed_in.values())} of {len(parts)}"
+    lines.append(f"  all      {sum(part.right for part in parts)} of {len(parts)}{second}")
     return "\n".join(lines)

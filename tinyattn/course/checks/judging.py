@@ -9,8 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tinyattn.course.checks.listed import BASIC
+
 NO_RETURN = "without return"
 VALUES = "no gradient, because the values are not right"
+EXACT = {"rtol": 1e-9, "atol": 1e-12}  # a formula in float64; difference quotients are worse
 HIDDEN = (1, 2, 3)  # the cases that only the grader tries
 GRADIENTS = [
     f"tinyattn.{name}"
@@ -92,8 +95,9 @@ class Homework:
 
     number: str
     parts: list = field(default_factory=list)
-    forbidden: dict = field(default_factory=dict)  # task -> functions that it may not call
-    alone: set = field(default_factory=set)  # tasks that forbid what other checks need
+    allowed: dict = field(default_factory=dict)  # task -> what of the library it names
+    by_hand: dict = field(default_factory=dict)  # task -> what of the engine is taken away
+    earlier: dict = field(default_factory=dict)  # task -> functions of earlier tasks it builds on
 
     def part(self, task, title, hidden=HIDDEN):
         """Decorator: a function(student, case) is a part of this task."""
@@ -104,14 +108,33 @@ class Homework:
 
         return register
 
-    def forbid(self, task, *names):
-        """Library functions, by their full names, that the student writes in this task."""
-        self.forbidden.setdefault(task, []).extend(names)
+    def allow(self, task, *names):
+        """What of the library, by full names, this task and later ones may use.
 
-    def forbid_gradients(self, task):
-        """In this task the derivatives are worked out by hand, not by the engine."""
-        self.forbid(task, *GRADIENTS)
-        self.alone.add(task)
+        NumPy and the student's own code are there in every task, and nothing else.
+        """
+        self.allowed.setdefault(task, []).extend(names)
+
+    def derive_by_hand(self, task, *, engine=False):
+        """In this task the derivatives are worked out by hand, not by the engine.
+
+        The engine is taken away, unless the check itself needs it (`engine`). How many numbers go
+        through exp, tanh and the like is counted, see `Student.counted`.
+        """
+        self.by_hand[task] = [] if engine else GRADIENTS
+
+    def build_on(self, task, *names):
+        """Functions of earlier tasks that this task's text builds on.
+
+        Where a student's own ones are wrong, the task is tried again with the sample's.
+        """
+        self.earlier.setdefault(task, []).extend(names)
+
+    def listed(self, task):
+        """What of the library this task may use, by full names."""
+        basic = () if task in self.by_hand else BASIC
+        before = [name for t, names in self.allowed.items() if t <= task for name in names]
+        return [*basic, *before]
 
     @property
     def tasks(self):
@@ -150,6 +173,20 @@ def expect(condition, text, mistake=None):
         raise Diagnosis(text, mistake)
 
 
+def by_formula(student, most):
+    """Raise Diagnosis if the last answer evaluated more than the formula of a derivative needs.
+
+    Difference quotients, complex steps and the like evaluate the function itself many times. Only
+    grading counts; in the notebook every answer passes.
+    """
+    expect(
+        student.counted is None or student.counted <= most,
+        f"right, but {student.counted} numbers went through exp, tanh and the like, and a formula "
+        f"needs at most {most}. The derivative is to be worked out, not measured with differences",
+        "differences in place of the derivative",
+    )
+
+
 def number_of(came, what="the result"):
     """A single number. Raises Diagnosis for anything else."""
     came = array_of(came)
@@ -170,8 +207,11 @@ def array_of(came, what="your result"):
     return array
 
 
-def judge(came, expected, mistakes=(), *, rtol=1e-6, atol=1e-9, what="", kind=""):
+def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""):
     """Compare a result with the expected one; name the mistake if it is a known one.
+
+    The tolerance is that of float32, in which a right answer may be computed: 1e-5 of a number, and
+    1e-6 of the largest one. Derivatives by hand are compared more closely (`EXACT`).
 
     `what` names the result if a part has several; `kind` "bool" asks for a boolean array. Raises
     Diagnosis.
@@ -180,6 +220,7 @@ def judge(came, expected, mistakes=(), *, rtol=1e-6, atol=1e-9, what="", kind=""
     if came is None:
         raise Diagnosis(f"{start}It returned None. Is the `return` missing?", NO_RETURN)
     came, expected = array_of(came), np.asarray(expected)
+    atol = 1e-6 * _largest(expected) if atol is None else atol
     _known(came, expected, dict(mistakes), start, (rtol, atol))
     if came.shape != expected.shape:
         raise Diagnosis(
@@ -200,6 +241,12 @@ def judge(came, expected, mistakes=(), *, rtol=1e-6, atol=1e-9, what="", kind=""
         right, yours = f"{expected[i]:.9g}", f"{came[i]:.9g}"
         hint = ". Nearly: is something computed in float32? Here float64 is needed"
     raise Diagnosis(f"{start}{where} {right}, yours is {yours}{hint}", "other numbers")
+
+
+def _largest(x):
+    """The largest finite size in an array, 1e-9 at least."""
+    x = np.abs(x.astype(complex))
+    return max(x[np.isfinite(x)].max(initial=0.0), 1e-9)
 
 
 def _known(came, expected, mistakes, start, tolerance):

@@ -65,7 +65,8 @@ def read_only(value):
 def failure(error):
     """An exception as plain data, with the student's line that raised it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "cell" in f.filename]
-    line = (frames[-1].line or "") if frames else ""
+    # of a sample solution no line is known, and none is shown
+    line = next((f.line for f in reversed(frames) if f.line), "")
     try:
         message = str(error)
     except Exception:  # an exception class of the student's own

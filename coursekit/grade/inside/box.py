@@ -1,0 +1,501 @@
+"""What a student's code finds in the sandbox: a list of names, and nothing beside it.
+
+A student's cell runs with the builtins of `builtins_of`, and its imports give stand-ins for
+modules that show listed names only: NumPy's, some of Python's own library, and of tinyattn what the
+task names. `constructs.refused` has looked at the code before, so no attribute leads further.
+"""
+
+import ast
+import builtins
+import importlib
+import types
+
+import numpy as np
+from constructs import BUILTINS, is_refused, refused
+
+
+class Forbidden(Exception):
+    """Something was used that the task does not list."""
+
+
+# --- what is listed
+
+NUMPY_REFUSED = {
+    "DataSource",
+    "bmat",
+    "fromfile",
+    "fromregex",
+    "genfromtxt",
+    "get_include",
+    "info",
+    "load",
+    "loadtxt",
+    "memmap",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+    "setbufsize",
+    "seterr",
+    "seterrcall",
+    "show_config",
+    "show_runtime",
+    "test",
+}
+NUMPY = [name for name in np.__all__ if name not in NUMPY_REFUSED]
+MODULES = {  # of Python and NumPy: which names a student's code can import
+    "numpy": [n for n in NUMPY if not isinstance(getattr(np, n), types.ModuleType)],
+    "numpy.linalg": np.linalg.__all__,
+    "numpy.fft": np.fft.__all__,
+    "numpy.random": np.random.__all__,
+    "numpy.lib": [],
+    "numpy.lib.stride_tricks": ["as_strided", "sliding_window_view", "broadcast_to"],
+    "numpy.testing": ["assert_allclose", "assert_array_equal", "assert_almost_equal"],
+    "numpy.typing": ["ArrayLike", "DTypeLike", "NDArray"],
+    "abc": ["ABC", "abstractmethod"],
+    "bisect": None,
+    "collections": None,
+    "collections.abc": None,
+    "contextlib": ["contextmanager", "nullcontext", "suppress"],
+    "copy": ["copy", "deepcopy"],
+    "dataclasses": ["dataclass", "field", "astuple", "asdict"],
+    "decimal": ["Decimal"],
+    "fractions": ["Fraction"],
+    "functools": ["cache", "cached_property", "lru_cache", "partial", "reduce", "wraps"],
+    "heapq": None,
+    "itertools": None,
+    "math": None,
+    "numbers": ["Integral", "Number", "Real"],
+    "operator": None,
+    "random": None,
+    "re": None,
+    "statistics": None,
+    "string": ["ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "punctuation"],
+    "time": ["monotonic", "perf_counter", "process_time", "time"],
+    "typing": """Any Callable Dict Generator Iterable Iterator List Literal Mapping Optional
+        Sequence Set Tuple TypeVar Union""".split(),
+}
+NOT_OF = {"operator": {"attrgetter", "call", "methodcaller"}}
+# they draw, print and measure: nobody looks, so they do nothing
+SILENT = {
+    "IPython",
+    "PIL",
+    "matplotlib",
+    "mpl_toolkits",
+    "plotly",
+    "pprint",
+    "seaborn",
+    "tinyattn.course",
+    "tinyattn.plot",
+    "tinyattn.widgets",
+    "tqdm",
+    "warnings",
+}
+# attributes of a Tensor beside those that NumPy has as well
+TENSOR = set(
+    """backward bmm bool cat chunk clamp clone contiguous cpu data detach device dim double eq
+    expand expand_as flatten float grad grad_fn gt half int is_leaf item long lt mT masked_fill mm
+    mul mv ndimension neg nelement numel numpy permute requires_grad requires_grad_ reshape_as
+    retain_grad size sub div pow t to type type_as unbind unsqueeze view""".split()
+)
+DERIVED = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsinh arccosh arctanh"
+COUNTED = [*DERIVED.split(), "arcsin", "arccos", "arctan", "power", "pow", "float_power", "sqrt"]
+COUNTED += ["logaddexp", "logaddexp2", "ldexp", "sinc", "i0", "cbrt"]
+NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser", "longdouble"}
+
+
+class Count:
+    """How many numbers went through exp, tanh and the like."""
+
+    numbers = 0
+
+
+def silent(name="it"):
+    """A thing that takes every call, attribute and loop, and does nothing."""
+
+    class Nothing:
+        __slots__ = ()
+
+        def __getattribute__(self, attribute):
+            if is_refused(attribute):
+                raise AttributeError(attribute)
+            return self
+
+        def __call__(self, *given, **options):
+            if len(given) == 1 and callable(given[0]):
+                return given[0]  # as a decorator
+            if given and hasattr(type(given[0]), "__iter__") and name == "tqdm":
+                return given[0]
+            return self
+
+        def __iter__(self):
+            return iter((self, self))  # fig, ax = plt.subplots()
+
+        def __getitem__(self, key):
+            return self
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return False
+
+        def __repr__(self):
+            return f"<{name}>"
+
+    return Nothing()
+
+
+def refusing(what):
+    """A thing that stops with Forbidden when it is used."""
+
+    def stop(*given, **options):
+        raise Forbidden(what)
+
+    class Refusing:
+        __slots__ = ()
+        __getattribute__ = __call__ = __iter__ = __getitem__ = __enter__ = stop
+        __add__ = __radd__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = stop
+        __bool__ = __len__ = __array__ = __mro_entries__ = stop
+
+    return Refusing()
+
+
+def shown(full):
+    """A full name as students write it."""
+    return (
+        full.replace("tinyattn.functional", "F", 1)
+        if full.startswith("tinyattn.functional.")
+        else full.removeprefix("tinyattn.")
+    )
+
+
+class Box:
+    """The names that one task may use."""
+
+    def __init__(self, allowed=(), by_hand=False):
+        self.by_hand = by_hand
+        self.allowed = [resolve(name) for name in allowed]
+        self.made = {}
+        self.builtins = self._builtins()
+
+    def lists(self, value):
+        """True for a thing of the library that the task lists."""
+        return any(value is one for one in self.allowed)
+
+    def refuse(self, value):
+        """In place of a thing of the library that the task does not list."""
+        full = shown(f"{value.__module__}.{getattr(value, '__name__', type(value).__name__)}")
+        return refusing(f"you use {full}, which this task asks you to write yourself")
+
+    # --- modules
+
+    def module(self, name):
+        """The stand-in for a module."""
+        if name not in self.made:
+            self.made[name] = self._stand_in(name)
+        return self.made[name]
+
+    def _stand_in(self, name):
+        top = name.split(".")[0]
+        for quiet in (name, top, ".".join(name.split(".")[:2])):
+            if quiet in SILENT:
+                return silent(top)
+        if name in MODULES:
+            return self._listed(name, MODULES[name])
+        if top == "tinyattn":
+            return self._library(name)
+        return refusing(f"you use {name}, which is not there: write it with NumPy")
+
+    def _listed(self, name, names):
+        real = importlib.import_module(name)
+        names = names if names is not None else public(real)
+        values = {n: getattr(real, n) for n in names if hasattr(real, n)}
+        for hidden in NOT_OF.get(name, ()):
+            values.pop(hidden, None)
+        for inner in MODULES:
+            package, _, last = inner.rpartition(".")
+            if package == name:
+                values[last] = inner
+        if name == "numpy":
+            values |= {"__version__": np.__version__, "seterr": lambda **options: {}}
+        if name == "time":
+            values["sleep"] = nothing
+        if self.by_hand and name in ("numpy", "math"):
+            self._count(values)
+        return self._names(name, values)
+
+    def _count(self, values):
+        for name in [n for n in values if "complex" in n or n in NO_WAY_ROUND]:
+            del values[name]
+        for name in COUNTED:
+            if name in values:
+                values[name] = counted(values[name])
+
+    def _names(self, name, values):
+        def look(attribute):
+            if type(attribute) is not str:
+                raise TypeError("attribute name must be string")
+            if attribute == "__all__":
+                return [n for n in values if not n.startswith("_")]
+            if attribute in values:
+                value = values[attribute]
+                inner = f"{name}.{attribute}"
+                return self.module(inner) if value == inner and type(value) is str else value
+            raise AttributeError(f"module '{name}' has no attribute '{attribute}' here") from None
+
+        return stand_in(name, look)
+
+    def _library(self, name):
+        real = vars(importlib.import_module(name))
+
+        def look(attribute):
+            if type(attribute) is not str:
+                raise TypeError("attribute name must be string")
+            value = real.get(attribute)
+            if isinstance(value, types.ModuleType) and value.__name__.startswith("tinyattn"):
+                return self.module(value.__name__)
+            if value is not None and self.lists(value):
+                return value
+            if attribute.startswith("__"):
+                raise AttributeError(attribute) from None
+            full = shown(f"{name}.{attribute}")
+            raise Forbidden(f"you use {full}, which this task asks you to write yourself")
+
+        return stand_in(name, look)
+
+    # --- builtins
+
+    def _builtins(self):
+        names = {
+            name: value
+            for name, value in vars(builtins).items()
+            if name not in BUILTINS and (not name.startswith("_") or name == "__build_class__")
+        }
+        for name in ("exit", "quit", "copyright", "credits", "license", "aiter", "anext"):
+            names.pop(name, None)
+        if self.by_hand:
+            names.pop("complex")
+        return names | {
+            "__import__": self._import,
+            "__name__": "__main__",
+            "getattr": safe(getattr),
+            "hasattr": safe(hasattr),
+            "setattr": safe(setattr),
+            "type": kind_of,
+            "print": nothing,
+            "display": nothing,
+            "input": lambda *_: "",
+            "pow": lambda a, b, m=None: self.power(a, b) if m is None else pow(a, b, m),
+            "*power": self.power,
+            "*format": formatter,
+        }
+
+    def _import(self, name, globals=None, locals=None, fromlist=(), level=0):
+        if level:
+            raise ImportError("there is no package around a notebook")
+        if not fromlist:
+            top = name.split(".")[0]
+            if top != name:
+                self.module(name)
+            return self.module(top)
+        return _from(self, name)
+
+    def power(self, a, b):
+        """a ** b."""
+        result = a**b
+        if self.by_hand:
+            plain = (0.5, -0.5, 2.0, -1.0, -2.0)
+            whole = isinstance(b, int) or (isinstance(b, float) and b in plain)
+            if not whole:
+                Count.numbers += np.size(result)
+            _no_complex(result)
+        return result
+
+    # --- running
+
+    def run(self, tree, where, names):
+        """Run statements of a student's (an ast.Module) with these builtins."""
+        if found := refused(tree):
+            raise Forbidden(f"you use {found}, which grading does not run")
+        if self.by_hand and any(_complex_literal(node) for node in ast.walk(tree)):
+            raise Forbidden("you use complex numbers: the derivative is to be worked out")
+        names["__builtins__"] = self.builtins
+        tree = ast.fix_missing_locations(Rewrite().visit(tree))
+        exec(compile(tree, where, "exec"), names)
+
+
+def _from(box, name):
+    """What `from module import names` reads its names from; one that is refused may wait."""
+    module = box.module(name)
+
+    def look(attribute):
+        try:
+            return getattr(module, attribute)
+        except Forbidden as error:
+            return refusing(str(error))
+        except AttributeError:
+            if attribute.startswith("__") or name in MODULES:
+                raise
+            return refusing(f"there is no {name}.{attribute}")
+
+    return stand_in(name, look)
+
+
+def _complex_literal(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, complex)
+
+
+class Rewrite(ast.NodeTransformer):
+    """Powers and str.format go through functions of ours, whose names no student can write."""
+
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Pow):
+            return _call(node, "*power", node.left, node.right)
+        return node
+
+    def visit_AugAssign(self, node):
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Pow):
+            return node
+        text = ast.unparse(node.target)
+        read = Rewrite().visit(ast.parse(text, mode="eval").body)
+        value = _call(node, "*power", read, node.value)
+        return ast.copy_location(ast.Assign([node.target], value), node)
+
+    def visit_Attribute(self, node):
+        self.generic_visit(node)
+        if node.attr in ("format", "format_map") and isinstance(node.ctx, ast.Load):
+            return _call(node, "*format", node.value, ast.Constant(node.attr))
+        return node
+
+
+def _call(at, name, *arguments):
+    call = ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+    for node in ast.walk(call):
+        if not hasattr(node, "lineno"):
+            ast.copy_location(node, at)
+    return call
+
+
+def stand_in(name, look):
+    """An object whose attributes are what look(attribute) returns."""
+
+    class Module:
+        __slots__ = ()
+
+        def __getattribute__(self, attribute):
+            return look(attribute)
+
+        def __repr__(self):
+            return f"<module '{name}'>"
+
+    return Module()
+
+
+def public(module):
+    """The public names of a module, without the modules that it imports."""
+    names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
+    return [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
+
+
+def resolve(full):
+    """The library's thing of this full name."""
+    parts = full.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part)
+        return found
+    raise ValueError(f"the library has no {full}")
+
+
+def safe(function):
+    """getattr and its like, which see the attributes that a student may write."""
+
+    def same(value, name, *rest):
+        if type(name) is not str:
+            raise TypeError("attribute name must be string")
+        if is_refused(name):
+            raise Forbidden(f"you use the name {name}, which grading does not run")
+        if name in ("format", "format_map") and function is getattr:
+            return formatter(value, name)
+        return function(value, name, *rest)
+
+    return same
+
+
+def kind_of(value):
+    """type(value), but not the type of types, which makes classes with any attribute."""
+    if isinstance(value, type):
+        raise Forbidden("you use the type of a type, which grading does not run")
+    return type(value)
+
+
+def formatter(value, name):
+    """A bound `format` whose fields are no attributes."""
+    if value is str or isinstance(value, str):
+
+        def fill(*given, **named):
+            text = value
+            if value is str:
+                text, *given = given
+            if name == "format_map":
+                (named,), given = given, ()
+            if any("." in field or "[" in field for field in _fields(str(text))):
+                raise Forbidden("you use fields with attributes in a text, which is not run")
+            return str.format(str(text), *given, **dict(named))
+
+        return fill
+    return getattr(value, name)
+
+
+def _fields(text):
+    import string
+
+    for _, field, spec, _ in string.Formatter().parse(text):
+        if field is not None:
+            yield field
+            yield from _fields(spec or "")
+
+
+def nothing(*given, **options):
+    """print(), without printing."""
+
+
+def counted(function):
+    """The function; the numbers that go through it are counted."""
+
+    def same(*given, **options):
+        result = function(*given, **options)
+        Count.numbers += np.size(result)
+        _no_complex(result)
+        return result
+
+    same.__name__ = getattr(function, "__name__", "function")
+    return same
+
+
+def _no_complex(result):
+    if isinstance(result, complex) or getattr(getattr(result, "dtype", None), "kind", "") == "c":
+        raise Forbidden("you use complex numbers: the derivative is to be worked out")
+
+
+def close_tensor():
+    """Take from Tensor the methods that NumPy does not have and no task lists."""
+    from tinyattn import Tensor
+
+    for name in dir(Tensor):
+        if name.startswith("_") or name in TENSOR or hasattr(np.ndarray, name):
+            continue
+        if hasattr(np, name.rstrip("_")) or name.rstrip("_") in TENSOR:
+            continue
+
+        def stop(self, *given, name=name, **options):
+            raise Forbidden(f"you use .{name}, which this task asks you to write yourself")
+
+        setattr(Tensor, name, stop)

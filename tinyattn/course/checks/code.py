@@ -1,0 +1,252 @@
+"""What of a student's notebook answers a task: what it needs, wherever in the notebook it is.
+
+A notebook has helpers, imports and constants in any cell, the last definition of a function counts,
+and a training or a plot between them is no part of an answer. So the statements of all cells are
+looked through for what binds a name that the task needs, directly or by another name.
+"""
+
+import ast
+import builtins
+import re
+import symtable
+from dataclasses import dataclass, field
+
+from tinyattn.course.checks import listed
+
+TASK = re.compile(r"^## (?:Task )?(\d+)[.:]")
+STUB = "raise NotImplementedError("
+LONGEST = 200_000  # characters of a cell; an answer has a few thousand
+CELL_MAGIC = re.compile(r"^\s*%%(\w+)")
+OTHER_LANGUAGE = {"bash", "sh", "html", "HTML", "javascript", "js", "latex", "markdown", "svg"}
+SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass
+class Statement:
+    """A statement of a student's cell."""
+
+    cell: int  # its place in the notebook
+    index: int  # its place in the cell
+    node: ast.AST
+    binds: set
+    changes: set  # names whose values it writes into
+    needs: set
+
+    @property
+    def loops(self):
+        """True for what may take long: a training, perhaps."""
+        return isinstance(self.node, ast.For | ast.While | ast.With | ast.If | ast.Try | ast.Expr)
+
+
+@dataclass
+class Code:
+    """All code of a notebook that is the student's own."""
+
+    sources: dict = field(default_factory=dict)  # place of a cell: its text without magics
+    statements: list = field(default_factory=list)
+    broken: dict = field(default_factory=dict)  # place of a cell: its syntax error
+
+    def bound(self, names, but=()):
+        """The statements that bind one of these names or write into it, without those in `but`."""
+        return [
+            s
+            for s in self.statements
+            if (s.binds | s.changes) & names and ast.dump(s.node) not in but
+        ]
+
+    def needed(self, names):
+        """(the statements that these names need, all names that they need)."""
+        needed, chosen = set(names), set()
+        while True:
+            new = [
+                i
+                for i, s in enumerate(self.statements)
+                if i not in chosen and ((s.binds | s.changes) & needed)
+            ]
+            if not new:
+                return [self.statements[i] for i in sorted(chosen)], needed
+            chosen.update(new)
+            for i in new:
+                needed |= self.statements[i].needs
+
+
+def clean(source):
+    """A cell's source without the magics of IPython: "%%time", "%matplotlib", "!pip", "f?"."""
+    magic = CELL_MAGIC.match(source)
+    if magic and magic[1] in OTHER_LANGUAGE:
+        return ""
+    lines, inside = [], False
+    for line in source[:LONGEST].split("\n"):
+        text = line.strip()
+        assigned = re.match(r"^\s*[\w, ]+=\s*[%!]", line)
+        if not inside and (text[:1] in ("%", "!", "?") or assigned or _asks_for_help(text)):
+            indent = line[: len(line) - len(line.lstrip())]
+            line = f"{indent}pass" if not text.startswith("%%") else ""
+        inside = inside != (line.count('"""') % 2 == 1)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _asks_for_help(text):
+    return text.endswith("?") and re.fullmatch(r"[\w.]+\?{1,2}", text) is not None
+
+
+def code_of(cells, given):
+    """The Code of (place, source) cells; those whose tree is in `given` are not the student's."""
+    code = Code()
+    for place, source in cells:
+        text = source if parsed(source) is not None else clean(source)
+        code.sources[place] = text
+        tree = parsed(text)
+        if tree is None:
+            code.broken[place] = error_of(text)
+            text, tree = salvaged(text)
+            code.sources[place] = text
+        if ast.dump(tree) in given:
+            continue
+        for index, node in enumerate(tree.body):
+            code.statements.append(_statement(place, index, node))
+    return code
+
+
+def parsed(source):
+    """The tree of a cell, None if it has none."""
+    try:
+        return ast.parse(source or "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def error_of(source):
+    """What Python says about a cell that it cannot read."""
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        line = f"\nin the line: {error.text.strip()}" if error.text else ""
+        return f"the cell has a syntax error: {error.msg}{line}"[:500]
+    except (ValueError, RecursionError, MemoryError) as error:
+        return f"the cell cannot be read: {type(error).__name__}"
+    return "the cell cannot be read"
+
+
+def salvaged(source):
+    """(source, tree) of the definitions of a broken cell that can be read by themselves."""
+    blocks, kept = re.split(r"\n(?=\S)", source), []
+    for block in blocks:
+        kept.append(block if parsed(block) is not None else re.sub(r".+", "", block))
+    text = "\n".join(kept)
+    tree = parsed(text)
+    return (text, tree) if tree is not None else ("", ast.parse(""))
+
+
+def names_asked(source):
+    """What a task cell that was handed out asks to define."""
+    tree = parsed(source)
+    return set().union(*(_bound_by(node) for node in tree.body)) if tree else set()
+
+
+def _statement(place, index, node):
+    free = free_names(node)
+    return Statement(place, index, node, _bound_by(node), _changed_by(node), free)
+
+
+def _inside(node):
+    """The node and what is in it, without the bodies of functions, classes and comprehensions."""
+    yield node
+    if isinstance(node, SCOPES | COMPREHENSIONS):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _inside(child)
+
+
+def _bound_by(node):
+    found = set()
+    for n in _inside(node):
+        if isinstance(n, DEFINITIONS):
+            found.add(n.name)
+        elif isinstance(n, ast.Import | ast.ImportFrom):
+            if getattr(n, "module", "") == "__future__":
+                continue
+            found |= {(a.asname or a.name).split(".")[0] for a in n.names if a.name != "*"}
+            if any(a.name == "*" for a in n.names):
+                found |= _star(n.module)
+        elif isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            found.add(n.id)
+        elif isinstance(n, ast.ExceptHandler) and n.name:
+            found.discard(n.name)
+    return found
+
+
+def _star(module):
+    if module == "math":
+        import math
+
+        return {n for n in vars(math) if n[0] != "_"}
+    if module == "numpy":
+        import numpy
+
+        return set(numpy.__all__)
+    return set()
+
+
+def _changed_by(node):
+    """Names whose values a statement writes into: x[0] = 1, f.rule = g, f.defvjp(g)."""
+    found = set()
+    for n in _inside(node):
+        target = None
+        if isinstance(n, ast.Subscript | ast.Attribute) and isinstance(n.ctx, ast.Store):
+            target = n.value
+        elif isinstance(n, ast.Expr) and isinstance(n.value, ast.Call):
+            target = n.value.func.value if isinstance(n.value.func, ast.Attribute) else None
+        while isinstance(target, ast.Attribute | ast.Subscript | ast.Call):
+            target = target.func if isinstance(target, ast.Call) else target.value
+        if isinstance(target, ast.Name):
+            found.add(target.id)
+    return found - {"np", "plt", "ta", "hw", "F", "nn"}
+
+
+def free_names(node):
+    """The names of the notebook that a tree reads, in functions that it defines as well."""
+    try:
+        table = symtable.symtable(ast.unparse(node), "cell", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    found = {s.get_name() for s in table.get_symbols() if s.is_referenced()}
+    waiting = list(table.get_children())
+    while waiting:
+        inner = waiting.pop()
+        waiting += inner.get_children()
+        found |= {s.get_name() for s in inner.get_symbols() if s.is_referenced() and s.is_global()}
+    return found
+
+
+def missing(code, needed, there):
+    """Names that are needed and that no cell defines."""
+    defined = set().union(set(), *(s.binds for s in code.statements))
+    return sorted(n for n in needed - defined - there if not hasattr(builtins, n) and n[:2] != "__")
+
+
+class HandedOut:
+    """The notebook that a student was given: what each task asks to define, and what is given."""
+
+    def __init__(self, cells):
+        self.asked, self.given, self.trees = {}, [], set()
+        task = None
+        for cell in cells:
+            source = cell["source"]
+            if cell["cell_type"] == "markdown" and (heading := TASK.match(source)):
+                task = int(heading[1])
+            elif cell["cell_type"] == "code" and STUB in source:
+                self.asked.setdefault(task, set()).update(names_asked(source))
+            elif cell["cell_type"] == "code" and (tree := parsed(source)) is not None:
+                self.given.append(tree)
+                self.trees.add(ast.dump(tree))
+
+    def why_not(self, homework, task, sources):
+        """Why cells with these sources have no points in a task; None if they may have."""
+        code = code_of(enumerate(sources), self.trees)
+        trees = [ast.Module([s.node], []) for s in code.needed(self.asked.get(task, set()))[0]]
+        aliases = listed.imports(self.given + [s.node for s in code.statements])
+        return listed.why_not(trees, homework, task, aliases)

@@ -1,0 +1,105 @@
+"""What of the library a student's code uses, and whether the task lists it.
+
+`tinyattn check` and `tinyattn grade` both look with these functions, so a check says before the
+homework is handed in what would have no points.
+"""
+
+import ast
+import importlib
+import types
+
+from tinyattn.course.checks.constructs import refused
+
+BASIC = ("tinyattn.Tensor", "tinyattn.tensor", "tinyattn.no_grad")  # in every task but by hand
+ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
+METHODS = {"gather", "index_select", "log_softmax", "logsumexp", "masked_select", "relu"}
+METHODS |= {"scatter_add", "sigmoid", "softmax", "topk"}  # of a Tensor, beside those of NumPy
+QUIET = ("tinyattn.course", "tinyattn.plot", "tinyattn.widgets")
+
+
+def why_not(trees, homework, task, aliases):
+    """Why these statements have no points in a task, as a sentence; None if they may.
+
+    `aliases` says what the names F, ta and nn are; see `imports`.
+    """
+    by_hand = task in homework.by_hand
+    objects = [resolve(name) for name in homework.listed(task)]
+    found = []
+    for tree in trees:
+        construct = refused(tree)
+        if construct:
+            return f"you use {construct}, which grading does not run"
+        found += unlisted(tree, aliases, objects, by_hand)
+    if not found:
+        return None
+    names = ", ".join(dict.fromkeys(found))
+    return f"you use {names}, which this task asks you to write yourself"
+
+
+def imports(trees):
+    """{name in the notebook: full name of the module or function} of all imports of tinyattn."""
+    aliases = {}
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for a in node.names:
+                    if a.name.split(".")[0] == "tinyattn":
+                        aliases[a.asname or "tinyattn"] = a.name if a.asname else "tinyattn"
+            elif isinstance(node, ast.ImportFrom):
+                if (node.module or "").split(".")[0] == "tinyattn":
+                    for a in node.names:
+                        aliases[a.asname or a.name] = f"{node.module}.{a.name}"
+    return aliases
+
+
+def unlisted(tree, aliases, objects, by_hand=False):
+    """What of the library a tree uses beside these objects, as the student writes it."""
+    found, methods = [], METHODS | (ENGINE if by_hand else set())
+    own = {
+        n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)
+    } | _parameters(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute | ast.Name):
+            continue
+        written = _dotted(node)
+        first, _, rest = written.partition(".")
+        if first in aliases and not (isinstance(node, ast.Name) and first in own):
+            full = ".".join(filter(None, [aliases[first], rest]))
+            value = resolve(full)
+            if _counts(full, value) and not any(value is one for one in objects):
+                found.append(written)
+        elif isinstance(node, ast.Attribute) and node.attr in methods - own:
+            if first not in ("self", "np", "numpy"):
+                found.append(f".{node.attr}")
+    return found
+
+
+def _counts(full, value):
+    """True for a function or class of the library, False for a module, or for what is not there."""
+    if value is None or isinstance(value, types.ModuleType) or full.startswith(QUIET):
+        return False
+    return callable(value)
+
+
+def _parameters(tree):
+    return {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+
+
+def resolve(full):
+    """The library's thing of this full name, None if there is none."""
+    parts = full.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ImportError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part, None)
+        return found
+    return None
+
+
+def _dotted(node):
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"
