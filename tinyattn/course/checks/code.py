@@ -15,6 +15,7 @@ from tinyattn.course.checks import listed
 
 TASK = re.compile(r"^## (?:Task )?(\d+)[.:]")
 STUB = "raise NotImplementedError("
+DEEPEST = 150  # levels of a tree; a nested program has some dozens
 LONGEST = 200_000  # characters of a cell; an answer has a few thousand
 CELL_MAGIC = re.compile(r"^\s*%%(\w+)")
 OTHER_LANGUAGE = {"bash", "sh", "html", "HTML", "javascript", "js", "latex", "markdown", "svg"}
@@ -112,11 +113,15 @@ def code_of(cells, given):
 
 
 def parsed(source):
-    """The tree of a cell, None if it has none."""
+    """The tree of a cell, None if it has none, or one that is nested as no program is."""
     try:
-        return ast.parse(source or "")
+        tree = ast.parse((source or "")[: LONGEST + 1])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    level, depth = [tree], 0
+    while level and depth < DEEPEST:
+        level, depth = [inner for node in level for inner in ast.iter_child_nodes(node)], depth + 1
+    return None if level else tree
 
 
 def error_of(source):
@@ -126,9 +131,9 @@ def error_of(source):
     except SyntaxError as error:
         line = f"\nin the line: {error.text.strip()}" if error.text else ""
         return f"the cell has a syntax error: {error.msg}{line}"[:500]
-    except (ValueError, RecursionError, MemoryError) as error:
-        return f"the cell cannot be read: {type(error).__name__}"
-    return "the cell cannot be read"
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return "the cell cannot be read: it is too long, or nested too deeply"
 
 
 def salvaged(source):

@@ -66,7 +66,7 @@ def _of(node):
 
 def _names(node):
     """All identifiers that a node itself has: names, attributes, arguments, imported modules."""
-    for field in ("id", "attr", "arg", "name", "asname", "module"):
+    for field in ("id", "attr", "arg", "name", "asname", "module", "rest"):
         value = getattr(node, field, None)
         if isinstance(value, str):
             # `from __future__ import annotations` is the one module with such a name

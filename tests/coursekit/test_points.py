@@ -1,0 +1,259 @@
+"""No right answer without its points, and no points without an answer."""
+
+import ast
+import contextlib
+import functools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coursekit.build import execute
+from coursekit.grade import handed_in
+from coursekit.grade.marking import mark
+from coursekit.grade.own_machine import OwnMachine
+from coursekit.grade.plan import definitions, plan_of, plan_of_notebook
+from tests import ROOT
+from tests.coursekit.free_points import EMPTY, FREE
+from tinyattn.course import checks, project
+from tinyattn.course.checks.judging import attempt
+
+pytest.importorskip("jupytext")
+HOMEWORK = [document.number for document in project.homework(ROOT)]
+
+
+@functools.cache
+def plan(number):
+    return plan_of(project.find(ROOT, number))
+
+
+@pytest.fixture(scope="module")
+def here():
+    """What grading runs, on this machine; `test_grade.py` has the sandbox."""
+    with OwnMachine() as place:
+        yield place
+
+
+def graded(number, cells, here, task=None):
+    """The Mark of a notebook with these (id, type, source) cells; task: of this one alone."""
+    whole = plan(number)
+    if task is not None:
+        parts = [p for p in whole.homework.parts if p.task == task]
+        whole = replace(whole, homework=replace(whole.homework, parts=parts))
+    return mark(handed_in.Submission("somebody", Path(), cells), whole, here)
+
+
+def solved(number):
+    return [
+        (c.id, c.kind, c.solution if c.wanted and c.kind == "code" else c.source)
+        for c in plan(number).cells
+    ]
+
+
+def lost(result):
+    return [(o.task, o.title, o.text) for o in result.outcomes if not o.right]
+
+
+# --- right answers
+
+
+class Careless(ast.NodeTransformer):
+    """A right answer with a helper of another cell, a picture, a print and an input in it."""
+
+    def visit_FunctionDef(self, node):
+        self.generic_visit(node)
+        node.body = [*ast.parse("plt.figure(); print(MINE_IS)").body, *node.body]
+        return node
+
+    def visit_Return(self, node):
+        if node.value is not None:
+            node.value = ast.parse(f"passed_on({ast.unparse(node.value)})", mode="eval").body
+        return node
+
+
+def careless(number):
+    """All right, as people write: added cells, a stub left, magics, split cells, no ids."""
+    cells, first, wanted = [], True, []
+    for cell in plan(number).cells:
+        if cell.kind != "code":
+            cells.append(("", cell.kind, cell.source))
+        elif not cell.wanted:
+            more = "\nimport math, time\nimport matplotlib.pyplot as plt\n%matplotlib inline\n"
+            cells.append(("", "code", cell.source + (more if first else "")))
+            if first:
+                cells.append(("", "code", "MINE_IS = math.sqrt(4)\nimport numpy.linalg as la"))
+                cells.append(("", "code", "!pip install nothing\nname = input('Who?')"))
+            first = False
+        else:
+            tree = ast.fix_missing_locations(Careless().visit(ast.parse(cell.solution)))
+            parts = [ast.unparse(node) for node in tree.body]
+            wanted.append(cell)
+            if len(wanted) % 2:  # the stub is left, and the answer stands below it
+                cells.append(("", "code", cell.source))
+            parts = [f"%%time\n{part}" if i == 0 else part for i, part in enumerate(parts)]
+            cells += [("", "code", part) for part in parts]
+            cells.append(("", "code", "plt.plot([1])\nloss = not_there(3)\nhw.check(1)"))
+    # the helper stands in the middle, between the tasks
+    middle = len(cells) // 2
+    helper = "def passed_on(x):\n    assert MINE_IS == 2\n    return x"
+    return [*cells[:middle], ("", "code", helper), *cells[middle:]]
+
+
+@pytest.mark.parametrize("number", HOMEWORK)
+def test_a_right_notebook_has_all_points_however_it_is_written(number, here):
+    result = graded(number, careless(number), here)
+    assert not lost(result)
+    assert not result.remarks
+
+
+@pytest.mark.parametrize("number", HOMEWORK)
+def test_the_notebook_alone_tells_what_grading_needs(number):
+    """A student has no text with solutions; the saved notebook is looked at all the same."""
+    document = project.find(ROOT, number)
+    known, whole = plan_of_notebook(document), plan(number)
+    for task in whole.homework.tasks:
+        assert known.asked(task) == whole.asked(task) and known.given(task) == whole.given(task)
+
+
+def earlier():
+    """(homework, task, an earlier one) of all homework."""
+    for number in HOMEWORK:
+        tasks = plan(number).homework.tasks
+        yield from ((number, task, tasks[0]) for task in tasks[1:])
+
+
+@pytest.mark.parametrize(("number", "task", "first"), list(earlier()))
+def test_a_helper_of_an_earlier_task_is_there_in_every_box(number, task, first, here):
+    cells, helped = [], False
+    for cell in plan(number).cells:
+        source = cell.solution if cell.wanted and cell.kind == "code" else cell.source
+        if cell.kind == "code" and cell.wanted and cell.task == first and not helped:
+            source, helped = source + "\n\ndef passed_on(x):\n    return x\n", True
+        if cell.kind == "code" and cell.wanted and cell.task == task:
+            tree = Helped().visit(ast.parse(source))
+            source = ast.unparse(ast.fix_missing_locations(tree))
+        cells.append((cell.id, cell.kind, source))
+    assert not lost(graded(number, cells, here, task))
+
+
+class Helped(ast.NodeTransformer):
+    def visit_Return(self, node):
+        if node.value is not None:
+            node.value = ast.parse(f"passed_on({ast.unparse(node.value)})", mode="eval").body
+        return node
+
+
+def test_answers_in_float32_are_right(here):
+    def cast(source):
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Return) and node.value is not None:
+                call = f"np.asarray({ast.unparse(node.value)}, np.float32)"
+                node.value = ast.parse(call, mode="eval").body
+        return ast.unparse(tree)
+
+    cells = [
+        (c.id, c.kind, cast(c.solution) if c.wanted and c.task == 1 else c.source)
+        for c in plan("hw04").cells
+    ]
+    assert not lost(graded("hw04", cells, here, 1))
+
+
+def test_what_a_sample_does_is_in_no_feedback(here):
+    """An error inside of an earlier task's solution shows the student's line, not the sample's."""
+    code = "def masked_attention(Q, K, V, mask):\n    return softmax('no numbers')\n"
+    cells = [
+        (c.id, c.kind, code if c.wanted and c.task == 3 else c.source) for c in plan("hw04").cells
+    ]
+    result = graded("hw04", cells, here, 3)
+    text = "\n".join(o.text for o in result.outcomes)
+    assert "softmax('no numbers')" in text and "np.exp" not in text and "keepdims" not in text
+
+
+# --- no points without an answer
+
+
+@pytest.mark.parametrize(
+    ("number", "task", "code"),
+    [pytest.param(n, t, c, id=f"{n}-{t}-{why}") for n, t, why, c in FREE],
+)
+def test_nothing_is_had_for_nothing(number, task, code, here):
+    cells, there = [], False
+    for cell in plan(number).cells:
+        source = cell.solution if cell.wanted and cell.kind == "code" else cell.source
+        if cell.kind == "code" and cell.wanted and cell.task == task:
+            source, there = (code if not there else ""), True
+        cells.append((cell.id, cell.kind, source))
+    result = graded(number, cells, here, task)
+    free = [o.title for o in result.outcomes if o.right]
+    allowed = RIGHT_ANYWAY.get((number, task), ())
+    assert there and not set(free) - set(allowed), result.outcomes
+
+
+def test_most_of_these_ways_lead_to_points_where_nothing_is_closed():
+    """The control: in a notebook, where a check runs what stands there, they are no mistakes."""
+    free = 0
+    for number, task, _, code in FREE:
+        names, there = execute.namespace(), False
+        for cell in plan(number).cells:
+            source = cell.solution if cell.wanted else ""
+            if cell.kind == "code" and not cell.wanted:
+                source = definitions(cell.source)
+            if cell.kind == "code" and cell.wanted and cell.task == task:
+                source, there = (code if not there else ""), True
+            if cell.kind == "code":
+                with contextlib.suppress(execute.CellError):
+                    one = {"id": cell.id, "source": source, "cell_type": "code", "metadata": {}}
+                    execute.execute(one, names)
+        student = checks.LocalStudent(names)
+        free += any(attempt(part, student).right for part in checks.load(number).of(task))
+    assert free > 70 and len(FREE) > 100
+
+
+# parts that the code above answers itself, as it has to, to reach the others
+RIGHT_ANYWAY = {
+    ("hw04", 2): (),
+    ("hw00", 8): ("the value",),
+    ("hw07", 4): ("the right words",),
+}
+
+
+BELLS = {
+    "difference quotients": "e = 1e-5\nf = lambda x, w: np.exp(-((x / w) ** 2))\nbell.defvjp(\n"
+    "    lambda g, y, x, w: g * (f(x + e, w) - f(x - e, w)) / (2 * e),\n"
+    "    lambda g, y, x, w: g * (f(x, w + e) - f(x, w - e)) / (2 * e),\n)",
+    "the engine": "def rule(n):\n    def by(g, y, *xs):\n"
+    "        xs = [ta.tensor(x, requires_grad=True) for x in xs]\n"
+    "        np.exp(-((xs[0] / xs[1]) ** 2)).backward(g)\n        return xs[n].grad\n"
+    "    return by\n\n\nbell.defvjp(rule(0), rule(1))",
+}
+
+
+@pytest.mark.parametrize("way", BELLS)
+def test_the_rules_of_the_bell_are_worked_out(way, here):
+    code = "@ta.primitive\ndef bell(x, width):\n    return np.exp(-((x / width) ** 2))\n\n\n"
+    cells = [
+        (c.id, c.kind, code + BELLS[way] if c.wanted and c.task == 8 else c.source)
+        for c in plan("hw00").cells
+    ]
+    right = [o.title for o in graded("hw00", cells, here, 8).outcomes if o.right]
+    assert "the two rules" not in right and "the second derivative" not in right
+
+
+@pytest.mark.parametrize(
+    ("number", "task", "empty", "code"),
+    [pytest.param(*row, id=f"{row[0]}-{row[1]}") for row in EMPTY],
+)
+def test_an_empty_task_answers_no_other(number, task, empty, code, here):
+    cells = []
+    for cell in plan(number).cells:
+        source = cell.solution if cell.wanted and cell.kind == "code" else cell.source
+        if cell.kind == "code" and cell.wanted and cell.task in empty:
+            source = cell.source
+        if cell.kind == "code" and cell.wanted and cell.task == task:
+            source = code
+        cells.append((cell.id, cell.kind, source))
+    result = graded(number, cells, here, task)
+    assert not [o for o in result.outcomes if o.right]
+    assert np.isfinite(result.points)
