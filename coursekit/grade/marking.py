@@ -85,18 +85,26 @@ def _of_task(task, plan, found, worker, hidden):
         return [attempt(part, student, hidden=hidden) for part in parts]
 
     first = tried(())
-    samples = plan.samples(task)
+    samples = plan.samples(task) if plan.has_solutions else _as_they_are(task, plan, found)
     if all(outcome.right for outcome in first) or not samples:
         return first
     second = tried(samples)
     return [a if a.right else b for a, b in zip(first, second, strict=True)]
 
 
+def _as_they_are(task, plan, found):
+    """In place of samples, which students do not have: their own, with all of tinyattn."""
+    earlier = set(plan.homework.earlier.get(task, ()))
+    needed, _ = found.code.needed(earlier) if earlier else ([], None)
+    return [ast.unparse(statement.node) for statement in needed]
+
+
 def refused(task, plan, found):
     """Why a task is not even run: it is untouched, or uses what it may not."""
     if untouched(task, plan, found):
         return NOT_DONE
-    needed = needed_by(task, plan, found.code)
+    earlier = plan.homework.earlier.get(task, ())  # another task is judged by what these use
+    needed, _ = found.code.needed(plan.asked(task), earlier)
     trees = [ast.Module([s.node], []) for s in needed]
     imports = [ast.parse(source) for source in plan.given(task)]
     own = [s.node for s in found.code.statements]

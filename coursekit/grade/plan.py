@@ -40,6 +40,11 @@ class Plan:
     cells: list
 
     @property
+    def has_solutions(self):
+        """False for what a student has: a notebook without the text that it was made from."""
+        return any(cell.solution for cell in self.cells)
+
+    @property
     def open_questions(self):
         return [cell for cell in self.cells if cell.wanted and cell.kind == "markdown"]
 

@@ -336,7 +336,8 @@ FREE = [
         "return partial(F.scaled_dot_product_attention, Q, K)(V).numpy()")),
     ("hw04", 1, "eval", loops(
         "return eval('F.scaled_dot_' + 'product_attention')(Q, K, V).numpy()")),
-    ("hw04", 1, "exec", "exec('from tinyattn.functional import scaled_dot_product_attention as a')\n"
+    ("hw04", 1, "exec",
+     "exec('from tinyattn.functional import scaled_dot_product_attention as a')\n"
      + loops("return a(Q, K, V).numpy()")),
     ("hw04", 1, "__import__", loops(
         "f = __import__('tinyattn.functional', fromlist=['x'])\n"

@@ -7,7 +7,10 @@ import pytest
 
 from coursekit import cli
 from coursekit.build import notebooks, text
+from coursekit.build.execute import namespace
 from coursekit.student import workbook
+from coursekit.student.as_handed_in import as_handed_in, points
+from coursekit.student.checking import run_cells
 from tests import ROOT
 from tinyattn.course import project
 from tinyattn.course.checks.errors import meaning
@@ -75,6 +78,88 @@ def test_a_cell_that_stops_is_reported(document, capsys):
 def test_a_lecture_is_no_homework(document, capsys):
     assert cli.main(["check", "04"]) == 2
     assert "there is no lecture 'hw04'" in capsys.readouterr().err
+
+
+# --- what grading sees
+
+
+@pytest.fixture
+def homework_04(tmp_path, monkeypatch):
+    for folder in (project.CHECKS, "notebooks/homework"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(ROOT / project.LEDGER, tmp_path / project.LEDGER)
+    real = project.find(ROOT, "hw04")
+    for file in (real.source, real.notebook, ROOT / project.CHECKS / "hw04.py"):
+        shutil.copy(file, tmp_path / file.relative_to(ROOT))
+    monkeypatch.chdir(tmp_path)
+    return project.find(tmp_path, "hw04")
+
+
+def forbidden_softmax(source):
+    """Homework 04 with the library's softmax, and the engine where a derivative is asked."""
+    source = source.replace("for x in losses[::30]", "for x in losses[:1]")
+    source = source.replace("def train(layer, steps=150)", "def train(layer, steps=1)")
+    source = source.replace(
+        "    e = np.exp(s - s.max(axis=-1, keepdims=True))\n"
+        "    return e / e.sum(axis=-1, keepdims=True)\n",
+        "    return F.softmax(s, axis=-1)\n",
+    )
+    start = source.find("    root = np.sqrt(Q.shape[-1])")
+    if start > 0:
+        source = source[:start] + (
+            "    q, k, v = (ta.tensor(x[None], requires_grad=True) for x in (Q, K, V))\n"
+            "    attention(q, k, v).backward(G[None])\n"
+            "    return q.grad[0], k.grad[0], v.grad[0]\n"
+        )
+    return source
+
+
+def test_a_check_says_what_would_have_no_points(homework_04, capsys):
+    write(homework_04, forbidden_softmax)
+    assert cli.main(["check", "04", "--as-handed-in"]) == 1
+    said = capsys.readouterr().out
+    uses = "which this task asks you to write yourself: 0 points."
+    assert f"Task 2 is right, but you use F.softmax, {uses}" in said
+    assert f"Task 4 is right, but you use ta.tensor, .backward, .grad, {uses}" in said
+    assert "Task 1 is right.\n" in said and "Task 3 is right.\n" in said
+    table = " ".join(said[said.index("here     as handed in") :].split())
+    assert "here as handed in task 1 2 of 2 2 of 2 right" in table
+    assert "task 2 5 of 5 0 of 5 right task 3 3 of 3 3 of 3 right" in table
+    assert "task 4 3 of 3 0 of 3 right" in table and "all 16 of 16 8 of 16" in table
+
+
+def test_the_saved_notebook_is_seen_as_grading_sees_it(homework_04, capsys):
+    """A name that only the memory of a notebook has is not in the file."""
+
+    def edit(source):
+        source = source.replace("def train(layer, steps=150)", "def train(layer, steps=1)")
+        return source.replace("for x in losses[::30]", "for x in losses[:1]").replace(
+            "return self.attend(x + self.places)", "return self.attend(plus(x, self.places))"
+        )
+
+    write(homework_04, edit)
+    assert cli.main(["check", "04", "--as-handed-in"]) == 1
+    said = capsys.readouterr().out
+    assert "note: task 6: plus is not defined in any cell of the notebook" in said
+    result = as_handed_in(homework_04, homework_04.workbook)
+    assert points(result) == {1: 2, 2: 5, 3: 3, 4: 3, 5: 2, 6: 0}
+
+
+def test_the_table_in_a_notebook_has_both_columns(homework_04, capsys, monkeypatch):
+    write(homework_04, forbidden_softmax)
+    names = namespace()
+    run_cells([{**c, "id": str(i)} for i, c in enumerate(cells_of(homework_04))], names)
+    capsys.readouterr()
+    names["__vsc_ipynb_file__"] = str(homework_04.workbook)
+    names["hw"].check(2)
+    assert "Task 2 is right, but you use F.softmax" in capsys.readouterr().out
+    names["hw"].table()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "here as handed in" in said and "all 16 of 16 8 of 16" in said
+
+
+def cells_of(document):
+    return text.read_notebook(document, document.workbook)
 
 
 # --- what error messages mean

@@ -57,14 +57,14 @@ class Code:
             if (s.binds | s.changes) & names and ast.dump(s.node) not in but
         ]
 
-    def needed(self, names):
-        """(the statements that these names need, all names that they need)."""
+    def needed(self, names, but=()):
+        """(the statements that these names need, all names that they need); `but`: not these."""
         needed, chosen = set(names), set()
         while True:
             new = [
                 i
                 for i, s in enumerate(self.statements)
-                if i not in chosen and ((s.binds | s.changes) & needed)
+                if i not in chosen and (((s.binds | s.changes) & needed) - set(but))
             ]
             if not new:
                 return [self.statements[i] for i in sorted(chosen)], needed
@@ -252,6 +252,8 @@ class HandedOut:
     def why_not(self, homework, task, sources):
         """Why cells with these sources have no points in a task; None if they may have."""
         code = code_of(enumerate(sources), self.trees)
-        trees = [ast.Module([s.node], []) for s in code.needed(self.asked.get(task, set()))[0]]
+        earlier = homework.earlier.get(task, ())  # another task is judged by what these use
+        needed, _ = code.needed(self.asked.get(task, set()), earlier)
+        trees = [ast.Module([s.node], []) for s in needed]
         aliases = listed.imports(self.given + [s.node for s in code.statements])
         return listed.why_not(trees, homework, task, aliases)

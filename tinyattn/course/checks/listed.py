@@ -58,9 +58,8 @@ def unlisted(tree, aliases, objects, by_hand=False):
     own = {
         n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)
     } | _parameters(tree)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Attribute | ast.Name):
-            continue
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute | ast.Name)]
+    for node in sorted(names, key=lambda n: (n.lineno, n.end_col_offset)):
         written = _dotted(node)
         first, _, rest = written.partition(".")
         if first in aliases and not (isinstance(node, ast.Name) and first in own):
