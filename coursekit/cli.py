@@ -265,10 +265,15 @@ def _add_grade(commands):
         "tinyattn grade 04 handed_in --csv points.csv --html pages",
     )
     command.add_argument("homework", metavar="NN", help="04 or hw04")
-    command.add_argument("folder", nargs="?", metavar="FOLDER", help="what was handed in")
+    command.add_argument("folder", nargs="?", metavar="FOLDER", help="what was handed in, or a zip")
     command.add_argument("--csv", metavar="FILE", help="write the points as a table")
     command.add_argument("--html", metavar="FOLDER", help="write pages: the class, each student")
     command.add_argument("--jobs", type=int, metavar="N", help="how many at once; default: cores")
+    command.add_argument(
+        "--worksheet",
+        metavar="FILE",
+        help="fill the points into the table that Moodle or Canvas gave",
+    )
     command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
 
 
@@ -402,6 +407,7 @@ def grade(options):
         csv_file=options.csv,
         html=options.html,
         jobs=options.jobs,
+        worksheet=options.worksheet,
     )
     return 0
 

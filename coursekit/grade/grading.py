@@ -9,10 +9,11 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from coursekit.grade import handed_in, pages
+from coursekit.grade import handed_in, pages, worksheets
 from coursekit.grade.marking import Mark, mark
 from coursekit.grade.plan import plan_of
 from coursekit.grade.sandbox import WasiSandbox
@@ -23,12 +24,16 @@ from tinyattn.course.project import CHECKS, CourseError, install, write_text
 CACHE = ".grading"  # in the folder of the submissions: what is graded already
 
 
-def grade(document, folder, *, csv_file=None, html=None, jobs=None):
-    """Grade all notebooks of a folder and write the table and the pages; returns the marks."""
+def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=None):
+    """Grade all notebooks of a folder and write the table and the pages; returns the marks.
+
+    worksheet: the table that Moodle or Canvas gave; its points are filled in.
+    """
     folder = Path(folder)
     submissions = handed_in.submissions(folder)
     plan, began = plan_of(document), time.perf_counter()
-    cache = GradeCache(folder / CACHE / document.number, plan)
+    kept = folder if folder.is_dir() else folder.parent
+    cache = GradeCache(kept / CACHE / document.number, plan)
     marks = {s.student: cache.mark_of(s) for s in submissions}
     left = [s for s in submissions if marks[s.student] is None]
     if len(left) < len(submissions):
@@ -44,13 +49,17 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None):
                     cache.keep(submission, result)
                 says = f"{result.points:3d} of {result.of}" if result.graded else "NOT GRADED"
                 print(f"{done:4d}/{len(left)}  {says}  {result.student}")
-    marks = list(marks.values())
-    text = table(plan, marks)
+    marks = _with_copies(marks, submissions, plan)
+    text = table(plan, marks, submissions)
     if csv_file is not None:
-        write_text(csv_file, text)
+        write_text(csv_file, f"\ufeff{text}")  # so that Excel reads it as UTF-8
         print(f"wrote {csv_file}")
+    if worksheet is not None:
+        print(worksheets.fill(Path(worksheet), document, marks, submissions))
     if html is not None:
         print(f"wrote {pages.write(Path(html), plan, marks)}")
+        if any(s.folder for s in submissions):
+            print(f"wrote {worksheets.feedback(Path(html), marks, submissions)}")
     if csv_file is None and html is None:
         print(text, end="")
     print(f"{len(marks)} submissions in {time.perf_counter() - began:.0f} s")
@@ -61,6 +70,17 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None):
             f"same command again. The first one: {missing[0].notes[0]}"
         )
     return marks
+
+
+def _with_copies(marks, submissions, plan):
+    """The marks in the order of the submissions, with notes of those that have the same code."""
+    notes = {}
+    for group in handed_in.copies(submissions, plan):
+        for one in group:
+            others = ", ".join(s.student for s in group if s is not one)
+            notes[one.student] = [f"the code is the same as that of {others}"]
+    results = (marks[s.student] for s in submissions)
+    return [replace(r, notes=[*r.notes, *notes.get(r.student, ())]) for r in results]
 
 
 def make_sandbox():
@@ -160,19 +180,25 @@ def _not_graded(submission, plan, error):
     return Mark(submission.student, outcomes, notes=[text], graded=False)
 
 
-def table(plan, marks):
-    """The marks as CSV: student, points, of, the points of each task, notes."""
-    tasks = plan.homework.tasks
+def table(plan, marks, submissions=()):
+    """The marks as CSV: student, points, of, the points of each task, open questions, notes.
+
+    The columns of open questions are empty, for points that a person gives.
+    """
+    tasks, asked = plan.homework.tasks, [pages.question_name(c) for c in plan.open_questions]
+    identifiers = {s.student: s.identifier for s in submissions}
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["student", "points", "of", *(f"task {task}" for task in tasks), "note"])
+    head = ["student", "identifier", "points", "of", *(f"task {task}" for task in tasks)]
+    writer.writerow([*head, *asked, "note"])
     for result in marks:
         points = [result.points, result.of]
         points += [sum(o.right for o in result.of_task(task)) for task in tasks]
         if not result.graded:  # 0 would say that all was wrong
             points = ["", result.of, *("" for _ in tasks)]
         note = "; ".join(result.notes)
-        writer.writerow([_cell(result.student), *points, _cell(note)])
+        start = [_cell(result.student), identifiers.get(result.student, "")]
+        writer.writerow([*start, *points, *("" for _ in asked), _cell(note)])
     return file.getvalue()
 
 

@@ -2,7 +2,11 @@
 
 import ast
 import hashlib
+import io
 import json
+import re
+import zipfile
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +14,11 @@ from tinyattn.course.checks.code import Code, code_of, missing, parsed
 from tinyattn.course.project import CourseError
 
 LARGEST = 30_000_000  # bytes of a notebook; one with pictures has a few million
+DEEPEST = 3  # zips in zips
+ENDINGS = (".ipynb", ".ipynb.txt", ".ipynb.json", ".json")
+NO_HAND_INS = {"__macosx", "thumbs.db", "desktop.ini"}
+MOODLE = re.compile(r"^(?P<name>.+)_(?P<id>\d+)_assignsubmission_\w+$")
+CANVAS = re.compile(r"^(?P<name>[^_]+)_(?P<late>LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)$")
 
 
 @dataclass
@@ -17,13 +26,13 @@ class Submission:
     """One student's notebook: its cells as (id, type, source)."""
 
     student: str
-    path: Path
+    path: Path | None = None  # where it is, in zips as well; for people
     cells: list = field(default_factory=list)
     trouble: str = ""  # why the notebook cannot be read
-
-    @property
-    def digest(self):
-        return hashlib.sha256(self.path.read_bytes()).hexdigest()
+    digest: str = ""
+    notes: list = field(default_factory=list)
+    identifier: str = ""  # of Moodle's participants, of Canvas's users
+    folder: str = ""  # what Moodle called the folder: feedback goes into one of this name
 
 
 @dataclass
@@ -40,42 +49,167 @@ class Found:
         return missing(self.code, needed, there)
 
 
-def submissions(folder):
-    """One for each notebook in the folder: a file, or a folder with one notebook, per student."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise CourseError(f"there is no folder {folder}")
-    found = {}
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith("."):
-            continue
-        if entry.is_file() and entry.suffix == ".ipynb":
-            found[entry.stem] = entry
-        elif entry.is_dir():
-            inside = [
-                p for p in sorted(entry.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts
-            ]
-            for path in inside:
-                found[entry.name if len(inside) == 1 else f"{entry.name}/{path.stem}"] = path
-    if not found:
-        raise CourseError(f"{folder} has no notebooks, neither .ipynb files nor folders with one")
-    return [read(student, path) for student, path in found.items()]
+def submissions(place):
+    """One for each hand-in of a folder or zip, as Moodle, Canvas or nbgrader pack them.
+
+    A student is a file, or a folder with files. What cannot be read has a Submission as well.
+    """
+    place = Path(place)
+    if not place.exists():
+        raise CourseError(f"there is no folder or zip {place}")
+    files = {}  # name of the hand-in: [(path in it, bytes)]
+    for parts, content in _files(place):
+        files.setdefault(parts[0], []).append(("/".join(parts[1:]) or parts[0], content))
+    found = []
+    for entry, inside in sorted(files.items()):
+        found += _of_one(entry, inside)
+    _tell_apart(found)
+    if not any(s.cells or not s.trouble for s in found):
+        raise CourseError(f"{place} has no notebooks, neither .ipynb files nor folders with one")
+    return found
+
+
+def _of_one(entry, inside):
+    """The Submissions of one student's file or folder."""
+    notebooks = [(path, content) for path, content in inside if _ending(path)]
+    student, facts = _student(entry)
+    if not notebooks:
+        there = ", ".join(path for path, content in inside if content is not None) or "nothing"
+        trouble = f"no notebook was handed in, but {there}"[:200]
+        return [Submission(student, Path(entry), trouble=trouble, **facts)]
+    made = []
+    for path, content in notebooks:
+        name = student
+        if len(notebooks) > 1:
+            name = f"{student}/{path.removesuffix(_ending(path) or '')}"
+        new = _read(name, content)
+        new.path = Path(entry, path)
+        for fact, value in facts.items():
+            setattr(new, fact, value)
+        if len(notebooks) > 1:
+            new.notes.append(f"one of {len(notebooks)} notebooks of {student}")
+        made.append(new)
+    return made
+
+
+def _tell_apart(found):
+    """Give each a name of its own: two people of one name, or two files of one person."""
+    names = Counter(s.student for s in found)
+    people = {s.student: {t.identifier for t in found if t.student == s.student} for s in found}
+    for submission in found:
+        name, number = submission.student, names[submission.student]
+        if number > 1 and len(people[name]) == number:
+            submission.student = f"{name} ({submission.identifier})"
+        elif number > 1:
+            submission.student = f"{name}/{submission.path.name}"
+            submission.notes.append(f"one of {number} files of {name}")
+
+
+def _student(entry):
+    """(name, what is known besides) of a file or folder, as Moodle and Canvas name them."""
+    if moodle := MOODLE.match(entry):
+        return moodle["name"], {"identifier": moodle["id"], "folder": entry}
+    if canvas := CANVAS.match(entry):
+        late = ["handed in late"] if canvas["late"] else []
+        return canvas["name"], {"identifier": canvas["id"], "notes": late}
+    return entry.removesuffix(_ending(entry) or "") or entry, {}
+
+
+def _ending(path):
+    """The end of a notebook's name, as it is written; None for other files."""
+    return next((path[-len(e) :] for e in ENDINGS if path.lower().endswith(e)), None)
+
+
+def _files(place, before=(), depth=0):
+    """((folder, ..., file), bytes) of all files in a folder or zip, and in zips inside.
+
+    An empty folder is a path with None.
+    """
+    if depth <= DEEPEST and (isinstance(place, zipfile.ZipFile) or zipfile.is_zipfile(place)):
+        yield from _zipped(place, before, depth)
+    elif place.is_dir():
+        entries = [e for e in sorted(place.iterdir()) if not _ignored(e.name)]
+        if not entries and before:
+            yield before, None
+        for entry in entries:
+            if entry.is_dir() or _is_zip(entry.name):
+                inside = entry.stem if _is_zip(entry.name) else entry.name
+                yield from _files(entry, (*before, inside), depth)
+            elif entry.stat().st_size > LARGEST:
+                yield (*before, entry.name), b""
+            else:
+                yield (*before, entry.name), entry.read_bytes()
+    elif before:
+        yield before, place.read_bytes()[:LARGEST]
+
+
+def _zipped(place, before, depth):
+    try:
+        archive = place if isinstance(place, zipfile.ZipFile) else zipfile.ZipFile(place)
+        for entry in archive.infolist():
+            parts = tuple(part for part in entry.filename.split("/") if part not in ("", ".", ".."))
+            if not parts or any(map(_ignored, parts)):
+                continue
+            if entry.is_dir():
+                continue
+            content = archive.read(entry) if entry.file_size <= LARGEST else b""
+            if _is_zip(parts[-1]) and depth < DEEPEST:
+                inner = (*before, *parts[:-1], parts[-1][:-4])
+                try:
+                    yield from _zipped(zipfile.ZipFile(io.BytesIO(content)), inner, depth + 1)
+                except (zipfile.BadZipFile, OSError, ValueError):
+                    yield (*before, *parts), content
+            else:
+                yield (*before, *parts), content
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError):
+        yield (before or (Path(str(place)).name,)), b""
+
+
+def _is_zip(name):
+    return name.lower().endswith(".zip")
+
+
+def _ignored(name):
+    return name.startswith(".") or name.lower() in NO_HAND_INS
 
 
 def read(student, path):
-    """The cells of a notebook; what cannot be read is said in `trouble`."""
-    submission = Submission(student, path)
+    """The notebook in a file."""
+    new = _read(student, path.read_bytes() if path.stat().st_size <= LARGEST else b"")
+    new.path = path
+    return new
+
+
+def _read(student, content):
+    """The cells of a notebook, in UTF-8 or UTF-16; what cannot be read is said in `trouble`."""
+    submission = Submission(student, digest=hashlib.sha256(content or b"").hexdigest())
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"it is larger than {LARGEST // 10**6} MB")
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            source = cell.get("source", "")
+        if not content:
+            raise ValueError(f"it is empty, or larger than {LARGEST // 10**6} MB")
+        notebook = json.loads(content)
+        sheets = notebook.get("worksheets", ())  # of format 3
+        cells = (
+            notebook["cells"] if "cells" in notebook else [c for s in sheets for c in s["cells"]]
+        )
+        for cell in cells:
+            source = cell.get("source", cell.get("input", ""))
             text = source if isinstance(source, str) else "".join(source)
             submission.cells.append((str(cell.get("id", "")), str(cell["cell_type"]), text))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         submission.cells = []
         submission.trouble = f"this is no notebook that can be read ({error})"[:200]
     return submission
+
+
+def copies(found, plan):
+    """Groups of submissions whose own code is the same, layout and comments aside."""
+    alike = {}
+    for submission in found:
+        code = take(submission, plan).code
+        text = [ast.dump(s.node) for s in code.statements]
+        if set(text) - plan.stubs:
+            alike.setdefault("\n".join(sorted(text)), []).append(submission)
+    return [group for group in alike.values() if len(group) > 1]
 
 
 def take(submission, plan):

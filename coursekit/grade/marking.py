@@ -52,9 +52,10 @@ def mark(submission, plan, sandbox, *, hidden=True):
     homework = plan.homework
     if submission.trouble:
         parts = [_nothing(part, submission.trouble, UNREADABLE) for part in homework.parts]
-        return Mark(submission.student, parts, notes=[submission.trouble])
+        notes = [submission.trouble, *submission.notes]
+        return Mark(submission.student, parts, notes=notes)
     found = take(submission, plan)
-    outcomes, remarks, notes = [], [], list(found.notes)
+    outcomes, remarks, notes = [], [], [*submission.notes, *found.notes]
     with contextlib.ExitStack() as stack:
         workers = {}
         for task in homework.tasks:

@@ -96,7 +96,7 @@ def student_page(plan, result):
         lines.append("<p>They are read by your teacher, and no points are given here.</p>")
         for cell in written:
             answer = escape(result.answers[cell.id])
-            lines.append(f"<h3>{_question_name(cell)}</h3>")
+            lines.append(f"<h3>{question_name(cell)}</h3>")
             lines.append(f'<blockquote class="formulas">{answer}</blockquote>')
     return "\n".join(lines)
 
@@ -198,7 +198,7 @@ def questions(plan, marks):
     """Every open question with its sample answer and all that was written, side by side."""
     lines = [f"<h1>{_title(plan)}: open questions</h1>"]
     for cell in plan.open_questions:
-        lines.append(f"<h2>{_question_name(cell)}</h2>")
+        lines.append(f"<h2>{question_name(cell)}</h2>")
         lines.append(f'<div class="question text formulas">{_markdown(cell.question)}</div>')
         if cell.solution:
             lines.append(f'<p class="sample text formulas">{_markdown(cell.solution)}</p>')
@@ -214,7 +214,7 @@ def questions(plan, marks):
     return "\n".join(lines)
 
 
-def _question_name(cell):
+def question_name(cell):
     """What the cell that was handed out calls the question, such as 7b; else its task."""
     found = re.search(r"answer to (\w+)", cell.source)
     return f"Question {escape(found[1])}" if found else f"Task {cell.task}"

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import pickle
+import zipfile
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from coursekit import cli
-from coursekit.grade import grading, handed_in, nbgrader, own_machine, pages, sandbox
+from coursekit.grade import grading, handed_in, nbgrader, own_machine, pages, sandbox, worksheets
 from coursekit.grade.marking import mark
 from coursekit.grade.own_machine import OwnMachine
 from coursekit.grade.plan import plan_of
@@ -325,13 +326,115 @@ def test_submissions_are_files_or_folders(tmp_path):
     (tmp_path / "Ada.ipynb").write_text(text)
     (tmp_path / "Béla Bartók").mkdir()
     (tmp_path / "Béla Bartók" / "hw.ipynb").write_text(text)
-    (tmp_path / "notes.txt").write_text("no notebook")
+    (tmp_path / ".DS_Store").write_text("no hand-in")
     assert [s.student for s in handed_in.submissions(tmp_path)] == ["Ada", "Béla Bartók"]
     with pytest.raises(CourseError, match="no folder"):
         handed_in.submissions(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(CourseError, match="no notebooks"):
         handed_in.submissions(tmp_path / "empty")
+
+
+def zipped(files):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def test_every_hand_in_has_a_row_as_moodle_packs_them(tmp_path):
+    """Zips in zips, other endings, a BOM, UTF-16, two files of one, none of another."""
+    text = make.notebook([("a", "code", "x = 1")])
+    one = {name: f"{name}_{i}_assignsubmission_file/" for i, name in enumerate("ABCDEFGHI", 101)}
+    files = {
+        one["A"] + "hw04.ipynb": text,
+        one["B"] + "hw04.ipynb.txt": text,
+        one["C"] + "HW04.IPYNB": "\ufeff" + text,
+        one["D"] + "hw04.ipynb": text.encode("utf-16"),
+        one["E"] + "mine.zip": zipped({"inner/more.zip": zipped({"x/hw04.ipynb": text})}),
+        one["F"] + "first.ipynb": text,
+        one["F"] + "second.ipynb": text,
+        one["G"] + "answers.pdf": b"%PDF",
+        one["H"] + "hw04.ipynb": "",
+        one["I"] + "broken.zip": b"PK no zip",
+        "__MACOSX/x": b"",
+    }
+    (tmp_path / "class.zip").write_bytes(zipped(files))
+    found = handed_in.submissions(tmp_path / "class.zip")
+    assert [s.student for s in found] == [*"ABCDE", "F/first", "F/second", *"GHI"]
+    assert [s.identifier for s in found] == [str(n) for n in (*range(101, 107), *range(106, 110))]
+    assert [bool(s.cells) for s in found] == 7 * [True] + 3 * [False]
+    assert found[5].notes == ["one of 2 notebooks of F"]
+    assert "no notebook was handed in, but answers.pdf" in found[7].trouble
+    assert "it is empty" in found[8].trouble and "broken.zip" in found[9].trouble
+
+
+def test_every_hand_in_has_a_row_as_canvas_packs_them(tmp_path):
+    text = make.notebook([])
+    names = ["lovelaceada_11_901_hw04.ipynb", "bartokbela_LATE_12_902_hw04-1.ipynb"]
+    names += ["twins_13_903_a.ipynb", "twins_13_904_b.ipynb", "smith_14_905_x.ipynb"]
+    for name in [*names, "smith_15_906_x.ipynb"]:
+        (tmp_path / name).write_text(text)
+    found = {s.student: s for s in handed_in.submissions(tmp_path)}
+    assert list(found)[:2] == ["bartokbela", "lovelaceada"]
+    assert {"smith (14)", "smith (15)"} <= found.keys() and len(found) == 6
+    assert found["bartokbela"].notes == ["handed in late"]
+    assert found["lovelaceada"].identifier == "11"
+
+
+def test_a_notebook_of_format_3_and_one_that_is_nested_as_no_program_is(plan):
+    old = {"worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1"]}]}]}
+    assert handed_in._read("x", json.dumps(old).encode()).cells == [("", "code", "x = 1")]
+    deep = submission([("a", "code", "x = " + "-" * 5000 + "1"), ("b", "code", "1+" * 9000 + "1")])
+    result = mark(deep, plan, None)
+    assert result.points == 0 and "nested too deeply" in " ".join(result.notes)
+
+
+def test_the_same_code_is_noted_and_untouched_code_is_not(plan):
+    def cells(write):
+        return Class(plan).cells(write)
+
+    copied = [(n, k, s.replace("\n", "\n# mine\n", 1)) for n, k, s in cells(solved)]
+    class_ = [submission(cells(solved), "Ada"), submission(copied, "Béla")]
+    class_ += [submission(cells(make.untouched), n) for n in ("Carl", "Dora")]
+    (group,) = handed_in.copies(class_, plan)
+    assert [s.student for s in group] == ["Ada", "Béla"]
+    marks = {s.student: mark(submission([], s.student), plan, None) for s in class_}
+    noted = grading._with_copies(marks, class_, plan)
+    assert "the code is the same as that of Béla" in noted[0].notes
+    assert not any("the same" in note for m in noted[2:] for note in m.notes)
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "points"),
+    [
+        (
+            "Identifier,Full name,Email address,Grade,Feedback comments",
+            ["Participant 101,Ada Lovelace,a@x,,", "Participant 7,Nobody,n@x,,"],
+            ["Participant 101,Ada Lovelace,a@x,0,0 of 6 points", "Participant 7,Nobody,n@x,,"],
+        ),
+        (
+            "Student,ID,Section,Homework 04 (77)",
+            ['"Lovelace, Ada",101,s,', "Points possible,,,6"],
+            ['"Lovelace, Ada",101,s,0', "Points possible,,,6"],
+        ),
+    ],
+)
+def test_points_are_filled_into_the_sheets_of_moodle_and_canvas(plan, tmp_path, head, rows, points):
+    ada = submission([], "Ada Lovelace")
+    ada.identifier, ada.folder = "101", "Ada Lovelace_101_assignsubmission_file"
+    result, sheet = mark(ada, plan, None), tmp_path / "grades.csv"
+    sheet.write_text("\ufeff" + "\n".join([head, *rows]), encoding="utf-8")
+    assert "1 of 1 students" in worksheets.fill(sheet, plan.document, [result], [ada])
+    filled = (tmp_path / "grades-filled.csv").read_text("utf-8-sig").splitlines()
+    assert filled == [head, *points]
+    pages.write(tmp_path, plan, [result])
+    archive = zipfile.ZipFile(worksheets.feedback(tmp_path, [result], [ada]))
+    assert archive.namelist()[0].startswith("Ada Lovelace_101_assignsubmission_file/")
+    sheet.write_text("a,b\n1,2")
+    with pytest.raises(CourseError, match="expected the columns"):
+        worksheets.fill(sheet, plan.document, [result], [ada])
 
 
 # --- a class, in WebAssembly
@@ -348,7 +451,7 @@ def test_submissions_are_graded_as_stated(tmp_path, capsys, monkeypatch):
     command = ["grade", "04", str(tmp_path / "in"), "--csv", str(tmp_path / "points.csv")]
     command += ["--jobs", "1"]
     assert cli.main([*command, "--html", str(tmp_path / "pages")]) == 0
-    text = (tmp_path / "points.csv").read_text(encoding="utf-8")
+    text = (tmp_path / "points.csv").read_text(encoding="utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == len(NINE)
     for row in rows:
@@ -413,6 +516,7 @@ def test_what_was_graded_is_graded_again_when_it_changes(plan, tmp_path):
     cache.keep(there, result)
     assert cache.mark_of(there) == result
     path.write_text(make.notebook([("a", "markdown", "more")]))
+    (there,) = handed_in.submissions(tmp_path)
     assert cache.mark_of(there) is None
 
 
@@ -464,16 +568,19 @@ def test_who_could_not_be_graded_is_graded_the_next_time(plan, tmp_path, monkeyp
     monkeypatch.setattr(grading, "_try_the_solution", lambda plan, sandbox: None)
     monkeypatch.setattr(grading, "make_sandbox", lambda: Slow())
     text = make.notebook(Class(plan).cells(solved))
-    (tmp_path / "Ada.ipynb").write_text(text, encoding="utf-8")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "Ada.ipynb").write_text(text, encoding="utf-8")
     table, folder = tmp_path / "points.csv", tmp_path / "pages"
-    (result,) = grading.grade(plan.document, tmp_path, jobs=1, csv_file=table, html=folder)
+    (result,) = grading.grade(plan.document, tmp_path / "in", jobs=1, csv_file=table, html=folder)
     assert result.points == 0 and "the sandbox does not start" in result.notes[0]
     assert "1 of them could NOT be graded" in capsys.readouterr().out
-    assert table.read_text("utf-8").splitlines()[1].startswith("Ada,,6,,,,could not be graded")
+    assert (
+        table.read_text("utf-8-sig").splitlines()[1].startswith("Ada,,,6,,,,,,,could not be graded")
+    )
     assert "1 could not be graded" in (folder / "index.html").read_text("utf-8")
     assert "not graded yet" in (folder / "students" / "Ada.html").read_text("utf-8")
-    (there,) = handed_in.submissions(tmp_path)
-    cache = grading.GradeCache(tmp_path / grading.CACHE / plan.document.number, plan)
+    (there,) = handed_in.submissions(tmp_path / "in")
+    cache = grading.GradeCache(tmp_path / "in" / grading.CACHE / plan.document.number, plan)
     assert cache.mark_of(there) is None
 
 

@@ -223,6 +223,12 @@ BELLS = {
     "difference quotients": "e = 1e-5\nf = lambda x, w: np.exp(-((x / w) ** 2))\nbell.defvjp(\n"
     "    lambda g, y, x, w: g * (f(x + e, w) - f(x - e, w)) / (2 * e),\n"
     "    lambda g, y, x, w: g * (f(x, w + e) - f(x, w - e)) / (2 * e),\n)",
+    "the engine by other names": "def rule(n):\n    def by(g, y, *xs):\n"
+    "        T = type(ta.primitive(lambda x: x)(xs[0]))\n"
+    "        xs = [T(np.array(x), requires_grad=True) for x in xs]\n"
+    "        getattr(np.exp(-((xs[0] / xs[1]) ** 2)), 'back' + 'ward')(g)\n"
+    "        return getattr(xs[n], 'gra' + 'd')\n"
+    "    return by\n\n\nbell.defvjp(rule(0), rule(1))",
     "the engine": "def rule(n):\n    def by(g, y, *xs):\n"
     "        xs = [ta.tensor(x, requires_grad=True) for x in xs]\n"
     "        np.exp(-((xs[0] / xs[1]) ** 2)).backward(g)\n        return xs[n].grad\n"

@@ -104,6 +104,10 @@ COUNTED += ["logaddexp", "logaddexp2", "ldexp", "sinc", "i0", "cbrt"]
 NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser", "longdouble"}
 
 
+# in a task by hand: what a Tensor has of the engine
+ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
+
+
 class Count:
     """How many numbers went through exp, tanh and the like."""
 
@@ -264,6 +268,10 @@ class Box:
 
         return stand_in(name, look)
 
+    def refuses(self, attribute):
+        """True for an attribute that the student's code may not have."""
+        return is_refused(attribute) or (self.by_hand and attribute in ENGINE)
+
     # --- builtins
 
     def _builtins(self):
@@ -279,9 +287,9 @@ class Box:
         return names | {
             "__import__": self._import,
             "__name__": "__main__",
-            "getattr": safe(getattr),
-            "hasattr": safe(hasattr),
-            "setattr": safe(setattr),
+            "getattr": safe(getattr, self.refuses),
+            "hasattr": safe(hasattr, self.refuses),
+            "setattr": safe(setattr, self.refuses),
             "type": kind_of,
             "print": nothing,
             "display": nothing,
@@ -318,8 +326,11 @@ class Box:
         """Run statements of a student's (an ast.Module) with these builtins."""
         if found := refused(tree):
             raise Forbidden(f"you use {found}, which grading does not run")
-        if self.by_hand and any(_complex_literal(node) for node in ast.walk(tree)):
-            raise Forbidden("you use complex numbers: the derivative is to be worked out")
+        for node in ast.walk(tree) if self.by_hand else ():
+            if _complex_literal(node):
+                raise Forbidden("you use complex numbers: the derivative is to be worked out")
+            if isinstance(node, ast.Attribute) and node.attr in ENGINE:
+                raise Forbidden(f"you use .{node.attr}, which this task asks you to write yourself")
         names["__builtins__"] = self.builtins
         tree = ast.fix_missing_locations(Rewrite().visit(tree))
         exec(compile(tree, where, "exec"), names)
@@ -414,13 +425,13 @@ def resolve(full):
     raise ValueError(f"the library has no {full}")
 
 
-def safe(function):
+def safe(function, refuses):
     """getattr and its like, which see the attributes that a student may write."""
 
     def same(value, name, *rest):
         if type(name) is not str:
             raise TypeError("attribute name must be string")
-        if is_refused(name):
+        if refuses(name):
             raise Forbidden(f"you use the name {name}, which grading does not run")
         if name in ("format", "format_map") and function is getattr:
             return formatter(value, name)

@@ -1,0 +1,96 @@
+"""The tables of Moodle and Canvas: the points are filled into the sheet that the system gave.
+
+Moodle's grading worksheet has the columns "Identifier", "Full name", "Grade" and "Feedback
+comments"; Canvas's gradebook has "Student", "ID" and a column for each assignment.
+"""
+
+import csv
+import io
+import zipfile
+
+from tinyattn.course.project import CourseError, write_text
+
+
+def fill(path, document, marks, submissions):
+    """Write a copy of the sheet with the points in it; returns what was done, as a sentence."""
+    text = path.read_bytes().decode("utf-8-sig")
+    dialect = "excel" if text.partition("\n")[0].count(",") else "excel-tab"
+    rows = list(csv.reader(io.StringIO(text), dialect))
+    if not rows:
+        raise CourseError(f"{path} is empty; export the grading worksheet once more")
+    columns = {name.strip().lower(): i for i, name in enumerate(rows[0])}
+    who, name, where, comment = _columns(path, columns, document)
+    by_id, by_name = _index(marks, submissions)
+    filled = set()
+    for row in rows[1:]:
+        row += [""] * (len(rows[0]) - len(row))
+        number = row[who].removeprefix("Participant ").strip()
+        result = by_id.get(number) or by_name.get(_plain(row[name]))
+        if result is None or not result.graded:
+            continue
+        filled.add(result.student)
+        row[where] = str(result.points)
+        if comment is not None:
+            row[comment] = f"{result.points} of {result.of} points"
+    file = io.StringIO()
+    csv.writer(file, dialect, lineterminator="\n").writerows(rows)
+    made = path.with_name(f"{path.stem}-filled{path.suffix}")
+    write_text(made, f"\ufeff{file.getvalue()}")
+    left = [m.student for m in marks if m.student not in filled]
+    rest = f"; not in it: {', '.join(left)}" if left else ""
+    return f"wrote {made}, {len(filled)} of {len(marks)} students{rest}"
+
+
+def _columns(path, columns, document):
+    """(identifier, name, points, comment or None): the places of these columns."""
+    if {"identifier", "full name", "grade"} <= columns.keys():
+        comment = columns.get("feedback comments")
+        return columns["identifier"], columns["full name"], columns["grade"], comment
+    if {"student", "id"} <= columns.keys():
+        bare = document.number.removeprefix("hw")
+        wanted = [
+            i
+            for name, i in columns.items()
+            if document.number in name or f"homework {bare}" in name
+        ]
+        if len(wanted) == 1:
+            return columns["id"], columns["student"], wanted[0], None
+        raise CourseError(
+            f"{path}: {len(wanted)} columns name {document.number}, expected one. Name the "
+            f"assignment in Canvas 'Homework {bare}'"
+        )
+    raise CourseError(
+        f"{path}: expected the columns Identifier, Full name, Grade (Moodle) or Student, ID "
+        f"(Canvas), found {', '.join(columns)}"
+    )
+
+
+def _index(marks, submissions):
+    """Marks by identifier and by name; of several files of one student the best counts."""
+    results = {m.student: m for m in marks}
+    by_id, by_name = {}, {}
+    for submission in submissions:
+        result = results[submission.student]
+        name = submission.student.partition("/")[0].partition(" (")[0]
+        for index, key in ((by_id, submission.identifier), (by_name, _plain(name))):
+            if key and (key not in index or index[key].points < result.points):
+                index[key] = result
+    return by_id, by_name
+
+
+def _plain(name):
+    """A name as Canvas has it in file names: "Lovelace, Ada" and "lovelaceada"."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def feedback(folder, marks, submissions):
+    """The pages of the students as a zip that Moodle takes as feedback files."""
+    from coursekit.grade.pages import file_name
+
+    path = folder / "feedback.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for submission in submissions:
+            if submission.folder:
+                page = folder / "students" / f"{file_name(submission.student)}.html"
+                archive.write(page, f"{submission.folder}/{file_name(submission.student)}.html")
+    return path
