@@ -51,8 +51,10 @@ def _task_checked(cell):
 def _test(nbformat, plan, part):
     title = re.sub(r"[^A-Za-z0-9]+", "-", part.title)  # what nbgrader allows in a name
     name = f"{plan.document.number}-task-{part.task}-{title}"
-    visible = f"hw.require({part.task}, {part.title!r})"
-    hidden = HIDDEN.format(f"hw.require({part.task}, {part.title!r}, hidden=True)")
+    # not the notebook's own `hw`, which a student can set to anything
+    fresh = f"checks.homework({plan.document.number!r}, globals()).require"
+    visible = f"from tinyattn.course import checks\n\n{fresh}({part.task}, {part.title!r})"
+    hidden = HIDDEN.format(f"{fresh}({part.task}, {part.title!r}, hidden=True)")
     return nbformat.v4.new_code_cell(
         f"{visible}\n{hidden}", metadata=_metadata(name, grade=True, locked=True, points=1)
     )

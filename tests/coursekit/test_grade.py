@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from coursekit import cli
+from coursekit.build.execute import execute, namespace
 from coursekit.grade import grading, handed_in, nbgrader, own_machine, pages, sandbox, worksheets
 from coursekit.grade.marking import mark
 from coursekit.grade.own_machine import OwnMachine
-from coursekit.grade.plan import plan_of
+from coursekit.grade.plan import definitions, plan_of
 from coursekit.grade.remote import RemoteStudent, Worker
 from tests import ROOT
 from tests.coursekit import handed_in as make
@@ -628,3 +629,26 @@ def test_the_homework_for_nbgrader(plan, tmp_path):
         assert ("### BEGIN HIDDEN TESTS" in source) == (f["grade"] and f["locked"])
         assert f["grade"] == ("points" in f)
         assert not (f["solution"] and f["locked"])
+
+
+def test_nbgrader_judges_with_checks_of_its_own(plan, tmp_path):
+    """A notebook's own `hw` gives nothing, and what a task does not list has no points."""
+    path = tmp_path / "hw04.ipynb"
+    nbgrader.write(plan.document, path)
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    tests = ["".join(c["source"]) for c in cells if "HIDDEN" in "".join(c["source"])]
+    assert len(tests) == 16 and not any("hw.require" in test for test in tests)
+    names = namespace()
+    for cell in plan.cells:
+        if cell.kind == "code" and not cell.source.startswith("hw."):
+            code = cell.solution if cell.wanted else definitions(cell.source)
+            code = code.replace("e / e.sum(axis=-1, keepdims=True)", "F.softmax(s, axis=-1)")
+            execute({"id": cell.id, "source": code, "cell_type": "code", "metadata": {}}, names)
+    names["hw"] = None
+    lost = []
+    for test in tests:
+        try:
+            exec(test, names)
+        except AssertionError as error:
+            lost.append(str(error))
+    assert len(lost) == 5 and all("you use F.softmax" in text for text in lost)
