@@ -156,6 +156,8 @@ def ask_for(its, what):
         "return np.fromfile('/etc/passwd')",
         "return ().__class__.__base__.__subclasses__()",
         "return getattr((), '__cl' + 'ass__').__name__",
+        "return (1).__class__.__class__('X', (), {}).__name__",
+        "x = 1; x.__class__ = 2; return x",
         "return (lambda: 0).__globals__",
         "return (x for x in ()).gi_frame.f_back",
         "return type(type(1))('X', (), {}).__name__",
@@ -239,6 +241,28 @@ def test_who_never_comes_to_an_end_is_not_waited_for_again(each_sandbox, monkeyp
             with pytest.raises(Diagnosis, match="did not come to an end"):
                 student.ask(ask_for, "f")
     assert student._worker._started == 2
+
+
+def test_what_honest_code_asks_about_itself_is_there(each_sandbox):
+    code = (
+        "import numpy as np\nfrom numpy import *\nfrom math import pi as PI\n"
+        "import numpy.linalg as la, time, tqdm, warnings\nfrom dataclasses import dataclass\n"
+        "from __future__ import annotations\n"
+        "@dataclass\nclass P:\n    x: int = 1\n"
+        "    def same(self):\n        return self.__class__(self.x)\n"
+        "def f():\n    start = time.perf_counter()\n    warnings.warn('x')\n"
+        "    try:\n        1 / 0\n    except ZeroDivisionError as e:\n"
+        "        name = type(e).__name__ + e.__class__.__name__\n"
+        "    x = np.zeros(3)\n    x[0] **= 2\n    assert time.perf_counter() >= start\n"
+        "    return [name, '{:.2f} {x}'.format(PI, x=2), hasattr(x, 'shape'), len(zeros(2)),\n"
+        "        float(la.norm([3, 4])), P(3).same().x, [i for i in tqdm.tqdm([1, 2])],\n"
+        "        getattr(np, 'exp')(0.0), __name__, (lambda y: y**0.5)(4)]\n"
+    )
+    with student_of(each_sandbox, code) as student:
+        assert student.ask(ask_for, "f") == [
+            "ZeroDivisionErrorZeroDivisionError",
+            *("3.14 2", True, 2, 5.0, 3, [1, 2], 1.0, "__main__", 2.0),
+        ]
 
 
 def test_nobody_sleeps(each_sandbox):

@@ -297,6 +297,7 @@ class Box:
             "pow": lambda a, b, m=None: self.power(a, b) if m is None else pow(a, b, m),
             "*power": self.power,
             "*format": formatter,
+            "*kind": kind_of,
         }
 
     def _import(self, name, globals=None, locals=None, fromlist=(), level=0):
@@ -377,6 +378,8 @@ class Rewrite(ast.NodeTransformer):
 
     def visit_Attribute(self, node):
         self.generic_visit(node)
+        if node.attr == "__class__":
+            return _call(node, "*kind", node.value)
         if node.attr in ("format", "format_map") and isinstance(node.ctx, ast.Load):
             return _call(node, "*format", node.value, ast.Constant(node.attr))
         return node

@@ -55,13 +55,22 @@ def refused(tree):
 
 def _of(node):
     for name in _names(node):
-        if is_refused(name):
+        if is_refused(name) and not _asks_for_class(node):
             return f"the name {name}"
     if isinstance(node, ast.Name) and node.id in BUILTINS:
         return f"{node.id}()" if isinstance(node.ctx, ast.Load) else None
     if isinstance(node, ast.MatchClass) and (node.patterns or node.kwd_attrs):
         return "a class pattern of `match`"
     return None
+
+
+def _asks_for_class(node):
+    """True for x.__class__, which the sandbox reads as type(x)."""
+    return isinstance(node, ast.Attribute) and node.attr == "__class__" and _is_read(node)
+
+
+def _is_read(node):
+    return isinstance(node.ctx, ast.Load)
 
 
 def _names(node):
