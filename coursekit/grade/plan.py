@@ -74,9 +74,14 @@ class Plan:
         return [definitions(cell.source) for cell in code[: last + 1] if not cell.wanted]
 
     def samples(self, task):
-        """The sample solutions of the earlier functions that a task builds on."""
-        names = set(self.homework.earlier.get(task, ()))
-        return [c.solution for c in self.cells if c.asked & names and c.solution]
+        """The sample solutions of the earlier functions that a task builds on, and theirs."""
+        names, earlier = set(self.homework.earlier.get(task, ())), self.homework.earlier
+        while True:
+            chosen = [c for c in self.cells if c.asked & names and c.solution]
+            more = {name for c in chosen for name in earlier.get(c.task, ())} - names
+            if not more:
+                return [c.solution for c in chosen]
+            names |= more
 
     def program(self, sources):
         """The cells to run: definitions that are given, and the task cells out of `sources`."""

@@ -144,6 +144,15 @@ class Helped(ast.NodeTransformer):
         return node
 
 
+def test_a_mistake_in_an_earlier_task_costs_points_once(here):
+    """Task 4 builds on the loss of task 3, and that on the charge of task 1."""
+    cells = [
+        (c.id, c.kind, c.solution.replace("+ q_min", "+ 2 * q_min") if c.wanted else c.source)
+        for c in plan("hw12").cells
+    ]
+    assert {task for task, *_ in lost(graded("hw12", cells, here))} == {1}
+
+
 def test_answers_in_float32_are_right(here):
     def cast(source):
         tree = ast.parse(source)
