@@ -206,6 +206,20 @@ FREE = [
     ("hw04", 4, "exp in another module", backward_by(
         "E", "from numpy import exp as E\n\n")),
     ("hw04", 4, "a series", backward_by("series", TAYLOR)),
+    ("hw04", 4, "a distribution", backward_by(
+        "E", "def E(x):\n    return np.random.default_rng().lognormal(x, 0)\n\n")),
+    ("hw04", 4, "another distribution", backward_by(
+        "E", "import random\ndef E(x):\n"
+        "    return np.array([[random.lognormvariate(v, 0) for v in row] for row in x])\n\n")),
+    ("hw04", 4, "decimal numbers", backward_by(
+        "E", "from decimal import Decimal\ndef E(x):\n"
+        "    return np.array([[float(Decimal(float(v)).exp()) for v in row] for row in x])\n\n")),
+    ("hw04", 4, "a limit", backward_by("E", "def E(x):\n    y = 1 + x / 2**40\n"
+     "    for _ in range(40):\n        y = y * y\n    return y\n\n")),
+    ("hw04", 4, "large steps", backward_by("np.exp").replace("1e-5", "1e-3")),
+    ("hw04", 4, "one-sided differences", backward_by("np.exp").replace("1e-5", "1e-8").replace(
+        "x[n][i] -= 2 * e", "x[n][i] -= e").replace("(2 * e)", "e").replace(
+        "x[n][i] += e\n        found", "found")),
     ("hw04", 4, "the complex step", COMPLEX.replace("EXP", "np.exp")),
     ("hw04", 4, "the complex step without its letter", COMPLEX.replace("EXP", "np.exp").replace(
         "1e-30j", "1e-30 * (-1) ** 0.5").replace("dtype=complex", "dtype='D'")),

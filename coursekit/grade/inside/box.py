@@ -101,6 +101,8 @@ TENSOR = set(
 DERIVED = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsinh arccosh arctanh"
 COUNTED = [*DERIVED.split(), "arcsin", "arccos", "arctan", "power", "pow", "float_power", "sqrt"]
 COUNTED += ["logaddexp", "logaddexp2", "ldexp", "sinc", "i0", "cbrt"]
+# modules whose distributions and big numbers have an exp that nobody counts
+NOT_BY_HAND = {"cmath", "decimal", "numpy.fft", "numpy.random", "random", "statistics"}
 NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser", "longdouble"}
 
 
@@ -205,6 +207,8 @@ class Box:
         for quiet in (name, top, ".".join(name.split(".")[:2])):
             if quiet in SILENT:
                 return silent(top)
+        if self.by_hand and name in NOT_BY_HAND:
+            return refusing(f"you use {name}, and this derivative is to be worked out by hand")
         if name in MODULES:
             return self._listed(name, MODULES[name])
         if top == "tinyattn":
