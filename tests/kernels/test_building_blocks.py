@@ -325,7 +325,7 @@ def test_a_row_has_the_same_bits_among_few_or_many():
 
 @pytest.fixture
 def taken(monkeypatch):
-    """Which kernels `ops.dot` calls."""
+    """Which kernels `ops.gemm` calls."""
     calls = []
     for module, name in ((kernel, "matmul"), (matvec, "product")):
         run = getattr(module, name)
@@ -345,25 +345,25 @@ def test_large_products_take_a_kernel(taken):
     ):
         x, w = normal(M, K, dtype=np.float32), normal(N, K, dtype=np.float32)
         taken.clear()
-        np.testing.assert_allclose(ops.dot(x, w.T), x @ w.T, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(ops.gemm(x, w.T), x @ w.T, rtol=0, atol=1e-4)
         assert taken == expected
     x, w = normal(8, 128, dtype=np.float32), normal(256, 128, dtype=np.float32)
     for wrong in (np.zeros(1, np.float32), np.zeros(256), np.zeros(100, np.float32)):
         taken.clear()
         if wrong.size == 100:
             with pytest.raises(ValueError, match="broadcast"):
-                ops.dot(x, w.T, wrong)
+                ops.gemm(x, w.T, wrong)
         else:
-            ops.dot(x, w.T, wrong)
+            ops.gemm(x, w.T, wrong)
         assert taken == []
-    ops.dot(x, np.ascontiguousarray(w.T))  # its columns are not in one piece
-    ops.dot(normal(8, 1), normal(1, 2**15))  # nothing to sum up
+    ops.gemm(x, np.ascontiguousarray(w.T))  # its columns are not in one piece
+    ops.gemm(normal(8, 1), normal(1, 2**15))  # nothing to sum up
     w.flags.writeable = False
-    ops.dot(x, w.T)
+    ops.gemm(x, w.T)
     assert taken == ["matmul", "matmul", "matmul"]
     taken.clear()
-    ops.dot(x, np.ascontiguousarray(w.T))
-    ops.dot(normal(64, 64).astype(np.float16), normal(64, 64).astype(np.float16))
+    ops.gemm(x, np.ascontiguousarray(w.T))
+    ops.gemm(normal(64, 64).astype(np.float16), normal(64, 64).astype(np.float16))
     assert taken == ["matmul"]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import tinyattn as ta
 from tinyattn.kernels import numba
-from tinyattn.ops import index as rows
+from tinyattn.ops.backends import IMPLEMENTATIONS
 
 CASES = {
     "repeated": np.array([3, 0, 3, 3, 5]),
@@ -19,11 +19,13 @@ SHAPES = {"matrix": (6, 3), "three axes": (6, 2, 3), "one column": (6, 1)}
 
 
 @pytest.fixture(params=["kernel", "numpy"])
-def rung(request, monkeypatch):
+def impl(request, monkeypatch):
     """Every number of elements counts as large enough for the kernel, or none does."""
     if request.param == "kernel" and numba is None:
         pytest.skip("without Numba there is no kernel")
-    monkeypatch.setattr(rows, "kernel_is_faster", lambda *_: request.param == "kernel")
+    for name in ("take_rows", "add_rows"):
+        least = 0 if request.param == "kernel" else np.inf
+        monkeypatch.setitem(IMPLEMENTATIONS, name, IMPLEMENTATIONS[name]._replace(least=least))
     return request.param
 
 
@@ -36,7 +38,7 @@ def numbers(shape, dtype, turned=False):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("index", CASES.values(), ids=CASES)
-def test_value_and_gradient_are_those_of_numpy(rung, index, shape, dtype, turned):
+def test_value_and_gradient_are_those_of_numpy(impl, index, shape, dtype, turned):
     x = ta.tensor(numbers(shape, dtype, turned), requires_grad=True)
     y = x[index]
     np.testing.assert_array_equal(y.numpy(), x.numpy()[index])
@@ -48,8 +50,8 @@ def test_value_and_gradient_are_those_of_numpy(rung, index, shape, dtype, turned
     np.testing.assert_allclose(x.grad, expected, rtol=0, atol=8 * np.finfo(dtype).eps)
 
 
-def test_the_kernel_is_what_ran(rung, monkeypatch):
-    if rung == "numpy":
+def test_the_kernel_is_what_ran(impl, monkeypatch):
+    if impl == "numpy":
         pytest.skip("the kernel does not run here")
     from tinyattn.kernels.fast import gather_scatter as kernel
 
@@ -63,7 +65,7 @@ def test_the_kernel_is_what_ran(rung, monkeypatch):
 
 
 @pytest.mark.parametrize(("index", "wrong"), [([0, 6], 6), ([-7, 0], -7)])
-def test_a_row_that_is_not_there_is_named(rung, index, wrong):
+def test_a_row_that_is_not_there_is_named(impl, index, wrong):
     x = ta.tensor(numbers((6, 3), np.float32), requires_grad=True)
     with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis 0 with size 6"):
         x[np.array(index)]

@@ -6,7 +6,7 @@ import pytest
 from tinyattn.engine.autograd import tensor
 from tinyattn.kernels import numba
 from tinyattn.ops import matmul
-from tinyattn.ops.backends import MATVEC_ROWS, MATVEC_TERMS
+from tinyattn.ops.backends import IMPLEMENTATIONS, MATVEC_ROWS, MATVEC_TERMS
 
 # X [N, in], out: one row and few rows go to the product with a vector, many to that of matrices
 SIZES = {
@@ -35,10 +35,9 @@ def called(request, monkeypatch):
             f = getattr(module, name)
             spy = lambda *a, f=f, name=name: (names.append(name), f(*a))[1]
             monkeypatch.setattr(module, name, spy)
-        monkeypatch.setitem(
-            matmul.IMPLEMENTATIONS, "matvec", matmul.IMPLEMENTATIONS["matvec"]._replace(least=0)
-        )
-    monkeypatch.setattr(matmul, "kernel_is_faster", lambda *_: request.param == "kernel")
+    for name in ("matvec", "matmul", "sum_rows"):
+        least = 0 if request.param == "kernel" else np.inf
+        monkeypatch.setitem(IMPLEMENTATIONS, name, IMPLEMENTATIONS[name]._replace(least=least))
     return names if request.param == "kernel" else None
 
 

@@ -14,7 +14,7 @@ from tinyattn.ops import backends
 from tinyattn.ops.quantized import Q4_1, Q8_0, QuantizedMatrix, quantized_linear
 
 KINDS = pytest.mark.parametrize("kind", [Q4_1, Q8_0])
-RUNGS = ("sums", "numpy", "kernel")
+IMPLS = ("sums", "numpy", "kernel")
 LIMIT = {np.float32: 1e-6, np.float64: 1e-14}  # of the sum of all |w x|
 
 
@@ -39,20 +39,20 @@ def by_definition(matrix):
     ("T", "R", "n"),
     [(1, 1, 1), (1, 64, 18), (1, 13, 3), (2, 8, 1), (7, 33, 3), (30, 40, 2), (0, 5, 1)],
 )
-def test_every_rung_is_the_product_with_the_unpacked_matrix(kind, dtype, T, R, n):
+def test_every_implementation_is_the_product_with_the_unpacked_matrix(kind, dtype, T, R, n):
     matrix, x = blocks(kind, R, n), normal(T, 32 * n).astype(dtype)
     w = by_definition(matrix)
     np.testing.assert_allclose(matrix.unpack(), w, rtol=3e-7, atol=3e-7)
     limit = LIMIT[dtype] * (np.abs(x) @ np.abs(w).T).max(initial=1)
     exact = matrix.unpack().astype(np.float64)
-    for impl in RUNGS:
+    for impl in IMPLS:
         y = quantized_linear(x, matrix, impl=impl)
         assert y.dtype == dtype and y.shape == (T, R)
         np.testing.assert_allclose(y.data, x @ exact.T, rtol=0, atol=limit, err_msg=impl)
 
 
 @KINDS
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_one_wrong_byte_in_a_block_is_seen(kind, impl):
     """The limit of the test above is far below what any planted error does."""
     matrix, x = blocks(kind, 8, 2), positive(1, 64).astype(np.float32)
@@ -85,7 +85,7 @@ def test_unpacking_by_the_kernel_gives_the_bits_of_numpy(kind):
 
 
 @KINDS
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_nan_and_infinity_reach_the_same_rows(kind, impl):
     matrix, x = blocks(kind, 4, 2), normal(1, 64).astype(np.float32)
     raw = matrix.raw.copy()

@@ -370,7 +370,7 @@ class _Watcher:
         functions = {f.f_code.co_name for f in inside if "losses" in f.f_code.co_filename}
         if op.name in BINARY and len(values) == 2:
             self._look_at_shapes(t, op, values, inputs, line)
-        elif op.name in ("negative_log_likelihood", "log_softmax") and "cross_entropy" in functions:
+        elif op.name in ("cross_entropy", "log_softmax") and "cross_entropy" in functions:
             self._look_at_scores(values[0], inputs[0], line)
         elif op.name == "getitem" and "nll_loss" in functions:
             self._look_at_log_probabilities(values[0], line)

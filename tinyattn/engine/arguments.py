@@ -4,7 +4,7 @@ from inspect import Parameter, signature
 
 import numpy as np
 
-from tinyattn.engine.dispatch import implementation
+from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
 INSTEAD = {
     "out": "The result is a new Tensor: y = {name}(...)",
@@ -17,7 +17,7 @@ INSTEAD = {
 
 def run(function, args, options):
     """What NumPy's function gives for Tensors. Raises TypeError for arguments without a rule."""
-    f = implementation(function)
+    f = HANDLED_FUNCTIONS[function]
     try:
         return f(*args, **options)
     except TypeError as error:

@@ -321,7 +321,7 @@ def primitive(f) -> Primitive:
 
     @wraps(f)
     def apply(*inputs, **options):
-        if options:
+        if options and any([isinstance(x, Tensor) for x in options.values()]):
             inputs, options = messages.by_position(f, op.name, inputs, options, Tensor)
         values = []
         for x in inputs:
@@ -344,12 +344,14 @@ def record(op, y, inputs, values, options):
     """
     if type(y) is not ndarray or y.dtype is not FLOAT32:
         y = dtypes.result_array(op, y, values, options)
-    tensors, wanted, written, base = [], False, NEVER_WRITTEN, y.base
+    tensors, wanted, written = [], False, NEVER_WRITTEN
+    owner = y if y.base is None else owner_of(y)
     for x in inputs:
         if isinstance(x, Tensor):
             tensors.append(x)
             wanted = wanted or x.requires_grad
-            if (base is not None or y is x._data) and share_memory(y, x._data):
+            v = x._data
+            if v is owner or (v.base is not None and owner_of(v) is owner):
                 written = x._shared_version()  # y is a view: a write to the one is one to the other
         else:
             tensors.append(None)
@@ -361,12 +363,8 @@ def record(op, y, inputs, values, options):
     return t
 
 
-def share_memory(a, b):
-    """Whether one of two arrays is a view of the other, or both are of a third."""
-    return _owner(a) is _owner(b)
-
-
-def _owner(array):
+def owner_of(array):
+    """What the memory of an array belongs to: the array itself, or what it is a view of."""
     while getattr(array, "base", None) is not None:
         array = array.base
     return array

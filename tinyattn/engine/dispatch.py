@@ -6,7 +6,13 @@ files of `ops/` fill the table with `implements`.
 
 from tinyattn.engine import messages
 
-HANDLED_FUNCTIONS = {}  # NumPy's function -> what runs for a Tensor
+
+class _Functions(dict):
+    def __missing__(self, function):
+        raise messages.no_numpy_rule(function)
+
+
+HANDLED_FUNCTIONS = _Functions()  # NumPy's function -> what runs for a Tensor, else TypeError
 PYTHON_METHODS = {}  # "getitem" -> what runs for x[i], which NumPy has no function for
 
 
@@ -28,10 +34,3 @@ def implements_method(name):
         return f
 
     return register
-
-
-def implementation(function):
-    """What runs for a Tensor. Raises TypeError for a function without a derivative rule."""
-    if function not in HANDLED_FUNCTIONS:
-        raise messages.no_numpy_rule(function)
-    return HANDLED_FUNCTIONS[function]

@@ -97,8 +97,6 @@ def checked_rules(op, rules):
 
 def by_position(f, name, inputs, options, Tensor):
     """The arguments of a call as (inputs, options), with every Tensor among the inputs."""
-    if not any(isinstance(value, Tensor) for value in options.values()):
-        return inputs, options
     try:
         bound = signature(f).bind(*inputs, **options)
     except TypeError:

@@ -25,27 +25,11 @@ def linear(x, weight, bias=None):
     Raises:
         ValueError: W is not a matrix, or a number of features does not match
     """
-    x, weight = as_tensor(x), as_tensor(weight)
-    if weight.ndim != 2:
-        raise ValueError(
-            f"linear: expected a weight [out, in], got one of shape {weight.shape}; a vector is "
-            f"multiplied with x @ w"
-        )
-    if x.ndim == 0 or x.shape[-1] != weight.shape[1]:
-        raise ValueError(
-            f"linear: x has shape {x.shape}, but the weight {weight.shape} [out, in] needs "
-            f"{weight.shape[1]} features in the last axis"
-        )
     bias = None if bias is None else as_tensor(bias)
-    if bias is not None and bias.shape != weight.shape[:1]:
-        raise ValueError(
-            f"linear: the bias has shape {bias.shape}, but the weight {weight.shape} [out, in] "
-            f"needs one of shape {weight.shape[:1]}"
-        )
-    return matmul.linear(x, weight, bias)
+    return matmul.linear(as_tensor(x), as_tensor(weight), bias)
 
 
-def integer_ids(name, ids, n, ignore=None):
+def check_indices(name, ids, n, ignore=None):
     """`ids` as a checked integer array with values in [0, n), or equal to `ignore`."""
     ids = np.asarray(to_array(ids))
     if ids.dtype.kind not in "iu":
@@ -77,7 +61,7 @@ def embedding(ids, weight, padding_idx=None):
         IndexError: an id is outside of [0, V)
     """
     weight = as_tensor(weight)
-    ids = integer_ids("embedding", ids, weight.shape[0])
+    ids = check_indices("embedding", ids, weight.shape[0])
     y = getitem(weight, ids)
     if padding_idx is None:
         return y
@@ -102,7 +86,7 @@ def one_hot(ids, num_classes=None):
     ids = np.asarray(to_array(ids))
     if num_classes is None:
         num_classes = int(ids.max()) + 1 if ids.size else 0
-    ids = integer_ids("one_hot", ids, num_classes)
+    ids = check_indices("one_hot", ids, num_classes)
     return as_tensor((ids[..., None] == np.arange(num_classes)).astype(np.int64))
 
 

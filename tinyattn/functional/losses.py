@@ -11,7 +11,7 @@ from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.functional.activations import log_softmax
-from tinyattn.functional.linear import integer_ids
+from tinyattn.functional.linear import check_indices
 from tinyattn.ops import losses as ops
 from tinyattn.ops.activations import softplus
 from tinyattn.ops.index import take_along_axis
@@ -99,7 +99,7 @@ def _log_at_least_minus_100(p):
     return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
 
 
-def _refuse_negative(name, what, weight):
+def _check_not_negative(name, what, weight):
     """Raise for negative weights, with which a loss falls without end, and for nan."""
     if weight is None:
         return
@@ -111,7 +111,7 @@ def _refuse_negative(name, what, weight):
         )
 
 
-def _refuse_labels(name, target):
+def _check_unit_interval(name, target):
     """Raise for targets outside of [0, 1]: their loss has no meaning, and may be negative."""
     t = to_array(target)
     if t.size and not (t.min() >= 0 and t.max() <= 1):
@@ -142,8 +142,8 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
             "binary_cross_entropy: expected probabilities between 0 and 1; for scores use "
             "binary_cross_entropy_with_logits"
         )
-    _refuse_labels("binary_cross_entropy", target)
-    _refuse_negative("binary_cross_entropy", "weight", weight)
+    _check_unit_interval("binary_cross_entropy", target)
+    _check_not_negative("binary_cross_entropy", "weight", weight)
     losses = -(
         np.multiply(target, _log_at_least_minus_100(input))
         + np.subtract(1, target) * _log_at_least_minus_100(np.subtract(1, input))
@@ -166,9 +166,9 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
         ValueError: the shapes differ, or a target is not between 0 and 1
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
-    _refuse_labels("binary_cross_entropy_with_logits", target)
-    _refuse_negative("binary_cross_entropy_with_logits", "weight", weight)
-    _refuse_negative("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
+    _check_unit_interval("binary_cross_entropy_with_logits", target)
+    _check_not_negative("binary_cross_entropy_with_logits", "weight", weight)
+    _check_not_negative("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
     positive = np.multiply(target, softplus(np.negative(input)))
     if pos_weight is not None:
         positive = positive * pos_weight
@@ -215,7 +215,7 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
             f"{name}: input has shape {input.shape} [N, C, ...] with the classes on axis {axis}, "
             f"so the target should be {expected}, got {np.shape(target)}{advice}"
         )
-    ids = integer_ids(f"{name} target", target, input.shape[axis], ignore_index)
+    ids = check_indices(f"{name} target", target, input.shape[axis], ignore_index)
     weight = _class_weights(name, weight, input.shape[axis], input.dtype)
     counted = ids != ignore_index
     if weight is None and counted.all():
@@ -229,7 +229,7 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
 
 def _class_weights(name, weight, C, dtype):
     """The weights of the classes as an array [C], or None."""
-    _refuse_negative(name, "weight", weight)
+    _check_not_negative(name, "weight", weight)
     if weight is None:
         return None
     weight = np.asarray(to_array(weight), dtype)

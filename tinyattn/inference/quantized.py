@@ -6,7 +6,7 @@ The weights have no gradient and cannot be trained; what comes in has one as in 
 import math
 
 from tinyattn.engine.autograd import from_numpy
-from tinyattn.functional.linear import integer_ids
+from tinyattn.functional.linear import check_indices
 from tinyattn.nn import Buffer, Module
 from tinyattn.ops.quantized import QuantizedMatrix, quantized_linear
 
@@ -62,7 +62,7 @@ class QuantizedEmbedding(_InBlocks):
     def forward(self, ids):
         """Look up and unpack the vectors. Shape: ids [...] → [..., features], float32."""
         blocks = self.blocks
-        ids = integer_ids("embedding", ids, blocks.shape[0])
+        ids = check_indices("embedding", ids, blocks.shape[0])
         return from_numpy(blocks.unpack(ids))
 
 

@@ -15,6 +15,7 @@ from tinyattn.nn.containers import Sequential
 from tinyattn.nn.init import normal_parameter, uniform_parameter
 from tinyattn.nn.module import Module
 from tinyattn.nn.validation import check_sizes
+from tinyattn.ops.matmul import linear
 
 
 class Linear(Module):
@@ -44,7 +45,7 @@ class Linear(Module):
         Raises:
             ValueError: x has another number of features
         """
-        return F.linear(x, self.weight, self.bias)
+        return linear(as_tensor(x), self.weight, self.bias)
 
     def extra_repr(self):
         bias = "" if self.bias is not None else ", bias=False"

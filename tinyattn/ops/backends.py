@@ -194,10 +194,12 @@ def operation(name, work, second_order=True):
 
         @wraps(reference)
         def run(*inputs, impl="auto", name=name):
-            if impl == "auto" and not _mode.kernels:
-                return reference(*inputs)
-            chosen = select(name, impl, inputs[0].dtype, work(*inputs))
-            return implementations[chosen](*inputs)
+            much = 0
+            if impl == "auto":
+                much = work(*inputs) if _mode.kernels else 0
+                if much < IMPLEMENTATIONS[name].least:  # as it is most of the time
+                    return reference(*inputs)
+            return implementations[select(name, impl, inputs[0].dtype, much)](*inputs)
 
         def implement(impl, forward, backward=None):
             if backward is not None:

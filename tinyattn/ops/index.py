@@ -12,13 +12,17 @@ from tinyattn.engine.autograd import primitive
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.dispatch import implements, implements_method
 from tinyattn.engine.memory import empty_pooled
-from tinyattn.ops.backends import kernel_is_faster
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import operation
 from tinyattn.ops.marks import of_whole_numbers
 
 
 @primitive
 def _getitem(x, index):
-    return _taken(x, index)
+    return _gather(x, index)
+
+
+gather = _getitem  # x[index] for an index that is known to be right, and is not copied
 
 
 @implements_method("getitem")
@@ -28,7 +32,7 @@ def getitem(x, index):
 
 
 _getitem.defvjp(
-    lambda g, y, x, index: (_summed if type(g) is np.ndarray else _scatter_add)(g, index, x.shape)
+    lambda g, y, x, index: (_scatter_add if type(g) is np.ndarray else _scatter)(g, index, x.shape)
 )
 
 
@@ -41,48 +45,46 @@ def setitem(data, index, value):
 def plain_index(index):
     """Tensors in an index as arrays; lists as arrays, so that later changes do not matter."""
     if isinstance(index, tuple):
-        return tuple(plain_index(i) for i in index)
+        return tuple([i if type(i) in PLAIN else plain_index(i) for i in index])
     if isinstance(index, list):
         return np.asarray(to_array(index)) if index else np.zeros(0, dtype=int)
     index = to_array(index)
     return index.copy() if isinstance(index, np.ndarray) else index
 
 
+PLAIN = {slice, int, type(None), type(...)}  # parts of an index that never change
+
+
 def scatter_add(x, index, shape):
     """y = 0 in `shape`, then y[index] += x, elements named several times adding up."""
-    return _scatter_add(x, plain_index(index), shape)
+    return _scatter(x, plain_index(index), shape)
 
 
 @of_whole_numbers
 @primitive
-def _scatter_add(x, index, shape):
-    return _summed(x, index, shape)
+def _scatter(x, index, shape):
+    return _scatter_add(x, index, shape)
 
 
-_scatter_add.defvjp(
-    lambda g, y, x, index, shape: _taken(g, index) if type(g) is np.ndarray else g[index]
+_scatter.operation.name = "scatter_add"
+_scatter.defvjp(
+    lambda g, y, x, index, shape: _gather(g, index) if type(g) is np.ndarray else g[index]
 )
 
 
-def _taken(x, index):
-    """x[index] of a plain array."""
-    if not _names_rows(index) or x.ndim < 2:
-        return x[index]
-    if not kernel_is_faster("take_rows", x.dtype, index.size * math.prod(x.shape[1:])):
-        return x[index]
-    from tinyattn.kernels.fast import gather_scatter as kernel
-
-    ids = _row_numbers(index, len(x))
-    y = empty_pooled((*index.shape, *x.shape[1:]), x.dtype)
-    kernel.take_rows(y, x, ids)
-    return y
+# ---------------------------------------------------------------- of plain arrays
 
 
-def _summed(x, index, shape):
-    """`scatter_add` of plain arrays."""
+def _gather(x, index):
+    """x[index]"""
+    return take_rows(x, index) if _names_rows(index) and x.ndim > 1 else x[index]
+
+
+def _scatter_add(x, index, shape):
+    """y = 0 in `shape`, then y[index] += x."""
     y = np.zeros(shape, x.dtype)
     if _names_rows(index):
-        _add_rows(y, index, x)
+        _add_to_rows(y, index, x)
     elif _is_basic(index):
         y[index] = x  # slices name each element once
     else:
@@ -111,24 +113,46 @@ def _row_numbers(index, n):
     return np.where(ids < 0, ids + n, ids) if least < 0 else ids
 
 
-def _add_rows(y, ids, rows):
-    """y[ids] += rows by a kernel, or by sorting ids and summing each run: np.add.at is slower."""
+@operation("take_rows", work=lambda x, index: index.size * math.prod(x.shape[1:]))
+def take_rows(x, index):
+    """x[index] of whole rows."""
+    return x[index]
+
+
+def _take_rows_kernel(x, index):
+    ids = _row_numbers(index, len(x))
+    y = empty_pooled((*index.shape, *x.shape[1:]), x.dtype)
+    fast.gather_scatter.take_rows(y, x, ids)
+    return y
+
+
+take_rows.implement("kernel", _take_rows_kernel)
+
+
+def _add_to_rows(y, ids, rows):
+    """y[ids] += rows"""
     if rows.size == 0:
         return
     n_features = int(np.prod(y.shape[1:]))
     ids, rows = _row_numbers(ids, len(y)), rows.reshape(-1, n_features)  # [E], [E, F]
     if n_features == 1 and y.dtype.kind == "f":  # bincount adds in float64
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
-        return
-    if y.dtype == rows.dtype and kernel_is_faster("add_rows", rows.dtype, rows.size):
-        from tinyattn.kernels.fast import gather_scatter as kernel
+    else:
+        add_rows(rows, ids, y)
 
-        kernel.add_rows(y, rows, ids)
-        return
+
+@operation("add_rows", work=lambda rows, ids, y: rows.size if y.dtype == rows.dtype else 0)
+def add_rows(rows, ids, y):
+    """y[ids] += rows, by sorting ids and summing each run: np.add.at is slower."""
     order = np.argsort(ids, kind="stable")
     ids = ids[order]
     starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
-    y.reshape(len(y), n_features)[ids[starts]] = np.add.reduceat(rows[order], starts, axis=0)
+    y.reshape(len(y), -1)[ids[starts]] = np.add.reduceat(rows[order], starts, axis=0)
+
+
+add_rows.implement("kernel", lambda rows, ids, y: fast.gather_scatter.add_rows(y, rows, ids))
+
+# ---------------------------------------------------------------- NumPy's functions
 
 
 @implements(np.take)

@@ -11,7 +11,7 @@ from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.dispatch import implements
 from tinyattn.ops.elementwise import multiply
 from tinyattn.ops.marks import of_whole_numbers
-from tinyattn.ops.matmul import dot as dot_of
+from tinyattn.ops.matmul import gemm
 from tinyattn.ops.reduce import max as reduce_max
 from tinyattn.ops.reduce import min as reduce_min
 from tinyattn.ops.reduce import sum as reduce_sum
@@ -32,7 +32,7 @@ def matmul(a, b):
     """
     try:
         if type(a) is type(b) is np.ndarray and a.ndim == 2 == b.ndim:
-            return dot_of(a, b)  # the same product; np.matmul takes twice as long to start
+            return gemm(a, b)  # the same product; np.matmul takes twice as long to start
         return np.matmul(a, b)
     except ValueError as error:
         raise _misfit(np.shape(a), np.shape(b), error) from None
@@ -56,7 +56,7 @@ def _misfit(a, b, error):
 
 def _matmul_left(g, y, a, b):
     if a.ndim == b.ndim == 2:
-        return dot_of(g, b.T)
+        return gemm(g, b.T)
     if b.ndim == 1:  # y = A b: [..., i] from [..., i, k] and [k]
         return np.expand_dims(g, -1) * b if a.ndim > 1 else g * b
     if a.ndim == 1:  # y = a B: [..., j] from [k] and [..., k, j]
@@ -66,7 +66,7 @@ def _matmul_left(g, y, a, b):
 
 def _matmul_right(g, y, a, b):
     if a.ndim == b.ndim == 2:
-        return dot_of(a.T, g)
+        return gemm(a.T, g)
     if a.ndim == 1:
         return np.expand_dims(a, -1) * np.expand_dims(g, -2) if b.ndim > 1 else g * a
     if b.ndim == 1:

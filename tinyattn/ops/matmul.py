@@ -9,44 +9,47 @@ import math
 import numpy as np
 
 from tinyattn.engine.autograd import primitive
-from tinyattn.ops.backends import IMPLEMENTATIONS, MATVEC_ROWS, MATVEC_TERMS, kernel_is_faster
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import IMPLEMENTATIONS, MATVEC_ROWS, MATVEC_TERMS, operation
 
 
-def dot(a, b, bias=None):
+def gemm(a, b, bias=None):
     """A B of matrices [M, K] and [K, N], plus bias [N] in each row.
 
     Plain arrays give a plain array. In a rule that is recorded there are Tensors, without a bias.
     """
     if not (type(a) is type(b) is np.ndarray):
         return np.matmul(a, b)
-    if (
-        a.size * b.size >= IMPLEMENTATIONS["matvec"].least
-    ):  # cheap to ask: more than the multiplications
-        kernel = _kernel(a.shape[0] * b.size, a, b, bias)
-        if kernel is not None:
-            return kernel(a, b, bias)
+    if a.size * b.size < IMPLEMENTATIONS["matvec"].least:  # cheap to ask: it is K times the work
+        return _product(a, b, bias)
+    few = a.shape[0] <= MATVEC_ROWS and a.shape[1] >= MATVEC_TERMS
+    # Numba wants an array that can be written to, else it makes a copy
+    as_it_lies = b.flags.f_contiguous and b.flags.writeable
+    return (_few_rows if few and as_it_lies else _many_rows)(a, b, bias)
+
+
+def _product(a, b, bias):
     y = a.dot(b)
     return y if bias is None else y + bias
 
 
-def _kernel(work, a, b, bias):
-    """The kernel that does this product of so many multiplications faster than NumPy, or None."""
+def _multiplications(a, b, bias):
+    """How many there are; 0 where the kernels cannot do it, or NumPy has to name the error."""
     if a.dtype != b.dtype or a.shape[1] != b.shape[0]:
-        return None
+        return 0
     if bias is not None and (bias.dtype != a.dtype or bias.shape != b.shape[1:]):
-        return None
-    few = a.shape[0] <= MATVEC_ROWS and a.shape[1] >= MATVEC_TERMS
-    # Numba wants an array that can be written to, else it makes a copy
-    as_it_lies = b.flags.f_contiguous and b.flags.writeable
-    if few and as_it_lies and kernel_is_faster("matvec", a.dtype, work):
-        from tinyattn.kernels.fast import matvec
+        return 0
+    return a.shape[0] * b.size
 
-        return matvec.product
-    if a.shape[0] > 1 and kernel_is_faster("matmul", a.dtype, work):
-        from tinyattn.kernels.fast import matmul
 
-        return matmul.matmul
-    return None
+def _multiplications_of_many(a, b, bias):
+    return _multiplications(a, b, bias) if len(a) > 1 else 0
+
+
+_few_rows = operation("matvec", work=_multiplications)(_product)
+_few_rows.implement("kernel", lambda a, b, bias: fast.matvec.product(a, b, bias))
+_many_rows = operation("matmul", work=_multiplications_of_many)(_product)
+_many_rows.implement("kernel", lambda a, b, bias: fast.matmul.matmul(a, b, bias))
 
 
 @primitive
@@ -54,14 +57,31 @@ def linear(x, weight, bias=None):
     """Y = X Wᵀ + b;   X̄ = Ȳ W,  W̄ = Ȳᵀ X,  b̄ = Σ Ȳ;   X [..., in], W [out, in], b [out].
 
     All leading axes of X count as rows: one product of two matrices is faster than one for each
-    leading index.
+    leading index. Raises ValueError if the shapes do not fit.
     """
-    return dot(rows_of(x), weight.T, bias).reshape(*x.shape[:-1], len(weight))
+    if weight.ndim != 2:
+        raise ValueError(
+            f"linear: expected a weight [out, in], got one of shape {weight.shape}; a vector is "
+            f"multiplied with x @ w"
+        )
+    if x.ndim == 0 or x.shape[-1] != weight.shape[1]:
+        raise ValueError(
+            f"linear: x has shape {x.shape}, but the weight {weight.shape} [out, in] needs "
+            f"{weight.shape[1]} features in the last axis"
+        )
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(
+            f"linear: the bias has shape {bias.shape}, but the weight {weight.shape} [out, in] "
+            f"needs one of shape {weight.shape[:1]}"
+        )
+    if x.ndim == 2:
+        return gemm(x, weight.T, bias)
+    return gemm(rows_of(x), weight.T, bias).reshape(*x.shape[:-1], len(weight))
 
 
 linear.defvjp(
-    lambda g, y, x, weight, bias=None: dot(rows_of(g), weight).reshape(x.shape),
-    lambda g, y, x, weight, bias=None: dot(rows_of(g).T, rows_of(x)),
+    lambda g, y, x, weight, bias=None: gemm(rows_of(g), weight).reshape(x.shape),
+    lambda g, y, x, weight, bias=None: gemm(rows_of(g).T, rows_of(x)),
     lambda g, y, x, weight, bias=None: sum_rows(rows_of(g)),
 )
 
@@ -72,11 +92,14 @@ def rows_of(x):
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
+@operation("sum_rows", work=lambda g: _is_contiguous(g) and g.size)
 def sum_rows(g):
-    """Σ_n g_n of a matrix [N, out]."""
-    plain = type(g) is np.ndarray and g.flags.c_contiguous
-    if not (plain and kernel_is_faster("sum_rows", g.dtype, g.size)):
-        return g.sum(axis=0)
-    from tinyattn.kernels.fast import gather_scatter as kernel
+    """Σ_n g_n of a matrix [N, out], an array or, in a rule that is recorded, a Tensor."""
+    return g.sum(axis=0)
 
-    return kernel.sum_rows(g)
+
+sum_rows.implement("kernel", lambda g: fast.gather_scatter.sum_rows(g))
+
+
+def _is_contiguous(g):
+    return type(g) is np.ndarray and g.flags.c_contiguous

@@ -9,9 +9,11 @@ import math
 
 import numpy as np
 
+from tinyattn import kernels
 from tinyattn.engine.autograd import primitive
-from tinyattn.ops.backends import MATVEC_ROWS, select
-from tinyattn.ops.matmul import dot
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import MATVEC_ROWS, operation
+from tinyattn.ops.matmul import gemm
 
 
 class QuantizedMatrix:
@@ -116,42 +118,37 @@ def quantized_linear(x, blocks, impl="auto"):
             f"features in the last axis"
         )
     n = math.prod(x.shape[:-1])
-    rung = select("quantized_linear", impl, np.dtype(x.dtype), n * R * C)
-    y = PRODUCTS[rung](np.reshape(x, (n, C)), blocks)
+    y = product(np.reshape(x, (n, C)), blocks, impl=impl)
     return np.reshape(y, (*x.shape[:-1], R))
 
 
+@operation("quantized_linear", work=lambda x, blocks: len(x) * math.prod(blocks.shape))
 @primitive
-def sums(x, blocks):
-    """The product as the loops of `kernels.blocks`."""
-    from tinyattn.kernels import quantized as loops
+def product(x, blocks):
+    """The product of rows x [n, C] with all numbers unpacked before."""
+    return x @ blocks.unpack().T.astype(x.dtype, copy=False)
 
-    loop = loops.q4_1 if blocks.kind is Q4_1 else loops.q8_0
+
+@primitive
+def _loops(x, blocks):
+    loop = kernels.quantized.q4_1 if blocks.kind is Q4_1 else kernels.quantized.q8_0
     *scales, q = blocks.kind.parts(blocks.raw)
     return loop(np.ascontiguousarray(x), *[s[..., 0].astype(x.dtype) for s in scales], q)
 
 
 @primitive
-def unpacked(x, blocks):
-    """The product with all numbers unpacked before."""
-    return x @ blocks.unpack().T.astype(x.dtype, copy=False)
-
-
-@primitive
-def kernel(x, blocks):
+def _kernel(x, blocks):
     """The product by the kernel, which reads the blocks where they lie.
 
     With many rows unpacking is a small part of the work, and the kernel for large products faster.
     """
-    from tinyattn.kernels.fast import quantized as fast
-
     if len(x) <= MATVEC_ROWS:
-        return fast.product(x, blocks.raw)
-    return dot(x, fast.unpacked(blocks.raw, x.dtype).T)
+        return fast.quantized.product(x, blocks.raw)
+    return gemm(x, fast.quantized.unpacked(blocks.raw, x.dtype).T)
 
 
 # the gradient of x needs the matrix the other way round: it is unpacked
-for product in (sums, unpacked, kernel):
-    product.defvjp(lambda g, y, x, blocks: g @ blocks.unpack().astype(x.dtype, copy=False), None)
-
-PRODUCTS = {"sums": sums, "numpy": unpacked, "kernel": kernel}
+for f in (product, _loops, _kernel):
+    f.defvjp(lambda g, y, x, blocks: g @ blocks.unpack().astype(x.dtype, copy=False), None)
+product.implement("sums", _loops)
+product.implement("kernel", _kernel)
