@@ -17,7 +17,7 @@ def kernel(what, x, w, bias, stride=(1, 1), padding=(0, 0), dilation=(1, 1), gro
         bias,
         order=2,
         note=f"kernel {stride} {padding} {dilation} {groups}",
-        f=lambda x, w, b: convolution(x, w, b, *options, groups),
+        f=lambda x, w, b: convolution(x, w, b, *options, groups, impl="kernel"),
     )
 
 

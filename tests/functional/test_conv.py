@@ -79,18 +79,18 @@ def test_without_a_batch_axis():
 
 
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), CASES)
-def test_every_rung_gives_the_same(stride, padding, dilation, groups):
+def test_every_implementation_gives_the_same(stride, padding, dilation, groups):
     # the sum of slide K03 over its table, array algebra, kernel: values and gradients
     options = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     for conv, x, w in [
         (F.conv1d, normal(2, 4, 9), normal(6, 4 // groups, 3)),
         (F.conv2d, normal(2, 4, 7, 8), normal(6, 4 // groups, 3, 2)),
     ]:
-        rungs = {
+        implementations = {
             i: lambda x, w, b, i=i, conv=conv: conv(x, w, b, **options, impl=i)
             for i in ("sums", "numpy", "kernel")
         }
-        check.same(rungs, (x, w, normal(6))).expect()
+        check.same(implementations, (x, w, normal(6))).expect()
 
 
 def test_neighbour_table():
@@ -110,13 +110,15 @@ def test_neighbour_table():
             neighbour_table((5,), **options)
 
 
-def test_awkward_shapes_on_every_rung():
+def test_awkward_shapes_on_every_implementation():
     for x in (normal(0, 2, 5), normal(2, 2, 12)[:, :, ::2], normal(1, 2, 3)):
-        rungs = {i: lambda x, w, i=i: F.conv1d(x, w, impl=i) for i in ("sums", "numpy", "kernel")}
-        check.same(rungs, (x, normal(4, 2, 3))).expect()
+        implementations = {
+            i: lambda x, w, i=i: F.conv1d(x, w, impl=i) for i in ("sums", "numpy", "kernel")
+        }
+        check.same(implementations, (x, normal(4, 2, 3))).expect()
 
 
-def test_layers_take_a_rung():
+def test_layers_take_a_implementation():
     x = ta.tensor(normal(2, 3, 8, 8))
     for make in (
         lambda i: nn.Conv2d(3, 4, 3, rng=0, impl=i).astype(np.float64),

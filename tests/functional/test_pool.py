@@ -13,7 +13,7 @@ from tinyattn import check
 from tinyattn.kernels.fast import thresholds
 
 TF = torch.nn.functional
-RUNGS = ("sums", "numpy", "kernel")
+IMPLS = ("sums", "numpy", "kernel")
 POOLS = ["max_pool1d", "avg_pool1d", "max_pool2d", "avg_pool2d"]
 
 
@@ -21,13 +21,13 @@ def normal(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
 
 
-def rungs(pool, *args, **options):
-    return {i: lambda x, i=i: pool(x, *args, **options, impl=i) for i in RUNGS}
+def implementations(pool, *args, **options):
+    return {i: lambda x, i=i: pool(x, *args, **options, impl=i) for i in IMPLS}
 
 
 @pytest.mark.parametrize(("size", "stride", "padding"), [(2, None, 0), (3, 2, 1), (3, 1, 1)])
 @pytest.mark.parametrize("name", POOLS)
-@pytest.mark.parametrize("impl", [*RUNGS, "auto"])
+@pytest.mark.parametrize("impl", [*IMPLS, "auto"])
 def test_like_pytorch(impl, name, size, stride, padding):
     both(
         lambda x: getattr(F, name)(x, size, stride, padding, impl=impl),
@@ -36,7 +36,7 @@ def test_like_pytorch(impl, name, size, stride, padding):
     )
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_dilation_like_pytorch(impl):
     both(
         lambda x: F.max_pool2d(x, (2, 3), 1, dilation=(3, 2), impl=impl),
@@ -64,17 +64,17 @@ def test_any_shape(data):
     # few different numbers: many ties
     x = np.random.default_rng(draw(0, 9)).integers(0, 4, (draw(0, 3), draw(1, 3), *lengths)) / 2
     pool = getattr(F, f"{'max' if largest else 'avg'}_pool{axes}d")
-    check.same(rungs(pool, size, **options), (x,)).expect()
+    check.same(implementations(pool, size, **options), (x,)).expect()
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_tied_maxima_share_the_gradient(impl):
     x = ta.tensor(np.ones((1, 1, 4)), requires_grad=True)
     F.max_pool1d(x, 2, impl=impl).sum().backward()
     assert x.grad.tolist() == [[[0.5, 0.5, 0.5, 0.5]]]
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_what_is_no_number_stays_so(impl):
     x = np.array([[[1.0, np.nan, 5.0, 3.0, np.nan, np.nan, -np.inf, -np.inf]]])
     y = F.max_pool1d(ta.tensor(x), 2, impl=impl).data
@@ -82,13 +82,13 @@ def test_what_is_no_number_stays_so(impl):
 
 
 @pytest.mark.parametrize("wrong", [np.nan, -np.inf, np.inf])
-def test_gradients_at_nan_and_infinity_are_pytorchs_on_every_rung(wrong):
+def test_gradients_at_nan_and_infinity_are_pytorchs_on_every_implementation(wrong):
     """One wrong number a window: PyTorch's result. Several share, as all that is tied does."""
     single, several = np.array([[[1.0, wrong, 5, 3, 2, 9]]]), np.array([[[wrong, wrong, wrong, 1]]])
     theirs = torch.tensor(single, requires_grad=True)
     y = torch.nn.functional.max_pool1d(theirs, 2)
     y.sum().backward()
-    for impl in RUNGS:
+    for impl in IMPLS:
         mine = ta.tensor(single, requires_grad=True)
         found = F.max_pool1d(mine, 2, impl=impl)
         found.sum().backward()
@@ -120,7 +120,7 @@ def test_the_same_bits_on_every_number_of_threads(name, dtype):
     same_bits_on_any_threads(run)
 
 
-def test_whole_numbers_have_a_rung():
+def test_whole_numbers_have_a_implementation():
     x = ta.tensor(np.arange(8).reshape(1, 1, 8))
     assert F.max_pool1d(x, 2).data.tolist() == [[[1, 3, 5, 7]]]
     with pytest.raises(TypeError, match='impl="kernel" takes float32 or float64'):

@@ -9,10 +9,10 @@ import tinyattn.functional as F
 from tests.machine import fresh_python, same_bits_on_any_threads
 from tests.parity import both, torch
 from tinyattn import Tensor
-from tinyattn.functional import conv
 from tinyattn.kernels.fast import conv as kernel
+from tinyattn.ops import conv
 
-RUNGS = ("kernel", "numpy")
+IMPLS = ("kernel", "numpy")
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}  # sums of some hundred products of size 1
 
 
@@ -53,7 +53,7 @@ CASES = {
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", CASES)
-def test_all_rungs_agree(name, dtype):
+def test_all_implementations_agree(name, dtype):
     shape, weight, options = CASES[name]
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=s).astype(dtype) for s in (shape, weight))
@@ -83,14 +83,14 @@ def test_any_shape(data):
     rng = np.random.default_rng(draw(0, 9))
     x = rng.normal(size=(draw(0, 3), channels * groups, *lengths))
     w = rng.normal(size=(draw(1, 20) * groups, channels, *kernel_size))
-    compare(*(everything(impl, x, w, None, **options) for impl in RUNGS))
+    compare(*(everything(impl, x, w, None, **options) for impl in IMPLS))
 
 
 def test_like_pytorch(monkeypatch):
     """At a size where the kernel is taken by itself."""
     rng = np.random.default_rng(0)
     x, w, b = (rng.normal(size=s) for s in ((4, 6, 12, 12), (8, 6, 3, 3), (8,)))
-    monkeypatch.setattr(conv, "convolution_by_windows", None)  # nobody may call it
+    monkeypatch.setattr(conv, "unfold", None)  # nobody may call it
     both(
         lambda *a: F.conv2d(*a, padding=1, stride=2),
         lambda *a: torch.nn.functional.conv2d(*a, padding=1, stride=2),
@@ -119,7 +119,7 @@ def test_views_and_read_only_arrays():
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(9, 9, 3, 2)).T, rng.normal(size=(3, 3, 3, 8)).T
     x.flags.writeable = False
-    found, expected = (everything(impl, x, w, None) for impl in RUNGS)
+    found, expected = (everything(impl, x, w, None) for impl in IMPLS)
     compare(found, expected)
 
 
@@ -133,7 +133,7 @@ def test_second_derivative_goes_through_the_array_algebra():
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(2, 3, 8)), rng.normal(size=(4, 3, 3))
     found = []
-    for impl in RUNGS:
+    for impl in IMPLS:
         a, b = (Tensor(z, requires_grad=True) for z in (x, w))
         (F.conv1d(a, b, impl=impl) ** 2).sum().backward(create_graph=True)
         a_grad, a.grad, b.grad = a.grad, None, None

@@ -11,29 +11,14 @@
 x is [B, C, L] or [B, C, H, W]; without the batch axis it gets one for the time of the call.
 """
 
-import math
-
 import numpy as np
 
 from tinyattn.engine.convert import as_tensor, of_one_dtype
-from tinyattn.ops.backends import select
-from tinyattn.ops.conv import (
-    convolution,
-    convolution_by_windows,
-    convolution_sums,
-    table_and_places,
-)
-from tinyattn.ops.pool import (
-    largest,
-    largest_by_windows,
-    largest_sums,
-    mean,
-    mean_by_windows,
-    mean_sums,
-)
+from tinyattn.ops.conv import convolution, table_and_places
+from tinyattn.ops.pool import avg_pool, max_pool
 
 
-def _each(name, what, value, n):
+def _as_tuple(name, what, value, n):
     """An option as n whole numbers."""
     values = (value,) * n if np.isscalar(value) else tuple(value)
     if len(values) != n or not all(isinstance(v, int | np.integer) for v in values):
@@ -51,7 +36,7 @@ def _batched(name, x, n):
     return (x, False) if x.ndim == n + 2 else (x[None], True)
 
 
-def _not_negative(name, padding):
+def _check_not_negative(name, padding):
     if min(padding) < 0:
         raise ValueError(f"{name}: padding must not be negative, got {padding}")
 
@@ -73,7 +58,7 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
             f"*kernel] with groups={groups}; the channels do not match"
         )
     stride, dilation = (
-        _each(name, w, v, n) for w, v in (("stride", stride), ("dilation", dilation))
+        _as_tuple(name, w, v, n) for w, v in (("stride", stride), ("dilation", dilation))
     )
     if min(stride) < 1 or min(dilation) < 1:
         raise ValueError(f"{name}: stride and dilation start at 1, got {stride}, {dilation}")
@@ -84,12 +69,11 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
         before = tuple((s - 1) // 2 for s in span)
         after = tuple(s - 1 - b for s, b in zip(span, before, strict=True))
     else:
-        before = after = _each(name, "padding", 0 if padding == "valid" else padding, n)
-        _not_negative(name, before)
+        before = after = _as_tuple(name, "padding", 0 if padding == "valid" else padding, n)
+        _check_not_negative(name, before)
     _check_fit(name, [n + b + a for n, b, a in zip(x.shape[2:], before, after, strict=True)], span)
-    work = x.size * weight.shape[0] * math.prod(kernel)
-    run = CONVOLUTION[select(name, impl, x.dtype, work)]
-    y = run(x, weight, bias, stride, before, after, dilation, groups)
+    options = stride, before, after, dilation, groups
+    y = convolution(x, weight, bias, *options, impl=impl, name=name)
     return y[0] if unbatched else y
 
 
@@ -114,7 +98,7 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     each = (kernel_size, stride, padding, dilation)
     names = ("kernel_size", "stride", "padding", "dilation")
     kernel, stride, padding, dilation = (
-        _each("neighbour_table", name, value, len(lengths))
+        _as_tuple("neighbour_table", name, value, len(lengths))
         for name, value in zip(names, each, strict=True)
     )
     if min(kernel) < 1 or min(stride) < 1 or min(dilation) < 1:
@@ -122,7 +106,7 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
             f"neighbour_table: kernel_size, stride and dilation start at 1, got {kernel}, "
             f"{stride}, {dilation}"
         )
-    _not_negative("neighbour_table", padding)
+    _check_not_negative("neighbour_table", padding)
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     padded = [n + 2 * p for n, p in zip(lengths, padding, strict=True)]
     _check_fit("neighbour_table", padded, span)
@@ -177,24 +161,26 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups, impl, 2)
 
 
-def _pool(name, x, kernel_size, stride, padding, dilation, n, rungs, impl):
-    """One number for each window; rungs: the functions that compute it."""
+def _pool(operation, name, x, kernel_size, stride, padding, dilation, n, impl):
+    """One number for each window, which the operation computes."""
     x, unbatched = _batched(name, x, n)
-    kernel = _each(name, "kernel_size", kernel_size, n)
-    stride = kernel if stride is None else _each(name, "stride", stride, n)
-    padding, dilation = _each(name, "padding", padding, n), _each(name, "dilation", dilation, n)
+    kernel = _as_tuple(name, "kernel_size", kernel_size, n)
+    stride = kernel if stride is None else _as_tuple(name, "stride", stride, n)
+    padding, dilation = (
+        _as_tuple(name, "padding", padding, n),
+        _as_tuple(name, "dilation", dilation, n),
+    )
     if min(kernel) < 1 or min(stride) < 1 or min(dilation) < 1:
         raise ValueError(
             f"{name}: kernel_size, stride and dilation start at 1, got {kernel}, {stride}, "
             f"{dilation}"
         )
-    _not_negative(name, padding)
+    _check_not_negative(name, padding)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         raise ValueError(f"{name}: padding {padding} is more than half the kernel {kernel}")
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     _check_fit(name, [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)], span)
-    run = rungs[select(name, impl, x.dtype, x.size * math.prod(kernel))]
-    y = run(x, kernel, stride, padding, dilation)
+    y = operation(x, kernel, stride, padding, dilation, impl=impl, name=name)
     return y[0] if unbatched else y
 
 
@@ -202,11 +188,6 @@ def _refuse(name, **options):
     for option, (value, only) in options.items():
         if value is not only and value != only:
             raise NotImplementedError(f"{name}: only {option}={only}, got {value!r}")
-
-
-CONVOLUTION = {"sums": convolution_sums, "numpy": convolution_by_windows, "kernel": convolution}
-LARGEST = {"sums": largest_sums, "numpy": largest_by_windows, "kernel": largest}
-MEAN = {"sums": mean_sums, "numpy": mean_by_windows, "kernel": mean}
 
 
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
@@ -228,7 +209,7 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
         ValueError: the window does not fit
     """
     _refuse("max_pool1d", ceil_mode=(ceil_mode, False))
-    return _pool("max_pool1d", x, kernel_size, stride, padding, dilation, 1, LARGEST, impl)
+    return _pool(max_pool, "max_pool1d", x, kernel_size, stride, padding, dilation, 1, impl)
 
 
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
@@ -250,7 +231,7 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
         ValueError: the window does not fit
     """
     _refuse("max_pool2d", ceil_mode=(ceil_mode, False))
-    return _pool("max_pool2d", x, kernel_size, stride, padding, dilation, 2, LARGEST, impl)
+    return _pool(max_pool, "max_pool2d", x, kernel_size, stride, padding, dilation, 2, impl)
 
 
 def avg_pool1d(
@@ -280,7 +261,7 @@ def avg_pool1d(
         ValueError: the window does not fit
     """
     _refuse("avg_pool1d", ceil_mode=(ceil_mode, False), count_include_pad=(count_include_pad, True))
-    return _pool("avg_pool1d", x, kernel_size, stride, padding, 1, 1, MEAN, impl)
+    return _pool(avg_pool, "avg_pool1d", x, kernel_size, stride, padding, 1, 1, impl)
 
 
 def avg_pool2d(
@@ -317,7 +298,7 @@ def avg_pool2d(
         count_include_pad=(count_include_pad, True),
         divisor_override=(divisor_override, None),
     )
-    return _pool("avg_pool2d", x, kernel_size, stride, padding, 1, 2, MEAN, impl)
+    return _pool(avg_pool, "avg_pool2d", x, kernel_size, stride, padding, 1, 2, impl)
 
 
 def pad(input, pad, mode="constant", value=0.0):

@@ -1,15 +1,17 @@
 """Sliding windows and their reverse: the two operations that convolution and pooling are made of.
 
 `unfold` and `fold` are each other's derivative rule, as indexing and scattering are. Convolution
-is one product of all windows with the weights (`convolution_by_windows`), or a compiled kernel.
+is one product of all windows with the weights, index sums over a table of neighbours, or a kernel.
 """
 
 import math
 
 import numpy as np
 
+from tinyattn import kernels
 from tinyattn.engine.autograd import primitive
-from tinyattn.ops.fused import fused
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import operation
 
 
 @primitive
@@ -54,8 +56,13 @@ fold.defvjp(
 # ---------------------------------------------------------------- convolution
 
 
-def convolution_by_windows(x, w, bias, stride, before, after, dilation, groups):
-    """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - before), in array algebra.
+def _multiplications(x, w, *options):
+    return x.size * w.shape[0] * math.prod(w.shape[2:])
+
+
+@operation("conv2d", work=_multiplications)
+def convolution(x, w, bias, stride, before, after, dilation, groups):
+    """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - before).
 
     x [B, C, *lengths], w [O, C / groups, *kernel], bias [O] or None. All options but groups have
     one number for each of the lengths; before, after: zeros put in front of and behind x.
@@ -75,21 +82,31 @@ def convolution_by_windows(x, w, bias, stride, before, after, dilation, groups):
     return np.moveaxis(y if bias is None else y + bias, -1, 1)
 
 
-@fused(convolution_by_windows)
-def convolution(x, w, bias, stride, before, after, dilation, groups):
-    """The same by a compiled kernel."""
-    from tinyattn.kernels.fast import conv as kernel
+def _loops(x, w, bias, stride, before, after, dilation, groups):
+    I, positions = table_and_places(x.shape[2:], w.shape[2:], stride, before, after, dilation)
+    dtype = np.result_type(x, w) if bias is None else np.result_type(x, w, bias)
+    y = np.empty((x.shape[0], w.shape[0], len(I)), dtype)
+    b = np.zeros(len(w), dtype) if bias is None else bias
+    kernels.conv.sums(y, one_axis(x), one_axis(w), np.asarray(b), I, groups)
+    return y.reshape(*y.shape[:2], *positions), I
 
-    n = kernel.shape_of(*_two_axes(x, w, stride, before, after, dilation), groups)
-    y = kernel.convolution(x, w, bias, n)
+
+def _loops_backward(g, y, I, needs_grad, x, w, bias, stride, before, after, dilation, groups):
+    x1, w1 = one_axis(x), one_axis(w)
+    dx, dw, db = np.zeros(x1.shape, x.dtype), np.zeros(w1.shape, w.dtype), np.zeros(len(w), g.dtype)
+    kernels.conv.sums_backward(dx, dw, db, one_axis(g), x1, w1, I, groups)
+    return [dx.reshape(x.shape), dw.reshape(w.shape), db]
+
+
+def _kernel(x, w, bias, stride, before, after, dilation, groups):
+    n = fast.conv.shape_of(*_two_axes(x, w, stride, before, after, dilation), groups)
+    y = fast.conv.convolution(x, w, bias, n)
     return y.reshape(*y.shape[:2], *y.shape[4 - (x.ndim - 2) :]), n
 
 
-@convolution.defvjp
-def _convolution_rule(g, y, n, wanted, x, w, bias, stride, before, after, dilation, groups):
-    from tinyattn.kernels.fast import conv as kernel
-
-    dx, dw, db = kernel.convolution_backward(g, x.reshape(n.B, n.C, n.H, n.W), w, n, wanted[0])
+def _kernel_backward(g, y, n, needs_grad, x, w, bias, stride, before, after, dilation, groups):
+    x4 = x.reshape(n.B, n.C, n.H, n.W)
+    dx, dw, db = fast.conv.convolution_backward(g, x4, w, n, needs_grad[0])
     return [None if dx is None else dx.reshape(x.shape), dw.reshape(w.shape), db]
 
 
@@ -98,6 +115,13 @@ def _two_axes(x, w, stride, before, after, dilation):
     if x.ndim == 4:
         return x, w, stride, dilation, before, after
     return (x[:, :, None], w[:, :, None], (1, *stride), (1, *dilation), (0, *before), (0, *after))
+
+
+convolution.implement("sums", _loops, _loops_backward)
+convolution.implement("kernel", _kernel, _kernel_backward)
+
+
+# ---------------------------------------------------------------- positions and their windows
 
 
 def table_and_places(lengths, kernel, stride, before, after, dilation):
@@ -125,32 +149,6 @@ def positions_of(lengths, kernel, stride, before, after, dilation):
     """How many windows fit on each axis."""
     each = zip(lengths, kernel, stride, before, after, dilation, strict=True)
     return tuple((n + b + a - d * (k - 1) - 1) // s + 1 for n, k, s, b, a, d in each)
-
-
-# ---------------------------------------------------------------- convolution
-
-
-@fused(convolution_by_windows)
-def convolution_sums(x, w, bias, stride, before, after, dilation, groups):
-    """y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i), as loops."""
-    from tinyattn.kernels import conv as kernel
-
-    I, positions = table_and_places(x.shape[2:], w.shape[2:], stride, before, after, dilation)
-    dtype = np.result_type(x, w) if bias is None else np.result_type(x, w, bias)
-    y = np.empty((x.shape[0], w.shape[0], len(I)), dtype)
-    b = np.zeros(len(w), dtype) if bias is None else bias
-    kernel.sums(y, one_axis(x), one_axis(w), np.asarray(b), I, groups)
-    return y.reshape(*y.shape[:2], *positions), I
-
-
-@convolution_sums.defvjp
-def _convolution_sums_rule(g, y, I, wanted, x, w, bias, stride, before, after, dilation, groups):
-    from tinyattn.kernels import conv as kernel
-
-    x1, w1 = one_axis(x), one_axis(w)
-    dx, dw, db = np.zeros(x1.shape, x.dtype), np.zeros(w1.shape, w.dtype), np.zeros(len(w), g.dtype)
-    kernel.sums_backward(dx, dw, db, one_axis(g), x1, w1, I, groups)
-    return [dx.reshape(x.shape), dw.reshape(w.shape), db]
 
 
 def one_axis(x):

@@ -4,20 +4,28 @@ import math
 
 import numpy as np
 
+from tinyattn import kernels
 from tinyattn.engine.autograd import primitive
 from tinyattn.engine.convert import as_tensor, to_array
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import operation
 from tinyattn.ops.conv import one_axis, positions_of, table_and_places, unfold
-from tinyattn.ops.fused import fused
 
 
-def mean_by_windows(x, kernel, stride, padding, dilation):
-    """y_jα = 1/K Σ_i x_αI(j,i) in array algebra; zeros count where a window leaves x."""
+def _numbers_read(x, kernel, stride, padding, dilation):
+    return x.size * math.prod(kernel)
+
+
+@operation("avg_pool2d", work=_numbers_read)
+def avg_pool(x, kernel, stride, padding, dilation):
+    """y_jα = 1/K Σ_i x_αI(j,i); zeros count where a window leaves x."""
     windows, _ = _windows_of(x, 0, kernel, stride, padding, dilation)
     return np.mean(windows, axis=_last(kernel))
 
 
-def largest_by_windows(x, kernel, stride, padding, dilation):
-    """y_jα = max_i x_αI(j,i) in array algebra."""
+@operation("max_pool2d", work=_numbers_read)
+def max_pool(x, kernel, stride, padding, dilation):
+    """y_jα = max_i x_αI(j,i)"""
     windows, inside = _windows_of(x, -np.inf, kernel, stride, padding, dilation)
     return (
         np.max(windows, axis=_last(kernel))
@@ -63,37 +71,26 @@ def _last(kernel):
     return tuple(range(2 + n, 2 + 2 * n))
 
 
-@fused(mean_by_windows)
-def mean_sums(x, kernel, stride, padding, dilation):
-    """y_jα = 1/K Σ_i x_αI(j,i), as loops."""
-    from tinyattn.kernels import pool as loops
-
-    return _over_table(loops.mean, x, kernel, stride, padding, dilation)
+# ---------------------------------------------------------------- loops
 
 
-@mean_sums.defvjp
-def _mean_sums_rule(g, y, I, wanted, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels import pool as loops
+def _avg_loops(*inputs):
+    return _over_table(kernels.pool.mean, *inputs)
 
+
+def _avg_loops_backward(g, y, I, needs_grad, x, kernel, stride, padding, dilation):
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
-    loops.mean_backward(dx, one_axis(g), I)
+    kernels.pool.mean_backward(dx, one_axis(g), I)
     return [dx.reshape(x.shape)]
 
 
-@fused(largest_by_windows)
-def largest_sums(x, kernel, stride, padding, dilation):
-    """y_jα = max_i x_αI(j,i), as loops."""
-    from tinyattn.kernels import pool as loops
-
-    return _over_table(loops.largest, x, kernel, stride, padding, dilation)
+def _max_loops(*inputs):
+    return _over_table(kernels.pool.largest, *inputs)
 
 
-@largest_sums.defvjp
-def _largest_sums_rule(g, y, I, wanted, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels import pool as loops
-
+def _max_loops_backward(g, y, I, needs_grad, x, kernel, stride, padding, dilation):
     dx = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
-    loops.largest_backward(dx, one_axis(g), one_axis(y), one_axis(x), I)
+    kernels.pool.largest_backward(dx, one_axis(g), one_axis(y), one_axis(x), I)
     return [dx.reshape(x.shape)]
 
 
@@ -108,54 +105,38 @@ def _over_table(loop, x, kernel, stride, padding, dilation):
 # ---------------------------------------------------------------- compiled
 
 
-@fused(largest_by_windows)
-def largest(x, kernel, stride, padding, dilation):
-    """y_jα = max_i x_αI(j,i), compiled."""
-    from tinyattn.kernels.fast import pool
-
+def _avg_kernel(x, kernel, stride, padding, dilation):
     n, y, shape = _windows(x, kernel, stride, padding, dilation)
-    place = np.empty(y.shape, np.int64)
-    pool.over_channels(pool.largest, y, place, _planes(x), n=n)
-    return y.reshape(shape), (n, place)
-
-
-@largest.defvjp
-def _largest_rule(g, y, saved, wanted, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels.fast import pool
-
-    n, place = saved
-    x1 = _planes(x)
-    dx = np.zeros(x1.shape, x.dtype)
-    pool.over_channels(pool.largest_backward, dx, _planes(g), _planes(y), place, x1, n=n)
-    return [dx.reshape(x.shape)]
-
-
-@fused(mean_by_windows)
-def mean(x, kernel, stride, padding, dilation):
-    """y_jα = 1/K Σ_i x_αI(j,i), compiled."""
-    from tinyattn.kernels.fast import pool
-
-    n, y, shape = _windows(x, kernel, stride, padding, dilation)
-    pool.over_channels(pool.mean, y, _planes(x), n=n)
+    fast.pool.over_channels(fast.pool.mean, y, _planes(x), n=n)
     return y.reshape(shape), n
 
 
-@mean.defvjp
-def _mean_rule(g, y, n, wanted, x, kernel, stride, padding, dilation):
-    from tinyattn.kernels.fast import pool
-
+def _avg_kernel_backward(g, y, n, needs_grad, x, kernel, stride, padding, dilation):
     dx = np.zeros((x.shape[0] * x.shape[1], *_two(x.shape[2:], 1)), x.dtype)
-    pool.over_channels(pool.mean_backward, dx, _planes(g), n=n)
+    fast.pool.over_channels(fast.pool.mean_backward, dx, _planes(g), n=n)
+    return [dx.reshape(x.shape)]
+
+
+def _max_kernel(x, kernel, stride, padding, dilation):
+    n, y, shape = _windows(x, kernel, stride, padding, dilation)
+    place = np.empty(y.shape, np.int64)
+    fast.pool.over_channels(fast.pool.largest, y, place, _planes(x), n=n)
+    return y.reshape(shape), (n, place)
+
+
+def _max_kernel_backward(g, y, residuals, needs_grad, x, kernel, stride, padding, dilation):
+    (n, place), x1 = residuals, _planes(x)
+    dx = np.zeros(x1.shape, x.dtype)
+    arrays = dx, _planes(g), _planes(y), place, x1
+    fast.pool.over_channels(fast.pool.largest_backward, *arrays, n=n)
     return [dx.reshape(x.shape)]
 
 
 def _windows(x, kernel, stride, padding, dilation):
     """What the kernels call n, room for y [B · C, rows, columns], and the shape y is to have."""
-    from tinyattn.kernels.fast import pool
-
     positions = positions_of(x.shape[2:], kernel, stride, padding, padding, dilation)
     y = np.empty((x.shape[0] * x.shape[1], *_two(positions, 1)), x.dtype)
-    n = pool.Windows(_two(kernel, 1), _two(stride, 1), _two(padding, 0), _two(dilation, 1))
+    n = fast.pool.Windows(_two(kernel, 1), _two(stride, 1), _two(padding, 0), _two(dilation, 1))
     return n, y, (*x.shape[:2], *positions)
 
 
@@ -167,3 +148,9 @@ def _two(numbers, first):
 def _planes(x):
     """[B, C, H, W] as [B · C, H, W]"""
     return np.ascontiguousarray(x).reshape(x.shape[0] * x.shape[1], *_two(x.shape[2:], 1))
+
+
+avg_pool.implement("sums", _avg_loops, _avg_loops_backward)
+avg_pool.implement("kernel", _avg_kernel, _avg_kernel_backward)
+max_pool.implement("sums", _max_loops, _max_loops_backward)
+max_pool.implement("kernel", _max_kernel, _max_kernel_backward)
