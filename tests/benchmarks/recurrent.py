@@ -3,8 +3,8 @@
     python -m tests.benchmarks.recurrent [rounds]
 
 Float32, two threads on both sides, one layer, gradients of the input and of all parameters. Before
-a row is timed, values and gradients of both are compared with the array rung in float64. At the
-end a cell is called step by step, as in a decoder with attention.
+a row is timed, values and gradients of both are compared with array algebra in float64. At the end
+a cell is called step by step, as in a decoder with attention.
 """
 
 import sys

@@ -62,7 +62,7 @@ SHAPES = [(0, 3, 2, 2), (2, 0, 2, 3), (1, 1, 1, 1), (3, 5, 1, 1), (2, 9, 17, 16)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", MAKE)
-def test_rungs_agree(name, shape, dtype):
+def test_implementations_agree(name, shape, dtype):
     for lengths in (None, np.random.default_rng(0).integers(0, shape[1] + 1, shape[0])):
         expected = everything(name, "numpy", *shape, lengths, dtype, bidirectional=True)
         for impl in ("sums", "kernel"):
@@ -72,7 +72,7 @@ def test_rungs_agree(name, shape, dtype):
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_rungs_agree_on_any_shape(data):
+def test_implementations_agree_on_any_shape(data):
     B, T, D, H = (
         data.draw(st.integers(low, high)) for low, high in ((0, 9), (0, 20), (1, 20), (1, 40))
     )
@@ -139,7 +139,7 @@ def one_step(name, impl, B, D, H, dtype="float64", size=1.0, bias=True, as_is=la
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", CELLS)
-def test_rungs_of_one_step_agree(name, dtype):
+def test_implementations_of_one_step_agree(name, dtype):
     for shape in ((0, 2, 2), (1, 1, 1), (3, 2, 7), (2, 17, 16), (5, 3, 33), (70, 5, 64)):
         expected = one_step(name, "numpy", *shape, dtype)
         for impl in ("sums", "auto") if name in ("RNN", "relu") else ("sums", "kernel", "auto"):
@@ -185,7 +185,7 @@ def test_one_step_has_the_same_bits_on_any_number_of_threads(name):
 
 
 @pytest.mark.parametrize("name", ["GRU", "LSTM"])
-def test_one_step_has_second_derivatives_on_every_rung_of_products(name):
+def test_one_step_has_second_derivatives_on_every_implementation_of_products(name):
     second = []
     for impl in ("numpy", "kernel", "auto"):
         cell = CELLS[name](3, 64, impl=impl, rng=0).astype(np.float64)
@@ -298,7 +298,10 @@ WRONG = {
     "negative": (lambda: nn.GRU(4, 2)(X, lengths=[-1, 2]), "lengths[0] is -1"),
     "one length": (lambda: nn.GRU(4, 2)(X, lengths=[1]), "2 whole numbers"),
     "fractions": (lambda: nn.GRU(4, 2)(X, lengths=[1.0, 2.0]), "got float64"),
-    "rung": (lambda: nn.GRU(4, 2, impl="fast")(X), "impl='fast' is not one of auto, sums"),
+    "implementation": (
+        lambda: nn.GRU(4, 2, impl="fast")(X),
+        "impl='fast' is not one of auto, sums",
+    ),
     "half floats": (
         lambda: nn.GRU(4, 2, impl="kernel").astype(np.float16)(X.astype(np.float16)),
         "takes float32 or float64, got float16",
@@ -319,7 +322,7 @@ def test_wrong_input(what):
         call()
 
 
-def test_half_precision_takes_the_array_rung():
+def test_half_precision_takes_the_array_implementation():
     y, _ = nn.GRU(4, 2).astype(np.float16)(X.astype(np.float16))
     assert y.dtype == np.float16
 

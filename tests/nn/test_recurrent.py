@@ -8,7 +8,7 @@ import pytest
 import tinyattn as ta
 from tests.parity import same, torch
 from tinyattn import Tensor, nn, optim
-from tinyattn.functional import recurrent
+from tinyattn.ops.recurrent import gru_step
 
 RNG = np.random.default_rng(0)
 LAYERS = ("RNN", "GRU", "LSTM")
@@ -196,7 +196,7 @@ def test_step_functions_are_the_slides():
     x, h = rng.normal(size=(1, 2)), rng.normal(size=(1, 3))
     p, q = (Tensor(a) for a in (x @ W.T, h @ U.T))
     p.data[:, :3] = 40  # r = 1
-    (found,) = recurrent.gru_step(p, q, (Tensor(h),))
+    (found,) = gru_step(p, q, (Tensor(h),))
     z = 1 - 1 / (1 + np.exp(-(p.data + q.data)[:, 3:6]))
     new = np.tanh((p.data + q.data)[:, 6:])
     np.testing.assert_allclose(found.data, (1 - z) * h + z * new)

@@ -141,7 +141,7 @@ class GRUCell(_Cell):
         impl          implementation: "sums", "numpy", "kernel" or "auto"
         rng           seed or numpy.random.Generator for the initial values
 
-    Source: `F.recurrent.gru_step`; slide H20 (its z is 1 - z here, as in PyTorch).
+    Source: `ops.recurrent.gru_step`; slide H20 (its z is 1 - z here, as in PyTorch).
     """
 
     cell = recurrent.GRU
@@ -159,7 +159,7 @@ class LSTMCell(_Cell):
         impl          implementation: "sums", "numpy", "kernel" or "auto"
         rng           seed or numpy.random.Generator for the initial values
 
-    Source: `F.recurrent.lstm_step`; slides H20, KB04.
+    Source: `ops.recurrent.lstm_step`; slides H20, KB04.
     """
 
     cell = recurrent.LSTM
@@ -234,7 +234,7 @@ class _Recurrent(Module):
         name, places = type(self).__name__, self._places()
         x = _check_float_input(name, x, ("B", "T", "D"), self.input_size)
         B, T, _ = x.shape
-        lengths = recurrent.checked_lengths(name, lengths, B, T)
+        lengths = recurrent.check_lengths(name, lengths, B, T)
         dtype = np.result_type(x.dtype, self.weight_ih_l0.dtype)
         state = _state(name, self.cell, state, (len(places), B, self.hidden_size), dtype)
         x, outputs, last = x if x.dtype == dtype else x.astype(dtype), [], []
@@ -348,7 +348,7 @@ class GRU(_Recurrent):
         impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
         rng             seed or numpy.random.Generator for the initial values and the dropout
 
-    Source: `F.recurrent.gru_step`; slide H20.
+    Source: `ops.recurrent.gru_step`; slide H20.
     """
 
     cell = recurrent.GRU
@@ -372,7 +372,7 @@ class LSTM(_Recurrent):
         impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
         rng             seed or numpy.random.Generator for the initial values and the dropout
 
-    Source: `F.recurrent.lstm_step`; slides H20, KB04.
+    Source: `ops.recurrent.lstm_step`; slides H20, KB04.
     """
 
     cell = recurrent.LSTM

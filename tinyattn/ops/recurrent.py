@@ -1,77 +1,212 @@
-"""A recurrent cell over whole sequences, or one step of it, as one operation over a kernel."""
+"""Recurrent networks: a state that is carried from one element of a sequence to the next.
+
+All cells have the same form: a part from the input and a part from the state before are added up,
+gate by gate, and the cell computes the next state from them.
+
+    p_t = W_ih x_t + b_ih        the input's part: needs no state, one product for all t
+    q_t = W_hh h_{t-1} + b_hh    the state's part: one product a step
+    next state = step(p_t, q_t, state)
+
+`scan` runs a cell over sequences, `step` is one step of it. Letters: B sequences, T steps, D
+features of x, H units; a cell with G gates has weights W_ih [G·H, D] and W_hh [G·H, H], gate below
+gate, in PyTorch's order.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.ops.fused import fused
-
-# ---------------------------------------------------------------- one step
-
-
-def _array_algebra(p, q, before, kind, step):
-    after = step(p, q, (before, before))  # of its state a GRU reads h, the first, an LSTM c alone
-    return after[0] if len(after) == 1 else np.stack(after)
+from tinyattn import kernels
+from tinyattn.engine.autograd import Tensor
+from tinyattn.kernels import fast
+from tinyattn.ops.activations import relu, sigmoid
+from tinyattn.ops.backends import custom_vjp, operation
+from tinyattn.ops.matmul import linear
 
 
-@fused(_array_algebra)
-def gated(p, q, before, kind, step):
-    """One step behind its products p and q [B, G·H]: of a GRU from h, of an LSTM from c [B, H].
+class Cell(NamedTuple):
+    """What the layers need to know of a cell; `kind` is its number in the kernels."""
 
-    The result is h [B, H], for the LSTM h and c [2, B, H]. step: the formula as array algebra.
+    name: str
+    kind: int
+    gates: int  # G
+    states: int  # arrays [B, H] that are carried along
+    step: Callable
+
+
+# ---------------------------------------------------------------- the cells
+
+
+def rnn_step(p, q, state):
+    """h_t = tanh(p + q).   p, q [B, H]; state (h,).   Slides H17, KB03; Elman 1990."""
+    return (np.tanh(p + q),)
+
+
+def relu_rnn_step(p, q, state):
+    """h_t = max(p + q, 0)."""
+    return (relu(p + q),)
+
+
+def gru_step(p, q, state):
+    """r, z = σ(p + q),  n = tanh(p + r q),  h_t = (1 - z) n + z h_{t-1}.   p, q [B, 3H].
+
+    The order of the gates is r (reset), z (keep), n (new). Source: Cho et al. 2014 in the version
+    with one product for all of W_hh, where r acts after it: r ⊙ (W h) instead of W (r ⊙ h). Slide
+    H20 has the other one, and its z is 1 - z here.
     """
-    from tinyattn.kernels.fast import recurrent_cells as kernel
+    h = state[0]
+    p_r, p_z, p_n = _split_gates(p, 3)
+    q_r, q_z, q_n = _split_gates(q, 3)
+    r, z = sigmoid(p_r + q_r), sigmoid(p_z + q_z)
+    n = np.tanh(p_n + r * q_n)
+    return (n + z * (h - n),)
 
-    return kernel.gated(kind, p, q, before)
+
+def lstm_step(p, q, state):
+    """i, f, o = σ(p + q),  g = tanh(p + q),  c_t = f c_{t-1} + i g,  h_t = o tanh c_t.
+
+    p, q [B, 4H] in the order i (input), f (forget), g (new), o (output); state (h, c).
+    Source: Hochreiter, Schmidhuber 1997; Gers et al. 2000 (forget gate); slides H20, KB04.
+    """
+    i, f, g, o = _split_gates(p + q, 4)
+    c = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
 
 
-@gated.defvjp
-def _gated_rule(g, y, saved, wanted, p, q, before, kind, step):
-    from tinyattn.kernels.fast import recurrent_cells as kernel
+def _split_gates(p, n):
+    size = p.shape[-1] // n
+    return [p[..., k * size : (k + 1) * size] for k in range(n)]
 
-    return (*kernel.gated_backward(kind, g, saved, q, before), None, None)
+
+RNN = Cell("RNN", 0, 1, 1, rnn_step)
+RELU_RNN = Cell("RNN", 1, 1, 1, relu_rnn_step)
+GRU = Cell("GRU", 2, 3, 1, gru_step)
+LSTM = Cell("LSTM", 3, 4, 2, lstm_step)
 
 
 # ---------------------------------------------------------------- whole sequences
 
 
-@fused()
-def recurrent(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    """All states y and the last state of a cell, behind each other in one array with one axis."""
-    from tinyattn.kernels.fast import recurrent as kernel
+@operation("LSTM", work=lambda x, *_: x.shape[1])
+def scan(x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """The states h_t of all steps [B, T, H], and the last state, a tuple of [B, H].
 
-    return kernel.sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
-
-
-@recurrent.defvjp
-def _recurrent_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    from tinyattn.kernels.fast import recurrent as kernel
-
-    return kernel.sequence_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
-
-
-@fused()
-def recurrent_sums(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    """The same as index sums in loops."""
-    from tinyattn.kernels import recurrent as loops
-
-    return loops.sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
+    x [B, T, D], lengths [B] or None. The operation has a name for each kind of cell.
+    """
+    B, T, _ = x.shape
+    ps, ys = _steps(linear(x, w_ih, b_ih)), [None] * T
+    for t in range(T)[::-1] if reverse else range(T):
+        after = cell.step(ps[t], linear(state[0], w_hh, b_hh), state)
+        if lengths is None:
+            state = after
+            ys[t] = state[0]
+        else:
+            going = (t < lengths)[:, None]
+            state = tuple(np.where(going, a, b) for a, b in zip(after, state, strict=True))
+            ys[t] = np.where(going, after[0], 0)
+    y = np.stack(ys, axis=1) if T else Tensor(np.zeros((B, 0, state[0].shape[1]), x.dtype))
+    return y, state
 
 
-@recurrent_sums.defvjp
-def _sums_rule(g, y, saved, wanted, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    from tinyattn.kernels import recurrent as loops
+def _steps(p):
+    """[p[:, 0], p[:, 1], …], cut in halves, halves of halves and so on.
 
-    return loops.sums_gradients(kind, g, saved, wanted[0], x, w_ih, w_hh, lengths, reverse)
+    The gradient of a slice is an array of zeros as large as what it was cut from. Cutting every
+    step from the whole sequence would cost T² numbers in the backward pass, this way T log T.
+    """
+    T = p.shape[1]
+    if T <= 1:
+        return [p[:, 0]] if T else []
+    return _steps(p[:, : T // 2]) + _steps(p[:, T // 2 :])
 
 
-def states(run, kind, x, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """y [B, T, H] and the last state as a tuple, from `recurrent` or `recurrent_sums`."""
+def _loops(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
+    return kernels.recurrent.sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
+
+
+def _loops_backward(
+    g, y, residuals, needs_grad, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse
+):
+    inputs = kind, g, residuals, needs_grad[0], x, w_ih, w_hh, lengths, reverse
+    return kernels.recurrent.sums_gradients(*inputs)
+
+
+def _kernel(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
+    return fast.recurrent.sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
+
+
+def _kernel_backward(
+    g, y, residuals, needs_grad, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse
+):
+    inputs = kind, g, residuals, needs_grad[0], x, w_ih, w_hh, lengths, reverse
+    return fast.recurrent.sequence_gradients(*inputs)
+
+
+# An operation has one result: all states and the last one, behind each other in one row of memory.
+_row_by_loops = custom_vjp(_loops, _loops_backward, name="recurrent_loops")
+_row_by_kernel = custom_vjp(_kernel, _kernel_backward, name="recurrent")
+
+
+def _unpack_states(row_of, x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+    """`scan` by one of these two operations."""
     (B, T, _), H = x.shape, w_hh.shape[1]
     zeros = np.zeros(len(w_ih), x.dtype)
     b_ih, b_hh = zeros if b_ih is None else b_ih, zeros if b_hh is None else b_hh
     lengths = np.full(B, T, np.int64) if lengths is None else lengths
     c0 = state[1] if len(state) > 1 else np.zeros((B, 0), x.dtype)
     inputs = x, state[0], c0, w_ih, w_hh, b_ih, b_hh
-    row = run(*inputs, kind, lengths, reverse)
+    row = row_of(*inputs, cell.kind, lengths, reverse)
     y, ends = row[: B * T * H], [B * (T + i) * H for i in range(len(state) + 1)]
     last = (row[i:j] for i, j in zip(ends, ends[1:], strict=False))
     return y.reshape((B, T, H)), tuple(s.reshape((B, H)) for s in last)
+
+
+scan.implement("sums", lambda *inputs: _unpack_states(_row_by_loops, *inputs))
+scan.implement("kernel", lambda *inputs: _unpack_states(_row_by_kernel, *inputs))
+
+
+# ---------------------------------------------------------------- one step
+
+
+@operation("LSTMCell", work=lambda x, cell, state, w_ih, w_hh, *_: len(x) * len(w_hh))
+def step(x, cell, state, w_ih, w_hh, b_ih, b_hh):
+    """The next state of a cell.   x [B, D], state and result: tuples of [B, H]."""
+    return cell.step(linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh), state)
+
+
+def _step_by_loops(x, cell, state, w_ih, w_hh, b_ih, b_hh):
+    weights = w_ih, w_hh, b_ih, b_hh
+    return scan(x[:, None], cell, state, *weights, None, False, impl="sums", name=cell.name)[1]
+
+
+def _step_by_kernel(x, cell, state, w_ih, w_hh, b_ih, b_hh):
+    """Two products, and the gates of a GRU or LSTM compiled."""
+    p, q = linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh)
+    after = gates_kernel(p, q, state[-1], cell.kind, cell.step)
+    return (after[0], after[1]) if cell.states > 1 else (after,)
+
+
+step.implement("sums", _step_by_loops)
+step.implement("kernel", _step_by_kernel)
+
+
+def _gates(p, q, before, kind, step):
+    """One step after its products p and q [B, G·H]: of a GRU from h, of an LSTM from c [B, H].
+
+    The result is h [B, H], for the LSTM h and c [2, B, H]. step: the formula as array algebra.
+    """
+    after = step(p, q, (before, before))  # of its state a GRU reads h, the first, an LSTM c alone
+    return after[0] if len(after) == 1 else np.stack(after)
+
+
+gates_kernel = custom_vjp(
+    lambda p, q, before, kind, step: fast.recurrent_cells.gated(kind, p, q, before),
+    lambda g, y, residuals, needs_grad, p, q, before, kind, step: (
+        *fast.recurrent_cells.gated_backward(kind, g, residuals, q, before),
+        None,
+        None,
+    ),
+    _gates,
+    "gates",
+)
