@@ -17,7 +17,7 @@ from tinyattn.kernels.fast import nearest
 from tinyattn.kernels.fast.knn import LEAF_SIZE, Keys, forest
 from tinyattn.kernels.machine import sorting_network
 
-RUNGS = ("sums", "numpy", "kernel")
+IMPLS = ("sums", "numpy", "kernel")
 
 
 def by_sorting(x, k, batch=None):
@@ -34,14 +34,14 @@ def by_sorting(x, k, batch=None):
     return index, d2
 
 
-def rungs(x):
+def implementations(x):
     """All of them; in WebAssembly, where the sums run as Python, not for many points."""
-    return RUNGS if numba or len(x) * x.size < 100_000 else ("numpy",)
+    return IMPLS if numba or len(x) * x.size < 100_000 else ("numpy",)
 
 
 def check(x, k, batch=None):
     expected = by_sorting(x, k, batch)
-    for impl in (*rungs(x), "auto"):
+    for impl in (*implementations(x), "auto"):
         index, d2 = knn(x, k, batch, impl)
         assert index.dtype == np.intp
         assert d2.dtype == x.dtype
@@ -87,7 +87,7 @@ def test_equals_scipy(D):
     spatial = pytest.importorskip("scipy.spatial")
     x = np.random.default_rng(D).normal(size=(3000, D))
     distance, index = spatial.cKDTree(x).query(x, k=10)
-    for impl in rungs(x):
+    for impl in implementations(x):
         own, d2 = knn(x, 10, impl=impl)
         np.testing.assert_array_equal(own, index)
         np.testing.assert_allclose(np.sqrt(d2), distance, rtol=1e-12)
@@ -133,7 +133,7 @@ def test_high_dimension(N, D):
         check(points, 12)
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_empty_and_tiny(impl):
     for N, k in ((0, 0), (0, 3), (1, 1), (1, 0), (2, 2)):
         index, d2 = knn(np.zeros((N, 2), np.float32), k, impl=impl)
@@ -143,7 +143,7 @@ def test_empty_and_tiny(impl):
         np.testing.assert_array_equal(index, [[0, 1]] * N)
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_what_comes_in(impl):
     x = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
     expected = knn(x[:, ::2].copy(), 3)[0]
@@ -325,7 +325,7 @@ def test_radius_graph(data):
             if same_cloud and d2 <= np.square(dtype(r)) and (loop or i != j):
                 near.append((d2, j))
         expected += [(i, j) for _, j in sorted(near)]
-    for impl in (*RUNGS, "auto"):
+    for impl in (*IMPLS, "auto"):
         g = radius_graph(x, r, batch, loop, impl)
         assert pairs_of(g) == expected, impl
         assert g.num_nodes == N

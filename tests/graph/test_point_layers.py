@@ -15,7 +15,7 @@ from tinyattn.graph import (
     knn,
     knn_graph,
 )
-from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
+from tinyattn.graph.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 
 pyg = pytest.importorskip("torch_geometric.nn")
 
@@ -180,7 +180,7 @@ def test_gravnet(N):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("tied", [False, True])
-def test_rungs_of_neighbours_agree(dtype, tied):
+def test_implementations_of_neighbours_agree(dtype, tied):
     rng = np.random.default_rng(0)
     w, h = rng.uniform(0.5, 1, (30, 5)).astype(dtype), rng.normal(size=(20, 7)).astype(dtype)
     x, index = rng.normal(size=(30, 3)).astype(dtype), rng.integers(0, 20, (30, 5))

@@ -178,7 +178,7 @@ ODD = [
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
 @pytest.mark.parametrize("values", ODD, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_rungs_agree_at_zeros_infinity_and_nan(name, values):
+def test_the_implementations_agree_at_zeros_infinity_and_nan(name, values):
     values, ids = np.array([*values, 5.0])[:, None], np.array([0, 0, 0, 1])
     found, expected = (run(name, values, ids, 3, impl) for impl in ("kernel", "numpy"))
     for a, b in zip(found, expected, strict=True):

@@ -1,7 +1,7 @@
 """The readable loops against array algebra and the fast kernels: values, gradients, odd shapes.
 
 Attention, convolution, pooling and recurrent cells have tests of their own, where `impl="sums"` is
-one of the rungs; here are the loops that are called as they are.
+one of the implementations; here are the loops that are called as they are.
 """
 
 import ast
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from tests import ROOT
 from tinyattn import Tensor, graph
+from tinyattn.graph import neighbours as operations
 from tinyattn.kernels import matmul, neighbours, numba, pool, radius, segment
 from tinyattn.kernels import recurrent as recurrent_loops
-from tinyattn.ops import neighbours as operations
 
 needs_numba = pytest.mark.skipif(numba is None, reason="without Numba there is no kernel")
-ARRAYS = "numpy"  # the rung of array algebra
+ARRAYS = "numpy"  # the implementation of array algebra
 OTHERS = (ARRAYS, "kernel") if numba else (ARRAYS,)
 DTYPES = st.sampled_from([np.float64, np.float32])
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}

@@ -15,10 +15,11 @@ from tests.cases.ops import blocks as case_blocks
 from tests.machine import fresh_python
 from tinyattn import Tensor, graph, kernels, nn, ops
 from tinyattn.functional import recurrent
-from tinyattn.ops import backends, neighbours, quantized
+from tinyattn.graph import neighbours
+from tinyattn.ops import backends, quantized
 from tinyattn.ops.backends import IMPLEMENTATIONS
 
-RUNGS = ("sums", "numpy", "kernel")
+IMPLS = ("sums", "numpy", "kernel")
 MODULES = {
     "F": F,
     "graph": graph,
@@ -40,8 +41,8 @@ def found():
         for name, f in vars(content).items():
             ours = getattr(f, "__module__", "").startswith("tinyattn") and not name.startswith("_")
             if ours and name != "select" and (has_impl(f) or has_impl(getattr(f, "forward", None))):
-                public.setdefault(f, f"{module}.{name}")
-    return {name: f for f, name in public.items()}
+                public.setdefault(inspect.unwrap(f), (f"{module}.{name}", f))
+    return dict(public.values())
 
 
 RNG = np.random.default_rng(0)
@@ -166,12 +167,12 @@ def flat(y):
 
 
 @names
-def test_the_rungs_of_a_function_agree(name):
+def test_the_implementations_of_a_function_agree(name):
     pytest.importorskip("numba")
-    rungs = IMPLEMENTATIONS[EXAMPLES[name][0]].names
-    assert len(rungs) > 1 and "numpy" in rungs
+    implementations = IMPLEMENTATIONS[EXAMPLES[name][0]].names
+    assert len(implementations) > 1 and "numpy" in implementations
     expected, gradients = run(name, "numpy")
-    for impl in (*rungs, "auto"):
+    for impl in (*implementations, "auto"):
         results, own = run(name, impl)
         for a, b in zip(results, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
@@ -183,10 +184,10 @@ def test_the_rungs_of_a_function_agree(name):
 
 
 @names
-def test_other_rungs_are_refused_by_name(name):
-    rungs = IMPLEMENTATIONS[EXAMPLES[name][0]].names
-    for impl in ("nonsense", "matmul", None, *(r for r in RUNGS if r not in rungs)):
-        message = re.escape(f"impl={impl!r} is not one of auto, {', '.join(rungs)}")
+def test_other_implementations_are_refused_by_name(name):
+    implementations = IMPLEMENTATIONS[EXAMPLES[name][0]].names
+    for impl in ("nonsense", "matmul", None, *(r for r in IMPLS if r not in implementations)):
+        message = re.escape(f"impl={impl!r} is not one of auto, {', '.join(implementations)}")
         with pytest.raises(ValueError, match=message):
             run(name, impl)
 

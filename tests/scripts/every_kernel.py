@@ -3,10 +3,10 @@
     python -m tests.scripts.every_kernel
     python -m tests.scripts.every_kernel --only knn      some of them, by a part of the name
 
-Each operation runs on its compiled rungs, with sizes that are not multiples of the width of a
-vector, and is compared with array algebra in float64. An error is the largest difference, divided
-by the largest number that was expected. The program needs NumPy and Numba only, so it also runs
-where there is no pytest, and it compiles everything, which takes some minutes. At the end it names
+Each operation runs on its compiled implementations, with sizes that are not multiples of the width
+of a vector, and is compared with array algebra in float64. An error is the largest difference,
+divided by the largest number that was expected. The program needs NumPy and Numba only, so it also
+runs where there is no pytest, and it compiles everything, which takes some minutes. At the end it names
 each compiled function of `kernels/fast` that did not run. The exit code is 0 if all were right.
 """
 
@@ -25,7 +25,7 @@ import tinyattn as ta
 import tinyattn.functional as F
 from tinyattn import Tensor, graph, inference, kernels, models, nn, optim
 from tinyattn.functional import recurrent
-from tinyattn.ops import neighbours
+from tinyattn.graph import neighbours
 from tinyattn.ops.backends import IMPLEMENTATIONS, array_algebra
 from tinyattn.ops.quantized import Q4_1, Q8_0, QuantizedMatrix, quantized_linear
 
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 
     f: object  # f(*inputs, impl="auto"): arrays, Tensors, a Graph, or tuples of these
     inputs: tuple
-    rungs: tuple
+    implementations: tuple
     dtypes: tuple
     bounds: dict
 
@@ -47,9 +47,9 @@ class Case(NamedTuple):
 CASES = {}  # name of a kernel: its cases
 
 
-def case(name, f, *inputs, rungs=("auto",), dtypes=BOTH, bounds=BOUND):
-    """Add a case; rungs: the ones that are compared with array algebra."""
-    CASES.setdefault(name, []).append(Case(f, inputs, rungs, dtypes, bounds))
+def case(name, f, *inputs, implementations=("auto",), dtypes=BOTH, bounds=BOUND):
+    """Add a case; implementations: the ones that are compared with array algebra."""
+    CASES.setdefault(name, []).append(Case(f, inputs, implementations, dtypes, bounds))
 
 
 # ---------------------------------------------------------------- one case
@@ -68,7 +68,7 @@ def kernels_for_all():
         IMPLEMENTATIONS.update(before)
 
 
-def run(case, rung, dtype, exact):
+def run(case, implementation, dtype, exact):
     """Results and gradients as arrays; exact: of the same numbers, computed in float64."""
     inputs, leaves = [], []
     for x in case.inputs:
@@ -77,7 +77,7 @@ def run(case, rung, dtype, exact):
             leaves.append(x)
         inputs.append(x)
     with array_algebra() if exact else kernels_for_all():
-        options = {} if rung == "auto" else {"impl": rung}
+        options = {} if implementation == "auto" else {"impl": implementation}
         results = flat(case.f(*inputs, **options))
         recorded = [y for y in results if isinstance(y, Tensor) and y.requires_grad]
         rng, total = np.random.default_rng(1), 0
@@ -124,7 +124,7 @@ def error(found, expected, dtype):
 # ---------------------------------------------------------------- inputs
 
 RNG = np.random.default_rng(0)
-TWO = "auto", "sums"  # the compiled rungs of an operation that has loops, too
+TWO = "auto", "sums"  # the compiled implementations of an operation that has loops, too
 
 
 def normal(*shape):
@@ -151,16 +151,23 @@ def blocks(kind, R, n):
 attention = F.scaled_dot_product_attention
 for lead, T, S, D, E in (((2, 3), 70, 70, 7, 5), ((), 1, 1, 1, 1), ((2,), 3, 131, 17, 17)):
     heads = normal(*lead, T, D), normal(*lead, S, D), normal(*lead, S, E)
-    case("attention", attention, *heads, rungs=TWO)
-    case("attention, causal", partial(attention, causal=True), *heads, rungs=TWO)
+    case("attention", attention, *heads, implementations=TWO)
+    case("attention, causal", partial(attention, causal=True), *heads, implementations=TWO)
     seen = RNG.random((*lead, T, S)) < 0.7
     seen[..., 0, :] = False  # a query that may see no key
-    case("attention, mask", partial(attention, mask=seen), *heads, rungs=TWO)
+    case("attention, mask", partial(attention, mask=seen), *heads, implementations=TWO)
     biased = lambda q, k, v, bias, **o: attention(q, k, v, bias=bias, **o)
-    case("attention, bias", biased, *heads, normal(T, S), rungs=TWO)
+    case("attention, bias", biased, *heads, normal(T, S), implementations=TWO)
     both = lambda q, k, v, bias, seen=seen, **o: attention(q, k, v, seen, bias, True, **o)
-    case("attention, all options", both, *heads, normal(*lead, T, S), rungs=TWO)
-case("attention, no heads", attention, normal(0, 3, 4), normal(0, 5, 4), normal(0, 5, 2), rungs=TWO)
+    case("attention, all options", both, *heads, normal(*lead, T, S), implementations=TWO)
+case(
+    "attention, no heads",
+    attention,
+    normal(0, 3, 4),
+    normal(0, 5, 4),
+    normal(0, 5, 2),
+    implementations=TWO,
+)
 for T, wide, H in ((67, 3 * 2 * 9, 2), (1, 3, 1), (130, 3 * 16, 1)):
     packed = lambda x, H=H: F.packed_self_attention(x, H, causal=True)
     case("self-attention, packed", packed, normal(2, T, wide))
@@ -180,7 +187,7 @@ for B, C, L, out, K, options in (
     (2, 6, 37, 4, 2, {"groups": 2, "padding": 1}),
 ):
     inputs = normal(B, C, L), normal(out, C // options.get("groups", 1), K), normal(out)
-    case("conv1d", partial(F.conv1d, **options), *inputs, rungs=TWO)
+    case("conv1d", partial(F.conv1d, **options), *inputs, implementations=TWO)
 for B, C, size, out, K, options in (
     (2, 3, (9, 7), 5, (3, 3), {"padding": 1}),
     (1, 1, (1, 1), 1, (1, 1), {}),
@@ -188,8 +195,8 @@ for B, C, size, out, K, options in (
     (2, 6, (11, 12), 4, (3, 1), {"groups": 2, "stride": 2}),
 ):
     inputs = normal(B, C, *size), normal(out, C // options.get("groups", 1), *K), normal(out)
-    case("conv2d", partial(F.conv2d, **options), *inputs, rungs=TWO)
-case("conv1d", F.conv1d, normal(0, 3, 8), normal(2, 3, 3), rungs=TWO)
+    case("conv2d", partial(F.conv2d, **options), *inputs, implementations=TWO)
+case("conv1d", F.conv1d, normal(0, 3, 8), normal(2, 3, 3), implementations=TWO)
 
 for name, one, two in (
     ("max_pool", F.max_pool1d, F.max_pool2d),
@@ -197,14 +204,22 @@ for name, one, two in (
 ):
     for number in (normal, tied):
         for size, K, options in ((13, 2, {}), (1, 1, {}), (71, 5, {"stride": 3, "padding": 2})):
-            case(f"{name}1d", partial(one, kernel_size=K, **options), number(2, 3, size), rungs=TWO)
+            case(
+                f"{name}1d",
+                partial(one, kernel_size=K, **options),
+                number(2, 3, size),
+                implementations=TWO,
+            )
         for size, K, options in (
             ((9, 7), 2, {}),
             ((35, 19), 3, {"stride": 2, "padding": 1}),
             ((5, 66), (2, 3), {}),
         ):
             case(
-                f"{name}2d", partial(two, kernel_size=K, **options), number(2, 3, *size), rungs=TWO
+                f"{name}2d",
+                partial(two, kernel_size=K, **options),
+                number(2, 3, *size),
+                implementations=TWO,
             )
 
 # ---------------------------------------------------------------- recurrent networks
@@ -225,17 +240,26 @@ for label, cell in (
             if "lengths" in options and B != len(ENDS):
                 continue
 
-            def scan(x, *rest, cell=cell, options=options, **rung):
+            def scan(x, *rest, cell=cell, options=options, **implementation):
                 n = cell.states
-                return recurrent.scan(cell, x, rest[:n], *rest[n:], **options, **rung)
+                return recurrent.scan(cell, x, rest[:n], *rest[n:], **options, **implementation)
 
-            case(label, scan, normal(B, T, D), *state, *weights, rungs=TWO)
+            case(label, scan, normal(B, T, D), *state, *weights, implementations=TWO)
 
-        def step(x, *rest, cell=cell, **rung):
-            return recurrent.step(cell, x, rest[: cell.states], *rest[cell.states :], **rung)
+        def step(x, *rest, cell=cell, **implementation):
+            return recurrent.step(
+                cell, x, rest[: cell.states], *rest[cell.states :], **implementation
+            )
 
-        rungs = ("sums",) if G == 1 else TWO  # an RNN has no kernel of one step
-        case(f"{label}, one step", step, normal(B, D), *state, *weights, rungs=rungs)
+        implementations = ("sums",) if G == 1 else TWO  # an RNN has no kernel of one step
+        case(
+            f"{label}, one step",
+            step,
+            normal(B, D),
+            *state,
+            *weights,
+            implementations=implementations,
+        )
 
 # ---------------------------------------------------------------- segments and rows
 
@@ -248,7 +272,7 @@ for E, n, shape in ((53, 7, (9,)), (1, 1, (1,)), (200, 11, (2,)), (101, 5, (3, 7
             case(f"segment_{name}", f, tied(E, *shape))
 for name in ("max", "min", "prod", "softmax"):  # no rows at all
     empty = partial(getattr(graph, f"segment_{name}"), ids=np.zeros(0, int), num_segments=3)
-    case(f"segment_{name}", empty, normal(0, 4), rungs=("kernel",))
+    case(f"segment_{name}", empty, normal(0, 4), implementations=("kernel",))
 
 for N, C, E in ((13, 7, 41), (1, 1, 5), (40, 33, 700), (9, 70, 3)):
     ids = RNG.integers(-N, N, E)
@@ -293,39 +317,39 @@ for M in (1, 2, 5, 24):  # few rows, for which the matrix is not reordered
 for kind in (Q4_1, Q8_0):
     for M, R, n in ((1, 3, 1), (2, 37, 3), (5, 8, 2), (24, 33, 4), (67, 35, 2)):
         f = partial(quantized_linear, blocks=blocks(kind, R, n))
-        case(f"product with {kind.__name__}", f, normal(M, 32 * n), rungs=TWO)
+        case(f"product with {kind.__name__}", f, normal(M, 32 * n), implementations=TWO)
 
 # ---------------------------------------------------------------- neighbours
 
 
-def search(x, k, batch=None, **rung):
-    return graph.knn(x, k, batch, **rung)
+def search(x, k, batch=None, **implementation):
+    return graph.knn(x, k, batch, **implementation)
 
 
 SIZES = ((70, 1, 5), (1, 3, 1), (200, 2, 17), (129, 3, 9), (333, 6, 40), (200, 4, 63))
 for N, D, k in SIZES:
-    case("knn, few features", partial(search, k=k), normal(N, D), rungs=TWO)
-    case("knn, few features", partial(search, k=k), tied(N, D), rungs=TWO)
+    case("knn, few features", partial(search, k=k), normal(N, D), implementations=TWO)
+    case("knn, few features", partial(search, k=k), tied(N, D), implementations=TWO)
 case("knn, few features", partial(search, k=7), normal(2500, 3))
 for N, D, k in ((70, 7, 5), (1, 9, 1), (300, 17, 20), (129, 40, 9), (260, 64, 33)):
-    case("knn, many features", partial(search, k=k), normal(N, D), rungs=TWO)
-    case("knn, many features", partial(search, k=k), tied(N, D), rungs=TWO)
+    case("knn, many features", partial(search, k=k), normal(N, D), implementations=TWO)
+    case("knn, many features", partial(search, k=k), tied(N, D), implementations=TWO)
 clouds = RNG.permutation(np.repeat(np.arange(4), (9, 65, 130, 12)))
 for D in (3, 20):
     f = partial(search, k=8, batch=clouds)
-    case("knn, batch", f, normal(len(clouds), D), rungs=TWO)
+    case("knn, batch", f, normal(len(clouds), D), implementations=TWO)
     radius = partial(graph.radius_graph, r=1.5 if D == 3 else 6, batch=clouds)
-    case("radius_graph, batch", radius, normal(len(clouds), D), rungs=TWO)
+    case("radius_graph, batch", radius, normal(len(clouds), D), implementations=TWO)
 for N, D in ((70, 1), (1, 3), (300, 3), (129, 8), (200, 2)):
     for number in (normal, tied):
-        case("radius_graph", partial(graph.radius_graph, r=1.0), number(N, D), rungs=TWO)
-case("knn_graph", partial(graph.knn_graph, k=6), normal(101, 3), rungs=TWO)
+        case("radius_graph", partial(graph.radius_graph, r=1.0), number(N, D), implementations=TWO)
+case("knn_graph", partial(graph.knn_graph, k=6), normal(101, 3), implementations=TWO)
 
 for N, K, C in ((23, 5, 9), (1, 1, 1), (130, 7, 35), (67, 16, 4)):
     index = RNG.integers(0, N, (N, K))
     for number in (normal, tied):
         mean_max = partial(graph.mean_max, index=index)
-        case("mean_max", mean_max, np.abs(number(N, K)), number(N, C), rungs=TWO)
+        case("mean_max", mean_max, np.abs(number(N, K)), number(N, C), implementations=TWO)
         case("neighbour_max", partial(neighbours.neighbour_max, index=index), number(N, C))
     case("squared_distances", partial(graph.squared_distances, index=index), normal(N, C))
     pairs = partial(neighbours.pair_sums, index=index)
@@ -552,9 +576,12 @@ def main(arguments=None):
 
 
 def judged(case, dtype):
-    """(largest error, bound) of a case over its rungs."""
+    """(largest error, bound) of a case over its implementations."""
     expected = run(case, "auto", dtype, exact=True)
-    largest = max(error(run(case, rung, dtype, False), expected, dtype) for rung in case.names)
+    largest = max(
+        error(run(case, implementation, dtype, False), expected, dtype)
+        for implementation in case.names
+    )
     return largest, case.bounds[dtype]
 
 

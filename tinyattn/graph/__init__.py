@@ -14,6 +14,7 @@ from tinyattn.graph.edge_conv import DynamicEdgeConv, EdgeConv, GravNetConv, edg
 from tinyattn.graph.graph import Graph, batch, from_adjacency, from_networkx, fully_connected
 from tinyattn.graph.knn import knn, knn_edges, knn_graph, radius_graph
 from tinyattn.graph.message import propagate
+from tinyattn.graph.neighbours import mean_max, squared_distances
 from tinyattn.graph.segment import (
     global_add_pool,
     global_max_pool,
@@ -25,7 +26,6 @@ from tinyattn.graph.segment import (
     segment_softmax,
     segment_sum,
 )
-from tinyattn.ops.neighbours import mean_max, squared_distances
 
 __all__ = [
     "DynamicEdgeConv",

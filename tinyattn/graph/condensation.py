@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn.engine.autograd import Tensor, primitive
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.graph.segment import segment_sum
-from tinyattn.ops.index import scatter_add
+from tinyattn.ops.condensation import repulsion
 
 HIGHEST = 1 - 1e-4  # arctanh β has a pole at 1; above this β, the charge stays what it is here
 TOGETHER = 2**16  # distances that are looked at together: they fit into a cache
@@ -62,25 +61,25 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     """The `Terms` of `condensation_loss`, before s_B and s_C; arguments and errors as there."""
     beta, x = as_tensor(beta), as_tensor(x)
     property_loss = None if property_loss is None else as_tensor(property_loss)
-    truth, events = _checked(beta, x, truth, property_loss, batch)
+    truth, events = _check(beta, x, truth, property_loss, batch)
     if q_min < 0:
         raise ValueError(f"condensation_loss: expected q_min of at least 0, got {q_min}")
     E, event = len(events), np.empty(len(truth), np.intp)
     for e, rows in enumerate(events):
         event[rows] = e
-    of, home = _objects(truth, event)
+    object_of_hit, event_of_object = _object_ids(truth, event)
     charge = np.square(np.arctanh(np.clip(beta, 0, HIGHEST)))  # [N]
     q = charge + q_min
-    alpha = _strongest(to_array(q), of)
+    alpha = _condensation_points(to_array(q), object_of_hit)
     x_alpha, q_alpha = x[alpha], q[alpha]  # [K, C], [K]
-    noise, hits = np.flatnonzero(of < 0), np.flatnonzero(of >= 0)
+    noise, hits = np.flatnonzero(object_of_hit < 0), np.flatnonzero(object_of_hit >= 0)
     weighed = q * _shares(event, E, q)  # q_j / N
-    pairs = _Pairs(to_array(x), to_array(x_alpha), of, home, events)
+    pairs = _Pairs(to_array(x), to_array(x_alpha), object_of_hit, event_of_object, events)
     nothing = np.sum(beta[:0])  # 0, of the dtype of β
     return Terms(
-        _attraction(x, weighed, x_alpha, q_alpha, hits, of[hits]),
-        _repulsion(x, weighed, x_alpha, q_alpha, pairs),
-        np.sum((1 - beta[alpha]) * _shares(home, E, beta)),
+        _attraction(x, weighed, x_alpha, q_alpha, hits, object_of_hit[hits]),
+        repulsion(x, weighed, x_alpha, q_alpha, pairs),
+        np.sum((1 - beta[alpha]) * _shares(event_of_object, E, beta)),
         np.sum(beta[noise] * _shares(event[noise], E, beta)),
         nothing
         if property_loss is None
@@ -88,21 +87,21 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     )
 
 
-def _objects(truth, event):
+def _object_ids(truth, event):
     """The object of each point, counted through over all events (-1: noise); the event of each."""
     hits = np.flatnonzero(truth >= 0)
     labels, label = np.unique(truth[hits], return_inverse=True)
     names, number = np.unique(event[hits] * len(labels) + label, return_inverse=True)
-    of = np.full(len(truth), -1)
-    of[hits] = number
-    return of, names // max(len(labels), 1)
+    object_of_hit = np.full(len(truth), -1)
+    object_of_hit[hits] = number
+    return object_of_hit, names // max(len(labels), 1)
 
 
-def _strongest(q, of):
+def _condensation_points(q, object_of_hit):
     """The point of highest charge of each object; of equal ones, the first."""
     order = np.lexsort((np.arange(len(q)), -q))
-    order = order[of[order] >= 0]
-    _, first = np.unique(of[order], return_index=True)
+    order = order[object_of_hit[order] >= 0]
+    _, first = np.unique(object_of_hit[order], return_index=True)
     return order[first]
 
 
@@ -124,8 +123,8 @@ class _Pairs:
     force, and no gradient.
     """
 
-    def __init__(self, x, x_alpha, of, home, events):
-        self.given = x, x_alpha, of, home, events
+    def __init__(self, x, x_alpha, object_of_hit, event_of_object, events):
+        self.given = x, x_alpha, object_of_hit, event_of_object, events
         self.kept, pieces = None, []
         for piece in self._found():
             pieces.append(piece)
@@ -151,56 +150,17 @@ class _Pairs:
 
     def _blocks(self):
         """(rows of points, slice of objects) of the same event, looked at together."""
-        _, _, _, home, events = self.given
-        first = np.searchsorted(home, np.arange(len(events) + 1))
+        _, _, _, event_of_object, events = self.given
+        first = np.searchsorted(event_of_object, np.arange(len(events) + 1))
         for rows, start, stop in zip(events, first, first[1:], strict=False):
             step = max(1, TOGETHER // max(1, stop - start))
             for i in range(0, len(rows), step):
                 yield rows[i : i + step], slice(start, stop)
 
     def _near(self, rows, k):
-        x, x_alpha, of, _, _ = self.given
+        x, x_alpha, object_of_hit, _, _ = self.given
         d2 = sum(np.square(a[:, None] - b) for a, b in zip(x[rows].T, x_alpha[k].T, strict=True))
-        return (d2 < 1) & (of[rows, None] != np.arange(k.start, k.stop))
-
-
-@primitive
-def _repulsion(x, q, x_alpha, q_alpha, pairs):
-    """Σ q_j max(0, 1 - |x_j - x_αk|) q_αk over the pairs, piece by piece."""
-    total = 0.0
-    for j, k in pairs:
-        _, _, push = _pushes(x[j] - x_alpha[k])
-        total += float(np.sum(q[j] * push * q_alpha[k]))
-    return np.asarray(total, x.dtype)
-
-
-@_repulsion.defvjp_joint
-def _repulsion_rule(g, y, x, q, x_alpha, q_alpha, pairs):
-    inputs = x, q, x_alpha, q_alpha
-    grads = [np.zeros(a.shape, a.dtype) for a in inputs]
-    for j, k in pairs:
-        q_j, q_k = q[j], q_alpha[k]
-        away, slope, push = _pushes(x[j] - x_alpha[k])
-        pull = away * np.expand_dims(slope * q_j * q_k, 1)
-        parts = (-pull, j), (push * q_k, j), (pull, k), (push * q_j, k)
-        sums = [
-            scatter_add(part, ids, a.shape) for (part, ids), a in zip(parts, inputs, strict=True)
-        ]
-        grads = [
-            a + (s if isinstance(g, Tensor) else s.data) for a, s in zip(grads, sums, strict=True)
-        ]
-    return (*[g * a for a in grads], None)
-
-
-def _pushes(away):
-    """For x - x_α [P, C] itself, 1 / |x - x_α| and 1 - |x - x_α|, both [P].
-
-    At the same place the distance has no derivative; 0 is taken for it.
-    """
-    d2 = np.sum(np.square(away), axis=1)
-    apart = to_array(d2) > 0
-    d = np.sqrt(np.where(apart, d2, 1))
-    return away, np.where(apart, 1 / d, 0), np.maximum(0, np.where(apart, 1 - d, 1))
+        return (d2 < 1) & (object_of_hit[rows, None] != np.arange(k.start, k.stop))
 
 
 def _properties(loss, charge, event, E):
@@ -211,7 +171,7 @@ def _properties(loss, charge, event, E):
     return np.mean(np.where(some, total / np.where(some, weight, 1), 0))
 
 
-def _checked(beta, x, truth, property_loss, batch):
+def _check(beta, x, truth, property_loss, batch):
     """Truth as an array, and the rows of each event."""
     name, N = "condensation_loss", len(to_array(beta))
     truth = np.asarray(to_array(truth))

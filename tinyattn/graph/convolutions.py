@@ -243,20 +243,20 @@ class GraphNetBlock(Module):
         of_edge = of_node[graph.dst]
         if self.edge is not None:
             parts = [e, x[graph.dst], x[graph.src], None if u is None else u[of_edge]]
-            e = self.edge(_side_by_side(parts))
+            e = self.edge(_concat(parts))
         if self.node is not None:
             arriving = None if e is None else together(e, graph.dst, N)
-            x = self.node(_side_by_side([arriving, x, None if u is None else u[of_node]]))
+            x = self.node(_concat([arriving, x, None if u is None else u[of_node]]))
         if self.whole is not None:
             edges = None if e is None else together(e, of_edge, G)
-            u = self.whole(_side_by_side([edges, together(x, of_node, G), u]))
+            u = self.whole(_concat([edges, together(x, of_node, G), u]))
         return x, e, u
 
     def extra_repr(self):
         return f"aggregate={self.aggregate!r}"
 
 
-def _side_by_side(parts):
+def _concat(parts):
     return np.concatenate([p for p in parts if p is not None], axis=-1)
 
 

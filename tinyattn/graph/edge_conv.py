@@ -19,22 +19,18 @@ import numpy as np
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.random import generator
 from tinyattn.graph.graph import Graph
-from tinyattn.graph.knn import checked_points, clouds_by_number, knn
+from tinyattn.graph.knn import check_points, group_by_k, knn
 from tinyattn.graph.message import nodes, propagate
+from tinyattn.graph.neighbours import index_table
 from tinyattn.graph.segment import SEGMENT
 from tinyattn.nn import MLP, LeakyReLU, Linear, Module, ReLU, Sequential, Sigmoid, Tanh
 from tinyattn.nn.overrides import describe_override
 from tinyattn.nn.validation import check_sizes
-from tinyattn.ops.neighbours import (
-    index_table,
-    mean_max,
-    neighbour_max,
-    pair_sums,
-    squared_distances,
-)
+from tinyattn.ops.elementwise import exp
+from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 
 REDUCE = {"max": np.max, "mean": np.mean, "sum": np.sum}
-RISING = (ReLU, LeakyReLU, Tanh, Sigmoid)  # the maximum of them is what they make of the maximum
+MONOTONE = (ReLU, LeakyReLU, Tanh, Sigmoid)  # the maximum of them is what they make of the maximum
 
 
 def _check_aggr(name, aggr):
@@ -57,7 +53,7 @@ def _check_nodes(x, graph):
         )
 
 
-def _parts(nn):
+def _first_linear(nn):
     """The first linear layer of nn and what follows it, or (None, None).
 
     The layers that are taken apart are those whose `forward` nobody changed; others are called.
@@ -73,7 +69,7 @@ def _is_unchanged(module, *classes):
     return type(module) in classes and describe_override(module) is None
 
 
-def _split(linear, x):
+def _split_product(linear, x):
     """p_j = (A - B) x_j + b and q_i = B x_i, so that p_j + q_i = [A B] (x_j ‖ x_i - x_j) + b."""
     F = x.shape[1]
     if linear.in_features != 2 * F:
@@ -86,10 +82,10 @@ def _split(linear, x):
     return (p if linear.bias is None else p + linear.bias), x @ B.T
 
 
-def _ending(parts, aggr):
+def _monotone_tail(parts, aggr):
     """The parts in two: what each message needs, and what may as well follow the maximum."""
     n = len(parts)
-    while aggr == "max" and n and _is_unchanged(parts[n - 1], *RISING):
+    while aggr == "max" and n and _is_unchanged(parts[n - 1], *MONOTONE):
         n -= 1
     return parts[:n], parts[n:]
 
@@ -105,7 +101,7 @@ def _table(graph):
     N, E = graph.num_nodes, graph.num_edges
     if E == 0 or E % N or np.any(graph.dst != np.repeat(np.arange(N), E // N)):
         return None
-    return graph.src.reshape(N, E // N)
+    return np.require(graph.src.reshape(N, E // N), np.int64, ["C", "W"])
 
 
 class EdgeConv(Module):
@@ -145,7 +141,7 @@ class EdgeConv(Module):
 
 def _edge_conv_of_graph(nn, x, graph, aggr):
     """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j) for the edges of a graph."""
-    linear, rest = _parts(nn)
+    linear, rest = _first_linear(nn)
     if linear is None:
 
         def message(x_j, x_i):
@@ -155,10 +151,10 @@ def _edge_conv_of_graph(nn, x, graph, aggr):
     _check_nodes(x, graph)
     table = _table(graph)
     if table is not None:
-        return edge_conv(nn, x, table, aggr)
-    p, q = _split(linear, x)
+        return _edge_conv(nn, x, table, aggr)
+    p, q = _split_product(linear, x)
     src, dst, N = graph.src, graph.dst, graph.num_nodes
-    rest, after = _ending(rest, aggr)
+    rest, after = _monotone_tail(rest, aggr)
     if not rest and aggr == "max":
         y = p + SEGMENT["max"](q[src], dst, N)
     else:
@@ -199,15 +195,15 @@ class DynamicEdgeConv(Module):
             ValueError: there are no points, a coordinate is not finite, or the numbers of places
                 and points differ
         """
-        x = checked_points("DynamicEdgeConv", x)
+        x = check_points("DynamicEdgeConv", x)
         places = to_array(x if places is None else places)
         if len(places) != len(x):
             raise ValueError(
                 f"DynamicEdgeConv: expected places of {len(x)} points, got {places.shape}"
             )
-        groups = clouds_by_number("DynamicEdgeConv", len(x), self.k, batch, self.strict)
+        groups = group_by_k("DynamicEdgeConv", len(x), self.k, batch, self.strict)
         if len(groups) == 1:
-            return edge_conv(self.nn, x, knn(places, groups[0][1], batch)[0], self.aggr)
+            return _edge_conv(self.nn, x, knn(places, groups[0][1], batch)[0], self.aggr)
         batch, pairs = np.asarray(to_array(batch)), []
         for rows, k in groups:  # one list of edges, because nn shall see all messages at once
             index, _ = knn(places[rows], k, batch[rows])
@@ -239,17 +235,24 @@ def edge_conv(nn, x, index, aggr="max"):
     _check_aggr("edge_conv", aggr)
     x = _points("edge_conv", x)
     index = index_table("edge_conv", index, x.shape[0])
+    if len(index) != x.shape[0]:
+        raise ValueError(
+            f"edge_conv: expected neighbours of {x.shape[0]} points, got of {len(index)}"
+        )
+    return _edge_conv(nn, x, index, aggr)
+
+
+def _edge_conv(nn, x, index, aggr):
+    """`edge_conv` of a table that is known to be right."""
     N, K = index.shape
-    if N != x.shape[0]:
-        raise ValueError(f"edge_conv: expected neighbours of {x.shape[0]} points, got of {N}")
-    linear, rest = _parts(nn)
+    linear, rest = _first_linear(nn)
     if linear is None:
         centre = np.broadcast_to(x[:, None], (N, K, x.shape[1]))
         pairs = np.concatenate([centre, x[index] - centre], axis=-1)  # [N, K, 2F]
         messages = nn(pairs.reshape(N * K, -1))
         return REDUCE[aggr](messages.reshape(N, K, messages.shape[-1]), axis=1)
-    p, q = _split(linear, x)
-    rest, after = _ending(rest, aggr)
+    p, q = _split_product(linear, x)
+    rest, after = _monotone_tail(rest, aggr)
     if not rest:
         return _apply(after, _of_sums(p, q, index, aggr))
     messages = _apply(rest, pair_sums(p, q, index).reshape(N * K, -1))
@@ -335,9 +338,9 @@ class GravNetConv(Module):
         Raises:
             ValueError: there are no points, or a number is not finite
         """
-        x = checked_points("GravNetConv", x, self.in_channels)
+        x = check_points("GravNetConv", x, self.in_channels)
         s, h = self.lin_s(x), self.lin_h(x)
-        groups = clouds_by_number("GravNetConv", len(x), self.k, batch, self.strict)
+        groups = group_by_k("GravNetConv", x.shape[0], self.k, batch, self.strict)
         if len(groups) == 1:
             heard = self._gather(s, h, groups[0][1], batch)
         else:
@@ -349,8 +352,8 @@ class GravNetConv(Module):
 
     def _gather(self, s, h, k, batch):
         """[mean_i ‖ max_i] exp(-c d²_ij) h_i over k neighbours in s. [N, 2 propagate_dimensions]"""
-        index, _ = knn(to_array(s), k, batch)
-        weights = np.exp(-self.sharpness * squared_distances(s, index))  # [N, K]
+        index, _ = knn(s.data, k, batch)
+        weights = exp(-self.sharpness * squared_distances(s, index))  # [N, K]
         return mean_max(weights, h, index)
 
     def extra_repr(self):

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.graph.graph import Graph
-from tinyattn.ops.backends import select
+from tinyattn.ops import knn as ops
 
 
 def knn(x, k, batch=None, impl="auto"):
@@ -53,14 +53,7 @@ def _knn(name, x, k, batch, impl, besides=0):
             f"{name}: expected k of at most {few - besides}, because {cloud} only {few} points "
             f"({own}), got k = {k - besides}"
         )
-    rung = select(name, impl, x.dtype, len(x))
-    if rung == "numpy":
-        index, d2 = _knn_arrays(x, offsets, k)
-    else:
-        from tinyattn.kernels import knn as loops
-        from tinyattn.kernels.fast import knn as kernel
-
-        index, d2 = (loops.knn_sums if rung == "sums" else kernel.knn)(x, offsets, k)
+    index, d2 = ops.knn(x, offsets, k, impl=impl, name=name)
     if order is None:
         return index, d2
     result = np.empty_like(index), np.empty_like(d2)
@@ -114,14 +107,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     if r.ndim or r.dtype.kind not in "fiu" or not r >= 0:
         raise ValueError(f"radius_graph: expected one number, a radius of at least 0, got r = {r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
-    rung = select("radius_graph", impl, x.dtype, len(x))
-    if rung == "numpy":
-        src, dst = _radius_arrays(x, offsets, r2)
-    else:
-        from tinyattn.kernels import radius as loops
-        from tinyattn.kernels.fast import radius as kernel
-
-        src, dst = (loops.radius_sums if rung == "sums" else kernel.radius)(x, offsets, r2)
+    src, dst = ops.radius(x, offsets, r2, impl=impl)
     if not loop:
         src, dst = src[src != dst], dst[src != dst]
     if order is not None:
@@ -179,7 +165,7 @@ def knn_edges(x, k, batch):
     return sender[order], receiver[order]
 
 
-def clouds_by_number(name, N, k, batch, strict=False):
+def group_by_k(name, N, k, batch, strict=False):
     """[(rows, min(k, n))]: the points of all clouds in which a point has so many neighbours.
 
     rows is None if these are all N points. n is the number of points in a cloud. With strict they
@@ -199,15 +185,16 @@ def clouds_by_number(name, N, k, batch, strict=False):
     return [(np.flatnonzero(number[cloud] == n), int(n)) for n in np.unique(number)]
 
 
-def checked_points(name, x, features=None):
+def check_points(name, x, features=None):
     """x as a Tensor [N, features] of at least one point, without nan and infinity."""
     x = as_tensor(x)
-    if x.ndim != 2 or (features is not None and x.shape[1] != features):
+    values = x.data
+    if values.ndim != 2 or (features is not None and values.shape[1] != features):
         wanted = "F" if features is None else features
-        raise ValueError(f"{name}: expected points x of shape [N, {wanted}], got {x.shape}")
-    if len(x) == 0:
-        raise ValueError(f"{name}: x has no points (shape {x.shape}); leave empty events out")
-    good = np.isfinite(x.data).all(axis=1)
+        raise ValueError(f"{name}: expected points x of shape [N, {wanted}], got {values.shape}")
+    if len(values) == 0:
+        raise ValueError(f"{name}: x has no points (shape {values.shape}); leave empty events out")
+    good = np.isfinite(values).all(axis=1)
     if not good.all():
         bad = np.flatnonzero(~good)
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
@@ -294,66 +281,3 @@ def _count(name, k):
         came = repr(k) if np.ndim(k) == 0 else f"an array of shape {np.shape(k)}"
         raise ValueError(f"{name}: expected k to be a whole number of at least 0, got {came}")
     return int(k)
-
-
-# ---------------------------------------------------------------- array algebra
-
-ROOM = 1 << 22  # numbers of a block of rows: the N×N distances are never there at once
-
-
-def _knn_arrays(x, offsets, k):
-    """`knn` with NumPy: candidates from the product form, and the winners among them exactly."""
-    index, d2 = np.empty((len(x), k), np.intp), np.empty((len(x), k), x.dtype)
-    if k == 0:
-        return index, d2
-    for first, rows, roughly, margin in _rough_distances(x, offsets):
-        limit = np.partition(roughly, k - 1, axis=1)[:, k - 1 : k] + margin
-        i, j, exactly = _exact(x, rows, first, roughly <= limit)
-        best = np.lexsort((j, exactly, i))
-        number = np.bincount(i - rows[0], minlength=len(rows))
-        best = best[(np.cumsum(number) - number)[:, None] + np.arange(k)]  # [rows, k]
-        index[rows], d2[rows] = j[best], exactly[best]
-    return index, d2
-
-
-def _radius_arrays(x, offsets, r2):
-    src, dst = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
-    for first, rows, roughly, margin in _rough_distances(x, offsets):
-        i, j, exactly = _exact(x, rows, first, roughly <= r2 + margin)
-        order = np.lexsort((j, exactly, i))
-        order = order[exactly[order] <= r2]
-        src.append(j[order])
-        dst.append(i[order])
-    return np.concatenate(src), np.concatenate(dst)
-
-
-def _rough_distances(x, offsets):
-    """Blocks of |x_i|² + |x_j|² - 2 x_i·x_j with twice what rounding may have done to them.
-
-    Where x_i and x_j are close, large numbers cancel and little that is right remains. Points
-    around 0 are the least harmed. Yields (first row of the cloud, rows of the block, distances,
-    margin).
-    """
-    for a, b in zip(offsets[:-1], offsets[1:], strict=True):
-        if b == a:
-            continue
-        z = x[a:b] - x[a:b].mean(axis=0)
-        square = np.sum(z * z, axis=1)
-        info = np.finfo(x.dtype)  # near 0 rounding is as large as the smallest number there is
-        margin = 8 * (x.shape[1] + 8) * (info.eps * square.max() + info.smallest_subnormal)
-        step = max(1, ROOM // (b - a))
-        for start in range(0, b - a, step):
-            stop = min(start + step, b - a)
-            roughly = square[start:stop, None] + square - 2 * (z[start:stop] @ z.T)
-            yield a, np.arange(a + start, a + stop), roughly, margin
-
-
-def _exact(x, rows, first, wanted):
-    """The pairs (i, j) that are wanted, and Σ_d (x_id - x_jd)² summed in the order of d."""
-    i, j = np.nonzero(wanted)
-    i, j = i + rows[0], j + first
-    total = np.zeros(len(i), x.dtype)
-    for d in range(x.shape[1]):
-        difference = x[i, d] - x[j, d]
-        total += difference * difference
-    return i, j, total

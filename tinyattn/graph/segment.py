@@ -13,11 +13,8 @@ ValueError for another number of ids than rows, and for ids outside of [0, num_s
 
 import numpy as np
 
-from tinyattn.engine.autograd import primitive
 from tinyattn.engine.convert import as_float, as_tensor, to_array
-from tinyattn.ops import segment as kernels
-from tinyattn.ops.backends import select
-from tinyattn.ops.index import scatter_add
+from tinyattn.ops import segment as ops
 
 
 def segment_sum(values, ids, num_segments):
@@ -31,8 +28,7 @@ def segment_sum(values, ids, num_segments):
     Returns:
         [num_segments, ...]
     """
-    values, ids, n = _checked("segment_sum", values, ids, num_segments)
-    return scatter_add(values, ids, (n, *values.shape[1:]))
+    return ops.segment_sum(*_check("segment_sum", values, ids, num_segments))
 
 
 def segment_mean(values, ids, num_segments):
@@ -46,9 +42,7 @@ def segment_mean(values, ids, num_segments):
     Returns:
         [num_segments, ...]
     """
-    values, ids, n = _checked("segment_mean", values, ids, num_segments)
-    total = scatter_add(values, ids, (n, *values.shape[1:]))
-    return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
+    return ops.segment_mean(*_check("segment_mean", values, ids, num_segments))
 
 
 def global_add_pool(x, batch, size=None):
@@ -113,10 +107,7 @@ def segment_max(values, ids, num_segments, impl="auto"):
     Returns:
         [num_segments, ...]
     """
-    values, ids, n = _checked("segment_max", values, ids, num_segments)
-    if select("segment_max", impl, values.dtype, values.size) == "kernel":
-        return kernels.segment_max(values, ids, n)
-    return _segment_extreme(values, ids, n, np.maximum)
+    return ops.segment_max(*_check("segment_max", values, ids, num_segments), impl=impl)
 
 
 def segment_min(values, ids, num_segments, impl="auto"):
@@ -131,10 +122,7 @@ def segment_min(values, ids, num_segments, impl="auto"):
     Returns:
         [num_segments, ...]
     """
-    values, ids, n = _checked("segment_min", values, ids, num_segments)
-    if select("segment_min", impl, values.dtype, values.size) == "kernel":
-        return kernels.segment_min(values, ids, n)
-    return _segment_extreme(values, ids, n, np.minimum)
+    return ops.segment_min(*_check("segment_min", values, ids, num_segments), impl=impl)
 
 
 def segment_prod(values, ids, num_segments, impl="auto"):
@@ -149,11 +137,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
     Returns:
         [num_segments, ...]
     """
-    values, ids, n = _checked("segment_prod", values, ids, num_segments)
-    if select("segment_prod", impl, values.dtype, values.size) == "kernel":
-        return kernels.segment_prod(values, ids, n)
-    one = np.ones((1, *values.shape[1:]), values.dtype)
-    return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
+    return ops.segment_prod(*_check("segment_prod", values, ids, num_segments), impl=impl)
 
 
 def segment_softmax(values, ids, num_segments, impl="auto"):
@@ -170,15 +154,8 @@ def segment_softmax(values, ids, num_segments, impl="auto"):
     Returns:
         [E, ...]
     """
-    values, ids, n = _checked("segment_softmax", values, ids, num_segments)
-    values = as_float(values)
-    if select("segment_softmax", impl, values.dtype, values.size) == "kernel":
-        return kernels.segment_softmax(values, ids, n)
-    top = to_array(_segment_extreme(values.data, ids, n, np.maximum))  # cancels: needs no gradient
-    top = np.where(np.isneginf(top), 0, top)  # of a segment with nothing but -inf
-    e = np.exp(values - top[ids])
-    total = scatter_add(e, ids, (n, *values.shape[1:]))
-    return e / np.where(np.equal(to_array(total), 0), 1, total)[ids]
+    values, ids, n = _check("segment_softmax", values, ids, num_segments)
+    return ops.segment_softmax(as_float(values), ids, n, impl=impl)
 
 
 SEGMENT = {
@@ -190,46 +167,7 @@ SEGMENT = {
 }
 
 
-@primitive
-def _segment_extreme(values, ids, n, larger):
-    """For each segment the maximum or minimum: `larger` is np.maximum or np.minimum."""
-    order, starts, present = _runs(ids)
-    y = np.zeros((n, *values.shape[1:]), values.dtype)
-    if ids.size:
-        y[present] = larger.reduceat(values[order], starts, axis=0)
-    return y
-
-
-def _segment_extreme_rule(g, y, values, ids, n, larger):
-    hit = np.equal(to_array(values), to_array(y)[ids]).astype(values.dtype)  # [E, ...]
-    return g[ids] * (hit / np.maximum(scatter_add(hit, ids, y.shape), 1)[ids])
-
-
-_segment_extreme.defvjp(_segment_extreme_rule)
-
-
-def _runs(ids):
-    """An order in which segments stand together, where each begins, and which there are."""
-    order = np.argsort(ids, kind="stable")
-    starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
-    return order, starts, ids[order][starts]
-
-
-def _table(ids, n):
-    """The rows of each segment [n, longest]; shorter ones are filled up with E."""
-    count = np.bincount(ids, minlength=n)
-    order = np.argsort(ids, kind="stable")
-    place = np.arange(len(ids)) - np.repeat(np.cumsum(count) - count, count)
-    table = np.full((n, count.max(initial=0)), len(ids))
-    table[ids[order], place] = order
-    return table
-
-
-def _per_segment(count, like):
-    return count.reshape(-1, *(1,) * (like.ndim - 1)).astype(like.dtype)
-
-
-def _checked(name, values, ids, n):
+def _check(name, values, ids, n):
     values = as_tensor(values)
     if values.dtype.kind == "b":
         raise TypeError(f"{name}: values must be numbers, got bool; convert them: .astype(int)")

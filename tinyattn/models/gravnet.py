@@ -4,7 +4,7 @@ import numpy as np
 
 from tinyattn.engine.random import generator
 from tinyattn.graph import GravNetConv, segment_mean
-from tinyattn.graph.knn import checked_points, split_clouds
+from tinyattn.graph.knn import check_points, split_clouds
 from tinyattn.nn import BatchNorm1d, Linear, Module, ModuleList, ReLU, Sequential, Tanh
 from tinyattn.nn.validation import check_sizes
 
@@ -139,7 +139,7 @@ class GravNetModel(Module):
         Raises:
             ValueError: the shapes do not fit, there are no hits, or a number is not finite
         """
-        x = checked_points("GravNetModel", x, self.norm.num_features)
+        x = check_points("GravNetModel", x, self.norm.num_features)
         cloud = None if batch is None else split_clouds(batch, x.shape[0])[1]
         x, outputs = self.norm(x), []
         for block in self.blocks:

@@ -1,180 +1,130 @@
 """Operations on the K neighbours of each point, named by a table index [N, K].
 
-Each is written as array algebra and as a kernel; the kernel never stores the N·K·F messages. For
-the backward pass it saves the reverse of the table: for each point, where it is a neighbour.
+The arguments are checked and of one dtype (see `graph/neighbours.py`). The kernels never store the
+N·K·F messages. For the backward pass they keep the reverse of the table: for each point, where it
+is a neighbour.
 """
 
 import numpy as np
 
-from tinyattn.engine.convert import of_one_dtype, to_array
-from tinyattn.ops.backends import select
-from tinyattn.ops.fused import fused
-
-
-def mean_max(w, h, index, impl="auto"):
-    """y_n = [1/K Σ_k w_nk h_i, max_k w_nk h_i] with i = index_nk: what GravNet gathers.
-
-    w [N, K], h [M, F], index [N, K] whole numbers with K ≥ 1, y [N, 2F]. Tied maxima share the
-    gradient. impl: "sums", "numpy", "kernel" or "auto". Raises ValueError if the shapes do not
-    fit, or the index names a row that h does not have. Slide K48.
-    """
-    w, h, index = _checked("mean_max", index, w, h)
-    if w.shape != index.shape:
-        raise ValueError(f"mean_max: expected weights {index.shape}, got {w.shape}")
-    rung = select("mean_max", impl, h.dtype, index.size * h.shape[1])
-    if rung == "numpy":
-        messages = w[:, :, None] * h[index]  # [N, K, F]
-        both = np.mean(messages, axis=1), np.max(messages, axis=1)
-        return np.concatenate(both, axis=-1)
-    return (_mean_max_sums if rung == "sums" else _mean_max)(w, h, index)
-
-
-def neighbour_max(h, index, impl="auto"):
-    """y_nf = max_k h_if with i = index_nk;   h [M, F], index [N, K] with K ≥ 1, y [N, F].
-
-    Tied maxima share the gradient. impl: "numpy", "kernel" or "auto". Raises ValueError if the
-    index names a row that h does not have.
-    """
-    h, index = _checked("neighbour_max", index, h)
-    if select("neighbour_max", impl, h.dtype, index.size * h.shape[1]) == "numpy":
-        return np.max(h[index], axis=1)
-    return _neighbour_max(h, index)
-
-
-def squared_distances(x, index, impl="auto"):
-    """d²_nk = Σ_s (x_ns - x_is)² with i = index_nk;   x [N, S], index [N, K], d² [N, K].
-
-    impl: "numpy", "kernel" or "auto". Raises ValueError if the index has not one row for each point
-    of x, or names a row that x does not have.
-    """
-    x, index = _checked("squared_distances", index, x)
-    if len(index) != x.shape[0]:
-        raise ValueError(
-            f"squared_distances: expected an index of {x.shape[0]} rows, one for each point of x, "
-            f"got {index.shape}"
-        )
-    if select("squared_distances", impl, x.dtype, index.size * x.shape[1]) == "numpy":
-        return np.sum(np.square(x[:, None] - x[index]), axis=-1)
-    return _squared_distances(x, index)
-
-
-def pair_sums(p, q, index, impl="auto"):
-    """y_nk = p_n + q_i with i = index_nk;   p, q [N, F], index [N, K], y [N, K, F].
-
-    impl: "numpy", "kernel" or "auto". Raises ValueError if the shapes do not fit.
-    """
-    p, q, index = _checked("pair_sums", index, p, q)
-    if p.shape != q.shape or len(index) != p.shape[0]:
-        raise ValueError(
-            f"pair_sums: expected p and q of one shape [{len(index)}, F], got {p.shape}, {q.shape}"
-        )
-    if select("pair_sums", impl, q.dtype, index.size * q.shape[1]) == "numpy":
-        return p[:, None] + q[index]
-    return _pair_sums(p, q, index)
-
-
-def _checked(name, index, *arrays):
-    """Arrays [N, F] as Tensors of one dtype, and the index as an array of rows of the last one."""
-    arrays = of_one_dtype(*arrays)
-    return *arrays, index_table(name, index, len(arrays[-1]))
-
-
-def index_table(name, index, n):
-    """The index as an array [N, K] of int64; ValueError if it does not name rows 0 to n - 1."""
-    index = np.asarray(to_array(index))
-    if index.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name}: expected whole numbers in the index, the numbers of rows, got {index.dtype}; "
-            f"index.astype(int) makes them if that is meant"
-        )
-    index = np.require(index, np.int64, ["C", "W"])
-    if index.ndim != 2 or index.shape[1] < 1:
-        raise ValueError(f"{name}: expected an index [N, K] with K ≥ 1, got {index.shape}")
-    if index.size and not 0 <= index.min() <= index.max() < n:
-        raise ValueError(f"{name}: expected rows 0 to {n - 1}, got {index.min()} to {index.max()}")
-    return index
+from tinyattn import kernels
+from tinyattn.kernels import fast
+from tinyattn.ops import reduce
+from tinyattn.ops.backends import operation
+from tinyattn.ops.elementwise import add, multiply, square, subtract
+from tinyattn.ops.index import gather
+from tinyattn.ops.shape import concatenate, expand_dims
 
 
 def _contiguous(*arrays):
     return [np.require(x, None, ["C", "W"]) for x in arrays]
 
 
-@fused()
-def _mean_max(w, h, index):
-    from tinyattn.kernels.fast import neighbours as kernel
+# ---------------------------------------------------------------- mean and maximum of messages
 
+
+def _messages(w, h, index):
+    return index.size * h.shape[1] if w.dtype == h.dtype else 0
+
+
+@operation("mean_max", work=_messages, second_order=False)
+def mean_max(w, h, index):
+    """y_n = [1/K Σ_k w_nk h_i, max_k w_nk h_i] with i = index_nk: what GravNet gathers.
+
+    w [N, K], h [M, F], y [N, 2F]. Tied maxima share the gradient. Slide K48.
+    """
+    messages = multiply(expand_dims(w, 2), gather(h, index))  # [N, K, F]
+    return concatenate((reduce.mean(messages, 1), reduce.max(messages, 1)), -1)
+
+
+def _loops(w, h, index):
     w, h = _contiguous(w, h)
-    return kernel.mean_max(w, h, index), kernel.reverse_index(index, len(h))
+    return kernels.neighbours.mean_max(w, h, index), None
 
 
-@fused()
-def _mean_max_sums(w, h, index):
-    from tinyattn.kernels import neighbours as loops
+def _loops_backward(g, y, residuals, needs_grad, w, h, index):
+    g, w, h = _contiguous(g, w, h)
+    return (*kernels.neighbours.mean_max_backward(g, y, w, h, index), None)
 
+
+def _mean_max_kernel(w, h, index):
     w, h = _contiguous(w, h)
-    return loops.mean_max(w, h, index), None
+    return fast.neighbours.mean_max(w, h, index), fast.neighbours.reverse_index(index, len(h))
 
 
-@_mean_max_sums.defvjp
-def _mean_max_sums_rule(g, y, saved, wanted, w, h, index):
-    from tinyattn.kernels import neighbours as loops
-
+def _mean_max_kernel_backward(g, y, reverse, needs_grad, w, h, index):
     g, w, h = _contiguous(g, w, h)
-    return (*loops.mean_max_backward(g, y, w, h, index), None)
+    inputs = g, y, w, h, index, reverse, needs_grad[0]
+    return (*fast.neighbours.mean_max_backward(*inputs), None)
 
 
-@_mean_max.defvjp
-def _mean_max_rule(g, y, reverse, wanted, w, h, index):
-    from tinyattn.kernels.fast import neighbours as kernel
-
-    g, w, h = _contiguous(g, w, h)
-    return (*kernel.mean_max_backward(g, y, w, h, index, reverse, wanted[0]), None)
+mean_max.implement("sums", _loops, _loops_backward)
+mean_max.implement("kernel", _mean_max_kernel, _mean_max_kernel_backward)
 
 
-@fused()
-def _neighbour_max(h, index):
-    from tinyattn.kernels.fast import neighbours as kernel
+# ---------------------------------------------------------------- the maximum alone
 
+
+@operation("neighbour_max", work=lambda h, index: index.size * h.shape[1], second_order=False)
+def neighbour_max(h, index):
+    """y_nf = max_k h_if with i = index_nk;   h [M, F], y [N, F]. Tied maxima share the gradient."""
+    return reduce.max(gather(h, index), 1)
+
+
+def _neighbour_max_kernel(h, index):
     (h,) = _contiguous(h)
-    y, tied = kernel.maximum(h, index)
-    return y, (tied, kernel.reverse_index(index, len(h)))
+    y, tied = fast.neighbours.maximum(h, index)
+    return y, (tied, fast.neighbours.reverse_index(index, len(h)))
 
 
-@_neighbour_max.defvjp
-def _neighbour_max_rule(g, y, saved, wanted, h, index):
-    from tinyattn.kernels.fast import neighbours as kernel
-
+def _neighbour_max_kernel_backward(g, y, residuals, needs_grad, h, index):
     g, h = _contiguous(g, h)
-    return kernel.maximum_backward(g, y, saved[0], h, index, saved[1]), None
+    tied, reverse = residuals
+    return fast.neighbours.maximum_backward(g, y, tied, h, index, reverse), None
 
 
-@fused()
-def _squared_distances(x, index):
-    from tinyattn.kernels.fast import neighbours as kernel
+neighbour_max.implement("kernel", _neighbour_max_kernel, _neighbour_max_kernel_backward)
 
+
+# ---------------------------------------------------------------- distances
+
+
+@operation("squared_distances", work=lambda x, index: index.size * x.shape[1], second_order=False)
+def squared_distances(x, index):
+    """d²_nk = Σ_s (x_ns - x_is)² with i = index_nk;   x [N, S], d² [N, K]."""
+    return reduce.sum(square(subtract(expand_dims(x, 1), gather(x, index))), -1)
+
+
+def _squared_distances_kernel(x, index):
     (x,) = _contiguous(x)
-    return kernel.squared_distances(x, index), kernel.reverse_index(index, len(x))
+    return fast.neighbours.squared_distances(x, index), fast.neighbours.reverse_index(index, len(x))
 
 
-@_squared_distances.defvjp
-def _squared_distances_rule(g, y, reverse, wanted, x, index):
-    from tinyattn.kernels.fast import neighbours as kernel
-
+def _squared_distances_kernel_backward(g, y, reverse, needs_grad, x, index):
     g, x = _contiguous(g, x)
-    return kernel.squared_distances_backward(g, x, index, reverse), None
+    return fast.neighbours.squared_distances_backward(g, x, index, reverse), None
 
 
-@fused()
-def _pair_sums(p, q, index):
-    from tinyattn.kernels.fast import neighbours as kernel
+squared_distances.implement("kernel", _squared_distances_kernel, _squared_distances_kernel_backward)
 
+
+# ---------------------------------------------------------------- sums of pairs
+
+
+@operation("pair_sums", work=lambda p, q, index: index.size * q.shape[1], second_order=False)
+def pair_sums(p, q, index):
+    """y_nk = p_n + q_i with i = index_nk;   p, q [N, F], y [N, K, F]."""
+    return add(expand_dims(p, 1), gather(q, index))
+
+
+def _pair_sums_kernel(p, q, index):
     p, q = _contiguous(p, q)
-    return kernel.pair_sums(p, q, index), kernel.reverse_index(index, len(q))
+    return fast.neighbours.pair_sums(p, q, index), fast.neighbours.reverse_index(index, len(q))
 
 
-@_pair_sums.defvjp
-def _pair_sums_rule(g, y, reverse, wanted, p, q, index):
-    from tinyattn.kernels.fast import neighbours as kernel
-
+def _pair_sums_kernel_backward(g, y, reverse, needs_grad, p, q, index):
     (g,) = _contiguous(g)
-    return (*kernel.pair_sums_backward(g, reverse), None)
+    return (*fast.neighbours.pair_sums_backward(g, reverse), None)
+
+
+pair_sums.implement("kernel", _pair_sums_kernel, _pair_sums_kernel_backward)

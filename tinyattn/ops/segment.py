@@ -1,45 +1,130 @@
-"""Reductions over segments as operations, each over a kernel of tinyattn/kernels/fast/segment.py.
+"""Reductions over segments: row e of `values` belongs to segment ids[e].
 
-The same in array algebra, which has second derivatives too, is in tinyattn/graph/segment.py.
+    y_n = □_{e: ids_e = n} values_e        □ = sum, mean, max, min, prod
+
+The arguments are checked (see `graph/segment.py`): ids [E] is an array of whole numbers from 0 to
+n - 1. An empty segment gives 0, for prod 1.
 """
 
-from tinyattn.ops.fused import fused
+import numpy as np
+
+from tinyattn.engine.autograd import primitive
+from tinyattn.engine.convert import to_array
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import operation
+from tinyattn.ops.index import scatter_add
 
 
-def _reduction(f, kind):
-    """The operation f(values, ids, n) over the kernel `reduce`; kind is a constant's name there."""
+def segment_sum(values, ids, n):
+    """y_n = Σ values_e"""
+    return scatter_add(values, ids, (n, *values.shape[1:]))
+
+
+def segment_mean(values, ids, n):
+    """y_n = (1/|n|) Σ values_e"""
+    total = segment_sum(values, ids, n)
+    return total / _per_segment(np.maximum(np.bincount(ids, minlength=n), 1), total)
+
+
+def _size(values, ids, n):
+    return values.size
+
+
+def _extreme(values, ids, n, larger):
+    """The maximum or minimum of each segment: `larger` is np.maximum or np.minimum."""
+    order, starts, present = _runs(ids)
+    y = np.zeros((n, *values.shape[1:]), values.dtype)
+    if ids.size:
+        y[present] = larger.reduceat(values[order], starts, axis=0)
+    return y
+
+
+def _extremum_vjp(g, y, values, ids, n):
+    hit = np.equal(to_array(values), to_array(y)[ids]).astype(values.dtype)  # [E, ...]
+    return g[ids] * (hit / np.maximum(scatter_add(hit, ids, y.shape), 1)[ids])
+
+
+@operation("segment_max", work=_size, second_order=False)
+@primitive
+def segment_max(values, ids, n):
+    """y_n = max values_e; tied maxima share the gradient equally."""
+    return _extreme(values, ids, n, np.maximum)
+
+
+@operation("segment_min", work=_size, second_order=False)
+@primitive
+def segment_min(values, ids, n):
+    """y_n = min values_e; tied minima share the gradient equally."""
+    return _extreme(values, ids, n, np.minimum)
+
+
+segment_max.defvjp(_extremum_vjp)
+segment_min.defvjp(_extremum_vjp)
+
+
+@operation("segment_prod", work=_size, second_order=False)
+def segment_prod(values, ids, n):
+    """y_n = Π values_e: the rows of a segment side by side, short ones filled up with 1."""
+    one = np.ones((1, *values.shape[1:]), values.dtype)
+    return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
+
+
+@operation("segment_softmax", work=_size, second_order=False)
+def segment_softmax(values, ids, n):
+    """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e')"""
+    top = _extreme(values.data, ids, n, np.maximum)  # cancels: needs no gradient
+    top = np.where(np.isneginf(top), 0, top)  # of a segment with nothing but -inf
+    e = np.exp(values - top[ids])
+    total = scatter_add(e, ids, (n, *values.shape[1:]))
+    return e / np.where(np.equal(to_array(total), 0), 1, total)[ids]
+
+
+def _runs(ids):
+    """An order in which segments stand together, where each begins, and which there are."""
+    order = np.argsort(ids, kind="stable")
+    starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
+    return order, starts, ids[order][starts]
+
+
+def _table(ids, n):
+    """The rows of each segment [n, longest]; shorter ones are filled up with E."""
+    count = np.bincount(ids, minlength=n)
+    order = np.argsort(ids, kind="stable")
+    place = np.arange(len(ids)) - np.repeat(np.cumsum(count) - count, count)
+    table = np.full((n, count.max(initial=0)), len(ids))
+    table[ids[order], place] = order
+    return table
+
+
+def _per_segment(count, like):
+    return count.reshape(-1, *(1,) * (like.ndim - 1)).astype(like.dtype)
+
+
+# ---------------------------------------------------------------- compiled
+
+
+def _implement(operation, kind):
+    """Add the kernel of a reduction; kind is the name of a constant there."""
 
     def forward(values, ids, n):
-        from tinyattn.kernels.fast import segment as kernel
+        return fast.segment.reduce(values, ids, n, getattr(fast.segment, kind))
 
-        return kernel.reduce(values, ids, n, getattr(kernel, kind))
+    def backward(g, y, residuals, needs_grad, values, ids, n):
+        kernel = fast.segment
+        return kernel.reduce_backward(g, y, residuals, values, getattr(kernel, kind)), None, None
 
-    def rule(g, y, saved, wanted, values, ids, n):
-        from tinyattn.kernels.fast import segment as kernel
-
-        return kernel.reduce_backward(g, y, saved, values, getattr(kernel, kind)), None, None
-
-    forward.__name__, forward.__doc__ = f, f"y_s = {kind.lower()} of the rows of segment s."
-    made = fused()(forward)
-    made.defvjp(rule)
-    return made
+    operation.implement("kernel", forward, backward)
 
 
-segment_max = _reduction("segment_max", "MAX")
-segment_min = _reduction("segment_min", "MIN")
-segment_prod = _reduction("segment_prod", "PROD")
-
-
-@fused()
-def segment_softmax(values, ids, n):
-    """a_e = exp(values_e) / Σ exp(values_e') over the rows of its segment."""
-    from tinyattn.kernels.fast import segment as kernel
-
-    return kernel.softmax(values, ids, n)
-
-
-@segment_softmax.defvjp
-def _segment_softmax_rule(g, y, saved, wanted, values, ids, n):
-    from tinyattn.kernels.fast import segment as kernel
-
-    return kernel.softmax_backward(g, y, saved), None, None
+_implement(segment_max, "MAX")
+_implement(segment_min, "MIN")
+_implement(segment_prod, "PROD")
+segment_softmax.implement(
+    "kernel",
+    lambda values, ids, n: fast.segment.softmax(values, ids, n),
+    lambda g, y, residuals, needs_grad, values, ids, n: (
+        fast.segment.softmax_backward(g, y, residuals),
+        None,
+        None,
+    ),
+)

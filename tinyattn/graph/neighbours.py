@@ -1,0 +1,126 @@
+"""Operations on the K neighbours of each point, for any arrays: the arguments are checked here.
+
+What they compute is in `ops/neighbours.py`.
+"""
+
+import numpy as np
+
+from tinyattn.engine.convert import of_one_dtype, to_array
+from tinyattn.ops import neighbours as ops
+
+
+def mean_max(w, h, index, impl="auto"):
+    """Return the weighted mean and maximum of the features of each point's neighbours.
+
+        y_n = [1/K Σ_k w_nk h_i, max_k w_nk h_i]  with i = index_nk
+
+    This is what GravNet gathers. Tied maxima share the gradient.
+
+    Args:
+        w       weights [N, K]
+        h       features [M, F]
+        index   rows of h [N, K], whole numbers, K ≥ 1
+        impl    "sums", "numpy", "kernel" or "auto"
+
+    Returns:
+        [N, 2F], the means, then the maxima
+
+    Raises:
+        ValueError: the shapes do not fit, or the index names a row that h does not have
+
+    Source: slide K48.
+    """
+    w, h, index = _check("mean_max", index, w, h)
+    if w.shape != index.shape:
+        raise ValueError(f"mean_max: expected weights {index.shape}, got {w.shape}")
+    return ops.mean_max(w, h, index, impl=impl)
+
+
+def neighbour_max(h, index, impl="auto"):
+    """Return the maximum of the features of each point's neighbours, y_nf = max_k h_if.
+
+    Here i = index_nk. Tied maxima share the gradient.
+
+    Args:
+        h       features [M, F]
+        index   rows of h [N, K], whole numbers, K ≥ 1
+        impl    "numpy", "kernel" or "auto"
+
+    Returns:
+        [N, F]
+
+    Raises:
+        ValueError: the index names a row that h does not have
+    """
+    h, index = _check("neighbour_max", index, h)
+    return ops.neighbour_max(h, index, impl=impl)
+
+
+def squared_distances(x, index, impl="auto"):
+    """Return the squared distances of each point to its neighbours, d²_nk = Σ_s (x_ns - x_is)².
+
+    Here i = index_nk.
+
+    Args:
+        x       points [N, S]
+        index   neighbours of each point [N, K], whole numbers
+        impl    "numpy", "kernel" or "auto"
+
+    Returns:
+        [N, K]
+
+    Raises:
+        ValueError: the index has not one row for each point, or names a point that is not there
+    """
+    x, index = _check("squared_distances", index, x)
+    if len(index) != x.shape[0]:
+        raise ValueError(
+            f"squared_distances: expected an index of {x.shape[0]} rows, one for each point of x, "
+            f"got {index.shape}"
+        )
+    return ops.squared_distances(x, index, impl=impl)
+
+
+def pair_sums(p, q, index, impl="auto"):
+    """Return a sum for each point and neighbour, y_nk = p_n + q_i with i = index_nk.
+
+    Args:
+        p       [N, F]
+        q       [N, F]
+        index   neighbours of each point [N, K], whole numbers
+        impl    "numpy", "kernel" or "auto"
+
+    Returns:
+        [N, K, F]
+
+    Raises:
+        ValueError: the shapes do not fit
+    """
+    p, q, index = _check("pair_sums", index, p, q)
+    if p.shape != q.shape or len(index) != p.shape[0]:
+        raise ValueError(
+            f"pair_sums: expected p and q of one shape [{len(index)}, F], got {p.shape}, {q.shape}"
+        )
+    return ops.pair_sums(p, q, index, impl=impl)
+
+
+def _check(name, index, *arrays):
+    """Arrays [N, F] as Tensors of one dtype, and the index as an array of rows of the last one."""
+    arrays = of_one_dtype(*arrays)
+    return *arrays, index_table(name, index, len(arrays[-1]))
+
+
+def index_table(name, index, n):
+    """The index as an array [N, K] of int64; ValueError if it does not name rows 0 to n - 1."""
+    index = np.asarray(to_array(index))
+    if index.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}: expected whole numbers in the index, the numbers of rows, got {index.dtype}; "
+            f"index.astype(int) makes them if that is meant"
+        )
+    index = np.array(index, np.int64, order="C")  # a copy: later changes do not matter
+    if index.ndim != 2 or index.shape[1] < 1:
+        raise ValueError(f"{name}: expected an index [N, K] with K ≥ 1, got {index.shape}")
+    if index.size and not 0 <= index.min() <= index.max() < n:
+        raise ValueError(f"{name}: expected rows 0 to {n - 1}, got {index.min()} to {index.max()}")
+    return index

@@ -1,0 +1,85 @@
+"""The k nearest neighbours of points, and all within a radius, on checked arrays.
+
+x [N, D] is ordered by cloud: cloud c is rows offsets[c] to offsets[c + 1]. Which points are
+neighbours is a choice, not a number: it has no gradient. All implementations agree to the last bit.
+"""
+
+import numpy as np
+
+from tinyattn import kernels
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import operation
+
+ROOM = 1 << 22  # numbers of a block of rows: the N×N distances are never there at once
+
+
+@operation("knn", work=lambda x, offsets, k: len(x))
+def knn(x, offsets, k):
+    """The k nearest points of the same cloud in ascending order: (index [N, k], d² [N, k]).
+
+    A matrix product finds candidates, and the winners among them are computed exactly.
+    """
+    index, d2 = np.empty((len(x), k), np.intp), np.empty((len(x), k), x.dtype)
+    if k == 0:
+        return index, d2
+    for first, rows, roughly, margin in _rough_distances(x, offsets):
+        limit = np.partition(roughly, k - 1, axis=1)[:, k - 1 : k] + margin
+        i, j, exactly = _exact(x, rows, first, roughly <= limit)
+        best = np.lexsort((j, exactly, i))
+        number = np.bincount(i - rows[0], minlength=len(rows))
+        best = best[(np.cumsum(number) - number)[:, None] + np.arange(k)]  # [rows, k]
+        index[rows], d2[rows] = j[best], exactly[best]
+    return index, d2
+
+
+knn.implement("sums", lambda x, offsets, k: kernels.knn.knn_sums(x, offsets, k))
+knn.implement("kernel", lambda x, offsets, k: fast.knn.knn(x, offsets, k))
+
+
+@operation("radius_graph", work=lambda x, offsets, r2: len(x))
+def radius(x, offsets, r2):
+    """All pairs (j, i) of a cloud with d²_ij ≤ r2, ordered by i, then by distance, then by j."""
+    src, dst = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+    for first, rows, roughly, margin in _rough_distances(x, offsets):
+        i, j, exactly = _exact(x, rows, first, roughly <= r2 + margin)
+        order = np.lexsort((j, exactly, i))
+        order = order[exactly[order] <= r2]
+        src.append(j[order])
+        dst.append(i[order])
+    return np.concatenate(src), np.concatenate(dst)
+
+
+radius.implement("sums", lambda x, offsets, r2: kernels.radius.radius_sums(x, offsets, r2))
+radius.implement("kernel", lambda x, offsets, r2: fast.radius.radius(x, offsets, r2))
+
+
+def _rough_distances(x, offsets):
+    """Blocks of |x_i|² + |x_j|² - 2 x_i·x_j with twice what rounding may have done to them.
+
+    Where x_i and x_j are close, large numbers cancel and little that is right remains. Points
+    around 0 are the least harmed. Yields (first row of the cloud, rows of the block, distances,
+    margin).
+    """
+    for a, b in zip(offsets[:-1], offsets[1:], strict=True):
+        if b == a:
+            continue
+        z = x[a:b] - x[a:b].mean(axis=0)
+        square = np.sum(z * z, axis=1)
+        info = np.finfo(x.dtype)  # near 0 rounding is as large as the smallest number there is
+        margin = 8 * (x.shape[1] + 8) * (info.eps * square.max() + info.smallest_subnormal)
+        step = max(1, ROOM // (b - a))
+        for start in range(0, b - a, step):
+            stop = min(start + step, b - a)
+            roughly = square[start:stop, None] + square - 2 * (z[start:stop] @ z.T)
+            yield a, np.arange(a + start, a + stop), roughly, margin
+
+
+def _exact(x, rows, first, wanted):
+    """The pairs (i, j) that are wanted, and Σ_d (x_id - x_jd)² summed in the order of d."""
+    i, j = np.nonzero(wanted)
+    i, j = i + rows[0], j + first
+    total = np.zeros(len(i), x.dtype)
+    for d in range(x.shape[1]):
+        difference = x[i, d] - x[j, d]
+        total += difference * difference
+    return i, j, total
