@@ -248,6 +248,34 @@ def test_a_circle_is_seen(a, b, circle):
     assert cycles(import_graph(sources)) == ([["tinyattn.a", "tinyattn.b"]] if circle else [])
 
 
+def local_imports_of_kernels(source):
+    """The lines inside of functions that import kernels."""
+    functions = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)]
+    return sorted(
+        node.lineno
+        for node in {node for f in functions for node in ast.walk(f)}
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tinyattn.kernels")
+    )
+
+
+OWN_COMPILER = {"warm.py", "doctor.py"}  # they look at how kernels are compiled, if they can be
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in files() if "kernels" not in p.parts and p.name not in OWN_COMPILER],
+    ids=lambda path: path.relative_to(PACKAGE).as_posix(),
+)
+def test_kernels_are_reached_through_their_package(path):
+    """`from tinyattn.kernels import fast` at the top: `fast.X` is imported when it is used."""
+    assert local_imports_of_kernels(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_local_import_of_kernels_is_seen():
+    source = "def f():\n    from tinyattn.kernels.fast import knn\n    return knn"
+    assert local_imports_of_kernels(source) == [2]
+
+
 def test_the_table_of_places_names_every_floor():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| ")]

@@ -13,6 +13,7 @@ import numpy as np
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.ranges import check_range
+from tinyattn.kernels import fast
 from tinyattn.ops.backends import FLOATS, kernel_is_faster
 
 
@@ -438,9 +439,7 @@ class Adam(Optimizer):
                     known[key] = [p.dtype.type(x) for x in self.kernel_constants(state["t"], group)]
                 jobs.append((theta, p.data, g, state["m"], state["v"], known[key]))
                 new.append((p, theta))
-        from tinyattn.kernels.fast import rowwise as kernel
-
-        kernel.adam(jobs)
+        fast.rowwise.adam(jobs)
         for p, theta in new:
             p.data = theta
 

@@ -15,6 +15,7 @@ import tinyattn.functional as F
 from tinyattn.engine.autograd import Tensor, from_numpy
 from tinyattn.engine.memory import address
 from tinyattn.inference.quantized import QuantizedLinear
+from tinyattn.kernels import fast
 from tinyattn.nn import (
     Dropout,
     GroupedQueryAttention,
@@ -55,11 +56,9 @@ class OneTokenEncoderLayer(Module):
         heads = self.layer.self_attn
         if mask is not None or not is_one_token(x, heads.embed_dim, cache):
             return self.layer(x, mask, causal, cache)
-        from tinyattn.kernels.fast import decode
-
         x, H = x.data[:, 0], heads.num_heads  # [B, D]
         room = cache.reserve((len(x), H, 1, x.shape[1] // H), x.dtype)
-        return from_numpy(decode.encoder_layer(x, room, H, self.eps, self.weights)[:, None])
+        return from_numpy(fast.decode.encoder_layer(x, room, H, self.eps, self.weights)[:, None])
 
 
 class OneTokenLlamaBlocks(Module):
@@ -100,11 +99,9 @@ class OneTokenLlamaBlocks(Module):
         lengths = reserve_in_all(cache, (len(x), G, 1, d), x.dtype)
         if lengths is None:
             return self.layer(from_numpy(x[:, None]), cache)
-        from tinyattn.kernels.fast import decode
-
         turns = self.heads.rotary.turns(position, x.dtype)  # [d/2] or [B, d/2] each
         past, places = np.array([c.addresses() for c in cache]), cache[0].k.shape[2]
-        y = decode.llama_blocks(
+        y = fast.decode.llama_blocks(
             x,
             past,
             lengths,
@@ -148,9 +145,7 @@ class FewRowsNorm(Module):
         weight = self.layer.weight.data
         if not is_array_of(x, weight.size):
             return self.layer(x)
-        from tinyattn.kernels.fast import rowwise
-
-        return from_numpy(rowwise.norm(x.data, weight, None, self.eps, False)[0])
+        return from_numpy(fast.rowwise.norm(x.data, weight, None, self.eps, False)[0])
 
 
 class FewRowsQuantizedLinear(Module):
@@ -171,9 +166,7 @@ class FewRowsQuantizedLinear(Module):
             and x.shape[1] == self.columns
         ):
             return self.layer(x)
-        from tinyattn.kernels.fast import quantized
-
-        return from_numpy(quantized.product(x.data, self.layer.weight.data))
+        return from_numpy(fast.quantized.product(x.data, self.layer.weight.data))
 
 
 class FewTokensEncoderLayer(Module):
@@ -190,10 +183,8 @@ class FewTokensEncoderLayer(Module):
         heads = self.layer.self_attn
         if causal or cache is not None or not self._fits(x, heads.embed_dim, mask):
             return self.layer(x, mask, causal, cache)
-        from tinyattn.kernels.fast import decode
-
         keep = None if mask is None else mask[:, 0]
-        y = decode.post_norm_layer(x.data, keep, heads.num_heads, self.eps, self.weights)
+        y = fast.decode.post_norm_layer(x.data, keep, heads.num_heads, self.eps, self.weights)
         return from_numpy(y)
 
     @staticmethod
