@@ -82,7 +82,7 @@ def pytorch(q, k, v, g, bias, mask, causal, backward):
 
 
 def check(arguments, causal, backward):
-    """Both against the array rung in float64, on the first two sequences of the batch."""
+    """Both against the array implementation in float64, on the first two sequences of the batch."""
     few = [None if x is None else x[:2] for x in arguments]
     wide = [x if x is None or x.dtype == bool else x.astype(np.float64) for x in few]
     *inputs, g, bias, mask = wide

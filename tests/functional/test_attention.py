@@ -15,7 +15,7 @@ from tinyattn.kernels import attention as loops
 from tinyattn.kernels import numba
 from tinyattn.kernels.fast import attention as kernel
 
-RUNGS = ("sums", "numpy", "kernel")
+IMPLS = ("sums", "numpy", "kernel")
 
 # Sums of up to a hundred products of numbers of size 1: rounding errors of a few hundred ε.
 # Weights are at most 1, so absolute errors are of that size too.
@@ -96,10 +96,10 @@ EMPTY = {
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("case", [*CASES, *EMPTY])
-def test_all_rungs_give_the_same_values_and_gradients(case, dtype):
+def test_all_implementations_give_the_same_values_and_gradients(case, dtype):
     *shapes, causal = {**CASES, **EMPTY}[case]
     arrays, mask = random_inputs(shapes, dtype)
-    expected, *others = [attend(*arrays, mask=mask, causal=causal, impl=r) for r in RUNGS]
+    expected, *others = [attend(*arrays, mask=mask, causal=causal, impl=r) for r in IMPLS]
     for other in others:
         assert_close(other, expected, TOLERANCE[dtype])
 
@@ -168,7 +168,7 @@ layouts = st.sampled_from(list(LAYOUTS))
 
 @settings(max_examples=150, deadline=None)
 @given(problems(), st.sampled_from([np.float64, np.float32]), st.tuples(*[layouts] * 4), layouts)
-def test_rungs_agree_on_any_shapes(problem, dtype, orders, mask_order):
+def test_implementations_agree_on_any_shapes(problem, dtype, orders, mask_order):
     shapes, causal, scale, seed = problem
     arrays, mask = random_inputs(shapes, dtype, seed=seed)
     options = dict(mask=mask, causal=causal, scale=scale)
@@ -248,7 +248,7 @@ def test_blockwise_does_not_hide_nan():
 # ---------------------------------------------------------------- gradients
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 @pytest.mark.parametrize("case", ["T, S, D, E all different", "heads share keys", "bias per query"])
 def test_first_derivative(case, impl):
     (*shapes, mask_shape), causal = CASES[case][:5], CASES[case][5]
@@ -272,7 +272,7 @@ def test_second_derivative_of_array_algebra():
 
 
 @pytest.mark.parametrize("impl", ["sums", "kernel"])
-def test_compiled_rungs_refuse_the_second_derivative(impl):
+def test_compiled_implementations_refuse_the_second_derivative(impl):
     q = Tensor(np.ones((3, 2)), requires_grad=True)
     y = F.scaled_dot_product_attention(q, q, q, impl=impl)
     with pytest.raises(NotImplementedError, match='use impl="numpy"'):
@@ -289,7 +289,7 @@ def test_gradients_that_nobody_wants_are_not_returned():
 def test_one_tensor_as_query_key_and_value():
     x = np.random.default_rng(0).standard_normal((6, 3))
     gradients = []
-    for impl in RUNGS:
+    for impl in IMPLS:
         t = Tensor(x, requires_grad=True)
         F.scaled_dot_product_attention(t, t, t, impl=impl).backward(np.ones((6, 3)))
         gradients.append([t.grad])
@@ -334,7 +334,7 @@ def test_self_attention_refuses_what_cannot_be_divided():
 # ---------------------------------------------------------------- nothing permitted, large scores
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 @pytest.mark.parametrize("hide", ["mask", "bias", "both", "keys"])
 def test_query_without_permitted_key_gives_zeros_and_no_gradient(impl, hide):
     arrays, mask = random_inputs(((2, 70, 4), (2, 66, 4), (2, 66, 3), (70, 66), (70, 66)))
@@ -354,7 +354,7 @@ def test_query_without_permitted_key_gives_zeros_and_no_gradient(impl, hide):
         assert all(np.isfinite(d).all() for d in (dq, dk, dv, db))
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_minus_infinity_in_the_bias_hides_like_the_mask(impl):
     arrays, mask = random_inputs(((2, 70, 4), (2, 66, 4), (2, 66, 3), (70, 66), (70, 66)))
     expected = attend(*arrays, mask=mask, impl=impl)
@@ -362,7 +362,7 @@ def test_minus_infinity_in_the_bias_hides_like_the_mask(impl):
     assert_close(attend(*arrays, impl=impl), expected, 1e-13)
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_causal_sees_no_future(impl):
     (q, k, v, _), _ = random_inputs(((70, 4), (70, 4), (70, 4), None, None))
     y = F.scaled_dot_product_attention(q, k, v, causal=True, impl=impl).data
@@ -374,7 +374,7 @@ def test_causal_sees_no_future(impl):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_large_scores(impl, sign, dtype):
     """Scores of ±10⁴ in steps of 1: the softmax of 0, -1, -2, … whatever the size."""
     scores = sign * 1e4 + np.arange(100)
@@ -387,7 +387,7 @@ def test_large_scores(impl, sign, dtype):
     assert all(np.isfinite(d).all() for d in gradients)
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_nan_is_not_hidden(impl):
     (q, k, v, _), _ = random_inputs(((70, 4), (70, 4), (70, 4), None, None))
     q[3, 0] = np.nan
@@ -417,7 +417,7 @@ SEEN_BY_NONE[:, 1] = False
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("part", "qkv")
-def test_the_rungs_agree_on_nan_and_infinity(part, wrong, causal):
+def test_the_implementations_agree_on_nan_and_infinity(part, wrong, causal):
     for mask in (None, SEEN_BY_SOME, SEEN_BY_NONE):
         expected = with_a_wrong_number("numpy", part, wrong, mask, causal)
         for impl in ("sums", "kernel"):
@@ -431,7 +431,7 @@ def test_the_rungs_agree_on_nan_and_infinity(part, wrong, causal):
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_a_key_that_no_query_may_see_has_no_effect(impl):
     """As behind the last query under `causal`, and in padding that was never filled."""
     (q, k, v, _), _ = random_inputs(((2, 3, 4), (2, 5, 4), (2, 5, 4), None, None))
@@ -481,7 +481,7 @@ def test_weights_are_the_matrix_that_acts_on_the_values():
 # ---------------------------------------------------------------- arrays as they come
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_any_memory_layout_and_read_only_arrays(impl):
     (q, k, v, bias), mask = random_inputs(((2, 5, 4), (2, 7, 4), (2, 7, 3), (5, 7), (2, 5, 7)))
     expected = attend(q, k, v, bias, mask=mask, impl=impl)
@@ -500,7 +500,7 @@ def test_any_memory_layout_and_read_only_arrays(impl):
     assert_close([y.data, *[t.grad for t in tensors]], expected, 1e-13)
 
 
-@pytest.mark.parametrize("impl", RUNGS)
+@pytest.mark.parametrize("impl", IMPLS)
 def test_dtypes(impl):
     q, k, v = (np.ones((3, 2), d) for d in (np.float32, np.float64, np.float32))
     assert F.scaled_dot_product_attention(q, q, q, impl=impl).dtype == np.float32
@@ -514,7 +514,7 @@ def test_dtypes(impl):
 
 def test_mask_may_be_a_tensor():
     (q, k, v, _), mask = random_inputs(((5, 4), (7, 4), (7, 3), None, (5, 7)))
-    for impl in RUNGS:
+    for impl in IMPLS:
         y = F.scaled_dot_product_attention(q, k, v, Tensor(mask), causal=True, impl=impl)
         z = F.scaled_dot_product_attention(q, k, v, mask, causal=True, impl=impl)
         assert (y.data == z.data).all()

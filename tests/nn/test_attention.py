@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tinyattn as ta
-from tests.functional.test_attention import RUNGS, TOLERANCE, assert_close
+from tests.functional.test_attention import IMPLS, TOLERANCE, assert_close
 from tinyattn import check, nn
 from tinyattn.engine.autograd import Tensor
 
@@ -117,13 +117,13 @@ def test_cross_attention_is_pytorchs():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-def test_module_gives_the_same_on_every_rung(dtype):
+def test_module_gives_the_same_on_every_implementation(dtype):
     module = nn.MultiheadAttention(12, 3, rng=0).astype(dtype)
     q, k, v = (x.astype(dtype) for x in mha_inputs(module, 2, 5, 7))
     mask = np.random.default_rng(0).random((2, 1, 7)) < 0.7
     bias = np.random.default_rng(1).standard_normal((3, 5, 7)).astype(dtype)[None]
     results = []
-    for impl in ("auto", *RUNGS):
+    for impl in ("auto", *IMPLS):
         for need in (True, False):
             out, weights = module(q, k, v, mask, need_weights=need, bias=bias, impl=impl)
             assert (weights is not None) == need

@@ -149,7 +149,7 @@ def test_grouped_queries_are_attention_with_repeated_keys():
 
 
 @pytest.mark.parametrize("impl", ["sums", "numpy", "kernel"])
-def test_grouped_queries_on_every_rung(impl):
+def test_grouped_queries_on_every_implementation(impl):
     attention = nn.GroupedQueryAttention(8, 4, 1, rng=0).astype(np.float64)
     x = normal(2, 70, 8)
     mask = np.arange(70) != 3

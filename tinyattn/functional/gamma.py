@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tinyattn.engine.convert import to_array
-from tinyattn.ops.gamma import derivative_of_log_gamma
+from tinyattn.ops.gamma import polygamma
 
 
 def lgamma(x):
@@ -14,7 +14,7 @@ def lgamma(x):
     For x < ½ it uses ln π - ln |sin πx| - ln Γ(1 - x).
     """
     left, inner = _mirrored(x)
-    y = derivative_of_log_gamma(inner, 0)
+    y = polygamma(inner, 0)
     with np.errstate(divide="ignore"):
         mirrored = math.log(math.pi) - np.log(np.absolute(np.sin(_from_pole(x, left)))) - y
     return np.where(np.equal(to_array(x), -np.inf), np.inf, np.where(left, mirrored, y))
@@ -26,7 +26,7 @@ def digamma(x):
     For x < ½ it uses ψ(1 - x) - π / tan πx.
     """
     left, inner = _mirrored(x)
-    y = derivative_of_log_gamma(inner, 1)
+    y = polygamma(inner, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(left, y - np.pi / np.tan(_from_pole(x, left)), y)
 

@@ -20,7 +20,7 @@ NEAR, TERMS = 0.3, 32  # how far around 1 and 2 the Taylor series is taken
 
 
 @elementwise
-def derivative_of_log_gamma(x, n):
+def polygamma(x, n):
     """y = dⁿ/dxⁿ ln Γ(x) for x > 0; n = 0 is ln Γ, n = 1 the digamma function;  x̄ = ȳ y⁽ⁿ⁺¹⁾."""
     x = np.asarray(x)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -29,7 +29,7 @@ def derivative_of_log_gamma(x, n):
         )
 
 
-derivative_of_log_gamma.defvjp(lambda g, y, x, n: g * derivative_of_log_gamma(x, n + 1), None)
+polygamma.defvjp(lambda g, y, x, n: g * polygamma(x, n + 1), None)
 
 
 def _value(x, n):

@@ -1,7 +1,7 @@
 """Operations that reduce axes: sums, means, extremes, products, and their running versions.
 
 `axis` is None (all axes), a number or a tuple, as in NumPy; `keepdims` leaves reduced axes in
-with length 1. A rule first gives the gradient the reduced axes back (`restore`).
+with length 1. A rule first gives the gradient the reduced axes back (`expand_reduced`).
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from tinyattn.engine.dispatch import implements
 from tinyattn.ops.marks import of_whole_numbers
 
 
-def restore(g, x, axis, keepdims):
+def expand_reduced(g, x, axis, keepdims):
     """Give g the axes back that a reduction over `axis` took away: shape of x, with ones."""
     if keepdims:
         return g
@@ -42,7 +42,7 @@ def sum(x, axis=None, keepdims=False):
 
 sum.defvjp(
     lambda g, y, x, axis=None, keepdims=False: np.broadcast_to(
-        restore(g, x, axis, keepdims), x.shape
+        expand_reduced(g, x, axis, keepdims), x.shape
     )
 )
 
@@ -55,20 +55,20 @@ def mean(x, axis=None, keepdims=False):
 
 mean.defvjp(
     lambda g, y, x, axis=None, keepdims=False: np.broadcast_to(
-        restore(g, x, axis, keepdims) / count_of(x, axis), x.shape
+        expand_reduced(g, x, axis, keepdims) / count_of(x, axis), x.shape
     )
 )
 
 
-def _is_extreme(g, y, x, axis=None, keepdims=False):
+def _extremum_vjp(g, y, x, axis=None, keepdims=False):
     """Tied extremes share: ȳ is divided by their number, so what they receive sums to it.
 
     If one is nan, so is y, and what is nan shares.
     """
-    x_, y_ = to_array(x), to_array(restore(y, x, axis, keepdims))
+    x_, y_ = to_array(x), to_array(expand_reduced(y, x, axis, keepdims))
     chosen = (x_ == y_) | ((x_ != x_) & (y_ != y_))
     share = chosen / chosen.sum(axis=axis, keepdims=True, dtype=x.dtype)
-    return restore(g, x, axis, keepdims) * share
+    return expand_reduced(g, x, axis, keepdims) * share
 
 
 @primitive
@@ -77,7 +77,7 @@ def max(x, axis=None, keepdims=False):
     return np.max(x, axis=axis, keepdims=keepdims)
 
 
-max.defvjp(_is_extreme)
+max.defvjp(_extremum_vjp)
 
 
 @primitive
@@ -86,7 +86,7 @@ def min(x, axis=None, keepdims=False):
     return np.min(x, axis=axis, keepdims=keepdims)
 
 
-min.defvjp(_is_extreme)
+min.defvjp(_extremum_vjp)
 
 
 @of_whole_numbers
@@ -105,7 +105,7 @@ def _prod_rule(g, y, x, axis=None, keepdims=False):
     rows = np.reshape(rows, (*shape[: len(kept)], count_of(x, axis)))
     others = products_of_others(rows)
     others = np.transpose(np.reshape(others, shape), [order.index(i) for i in range(x.ndim)])
-    return restore(g, x, axis, keepdims) * others
+    return expand_reduced(g, x, axis, keepdims) * others
 
 
 prod.defvjp(_prod_rule)
