@@ -11,7 +11,7 @@ IMPLEMENTATIONS = {
         (
             "Index sums",
             'impl="sums": the three formulas as loops',
-            ["kernels.attention.scores", "kernels.attention.sums"],
+            ["kernels.attention.scores", "kernels.attention.attention_loops"],
         ),
         (
             "Array algebra",

@@ -190,7 +190,7 @@ def test_sums_are_the_formula():
     q, k, v = (np.random.default_rng(i).standard_normal((n, 3)) for i, n in enumerate((4, 5, 5)))
     e = np.exp(0.5 * np.einsum("td,sd->ts", q, k))
     expected = np.einsum("ts,sd->td", e / e.sum(-1, keepdims=True), v)
-    y, a = loops.sums(q, k, v, np.zeros((4, 5)), np.ones((4, 5), bool), False, 0.5)
+    y, a = loops.attention_loops(q, k, v, np.zeros((4, 5)), np.ones((4, 5), bool), False, 0.5)
     np.testing.assert_allclose(y, expected, rtol=1e-14)
     np.testing.assert_allclose(a, e / e.sum(-1, keepdims=True), rtol=1e-14)
 
@@ -209,9 +209,9 @@ def test_blockwise_is_the_sums(case, block):
     rng = np.random.default_rng(2)
     for head in zip(*heads, strict=True):
         inputs = *head, causal, 0.7
-        y, a = loops.sums(*inputs)
+        y, a = loops.attention_loops(*inputs)
         g = rng.standard_normal(y.shape)
-        expected = y, *loops.sums_backward(g, *head[:3], a, 0.7)
+        expected = y, *loops.attention_loops_backward(g, *head[:3], a, 0.7)
         found, *saved = loops.blockwise(*inputs, block)
         found = found, *loops.blockwise_backward(g, found, *saved, *inputs, block)
         assert_close(found, expected, 1e-12)
@@ -226,8 +226,8 @@ def test_blockwise_of_queries_that_see_nothing_and_of_scores_of_any_size():
     bias = np.where(np.arange(6)[:, None] == 3, 9.0 * np.arange(10), rng.standard_normal((6, 10)))
     bias[2, :2] = -np.inf
     inputs = q, k, v, bias, mask, False, 5.0
-    y, a = loops.sums(*inputs)
-    expected = y, *loops.sums_backward(g, q, k, v, a, 5.0)
+    y, a = loops.attention_loops(*inputs)
+    expected = y, *loops.attention_loops_backward(g, q, k, v, a, 5.0)
     assert np.abs(q @ k.T * 5).max() > 1000
     assert (y[0] == 0).all() and np.isfinite(y).all()
     for block in (1, 4, 10, 11):

@@ -70,14 +70,14 @@ def test_adding_and_taking_rows_are_the_loops(shape, dtype):
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(E, C)).astype(dtype), r.integers(0, n, E)
     expected = np.zeros((n, C), dtype)
-    loops.sums(expected, values, ids)
+    loops.segment_sum(expected, values, ids)
     y, back = np.zeros((n, C), dtype), np.full((E, C), 7, dtype)
     gather_scatter.add_rows(y, values, ids)
     np.testing.assert_array_equal(y, expected)  # the same sums in the same order
     gather_scatter.take_rows(back, y, ids)
     np.testing.assert_array_equal(back, y[ids])
     everything = np.zeros((1, C), dtype)
-    loops.sums(everything, values, np.zeros(E, int))
+    loops.segment_sum(everything, values, np.zeros(E, int))
     np.testing.assert_array_equal(gather_scatter.sum_rows(values), everything[0])
 
 
@@ -142,7 +142,7 @@ def test_sums_and_means_are_the_loops(name):
     r = np.random.default_rng(0)
     values, ids = r.normal(size=(3000, 50)), r.integers(0, 90, 3000)
     expected = np.zeros((95, 50))
-    loops.sums(expected, values, ids)
+    loops.segment_sum(expected, values, ids)
     if name == "mean":
         expected /= np.maximum(np.bincount(ids, minlength=95), 1)[:, None]
     y = getattr(graph, f"segment_{name}")(values, ids, 95).numpy()

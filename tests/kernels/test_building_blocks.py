@@ -273,7 +273,7 @@ terms = sizes | st.sampled_from(more_than_a_block)
 @given(sizes, sizes, terms, st.sampled_from(DTYPES), st.booleans(), st.booleans(), st.booleans())
 def test_matmul_is_the_sum(M, N, K, dtype, a_turned, b_turned, with_bias):
     a, b, bias = normal(M, K, dtype=dtype), normal(K, N, dtype=dtype), normal(N, dtype=dtype)
-    expected = loops.sums(a, b) + (bias if with_bias else 0)
+    expected = loops.matmul_loops(a, b) + (bias if with_bias else 0)
     size = 1 + np.abs(a) @ np.abs(b)  # of all terms: roundings grow with it
     a = np.asfortranarray(a) if a_turned else a
     b = np.asfortranarray(b) if b_turned else b
@@ -384,9 +384,9 @@ q, k, v, g = rng.standard_normal((4, 1, 2, 66, 3))
 mask, bias = rng.random((66, 66)) < 0.7, rng.standard_normal((2, 66, 66))
 rest = bias, mask, True, 0.5
 y, saved = attention.attention(q, k, v, *rest)
-z, a = loops.attention_sums(q, k, v, *rest)
+z, a = loops.heads_by_loops(q, k, v, *rest)
 found = y, *attention.attention_backward(g, y, saved, q, k, v, *rest)
-expected = z, *loops.attention_sums_backward(g, a, q, k, v, 0.5)
+expected = z, *loops.heads_by_loops_backward(g, a, q, k, v, 0.5)
 print(all(np.allclose(f, e, rtol=0, atol=1e-12) for f, e in zip(found, expected)))
 a = rng.standard_normal((66, 17))
 print(np.allclose(matmul.matmul(a.T, a), a.T @ a, rtol=0, atol=1e-12))

@@ -155,10 +155,10 @@ def test_the_kernel_without_numba_is_python():
         n = kernel.shape_of(x, w, (2, 2), (1, 1), (1, 1), (1, 1), 1)
         I, _ = table_and_places((4, 5), (2, 2), (2, 2), (1, 1), (1, 1), (1, 1))
         y, by_sums = kernel.convolution(x, w, b, n), np.empty((2, 3, len(I)))
-        loops.sums(by_sums, one_axis(x), one_axis(w), b, I, 1)
+        loops.conv_loops(by_sums, one_axis(x), one_axis(w), b, I, 1)
         np.testing.assert_allclose(one_axis(y), by_sums, atol=1e-12)
         gradients = [np.zeros_like(a) for a in (one_axis(x), one_axis(w), b)]
-        loops.sums_backward(*gradients, by_sums, one_axis(x), one_axis(w), I, 1)
+        loops.conv_loops_backward(*gradients, by_sums, one_axis(x), one_axis(w), I, 1)
         for a, e in zip(kernel.convolution_backward(y, x, w, n, True), gradients):
             np.testing.assert_allclose(a.reshape(e.shape), e, atol=1e-12)
     """)

@@ -47,8 +47,8 @@ def loops_of_segments(name, values, ids, n, g):
     """The result and the gradient of values [E, C]."""
     if name == "sum":
         y = np.zeros((n, values.shape[1]), values.dtype)
-        segment.sums(y, values, ids)
-        return y, segment.sums_backward(g, ids)
+        segment.segment_sum(y, values, ids)
+        return y, segment.segment_sum_backward(g, ids)
     if name == "max":
         y = segment.largest(values, ids, n)
         return y, segment.largest_backward(g, y, values, ids)
@@ -180,10 +180,10 @@ def test_radius(dtype):
         for r2 in (dtype(0), dtype(1), dtype(1e9)):
             i, j = np.nonzero((d2 <= r2) & (cloud[:, None] == cloud))
             order = np.lexsort((j, d2[i, j], i))
-            j_of, i_of = radius.radius_sums(x, offsets, r2)
+            j_of, i_of = radius.radius(x, offsets, r2)
             np.testing.assert_array_equal(j_of, j[order])
             np.testing.assert_array_equal(i_of, i[order])
-    assert [len(a) for a in radius.radius_sums(np.zeros((0, 2), dtype), np.array([0]), 1)] == [0, 0]
+    assert [len(a) for a in radius.radius(np.zeros((0, 2), dtype), np.array([0]), 1)] == [0, 0]
 
 
 # ---------------------------------------------------------------- product of matrices
@@ -195,7 +195,7 @@ def test_product(rows, columns, terms, dtype):
     rng = np.random.default_rng(0)
     shapes = (rows, terms), (terms, columns), (rows, columns)
     a, b, g = (rng.standard_normal(s).astype(dtype) for s in shapes)
-    found = matmul.sums(a, b), *matmul.sums_backward(g, a, b)
+    found = matmul.matmul_loops(a, b), *matmul.matmul_loops_backward(g, a, b)
     assert_close(found, (a @ b, g @ b.T, a.T @ g), "array algebra")
     if numba:
         from tinyattn.kernels.fast.matmul import matmul as kernel
@@ -237,7 +237,7 @@ def test_compiled_loops_are_the_same_loops_as_python():
         (segment.product_backward, np.ones((5, 2)), values, ids),
         (neighbours.mean_max, rng.random((6, 2)), x, index),
         (neighbours.squared_distances, x, index),
-        (matmul.sums, values, values.T.copy()),
+        (matmul.matmul_loops, values, values.T.copy()),
     ]
     for loop, *arguments in calls:
         np.testing.assert_allclose(loop(*arguments), loop.py_func(*arguments), rtol=1e-13)
@@ -254,7 +254,7 @@ def test_recurrent_loops_keep_no_gates():
     rng = np.random.default_rng(0)
     x, h, c = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5)), rng.normal(size=(2, 5))
     w = [rng.normal(size=s) for s in ((20, 4), (20, 5), (20,), (20,))]
-    _, (p, q, all_h, all_c) = recurrent_loops.sums(
+    _, (p, q, all_h, all_c) = recurrent_loops.recurrent_loops(
         recurrent_loops.LSTM, x, h, c, *w, np.array([3, 2]), False
     )
     np.testing.assert_allclose(p[:, :2], (x @ w[0].T + w[2])[:, :2], rtol=1e-12)

@@ -348,11 +348,11 @@ def test_the_kernel_without_numba_is_python():
             w = [rng.normal(size=s) for s in ((5 * G, 3), (5 * G, 5), (5 * G,), (5 * G,))]
             ends = np.array([3, 1])
             (a, kept_a), (b, kept_b) = (run(kind, x, h, c, *w, ends, True)
-                                        for run in (loops.sums, kernel.sequence))
+                                        for run in (loops.recurrent_loops, kernel.sequence))
             np.testing.assert_allclose(a, b, atol=1e-12)
             g = rng.normal(size=a.shape)
             rest = True, x, *w[:2], ends, True
-            for s, k in zip(loops.sums_gradients(kind, g, kept_a, *rest),
+            for s, k in zip(loops.recurrent_loops_backward(kind, g, kept_a, *rest),
                             kernel.sequence_gradients(kind, g, kept_b, *rest), strict=True):
                 np.testing.assert_allclose(s, k, atol=1e-12)
 

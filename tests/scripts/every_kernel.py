@@ -6,7 +6,7 @@
 Each operation runs on its compiled implementations, with sizes that are not multiples of the width
 of a vector, and is compared with array algebra in float64. An error is the largest difference,
 divided by the largest number that was expected. The program needs NumPy and Numba only, so it also
-runs where there is no pytest, and it compiles everything, which takes some minutes. At the end it names
+runs where there is no pytest, and it compiles everything, which takes some minutes. It ends with
 each compiled function of `kernels/fast` that did not run. The exit code is 0 if all were right.
 """
 

@@ -6,7 +6,7 @@
 
 The same result in two ways, each with its gradient:
 
-1. `sums`: the three formulas, one after the other. It keeps all weights, T·S numbers.
+1. `attention_loops`: the three formulas, one after the other. It keeps all weights, T·S numbers.
 2. `blockwise`: one pass over the keys, a block of them at a time. It keeps the weights of one
    block, and the backward pass computes them again, block by block.
 
@@ -40,7 +40,7 @@ def scores(row, q, k, bias, mask, causal, scale, t, start, stop):
 
 
 @jit
-def sums(q, k, v, bias, mask, causal, scale):
+def attention_loops(q, k, v, bias, mask, causal, scale):
     """y_td = Σ_s a_ts v_sd, and all weights a."""
     T, (S, E) = len(q), v.shape
     y, a = np.zeros((T, E), q.dtype), np.zeros((T, S), q.dtype)
@@ -62,7 +62,7 @@ def sums(q, k, v, bias, mask, causal, scale):
 
 
 @jit
-def sums_backward(g, q, k, v, a, scale):
+def attention_loops_backward(g, q, k, v, a, scale):
     """The chain rule through the three formulas, from the last to the first.
 
     y_t = Σ_s a_ts v_s             dv_s = Σ_t a_ts g_t,   da_ts = g_t·v_s
@@ -131,7 +131,7 @@ def blockwise(q, k, v, bias, mask, causal, scale, block):
 
 @jit
 def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale, block):
-    """The chain rule of `sums_backward`; the weights of a block are computed again.
+    """The chain rule of `attention_loops_backward`; the weights of a block are computed again.
 
     highest_t and total_t are known now: a_ts = exp(score_ts - highest_t) / total_t. So the mean of
     da needs no pass over the keys either: Σ_s a_ts da_ts = Σ_s a_ts g_t·v_s = g_t·y_t.
@@ -163,24 +163,26 @@ def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale,
 # ---------------------------------------------------------------- for all heads
 
 
-def attention_sums(q, k, v, bias, mask, causal, scale):
-    """`sums` for each head: y [..., T, E] and the weights [N, T, S] of all N heads."""
+def heads_by_loops(q, k, v, bias, mask, causal, scale):
+    """`attention_loops` for each head: y [..., T, E] and the weights [N, T, S] of all N heads."""
     lead, T, (S, E) = leading_axes(q, k, v), q.shape[-2], v.shape[-2:]
     arrays = matrices_of(lead, q, k, v, *bias_and_mask(lead, q, k, bias, mask))
     N = math.prod(lead)
     y, a = np.empty((N, T, E), q.dtype), np.empty((N, T, S), q.dtype)
     for n in range(N):
-        y[n], a[n] = sums(*[x[n] for x in arrays], causal, scale)
+        y[n], a[n] = attention_loops(*[x[n] for x in arrays], causal, scale)
     return y.reshape(*lead, T, E), a
 
 
-def attention_sums_backward(g, a, q, k, v, scale):
+def heads_by_loops_backward(g, a, q, k, v, scale):
     """dq, dk, dv and dbias of all heads, with all leading axes broadcast."""
     lead = g.shape[:-2]
     arrays = g, q, k, v = matrices_of(lead, g, q, k, v)
     out = [np.empty_like(x) for x in (q, k, v, a)]
     for n in range(len(g)):
-        for d, found in zip(out, sums_backward(*[x[n] for x in arrays], a[n], scale), strict=True):
+        for d, found in zip(
+            out, attention_loops_backward(*[x[n] for x in arrays], a[n], scale), strict=True
+        ):
             d[n] = found
     return [d.reshape(*lead, *d.shape[1:]) for d in out]
 

@@ -17,7 +17,7 @@ OUTSIDE = -1  # in the table: the kernel hangs over the edge of x
 
 
 @jit
-def sums(y, x, w, b, I, groups):
+def conv_loops(y, x, w, b, I, groups):
     """y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i), each group of α with its own features β."""
     for n in range(len(x)):
         for α in range(len(w)):
@@ -31,7 +31,7 @@ def sums(y, x, w, b, I, groups):
 
 
 @jit
-def sums_backward(dx, dw, db, g, x, w, I, groups):
+def conv_loops_backward(dx, dw, db, g, x, w, I, groups):
     """Each product w_αβi x_βI(j,i) of the sum gives g_jα times one factor to the other factor."""
     for n in range(len(x)):
         for α in range(len(w)):

@@ -19,7 +19,7 @@ from tinyattn.kernels import jit_no_fma
 
 
 @jit_no_fma
-def sums(index, d2, x, offsets, k):
+def knn_loops(index, d2, x, offsets, k):
     """Go through all j for each i, and insert j into the list of the best where it belongs."""
     for c in range(len(offsets) - 1):
         for i in range(offsets[c], offsets[c + 1]):
@@ -39,9 +39,9 @@ def sums(index, d2, x, offsets, k):
                 index[i, p], d2[i, p] = j, distance
 
 
-def knn_sums(x, offsets, k):
+def knn(x, offsets, k):
     """The rows of the neighbours [N, k], and their d² [N, k]."""
     index, d2 = np.empty((len(x), k), np.intp), np.empty((len(x), k), x.dtype)
     if k > 0:
-        sums(index, d2, x, offsets, k)
+        knn_loops(index, d2, x, offsets, k)
     return index, d2

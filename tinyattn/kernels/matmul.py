@@ -12,7 +12,7 @@ from tinyattn.kernels import jit
 
 
 @jit
-def sums(a, b):
+def matmul_loops(a, b):
     """c_ij = Σ_k a_ik b_kj. a [I, K], b [K, J], c [I, J]"""
     (I, K), J = a.shape, b.shape[1]
     c = np.zeros((I, J), a.dtype)
@@ -24,7 +24,7 @@ def sums(a, b):
 
 
 @jit
-def sums_backward(g, a, b):
+def matmul_loops_backward(g, a, b):
     """da_ik = Σ_j g_ij b_kj,   db_kj = Σ_i a_ik g_ij:   each factor receives g times the other."""
     (I, K), J = a.shape, b.shape[1]
     da, db = np.zeros_like(a), np.zeros_like(b)

@@ -25,7 +25,7 @@ def count(x, offsets, r2):
 
 
 @jit_no_fma
-def sums(j_of, i_of, d2, x, offsets, r2):
+def radius_loops(j_of, i_of, d2, x, offsets, r2):
     """The pairs (j, i), ordered by i, then by distance, ties by j."""
     n = 0
     for c in range(len(offsets) - 1):
@@ -44,9 +44,9 @@ def sums(j_of, i_of, d2, x, offsets, r2):
                     n += 1
 
 
-def radius_sums(x, offsets, r2):
+def radius(x, offsets, r2):
     """The j and the i of all pairs."""
     n = count(x, offsets, r2)
     j_of, i_of, d2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, x.dtype)
-    sums(j_of, i_of, d2, x, offsets, r2)
+    radius_loops(j_of, i_of, d2, x, offsets, r2)
     return j_of, i_of

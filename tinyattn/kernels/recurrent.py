@@ -117,10 +117,10 @@ def forward(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 
 @jit
-def backward(kind, gy, gh, gc, saved, x, w_ih, w_hh, lengths, reverse):
+def backward(kind, gy, gh, gc, residuals, x, w_ih, w_hh, lengths, reverse):
     """The steps in reverse order; gh and gc are the gradients of the last state."""
     B, D, (J, H) = len(x), x.shape[2], w_hh.shape
-    p, q, all_h, all_c = saved
+    p, q, all_h, all_c = residuals
     dx, dh, dc = np.zeros_like(x), gh.copy(), gc.copy()
     dw_ih, dw_hh = np.zeros_like(w_ih), np.zeros_like(w_hh)
     db_ih, db_hh = np.zeros(J, x.dtype), np.zeros(J, x.dtype)
@@ -146,19 +146,19 @@ def backward(kind, gy, gh, gc, saved, x, w_ih, w_hh, lengths, reverse):
 # ---------------------------------------------------------------- the result as one row of memory
 
 
-def sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
+def recurrent_loops(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
     """y, last h and, of an LSTM, last c, in one row of memory; and what the backward pass wants."""
     c0 = c0[:, : w_hh.shape[1] if kind == LSTM else 0]
     arrays = [np.require(a, None, ["C", "W"]) for a in (x, h0, c0, w_ih, w_hh, b_ih, b_hh)]
-    y, h, c, saved = forward(kind, *arrays, lengths, reverse)
-    return np.concatenate([y.reshape(-1), h.reshape(-1), c.reshape(-1)]), saved
+    y, h, c, residuals = forward(kind, *arrays, lengths, reverse)
+    return np.concatenate([y.reshape(-1), h.reshape(-1), c.reshape(-1)]), residuals
 
 
-def sums_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
-    """dx, dh0, dc0, dW_ih, dW_hh, db_ih, db_hh; dx even if it is not wanted."""
+def recurrent_loops_backward(kind, g, residuals, needs_x, x, w_ih, w_hh, lengths, reverse):
+    """dx, dh0, dc0, dW_ih, dW_hh, db_ih, db_hh; dx even if it is not needed."""
     arrays = [np.require(a, None, ["C", "W"]) for a in (x, w_ih, w_hh)]
     parts = parts_of(np.require(g, None, ["C", "W"]), x, w_hh.shape[1], 1 + (kind == LSTM))
-    return backward(kind, *parts, saved, *arrays, lengths, reverse)
+    return backward(kind, *parts, residuals, *arrays, lengths, reverse)
 
 
 def parts_of(row, x, H, states):

@@ -18,7 +18,7 @@ from tinyattn.kernels import jit
 
 
 @jit
-def sums(y, values, ids):
+def segment_sum(y, values, ids):
     """y_n += values_e for all e with ids_e = n; y holds 0 or what is to be added to."""
     for e in range(len(ids)):
         for c in range(y.shape[1]):
@@ -26,7 +26,7 @@ def sums(y, values, ids):
 
 
 @jit
-def sums_backward(g, ids):
+def segment_sum_backward(g, ids):
     """dx_e = g_n with n = ids_e"""
     dx = np.empty((len(ids), g.shape[1]), g.dtype)
     for e in range(len(ids)):

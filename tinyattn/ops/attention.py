@@ -70,7 +70,7 @@ def attention(q, k, v, bias, mask, causal, scale):
 
 
 def _loops_backward(g, y, residuals, needs_grad, q, k, v, bias, mask, causal, scale):
-    return kernels.attention.attention_sums_backward(g, residuals, q, k, v, scale)
+    return kernels.attention.heads_by_loops_backward(g, residuals, q, k, v, scale)
 
 
 def _kernel_backward(g, y, residuals, needs_grad, q, k, v, bias, mask, causal, scale):
@@ -79,7 +79,7 @@ def _kernel_backward(g, y, residuals, needs_grad, q, k, v, bias, mask, causal, s
 
 
 attention.implement(
-    "sums", lambda *inputs: kernels.attention.attention_sums(*inputs), _loops_backward
+    "sums", lambda *inputs: kernels.attention.heads_by_loops(*inputs), _loops_backward
 )
 attention.implement("kernel", lambda *inputs: fast.attention.attention(*inputs), _kernel_backward)
 

@@ -87,14 +87,14 @@ def _loops(x, w, bias, stride, before, after, dilation, groups):
     dtype = np.result_type(x, w) if bias is None else np.result_type(x, w, bias)
     y = np.empty((x.shape[0], w.shape[0], len(I)), dtype)
     b = np.zeros(len(w), dtype) if bias is None else bias
-    kernels.conv.sums(y, one_axis(x), one_axis(w), np.asarray(b), I, groups)
+    kernels.conv.conv_loops(y, one_axis(x), one_axis(w), np.asarray(b), I, groups)
     return y.reshape(*y.shape[:2], *positions), I
 
 
 def _loops_backward(g, y, I, needs_grad, x, w, bias, stride, before, after, dilation, groups):
     x1, w1 = one_axis(x), one_axis(w)
     dx, dw, db = np.zeros(x1.shape, x.dtype), np.zeros(w1.shape, w.dtype), np.zeros(len(w), g.dtype)
-    kernels.conv.sums_backward(dx, dw, db, one_axis(g), x1, w1, I, groups)
+    kernels.conv.conv_loops_backward(dx, dw, db, one_axis(g), x1, w1, I, groups)
     return [dx.reshape(x.shape), dw.reshape(w.shape), db]
 
 

@@ -32,7 +32,7 @@ def knn(x, offsets, k):
     return index, d2
 
 
-knn.implement("sums", lambda x, offsets, k: kernels.knn.knn_sums(x, offsets, k))
+knn.implement("sums", lambda x, offsets, k: kernels.knn.knn(x, offsets, k))
 knn.implement("kernel", lambda x, offsets, k: fast.knn.knn(x, offsets, k))
 
 
@@ -49,7 +49,7 @@ def radius(x, offsets, r2):
     return np.concatenate(src), np.concatenate(dst)
 
 
-radius.implement("sums", lambda x, offsets, r2: kernels.radius.radius_sums(x, offsets, r2))
+radius.implement("sums", lambda x, offsets, r2: kernels.radius.radius(x, offsets, r2))
 radius.implement("kernel", lambda x, offsets, r2: fast.radius.radius(x, offsets, r2))
 
 

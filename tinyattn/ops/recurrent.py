@@ -122,14 +122,16 @@ def _steps(p):
 
 
 def _loops(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
-    return kernels.recurrent.sums(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse)
+    return kernels.recurrent.recurrent_loops(
+        kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse
+    )
 
 
 def _loops_backward(
     g, y, residuals, needs_grad, x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse
 ):
     inputs = kind, g, residuals, needs_grad[0], x, w_ih, w_hh, lengths, reverse
-    return kernels.recurrent.sums_gradients(*inputs)
+    return kernels.recurrent.recurrent_loops_backward(*inputs)
 
 
 def _kernel(x, h0, c0, w_ih, w_hh, b_ih, b_hh, kind, lengths, reverse):
