@@ -12,8 +12,8 @@ import tinyattn as ta
 from tests.machine import from_python, same_bits_on_any_threads
 from tinyattn.graph import knn, knn_graph, radius_graph
 from tinyattn.kernels import numba
+from tinyattn.kernels.fast import candidate_list
 from tinyattn.kernels.fast import knn as kernel
-from tinyattn.kernels.fast import nearest
 from tinyattn.kernels.fast.knn import LEAF_SIZE, Keys, forest
 from tinyattn.kernels.machine import sorting_network
 
@@ -204,7 +204,9 @@ def test_wrong_input():
 
 # ---------------------------------------------------------------- the list of the best
 
-prune, sort, tolerance = (from_python(f) for f in (nearest.prune, nearest.sort, nearest.tolerance))
+prune, sort, tolerance = (
+    from_python(f) for f in (candidate_list.prune, candidate_list.sort, candidate_list.tolerance)
+)
 initial_limits = from_python(kernel.initial_limits)
 quickselect_vectors = from_python(kernel.quickselect_vectors)
 

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from tinyattn.kernels.machine import announce
+from tinyattn.kernels.machine import compile_notice
 
 pytest.importorskip("numba")
 
@@ -17,7 +17,7 @@ PROGRAM = """
 import errno, os, sys
 import numpy as np
 from numba.core import caching
-from tinyattn.kernels.machine import announce
+from tinyattn.kernels.machine import compile_notice
 {first}
 from tinyattn.kernels.fast.rowwise import softmax, softmax_rows
 {then}
@@ -33,7 +33,7 @@ def full(*_, **__):
 """
 DATA_NOT_SAVED = FULL.format("caching.IndexDataCacheFile._save_data = full")
 NOT_RENAMED = FULL.format("os.replace = full")
-SLOW = "announce.AFTER = 0.001"
+SLOW = "compile_notice.AFTER = 0.001"
 NOT_IN_THE_PACKAGE = "caching.InTreeCacheLocator.from_function = lambda *_: None"
 NOWHERE = "caching.CacheImpl._locator_classes = []"
 
@@ -61,13 +61,13 @@ def files(folder, ending):
 @pytest.mark.parametrize("change", [DATA_NOT_SAVED, NOT_RENAMED], ids=["data", "rename"])
 def test_a_kernel_that_cannot_be_kept_runs_with_one_line(change, tmp_path):
     settings = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    hits, folder, (line,) = run("announce.AFTER = 1000", change, **settings)
+    hits, folder, (line,) = run("compile_notice.AFTER = 1000", change, **settings)
     assert hits == 0 and line.startswith("tinyattn: the compiled kernel ")  # one it calls, too
     assert line.endswith(f"({os.strerror(errno.ENOSPC)}), so each run compiles it again. {ADVICE}")
     assert f" cannot be kept in {tmp_path}" in line and folder.startswith(str(tmp_path))
     assert not files(tmp_path, "")  # no list of files that do not exist
-    assert run("announce.AFTER = 1000", **settings)[::2] == (0, [])  # there is room again
-    assert run("announce.AFTER = 1000", **settings)[::2] == (2, [])
+    assert run("compile_notice.AFTER = 1000", **settings)[::2] == (0, [])  # there is room again
+    assert run("compile_notice.AFTER = 1000", **settings)[::2] == (2, [])
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
@@ -78,9 +78,9 @@ def test_a_damaged_file_is_written_again(ending, left, kept):
         found = path.read_bytes()
         damaged = {"half": found[: len(found) // 2], "nothing": b"", "zeros": bytes(len(found))}
         path.write_bytes(damaged[left])
-    hits, _, lines = run("announce.AFTER = 1000", **settings)
+    hits, _, lines = run("compile_notice.AFTER = 1000", **settings)
     assert hits < 2 and lines == []
-    assert run("announce.AFTER = 1000", **settings)[::2] == (2, [])
+    assert run("compile_notice.AFTER = 1000", **settings)[::2] == (2, [])
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def kept(tmp_path_factory):
     """A folder with two compiled kernels, and the settings of a Python that uses it."""
     folder = tmp_path_factory.mktemp("cache")
     settings = {"NUMBA_CACHE_DIR": str(folder)}
-    assert run("announce.AFTER = 1000", **settings)[::2] == (0, [])
+    assert run("compile_notice.AFTER = 1000", **settings)[::2] == (0, [])
     assert len(files(folder, "nbi")) == 1 and len(files(folder, "nbc")) == 2
     return folder, settings
 
@@ -99,7 +99,7 @@ def test_a_package_that_is_read_only_keeps_kernels_with_the_user(tmp_path):
     settings["NUMBA_CACHE_DIR"] = ""
     hits, folder, (line,) = run(f"{NOT_IN_THE_PACKAGE}\n{SLOW}", **settings)
     assert hits == 0 and folder.startswith(str(tmp_path)) and len(files(tmp_path, "nbc")) == 2
-    assert line == announce.TEXT.format("rowwise.softmax_rows")
+    assert line == compile_notice.TEXT.format("rowwise.softmax_rows")
     assert run(f"{NOT_IN_THE_PACKAGE}\n{SLOW}", **settings)[::2] == (2, [])
 
 
@@ -113,6 +113,6 @@ def test_without_any_folder_the_line_promises_nothing(tmp_path):
 
 
 def test_on_a_full_disk_the_line_promises_nothing(tmp_path):
-    change = FULL.format("announce.tempfile.TemporaryFile = os.replace = full")
+    change = FULL.format("compile_notice.tempfile.TemporaryFile = os.replace = full")
     hits, folder, (line,) = run(SLOW, change, NUMBA_CACHE_DIR=str(tmp_path))
     assert hits == 0 and f"cannot be kept in {folder} ({os.strerror(errno.ENOSPC)})" in line

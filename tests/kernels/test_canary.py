@@ -12,7 +12,7 @@ numba = pytest.importorskip("numba")
 
 from tests import ROOT  # noqa: E402
 from tests.machine import fresh_python  # noqa: E402
-from tinyattn.kernels.machine import announce, canary, facts  # noqa: E402
+from tinyattn.kernels.machine import assumptions, canary, compile_notice  # noqa: E402
 
 SIGSEGV = int(signal.SIGSEGV)
 ATTENTION = """
@@ -181,7 +181,7 @@ def test_a_trial_that_does_not_start_is_not_remembered(trials, monkeypatch):
 
 
 def test_an_outcome_that_cannot_be_kept_is_told_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(announce, "_said", set())
+    monkeypatch.setattr(compile_notice, "_said", set())
     (tmp_path / "file").write_text("", encoding="utf-8")
     for key in "ab":
         canary.remember(key, "", [tmp_path / "file" / "canary.json"])
@@ -191,7 +191,7 @@ def test_an_outcome_that_cannot_be_kept_is_told_once(tmp_path, monkeypatch, caps
 
 
 def test_an_unfinished_file_of_outcomes_is_removed(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(announce, "_said", set())
+    monkeypatch.setattr(compile_notice, "_said", set())
 
     def full(self, text, **_):
         self.write_bytes(text.encode()[:5])
@@ -219,7 +219,7 @@ def test_an_outcome_is_remembered_where_there_is_a_place(tmp_path):
 
 def test_the_readme_lists_all_facts():
     readme = (ROOT / "tinyattn" / "kernels" / "README.md").read_text(encoding="utf-8")
-    names = {name for name in vars(facts) if name.startswith("fact_")}
+    names = {name for name in vars(assumptions) if name.startswith("fact_")}
     assert set(re.findall(r"`(fact_\w+)`", readme)) == names
 
 

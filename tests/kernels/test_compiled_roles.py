@@ -6,7 +6,7 @@ import pytest
 
 from tests import ROOT
 
-FOR_PYTHON = {"jit", "jit_no_fma", "compiled"}  # the last in facts.py
+FOR_PYTHON = {"jit", "jit_no_fma", "compiled"}  # the last in assumptions.py
 FOR_KERNELS = {"helper", "helper_no_fma"}
 # plain functions that are compiled inside of an instruction, and so do not run as Python
 COMPILED_INSIDE = {

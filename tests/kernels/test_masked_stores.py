@@ -14,7 +14,7 @@ INSERT = r"""
 import re
 import numpy as np
 from tinyattn.kernels import jit_no_fma
-from tinyattn.kernels.fast.nearest import insert
+from tinyattn.kernels.fast.candidate_list import insert
 from tinyattn.kernels.machine.llvm import VECTOR_BYTES
 from tinyattn.kernels.machine.load_store import load
 

@@ -9,7 +9,7 @@ import tinyattn as ta
 from tests.cases.ops import blocks, normal, positive
 from tests.machine import same_bits_on_any_threads
 from tinyattn import kernels
-from tinyattn.kernels.machine import small_numbers
+from tinyattn.kernels.machine import low_precision
 from tinyattn.ops import backends
 from tinyattn.ops.quantized import Q4_1, Q8_0, QuantizedMatrix, quantized_linear
 
@@ -105,14 +105,14 @@ def test_all_numbers_of_two_bytes(monkeypatch, by_bits):
     import numba
 
     if by_bits:
-        monkeypatch.setattr(small_numbers, "has_float16", lambda: False)
-    elif not small_numbers.has_float16():
+        monkeypatch.setattr(low_precision, "has_float16", lambda: False)
+    elif not low_precision.has_float16():
         pytest.skip("this processor has no instruction for it")
 
     @numba.njit
     def run(raw, y):
         for i in range(0, len(y), 2):
-            small_numbers.copy_two_float16(raw, 2 * i, y, i)
+            low_precision.copy_two_float16(raw, 2 * i, y, i)
 
     every = np.arange(2**16, dtype=np.uint16)
     y = np.zeros(2**16, np.float32)

@@ -4,7 +4,7 @@
 
 Debian's arm64 packages of Python and the aarch64 wheels of NumPy and Numba are unpacked below
 `build/aarch64/`, and QEMU runs that Python: first the canary of the kernels with each fact of
-`facts.py`, then `tests.scripts.every_kernel`. That takes a quarter of an hour, most of it for
+`assumptions.py`, then `tests.scripts.every_kernel`. That takes a quarter of an hour, most of it for
 compiling; a second run finds the packages and the compiled kernels. It needs Debian with root, apt
 and network to install QEMU and the packages. Without these it says so in one line and does nothing.
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from tinyattn.engine.memory import aligned
 from tinyattn.kernels.fast import thresholds
-from tinyattn.kernels.fast.knn_product import knn_by_product
-from tinyattn.kernels.fast.nearest import (
+from tinyattn.kernels.fast.candidate_list import (
     INSERTION_PLACES,
     clear_lists,
     insert,
@@ -24,6 +23,7 @@ from tinyattn.kernels.fast.nearest import (
     tolerance,
     upper_bound,
 )
+from tinyattn.kernels.fast.knn_product import knn_by_product
 from tinyattn.kernels.machine.compile import alwaysinline, helper_no_fma, jit_no_fma, noinline
 from tinyattn.kernels.machine.compress import (
     compress_greater,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.engine.memory import aligned
-from tinyattn.kernels.fast.nearest import (
+from tinyattn.kernels.fast.candidate_list import (
     INSERTION_PLACES,
     clear_lists,
     find_limit,

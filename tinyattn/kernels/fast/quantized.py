@@ -18,9 +18,7 @@ from tinyattn.kernels.machine.dot_products import TILE_COLUMNS, dot_products
 from tinyattn.kernels.machine.fork_join import fork_join, runtime_zero
 from tinyattn.kernels.machine.layout import ravel
 from tinyattn.kernels.machine.load_store import alloc_aligned, load, store
-from tinyattn.kernels.machine.prefetch import prefetch
-from tinyattn.kernels.machine.simd import broadcast, fma, hsum, width
-from tinyattn.kernels.machine.small_numbers import (
+from tinyattn.kernels.machine.low_precision import (
     copy_two_float16,
     load_bytes,
     load_float16,
@@ -28,6 +26,8 @@ from tinyattn.kernels.machine.small_numbers import (
     load_low_halves,
     load_signed_bytes,
 )
+from tinyattn.kernels.machine.prefetch import prefetch
+from tinyattn.kernels.machine.simd import broadcast, fma, hsum, width
 from tinyattn.kernels.machine.thread_pool import parallel_for, parallel_region
 
 Q4_1, Q8_0 = 20, 34  # the kind of blocks is their number of bytes

@@ -10,6 +10,7 @@ by distance, ties by j. A point is its own neighbour.
 
 import numpy as np
 
+from tinyattn.kernels.fast.candidate_list import sort
 from tinyattn.kernels.fast.knn import (
     LEAF_SIZE,
     box_distance,
@@ -17,7 +18,6 @@ from tinyattn.kernels.fast.knn import (
     mask_within_limit,
     scan_leaf,
 )
-from tinyattn.kernels.fast.nearest import sort
 from tinyattn.kernels.machine.compile import jit_no_fma
 from tinyattn.kernels.machine.compress import trailing_zeros
 from tinyattn.kernels.machine.fork_join import fork_join

@@ -1,8 +1,8 @@
 """Whether this version of Numba is one that the kernels can be compiled with.
 
-The kernels rely on facts of Numba's insides (facts.py), and a new version may change them. So they
-are tried once for each version, before the first kernel is compiled, in a process of its own, and
-the outcome is remembered beside Numba's cache. TINYATTN_CANARY=off leaves the trial out.
+The kernels rely on facts of Numba's insides (assumptions.py), and a new version may change them. So
+they are tried once for each version, before the first kernel is compiled, in a process of its own,
+and the outcome is remembered beside Numba's cache. TINYATTN_CANARY=off leaves the trial out.
 """
 
 import errno
@@ -16,7 +16,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
-from tinyattn.kernels.machine import announce
+from tinyattn.kernels.machine import compile_notice
 
 HERE = Path(__file__).parent
 KNOWN = "0.68"  # the version of Numba that the kernels were written with
@@ -134,7 +134,7 @@ def remember(key, problem, places):
             errors.append(error)
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
-    announce.not_kept("the trial of Numba", places[0].parent, errors[0], "makes it")
+    compile_notice.not_kept("the trial of Numba", places[0].parent, errors[0], "makes it")
 
 
 def try_facts():
@@ -147,7 +147,7 @@ def try_facts():
     }
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "tinyattn.kernels.machine.facts"],
+            [sys.executable, "-P", "-m", "tinyattn.kernels.machine.assumptions"],
             env={**os.environ, **own},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from tinyattn.kernels.machine import announce
+from tinyattn.kernels.machine import compile_notice
 from tinyattn.kernels.machine.canary import import_numba
 
 # missing: why kernels are not compiled, as the end of a sentence; "" if they are. Where they are
@@ -17,7 +17,7 @@ from tinyattn.kernels.machine.canary import import_numba
 numba, missing = import_numba()
 
 if numba is not None:
-    announce.install()
+    compile_notice.install()
     from numba import types
     from numba.core.caching import FunctionCache
     from numba.extending import intrinsic as numba_intrinsic
@@ -73,7 +73,7 @@ if numba is not None:
                 super().save_overload(signature, compiled)
             except OSError as error:
                 self._forget()
-                announce.kernel_not_kept(self._py_func, self.cache_path, error)
+                compile_notice.kernel_not_kept(self._py_func, self.cache_path, error)
 
         def _forget(self):
             """Remove the list of files, which may name one that is damaged or older than itself."""

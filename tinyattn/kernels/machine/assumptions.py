@@ -39,6 +39,14 @@ from tinyattn.kernels.machine.load_store import (
     store,
     store_partial,
 )
+from tinyattn.kernels.machine.low_precision import (
+    copy_two_float16,
+    load_bytes,
+    load_float16,
+    load_high_halves,
+    load_low_halves,
+    load_signed_bytes,
+)
 from tinyattn.kernels.machine.packing import pack, packed_product, packed_size, round_up_to_tile
 from tinyattn.kernels.machine.prefetch import fence, prefetch, store_nontemporal
 from tinyattn.kernels.machine.simd import (
@@ -53,14 +61,6 @@ from tinyattn.kernels.machine.simd import (
     select_greater,
     sqrt,
     width,
-)
-from tinyattn.kernels.machine.small_numbers import (
-    copy_two_float16,
-    load_bytes,
-    load_float16,
-    load_high_halves,
-    load_low_halves,
-    load_signed_bytes,
 )
 from tinyattn.kernels.machine.sorting_network import sort_in_registers
 from tinyattn.kernels.machine.tiles import TILES, copy, fill, product, transpose
@@ -235,7 +235,7 @@ def fact_arrays_at_addresses():
     expect(found, [x[:5].sum(), 5], np.float32)
 
 
-def fact_small_numbers():
+def fact_low_precision():
     """LLVM widens vectors of bytes and of float16, the latter by the processor itself."""
 
     @compiled

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from tinyattn.kernels.machine import announce
+from tinyattn.kernels.machine import compile_notice
 
 pytest.importorskip("numba")
 PROGRAM = """
 import numpy as np
-from tinyattn.kernels.machine import announce
-announce.AFTER = 0.01
+from tinyattn.kernels.machine import compile_notice
+compile_notice.AFTER = 0.01
 from tinyattn.kernels.fast.rowwise import softmax
 {more}
 softmax(np.ones((1, 3), np.float32), False)
@@ -43,7 +43,7 @@ def lines(folder, more=""):
 
 def test_a_long_compilation_is_announced_once(tmp_path):
     (line,) = lines(tmp_path)
-    assert line == announce.TEXT.format("rowwise.softmax_rows")
+    assert line == compile_notice.TEXT.format("rowwise.softmax_rows")
     assert "tinyattn warm" in line
     assert lines(tmp_path) == []  # from the disk
 
@@ -54,4 +54,4 @@ def test_functions_of_others_are_not_announced(tmp_path):
 
 
 def test_a_quick_compilation_is_silent(tmp_path):
-    assert lines(tmp_path, "announce.AFTER = 1000") == []
+    assert lines(tmp_path, "compile_notice.AFTER = 1000") == []
