@@ -116,9 +116,11 @@ def test_addresses_are_those_of_the_repository_that_builds_and_never_invented():
 
 def test_doctor_finds_compiled_kernels_in_every_folder(tmp_path, monkeypatch):
     numba = pytest.importorskip("numba")
+    from tinyattn.kernels.machine.compile import compiled_files
+
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    assert doctor._compiled() == {}
+    assert compiled_files() == {}
     for name in ("fast/__pycache__/attention.sums-1.nbi", "fast/knn.run-2.nbi", "x/other.f-3.nbi"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert doctor._compiled() == {tmp_path: ["attention", "knn"]}  # `other` is no kernel of ours
+    assert compiled_files() == {tmp_path: ["attention", "knn"]}  # `other` is no kernel of ours

@@ -190,7 +190,7 @@ layer(nn.GroupNorm, normal(2, 3, 2, 2), make=nn.GroupNorm(3, 3))
 layer(nn.Identity, normal(2, 3), make=nn.Identity(54, anything=True))
 for loss in (nn.MSELoss(), nn.L1Loss(reduction="sum"), nn.HuberLoss(delta=0.5)):
     case(type(loss), apart(2, 3), apart(2, 3)[::-1] + 0.03, f=loss)
-case(nn.BCELoss, PROBABILITIES, f=lambda x: nn.BCELoss(positive(3))(x, MASK * 0.8 + 0.1))
+case(nn.BCELoss, PROBABILITIES, MASK * 0.8 + 0.1, f=nn.BCELoss(positive(3)))
 case(nn.CrossEntropyLoss, normal(2, 3), f=lambda x: nn.CrossEntropyLoss(positive(3))(x, IDS[0, 1:]))
 WEIGHED = nn.BCEWithLogitsLoss(positive(3), pos_weight=positive(3))
 case(nn.BCEWithLogitsLoss, normal(2, 3), f=lambda x: WEIGHED(x, MASK * 0.8 + 0.1))

@@ -540,10 +540,30 @@ case(
 for x in (WELL, WELL + unit(2, 3, 3), positive(1, 1)):
     case(np.linalg.cholesky, x, f=lambda x: np.linalg.cholesky(x @ x.mT))
 case(np.linalg.det, np.diag([0.0, 1, 2, 3, 4]), order=1, note="singular, rank 4 of 5")
+
+
+def signs(v):
+    """1 or -1 for each column: LAPACK may return a vector or its negative."""
+    return np.where(np.sum(v, axis=-2, keepdims=True) < 0, -1.0, 1.0)
+
+
+def signed_eigh(x, **options):
+    """np.linalg.eigh with vectors whose elements have a positive sum."""
+    w, v = np.linalg.eigh(x, **options)
+    return w, v * signs(v)
+
+
+def signed_svd(x, **options):
+    """np.linalg.svd with left vectors whose elements have a positive sum."""
+    u, s, vt = np.linalg.svd(x, **options)
+    turn = signs(u)
+    return u * turn, s, vt * np.swapaxes(turn, -1, -2)
+
+
 for x in (normal(3, 3), normal(2, 3, 3), normal(1, 1), normal(0, 0)):
-    case(np.linalg.eigh, x, f=lambda x: tuple(np.linalg.eigh(x + x.mT)))
+    case(np.linalg.eigh, x, f=lambda x: signed_eigh(x + x.mT))
     case(np.linalg.eigvalsh, x, f=lambda x: np.linalg.eigvalsh(x + x.mT))
-case(np.linalg.eigh, normal(3, 3), f=lambda x: np.linalg.eigh(x + x.T, UPLO="U")[1], note="upper")
+case(np.linalg.eigh, normal(3, 3), f=lambda x: signed_eigh(x + x.T, UPLO="U")[1], note="upper")
 for f in (np.fft.fft, np.fft.ifft, np.fft.rfft):
     for shape, options in (
         ((5,), {}),
@@ -582,10 +602,10 @@ case(
     note="the exponential of a matrix",
 )
 for x in (normal(3, 3), normal(2, 4), normal(4, 2), normal(2, 3, 2), normal(1, 3)):
-    case(np.linalg.svd, x, f=lambda x: tuple(np.linalg.svd(x, full_matrices=False)))
+    case(np.linalg.svd, x, f=lambda x: signed_svd(x, full_matrices=False))
     case(np.linalg.svd, x, compute_uv=False)
     case(np.linalg.svdvals, x)
-case(np.linalg.svd, normal(3, 3), f=lambda x: tuple(np.linalg.svd(x)), note="square, full")
+case(np.linalg.svd, normal(3, 3), f=signed_svd, note="square, full")
 case(np.linalg.solve, WELL, normal(3))
 case(np.linalg.solve, WELL, normal(3, 2))
 

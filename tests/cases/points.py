@@ -10,7 +10,8 @@ import numpy as np
 from tests.cases.layers import layer
 from tests.cases.ops import CASES, apart, case, normal, positive
 from tinyattn import graph, models, nn
-from tinyattn.graph.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
+from tinyattn.graph import mean_max, squared_distances
+from tinyattn.graph.neighbours import neighbour_max, pair_sums
 
 __all__ = ["CASES"]
 

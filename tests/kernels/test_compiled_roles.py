@@ -49,13 +49,15 @@ def named_by_python(path, source):
     """{(file of kernels, name)} of all that code outside of compiled functions speaks of."""
     tree, found = ast.parse(source), set()
     own = module_of(path)
-    names, files = {}, {}
+    names, files, folders = {}, {}, {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for name in node.names:
                 if node.module == PACKAGE or node.module.startswith(PACKAGE + "."):
                     names[name.asname or name.name] = node.module, name.name
                     files[name.asname or name.name] = f"{node.module}.{name.name}"
+                if f"{node.module}.{name.name}" in (PACKAGE, f"{PACKAGE}.fast"):
+                    folders[name.asname or name.name] = f"{node.module}.{name.name}"
 
     def look(node):
         if isinstance(node, ast.FunctionDef):
@@ -66,6 +68,10 @@ def named_by_python(path, source):
             found.add(names.get(node.id, (own, node.id)))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             found.add((files.get(node.value.id), node.attr))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+            folder = node.value.value  # fast.attention.attention
+            if isinstance(folder, ast.Name) and folder.id in folders:
+                found.add((f"{folders[folder.id]}.{node.value.attr}", node.attr))
         for part in ast.iter_child_nodes(node):
             look(part)
 

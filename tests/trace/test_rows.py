@@ -26,8 +26,8 @@ from tinyattn.trace.terms import summands
 
 CASES["indexing"] = indexing_cases()
 MOST = 500  # elements of y times those of the inputs; larger steps are no new operation
-# np.linalg.cholesky reads one triangle only, and its rule shares the gradient between both
-NOT_MEASURED = {"cholesky"}
+# these read one triangle only, and their rules share the gradient between both
+NOT_MEASURED = {"cholesky", "eigh"}
 
 
 SEEN, RAN = set(), set()  # (operation, note, shapes) that were checked; rows of the table

@@ -16,7 +16,7 @@ class Identity(Module):
         pass
 
     def forward(self, x):
-        """Return x itself."""
+        """Return x itself. Shape: x [...] → the same."""
         return as_tensor(x)
 
 
