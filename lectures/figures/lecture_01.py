@@ -1,4 +1,4 @@
-"""Lecture 01: one cell over time, what it may read and write, LSTM and GRU."""
+"""Lecture 01: one cell over time, four ways to read and write, GRU and LSTM."""
 
 from coursekit.drawing import Drawing
 from coursekit.drawing.style import BIG, PANEL, THINGS
@@ -7,7 +7,7 @@ STATE, MEMORY = THINGS["state"][1], THINGS["memory"][1]
 
 
 def unrolled():
-    """Slides H16, H17, KB03, with their letters."""
+    """Slides H16, H17, KB03, with the letters of H17."""
     d = Drawing(
         "unrolled",
         "A recurrent cell adds the product of the old state and the product of the input, and a "
@@ -68,13 +68,13 @@ def patterns():
     """Slide H18: which steps read, and which outputs count."""
     d = Drawing(
         "patterns",
-        "The same cell is wired in four ways. One input may start a long output, a long input may "
-        "end in one output, each input may have its output, or all is read before anything is "
+        "The same cell is wired in four ways. One input starts a long output, a long input ends in "
+        "one output, each input has an output, or the whole input is read before the output is "
         "written.",
     )
     panels = (
-        ("one to many", "a note, then a melody", (1, 0, 0, 0), (1, 1, 1, 1)),
-        ("many to one", "read all, answer once", (1, 1, 1, 1), (0, 0, 0, 1)),
+        ("one to many", "a note in, a melody out", (1, 0, 0, 0), (1, 1, 1, 1)),
+        ("many to one", "read all, then answer once", (1, 1, 1, 1), (0, 0, 0, 1)),
         ("many to many, in step", "a tag for each letter", (1, 1, 1, 1), (1, 1, 1, 1)),
         (
             "many to many, one after the other",
@@ -110,9 +110,9 @@ def lstm():
     """Slides H20 and KB04."""
     d = Drawing(
         "lstm",
-        "Old state and input go into four gates. The memory is multiplied by the forget gate, the "
-        "candidate times the input gate is added to it, and the output gate times the tanh of the "
-        "memory is the new state.",
+        "Old state and input feed three gates and the candidate. The memory is multiplied by the "
+        "forget gate, then the candidate times the input gate is added to it. The output gate "
+        "times the tanh of the memory is the new state.",
     )
     d.frame(110, 40, 664, 512, part="cell")
     gates = _gates(d)
@@ -145,8 +145,8 @@ def lstm():
         d.arrow(read.s, (606, 430), (746, 430), thing="state", width=3)
         d.text(746, 404, "$h_t$", BIG, STATE, "end")
         _equation(d, 370, 3, "read", r"$h_t = o_t \odot \tanh(c_t)$")
-    d.text(780, 480, r"$f, i, o = \sigma(W\,[h_{t-1}, x_t] + b)$", 18, anchor="start", part="gates")
-    d.text(780, 514, r"$g = \tanh(W\,[h_{t-1}, x_t] + b)$", 18, anchor="start", part="gates")
+    d.text(780, 480, r"$f, i, o = \sigma([h_{t-1}, x_t]\,W + b)$", 18, anchor="start", part="gates")
+    d.text(780, 514, r"$g = \tanh([h_{t-1}, x_t]\,W + b)$", 18, anchor="start", part="gates")
     return d
 
 
@@ -156,7 +156,7 @@ def _equation(d, y, number, words, formula):
 
 
 def _gates(d):
-    """The four gates of an LSTM on the lines of old state and input."""
+    """The three gates and the candidate of an LSTM, fed by the old state and the input."""
     words = (
         ("forget", r"$\sigma$"),
         ("input", r"$\sigma$"),
@@ -179,11 +179,11 @@ def _gates(d):
 
 
 def gru():
-    """Slide H20, with the update gate of nn.GRU: z is the share of the old state."""
+    """Slide H20, with the update gate of nn.GRU: z is the fraction of the old state."""
     d = Drawing(
         "gru",
-        "The state runs through the cell. The update gate z keeps a share of the old state, and "
-        "the candidate, which sees what the reset gate lets through, fills up the rest.",
+        "The state runs through the cell. The update gate z keeps a fraction of the old state. The "
+        "candidate, which sees what the reset gate lets through, fills up the rest.",
     )
     d.frame(110, 40, 664, 512, part="cell")
     keep, plus = d.op(230, 96, "*", "keep/times", 32), d.op(590, 96, "+", "fill/plus", 32)
@@ -204,8 +204,8 @@ def gru():
         d.text(246, 270, "$z_t$", 22, anchor="start")
         _equation(d, 130, 1, "keep", r"$z_t \odot h_{t-1}$")
     _candidate(d, plus)
-    d.text(780, 480, r"$z, r = \sigma(W\,[h_{t-1}, x_t] + b)$", 18, anchor="start", part="gates")
-    d.note(780, 514, "z: share of the old state, as in nn.GRU", anchor="start", part="gates")
+    d.text(780, 480, r"$z, r = \sigma([h_{t-1}, x_t]\,W + b)$", 18, anchor="start", part="gates")
+    d.note(780, 514, "z: fraction of the old state, as in nn.GRU", anchor="start", part="gates")
     return d
 
 
@@ -221,7 +221,7 @@ def _candidate(d, plus):
         d.arrow(reset.e, hide.w)
         d.arrow(hide.e, new.w, thing="state")
         d.text(456, 306, "$r_t$", 22)
-        _equation(d, 250, 2, "propose", r"$n_t = \tanh(W\,[r_t \odot h_{t-1}, x_t])$")
+        _equation(d, 250, 2, "propose", r"$n_t = \tanh([r_t \odot h_{t-1}, x_t]\,W)$")
     with d.step(3), d.part("fill"):
         rest = d.box("activation", 410, 200, 96, 40, r"$1 - z_t$")
         fill = d.op(590, 200, "*", "times", 32)

@@ -78,6 +78,16 @@ def test_an_empty_page_is_told_from_a_full_one(cells, least, most, tmp_path):
     assert least < used < most
 
 
+def test_the_line_under_an_explorer_is_not_on_the_page(tmp_path):
+    output = '<div class="explorer">a</div><div id="line">.save("trace.html")</div>'
+    shown = {"output_type": "display_data", "data": {"text/html": output, "text/plain": ""}}
+    page = render.render([cell("## Explore"), cell("1", "code", shown)], LECTURES[0])
+    say = "document.body.dataset.line = getComputedStyle(document.getElementById('line')).display"
+    path = tmp_path / "deck.html"
+    path.write_text(page.replace("</body>", f"<script>{say}</script></body>"), encoding="utf-8")
+    assert 'data-line="none"' in browser.show(path, tmp_path)
+
+
 def test_words_at_the_lower_end_of_a_page_do_not_fill_it(tmp_path):
     lines = cell("1", "code", printed("\n" * 20 + "1"))
     _, [[_, _, used]] = looked_at([cell("## Low"), lines], LECTURES[0], tmp_path)

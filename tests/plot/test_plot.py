@@ -135,6 +135,16 @@ def test_curves_with_repeats_have_a_band():
     assert ax.get_xscale() == "log"
 
 
+def test_curves_show_median_and_quantiles_if_asked():
+    repeats = {"a": [[0, 1], [1, 2], [2, 3], [3, 4], [100, 5]]}
+    ax = plot.curves([1, 2], repeats, quantiles=(0.25, 0.75)).ax
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [2, 3])
+    heights = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (1, 4)
+    with pytest.raises(ValueError, match="0 <= low <= high <= 1, got"):
+        plot.curves([1, 2], repeats, quantiles=(0.75, 0.25))
+
+
 def test_bars_are_means_with_one_standard_deviation():
     ax = plot.bars({"a": [1.0, 3.0], "b": [5.0, 5.0]}, highlight="b", ylabel="share").ax
     bars, caps = ax.containers[1].patches, ax.containers[0]

@@ -62,17 +62,35 @@ def _averaged(values, n):
     return np.convolve(values, np.full(n, 1 / n), mode="valid")
 
 
-def curves(x, ys, *, title=None, xlabel="", ylabel="", log="", markers=False, ax=None, size=None):
+def curves(
+    x,
+    ys,
+    *,
+    title=None,
+    xlabel="",
+    ylabel="",
+    log="",
+    markers=False,
+    quantiles=None,
+    ax=None,
+    size=None,
+):
     """One curve or several over the same x.
 
     x: [N]. ys: [N], or dict name -> [N], or dict name -> [repeats, N]: then the line is the mean
     over the repeats and the band goes from the smallest to the largest.
     log: logarithmic axes, one of "x", "y", "xy". markers: a dot at each value.
+    quantiles: such as (0.1, 0.9): the line is then the median of the repeats, and the band goes
+    from one quantile to the other.
     """
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f'curves: log must be "x", "y" or "xy", got {log!r}')
     named = ys if isinstance(ys, dict) else {None: ys}
     x = real_array("curves: x", x, 1)
+    if quantiles is not None and not 0 <= quantiles[0] <= quantiles[1] <= 1:
+        raise ValueError(
+            f"curves: expected quantiles (low, high) with 0 <= low <= high <= 1, got {quantiles}"
+        )
     with style():
         picture = canvas(ax, size)
         ax = picture.ax
@@ -82,9 +100,10 @@ def curves(x, ys, *, title=None, xlabel="", ylabel="", log="", markers=False, ax
                 which = "ys" if name is None else f"ys[{name!r}]"
                 raise ValueError(f"curves: x has {len(x)} values but {which} has {y.shape[1]}")
             color = COLORS[i % len(COLORS)]
-            ax.plot(x, y.mean(axis=0), color=color, label=name, marker="o" if markers else None)
+            line = y.mean(axis=0) if quantiles is None else np.median(y, axis=0)
+            ax.plot(x, line, color=color, label=name, marker="o" if markers else None)
             if len(y) > 1:
-                band = y.min(axis=0), y.max(axis=0)
+                band = np.quantile(y, (0, 1) if quantiles is None else quantiles, axis=0)
                 ax.fill_between(x, *band, color=color, alpha=0.2, linewidth=0)
         if "x" in log:
             ax.set_xscale("log")

@@ -14,8 +14,9 @@ from tinyattn.course.checks.judging import (
 )
 
 homework = Homework("hw01")
-homework.derive_by_hand(2)
-homework.allow(3, "tinyattn.functional.cross_entropy")
+for task in (2, 3):
+    homework.derive_by_hand(task)
+homework.allow(4, "tinyattn.functional.cross_entropy")
 
 
 def sigmoid(s):
@@ -31,8 +32,8 @@ def scores(case):
 def pair(came, names):
     expect(
         isinstance(came, tuple) and len(came) == len(names),
-        f"return {len(names)} things, {', '.join(names)}, separated by commas",
-        "not two things",
+        f"return {len(names)} values, {', '.join(names)}, separated by a comma",
+        "not two values",
     )
     return came
 
@@ -41,7 +42,7 @@ def pair(came, names):
 
 
 def cell_of(s, c, p, *, order="ifgo", S=sigmoid, on_g=np.tanh, outer=np.tanh, look="new", **slip):
-    """(h, c') of the cell, and with a usual slip in it."""
+    """(h, c') of the cell, or of a cell with a common mistake in it."""
     block = dict(zip(order, np.split(s, 4, axis=-1), strict=True))
     i, f = S(block["i"] + p[0] * c), S(block["f"] + p[1] * c)
     f = slip["f_of"](i) if "f_of" in slip else f
@@ -51,7 +52,7 @@ def cell_of(s, c, p, *, order="ifgo", S=sigmoid, on_g=np.tanh, outer=np.tanh, lo
 
 
 def known_cells(s, c, p):
-    """(h, c) of frequent slips, by name."""
+    """(h, c) of common mistakes, by name."""
 
     def cell(p=p, **slip):
         return cell_of(s, c, p, **slip)
@@ -67,7 +68,7 @@ def known_cells(s, c, p):
         "without the sigmoids": cell(S=lambda u: u),
         "without forgetting: the old c must be multiplied by f": cell(f_of=lambda i: 1),
         "without the peepholes": cell(0 * p),
-        "when the output gate looks at the old c; it looks at the new one": cell(look="old"),
+        "when the output gate sees the old c; it sees the new one": cell(look="old"),
         "with the peepholes of i and f exchanged": cell(p[[1, 0, 2]]),
         "without the peephole of the output gate": cell(p * [[1], [1], [0]]),
         "when h and c_new are exchanged: h comes first, yours are swapped": cell()[::-1],
@@ -110,7 +111,7 @@ def rule_of(
     to_f="c",
     keep=1,
 ):
-    """The gradients by s and c, and with a usual slip in them."""
+    """The gradients with respect to s and c, or those with a common mistake."""
     i, f, g, o = np.split(s, 4, axis=-1)
     i, f, g = sigmoid(i + p[0] * c), sigmoid(f + p[1] * c), np.tanh(g)
     new = f * c + i * g
@@ -145,13 +146,13 @@ def by_differences(s, c, p, gh, gc, epsilon=1e-6):
 
 
 def known_rules(s, c, p, gh, gc):
-    """(gradient by s, by c) of frequent slips, by name."""
+    """(gradients with respect to s and to c) of common mistakes, by name."""
 
     def rule(**slip):
         return rule_of(s, c, p, gh, gc, **slip)
 
     return {
-        "when gh reaches c' without gc: add what comes directly": rule(
+        "when gc is missing: c' also gets a gradient directly": rule(
             total=lambda o, t: gh * o * (1 - t * t)
         ),
         "when only gc reaches c': c' is used in h as well": rule(total=lambda o, t: gc),
@@ -163,25 +164,25 @@ def known_rules(s, c, p, gh, gc):
             one_minus=False
         ),
         "with σ' for the block g: it has a tanh": rule(on_g=lambda g: g * (1 - g)),
-        "with c' in place of tanh c' at the output gate": rule(last=lambda new: new),
-        "without the way through the peephole of the output gate: it looks at c'": rule(
+        "with c' instead of tanh c' at the output gate": rule(last=lambda new: new),
+        "without the way through the peephole of the output gate: it sees c'": rule(
             back="not to c'"
         ),
-        "with (1 - t) in place of (1 - t²): tanh' = 1 - tanh²": rule(
+        "with (1 - t) instead of (1 - t²): tanh' = 1 - tanh²": rule(
             total=lambda o, t: gc + gh * o * (1 - t)
         ),
         "without g on the way to i: in i ⊙ g the other factor is g": rule(to_i=""),
         "without c on the way to f: in f ⊙ c the other factor is c": rule(to_f=""),
         "with c' on the way to f: the other factor is the old c": rule(to_f="new"),
-        "with (1 - g)² in place of 1 - g²": rule(on_g=lambda g: (1 - g) ** 2),
+        "with (1 - g)² instead of 1 - g²": rule(on_g=lambda g: (1 - g) ** 2),
         "without the way from c' to c through f": rule(keep=0),
-        "without the ways through the peepholes of i and f: they look at the old c": rule(
+        "without the ways through the peepholes of i and f: they see the old c": rule(
             back="not to c"
         ),
     }
 
 
-BLOCKS = "np.concatenate([...], axis=-1) puts four blocks [B, H] side by side."
+BLOCKS = "np.concatenate([...], axis=-1) joins four blocks [B, H] into [B, 4H]."
 
 
 def _backward(student, case):
@@ -190,7 +191,7 @@ def _backward(student, case):
     c = c * (200.0 if case.number == 3 else 1.0)  # and so large
     given = s, c, p, case.normal(*c.shape), case.normal(*c.shape)
     came = student.lstm_cell_backward(*given, hint=BLOCKS)
-    by_s, by_c = pair(came, ("gradient by s", "gradient by c"))
+    by_s, by_c = pair(came, ("gradient with respect to s", "gradient with respect to c"))
     return given, array_of(by_s), array_of(by_c)
 
 
@@ -199,12 +200,12 @@ def _most(given):
     return 10 * given[1].size
 
 
-@homework.part(2, "the gradient by c")
+@homework.part(2, "the gradient with respect to c")
 def gradient_by_c(student, case):
     given, _, by_c = _backward(student, case)
     slips = {name: rc[1] for name, rc in known_rules(*given).items()}
-    judge(by_c, by_differences(*given)[1], slips, what="gradient by c", rtol=1e-5, atol=1e-7)
-    judge(by_c, rule_of(*given)[1], what="gradient by c", **EXACT)
+    judge(by_c, by_differences(*given)[1], slips, what="gradient for c", rtol=1e-5, atol=1e-7)
+    judge(by_c, rule_of(*given)[1], what="gradient for c", **EXACT)
     by_formula(student, _most(given))
 
 
@@ -214,14 +215,14 @@ def block_part(k, name):
         s, c = given[:2]
         expect(
             by_s.shape == s.shape,
-            f"the gradient by s has the shape of s, {s.shape}: four blocks of {c.shape} side by "
-            f"side; yours is {by_s.shape}. {BLOCKS}",
-            "not four blocks side by side",
+            f"the gradient with respect to s must have the shape of s, {s.shape}: four blocks of "
+            f"{c.shape}; yours is {by_s.shape}. {BLOCKS}",
+            "not four blocks",
         )
         block = slice(k * c.shape[1], (k + 1) * c.shape[1])
         slips = {slip: rc[0][:, block] for slip, rc in known_rules(*given).items()}
         right = by_differences(*given)[0][:, block]
-        what = f"gradient by s, block {name}"
+        what = f"gradient for s, block {name}"
         judge(by_s[:, block], right, slips, what=what, rtol=1e-5, atol=1e-7)
         judge(by_s[:, block], rule_of(*given)[0][:, block], what=what, **EXACT)
         by_formula(student, _most(given))
@@ -236,8 +237,63 @@ for k, name in enumerate("ifgo"):
 # --- task 3
 
 
+def by_running(W, a, epsilon=1e-6):
+    """The norms from difference quotients of the RNN itself, run from every state to the end."""
+    H, T = len(W), len(a) - 1
+    inputs = np.arctanh(a[1:]) - a[:-1] @ W.T  # with them the RNN visits these states
+    norms = []
+    for m in range(T + 1):
+        moved = np.concatenate([a[T - m] + epsilon * np.eye(H), a[T - m] - epsilon * np.eye(H)])
+        for x in inputs[T - m :]:
+            moved = np.tanh(moved @ W.T + x)
+        norms.append(np.linalg.norm(moved[:H] - moved[H:]) / (2 * epsilon) / np.sqrt(H))
+    return np.array(norms)
+
+
+def reach_of(W, a, *, slope=lambda a: 1 - a**2, order="right", size=1, shift=0):
+    """The norms from the product of matrices, or from one with a common mistake."""
+    J, norms = np.eye(len(W)), [1.0]
+    for t in range(len(a) - 1, 0, -1):
+        step = slope(a[t - shift])[:, None] * W
+        J = {"right": J @ step, "left": step @ J, "one": step}[order]
+        norms.append(np.linalg.norm(J) / np.sqrt(len(W)))
+    return size * np.array(norms)
+
+
+@homework.part(3, "the reach of the gradient")
+def the_reach(student, case):
+    H = case.size(4, 2, 6)
+    W = case.normal(H, H)
+    a = case.rng.uniform(-0.9, 0.9, size=(case.size(6, 3, 9), H))
+    came = array_of(student.reach(W, a, hint="W is [H, H] and a is [T + 1, H]."))
+    expect(
+        came.shape != (len(a) - 1,),
+        f"the reach: there are {len(a)} norms, from m = 0 (which is 1) to m = T; yours are "
+        f"{len(came)}",
+        "one norm too few",
+    )
+    mistakes = {
+        "with the new matrix on the left: later steps stay left, so multiply from the right": (
+            reach_of(W, a, order="left")
+        ),
+        "without tanh', which is 1 - a²": reach_of(W, a, slope=np.ones_like),
+        "with a instead of tanh(s) in mind: the states are already tanh(s), so tanh' is 1 - a²": (
+            reach_of(W, a, slope=lambda a: 1 - np.tanh(a) ** 2)
+        ),
+        "with tanh' at the old state: J_t takes the new state a_t": reach_of(W, a, shift=1),
+        "with Wᵀ: the row of W is the unit that receives": reach_of(W.T, a),
+        "without the division by √H": reach_of(W, a, size=np.sqrt(H)),
+        "with the norm of the last matrix only, not of the product": reach_of(W, a, order="one"),
+        "in reverse order: m = 0 comes first": reach_of(W, a)[::-1],
+    }
+    judge(came, by_running(W, a), mistakes, what="the reach", rtol=1e-5, atol=1e-7)
+
+
+# --- task 4
+
+
 def rnn(its, state, x, a, what):
-    """The cell, the loop, or the gradient by the inputs, of MendedRNN with these weights."""
+    """The cell, the loop, or the gradient of the inputs, of MendedRNN with these weights."""
     import numpy as np
 
     import tinyattn as ta
@@ -278,16 +334,17 @@ def bits(case, H=6):
     return x, case.normal(4, H), some_weights(case, H)
 
 
-@homework.part(3, "the cell")
+@homework.part(4, "the cell")
 def the_cell(student, case):
     x, a, w = bits(case)
     x0 = x[:, 0]
     mistakes = {
-        "when the state is multiplied by the input: it is to be ADDED to it, each with its own "
-        "weights": np.tanh(cell_with(w, x0, a, lambda x, a: x * a)),
+        "when the state is multiplied by the input: ADD them, each with its own weights": np.tanh(
+            cell_with(w, x0, a, lambda x, a: x * a)
+        ),
         "without the old state": np.tanh(x0 @ w["ax.weight"].T + w["ax.bias"]),
         "without the tanh": cell_with(w, x0, a),
-        "with a tanh around each of the two: first the sum, then the tanh": np.tanh(
+        "with a tanh of each term: first the sum, then the tanh": np.tanh(
             x0 @ w["ax.weight"].T + w["ax.bias"]
         )
         + np.tanh(a @ w["aa.weight"].T + w["aa.bias"]),
@@ -299,20 +356,20 @@ def the_cell(student, case):
     judge(came, np.tanh(cell_with(w, x0, a)), mistakes, what="the cell")
 
 
-@homework.part(3, "the loop")
+@homework.part(4, "the loop")
 def the_loop(student, case):
     x, a, w = bits(case)
     far = np.abs(array_of(student.ask(rnn, w, x, a, "gradient"))).max(axis=(0, 2))
     expect(
         far[-1] > 0,
         "the loop: the last input does not reach the output. Does the loop go through all of x, "
-        "and does `return` stand behind the loop, not in it?",
+        "and is the `return` after the loop, not in it?",
         "the last input does not reach the output",
     )
     expect(
         far[0] > 0,
-        "the loop: not yet. The gradient by the first input is exactly 0, so nothing can be "
-        "learned about it. What cuts the state off from its past inside the loop?",
+        "the loop: not yet. The gradient of the first input is exactly 0, so the network cannot "
+        "learn anything about it. What cuts the state off from its past inside the loop?",
         "the state is cut off from its past",
     )
     state = np.zeros_like(a)
@@ -337,25 +394,24 @@ def one_step(its, W, x, y, lr):
     return loss, hasattr(loss, "item"), model.weight.data, model.bias.data
 
 
-@homework.part(3, "the training step")
+@homework.part(4, "the training step")
 def the_step(student, case):
     W, x = case.normal(3, 4), case.normal(5, 4)
     y, lr = case.rng.integers(0, 3, 5), 0.1 + 0.1 * case.number
     value, has_item, W_after, b_after = student.ask(one_step, W, x, y, lr)
-    expect(value is not None, "the step: `loss` is not there to be returned", NO_RETURN)
+    expect(value is not None, "the step: it returned None. Return `loss`", NO_RETURN)
     expect(
         has_item,
-        "the step: return the loss itself, a Tensor. Who calls the step takes the number out of it "
-        "with .item()",
-        "a number in place of the loss",
+        "the step: return the loss itself, a Tensor. The calling code takes its value with .item()",
+        "a number instead of the loss",
     )
     s = x @ W.T
     p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
     slope = (p - np.eye(3)[y]).T / 5
     both = {
-        "when the weights did not move. optimizer.step()?": W,
-        "from the gradients of this step AND those of the one before: gradients add up until "
-        "somebody clears them": W - 2 * lr * slope @ x,
+        "when the weights did not move. Is optimizer.step() missing?": W,
+        "from the gradients of this step AND of the step before: gradients add up until they are "
+        "cleared": W - 2 * lr * slope @ x,
         "when the weights go uphill": W + lr * slope @ x,
     }
     judge(W_after, W - lr * slope @ x, both, what="the step, the weights")
