@@ -9,10 +9,10 @@ CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), 
 needed = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to look at the deck with")
 
 
-def show(path, folder):
+def show(path, folder, size="1280,720"):
     """The page after its scripts have run, as HTML; the network is cut off."""
     options = "--headless --no-sandbox --disable-gpu --no-first-run --disable-sync --dump-dom"
-    options += " --disable-background-networking --disable-component-update --window-size=1280,720"
+    options += f" --disable-background-networking --disable-component-update --window-size={size}"
     command = [CHROMIUM, *options.split(), f"--user-data-dir={folder / 'profile'}"]
     command += ["--proxy-server=127.0.0.1:9", "--virtual-time-budget=20000", path.as_uri()]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True, timeout=120)

@@ -44,12 +44,12 @@ const wait = setInterval(() => {
 </body>"""
 
 
-def run(trace, script, folder):
+def run(trace, script, folder, size="1280,720"):
     """What the script returns on the page; fails if the page had an error or asked for a file."""
     path = folder / "trace.html"
     text = trace.save(path).read_text(encoding="utf-8")
     path.write_text(text.replace("</body>", HARNESS % script), encoding="utf-8")
-    page = browser.show(path, folder)
+    page = browser.show(path, folder, size)
     found = re.search(r'<pre id="result">(.*?)</pre>', page, re.DOTALL)
     assert found, "the page never became ready"
     answer = json.loads(html.unescape(found[1]))
@@ -109,14 +109,29 @@ def test_in_a_deck_it_fits_on_its_slide(tmp_path):
       const size = (e) => { const b = document.querySelector(e).getBoundingClientRect();
         return [b.left, b.top, b.right, b.bottom]; };
       document.body.dataset.sizes = JSON.stringify([size(".page"), size(".explorer"),
-        size(".explorer iframe")]); }, 500))</script></body>"""
+        size(".explorer iframe"), size(".explorer + .said")]); }, 500))</script></body>"""
     page = render.render(cells, project.lectures(ROOT)[0])
     path.write_text(page.replace("</body>", measure), encoding="utf-8")
     found = re.search(r'data-sizes="([^"]*)"', browser.show(path, tmp_path))[1]
-    outer, *inner = json.loads(html.unescape(found))
+    outer, *inner, said = json.loads(html.unescape(found))
     for left, top, right, bottom in inner:
         assert outer[0] < left < right < outer[2] and outer[1] < top < bottom < outer[3]
         assert bottom - top > 0.6 * (outer[3] - outer[1])
+    assert said == [0, 0, 0, 0]  # the line for a notebook takes no room in a deck
+
+
+def test_at_the_size_of_a_slide_the_list_of_steps_is_not_cut(tmp_path):
+    trace = examples.perceptron()
+    names, *heights = run(
+        trace,
+        """const nav = $("nav");
+        const names = [...document.querySelectorAll("#leaves button")].map((b) => b.title);
+        return [names, nav.scrollHeight, nav.clientHeight];""",
+        tmp_path,
+        size="1152,600",  # of the window; its page is about 510 high, as a frame in a deck
+    )
+    assert names == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert heights[0] <= heights[1]
 
 
 @pytest.mark.parametrize("example", examples.SMALL, ids=lambda f: f.__name__)

@@ -204,7 +204,7 @@ class Trace:
     def _repr_html_(self):
         title, said = html.escape(self.data["title"]), html.escape(repr(self))
         frame = iframe(self.html(), repr(self), HEIGHT, f"<p><b>{title}</b></p>")
-        return f'{frame}<div style="opacity:.7">{said}</div>'
+        return f'{frame}<div class="said" style="opacity:.7">{said}</div>'
 
     def __repr__(self):
         loss = self.data["nodes"][self.data["loss"]]
