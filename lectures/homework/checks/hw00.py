@@ -29,15 +29,15 @@ def sigmoid_rule(student, case):
     y = 1 / (1 + np.exp(-x))
     g = case.normal(*x.shape)
     mistakes = {
-        "without g: the slope from above is not used. Multiply by g": y * (1 - y),
-        "from x in place of y. Did you use x? The slope is easiest with y": g * x * (1 - x),
-        "from the other sign: the sign is wrong": -g * y * (1 - y),
+        "without g: the gradient from above is not used. Multiply by g": y * (1 - y),
+        "with x instead of y. Did you use x? The derivative is easiest with y": g * x * (1 - x),
+        "with the opposite sign: the sign is wrong": -g * y * (1 - y),
         "without the factor 1 - y": g * y,
         "without the factor y": g * (1 - y),
         "from y (1 + y)": g * y * (1 + y),
         "from the rule of tanh, 1 - y²": g * (1 - y * y),
-        "with 1 - x in place of 1 - y": g * y * (1 - x),
-        "by adding g: it is multiplied, as in every rule": g + y * (1 - y),
+        "with 1 - x instead of 1 - y": g * y * (1 - x),
+        "by adding g: multiply by it, as in every rule": g + y * (1 - y),
     }
     judge(student.sigmoid_rule(g, y, x), g * y * (1 - y), mistakes, **EXACT)
     by_formula(student, x.size)
@@ -45,7 +45,7 @@ def sigmoid_rule(student, case):
 
 # --- task 2
 
-AXIS = "Put the lost axis back in its old place (np.expand_dims), then copy g to the shape of x."
+AXIS = "Put the removed axis back in its place (np.expand_dims), then copy g to the shape of x."
 
 
 @homework.part(2, "a sum over an axis")
@@ -57,20 +57,20 @@ def total_rule(student, case):
         g = case.normal(*np.sum(x, axis).shape)
         right = np.repeat(np.expand_dims(g, axis), shape[axis], axis)
         mistakes = {
-            "when it is divided: that would be the rule of the mean, not of the sum": right
+            "divided by the length of the axis: that would be the rule of the mean": right
             / shape[axis],
-            "multiplied by x: the slope of a sum by each of its numbers is 1": right * x,
+            "multiplied by x: the derivative with respect to each term of a sum is 1": right * x,
             "from the sum of all of g: every number of x gets the g of its own sum": np.full(
                 shape, g.sum()
             ),
-            "without the slopes from above: every number of x gets the g of its own sum": (
+            "without the gradient from above: every number of x gets the g of its own sum": (
                 np.ones(shape)
             ),
         }
         if g.ndim == 1 and len(g) == shape[-1]:
-            mistakes["along the wrong axis. For axis=1 all numbers of a ROW get the same slope"] = (
-                np.broadcast_to(g if axis == 1 else g[:, None], shape)
-            )
+            mistakes[
+                "along the wrong axis. For axis=1, all numbers of a ROW get the same gradient"
+            ] = np.broadcast_to(g if axis == 1 else g[:, None], shape)
         came = array_of(student.total_rule(g, np.sum(x, axis), x, axis, hint=AXIS))
         expect(
             came.shape == shape,
@@ -91,7 +91,7 @@ MORE_SHAPES = [((3, 1, 2), (4, 3, 5, 2)), ((1,), (4, 6)), ((1, 4), (3, 1, 2, 4))
 
 
 def summed(g, shape):
-    """By going through all numbers of g one by one."""
+    """The same sum, by a loop over all numbers of g."""
     found = np.zeros(shape)
     for place in np.ndindex(g.shape):
         last = place[len(place) - len(shape) :]
@@ -106,9 +106,9 @@ def sum_to(student, case):
         what = f"g of shape {large}, to be summed to {small}"
         came = array_of(student.sum_to(g, small, hint=what))
         reason = (
-            "An axis got lost: use keepdims=True where shape has length 1."
+            "An axis is missing: use keepdims=True where shape has length 1."
             if came.ndim < len(small)
-            else "There are axes or copies left over."
+            else "Some axes or copies left over must still be summed."
         )
         expect(
             came.shape == small,
@@ -119,13 +119,15 @@ def sum_to(student, case):
         copies = max(1, int(np.prod(large)) // max(1, int(np.prod(small))))
         short = [i - len(small) for i, n in enumerate(small) if n == 1]
         part = {
-            "as a mean: nothing may get lost, so sum. Did you take a mean?": right / copies,
+            "as a mean: the copies must be summed. Did you take a mean?": right / copies,
             "from the first copy only": g[(0,) * (len(large) - len(small))]
             if not short
             else right * np.nan,
         }
         if np.size(right) > 1:
-            part["from the sum of all of g, in every place"] = np.full(np.shape(right), g.sum())
+            part["from the sum of all numbers of g, in every position"] = np.full(
+                np.shape(right), g.sum()
+            )
         judge(came, right, part, what=what)
 
 
@@ -133,7 +135,7 @@ def sum_to(student, case):
 
 
 def factors(case):
-    """First square matrices: there every arrangement has a shape that fits."""
+    """Square matrices first, because every arrangement has a shape that fits there."""
     N, K, M = (3, 3, 3) if case.number < 2 else (2, 3, 4 + case.number)
     return case.normal(N, K), case.normal(K, M), case.normal(N, M)
 
@@ -147,19 +149,19 @@ def arrangements(case, of):
         f"where {name} is not transposed: {name} must be transposed": (
             lambda: g @ b if of == "a" else a @ g
         ),
-        f"in the wrong order. In y = a b, {name} stands on the {side}; it stays there": (
+        f"in the wrong order. In y = a b, {name} is on the {side}, and it stays there": (
             lambda: other.T @ g if of == "a" else g @ other.T
         ),
         f"in the wrong order, and without a transpose: {name} stays on the {side}": (
             lambda: other @ g if of == "a" else g @ other
         ),
-        "from a product number by number (*): y = a b is a matrix product, and so is its rule": (
+        "from an elementwise product (*): y = a b is a matrix product, and so is its rule": (
             lambda: g * other
         ),
-        "without g: the slope from above is not used": (
+        "without g: the gradient from above is not used": (
             lambda: np.ones_like(g) @ b.T if of == "a" else a.T @ np.ones_like(g)
         ),
-        f"with g transposed, and {name} not: {name} must be transposed, g stays as it is": (
+        f"with g transposed instead of {name}: {name} must be transposed, g stays as it is": (
             lambda: g.T @ b if of == "a" else g.T @ a
         ),
         f"from the other rule: this is the gradient of {'b' if of == 'a' else 'a'}": (
@@ -174,7 +176,7 @@ def arrangements(case, of):
     return (g, a @ b, a, b), right, wrong
 
 
-MATRICES = "g is [N, M], a is [N, K], b is [K, M]: which arrangement has the shape that is wanted?"
+MATRICES = "g is [N, M], a is [N, K], b is [K, M]: which arrangement has the required shape?"
 
 
 @homework.part(4, "the rule of a")
@@ -201,28 +203,29 @@ def softmax_rule(student, case):
     J = [np.diag(row) - np.outer(row, row) for row in y]
     right = np.array([j @ row for j, row in zip(J, g, strict=True)])
     mistakes = {
-        "with the diagonal only: each share of a row depends on all its scores": g * y * (1 - y),
-        "without the sum: each share of a row depends on all its scores, so the others come in": g
-        * y,
-        "with the sum over everything; rows have nothing to do with each other": y
+        "with the diagonal only: each probability of a row depends on all its scores": g
+        * y
+        * (1 - y),
+        "without the sum: each probability of a row depends on all its scores": g * y,
+        "with the sum over the whole array; rows have nothing to do with each other": y
         * (g - np.sum(g * y)),
         "with the sum over the columns: sum along the row, axis=1": y
         * (g - np.sum(g * y, axis=0, keepdims=True)),
-        "with the sum of g without y: if all scores of a row rise together nothing changes, so the "
-        "gradient of a row must sum to 0": y * (g - np.sum(g, axis=1, keepdims=True)),
-        "with 1 in place of g in front of the sum": y * (1 - np.sum(g * y, axis=1, keepdims=True)),
-        "with the mean in place of the sum": y * (g - np.mean(g * y, axis=1, keepdims=True)),
-        "by adding the sum: if one share rises, all others of the row fall": y
+        "with the sum of g without y: if all scores of a row rise together, nothing changes, so "
+        "the gradient of a row must sum to 0": y * (g - np.sum(g, axis=1, keepdims=True)),
+        "with 1 instead of g before the sum": y * (1 - np.sum(g * y, axis=1, keepdims=True)),
+        "with the mean instead of the sum": y * (g - np.mean(g * y, axis=1, keepdims=True)),
+        "by adding the sum: if one probability rises, all others of the row fall": y
         * (g + np.sum(g * y, axis=1, keepdims=True)),
-        "without the factor y in front of the sum: both terms have it": g * y
+        "without the factor y before the sum: both terms have it": g * y
         - np.sum(g * y, axis=1, keepdims=True),
-        "without the factor y in front": g - np.sum(g * y, axis=1, keepdims=True),
-        "with the other sign": -right,
+        "without the factor y": g - np.sum(g * y, axis=1, keepdims=True),
+        "with the opposite sign": -right,
     }
     if N == C:
-        why = "without keepdims: the sums of the rows are taken off the columns"
+        why = "without keepdims: the sums of the rows are subtracted from the columns"
         mistakes[why] = y * (g - np.sum(g * y, axis=1))
-    hint = "A sum along the row must keep its axis (keepdims=True) to fit beside g."
+    hint = "A sum along the row must keep its axis (keepdims=True) to fit the shape of g."
     judge(student.softmax_rule(g, y, x, hint=hint), right, mistakes, **EXACT)
     by_formula(student, x.size)
 
@@ -231,7 +234,7 @@ def softmax_rule(student, case):
 
 
 def slope_of(its, program, value):
-    """The student's slope of the last number of a program by the first.
+    """The student's derivative of the last number of a program with respect to the first.
 
     program: steps (operation, i, j) on the numbers so far; the operation "const" makes j.
     """
@@ -245,8 +248,8 @@ def slope_of(its, program, value):
             used[0] += 1
             if used[0] > 40 * len(program) + 1000:
                 raise ValueError(
-                    "your backward goes through the same numbers again and again: twenty "
-                    "doublings would take a million steps. Each number passes its slope on once"
+                    "your backward visits the same numbers repeatedly: for a chain of 20 doublings "
+                    "it would take a million steps. Each number passes its gradient on once"
                 )
             return super().__iter__()
 
@@ -264,7 +267,7 @@ def slope_of(its, program, value):
 
 
 def slope(program, value):
-    """The same forwards: every number takes its slope by the first along."""
+    """The same slope, forwards: every number carries its derivative along."""
     numbers = [(value, 1.0)]
     for operation, i, j in program:
         if operation == "const":
@@ -293,7 +296,7 @@ PROGRAMS = {  # numbers are 0 (x), then one for each step
 
 
 def a_program(case):
-    """Sums and products of earlier numbers, as they come."""
+    """Random sums and products of earlier numbers."""
     program = [("const", 0, 0.5)]
     for n in range(2, case.size(6, 5, 9)):
         operation = M if case.rng.random() < 0.5 else A
@@ -302,31 +305,29 @@ def a_program(case):
 
 
 def _slope(student, what, program, value):
-    hint = (
-        "A recursion ends after a thousand steps; use a loop and a list (failure 1 of the lecture)."
-    )
+    hint = "A recursion stops after a thousand steps. Use a loop and a list (failure 1 in class)."
     came = float(number_of(student.ask(slope_of, program, value, hint=hint), "the slope"))
     right = slope(program, value)
     if came == 0:
-        why = "Nothing arrives: is result.grad set to 1, and does the loop start at the result?"
+        why = "No gradient arrives: is result.grad set to 1, and does the loop start at the result?"
     elif len(program) == 2 and program[0][0] == "const":
         why = (
-            "No number is used twice here, so it is the product itself: each input gets "
-            "slope * number.grad."
+            "No number is used twice here, so the error is in the product itself: each input "
+            "gets slope * number.grad."
         )
     elif came > right:
         why = (
-            "Too much: a number that is used twice passes its slope on twice, and the second time "
-            "the first one is still in it. This is the friend's bug."
+            "Too large: a number that is used twice passes its gradient on twice, and the second "
+            "time the first part is still in it. This is the friend's bug."
         )
     else:
         why = (
-            "Too little: the slopes of all paths must be ADDED, and a number may pass its slope on "
-            "only when all that was computed from it has done so."
+            "Too small: the slopes of all paths must be ADDED, and a number may pass its gradient "
+            "on only after everything computed from it has done so."
         )
     expect(
         np.isclose(came, right),
-        f"{what}: the slope is {right:g}, yours {came:g}. {why}",
+        f"{what}: the gradient is {right:g}, yours is {came:g}. {why}",
         why.partition(":")[0],
     )
 
@@ -357,7 +358,7 @@ def long_chain(student, case):
 
 
 def descended(its, start, idle, step, times):
-    """What becomes of two parameters in a bowl; the second has no gradient."""
+    """Two parameters after some steps on a quadratic loss; the second has no gradient."""
     import numpy as np
 
     import tinyattn as ta
@@ -371,8 +372,8 @@ def descended(its, start, idle, step, times):
 
 
 DESCEND = (
-    "One of the parameters has no gradient, its .grad is None. And change the numbers inside, "
-    "p.data, not the tensor itself."
+    "One of the parameters has no gradient, its .grad is None. Change the numbers in p.data, "
+    "not the tensor itself."
 )
 
 
@@ -390,32 +391,34 @@ def _descend(student, case, times):
 def one_step(student, case):
     start, step, w, other, grad = _descend(student, case, 1)
     mistakes = {
-        "when the parameter did not move. `p = p - ...` only gives the name p to a new tensor; "
-        "change p.data": start,
-        "when it goes uphill: the step is AGAINST the gradient": start + step * 2 * start,
-        "when the length of the step is not used": start - 2 * start,
+        "if the parameter did not move. `p = p - ...` only gives the name p to a new tensor. "
+        "Change p.data": start,
+        "if the step goes uphill: the step is AGAINST the gradient": start + step * 2 * start,
+        "if the length of the step is not used": start - 2 * start,
     }
     judge(w, start - step * 2 * start, mistakes, what="descend")
     judge(other, np.array([5.0]), what="a parameter without gradient must stay as it is")
     expect(
         grad is None or np.any(array_of(grad)),
-        "here a gradient is forgotten with p.grad = None; zeros say that there is one, and it is "
-        "flat",
-        "zeros in place of None",
+        "a gradient is removed with p.grad = None. Zeros say that there is a gradient, which is "
+        "zero",
+        "zeros instead of None",
     )
     expect(
         grad is None,
-        "the gradient is still there. Gradients add up: the next backward() would come on top of "
-        "it. Set p.grad = None",
-        "the gradient is not forgotten",
+        "the gradient is still there. Gradients add up, so the next backward() would add to it. "
+        "Set p.grad = None",
+        "the gradient is not removed",
     )
 
 
 @homework.part(7, "many steps")
 def many_steps(student, case):
     start, step, w, *_ = _descend(student, case, 20)
-    mistakes = {"when gradients add up: each step must start afresh": _piled_up(start, step, 20)}
-    judge(w, start * (1 - 2 * step) ** 20, mistakes, what="twenty steps in a bowl")
+    mistakes = {
+        "if gradients add up: each step must start without a gradient": _piled_up(start, step, 20)
+    }
+    judge(w, start * (1 - 2 * step) ** 20, mistakes, what="twenty steps on a quadratic loss")
 
 
 def _piled_up(w, step, times):
@@ -445,11 +448,11 @@ def bell(student, case):
     x, width = bells(case)
     mistakes = {
         "without the square of the width: The width is squared too": np.exp(-(x**2 / width)),
-        "without the minus: it must fall on both sides": np.exp((x / width) ** 2),
+        "without the minus: the bell must fall on both sides": np.exp((x / width) ** 2),
         "without the square of x: Both are squared": np.exp(-x / width**2),
         "without the square": np.exp(-(x / width)),
         "without the width": np.exp(-(x**2)),
-        "with a factor 1/2, as a normal distribution has it": np.exp(-((x / width) ** 2) / 2),
+        "with a factor 1/2, as in a normal distribution": np.exp(-((x / width) ** 2) / 2),
     }
     judge(student.bell(x, width), bell_of(x, width), mistakes, what="bell")
 
@@ -463,8 +466,8 @@ def _worked_out(counted, most):
 
 
 RULES = (
-    "bell has two inputs, so it needs two rules, and each of them is given g, y, x and width, also "
-    "when it does not use them all."
+    "bell has two inputs, so it needs two rules. Each rule is given g, y, x and width, even if it "
+    "does not use them all."
 )
 
 
@@ -481,10 +484,10 @@ def bell_rules(student, case):
         grads[0],
         by_x,
         {
-            "with the other sign: the sign is wrong": -by_x,
+            "with the opposite sign: the sign is wrong": -by_x,
             "without the 2": by_x / 2,
-            "with a factor width too many": by_x * width,
-            "without g: the slope from above is not used": by_x / g,
+            "with one factor of width too many": by_x * width,
+            "without g: the gradient from above is not used": by_x / g,
             "without y": by_x / y,
             "without the division by width²": by_x * width**2,
         },
@@ -495,13 +498,13 @@ def bell_rules(student, case):
         grads[1],
         by_width.sum(axis=0),
         {
-            "with the other sign: the sign is wrong": -by_width.sum(axis=0),
-            "with a factor width too many": (by_width * width).sum(axis=0),
-            "with x in place of x²": (by_width / x).sum(axis=0),
-            "without g: the slope from above is not used": (by_width / g).sum(axis=0),
+            "with the opposite sign: the sign is wrong": -by_width.sum(axis=0),
+            "with one factor of width too many": (by_width * width).sum(axis=0),
+            "with x instead of x²": (by_width / x).sum(axis=0),
+            "without g: the gradient from above is not used": (by_width / g).sum(axis=0),
             "without y": (by_width / y).sum(axis=0),
             "from the rule of x": by_x.sum(axis=0),
-            "with two factors width too many": (by_width * width**2).sum(axis=0),
+            "with two factors of width too many": (by_width * width**2).sum(axis=0),
             "without the 2": by_width.sum(axis=0) / 2,
         },
         what="the rule of the width",
@@ -511,7 +514,7 @@ def bell_rules(student, case):
 
 
 def second(its, x, width):
-    """The slope of the slope by x, for each number by itself."""
+    """The second derivative with respect to x, for each number separately."""
     import numpy as np
 
     import tinyattn as ta
@@ -530,5 +533,5 @@ def bell_second(student, case):
     counted = student.counted
     expect(came is not None, "no second derivative: are all parts of your rules NumPy functions?")
     right = (4 * x**2 / width**4 - 2 / width**2) * bell_of(x, width)
-    judge(came, right, what="the second derivative by x", **EXACT)
+    judge(came, right, what="the second derivative with respect to x", **EXACT)
     _worked_out(counted, 2 * x.size)
