@@ -1,13 +1,79 @@
-"""Lecture 00: forward through a formula, and back."""
+"""Lecture 00: the map of the course, and a formula forward and back."""
 
 from coursekit.drawing import Drawing
-from coursekit.drawing.style import BIG, INK, QUIET
+from coursekit.drawing.paths import rims
+from coursekit.drawing.style import BIG, INK, OBJECTS, QUIET, SLATE, SMALL, TEXT, THINGS
 
 Y, LOW = 190, 430
 OPS = {"p": (300, "*"), "s": (580, "+"), "y": (860, "*")}
 INPUTS = {"b": 300, "c": 580, "d": 860}
 VALUES = {"a": 2, "b": 3, "c": -1, "d": 4, "p": 6, "s": 5, "y": 20}
 SLOPES = {"y": 1, "s": 4, "d": 5, "p": 4, "c": 4, "a": 12, "b": 8}
+
+
+ROAD = {  # the colour of each road, and of its words
+    "sequences": (THINGS["query"][0], THINGS["query"][1]),
+    "images": (THINGS["key"][0], THINGS["key"][1]),
+    "sets": OBJECTS[1][:2],
+    "graphs": (THINGS["value"][0], THINGS["value"][1]),
+    "engine": (SLATE, SLATE),
+}
+STATIONS = (  # x, y, road, lines of the name, and whether they are above
+    (66, 280, "engine", ("autograd", "engine"), False),
+    (196, 160, "sequences", ("RNN, LSTM,", "GRU"), True),
+    (336, 160, "sequences", ("captions: first", "attention"), True),
+    (266, 400, "images", ("convolution", "to attention"), False),
+    (476, 280, "sets", ("self-", "attention"), False),
+    (656, 280, "sets", ("sets",), False),
+    (616, 120, "sequences", ("encoder-", "decoder"), True),
+    (756, 120, "sequences", ("GPT, BERT",), True),
+    (906, 120, "sequences", ("transformers", "in science"), True),
+    (616, 440, "graphs", ("message", "passing"), False),
+    (746, 440, "graphs", ("point", "clouds"), False),
+    (866, 440, "graphs", ("GravNet",), False),
+    (996, 440, "graphs", ("object", "condensation"), False),
+    (1036, 280, "engine", ("kernels", "and cost"), False),
+)
+ROUTES = {
+    "sequences": ((0, 1), (1, 2), (2, 4), (4, 6), (6, 7), (7, 8), (8, 13)),
+    "images": ((0, 3), (3, 4)),
+    "sets": ((4, 5), (5, 13)),
+    "graphs": ((4, 9), (9, 10), (10, 11), (11, 12), (12, 13)),
+}
+TOPICS = (
+    (266, 198, "sequences", "words in time"),
+    (266, 356, "images", "images"),
+    (756, 162, "sequences", "text"),
+    (806, 394, "graphs", "graphs and points"),
+)
+
+
+def course_map():
+    """The fourteen lectures, and the roads between them."""
+    d = Drawing(
+        "course_map",
+        "From lecture 00 one road leads through recurrent networks, another through convolution, "
+        "to self-attention in lecture 04. From there three roads lead on: through text, through "
+        "sets, and through graphs. All end at lecture 13, which counts the cost.",
+    )
+    nodes = [
+        d.node(x, y, f"{i:02d}", radius=25, part=f"lecture {i:02d}", size=TEXT)
+        for i, (x, y, *_) in enumerate(STATIONS)
+    ]
+    for road, stops in ROUTES.items():
+        for a, b in stops:
+            ends = rims(nodes[a], nodes[b])
+            d.arrow(*ends, color=ROAD[road][0], width=5, part=f"road/{road}")
+    *others, (x, y, _, lines, _) = STATIONS
+    for k, words in enumerate(lines):  # to the right: roads arrive from all other sides
+        d.text(x + 34, y - 11 + 22 * k, words, SMALL, anchor="start", part="name")
+    for x, y, _, lines, above in others:
+        first = y - 40 - 22 * (len(lines) - 1) if above else y + 46
+        for k, words in enumerate(lines):
+            d.text(x, first + 22 * k, words, SMALL, part="name")
+    for x, y, road, words in TOPICS:
+        d.text(x, y, words, TEXT, ROAD[road][1], weight=600, part=f"road/{road}")
+    return d
 
 
 def backward_graph():
@@ -42,7 +108,7 @@ def backward_graph():
     words = (
         "start with 1",
         "product: times the other factor",
-        "sum: passed on as it is",
+        "sum: passed on unchanged",
         "product again",
     )
     for k, (names, rule) in enumerate(zip(slopes, words, strict=True)):
@@ -53,7 +119,7 @@ def backward_graph():
             d.note(x, Y - 74, rule, part=f"backward/{names[0]}", color=QUIET)
     d.text(576, 526, r"$y = (a\,b + c)\,d$", 28, part="formula")
     with d.step(2), d.part("formula"):
-        d.text(2, 526, r"$\bar v$: how far $y$ moves for each bit of $v$", 20, anchor="start")
+        d.text(2, 526, r"$\bar v$: change of $y$ per unit of change in $v$", 20, anchor="start")
     return d
 
 

@@ -22,6 +22,7 @@ import lecture_13
 
 FOLDER = Path(__file__).parent
 DRAWINGS = [
+    lecture_00.course_map,
     lecture_00.backward_graph,
     lecture_01.unrolled,
     lecture_01.patterns,
