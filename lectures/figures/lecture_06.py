@@ -122,12 +122,12 @@ def _output(d, state):
 
 
 def shapes():
-    """Slide K22: what goes through the parts."""
+    """Slide K22: the shapes at the arrows."""
     d = Drawing(
         "shapes",
-        "The encoder turns source ids into one vector for each piece, the memory. The decoder "
-        "turns the target ids so far into one vector for each place, looks at the memory on its "
-        "way, and a linear map makes scores for the next piece.",
+        "The encoder turns source ids into one vector for each token, the memory. The decoder "
+        "turns the target ids so far into one vector for each position, attending to the memory "
+        "on the way, and a linear map computes scores for the next token.",
     )
     xs = (200, 470, 860)
     for name, y, axis in (("encoder", 130, "S"), ("decoder", 420, "T")):
@@ -160,22 +160,25 @@ def shapes():
         d.arrow((570, 420), linear.w, thing="state", width=3)
         d.sizes(690, 396, "B", "T", "d")
         d.arrow(linear.e, (980, 420))
-        d.text(992, 404, "what comes next?", anchor="start")
+        d.text(992, 404, "next token?", anchor="start")
         d.sizes(992, 434, "B", "T", "vocab", anchor="start")
     return d
 
 
 def norm_places():
-    """Slide S14: the norm behind the sum, as in 2017, and in front of each part."""
+    """Slide S14: the norm after the sum, as in 2017, and before each sublayer."""
     d = Drawing(
         "norm_places",
-        "In the block of 2017 the sum of state and sub-layer goes through a norm, so the state "
-        "itself is normalised twice. In newer blocks the norm stands in front of each sub-layer, "
-        "and the state runs through and is only added to.",
+        "In the layer of 2017 the sum of state and sublayer passes through a norm, so the state "
+        "itself is normalized twice. In newer layers the norm comes before each sublayer, and the "
+        "state runs through and is only added to.",
     )
     orders = (
-        ("behind the sum: 2017", ("attention", "+", "norm", "MLP", "+", "norm")),
-        ("in front of each part: newer models", ("norm", "attention", "+", "norm", "MLP", "+")),
+        ("post-norm, after the sum: 2017", ("attention", "+", "norm", "MLP", "+", "norm")),
+        (
+            "pre-norm, before each sublayer: newer models",
+            ("norm", "attention", "+", "norm", "MLP", "+"),
+        ),
     )
     for k, (title, order) in enumerate(orders):
         top = 284 * k
@@ -199,7 +202,7 @@ def _block(d, y, order):
     for k, name in enumerate(order):
         if name == "+":
             residual(d, start, y, y - 84, boxes[k], "residual")
-            norm_follows = order[0] != "norm"  # a branch leaves behind it
+            norm_follows = order[0] != "norm"  # a branch leaves after it
             start = boxes[k + norm_follows].right + 24
 
 
@@ -207,13 +210,13 @@ def word_by_word():
     """Slides K24 and K25: the feed-forward network, and the skip path with its gradient."""
     d = Drawing(
         "word_by_word",
-        "On the left each of four words goes through a feed-forward network of the same weights, "
-        "and no arrow leads to a neighbour. On the right a skip path: x goes round f and is "
-        "added to f(x), and backwards the gradient comes by both ways.",
+        "On the left each of four tokens passes through a feed-forward network of the same "
+        "weights, and no arrow leads to a neighbour. On the right a skip path: x bypasses f and "
+        "is added to f(x), and in the backward pass the gradient takes both paths.",
     )
     with d.part("feed-forward"):
         d.frame(2, 2, 550, 558, part="frame")
-        d.heading(20, 34, 1, "feed forward: each word by itself")
+        d.heading(20, 34, 1, "feed-forward: each token separately")
         for t in range(4):
             x = 86 + 126 * t
             box = d.box("linear", x, 270, 96, 120, "linear", "ReLU", "linear", part=f"word {t + 1}")
@@ -221,7 +224,7 @@ def word_by_word():
             d.text(x, 446, f"$x_{t + 1}$", BIG, part=f"word {t + 1}")
             d.arrow(box.n, (x, 126), thing="state", part=f"word {t + 1}")
             d.text(x, 102, f"$y_{t + 1}$", BIG, part=f"word {t + 1}")
-        d.note(276, 510, "the same weights four times, and no arrow between words")
+        d.note(276, 510, "the same weights four times, no arrow between tokens")
     with d.step(1), d.part("skip path"):
         d.frame(602, 2, 1150, 558, part="frame")
         d.heading(620, 34, 2, "skip path: only add something")
@@ -249,17 +252,17 @@ def word_by_word():
         d.text(1046, 290, r"$\times\,1$", 22, anchor="start")
         d.text(926, 290, r"$\times\,f'$", 22, anchor="end")
         d.text(1030, 462, r"$\bar x = \bar y\,(1 + f')$", 22)
-        d.note(876, 510, "one way back has no factor at all")
+        d.note(876, 510, "one path back has no factor at all")
     return d
 
 
 def positions_added():
-    """Slides S16 and S17: a row for each position, made of the hands of clocks."""
+    """Slides S16 and S17: a row for each position, composed of clock hands."""
     d = Drawing(
         "positions_added",
         "On the left the embeddings of four words, a matrix with one row each, and the matrix P "
-        "with one row for each position are added. On the right what is in a row of P: the hands "
-        "of clocks of different speeds, one position further each has turned by its own angle.",
+        "with one row for each position are added. On the right the content of a row of P: clock "
+        "hands of different speeds, each of which turns by its own angle per position.",
     )
     words = ("the", "dog", "chases", "cats")
     with d.part("sum"):
@@ -274,10 +277,10 @@ def positions_added():
         d.matrix(400, 220, 4, 4, 40, "memory", part="P")
         d.text(200, 330, "words", 20)
         d.text(400, 330, "$P$", BIG)
-        d.note(300, 400, "the same word at another place")
+        d.note(300, 400, "the same word at another position")
         d.note(300, 428, "becomes another vector")
     with d.step(1), d.part("clocks"):
-        d.heading(600, 34, 2, "what is in a row: hands of clocks")
+        d.heading(600, 34, 2, "the content of a row: clock hands")
         for t in range(4):
             x = 700 + 118 * t
             d.text(x, 92, f"$t={t}$", 20, part=f"position {t}")
@@ -286,7 +289,7 @@ def positions_added():
         for k, name in enumerate(("fast", "slower", "slow")):
             d.note(600, 164 + 124 * k, name, "start")
         d.text(876, 500, r"$p_t = (\sin\omega_1 t,\ \cos\omega_1 t,\ \sin\omega_2 t,\ \ldots)$", 22)
-        d.note(876, 538, "one place further: each hand turns by its own angle")
+        d.note(876, 538, "one position ahead: each hand turns by its own angle")
     return d
 
 
