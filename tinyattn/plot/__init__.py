@@ -5,7 +5,7 @@ a script `.save(path)` writes it and `.show()` opens a window. matplotlib is imp
 first picture is drawn; computation graphs do not need it.
 """
 
-from tinyattn.plot import events as events
+from tinyattn.engine import torch_hints
 from tinyattn.plot.animation import Film, animate_points, film
 from tinyattn.plot.attention import attention_lines, attention_map
 from tinyattn.plot.graph_svg import GraphPicture, computation_graph

@@ -84,7 +84,7 @@ def gravnet(distances, sharpness=10.0):
 
 
 def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=None, x=(0.4, 0.1)):
-    """A point x to drag between the condensation points of objects: its potential and its gradient.
+    """An explorer of the potential at a point x that you drag between condensation points.
 
         V = q_own |x - x_own|² + Σ_other q max(0, 1 - |x - x_other|)
 
@@ -103,7 +103,7 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
     return Widget(
         "condensation",
         "What a point feels in object condensation",
-        "Its own condensation point attracts it, the more the farther away; others repel it, up "
+        "Its own representative attracts it, the more the farther away; the others repel it, up "
         "to the distance 1 (the dashed circle) and no farther.",
         {
             "centres": centres,
@@ -111,7 +111,7 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
             "start": {"x": x},
             "names": names_of("condensation", "names", given, len(centres)),
         },
-        still.points("condensation points and a point", np.vstack([centres, x]), [*charges, 0.5]),
+        still.points("representatives and a point", np.vstack([centres, x]), [*charges, 0.5]),
     )
 
 
