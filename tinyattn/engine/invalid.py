@@ -64,6 +64,8 @@ class Noted(list):
 
         What is not finite elsewhere stays, and NumPy warns of it as if there were no block.
         """
+        if not PROCESSOR_NOTES and np.isfinite(_array(g_x).sum()):
+            return g_x  # the only look that every rule gets in a browser: a sum is quick
         g_x = where_none_arrives(op, arguments[0], g_x)
         if len(self) > self.known:
             self.known = len(self)
