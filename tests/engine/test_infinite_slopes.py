@@ -57,7 +57,7 @@ INSIDE = 1.5, 0.5  # one of them is in the domain of each of them
 
 needs_notes = pytest.mark.skipif(
     not PROCESSOR_NOTES,
-    reason="in a browser NumPy is not told of invalid operations, so it warns of none",
+    reason="NumPy does not warn where the processor notes nothing",
 )
 
 
