@@ -240,7 +240,7 @@ def test_integers_serve_as_labels_and_as_an_index():
 def test_mean_of_integers():
     assert np.mean(Tensor(np.arange(4))).data == 1.5
     assert (Tensor(np.arange(4)) / 2).dtype == np.float32
-    assert np.sum(Tensor(np.arange(4))).dtype == np.int_
+    assert np.sum(Tensor(np.arange(4))).dtype == np.int64
     assert (Tensor(np.arange(4)) @ Tensor(np.arange(4))).data == 14
 
 
