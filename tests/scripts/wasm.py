@@ -165,6 +165,8 @@ def array_implementation(options):
     with ThreadPoolExecutor(options.jobs) as pool:
         for line, found in pool.map(lambda file: tested(file, libraries), files):
             print(line, flush=True)
+            for problem in found:
+                print(f"    {problem}", flush=True)
             problems += found
     return problems
 
