@@ -51,9 +51,14 @@ def block(**modules):
 
 
 layer(
-    graph.GraphNetBlock, X, GRAPH, normal(6, 2), normal(1, 4), make=block(edge=12, node=9, whole=8)
+    graph.GraphNetBlock,
+    X,
+    GRAPH,
+    normal(6, 2),
+    normal(1, 4),
+    make=block(edge_model=12, node_model=9, global_model=8),
 )
-layer(graph.GraphNetBlock, X, GRAPH, make=block(node=3))
+layer(graph.GraphNetBlock, X, GRAPH, make=block(node_model=3))
 
 # choices and containers: nothing in them has a gradient
 NO_GRADIENT = {

@@ -284,7 +284,7 @@ def test_wrong_messages_are_refused():
 
 
 def layers():
-    block = graph.GraphNetBlock(node=nn.Linear(4, 2, rng=0))
+    block = graph.GraphNetBlock(node_model=nn.Linear(4, 2, rng=0))
     return [
         graph.GCNConv(2, 3, rng=0),
         graph.GATConv(2, 3, heads=2, rng=0),
@@ -361,7 +361,7 @@ def test_graph_net_block_by_hand():
     assert e2.numpy().ravel().tolist() == [10 + 2 + 1 + 100, 20 + 3 + 2 + 100]
     assert x2.numpy().ravel().tolist() == [0 + 1 + 100, 113 + 2 + 100, 125 + 3 + 100]
     assert u2.item() == (113 + 125) + (101 + 215 + 228) + 100
-    x3, e3, u3 = graph.GraphNetBlock(node=ones(2))(x, g, e)
+    x3, e3, u3 = graph.GraphNetBlock(node_model=ones(2))(x, g, e)
     assert x3.numpy().ravel().tolist() == [1, 12, 23] and u3 is None
     assert np.shares_memory(e3.data, e)
 

@@ -1,7 +1,7 @@
 """Layers on a given graph: GCN and GAT, and the block that updates edges, nodes and the whole.
 
-    GCNConv   y_j = Σ_i  Θ x_i / √(d_j d_i) + b          fixed weights, from the degrees d
-    GATConv   y_j = Σ_i  a_ji Θ x_i + b                  learned weights, Σ_i a_ji = 1
+    GCNConv   y_i = Σ_j  Θ x_j / √(d_i d_j) + b          fixed weights, from the degrees d
+    GATConv   y_i = Σ_j  a_ij Θ x_j + b                  learned weights, Σ_j a_ij = 1
 
 In both a node also receives from itself (add_self_loops). Parameters have PyTorch Geometric's
 names and shapes.
@@ -35,7 +35,7 @@ def _nodes(name, x, graph, features):
 
 
 class GCNConv(Module):
-    """A graph convolution, y_j = Σ_{i ∈ N(j)∪{j}} w_ji / √(d_j d_i) Θ x_i + b with d_j = Σ_i w_ji.
+    """A graph convolution, y_i = Σ_{j ∈ N(i)∪{i}} w_ij / √(d_i d_j) Θ x_j + b with d_i = Σ_j w_ij.
 
     It is called with (x, graph, edge_weight=None). A node without edges has d = 0 and receives only
     from itself, or nothing. Θ is `lin.weight`.
@@ -81,7 +81,7 @@ class GCNConv(Module):
         empty = np.equal(d, 0)
         r = np.where(empty, 0, 1 / np.sqrt(np.where(empty, 1, d)))
         norm = (r[graph.dst] * w * r[graph.src])[:, None]  # [E, 1]
-        y = propagate(self.lin(x), graph, lambda x_j, x_i: norm * x_i)
+        y = propagate(self.lin(x), graph, lambda x_i, x_j: norm * x_j)
         return y if self.bias is None else y + self.bias
 
     def _edges(self, graph, w, dtype):
@@ -107,9 +107,9 @@ class GCNConv(Module):
 
 
 class GATConv(Module):
-    """Graph attention, y_j = Σ_{i ∈ N(j)∪{j}} a_ji Θ x_i + b, with trained weights a.
+    """Graph attention, y_i = Σ_{j ∈ N(i)∪{i}} a_ij Θ x_j + b, with trained weights a.
 
-        a_ji = softmax_i LeakyReLU(α_dst·Θx_j + α_src·Θx_i)
+        a_ij = softmax_j LeakyReLU(α_dst·Θx_i + α_src·Θx_j)
 
     It is called with (x, graph). Each of the H heads has its own part of Θ (`lin.weight`) and its
     own vectors `att_dst` and `att_src` [1, H, out_channels]. α of the paper is [α_dst ‖ α_src]
@@ -166,7 +166,7 @@ class GATConv(Module):
         """
         x, graph, a = self._attend(x, graph)
         a = F.dropout(a, self.dropout, self.training)
-        y = propagate(x, graph, lambda x_j, x_i: a[:, :, None] * x_i)  # [N, H, C]
+        y = propagate(x, graph, lambda x_i, x_j: a[:, :, None] * x_j)  # [N, H, C]
         y = y.reshape(len(y), self.heads * self.out_channels) if self.concat else np.mean(y, axis=1)
         return y if self.bias is None else y + self.bias
 
@@ -196,27 +196,28 @@ class GraphNetBlock(Module):
     """A block that updates every edge, then every node, then the whole graph.
 
         e'_k = φᵉ(e_k, x_dst, x_src, u)        of its two ends and the whole
-        x'_j = φᵛ(Σ_{k → j} e'_k, x_j, u)      of the edges that arrive
-        u'   = φᵘ(Σ_k e'_k, Σ_j x'_j, u)       of everything
+        x'_i = φᵛ(Σ_{k → i} e'_k, x_i, u)      of the edges that arrive
+        u'   = φᵘ(Σ_k e'_k, Σ_i x'_i, u)       of everything
 
     It is called with (x [N, F], graph, e [E, F] = None, u [G, F] = None) and returns (x', e', u').
     Inputs that are None are left out.
 
     Args:
-        edge        φᵉ, a module on these features concatenated; None: the edges stay as they are
-        node        φᵛ, likewise
-        whole       φᵘ, likewise
-        aggregate   "sum", "mean", "max", "min" or "prod", instead of the sums above
+        edge_model     φᵉ, a module on these features concatenated; None: the edges stay as they are
+        node_model     φᵛ, likewise
+        global_model   φᵘ, likewise
+        aggregate      "sum", "mean", "max", "min" or "prod", instead of the sums above
 
     Source: Battaglia et al. 2018; slide K35.
     """
 
-    def __init__(self, edge=None, node=None, whole=None, aggregate="sum"):
+    def __init__(self, edge_model=None, node_model=None, global_model=None, aggregate="sum"):
         if aggregate not in SEGMENT:
             raise ValueError(
                 f"GraphNetBlock: aggregate is one of {', '.join(SEGMENT)}, got {aggregate!r}"
             )
-        self.edge, self.node, self.whole, self.aggregate = edge, node, whole, aggregate
+        self.edge_model, self.node_model, self.global_model = edge_model, node_model, global_model
+        self.aggregate = aggregate
 
     def forward(self, x, graph, e=None, u=None):
         """Apply the block, and return (x', e', u').
@@ -241,15 +242,15 @@ class GraphNetBlock(Module):
                 )
         together = SEGMENT[self.aggregate]
         of_edge = of_node[graph.dst]
-        if self.edge is not None:
+        if self.edge_model is not None:
             parts = [e, x[graph.dst], x[graph.src], None if u is None else u[of_edge]]
-            e = self.edge(_concat(parts))
-        if self.node is not None:
+            e = self.edge_model(_concat(parts))
+        if self.node_model is not None:
             arriving = None if e is None else together(e, graph.dst, N)
-            x = self.node(_concat([arriving, x, None if u is None else u[of_node]]))
-        if self.whole is not None:
+            x = self.node_model(_concat([arriving, x, None if u is None else u[of_node]]))
+        if self.global_model is not None:
             edges = None if e is None else together(e, of_edge, G)
-            u = self.whole(_concat([edges, together(x, of_node, G), u]))
+            u = self.global_model(_concat([edges, together(x, of_node, G), u]))
         return x, e, u
 
     def extra_repr(self):

@@ -1,11 +1,11 @@
 """Layers on point clouds: EdgeConv on a given graph, and layers that choose their own neighbours.
 
-With x_j for the point that receives and x_i for its neighbours:
+With x_i for the point that receives and x_j for its neighbours:
 
-    EdgeConv, DynamicEdgeConv   y_j = □_i  nn(x_j ‖ x_i - x_j)
-    GravNetConv                 y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-10 d²_ij) h_i
+    EdgeConv, DynamicEdgeConv   y_i = □_j  nn(x_i ‖ x_j - x_i)
+    GravNetConv                 y_i = W₁ x_i + W₂ [mean_j ‖ max_j] exp(-10 d²_ij) h_j
 
-If nn starts with a linear layer, its product splits: A x_j + B (x_i - x_j) = (A - B) x_j + B x_i.
+If nn starts with a linear layer, its product splits: A x_i + B (x_j - x_i) = (A - B) x_i + B x_j.
 The two products are done once for each of the N points; for each of the N·K edges only a sum is
 left. If □ is the maximum, rising activations at the end of nn may follow it instead of preceding
 it. And if nn has nothing else, even that sum moves out of the maximum, and no tensor of edges is
@@ -70,7 +70,7 @@ def _is_unchanged(module, *classes):
 
 
 def _split_product(linear, x):
-    """p_j = (A - B) x_j + b and q_i = B x_i, so that p_j + q_i = [A B] (x_j ‖ x_i - x_j) + b."""
+    """p_i = (A - B) x_i + b and q_j = B x_j, so that p_i + q_j = [A B] (x_i ‖ x_j - x_i) + b."""
     F = x.shape[1]
     if linear.in_features != 2 * F:
         raise ValueError(
@@ -105,15 +105,15 @@ def _table(graph):
 
 
 class EdgeConv(Module):
-    """An edge convolution, y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j), where □ is max, mean or sum.
+    """An edge convolution, y_i = □_{j∈N(i)} nn(x_i ‖ x_j - x_i), where □ is max, mean or sum.
 
-    It is called with (x, graph). Without neighbours, y_j is 0.
+    It is called with (x, graph). Without neighbours, y_i is 0.
 
     Args:
         nn     module or function from [E, 2F] to [E, F']
         aggr   "max", "mean" or "sum"
 
-    Source: Wang et al. 2018 (DGCNN); slide K44 has x_j - x_i, which a sign of the weights makes
+    Source: Wang et al. 2018 (DGCNN); slide K44 has x_i - x_j, which a sign of the weights makes
     equal.
     """
 
@@ -140,12 +140,12 @@ class EdgeConv(Module):
 
 
 def _edge_conv_of_graph(nn, x, graph, aggr):
-    """y_j = □_{i∈N(j)} nn(x_j ‖ x_i - x_j) for the edges of a graph."""
+    """y_i = □_{j∈N(i)} nn(x_i ‖ x_j - x_i) for the edges of a graph."""
     linear, rest = _first_linear(nn)
     if linear is None:
 
-        def message(x_j, x_i):
-            return nn(np.concatenate([x_j, x_i - x_j], axis=-1))
+        def message(x_i, x_j):
+            return nn(np.concatenate([x_i, x_j - x_i], axis=-1))
 
         return propagate(x, graph, message, aggr)
     _check_nodes(x, graph)
@@ -217,7 +217,7 @@ class DynamicEdgeConv(Module):
 
 
 def edge_conv(nn, x, index, aggr="max"):
-    """Return y_j = □_k nn(x_j ‖ x_i - x_j) with i = index_jk, for neighbours in a table.
+    """Return y_i = □_k nn(x_i ‖ x_j - x_i) with j = index_jk, for neighbours in a table.
 
     Args:
         nn      module or function from [E, 2F] to [E, F']
@@ -260,7 +260,7 @@ def _edge_conv(nn, x, index, aggr):
 
 
 def _of_sums(p, q, index, aggr):
-    """□_k (p_j + q_i): what does not depend on k moves out of the mean and the maximum."""
+    """□_k (p_i + q_j): what does not depend on k moves out of the mean and the maximum."""
     if aggr == "max":
         return p + neighbour_max(q, index)
     mean = mean_max(np.ones(index.shape, q.dtype), q, index)[:, : q.shape[1]]
@@ -280,9 +280,9 @@ def _check_sharpness(sharpness):
 class GravNetConv(Module):
     """A GravNet layer, which learns the space in which its neighbours are near.
 
-        s = W_s x,   h = W_h x,   y_j = W₁ x_j + W₂ [mean_i ‖ max_i] exp(-c d²_ij) h_i + b₂
+        s = W_s x,   h = W_h x,   y_i = W₁ x_i + W₂ [mean_j ‖ max_j] exp(-c d²_ij) h_j + b₂
 
-    The i are the k nearest points in the space s, j itself among them, and d_ij is their distance
+    The j are the k nearest points in the space s, i itself among them, and d_ij is their distance
     there. The gradient reaches s through the distances, not through the choice of neighbours. The
     layer is called with (x, batch=None).
 
@@ -351,7 +351,7 @@ class GravNetConv(Module):
         return self.lin_out1(x) + self.lin_out2(heard)
 
     def _gather(self, s, h, k, batch):
-        """[mean_i ‖ max_i] exp(-c d²_ij) h_i over k neighbours in s. [N, 2 propagate_dimensions]"""
+        """[mean_j ‖ max_j] exp(-c d²_ij) h_j over k neighbours in s. [N, 2 propagate_dimensions]"""
         index, _ = knn(s.data, k, batch)
         weights = exp(-self.sharpness * squared_distances(s, index))  # [N, K]
         return mean_max(weights, h, index)

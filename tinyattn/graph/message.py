@@ -1,8 +1,8 @@
 """Message passing: the one formula behind the layers on graphs.
 
-    y_j = □_{i ∈ N(j)} φ(x_j, x_i)
+    y_i = □_{j ∈ N(i)} φ(x_i, x_j)
 
-N(j) are the nodes with an edge to j. A CNN, attention, GCN and GAT are this with a φ each.
+N(i) are the nodes with an edge to i. A CNN, attention, GCN and GAT are this with a φ each.
 """
 
 from tinyattn.engine.convert import as_tensor
@@ -13,15 +13,15 @@ from tinyattn.graph.segment import SEGMENT
 
 @with_torch_hints
 def propagate(x, graph, message, aggregate="sum"):
-    """Pass messages along the edges: y_j = □_{i ∈ N(j)} φ(x_j, x_i).
+    """Pass messages along the edges: y_i = □_{j ∈ N(i)} φ(x_i, x_j).
 
     A node without incoming edges gets 0 (1 for "prod"). Arrays of edges are in the order of the
-    messages, so φ can use them: lambda x_j, x_i: graph.edge_attr * x_i.
+    messages, so φ can use them: lambda x_i, x_j: graph.edge_attr * x_j.
 
     Args:
         x           features of the nodes [N, ...]
         graph       the `Graph`
-        message     φ, a function of x_j (receivers) and x_i (senders) of all edges, [E, ...] each,
+        message     φ, a function of x_i (receivers) and x_j (senders) of all edges, [E, ...] each,
                     which returns the messages [E, ...]
         aggregate   □: "sum", "mean", "max", "min" or "prod"
 

@@ -12,7 +12,7 @@ from tinyattn.ops import neighbours as ops
 def mean_max(w, h, index, impl="auto"):
     """Return the weighted mean and maximum of the features of each point's neighbours.
 
-        y_n = [1/K Σ_k w_nk h_i, max_k w_nk h_i]  with i = index_nk
+        y_n = [1/K Σ_k w_nk h_j, max_k w_nk h_j]  with j = index_nk
 
     This is what GravNet gathers. Tied maxima share the gradient.
 
@@ -82,7 +82,7 @@ def squared_distances(x, index, impl="auto"):
 
 
 def pair_sums(p, q, index, impl="auto"):
-    """Return a sum for each point and neighbour, y_nk = p_n + q_i with i = index_nk.
+    """Return a sum for each point and neighbour, y_nk = p_n + q_j with j = index_nk.
 
     Args:
         p       [N, F]

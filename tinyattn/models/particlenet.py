@@ -11,7 +11,7 @@ from tinyattn.nn.validation import check_sizes
 
 
 class EdgeConvBlock(Module):
-    """y_j = ReLU(mean_i nn(x_j ‖ x_i - x_j) + W x_j), the i being the k nearest, without j.
+    """y_i = ReLU(mean_j nn(x_i ‖ x_j - x_i) + W x_i), the j being the k nearest, without i.
 
     nn: three layers of Linear, batch norm and ReLU. A jet with fewer particles than that uses all
     others.

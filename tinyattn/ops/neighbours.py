@@ -29,7 +29,7 @@ def _messages(w, h, index):
 
 @operation("mean_max", work=_messages, second_order=False)
 def mean_max(w, h, index):
-    """y_n = [1/K Σ_k w_nk h_i, max_k w_nk h_i] with i = index_nk: what GravNet gathers.
+    """y_n = [1/K Σ_k w_nk h_j, max_k w_nk h_j] with j = index_nk: what GravNet gathers.
 
     w [N, K], h [M, F], y [N, 2F]. Tied maxima share the gradient. Slide K48.
     """
@@ -113,7 +113,7 @@ squared_distances.implement("kernel", _squared_distances_kernel, _squared_distan
 
 @operation("pair_sums", work=lambda p, q, index: index.size * q.shape[1], second_order=False)
 def pair_sums(p, q, index):
-    """y_nk = p_n + q_i with i = index_nk;   p, q [N, F], y [N, K, F]."""
+    """y_nk = p_n + q_j with j = index_nk;   p, q [N, F], y [N, K, F]."""
     return add(expand_dims(p, 1), gather(q, index))
 
 
