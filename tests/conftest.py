@@ -3,9 +3,14 @@
 The table is at the end of `pytest -rA` and `pytest -v`.
 """
 
+import os
+
 import pytest
 
 from tests.coursekit import small_project
+from tinyattn.kernels.machine import first_use
+
+os.environ.setdefault(first_use.SETTING, "now")  # kernels are tested, not what stands in for them
 
 
 @pytest.fixture(autouse=True)

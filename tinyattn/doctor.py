@@ -153,13 +153,16 @@ def _numba():
     import llvmlite.binding as llvm
 
     yield "compiler", f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} for {_cpu(llvm)}"
+    from tinyattn.kernels.machine import first_use
     from tinyattn.kernels.machine.compile import compiled_files
 
     folders = compiled_files()
     for folder, names in folders.items():
         yield "compiled", f"{len(names)} kernel files in {folder}: {', '.join(names)}"
     if not folders:
-        yield "compiled", "no kernel yet; each is compiled at its first use"
+        yield "compiled", "no kernel yet; they are compiled in the background at the first use"
+    elif not first_use.is_marked():
+        yield "", "not all kernels of the lectures yet; `tinyattn warm` compiles them"
 
 
 def _kernels():

@@ -1,10 +1,9 @@
 """Compile the kernels that lectures use, so that nobody waits for them in class."""
 
+import argparse
 import os
-import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 import tinyattn.functional as F
 from tinyattn import graph, nn, optim
 from tinyattn.engine.autograd import Tensor
+from tinyattn.kernels.machine import first_use
 from tinyattn.ops.backends import have_numba
 
 DTYPES = (np.float32, np.float64)
@@ -21,6 +21,7 @@ def warm(quiet=False):
     """Compile what is not on the disk yet, and say how long each took; returns the exit code."""
     if not have_numba("warm"):  # which has said why
         return 0
+    first_use.compile_now()
     start = time.perf_counter()
     for name, run in WORK.items():
         before = time.perf_counter()
@@ -44,36 +45,23 @@ def _remember():
             "but no folder takes the compiled kernels, so each run compiles them again. Set "
             "NUMBA_CACHE_DIR to a folder that you may write to"
         )
-    with suppress(OSError):  # without a mark they are looked for once more, which is quick
-        _mark().parent.mkdir(parents=True, exist_ok=True)
-        _mark().write_text("", encoding="utf-8")
+    first_use.mark()
     return f"from now on they are on the disk, in {next(iter(folders))}"
 
 
-def in_the_background():
-    """Start `warm` as a process of its own, unless it was done; returns the process or None."""
+def main(arguments=None):
+    """Run `warm` as the process in the background does (see kernels/machine/first_use.py)."""
+    parser = argparse.ArgumentParser(prog="python -m tinyattn.warm", description=__doc__)
+    parser.add_argument("--quiet", action="store_true", help="print nothing")
+    parser.add_argument("--lock", type=Path, help="a file to remove at the end")
+    options = parser.parse_args(arguments)
+    if options.lock and hasattr(os, "nice"):
+        os.nice(10)
     try:
-        if not have_numba("warm") or _mark().exists():
-            return None
-        command = [sys.executable, "-m", "tinyattn.warm", "--quiet"]
-        options = {} if os.name == "nt" else {"preexec_fn": lambda: os.nice(10)}
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **options,
-        )
-    except OSError:  # then kernels are compiled where they are first used
-        return None
-
-
-def _mark():
-    """The file that says that all is compiled, for these sources; in the folder of the kernels."""
-    from tinyattn.kernels.machine import compile
-
-    folder = next(iter(compile.compiled_files()), Path(compile.__file__).parents[1])
-    return folder / "__pycache__" / f"warm_{compile.checksum:08x}"
+        return warm(options.quiet)
+    finally:
+        if options.lock:
+            options.lock.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------- what is compiled
@@ -164,4 +152,4 @@ WORK = {
 
 
 if __name__ == "__main__":
-    sys.exit(warm(quiet="--quiet" in sys.argv[1:]))
+    sys.exit(main())

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from tinyattn.course.project import CourseError, write_text
+from tinyattn.kernels.machine import first_use
 
 DONE = Path("build") / "full.json"
 TABLE = Path("lectures") / "README.md"
@@ -51,7 +52,7 @@ def _one(document):
     return subprocess.run(
         [sys.executable, "-m", "coursekit.cli", "run", document.number],
         cwd=document.root,
-        env={**os.environ, "TINYATTN_FULL": "1"},
+        env={**os.environ, "TINYATTN_FULL": "1", first_use.SETTING: "now"},
         check=False,
     ).returncode
 

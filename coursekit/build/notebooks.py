@@ -25,6 +25,7 @@ from coursekit.build.text import (
 from coursekit.build.views import fold
 from tinyattn.course.claims import full
 from tinyattn.course.project import SHIPPED, CourseError, write_text
+from tinyattn.kernels.machine import first_use
 
 CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
 # pixels of a figure's inch: sharp on a projector, and shown at 100 an inch in the notebook
@@ -112,7 +113,8 @@ def execute_notebook(notebook, document, *, on_slide=None):
     try:
         # one BLAS thread: the same figures on every machine, and no idle threads that spin
         # between products as small as those of a lecture
-        environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONHASHSEED": "0"}
+        own = {"PYTHONHASHSEED": "0", first_use.SETTING: "now"}
+        environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, **own}
         _stoppable(client, environment)
     except nbclient.exceptions.CellExecutionError as error:
         title = here.title if here else ""

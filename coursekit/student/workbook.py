@@ -61,9 +61,9 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
         command.append("--allow-root")
     print(f"opening {document.relative(path)}, your own copy; Ctrl-C twice ends JupyterLab")
     process = subprocess.Popen(command, cwd=folder, env=_environment())
-    from tinyattn import warm  # loads all layers, while JupyterLab starts
+    from tinyattn.kernels.machine import first_use
 
-    if warm.in_the_background() is not None:
+    if first_use.start(say=False):
         print("the kernels of the lectures are compiled in the background, once")
     while True:
         try:

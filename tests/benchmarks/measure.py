@@ -22,6 +22,7 @@ def use_threads(n):
     """Give every library n threads; call before NumPy or PyTorch is imported."""
     for name in (*THREADS, "TINYATTN_THREADS"):
         os.environ[name] = str(n)
+    os.environ["TINYATTN_COMPILE"] = "now"  # kernels are timed, not what stands in for them
 
 
 def interleave(programs, rounds=60, warm_up=3, at_least=0.0, rounds_if_slow=None, rest=0.05):

@@ -19,6 +19,7 @@ use_threads(2)
 import numpy as np  # noqa: E402
 
 import tinyattn as ta  # noqa: E402
+from tinyattn.kernels.machine import first_use  # noqa: E402
 
 ATTENTION = """
 import sys, time
@@ -31,6 +32,18 @@ y = F.scaled_dot_product_attention(q, k, v, causal=True, impl="kernel")
 forward = time.perf_counter() - start
 y.backward(np.ones(y.shape, np.float32))
 print(forward, time.perf_counter() - start)
+"""
+FIRST_CELL = """
+import time
+start = time.perf_counter()
+import numpy as np
+import tinyattn as ta, tinyattn.functional as F
+q, k, v = (ta.tensor(np.ones((4, 4, 128, 16), np.float32), requires_grad=True) for _ in range(3))
+F.scaled_dot_product_attention(q, k, v, causal=True).sum().backward()
+print(time.perf_counter() - start)
+from tinyattn.kernels.machine import first_use
+first_use._process.kill()
+first_use._process.wait()
 """
 WITHOUT_SCIPY = """
 import sys
@@ -59,6 +72,11 @@ def main(rounds=9):
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
             cold.append(float(run(ATTENTION, NUMBA_CACHE_DIR=folder).split()[1]))
+    first = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            new = {"HOME": folder, "NUMBA_CACHE_DIR": folder, first_use.SETTING: "background"}
+            first.append(float(run(FIRST_CELL, **new)))
     print("| step | seconds, median (least) | goal |")
     print("|---|---|---|")
     for step, seconds, goal in (
@@ -66,6 +84,7 @@ def main(rounds=9):
         ("first attention forward, compiled before", warm, 0.25),
         ("the same where SciPy is not installed, which Numba imports", alone, 0.25),
         ("attention forward and backward, compiled anew", cold, 3),
+        ("first cell of a new installation: import, attention, backward", first, 2),
     ):
         middle = statistics.median(seconds)
         missed = "" if middle < goal else " (missed)"

@@ -15,8 +15,9 @@ from coursekit import cli
 from coursekit.build import index, notebooks, pages, text
 from coursekit.student import workbook
 from tests.coursekit import small_project as course_project
-from tinyattn import doctor, warm
+from tinyattn import doctor
 from tinyattn.course import project
+from tinyattn.kernels.machine import first_use
 
 COMMANDS = ["class", "run", "slides", "build", "claims", "doctor"]
 
@@ -223,7 +224,7 @@ def started(monkeypatch):
             return 0
 
     monkeypatch.setattr(workbook.subprocess, "Popen", Process)
-    monkeypatch.setattr(warm, "in_the_background", lambda: commands.append("warm"))
+    monkeypatch.setattr(first_use, "start", lambda say: commands.append("warm"))
     return commands
 
 

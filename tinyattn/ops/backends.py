@@ -6,7 +6,8 @@ the same result and the same gradient:
     "sums"    the index sums of the formula, as loops (compiled if Numba is installed)
     "numpy"   array algebra; can be differentiated more than once
     "kernel"  compiled for vectors and threads
-    "auto"    "kernel" where it is faster, else "numpy"
+    "auto"    "kernel" where it is faster, else "numpy"; also "numpy" while the kernels of a new
+              installation are compiled (kernels/machine/first_use.py)
 
 The array algebra is a function in a file of this folder. `operation` makes it the operation, which
 takes the name of an implementation as `impl`, and the other implementations stand below it:
@@ -34,6 +35,7 @@ import numpy as np
 
 from tinyattn import kernels
 from tinyattn.engine.autograd import Operation, Tensor, backward_pass, record
+from tinyattn.kernels.machine import first_use
 
 ALL, NO_SUMS, NO_KERNEL = ("sums", "numpy", "kernel"), ("numpy", "kernel"), ("sums", "numpy")
 FLOATS = np.dtype(np.float32), np.dtype(np.float64)  # the numbers that kernels compute with
@@ -130,7 +132,7 @@ def select(name, impl, dtype, work):
 def kernel_is_faster(name, dtype, work):
     """Whether the kernel of an operation should do so much work on numbers of this dtype."""
     enough = work >= IMPLEMENTATIONS[name].least and dtype in FLOATS and _mode.kernels
-    return enough and have_numba(name)
+    return enough and first_use.ready() and have_numba(name)
 
 
 class _Mode(local):

@@ -4,13 +4,13 @@
 give the function back as it is where Numba is missing: then kernels run as ordinary Python.
 """
 
-import zlib
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from tinyattn.kernels.machine import compile_notice
 from tinyattn.kernels.machine.canary import import_numba
+from tinyattn.kernels.machine.first_use import checksum_of_sources
 
 # missing: why kernels are not compiled, as the end of a sentence; "" if they are. Where they are
 # not, numba is None, and everything is as if it were not installed.
@@ -85,14 +85,7 @@ if numba is not None:
 jit_no_fma, helper_no_fma = partial(jit, fastmath=False), partial(helper, fastmath=False)
 
 
-def _checksum_of_sources():
-    found = 0
-    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
-        found = zlib.crc32(source.read_bytes(), found)
-    return found
-
-
-checksum = _checksum_of_sources()
+checksum = checksum_of_sources()
 
 
 def intrinsic(reference):

@@ -1,0 +1,163 @@
+"""Whether the kernels are compiled on this machine yet, and what happens until they are.
+
+Compiling all kernels takes a minute or two, once in each installation. Nobody should wait for that
+in the first cell of a notebook, so the first operation that would choose a kernel starts a process
+in the background that compiles them all, and says so. Until it has ended, impl="auto" takes NumPy.
+Results are the same up to rounding. With TINYATTN_COMPILE=now in the environment each kernel is
+compiled where it is first used, so that all results have the same bits; tests, full runs and the
+build of notebooks do that.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+HERE = Path(__file__).parents[1]  # the folder of the kernels
+SETTING = "TINYATTN_COMPILE"
+LONGEST = 600  # seconds; a process that is not done by then is not waited for
+PAUSE = 0.25  # seconds between two looks at the disk
+TEXT = (
+    "tinyattn: compiling the kernels for this machine in the background; that is once, and takes a "
+    "minute or two. Until they are ready, NumPy computes, with the same results up to rounding."
+)
+
+_ready = False
+_look_again = 0.0  # by time.monotonic()
+_process = None
+_one_at_a_time = threading.Lock()
+
+
+def ready():
+    """Whether "auto" may take a kernel; the first call starts to compile if none is there yet."""
+    global _ready, _look_again
+    if not _ready and time.monotonic() >= _look_again:
+        with _one_at_a_time:
+            _ready = _ready or _is_ready()
+            _look_again = time.monotonic() + PAUSE
+    return _ready
+
+
+def compile_now():
+    """In this process, compile each kernel where it is first used."""
+    global _ready
+    _ready = True
+
+
+def _is_ready():
+    if os.environ.get(SETTING) == "now" or _cannot_be_compiled() or is_marked():
+        return True
+    if _process is not None:
+        return _process.poll() is not None  # without a mark: what it could not do is done here
+    return not (start() or _somebody_compiles())
+
+
+def _cannot_be_compiled():
+    """Without Numba `have_numba` says what is missing; without a Python none can be started."""
+    try:
+        version("numba"), version("llvmlite")
+    except PackageNotFoundError:
+        return True
+    return not sys.executable or getattr(sys, "frozen", False)
+
+
+def start(say=True):
+    """Compile all kernels in a process of its own, unless that was or is done; whether it began."""
+    global _process
+    if is_marked() or _somebody_compiles():
+        return False
+    for lock in _files("compiling"):
+        with suppress(OSError):
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            lock.write_text("", encoding="utf-8")
+            _process = _begin(lock)
+            lock.write_text(str(_process.pid), encoding="utf-8")
+            break
+    if say and _process is not None:
+        print(TEXT, file=sys.stderr, flush=True)
+    return _process is not None
+
+
+def _begin(lock):
+    """Start the process, which goes on if this one ends."""
+    paths = [str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
+    own = {SETTING: "now", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    options = {"start_new_session": True}
+    if os.name == "nt":
+        options = {"creationflags": subprocess.BELOW_NORMAL_PRIORITY_CLASS}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "tinyattn.warm", "--quiet", "--lock", str(lock)],
+        env={**os.environ, **own},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **options,
+    )
+
+
+def _somebody_compiles():
+    """Whether another process compiles for this installation now."""
+    for lock in _files("compiling"):
+        with suppress(OSError, ValueError):
+            if time.time() - lock.stat().st_mtime < LONGEST:
+                pid = lock.read_text(encoding="utf-8")
+                if not pid or _lives(int(pid)):
+                    return True
+    return False
+
+
+def _lives(pid):
+    if os.name == "nt":  # there os.kill would end it
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def is_marked():
+    """Whether an earlier process compiled all kernels of these sources and versions."""
+    return any(mark.exists() for mark in _files("compiled"))
+
+
+def mark():
+    """Remember that all kernels are compiled, in the best folder that takes a file."""
+    for file in _files("compiled"):
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("", encoding="utf-8")
+            return
+
+
+def _files(what):
+    """Files of this name for this installation, from the best place to the last resort."""
+    cache = os.environ.get("NUMBA_CACHE_DIR")
+    folders = [Path(cache) if cache else HERE / "__pycache__"]
+    with suppress(RuntimeError):  # a user without a home
+        folders.append(Path.home() / ".cache" / "tinyattn")
+    return [folder / f"{what}_{_key()}" for folder in folders]
+
+
+def _key():
+    """A checksum of all that the machine code depends on."""
+    names = ["NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"]
+    on = [sys.version, version("numba"), version("llvmlite"), *map(os.environ.get, names)]
+    return f"{zlib.crc32(repr(on).encode(), checksum_of_sources()):08x}"
+
+
+@cache
+def checksum_of_sources():
+    """A checksum of all files of kernels."""
+    found = 0
+    for source in sorted(HERE.rglob("*.py")):
+        found = zlib.crc32(source.read_bytes(), found)
+    return found
