@@ -17,8 +17,11 @@ from tinyattn.ops.backends import have_numba
 DTYPES = (np.float32, np.float64)
 
 
-def warm(quiet=False):
-    """Compile what is not on the disk yet, and say how long each took; returns the exit code."""
+def warm(quiet=False, lock=None):
+    """Compile what is not on the disk yet, and say how long each took; returns the exit code.
+
+    lock: a file that is touched after each step, so that others see that somebody compiles.
+    """
     if not have_numba("warm"):  # which has said why
         return 0
     first_use.compile_now()
@@ -27,6 +30,8 @@ def warm(quiet=False):
         before = time.perf_counter()
         for dtype in DTYPES:
             run(dtype)
+            if lock:
+                lock.touch()
         if not quiet:
             print(f"{name:20} {time.perf_counter() - before:6.1f} s", flush=True)
     kept = _remember()
@@ -58,7 +63,7 @@ def main(arguments=None):
     if options.lock and hasattr(os, "nice"):
         os.nice(10)
     try:
-        return warm(options.quiet)
+        return warm(options.quiet, options.lock)
     finally:
         if options.lock:
             options.lock.unlink(missing_ok=True)

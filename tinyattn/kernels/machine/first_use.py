@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]  # the folder of the kernels
 SETTING = "TINYATTN_COMPILE"
-LONGEST = 600  # seconds; a process that is not done by then is not waited for
+LONGEST = 900  # seconds between two signs of life; nobody waits longer for a process
 PAUSE = 0.25  # seconds between two looks at the disk
 TEXT = (
     "tinyattn: compiling the kernels for this machine in the background; that is once, and takes a "
