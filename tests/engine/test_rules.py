@@ -53,7 +53,7 @@ def test_missing_rule():
             lambda g, y, x: g[:2],
             r"a rule of twice returned shape \(2,\) for an input of shape \(3,\)",
         ),
-        (lambda g, y, x: None, "a rule of twice returned None; is `return` missing"),
+        (lambda g, y, x: None, "a rule of twice returned None. Did you forget its `return`"),
         (lambda g, y, x: 1j * g, "a rule of twice returned complex128"),
         (lambda g, y, x: "g", "a rule of twice returned <U1"),
         (lambda g, y, x: [g, g, None], "twice|inhomogeneous"),

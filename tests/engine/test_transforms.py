@@ -288,7 +288,7 @@ def test_argnum_that_names_no_argument_or_one_twice(argnum):
 
 
 def test_argument_given_by_name_has_no_number():
-    with pytest.raises(ValueError, match="it is 0, with 0 given by position"):
+    with pytest.raises(ValueError, match="got argnum=0 and 0 positional arguments"):
         grad(np.sum)(a=np.ones(2))
 
 
@@ -386,9 +386,9 @@ def test_gradients_of_what_y_does_not_depend_on_and_of_y_itself():
 
 def test_gradients_refuses_what_has_none():
     x = Tensor(X, requires_grad=True)
-    with pytest.raises(TypeError, match="gradients: xs are tensors that require a gradient"):
+    with pytest.raises(TypeError, match="gradients: xs must be tensors that require a gradient"):
         ta.gradients(np.sum(x), [x, Tensor(X)])
-    with pytest.raises(TypeError, match="gradients: xs are tensors that require a gradient"):
+    with pytest.raises(TypeError, match="gradients: xs must be tensors that require a gradient"):
         ta.gradients(np.sum(x), X)
     with pytest.raises(ValueError, match=r"single number, got shape \(3,\)"):
         ta.gradients(x * 2, x)

@@ -282,5 +282,5 @@ def test_a_tensor_is_compared_with_pytest_approx():
     assert x.sum() == pytest.approx(3) and x[0] == pytest.approx(1)
     assert x != pytest.approx([1, 3]) and not x[0] == pytest.approx(1.1)
     assert x.detach() == pytest.approx([1, 2]) and pytest.approx(1) == x.detach()[0]
-    with pytest.raises(TypeError, match=r"say .numpy\(\)"):
+    with pytest.raises(TypeError, match=r"Write .numpy\(\)"):
         assert pytest.approx(1) == x[0]

@@ -312,7 +312,7 @@ def test_intermediate_gradients_do_not_go_stale():
     e = np.exp(x.data)
     total = x.grad.data if isinstance(x.grad, Tensor) else x.grad
     np.testing.assert_allclose(total, e + 2 * e * e, rtol=1e-12)
-    with pytest.warns(UserWarning, match="computed by exp, and gradients are kept on leaves only"):
+    with pytest.warns(UserWarning, match="computed by exp, and only leaves keep gradients"):
         assert h.grad is None
 
 

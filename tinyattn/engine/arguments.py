@@ -1,4 +1,4 @@
-"""Calls of NumPy's functions on Tensors, and what is said of arguments that have no rule."""
+"""Calls of NumPy's functions on Tensors, and the errors for arguments without a rule."""
 
 from inspect import Parameter, signature
 
@@ -16,7 +16,9 @@ INSTEAD = {
 
 
 def run(function, args, options):
-    """What NumPy's function gives for Tensors. Raises TypeError for arguments without a rule."""
+    """Return the result of NumPy's function for Tensors. Raises TypeError for arguments without a
+    rule.
+    """
     f = HANDLED_FUNCTIONS[function]
     try:
         return f(*args, **options)
@@ -25,7 +27,7 @@ def run(function, args, options):
         if not unknown and _fits(f, args, options):
             raise  # something else is wrong
         cause = error
-    # NumPy hands its own defaults on, as row_stack does to vstack: these change nothing
+    # NumPy passes its own defaults on, as row_stack does to vstack. They change nothing.
     asked = {k: v for k, v in options.items() if k not in unknown or not _default(function, k, v)}
     if len(asked) < len(options) and not [k for k in unknown if k in asked]:
         return f(*args, **asked)
@@ -36,18 +38,18 @@ def run(function, args, options):
     what = f"no {', '.join(wrong)}=" if wrong else f"fewer arguments by position than {len(args)}"
     advice = INSTEAD.get(wrong[0] if wrong else "", "Without gradient: pass x.numpy()")
     raise TypeError(
-        f"{name} on Tensors takes {what}; it takes {takes}. {advice.format(name=name)}"
+        f"{name} on Tensors takes {what}, only {takes}. {advice.format(name=name)}"
     ) from cause
 
 
 def _takes(f, name):
-    """Whether a function has an argument of this name."""
+    """Return whether a function has an argument of this name."""
     parameters = signature(f).parameters
     return name in parameters or any([p.kind is p.VAR_KEYWORD for p in parameters.values()])
 
 
 def _fits(f, args, options):
-    """Whether a function can be called so."""
+    """Return whether a function can be called with these arguments."""
     try:
         signature(f).bind(*args, **options)
     except TypeError:
@@ -56,7 +58,9 @@ def _fits(f, args, options):
 
 
 def _default(function, name, value):
-    """Whether NumPy's function does with this value what it does without the argument."""
+    """Return whether this value has the same effect on NumPy's function as leaving the argument
+    out.
+    """
     try:
         default = signature(function).parameters[name].default
     except (KeyError, TypeError, ValueError):

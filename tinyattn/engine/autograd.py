@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation on NumPy arrays: the whole engine.
 
-An operation is a NumPy function, and its derivative rule stands right under it:
+An operation is a NumPy function, and its derivative rule is defined right below it:
 
     @primitive
     def tanh(x):
@@ -9,17 +9,18 @@ An operation is a NumPy function, and its derivative rule stands right under it:
 
 Read the file from top to bottom:
 
-1. `Tensor`         an array that remembers which operation made it, from which inputs
-2. `primitive`      turns a NumPy function into an operation that remembers
-3. `backward_pass`  goes back through what was remembered and applies the rules (the chain rule)
+1. `Tensor`         an array that remembers the operation and the inputs it was computed from
+2. `primitive`      turns a NumPy function into an operation that is recorded
+3. `backward_pass`  goes backwards through the record and applies the rules (the chain rule)
 
-NumPy's own functions, such as np.tanh, run an operation when they meet a Tensor: see `dispatch.py`.
+NumPy's own functions, such as np.tanh, run an operation when they receive a Tensor, as
+`dispatch.py` shows.
 
-Letters: y is the output of an operation and g = dL/dy the gradient that arrives at it; a rule
-returns g · dy/dx, the gradient with respect to the input x, in the shape of x.
+Letters: y is the output of an operation and g = dL/dy its incoming gradient. A rule returns g ·
+dy/dx, the gradient with respect to the input x, in the shape of x.
 
-The operators and methods of a Tensor (x + y, x.sum()) are in `methods.py`; the words of every
-refusal are in `messages.py`.
+The operators and methods of a Tensor (x + y, x.sum()) are in `methods.py`, and the error messages
+are in `messages.py`.
 """
 
 from collections.abc import Callable
@@ -47,34 +48,41 @@ FLOAT32 = np.dtype(np.float32)
 new = object.__new__
 
 _clock = count(1).__next__
-NEVER_WRITTEN = (0,)  # shared constant: never written to
+NEVER_WRITTEN = (0,)  # a shared constant, which is never written to
 
 
 # ---------------------------------------------------------------- 1. an array with a memory
 
 
 class Tensor(TensorMethods):
-    """An array, its gradient, and the operation that made it.
+    """An array, its gradient, and the operation that computed it.
 
-    data           the plain NumPy array
-    grad           dL/d(data) after `L.backward()`; None before. Only on leaves. Kept in _grad
-    requires_grad  whether gradients are wanted; results inherit it, except under no_grad()
-    _operation     the operation that made it; None for a leaf, a tensor made by hand
-    _inputs        the inputs of the operation as Tensors, None in place of any other; () for a
-                   leaf, and None for a result whose graph was freed
-    _values        the inputs as plain values, and ...
-    _options       ... the keyword arguments: what its rule is called with
-    _created       when it was made, 0 for a leaf; every input is older than its output
-    _version       [when its values were last written to], one list for all tensors that share
-                   the same memory; NEVER_WRITTEN for a result without views or writes
+    Args:
+        data            number, list or array
+        dtype           dtype of the array; None: the dtype of data, as in `ta.tensor`
+        requires_grad   True: operations on the tensor are recorded; results inherit it, except
+                        under no_grad()
+
+    Attributes:
+        data           the plain NumPy array
+        grad           dL/d(data) after `L.backward()`, and None before; only leaves have one, in
+                       _grad
+        _operation     the operation that computed it; None for a leaf
+        _inputs        the inputs of the operation as Tensors, with None for other inputs; () for a
+                       leaf, and None for a result whose graph was freed
+        _values        the inputs as plain values, and ...
+        _options       ... the keyword arguments, with which the rule is called
+        _created       time of its creation, 0 for a leaf; every input is older than its output
+        _version       [time when its values were last written to], one list for all tensors that
+                       share the same memory; NEVER_WRITTEN for a result without views or writes
 
     Time is counted in results and writes (`_clock`).
 
     Writing through a Tensor (`x[...] = v`, `x.data = v`, `x.data -= v`) is noted, so that
     `backward` can refuse values that are younger than the result computed from them. Writing into a
-    bare array (`x.data[0] = v`) cannot be seen: do it only between two graphs. A plain array that
-    took part must not be changed before backward (`ta.tensor` copies it). `x.data = array` takes
-    the array over: write to it through x alone from then on.
+    plain array (`x.data[0] = v`) cannot be noticed, so do it only between two graphs. A plain array
+    that took part in a computation must not be changed before backward (`ta.tensor` copies it).
+    `x.data = array` takes over the array, so write to it only through x from then on.
     """
 
     __slots__ = (
@@ -93,7 +101,7 @@ class Tensor(TensorMethods):
 
     def __init__(self, data, dtype=None, requires_grad=False):
         if isinstance(data, Tensor):
-            data = np.asarray(data)  # refuses if a gradient would be lost
+            data = np.asarray(data)  # this raises an error if a gradient would be lost
         self._data = dtypes.array_of(data, dtype, requires_grad)
         self._operation, self._inputs, self._values, self._options = None, (), None, None
         self._created, self._version, self._grad = 0, [0], None
@@ -155,11 +163,15 @@ class Tensor(TensorMethods):
 
     @with_torch_hints
     def backward(self, gradient=None, create_graph=False) -> None:
-        """Add dL/dx to `.grad` of every leaf x that this tensor L was computed from.
+        """Add dL/dx to `.grad` of every leaf x from which this tensor L was computed.
 
-        gradient: dL/d(self), array of this shape; may be left out for a single number (then 1).
-        create_graph: record the backward pass too, so that gradients can be differentiated.
-        Gradients add up over several calls; set `.grad = None` (or `zero_grad()`) in between.
+        Gradients add up over several calls. Set `.grad = None` (or call `zero_grad()`) in between.
+
+        Args:
+            gradient       dL/d(self), an array of this shape; may be left out for a single number
+                           (then 1)
+            create_graph   True: record the backward pass too, so that gradients can be
+                           differentiated
         """
         if not self.requires_grad:
             raise RuntimeError(messages.NO_GRAPH)
@@ -167,22 +179,22 @@ class Tensor(TensorMethods):
         grads = backward_pass(self, g, create_graph)
         with _accumulating:
             for x, g in grads.items():
-                # a copy, since g may be the gradient of another tensor too
+                # copy it, because g may be the gradient of another tensor too
                 x._grad = g.copy() if x._grad is None else as_array(x._grad + g)
 
     def detach(self) -> "Tensor":
-        """The same values (shared memory) as a tensor that remembers nothing."""
+        """Return the same values (shared memory) as a tensor without a graph."""
         return from_numpy(self._data, self._shared_version())
 
     def numpy(self) -> ndarray:
-        """The plain array, not a copy. What is computed from it has no gradient."""
+        """Return the plain array, not a copy. Computations with it have no gradient."""
         return self._data
 
     def item(self) -> float:
         """The only element, as a Python number."""
         return self._data.item()
 
-    # NumPy hands its functions over to these two (NEP 13 and NEP 18)
+    # NumPy passes its functions on to these two methods (NEP 13 and NEP 18)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if method != "__call__" or kwargs:
@@ -204,16 +216,21 @@ class Tensor(TensorMethods):
 
 
 def tensor(data, dtype=None, requires_grad=False) -> Tensor:
-    """A new tensor with a copy of `data`: a number, a list, an array.
+    """Return a new tensor with a copy of `data`.
 
-    Python floats become float32; integers stay integers and booleans booleans, but both become
-    float32 with requires_grad. Arrays and NumPy's own numbers keep their dtype.
+    Args:
+        data            number, list or array. Python floats become float32; integers and booleans
+                        keep their type, but become float32 with requires_grad. Arrays and NumPy's
+                        own numbers keep their dtype
+        dtype           dtype of the tensor; None: as described above
+        requires_grad   True: operations on the tensor are recorded, and `backward` computes its
+                        gradient
     """
     return Tensor(data, dtype, requires_grad)
 
 
 def from_numpy(array, written=NEVER_WRITTEN) -> Tensor:
-    """A tensor around the array itself, not a copy, without gradient."""
+    """Wrap the array itself, not a copy, in a tensor without gradient."""
     t = new(Tensor)  # without __init__ and its checks
     t._data, t._version = array, written
     t._operation = t._values = t._options = t._grad = None
@@ -221,14 +238,14 @@ def from_numpy(array, written=NEVER_WRITTEN) -> Tensor:
     return t
 
 
-_accumulating = fork_safe(RLock())  # one thread at a time adds to `.grad`
+_accumulating = fork_safe(RLock())  # only one thread at a time adds to `.grad`
 
 
 # ---------------------------------------------------------------- 2. operations
 
 
 class _Mode(local):
-    grad_enabled = True  # each thread starts so
+    grad_enabled = True  # the value at the start of each thread
 
 
 _mode = _Mode()
@@ -236,8 +253,11 @@ _mode = _Mode()
 
 @contextmanager
 def set_grad_enabled(enabled):
-    """Record operations or not inside the block, in this thread; afterwards as before."""
-    mine, before = _mode.__dict__, _mode.grad_enabled  # of this thread, wherever the block ends
+    """Switch recording on or off inside the block, in this thread; the previous state returns
+    afterwards.
+    """
+    # the block may end in another thread, so keep this thread's mode
+    mine, before = _mode.__dict__, _mode.grad_enabled
     try:
         mine["grad_enabled"] = enabled
         yield
@@ -246,23 +266,23 @@ def set_grad_enabled(enabled):
 
 
 def no_grad():
-    """`with no_grad():` nothing is recorded, in this thread and inside the block only."""
+    """Switch off recording inside a block `with no_grad():`, only in this thread."""
     return set_grad_enabled(False)
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are recorded in this thread at the moment."""
+    """Return whether this thread currently records operations."""
     return _mode.grad_enabled
 
 
 class Operation:
-    """What the engine knows of a primitive: its name, and how gradients pass through it.
+    """The engine's description of a primitive: its name and its derivative rules.
 
-    rules       one function per input: (g, y, *inputs) -> gradient of that input
-    joint       or one function for all: (g, y, *inputs) -> gradients of all inputs
-    parameters  what the function takes, as inspect.Parameter; None if its rules are not checked
-    elementwise  whether element i of a gradient depends on element i of g only: see `invalid.py`
-    widened     the function with 64 bits and a sign for whole numbers, where they might not fit
+    rules        one function per input: (g, y, *inputs) -> gradient of that input
+    joint        or one function for all: (g, y, *inputs) -> gradients of all inputs
+    parameters   parameters of the function, as inspect.Parameter; None if its rules are not checked
+    elementwise  whether element i of a gradient depends only on element i of g, see `invalid.py`
+    widened      the function with signed 64-bit integers, for whole numbers that might not fit
     """
 
     __slots__ = ("elementwise", "joint", "name", "parameters", "rules", "widened")
@@ -283,7 +303,7 @@ class Operation:
 
 
 class Primitive(Protocol):
-    """What `primitive` makes of a function: arrays and Tensors in, a Tensor out."""
+    """The result of `primitive`: a function from arrays and Tensors to a Tensor."""
 
     operation: Operation
     __name__: str
@@ -300,7 +320,7 @@ class Primitive(Protocol):
 
 
 def primitive(f) -> Primitive:
-    """Make a NumPy function differentiable. Its rules are added with `.defvjp`.
+    """Make a NumPy function differentiable. Add its rules with `.defvjp`.
 
         @primitive
         def scale(x, c):
@@ -308,13 +328,13 @@ def primitive(f) -> Primitive:
         scale.defvjp(lambda g, y, x, c: g * c,      # dL/dx
                      lambda g, y, x, c: g * x)      # dL/dc, or None if c never has a gradient
 
-    f sees plain arrays and returns one array. A rule gets the gradient g of the output, the
-    output y, and the arguments of the call; it returns an array in the shape of its input
-    (if NumPy broadcast the input, the engine sums that up again). Both must not change what they
-    get, and get arrays that are read-only. Written with NumPy functions, a rule can itself be
-    differentiated.
+    f receives plain arrays and returns one array. A rule receives the gradient g of the output, the
+    output y, and the arguments of the call. It returns an array in the shape of its input (if NumPy
+    broadcast the input, the engine sums over the copies). f and its rules
+    must not change their arguments, which are read-only. A rule written with NumPy functions can
+    itself be differentiated.
 
-    Tensors are seen among the inputs that f takes by position; for a list of them take *xs.
+    Only positional arguments of f may be Tensors. For a list of them, use *xs.
     """
     op = Operation(messages.name_of(f), tuple(signature(f).parameters.values()))
     compute = protected(f, op.name, "function")
@@ -338,9 +358,9 @@ def primitive(f) -> Primitive:
 
 
 def record(op, y, inputs, values, options):
-    """Wrap the output y of an operation; remember how it was made if a gradient is wanted.
+    """Wrap the output y of an operation, and record the operation if a gradient is needed.
 
-    values: the inputs, with plain arrays in place of Tensors; options: the keyword arguments.
+    values: the inputs, with plain arrays instead of Tensors. options: the keyword arguments.
     """
     if type(y) is not ndarray or y.dtype is not FLOAT32:
         y = dtypes.result_array(op, y, values, options)
@@ -352,7 +372,8 @@ def record(op, y, inputs, values, options):
             wanted = wanted or x.requires_grad
             v = x._data
             if v is owner or (v.base is not None and owner_of(v) is owner):
-                written = x._shared_version()  # y is a view: a write to the one is one to the other
+                # y is a view, so writing to y writes to x and vice versa
+                written = x._shared_version()
         else:
             tensors.append(None)
     if not (wanted and _mode.grad_enabled and (y.dtype is FLOAT32 or y.dtype.kind == "f")):
@@ -364,7 +385,7 @@ def record(op, y, inputs, values, options):
 
 
 def owner_of(array):
-    """What the memory of an array belongs to: the array itself, or what it is a view of."""
+    """Return the owner of an array's memory: the array itself, or the array it is a view of."""
     while getattr(array, "base", None) is not None:
         array = array.base
     return array
@@ -374,11 +395,12 @@ def owner_of(array):
 
 
 def backward_pass(root, gradient, create_graph=False, retain_graph=False, targets=None):
-    """dL/dx for every leaf x below root (or for the `targets` only), as a dict {x: gradient}.
+    """Return dL/dx for every leaf x below root (or only for the `targets`), as a dict {x:
+    gradient}.
 
-    Every result is younger than its inputs, so going through the graph from the youngest to the
-    oldest meets each tensor after everything that was computed from it: when its turn comes,
-    its gradient is complete. No recursion, so a chain may be as long as memory allows.
+    Every result is younger than its inputs. Going through the graph from the youngest to the oldest
+    result therefore reaches each tensor after everything that was computed from it, when its
+    gradient is complete. There is no recursion, so a chain may be as long as memory allows.
 
         for t in results:                                     # youngest first
             g = grads.pop(t)                                  # dL/dt
@@ -387,16 +409,18 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                     grads[x] += rule(g, t, *values of the inputs)
         return grads                                          # left: those of the leaves
 
-    With create_graph the rules get Tensors instead of arrays; being NumPy code they run just the
-    same, and are recorded. Otherwise the graph is freed on the way, unless `retain_graph`: then
-    another backward pass can follow (a Jacobian takes one for each row). The pass ends at the
-    targets; what does not lead to them is neither computed nor freed.
+    With create_graph, the rules receive Tensors instead of arrays. Since they are NumPy code, they
+    run in the same way and are recorded. Otherwise, the graph is freed during the pass, unless
+    `retain_graph` is True, which allows another backward pass (a Jacobian needs one for each row).
+    The pass ends at the targets, and parts of the graph that lead to none of them are neither
+    computed nor freed.
     """
     results, grads = topological_order(root)
     if targets is not None:
         results, grads = prune_to_targets(targets, results, grads)
-    grads[root] = gradient  # of the others: None until the first term arrives
-    # owned: tensors whose gradient is a sum made here, so that later terms are added in place
+    grads[root] = gradient  # the other gradients are None until their first term arrives
+    # owned: the sum of gradients of these tensors was allocated here, so later terms are added in
+    # place
     owned, kind = set(), Tensor if create_graph else ndarray
     with set_grad_enabled(create_graph), Noted() as noted:
         for t in results:  # youngest first
@@ -408,14 +432,14 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
             if op.joint is not None:
                 rules = split_joint_vjp(op, inputs, grads, op.joint(*arguments, **options))
             for x, rule in zip(inputs, rules):  # noqa: B905 - optional inputs have rules too
-                if x in grads:  # its gradient is needed
+                if x in grads:  # the gradient of x is needed
                     g_x = rule(*arguments, **options) if options else rule(*arguments)
-                    if noted:  # 0 · ∞ somewhere
+                    if noted:  # a 0 · ∞ occurred somewhere
                         g_x = noted.mended(op, op.joint or rule, arguments, options, g_x)
                     v, total = x._data, grads[x]
                     if type(g_x) is not kind or g_x.shape != v.shape or g_x.dtype is not v.dtype:
                         g_x = unbroadcast(g_x, v, op.name, kind)
-                    if total is None:  # g_x may be shared with another tensor: never written to
+                    if total is None:  # another tensor may share g_x, so it is never written to
                         grads[x] = g_x
                     elif x in owned:
                         total += g_x  # in place
@@ -425,15 +449,15 @@ def backward_pass(root, gradient, create_graph=False, retain_graph=False, target
                             owned.add(x)
             if not (create_graph or retain_graph):
                 t._inputs = t._values = t._options = None
-    if targets is not None:  # one target may have been reached through another one only
+    if targets is not None:  # a target may have been reached only through another one
         grads = {x: g for x, g in grads.items() if g is not None}
     return grads
 
 
 def topological_order(root):
-    """All results below root, youngest first, and {x: None} for all x that need a gradient."""
+    """Return all results below root, youngest first, and {x: None} for x that need a gradient."""
     results, needed = ([] if root._operation is None else [root]), {root: None}
-    for t in results:  # grows while we walk
+    for t in results:  # the list grows during the loop
         if t._inputs is None:
             raise RuntimeError(messages.FREED)
         if t._version[0] > t._created:
@@ -452,7 +476,7 @@ def topological_order(root):
 
 
 def prune_to_targets(targets, results, needed):
-    """Of a graph, what leads from the root down to a target: (results, {x: None})."""
+    """Return the part of a graph that leads from the root to a target: (results, {x: None})."""
     on_the_way = {x: None for x in targets if x in needed}
     for t in reversed(results):  # oldest first
         if any(x in on_the_way for x in t._inputs):
@@ -461,7 +485,9 @@ def prune_to_targets(targets, results, needed):
 
 
 def first_gradient(root, gradient, kind):
-    """dL/d(root) as `kind`, in the shape and dtype of root; 1 for a single number if not given."""
+    """Return dL/d(root) as `kind`, in the shape and dtype of root; the default for a single number
+    is 1.
+    """
     if gradient is None:
         if root.size != 1:
             raise RuntimeError(messages.no_first_gradient(root.shape))
@@ -475,16 +501,17 @@ def first_gradient(root, gradient, kind):
 
 
 def split_joint_vjp(op, inputs, needed, gradients):
-    """The answer of a joint rule as one rule for each input, which returns what was found."""
+    """Return the result of a joint rule as one rule for each input."""
     messages.check_joint_vjp(op, inputs, needed, gradients)
     return [lambda *_, g=g, **__: g for g in gradients]
 
 
 def unbroadcast(d, a, name, kind):
-    """The gradient d that a rule of `name` returned, in the shape and dtype of the input array a.
+    """Return a rule's gradient d in the shape and dtype of the input array a.
 
-    Where NumPy broadcast the input every copy contributed, so the gradient is the sum over them.
-    kind: Tensor if gradients are recorded, else np.ndarray.
+    If NumPy broadcast the input, every copy contributed, so the gradient is the sum over the
+    copies. name: name of the operation. kind: Tensor if gradients are recorded, otherwise
+    np.ndarray.
     """
     d = d if d is None or isinstance(d, Tensor) else np.asarray(d)
     messages.check_gradient(d, a, name)
@@ -496,12 +523,14 @@ def unbroadcast(d, a, name, kind):
 
 
 def as_array_or_tensor(g, kind):
-    """The gradient g as `kind`, Tensor or np.ndarray, where it is the other of the two."""
+    """Return the gradient g as `kind`, Tensor or np.ndarray."""
     if kind is ndarray:
         return g.data if isinstance(g, Tensor) else g
     return g if isinstance(g, kind) else kind(g)
 
 
 def as_array(g):
-    """A sum of two gradients as an array or Tensor: NumPy makes a scalar of two 0-d arrays."""
+    """Return a sum of two gradients as an array or Tensor, because NumPy makes a scalar of two 0-d
+    arrays.
+    """
     return np.asarray(g) if isinstance(g, np.generic) else g

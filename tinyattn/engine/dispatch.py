@@ -1,7 +1,7 @@
-"""The table from NumPy's functions to what a Tensor does instead.
+"""The table from NumPy's functions to their versions for Tensors.
 
-`np.tanh(x)` and `x + y` of Tensors look up here which operation runs (NEP 13 and NEP 18). The
-files of `ops/` fill the table with `implements`.
+`np.tanh(x)` and `x + y` of Tensors look up the operation here (NEP 13 and NEP 18). The files of
+`ops/` fill the table with `implements`.
 """
 
 from tinyattn.engine import messages
@@ -12,12 +12,13 @@ class _Functions(dict):
         raise messages.no_numpy_rule(function)
 
 
-HANDLED_FUNCTIONS = _Functions()  # NumPy's function -> what runs for a Tensor, else TypeError
-PYTHON_METHODS = {}  # "getitem" -> what runs for x[i], which NumPy has no function for
+# NumPy's function -> its version for Tensors; TypeError for others
+HANDLED_FUNCTIONS = _Functions()
+PYTHON_METHODS = {}  # "getitem" -> the version of x[i], for which NumPy has no function
 
 
 def implements(*functions):
-    """Let NumPy's `functions`, called on a Tensor, run the decorated function instead."""
+    """Run the decorated function when one of NumPy's `functions` is called with a Tensor."""
 
     def register(f):
         HANDLED_FUNCTIONS.update(dict.fromkeys(functions, f))
@@ -27,7 +28,7 @@ def implements(*functions):
 
 
 def implements_method(name):
-    """Let the decorated function be what a Tensor does for a method of Python, such as x[i]."""
+    """Run the decorated function for one of Python's methods of a Tensor, such as x[i]."""
 
     def register(f):
         PYTHON_METHODS[name] = f

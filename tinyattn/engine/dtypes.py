@@ -1,30 +1,32 @@
-"""Which type of numbers an array gets: the rules for what a Tensor is made of."""
+"""The rules for the dtype of an array in a Tensor."""
 
 import numpy as np
 
-DEFAULT_DTYPE = np.dtype(np.float32)  # of Python numbers and lists; arrays keep theirs
+DEFAULT_DTYPE = np.dtype(np.float32)  # dtype of Python numbers and lists; arrays keep theirs
 FLOAT64 = np.dtype(np.float64)
-COMMON_TYPES = {np.ndarray, int, float, bool, type(None), tuple, str}  # operands, most of the time
+COMMON_TYPES = {np.ndarray, int, float, bool, type(None), tuple, str}  # the types of most operands
 LIBRARIES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jaxlib": "JAX", "cupy": "CuPy"}
 
 
 def reject_foreign_tensor(x):
-    """x as it is; TypeError if it is a tensor of another library, whose gradient would be lost."""
+    """Return x unchanged, or raise TypeError if it is another library's tensor, whose gradient
+    would be lost.
+    """
     library = LIBRARIES.get(type(x).__module__.partition(".")[0])
     if library is None:
         return x
     raise TypeError(
-        f"an operation of tinyattn was given a {library} tensor: each library records its own "
-        f"gradients. Turn it into an array first, with .detach().numpy() in PyTorch"
+        f"an operation of tinyattn received a {library} tensor, but each library records only its "
+        "own gradients. Convert it to an array first; in PyTorch, write .detach().numpy()"
     )
 
 
 def array_of(data, dtype=None, requires_grad=False):
-    """A fresh array. Python floats become float32; so do integers that require a gradient."""
+    """Return a new array. Python floats, and integers that require a gradient, become float32."""
     if data is None:
         raise TypeError(
-            "Tensor: expected numbers or booleans, got None; is `return` missing in the function "
-            "that made it?"
+            "Tensor: expected numbers or booleans, got None. Did you forget the `return` of the "
+            "function that computed it?"
         )
     try:
         array = np.array(data, dtype=dtype)
@@ -32,13 +34,13 @@ def array_of(data, dtype=None, requires_grad=False):
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError(
-            "Tensor: expected rows of one length, got a list with rows of several; all rows of a "
-            "list must have the same length (data.tokenizers.padded fills up tokens)"
+            "Tensor: the rows of the list have different lengths. Make all rows equally long "
+            "(data.tokenizers.padded pads tokens)"
         ) from None
     if array.dtype.kind not in "fiubc":
         raise TypeError(
             f"Tensor: expected numbers or booleans, got {array.dtype} from a "
-            f"{type(data).__name__}; all rows of a list must have the same length"
+            f"{type(data).__name__}. Pass numbers, in rows of equal length"
         )
     first = data
     while isinstance(first, list | tuple) and first:
@@ -55,23 +57,23 @@ def check_differentiable(dtype):
     """Raise unless numbers of this dtype can have a gradient."""
     if dtype.kind != "f":
         raise TypeError(
-            f"Tensor: only floating-point data can require a gradient, got {dtype}; convert it "
-            f"first, for example with .astype(np.float32)"
+            f"Tensor: only floating-point data can require a gradient, got {dtype}. Convert it "
+            "first, for example with .astype(np.float32)"
         )
 
 
 def result_array(op, y, arrays, options):
-    """The output of an operation as an array; float64 only if an operand array was.
+    """Return the output of an operation as an array, which is float64 only if an operand array was.
 
-    NumPy makes float64 of float32 with int64, and of float32 with np.float64(2). Here the arrays
-    of floating-point numbers among the operands decide, as they do next to a Python number.
-    Whole numbers of few bits or without a sign become int64 where they might not fit.
+    NumPy makes float64 of float32 with int64, and of float32 with np.float64(2). Here, the
+    floating-point arrays among the operands decide, as they do next to a Python number. Whole
+    numbers with few bits or without a sign become int64 where they might not fit.
     """
     if isinstance(y, tuple | list):
-        raise TypeError(f"{op.name}: expected one array as the result, got a {type(y).__name__}")
+        raise TypeError(f"{op.name}: the function must return one array, got a {type(y).__name__}")
     y = np.asarray(y)
     if y.dtype.kind not in "fiubc":
-        raise TypeError(f"{op.name}: expected a result of numbers, got {y.dtype}")
+        raise TypeError(f"{op.name}: the function must return numbers, got {y.dtype}")
     if op.widened is not None and y.dtype.kind in "iu" and y.dtype != np.int64:
         return np.asarray(op.widened(*arrays, **options))
     if y.dtype is FLOAT64 and not any(

@@ -1,14 +1,15 @@
-"""Zero times infinity: where no gradient arrives, none leaves, however steep an operation is there.
+"""Zero times infinity: an operation passes on gradient 0 where it receives 0, even if it is steep.
 
-np.where(x > 0, np.log(x), 0) computes both branches. At x = 0 the branch that was not taken gets
-the gradient 0, and the slope 1/x of the logarithm is infinite. NumPy's 0 · ∞ is nan, which would
-spread to everything below; but what was not taken has no influence, so its gradient is 0. That
-holds for all operations that work on each element by itself (`ops/marks.py`), and for all slopes
-that are not finite.
+np.where(x > 0, np.log(x), 0) computes both branches. At x = 0, the branch that was not taken
+receives the gradient 0, and the slope 1/x of the logarithm is infinite. NumPy's 0 · ∞ is nan, which
+would spread to everything below. But a branch that was not taken has no influence, so its gradient
+is 0. This holds for all operations that act on each element separately (`ops/marks.py`), and for
+all slopes that are not finite.
 
-Nobody looks for nan at first: the processor notes when it makes one of ordinary numbers, and NumPy
-asks it after each function. So a backward pass without such numbers costs nothing. From the first
-one on, and from an np.where on whose other branch is nan itself, each rule is looked at.
+At first, gradients are not searched for nan. The processor notes when it makes a nan from ordinary
+numbers, and NumPy queries this note after each function, so a backward pass without such numbers
+costs nothing. From the first one on, and from an np.where whose other branch is itself nan, each
+rule is checked.
 """
 
 from contextvars import copy_context
@@ -18,14 +19,14 @@ import numpy as np
 
 
 class _Pass(local):
-    noted = None  # what the backward pass that runs in this thread has noted
+    noted = None  # the notes of the backward pass that runs in this thread
 
 
 _pass = _Pass()
 
 
 def _processor_notes():
-    """Whether it does; in the browser it does not."""
+    """Return whether the processor notes invalid numbers, which it does not in a browser."""
     noted = []
     with np.errstate(invalid="call", call=lambda kind, flag: noted.append(kind)):
         np.multiply(np.zeros(1), np.inf)
@@ -36,18 +37,20 @@ PROCESSOR_NOTES = _processor_notes()
 
 
 class Noted(list):
-    """`with Noted() as noted:` not empty as soon as a function of NumPy made nan or an infinity.
+    """A list that is not empty as soon as a NumPy function made nan or infinity: `with Noted() as
+    noted:`.
 
-    Inside of the block NumPy does not warn; `mended` lets it warn of what is left.
+    Inside the block, NumPy does not warn; `mended` lets it warn of the remaining cases.
     """
 
     __slots__ = ("before", "known", "outside", "state")
 
     def __enter__(self):
-        self.outside, self.known = copy_context(), 0  # with what the user wants to be warned of
+        # this context holds the user's warning settings
+        self.outside, self.known = copy_context(), 0
         self.before, _pass.noted = _pass.noted, self
         if not PROCESSOR_NOTES:
-            self.append("perhaps")  # then every rule is looked at
+            self.append("perhaps")  # now every rule is checked
         self.state = np.errstate(divide="call", invalid="call", call=self._note)
         self.state.__enter__()
         return self
@@ -60,12 +63,12 @@ class Noted(list):
         self.append(kind)
 
     def mended(self, op, rule, arguments, options, g_x):
-        """The gradient g_x that a rule gave, 0 in place of nan where none arrived.
+        """Return the gradient g_x of a rule, with 0 instead of nan where no gradient arrived.
 
-        What is not finite elsewhere stays, and NumPy warns of it as if there were no block.
+        Other values that are not finite remain, and NumPy warns of them as if there were no block.
         """
         if not PROCESSOR_NOTES and np.isfinite(_array(g_x).sum()):
-            return g_x  # the only look that every rule gets in a browser: a sum is quick
+            return g_x  # a sum is fast, so in a browser it is the only check of every rule
         g_x = where_none_arrives(op, arguments[0], g_x)
         if len(self) > self.known:
             self.known = len(self)
@@ -75,13 +78,13 @@ class Noted(list):
 
 
 def note_nan(branch):
-    """Let the backward pass look at all rules from here on if the array `branch` has a nan."""
+    """Let the backward pass check all rules from here on if the array `branch` contains nan."""
     if _pass.noted is not None and np.isnan(_array(branch)).any():
         _pass.noted.append("nan")
 
 
 def where_none_arrives(op, g, g_x):
-    """g_x with 0 in place of nan where g is 0, if the operation is an elementwise one."""
+    """Return g_x with 0 instead of nan where g is 0, if the operation is elementwise."""
     array, g = _array(g_x), _array(g)
     if not op.elementwise or array.shape != g.shape:
         return g_x
@@ -90,7 +93,7 @@ def where_none_arrives(op, g, g_x):
 
 
 def _array(g):
-    """The numbers of a gradient; no numbers for what a wrong rule returned."""
+    """Return the numbers of a gradient, or no numbers if a wrong rule returned something else."""
     array = np.asarray(g) if isinstance(g, np.ndarray | np.generic) else getattr(g, "data", None)
     is_real = isinstance(array, np.ndarray) and array.dtype.kind in "fiub"
     return array if is_real else np.zeros(0)

@@ -1,10 +1,10 @@
-"""Memory of large arrays that is used again, so that the next array need not ask the system for it.
+"""Reuse the memory of large arrays, so that the next array need not request it from the system.
 
-A training step makes and drops hundreds of arrays of some megabytes. The C library gives such
-memory back to the system and gets it again page by page, each page filled with zeros first, which
-can take longer than the work itself. Arrays above LARGEST, which the C library never keeps, come
-from `empty_pooled`; for smaller ones `keep_memory` changes what the C library does, in the whole
-process, so it is called only by programs that want it.
+A training step creates and drops hundreds of arrays of some megabytes. The C library returns such
+memory to the system and gets it again page by page, each page filled with zeros first, which can
+take longer than the computation itself. Arrays above LARGEST, which the C library never keeps, come
+from `empty_pooled`. For smaller ones, `keep_memory` changes the behaviour of the C library in the
+whole process, so it is only called by programs that want this.
 """
 
 import ctypes
@@ -16,18 +16,19 @@ from tracemalloc import is_tracing
 
 import numpy as np
 
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of malloc.h
-LARGEST = 32 * 2**20  # bytes; larger blocks are asked for and given back one by one (its maximum)
-LINE = 64  # bytes of a line of the cache
-KEPT = 2**30  # bytes at the end of the heap that may be free before they are given back
-SPARE = 2**29  # bytes of large blocks that may wait for another array
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # constants of malloc.h
+# bytes; malloc requests and frees larger blocks one by one (this is its maximum)
+LARGEST = 32 * 2**20
+LINE = 64  # bytes of a cache line
+KEPT = 2**30  # free bytes at the end of the heap before they are returned
+SPARE = 2**29  # bytes of large blocks that may wait for reuse
 
 
 def keep_memory() -> bool:
     """Let the C library keep freed memory for the next array, in the whole process.
 
-    Up to 1 GB that is free stays with the process, so training that makes many arrays of a few
-    megabytes becomes faster. Returns whether the C library was told: glibc only, on Linux.
+    Up to 1 GB of free memory stays with the process, so training that creates many arrays of a few
+    megabytes becomes faster. Returns whether this was possible: only with glibc, on Linux.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -39,23 +40,25 @@ def keep_memory() -> bool:
 
 
 def fork_safe(lock):
-    """The lock, and no fork while another thread holds it: the child has no such thread."""
-    if hasattr(os, "register_at_fork"):  # not on Windows
+    """Return the lock, and prevent forks while another thread holds it, because the child has no
+    such thread.
+    """
+    if hasattr(os, "register_at_fork"):  # Windows has no fork
         os.register_at_fork(
             before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
         )
     return lock
 
 
-# {number: memory}, what has waited longest first. There is no lock, which a forked child could
-# find closed for ever: each step on a dictionary is done as a whole, whatever other threads do.
+# {number: memory}, the oldest first. A forked child could find a lock closed for ever, so there is
+# none: each operation on a dictionary is atomic.
 _spare, _numbers = {}, count()
 
 
 def empty_pooled(shape, dtype):
-    """np.empty; where a large array of as many bytes is gone, its memory serves again.
+    """Return np.empty, but reuse the memory of a large array of the same size that is gone.
 
-    Not while tracemalloc looks on: it counts what it saw being asked for.
+    Memory is not reused while tracemalloc is active, because it counts requests for memory.
     """
     size = math.prod(shape) * dtype.itemsize
     if size <= LARGEST or is_tracing():
@@ -64,19 +67,19 @@ def empty_pooled(shape, dtype):
 
 
 def aligned(n, dtype):
-    """An array of n numbers that begins with a line of the cache."""
+    """Return an array of n numbers that begins at a cache line."""
     size = n * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE, np.uint8)
     return memory[-memory.ctypes.data % LINE :][:size].view(dtype)
 
 
 def address(x):
-    """Where the memory of an array begins."""
+    """Return the address of an array's memory."""
     return x.__array_interface__["data"][0]
 
 
 class PooledBuffer:
-    """The memory of one large array. When the array and all its views are gone, it is spare."""
+    """The memory of one large array. It becomes spare when the array and all its views are gone."""
 
     def __init__(self, size, shape, dtype):
         self.memory = _taken(size)
@@ -90,7 +93,8 @@ class PooledBuffer:
             "typestr": dtype.str,
         }
 
-    def __del__(self, spare=_spare, numbers=_numbers):  # when Python ends, the module may be gone
+    # when Python ends, the module may already be gone
+    def __del__(self, spare=_spare, numbers=_numbers):
         spare[next(numbers)] = self.memory
         for number in list(spare):
             if sum([len(memory) for memory in list(spare.values())]) <= SPARE:
@@ -99,10 +103,10 @@ class PooledBuffer:
 
 
 def _taken(size):
-    """Spare memory of that size, the newest; None if there is none."""
+    """Return the newest spare memory of that size, or None."""
     for number in reversed(list(_spare)):
         memory = _spare.get(number)
-        # it is ours if nobody was quicker
+        # it is ours unless another thread was faster
         if memory is not None and len(memory) == size and _spare.pop(number, None) is not None:
             return memory
     return None

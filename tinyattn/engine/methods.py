@@ -1,8 +1,8 @@
-"""The operators and methods of `Tensor`: each stands for the NumPy function of the same name.
+"""The operators and methods of `Tensor`, each of which calls the NumPy function of the same name.
 
 `x + y` is `np.add(x, y)` and `x.sum(axis=0)` is `np.sum(x, axis=0)`, with the same arguments and
-the same gradient. They ask the table of `dispatch.py` themselves: that is quicker than NumPy's
-dispatch, which would ask it too.
+the same gradient. They look up the table of `dispatch.py` themselves, which is faster than NumPy's
+dispatch, which would look it up too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _operator(function):
-    """x + y runs what `np.add` runs for a Tensor."""
+    """Return the method x + y, which runs the operation of `np.add` for a Tensor."""
 
     def method(self, other) -> Tensor:
         return HANDLED_FUNCTIONS[function](self, other)
@@ -31,7 +31,7 @@ def _operator(function):
 
 
 def _reversed(function):
-    """1 + x, where Python asks the second operand."""
+    """Return the method for 1 + x, for which Python calls the second operand."""
 
     def method(self, other) -> Tensor:
         return HANDLED_FUNCTIONS[function](other, self)
@@ -47,7 +47,9 @@ def _unary(function):
 
 
 def _equality(function, on_data):
-    """== and !=; what refuses NumPy's functions, such as pytest.approx, gets the array."""
+    """Return == or !=; objects that refuse NumPy's functions, such as pytest.approx, receive the
+    array.
+    """
 
     def method(self, other) -> Tensor:
         if getattr(other, "__array_ufunc__", function) is None:
@@ -58,7 +60,9 @@ def _equality(function, on_data):
 
 
 def _in_place(function):
-    """p -= step: for a parameter inside no_grad() a write into p; for results a new tensor."""
+    """Return p -= step: for a parameter inside no_grad(), it writes into p; otherwise, it makes a
+    new tensor.
+    """
 
     def method(self, other) -> Tensor:
         y = HANDLED_FUNCTIONS[function](self, other)
@@ -73,7 +77,7 @@ def _in_place(function):
 
 
 class TensorMethods(TensorTorchNames):
-    """What a Tensor can do beside remembering how it was made."""
+    """The operators and methods of a Tensor."""
 
     __slots__ = ()
 
@@ -100,7 +104,8 @@ class TensorMethods(TensorTorchNames):
     __or__, __ror__ = _operator(np.bitwise_or), _reversed(np.bitwise_or)
     __xor__, __rxor__ = _operator(np.bitwise_xor), _reversed(np.bitwise_xor)
     __invert__ = _unary(np.invert)
-    __hash__ = object.__hash__  # == compares elements, but a set or dict holds the tensor itself
+    # == compares elements, but a set or dict needs the identity of the tensor
+    __hash__ = object.__hash__
 
     # ---------------------------------------------------------------- as a container, as a number
 
@@ -108,7 +113,9 @@ class TensorMethods(TensorTorchNames):
         return PYTHON_METHODS["getitem"](self, key)
 
     def __setitem__(self, key, value) -> None:
-        """x[key] = value, into the same memory; noted, so that `backward` finds stale values."""
+        """Write x[key] = value into the same memory, and note it, so that `backward` finds stale
+        values.
+        """
         if getattr(value, "requires_grad", False):
             raise TypeError(messages.WRITE_RECORDED)
         PYTHON_METHODS["setitem"](self._data, key, value)
@@ -116,7 +123,7 @@ class TensorMethods(TensorTorchNames):
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            raise TypeError("len() of a Tensor without axes (a single number)")
+            raise TypeError("len: a Tensor without axes (a single number) has no length")
         return self.shape[0]
 
     def __iter__(self):
@@ -133,7 +140,9 @@ class TensorMethods(TensorTorchNames):
 
     @property
     def grad(self) -> np.ndarray | Tensor | None:
-        """dL/d(data) after `L.backward()`; None before, and on results, which keep none."""
+        """The gradient dL/d(data) after `L.backward()`; None before, and for results, which keep
+        none.
+        """
         if self._operation is not None:
             return messages.warn_no_gradient_kept(self._operation.name)
         return self._grad
@@ -145,159 +154,163 @@ class TensorMethods(TensorTorchNames):
     # ---------------------------------------------------------------- reductions
 
     def sum(self, axis=None, keepdims=False) -> Tensor:
-        """The sum over `axis`: None for all axes, a number, or a tuple of numbers."""
+        """Return the sum over `axis`: None for all axes, a number, or a tuple of numbers."""
         return np.sum(self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis=None, keepdims=False) -> Tensor:
-        """The mean over `axis`."""
+        """Return the mean over `axis`."""
         return np.mean(self, axis=axis, keepdims=keepdims)
 
     def max(self, axis=None, keepdims=False) -> Tensor:
-        """The largest element along `axis`; tied ones share the gradient."""
+        """Return the largest element along `axis`; tied elements share the gradient."""
         return np.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis=None, keepdims=False) -> Tensor:
-        """The smallest element along `axis`; tied ones share the gradient."""
+        """Return the smallest element along `axis`; tied elements share the gradient."""
         return np.min(self, axis=axis, keepdims=keepdims)
 
     def prod(self, axis=None, keepdims=False) -> Tensor:
-        """The product over `axis`."""
+        """Return the product over `axis`."""
         return np.prod(self, axis=axis, keepdims=keepdims)
 
     def var(self, axis=None, keepdims=False, ddof=0) -> Tensor:
-        """The variance over `axis`: Σ (x - mean)² / (n - ddof)."""
+        """Return the variance over `axis`: Σ (x - mean)² / (n - ddof)."""
         return np.var(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def std(self, axis=None, keepdims=False, ddof=0) -> Tensor:
-        """The standard deviation over `axis`, the root of `var`."""
+        """Return the standard deviation over `axis`, the square root of `var`."""
         return np.std(self, axis=axis, keepdims=keepdims, ddof=ddof)
 
     def cumsum(self, axis=None) -> Tensor:
-        """Running sums along `axis`; of all elements in reading order if None."""
+        """Return running sums along `axis`; None: over all elements in reading order."""
         return np.cumsum(self, axis=axis)
 
     def cumprod(self, axis=None) -> Tensor:
-        """Running products along `axis`; of all elements in reading order if None."""
+        """Return running products along `axis`; None: over all elements in reading order."""
         return np.cumprod(self, axis=axis)
 
     def trace(self, offset=0, axis1=0, axis2=1) -> Tensor:
-        """The sum of a diagonal of two axes."""
+        """Return the sum of a diagonal of two axes."""
         return np.trace(self, offset, axis1, axis2)
 
     def dot(self, other) -> Tensor:
-        """Vectors: Σ xᵢyᵢ; matrices: X Y; else the last axis of x against the last but one of y."""
+        """Return Σ xᵢyᵢ for vectors, X Y for matrices, and otherwise the sum over x's last and y's
+        last but one axis.
+        """
         return np.dot(self, other)
 
     def argmax(self, axis=None) -> Tensor:
-        """The index of the largest element along `axis`, without gradient."""
+        """Return the index of the largest element along `axis`, without gradient."""
         return np.argmax(self, axis=axis)
 
     def argmin(self, axis=None) -> Tensor:
-        """The index of the smallest element along `axis`, without gradient."""
+        """Return the index of the smallest element along `axis`, without gradient."""
         return np.argmin(self, axis=axis)
 
     def all(self, axis=None, keepdims=False) -> Tensor:
-        """Whether all elements along `axis` are true (not zero)."""
+        """Return whether all elements along `axis` are true (not zero)."""
         return np.all(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis=None, keepdims=False) -> Tensor:
-        """Whether any element along `axis` is true (not zero)."""
+        """Return whether any element along `axis` is true (not zero)."""
         return np.any(self, axis=axis, keepdims=keepdims)
 
     # ---------------------------------------------------------------- shape and order
 
     def reshape(self, *lengths) -> Tensor:
-        """The same elements in another shape: x.reshape(2, 3), x.reshape((2, -1))."""
+        """Return the same elements in another shape: x.reshape(2, 3), x.reshape((2, -1))."""
         return np.reshape(self, lengths[0] if len(lengths) == 1 else lengths)
 
     def ravel(self) -> Tensor:
-        """All elements in reading order as one axis."""
+        """Return all elements in reading order as one axis."""
         return np.ravel(self)
 
     def flatten(self) -> Tensor:
-        """The same as `ravel`."""
+        """Return the same as `ravel`."""
         return np.ravel(self)
 
     def transpose(self, *axes) -> Tensor:
-        """The axes in another order: x.transpose(1, 0, 2), x.transpose((1, 0, 2)); reversed: ()."""
+        """Return the axes in another order, x.transpose(1, 0, 2) or x.transpose((1, 0, 2)); ():
+        reversed.
+        """
         axes = axes[0] if len(axes) == 1 else axes
         if isinstance(axes, tuple | list) and 0 < len(axes) != self.ndim:
             raise ValueError(
                 f"transpose: expected all {self.ndim} axes of shape {self.shape} in their new "
-                f"order, got {tuple(axes)}; PyTorch's transpose(i, j) is swapaxes(i, j) here"
+                f"order, got {tuple(axes)}. PyTorch's transpose(i, j) is swapaxes(i, j) here"
             )
         return np.transpose(self, axes or None)
 
     def swapaxes(self, axis1, axis2) -> Tensor:
-        """Two axes exchanged."""
+        """Exchange two axes."""
         return np.swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis=None) -> Tensor:
-        """Without the axes of length 1: all of them, or those named."""
+        """Remove the axes of length 1: all of them, or the given ones."""
         return np.squeeze(self, axis)
 
     def repeat(self, repeats, axis=None) -> Tensor:
-        """Each element `repeats` times in a row (a number, or one for each element)."""
+        """Repeat each element `repeats` times in a row (a number, or one for each element)."""
         return np.repeat(self, repeats, axis)
 
     def diagonal(self, offset=0, axis1=0, axis2=1) -> Tensor:
-        """The elements x[i, i + offset] of two axes, as the last axis."""
+        """Return the elements x[i, i + offset] of two axes, as the last axis."""
         return np.diagonal(self, offset, axis1, axis2)
 
     def take(self, indices, axis=None) -> Tensor:
-        """The elements (or slices along `axis`) with the given numbers."""
+        """Return the elements (or slices along `axis`) with the given indices."""
         return np.take(self, indices, axis)
 
     def sort(self, axis=-1, *, kind="stable") -> Tensor:
-        """The elements in ascending order along `axis`, as a new tensor."""
+        """Return a new tensor with the elements in ascending order along `axis`."""
         return np.sort(self, axis, kind=kind)
 
     def argsort(self, axis=-1) -> Tensor:
-        """The indices that would sort along `axis`, without gradient."""
+        """Return the indices that would sort along `axis`, without gradient."""
         return np.argsort(self, axis=axis)
 
     # ---------------------------------------------------------------- each element by itself
 
     def exp(self) -> Tensor:
-        """eˣ"""
+        """Compute eˣ."""
         return np.exp(self)
 
     def log(self) -> Tensor:
-        """ln x"""
+        """Compute ln x."""
         return np.log(self)
 
     def sqrt(self) -> Tensor:
-        """√x"""
+        """Compute √x."""
         return np.sqrt(self)
 
     def tanh(self) -> Tensor:
-        """tanh x"""
+        """Compute tanh x."""
         return np.tanh(self)
 
     def abs(self) -> Tensor:
-        """|x|"""
+        """Compute |x|."""
         return np.absolute(self)
 
     def clip(self, a_min=None, a_max=None, *, min=None, max=None) -> Tensor:
-        """x limited to [a_min, a_max]; None leaves a side open."""
+        """Limit x to [a_min, a_max]; None leaves a side open."""
         return HANDLED_FUNCTIONS[np.clip](self, a_min, a_max, min=min, max=max)
 
     def round(self, decimals=0) -> Tensor:
-        """x rounded to a number of decimals, without gradient."""
+        """Round x to a number of decimals, without gradient."""
         return np.round(self, decimals)
 
     # ---------------------------------------------------------------- another form
 
     def astype(self, dtype) -> Tensor:
-        """The same numbers in another dtype; the gradient comes back in that of x."""
+        """Return the same numbers in another dtype; the gradient returns in the dtype of x."""
         return np.astype(self, np.dtype(dtype))
 
     def copy(self) -> Tensor:
-        """The same values in memory of their own; the gradient passes through."""
+        """Return a copy of the values in new memory; the gradient passes through."""
         return np.copy(self)
 
     def tolist(self) -> list:
-        """The values as nested lists of Python numbers."""
+        """Return the values as nested lists of Python numbers."""
         return self._data.tolist()
 
     def __repr__(self) -> str:
@@ -329,11 +342,14 @@ class TensorMethods(TensorTorchNames):
         for part in state:
             for name, value in (part or {}).items():
                 setattr(self, name, value)
-        self._created, self._version = 0, [0]  # the clock was that of another process
+        self._created, self._version = 0, [0]  # the saved clock belonged to another process
 
     def _must_be_leaf(self, what):
         if self._operation is not None:
-            raise RuntimeError(f"{what}: this tensor was computed from others; .detach() it first")
+            raise RuntimeError(
+                f"{what}: this tensor was computed from others, so it is not a leaf. Call "
+                ".detach() on it first"
+            )
 
     def _twin(self, data, written):
         twin = object.__new__(type(self))
@@ -343,7 +359,7 @@ class TensorMethods(TensorTorchNames):
         return twin
 
 
-# x.sum(dim=0) gets a hint: PyTorch's `dim` is NumPy's `axis`
+# PyTorch's `dim` is NumPy's `axis`, so x.sum(dim=0) gets a hint
 for _name, _method in list(vars(TensorMethods).items()):
     if isfunction(_method) and not _name.startswith("_"):
         setattr(TensorMethods, _name, with_torch_hints(_method))

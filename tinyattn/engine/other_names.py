@@ -1,7 +1,8 @@
-"""What users of other libraries type first, and what to write here: for errors only.
+"""Names of other libraries and their equivalents here, only for errors.
 
-`torch_hints.py` has what can be run on both sides and compared; here are the names that are only
-told. `tests/mistakes/test_other_names.py` asks for each of them, and tries what the hints name.
+`torch_hints.py` contains the names for which both sides can be run and compared; this file contains
+the rest. `tests/mistakes/test_other_names.py` looks up each of them and tests the names in the
+hints.
 """
 
 _NO_COMPILER = "leave it out: nothing has to be compiled or moved to a device"

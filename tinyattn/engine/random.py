@@ -1,4 +1,4 @@
-"""The default generator of random numbers, used where no `rng=` is passed."""
+"""The default generator of random numbers, which is used if no `rng=` is passed."""
 
 import numpy as np
 
@@ -6,10 +6,13 @@ _default = np.random.default_rng()
 
 
 def seed(n):
-    """Start the default generator anew: the same n gives the same numbers.
+    """Restart the default generator; the same n gives the same numbers.
 
-    What draws from it: initial weights, dropout and the order of batches, wherever no rng= is
-    passed. np.random.seed has no effect on any of them.
+    Initial weights, dropout and the order of batches use it wherever no rng= is passed.
+    np.random.seed has no effect on any of them.
+
+    Args:
+        n   the seed, a whole number
     """
     global _default
     if not isinstance(n, int | np.integer):
@@ -26,6 +29,6 @@ def generator(rng=None):
     if isinstance(rng, int | np.integer):
         return np.random.default_rng(rng)
     raise TypeError(
-        f"rng: expected a numpy.random.Generator or an integer, got {type(rng).__name__}; "
-        f"make one with np.random.default_rng(0)"
+        f"rng: expected a numpy.random.Generator or an integer, got {type(rng).__name__}. Make one "
+        "with np.random.default_rng(0)"
     )

@@ -1,14 +1,14 @@
-"""One check for numbers that must lie in a range, with one sentence if they do not."""
+"""Check that numbers are in a range, and raise an error that states the range otherwise."""
 
 import numpy as np
 
 
 def check_range(owner, least=None, most=None, *, above=None, below=None, whole=False, **numbers):
-    """Each of `numbers` must be a number with least <= x <= most and above < x < below.
+    """Check that each of `numbers` is a number with least <= x <= most and above < x < below.
 
-    owner: the function or class that asks. whole: a whole number. None is left alone: it stands for
-    the owner's own default. Raises TypeError for what is not a number, ValueError outside of the
-    range.
+    owner: the function or class that checks its argument. whole: the numbers must be whole. None is
+    skipped, because it represents the owner's default. Raises TypeError for values that are not
+    numbers, and ValueError for numbers outside the range.
     """
     for name, value in numbers.items():
         if value is None:

@@ -1,9 +1,9 @@
-"""Functions that others wrote get their arrays read-only.
+"""Give read-only arrays to functions that are not part of the library.
 
-A rule that writes into g gives the right gradient, and a wrong one to the other operations that g
-arrives at; a function that writes into x changes the weights of whoever calls it. Neither shows up
-where it is done. So what is not the library's own gets views that cannot be written to. (Only
-np.add.at and its like write into them all the same, up to NumPy 2.4.)
+A rule that writes into g returns the right gradient, but the other operations that receive g get a
+wrong one. A function that writes into x changes its caller's weights. Neither effect is visible
+where it is caused, so functions outside the library receive views that cannot be written to. (Only
+np.add.at and similar functions still write into them, up to NumPy 2.4.)
 """
 
 from functools import wraps
@@ -14,13 +14,14 @@ LIBRARY = __name__.partition(".")[0]
 
 
 class WrittenError(ValueError):
-    """A function or a rule writes into what it was given."""
+    """An error for a function or rule that writes into its arguments."""
 
 
 def protected(f, name, what):
-    """f, called with read-only views of arrays; None and what the library wrote as they are.
+    """Return f with read-only views as arguments; None and the library's own functions are
+    unchanged.
 
-    name: of the operation. what: "function" or "rule". Raises WrittenError if f writes.
+    name: name of the operation. what: "function" or "rule". Raises WrittenError if f writes.
     """
     if f is None or (getattr(f, "__module__", None) or "").partition(".")[0] == LIBRARY:
         return f
@@ -32,13 +33,11 @@ def protected(f, name, what):
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
-            given = (
-                "the arrays that it is given, g, y or an input" if what == "rule" else "an input"
-            )
+            given = "one of its arguments (g, y or an input)" if what == "rule" else "an input"
             raise WrittenError(
-                f"{name}: its {what} writes into {given}, which others need as they are. Write "
-                f"x = x * 2 in place of x *= 2, np.where in place of x[...] = 0, or into a copy, "
-                f"x.copy()"
+                f"{name}: its {what} writes into {given}, which other code still needs. Write x = "
+                "x * 2 instead of x *= 2, np.where instead of x[...] = 0, or write into a copy, "
+                "x.copy()"
             ) from error
         if isinstance(y, np.ndarray) and not y.flags.writeable and shares(y, inputs):
             y.flags.writeable = True  # a view of an input is as writeable as the input
@@ -48,13 +47,13 @@ def protected(f, name, what):
 
 
 def shares(y, inputs):
-    """Whether y is a view of a writeable array among the inputs."""
+    """Return whether y is a view of a writeable array among the inputs."""
     arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.flags.writeable]
     return any([np.may_share_memory(y, x) for x in arrays])
 
 
 def read_only(x):
-    """An array, or each array in a list, as a view that cannot be written to."""
+    """Return an array, or each array in a list, as a view that cannot be written to."""
     if isinstance(x, list | tuple) and type(x) in (list, tuple):
         return type(x)(read_only(v) for v in x)
     if type(x) is not np.ndarray:

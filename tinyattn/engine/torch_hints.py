@@ -1,8 +1,8 @@
-"""What is called otherwise in PyTorch: one table, from which errors and the page are made.
+"""Names that differ in PyTorch: one table, from which errors and a page are made.
 
-Each line has PyTorch's way and the one here. Errors show the line when somebody asks a Tensor, a
-function or a layer for PyTorch's name; `lectures/from_pytorch.md` shows all lines, and
-`tests/mistakes/test_hints.py` runs both sides of each and compares what they give.
+Each line contains PyTorch's way and the equivalent here. Errors show the line when code asks a
+Tensor, a function or a layer for PyTorch's name, and `lectures/from_pytorch.md` shows all lines.
+`tests/mistakes/test_hints.py` runs both sides of each line and compares the results.
 """
 
 import re
@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable)
 
 
 class Hint(NamedTuple):
-    """PyTorch's way, the one here, and what to know beside it."""
+    """PyTorch's way, the equivalent here, and a note."""
 
     theirs: str
     ours: str
@@ -33,7 +33,7 @@ class Hint(NamedTuple):
         return f"PyTorch's {self.theirs} is {self.ours} here{note}"
 
 
-# asked of a Tensor; x is one
+# names that users look for on a Tensor x
 METHODS = {
     "view": Hint("x.view(3, 2)", "x.reshape(3, 2)"),
     "view_as": Hint("x.view_as(y)", "x.reshape(y.shape)"),
@@ -122,7 +122,7 @@ METHODS = {
     "indices": Hint("x.max(1).indices", "x.argmax(axis=1)", "of x.sort() it is x.argsort()"),
 }
 
-# asked of a module
+# names that users look for on a module
 MODULES = {
     "to": Hint("model.to(torch.float64)", "model.astype(np.float64)", "there is only the CPU"),
     "cpu": Hint("model.cpu()", "model", "there is only the CPU: leave it out"),
@@ -138,7 +138,7 @@ MODULES = {
     "compile": Hint("model.compile()", "ta.inference.compile(model)", "which gives a copy"),
 }
 
-# given by name to a function, a layer or an optimizer
+# keyword arguments of functions, layers and optimizers
 KEYWORDS = {
     "dim": Hint("F.softmax(x, dim=-1)", "F.softmax(x, axis=-1)"),
     "dims": Hint("torch.flip(x, dims=(0,))", "np.flip(x, axis=(0,))"),
@@ -231,7 +231,7 @@ KEYWORDS = {
     "input": Hint("F.relu(input=x)", "F.relu(x)", "the first argument is called x"),
 }
 
-# asked of the package itself, or of nn, F and optim; NumPy's own functions stand for the others
+# Names that users look for in the package, nn, F or optim. NumPy provides the others.
 FUNCTIONS = {
     "cat": Hint("torch.cat([x, y])", "np.concatenate([x, y])"),
     "stack": Hint("torch.stack([x, y])", "np.stack([x, y])"),
@@ -270,7 +270,7 @@ FUNCTIONS = {
     "matmul": Hint("torch.matmul(x, x.T)", "x @ x.T"),
 }
 
-# called the same in both, or taken for granted, and different nevertheless
+# names or habits that exist in both libraries, but with different meanings
 DIFFERENT = {
     "repeat": Hint("x.repeat(2, 1)", "np.tile(x, (2, 1))", "x.repeat(2, axis=0) repeats each row"),
     "std": Hint("x.std()", "x.std(ddof=1)", "x.std() and x.var() divide by n here, as in NumPy"),
@@ -331,7 +331,7 @@ OF_FUNCTIONS = {
 }
 
 
-# functions of NumPy that are methods of tensors in PyTorch
+# functions of NumPy whose PyTorch versions are methods of tensors
 NUMPY_FUNCTIONS = """
     abs absolute acos acosh allclose angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh
     argwhere asin asinh atan atan2 atanh bincount bitwise_and bitwise_left_shift bitwise_not
@@ -346,7 +346,7 @@ NUMPY_FUNCTIONS = """
     sign signbit sinc sinh sqrt squeeze subtract swapaxes tan tanh transpose true_divide trunc
     unique vdot vsplit where
 """.split()
-# what PyTorch also does in place, under the name with a _ at its end
+# PyTorch has these in place too, with a _ at the end of the name
 IN_PLACE = """
     abs ceil clamp clip cos div exp floor log masked_fill multiply neg pow reciprocal relu round
     sigmoid sin sqrt square squeeze subtract t tan tanh transpose tril triu trunc unsqueeze
@@ -354,7 +354,7 @@ IN_PLACE = """
 
 
 class MissingAttribute:
-    """An attribute that an object does not have: asking for it says what to write."""
+    """An attribute that an object does not have; reading it raises an error with a hint."""
 
     def __init__(self, whose, name, hint):
         self.whose, self.name, self.__doc__ = whose, name, hint  # help(Tensor) shows it
@@ -365,29 +365,29 @@ class MissingAttribute:
 
 
 class _Names:
-    """What an object is asked for by habit. Its own attributes come before these names.
+    """Attributes that users of PyTorch expect. An object's own attributes take precedence.
 
-    One `__getattr__` for all names would be shorter, but with it every access to a slot of a
-    tensor takes three times as long (in Python 3.11), and the engine does little else.
+    One `__getattr__` for all names would be shorter, but it would triple the time of every access
+    to a slot of a tensor (in Python 3.11), which is most of the engine's work.
     """
 
     __slots__ = ()
 
     def __dir__(self):
-        """The names that there are, for editors."""
+        """Return the existing names, for editors."""
         of_classes = [vars(cls).items() for cls in type(self).__mro__]
         ours = {n for items in of_classes for n, v in items if not isinstance(v, MissingAttribute)}
         return sorted(ours | getattr(self, "__dict__", {}).keys())
 
 
 class TensorTorchNames(_Names):
-    """The names of tensors."""
+    """The names for tensors."""
 
     __slots__ = ()
 
 
 class ModuleTorchNames(_Names):
-    """The names of modules."""
+    """The names for modules."""
 
 
 def _fill():
@@ -407,19 +407,21 @@ _fill()
 
 
 def no_such_name(module, name):
-    """The AttributeError of a module that is asked for a name it does not have, with a hint."""
+    """Return the AttributeError for a missing name of a module, with a hint."""
     hint = "" if name.startswith("_") or _is_file(module, name) else missing_name(name)
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
 
 
 def _is_file(module, name):
-    """Python asks a package for a file in its folder before it imports that file."""
+    """Return whether the name is a file, which Python looks up as an attribute before it imports
+    it.
+    """
     package = hasattr(sys.modules[module], "__path__")
     return package and find_spec(f"{module}.{name}") is not None
 
 
 def missing_name(name):
-    """The end of a sentence about a name that a module does not have; "" if not known."""
+    """Return the end of a sentence about a missing name of a module; "" if it is unknown."""
     if name in FUNCTIONS:
         return f": {FUNCTIONS[name]}"
     if name in other_names.NAMES:
@@ -432,7 +434,7 @@ def missing_name(name):
     return ""
 
 
-# the public modules that a name is looked for in, and what a user calls them
+# A name is looked for in these public modules, and the value is how users write the module.
 PLACES = {
     "": "ta",
     "nn": "nn",
@@ -449,7 +451,9 @@ PLACES = {
 
 
 def _where_it_is(name):
-    """The public object with this name, however it is spelled: "F.huber_loss"; "" if none."""
+    """Return the public object with this name in any spelling, as "F.huber_loss", or "" if there is
+    none.
+    """
     package, wanted = sys.modules[__name__.partition(".")[0]], _plain(name)
     found = {}
     for module, short in PLACES.items():
@@ -460,7 +464,7 @@ def _where_it_is(name):
 
 
 def public_names(module):
-    """What a module offers: its `__all__`, or what it defines itself."""
+    """Return the public names of a module: its `__all__`, or its own definitions."""
     own = (n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__)
     return getattr(module, "__all__", None) or [n for n in own if not n.startswith("_")]
 
@@ -470,7 +474,7 @@ def _plain(name):
 
 
 def explain(error, f):
-    """Raise again, with a hint, if the error says that f does not take an argument of that name."""
+    """Raise the error again with a hint if it reports an unknown keyword argument of f."""
     start = f"{f.__qualname__}() got an unexpected keyword argument '"
     message = str(error)
     if not message.startswith(start):
@@ -482,7 +486,7 @@ def explain(error, f):
 
 
 def _instead(name, f):
-    """What to write instead of the argument `name` of f, as the end of a sentence."""
+    """Return the replacement for the argument `name` of f, as the end of a sentence."""
     if name in KEYWORDS:
         return f": {KEYWORDS[name]}"
     takes = [
@@ -501,7 +505,7 @@ def _instead(name, f):
 
 
 def hint_functions(namespace, names):
-    """Let a public module's own functions explain arguments that other libraries have."""
+    """Let a public module's own functions explain arguments of other libraries."""
     for name in names:
         f = namespace[name]
         if isfunction(f) and f.__module__.startswith(namespace["__name__"]):
@@ -509,7 +513,7 @@ def hint_functions(namespace, names):
 
 
 def with_torch_hints(f: Function) -> Function:
-    """f, with a hint in the error for an argument that is called otherwise in PyTorch."""
+    """Return f with a hint in the error for an argument that has another name in PyTorch."""
 
     @wraps(f)
     def call(*args, **options):
@@ -524,14 +528,14 @@ def with_torch_hints(f: Function) -> Function:
 
 
 def explain_arguments(cls):
-    """Let the constructor that a class wrote itself explain arguments that PyTorch has."""
-    name = "__init__"  # a variable, since editors would lose the arguments otherwise
+    """Let a class's own constructor explain arguments of PyTorch."""
+    name = "__init__"  # a variable, because with a literal editors would lose the arguments
     if name in vars(cls):
         setattr(cls, name, with_torch_hints(vars(cls)[name]))
 
 
 def without_hints(f):
-    """The function from which `with_torch_hints` made f; f itself if it did not."""
+    """Return the function that `with_torch_hints` wrapped, or f itself if it did not."""
     return f.__wrapped__ if getattr(f, "__code__", None) is _CODE else f
 
 

@@ -1,7 +1,7 @@
 """Derivatives of functions: `grad`, `value_and_grad`, `jacobian`, `hessian`; and `gradients`.
 
-They run the function on fresh tensors and go back, so they nest: `grad(grad(f))` is f''.
-`gradients` takes a result that was computed before.
+The first four run the function on new tensors and then go backwards, so they can be nested:
+`grad(grad(f))` is f''. `gradients` takes a result that was computed before.
 """
 
 from collections.abc import Callable
@@ -49,8 +49,8 @@ def value_and_grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
         y, xs, as_tensor, again = _trace(f, argnum, args, kwargs)
         if y.size != 1:
             raise ValueError(
-                f"grad: the function must return a single number, got shape {y.shape}; "
-                f"use ta.jacobian, or reduce the result (sum, mean)"
+                f"grad: the function must return a single number, got shape {y.shape}. Use "
+                "ta.jacobian, or reduce the result (sum, mean)"
             )
         gradients = _vjp(y, np.ones(y.shape, y.dtype), xs, again)
         gradients = gradients if as_tensor else [g.data for g in gradients]
@@ -115,18 +115,18 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
     for x in targets:
         if not (isinstance(x, Tensor) and x.requires_grad):
             raise TypeError(
-                f"gradients: xs are tensors that require a gradient, got {x!r}; make it with "
-                f"requires_grad=True, or leave it out"
+                f"gradients: xs must be tensors that require a gradient, got {x!r}. Create it with "
+                "requires_grad=True, or leave it out"
             )
     if not (isinstance(y, Tensor) and y.requires_grad):
         raise RuntimeError(messages.NO_GRAPH.replace("backward", "gradients", 1))
     if y.size != 1:
         raise ValueError(
-            f"gradients: y must be a single number, got shape {y.shape}; reduce it (sum, mean), "
-            f"or use ta.jacobian"
+            f"gradients: y must be a single number, got shape {y.shape}. Reduce it (sum, mean), or "
+            "use ta.jacobian"
         )
     found = {}
-    # a backward pass ends at its targets, so a result that may lead to others has one of its own
+    # A backward pass stops at its targets, so a result that depends on others gets its own pass.
     groups = [[x] for x in targets if x._operation is not None]
     groups.append([x for x in targets if x._operation is None])
     for group in groups:
@@ -146,16 +146,16 @@ def _stand_in(x):
 _stand_in.defvjp(lambda g, y, x: g)
 
 
-_active = set()  # the stand-ins of derivatives that are being taken, while their function runs
+_active = set()  # the stand-ins of the derivatives whose function is running
 
 
 def _trace(f, argnum, args, kwargs):
     """Run f on stand-ins for its arguments: (result, stand-ins, give Tensors, record again).
 
-    A stand-in is connected to the tensor it stands for, so that an outer derivative sees it. The
-    gradients are recorded in their turn if somebody may differentiate them: if f is being
-    differentiated from outside (then its result depends on a stand-in of that derivative), or if
-    f depends on tensors that require a gradient, as the weights of a model.
+    A stand-in is connected to its tensor, so an outer derivative can follow the graph. The
+    gradients are recorded as well if they may be differentiated: if f is being differentiated from
+    outside (then its result depends on a stand-in of that derivative), or if f depends on tensors
+    that require a gradient, such as the weights of a model.
     """
     args, xs, as_tensor = list(args), [], False
     chosen = _chosen(argnum, len(args))
@@ -168,7 +168,7 @@ def _trace(f, argnum, args, kwargs):
             x = outside if outside is not None else Tensor(x, requires_grad=True)
             args[i] = _stand_in(x)
             xs.append(args[i])
-            x.requires_grad = outside is not None  # the stand-in is all that counts
+            x.requires_grad = outside is not None  # only the stand-in receives a gradient
         _active.update(xs)
         try:
             y = f(*args, **kwargs)
@@ -187,32 +187,34 @@ def _trace(f, argnum, args, kwargs):
 def _check_function(name, f):
     if not callable(f):
         raise TypeError(
-            f"{name}: expected a function, got a {type(f).__name__}; ta.{name}(f)(x) is the "
-            f"derivative of f at x"
+            f"{name}: expected a function, got a {type(f).__name__}. Write ta.{name}(f)(x) for the "
+            "derivative of f at x"
         )
 
 
 def _chosen(argnum, n):
-    """The numbers of the arguments to differentiate by, counted from 0, of n given by position."""
+    """Return the indices of the arguments to differentiate by, from 0 to n - 1."""
     numbers = argnum if isinstance(argnum, tuple) else (argnum,)
     if not all([isinstance(i, int) and -n <= i < n for i in numbers]):
         raise ValueError(
-            f"grad, jacobian: argnum is the number of an argument given by position, counted from "
-            f"0, or a tuple of such numbers; it is {argnum!r}, with {n} given by position"
+            "grad, jacobian: argnum must be the position of an argument, counted from 0, or a "
+            f"tuple of positions; got argnum={argnum!r} and {n} positional arguments"
         )
     chosen = [i % n for i in numbers]
     if len(set(chosen)) < len(chosen):
-        raise ValueError(f"grad, jacobian: argnum={argnum!r} names an argument twice")
+        raise ValueError(
+            f"grad, jacobian: argnum={argnum!r} names an argument twice. Name each argument once"
+        )
     return chosen
 
 
 def _vjp(y, gradient, xs, again, retain_graph=False):
-    """Gradients of y for the stand-ins xs, as Tensors; zero where y does not depend on them."""
+    """Return gradients of y for the stand-ins xs, as Tensors; zero where y is independent."""
     found, targets = {}, set(xs)
     if y.requires_grad and again:
         try:
             found = backward_pass(y, Tensor(gradient), True, targets=targets)
-        except NotImplementedError as error:  # a kernel, which has no second derivative
+        except NotImplementedError as error:  # a kernel has no second derivative
             found = backward_pass(y, gradient, retain_graph=True, targets=targets)
             found = {x: _once_differentiable(g, y, error=error) for x, g in found.items()}
     elif y.requires_grad:
@@ -223,7 +225,7 @@ def _vjp(y, gradient, xs, again, retain_graph=False):
 
 @primitive
 def _once_differentiable(g, y, error):
-    """A gradient g of y that can be read, but not be differentiated: then the error is raised."""
+    """Return a gradient g of y that can be read, but raises the error when it is differentiated."""
     return g.copy()
 
 
