@@ -669,11 +669,11 @@ def test_quantiles_of_nan_and_of_what_has_none():
     np.testing.assert_array_equal(np.median(x, axis=1).data, [np.nan, 4])
     np.median(x[1]).backward()
     np.testing.assert_array_equal(x.grad, [[0, 0, 0], [0, 1, 0]])
-    with pytest.raises(ValueError, match=r"np.quantile .* in \[0, 1\].*q=\[0.1, 0.9\]"):
+    with pytest.raises(ValueError, match=r"np.quantile .* 0 <= q <= 1, got q=\[0.1, 0.9\]"):
         np.quantile(x, [0.1, 0.9])
-    with pytest.raises(ValueError, match=r"np.percentile .* in \[0, 100\].*q=101"):
+    with pytest.raises(ValueError, match=r"np.percentile .* 0 <= q <= 100, got q=101"):
         np.percentile(x, 101)
-    with pytest.raises(ValueError, match=r"no numbers, shape \(0, 3\)"):
+    with pytest.raises(ValueError, match=r"no numbers \(shape \(0, 3\)\)"):
         np.median(x[:0])
 
 
@@ -758,5 +758,5 @@ def test_functions_without_a_rule_are_refused_by_name(name):
     arguments = {"gradient": (x,), "partition": (x, 1), "linspace": (x, x + 1, 3)}[name]
     with pytest.raises(TypeError, match=f"np.{name} has no derivative rule"):
         getattr(np, name)(*arguments)
-    with pytest.raises(TypeError, match="write the indices as a string"):
+    with pytest.raises(TypeError, match="Write the indices as a string"):
         np.einsum(x, [0], x, [0])

@@ -1,6 +1,6 @@
-"""The operations: each a NumPy function with its derivative rule right under it.
+"""The operations: NumPy functions, each followed by its derivative rule.
 
-Importing them fills the table in which a Tensor looks its functions up (`engine/dispatch.py`).
+Importing them fills the table in which a Tensor looks up its functions (`engine/dispatch.py`).
 """
 
 from tinyattn.ops import (  # noqa: F401

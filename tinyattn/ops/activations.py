@@ -1,4 +1,4 @@
-"""Nonlinear functions of single numbers that NumPy does not have, each with its rule."""
+"""Nonlinear elementwise functions that NumPy does not have, each with its rule."""
 
 import numpy as np
 
@@ -19,14 +19,14 @@ def relu(x):
 
 
 def _where_positive(g, y):
-    """g where y > 0, else 0 (also where g is inf or nan).
+    """Return g where y > 0, otherwise 0 (also where g is inf or nan).
 
-    np.where asks at every element, and the processor, which guesses the answer, guesses wrong half
-    of the time. So the bits of g are kept or struck out by a mask of 1...1 or 0...0.
+    np.where branches at every element, and the processor's guess of the branch is wrong half of the
+    time. A mask of 1...1 or 0...0 therefore keeps or clears the bits of g.
     """
     if type(g) is not np.ndarray or g.dtype not in (np.float32, np.float64):
         return np.where(y > 0, g, 0)
-    whole = np.dtype(f"i{g.itemsize}")  # whole numbers as long as those of g
+    whole = np.dtype(f"i{g.itemsize}")  # integers as wide as the numbers of g
     mask = np.array(np.greater(y, 0), whole)
     np.negative(mask, mask)  # 1 becomes -1: all bits are 1
     mask &= g.view(whole)
@@ -40,8 +40,8 @@ relu.defvjp(lambda g, y, x: _where_positive(g, y))
 def sigmoid(x):
     """y = 1 / (1 + e⁻ˣ) = eˣ / (1 + eˣ);   x̄ = ȳ y (1 - y).
 
-    Of the two forms the one whose exponent is not positive is taken: it never overflows, and far
-    below 0 y is still eˣ, not 0. Both in one: exp(min(x, 0)) / (1 + exp(-|x|)).
+    The form whose exponent is not positive is used, because it never overflows, and for very
+    negative x it returns eˣ instead of 0. Both forms in one: exp(min(x, 0)) / (1 + exp(-|x|)).
     """
     return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
@@ -69,7 +69,9 @@ erf.defvjp(lambda g, y, x: g * np.exp(-x * x) * TWO_OVER_ROOT_PI)
 
 @operation("gelu", work=lambda x, tanh: x.size)
 def gelu(x, tanh):
-    """x Φ(x), with Φ the normal distribution, or with tanh its approximation by tanh."""
+    """x Φ(x), with Φ the normal distribution function; if `tanh` is True, its approximation by
+    tanh.
+    """
     if tanh:
         return 0.5 * x * (1 + np.tanh(ROOT_TWO_OVER_PI * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + erf(x * ROOT_HALF))

@@ -1,7 +1,7 @@
-"""Scaled dot-product attention: every query takes a weighted mean of the values.
+"""Scaled dot-product attention: every query receives a weighted mean of the values.
 
-The kernel never stores the T×S weights. `packed_self_attention` is the same for queries, keys and
-values that one projection made, side by side in one array.
+The kernel never stores the T×S weights. `packed_self_attention` computes the same for queries, keys
+and values that one projection has written into one array.
 """
 
 import math
@@ -22,11 +22,11 @@ from tinyattn.ops.shape import swapaxes
 def attention_softmax(scores):
     """a_ts = exp s_ts / Σ_r exp s_tr;   s̄_ts = a_ts (ā_ts - Σ_r ā_tr a_tr).   s, a [..., T, S]
 
-    A query with nothing but -inf may see no key: all its weights are 0. A weight of 0 stays 0, and
-    so does its gradient, if another score of the query is nan.
+    A query whose scores are all -inf attends to no key, so all its weights are 0. A weight of 0 and
+    its gradient stay 0 even if another score of the query is nan.
     """
-    # the largest score of each query is taken off, which changes nothing but keeps exp from
-    # overflowing; where it is -inf too, 0 avoids -inf - -inf = nan
+    # Subtracting the largest score of each query changes nothing, but keeps exp from overflowing.
+    # If the largest is -inf, subtracting 0 instead avoids -inf - -inf = nan.
     highest = np.fmax.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
     e = np.exp(scores - np.where(highest == -np.inf, 0, highest))
     total = e.sum(axis=-1, keepdims=True)
@@ -54,7 +54,7 @@ def attention_weights(q, k, bias, mask, causal, scale):
 
 
 def _number_of_scores(q, k, v, bias, mask, causal, scale):
-    """T·S of all heads; 0 for few queries, of which the kernel takes 64 at once."""
+    """Return T·S of all heads, or 0 for few queries, because the kernel processes 64 together."""
     (*lead, T, _), S = q.shape, k.shape[-2]
     if T < LEAST_QUERIES:
         return 0
@@ -88,7 +88,7 @@ attention.implement("kernel", lambda *inputs: fast.attention.attention(*inputs),
 
 
 def crop_future_keys(T, k, v, mask, bias):
-    """Without the keys s ≥ T, which none of T queries may see under `causal`."""
+    """Remove the keys s ≥ T, which none of T queries may attend to under `causal`."""
     mask, bias = (
         x if x is None or x.shape[-1:] in ((), (1,)) else x[..., :T] for x in (mask, bias)
     )
@@ -96,7 +96,9 @@ def crop_future_keys(T, k, v, mask, bias):
 
 
 def zero_masked_keys(k, v, mask):
-    """k and v with zeros for the keys that no query may see, if they hold nan or infinity."""
+    """Return k and v with zeros for keys that no query may attend to, if these hold nan or
+    infinity.
+    """
     unseen = ~np.any(to_array(mask), axis=-2 if mask.ndim > 1 else ())  # [..., S]
     if not unseen.any() or np.isfinite(np.sum(to_array(k)) + np.sum(to_array(v))):
         return k, v
@@ -109,13 +111,15 @@ def zero_masked_keys(k, v, mask):
 
 @primitive
 def heads_of(x, part, heads):
-    """The queries (part 0), keys (1) or values (2) of x [..., T, 3·H·d]: a view [..., H, T, d]."""
+    """Return the queries (part 0), keys (1) or values (2) of x [..., T, 3·H·d] as a view [..., H,
+    T, d].
+    """
     return _heads(x, heads)[part]
 
 
 @primitive
 def packed(y, part, heads):
-    """The reverse of `heads_of`: x [..., T, 3·H·d] with zeros in the two other parts."""
+    """Reverse `heads_of`: return x [..., T, 3·H·d] with zeros in the two other parts."""
     *lead, H, T, d = y.shape
     x = np.zeros((*lead, T, 3 * H * d), y.dtype)
     _heads(x, heads)[part][...] = y
@@ -145,7 +149,7 @@ split_heads.defvjp(lambda g, y, x, heads: join_heads(g))
 
 
 def _packed_scores(x, bias, mask, causal, heads):
-    """The number of scores; 0 where a hidden key may be nan, which needs a closer look."""
+    """Return the number of scores, or 0 if a hidden key may be nan, a special case."""
     *lead, T, features = x.shape
     one_dtype = bias is None or bias.dtype == x.dtype
     plain = mask is None or np.isfinite(np.sum(to_array(x)))
@@ -155,10 +159,10 @@ def _packed_scores(x, bias, mask, causal, heads):
 
 @operation("packed_self_attention", work=_packed_scores, second_order=False)
 def packed_self_attention(x, bias, mask, causal, heads):
-    """Attention of queries, keys and values that lie side by side: x [..., T, 3·H·d].
+    """Attention with queries, keys and values in one array x [..., T, 3·H·d].
 
-    y [..., T, H·d] is the heads side by side. The kernel gives the gradients of the three in one
-    array: that is the form in which the projection that made x needs them.
+    y [..., T, H·d] contains the heads side by side. The kernel returns the three gradients in one
+    array, which is the form that the projection before it needs.
     """
     q, k, v = heads_of(x, 0, heads), heads_of(x, 1, heads), heads_of(x, 2, heads)
     if mask is not None:

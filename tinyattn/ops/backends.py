@@ -1,16 +1,16 @@
-"""One way to choose an implementation, for all operations.
+"""The choice of an implementation, for all operations.
 
-An operation that is worth a compiled kernel is written up to three times. All implementations give
-the same result and the same gradient:
+An operation for which a compiled kernel is worthwhile has up to three implementations, with the
+same result and the same gradient:
 
     "sums"    the index sums of the formula, as loops (compiled if Numba is installed)
     "numpy"   array algebra; can be differentiated more than once
     "kernel"  compiled for vectors and threads
-    "auto"    "kernel" where it is faster, else "numpy"; also "numpy" while the kernels of a new
-              installation are compiled (kernels/machine/first_use.py)
+    "auto"    "kernel" where it is faster, otherwise "numpy"; also "numpy" while the kernels of a
+              new installation are compiled (kernels/machine/first_use.py)
 
-The array algebra is a function in a file of this folder. `operation` makes it the operation, which
-takes the name of an implementation as `impl`, and the other implementations stand below it:
+The array algebra is a function in a file of this folder. `operation` turns it into the operation,
+which takes the name of an implementation as `impl`. The other implementations follow below it:
 
     @operation("softmax", work=lambda x: x.size)
     def softmax(x):
@@ -19,9 +19,10 @@ takes the name of an implementation as `impl`, and the other implementations sta
 
     softmax.implement("kernel", forward, backward)
 
-So the gradient of an operation X is in ops/X.py, and its last lines name the loops and the kernel.
+The gradient of an operation X is therefore in ops/X.py, whose last lines name the loops and the
+kernel.
 
-`IMPLEMENTATIONS` says which implementations each operation has, and from how much work on its
+`IMPLEMENTATIONS` lists the implementations of each operation, and the amount of work from which its
 kernel is faster.
 """
 
@@ -38,21 +39,23 @@ from tinyattn.engine.autograd import Operation, Tensor, backward_pass, record
 from tinyattn.kernels.machine import first_use
 
 ALL, NO_SUMS, NO_KERNEL = ("sums", "numpy", "kernel"), ("numpy", "kernel"), ("sums", "numpy")
-FLOATS = np.dtype(np.float32), np.dtype(np.float64)  # the numbers that kernels compute with
+FLOATS = np.dtype(np.float32), np.dtype(np.float64)  # the dtypes that kernels compute with
 
 
 class Entry(NamedTuple):
-    """A line of the table: the implementations, and when "auto" takes the kernel."""
+    """A line of the table: the implementations, and the threshold at which "auto" selects the
+    kernel.
+    """
 
-    names: tuple  # of the implementations
-    least: float  # work from which the kernel is faster than NumPy
-    unit: str  # what is counted as work
+    names: tuple  # names of the implementations
+    least: float  # amount of work from which the kernel is faster than NumPy
+    unit: str  # unit of the work
 
 
-# At the end of a line: how many times as fast as NumPy the kernel was with this much work, forward
-# and backward in float32 (two cores with AVX-512). Many kernels are ahead with less work already;
-# but the first call of a kernel loads it, which takes a part of a second in every process, and so
-# small examples should not need one.
+# The number at the end of a line tells how many times as fast as NumPy the kernel was with this
+# much work, forward and backward in float32 (two cores with AVX-512). Many kernels are faster with
+# less work already, but the first call of a kernel loads it, which takes a fraction of a second in
+# every process, so small examples should not need one.
 IMPLEMENTATIONS = {
     # functions with an argument `impl`
     "attention": Entry(ALL, 2**14, "scores, T·S of all heads"),  # 1.6
@@ -62,67 +65,71 @@ IMPLEMENTATIONS = {
     "max_pool2d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 3.2
     "avg_pool1d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 1.6
     "avg_pool2d": Entry(ALL, 2**15, "numbers read, B·C·windows·kernel"),  # 2.0
-    "RNN": Entry(ALL, 2, "steps"),  # 1.2; of one step 0.9
+    "RNN": Entry(ALL, 2, "steps"),  # 1.2; with one step 0.9
     "GRU": Entry(ALL, 2, "steps"),  # 1.8
     "LSTM": Entry(ALL, 2, "steps"),  # 1.8
-    "RNNCell": Entry(NO_KERNEL, np.inf, "gates B·G·H"),  # one gate: nothing to put together
+    # a single gate gives a kernel nothing to combine
+    "RNNCell": Entry(NO_KERNEL, np.inf, "gates B·G·H"),
     "GRUCell": Entry(ALL, 2**12, "gates B·G·H"),  # 1.6
     "LSTMCell": Entry(ALL, 2**12, "gates B·G·H"),  # 1.4
     "segment_max": Entry(NO_SUMS, 2**12, "numbers"),  # 2.0 to 2.6
-    "segment_min": Entry(NO_SUMS, 2**12, "numbers"),  # as segment_max
+    "segment_min": Entry(NO_SUMS, 2**12, "numbers"),  # the same as segment_max
     "segment_prod": Entry(NO_SUMS, 2**12, "numbers"),  # 4.2
     "segment_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 2.0 to 2.9
     "knn": Entry(ALL, 2**5, "points"),  # 1.6
-    "knn_graph": Entry(ALL, 2**5, "points"),  # as knn
+    "knn_graph": Entry(ALL, 2**5, "points"),  # the same as knn
     "radius_graph": Entry(ALL, 2**6, "points"),  # 1.1
     "mean_max": Entry(ALL, 2**13, "messages N·K·F"),  # 3.1
     "neighbour_max": Entry(NO_SUMS, 2**13, "messages N·K·F"),  # 1.9
     "squared_distances": Entry(NO_SUMS, 2**13, "differences N·K·S"),  # 2.6
     "pair_sums": Entry(NO_SUMS, 2**13, "sums N·K·F"),  # 1.6
-    # operations that choose by themselves
-    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),  # as attention
+    # operations that choose the implementation themselves
+    # the same as attention
+    "packed_self_attention": Entry(NO_SUMS, 2**14, "scores, T·T of all heads"),
     "softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
     "log_softmax": Entry(NO_SUMS, 2**12, "numbers"),  # 1.5
     "cross_entropy": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
     "norm": Entry(NO_SUMS, 2**12, "numbers"),  # 2.6
     "batch_norm": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
     "gelu": Entry(NO_SUMS, 2**12, "numbers"),  # 2.2
-    "take_rows": Entry(NO_SUMS, 2**17, "numbers"),  # 2.4; of a sixteenth 0.9
+    "take_rows": Entry(NO_SUMS, 2**17, "numbers"),  # 2.4; with a sixteenth of it 0.9
     "add_rows": Entry(NO_SUMS, 2**12, "numbers"),  # 3.0
-    "sum_rows": Entry(NO_SUMS, 2**13, "numbers"),  # 1.2; of a quarter 0.8
-    # Products: with more work NumPy calls threads of its own, which keep waiting in a loop when
-    # they are done and slow down the kernels that follow. With less it takes one thread.
+    "sum_rows": Entry(NO_SUMS, 2**13, "numbers"),  # 1.2; with a quarter of it 0.8
+    # Products: with more work, NumPy uses its own threads, which keep waiting in a loop when they
+    # are done and slow down the kernels that follow. With less work, it uses one thread.
     "matmul": Entry(NO_SUMS, 2**18, "multiplications"),
-    "matvec": Entry(NO_SUMS, 2**17, "multiplications"),  # of a few rows with a matrix
-    "quantized_linear": Entry(ALL, 2**12, "multiplications"),  # of numbers of few bits
+    "matvec": Entry(NO_SUMS, 2**17, "multiplications"),  # a few rows times a matrix
+    "quantized_linear": Entry(ALL, 2**12, "multiplications"),  # the matrix has few bits per number
     "adam": Entry(NO_SUMS, 2**12, "parameters"),  # 1.8
 }
 
-LEAST_QUERIES = 16  # the kernel of attention does 64 at once: 1.4 of 16 queries, 1.1 of 4
+# the attention kernel computes 64 queries together: ratio 1.4 for 16 queries, 1.1 for 4
+LEAST_QUERIES = 16
 MATVEC_ROWS = 24  # with more rows the kernel "matmul", which reorders the matrix, is faster
 MATVEC_TERMS = 16  # terms of a sum that fill a vector
 
 
 def select(name, impl, dtype, work):
-    """The implementation that runs: "sums", "numpy" or "kernel".
+    """Return the implementation to run: "sums", "numpy" or "kernel".
 
-    name   of the operation, a line of `IMPLEMENTATIONS`
-    impl   what was asked for
-    dtype  of the numbers; only "numpy" takes others than float32 and float64
-    work   how much there is to do, in the unit of the table
+    name   name of the operation, a line of `IMPLEMENTATIONS`
+    impl   the requested implementation
+    dtype  dtype of the numbers; only "numpy" accepts others than float32 and float64
+    work   amount of work, in the unit of the table
 
-    Without Numba "kernel" becomes "numpy"; a warning says so once. Raises ValueError for an
-    implementation that the operation does not have, and TypeError for numbers that it does not
-    take.
+    Without Numba, "kernel" becomes "numpy", with a single warning. Raises ValueError for an
+    implementation that the operation does not have, and TypeError for a dtype that it does not
+    accept.
     """
     if impl == "auto":
         return "kernel" if kernel_is_faster(name, dtype, work) else "numpy"
     names = IMPLEMENTATIONS[name].names
     if impl not in names:
-        raise ValueError(f"{name}: impl={impl!r} is not one of auto, {', '.join(names)}")
+        raise ValueError(f"{name}: impl must be one of auto, {', '.join(names)}, got impl={impl!r}")
     if impl != "numpy" and dtype not in FLOATS:
         raise TypeError(
-            f'{name}: impl="{impl}" takes float32 or float64, got {dtype}; "numpy" takes all'
+            f'{name}: impl="{impl}" takes float32 or float64, got {dtype}. Use impl="numpy", which '
+            "takes every dtype"
         )
     if impl == "kernel" and not have_numba(name):
         return "numpy"
@@ -130,13 +137,13 @@ def select(name, impl, dtype, work):
 
 
 def kernel_is_faster(name, dtype, work):
-    """Whether the kernel of an operation should do so much work on numbers of this dtype."""
+    """Return whether the kernel of an operation is faster with this work and dtype."""
     enough = work >= IMPLEMENTATIONS[name].least and dtype in FLOATS and _mode.kernels
     return enough and first_use.ready() and have_numba(name)
 
 
 class _Mode(local):
-    kernels = True  # each thread starts so
+    kernels = True  # the value at the start of each thread
 
 
 _mode = _Mode()
@@ -144,7 +151,9 @@ _mode = _Mode()
 
 @contextmanager
 def array_algebra():
-    """Inside the block "auto" is "numpy", in this thread: small steps that can be looked at."""
+    """Make "auto" mean "numpy" inside the block, in this thread, so that all small steps are
+    visible.
+    """
     before = _mode.kernels
     try:
         _mode.kernels = False
@@ -157,14 +166,16 @@ _numba = None  # whether Numba is installed; None: not known yet
 
 
 def have_numba(name):
-    """Whether kernels can run. The first call imports Numba, or warns that `name` goes without."""
+    """Return whether kernels can run. The first call imports Numba, or warns that `name` runs
+    without it.
+    """
     global _numba
     if _numba is None:
         _numba = kernels.numba is not None
         if not _numba:
             warnings.warn(
-                f"{name}: the compiled kernel {kernels.missing}; here and from now on NumPy "
-                f"computes in its place, with the same results, but more slowly",
+                f"{name}: the compiled kernel {kernels.missing}. From now on, NumPy computes the "
+                f"same results, but more slowly",
                 stacklevel=2,
             )
     return _numba
@@ -174,21 +185,20 @@ def have_numba(name):
 
 
 def operation(name, work, second_order=True):
-    """Make a function in array algebra an operation that may have more implementations.
+    """Make a function in array algebra an operation that can have more implementations.
 
     name          its line of `IMPLEMENTATIONS`, and its name in messages
-    work          a function of the inputs: how much there is to do, in the unit of that line; 0
-                  where the kernel cannot do it. "auto" asks for it
-    second_order  whether the gradient of the other implementations can be differentiated again, as
-                  that of the array algebra (see `custom_vjp`)
+    work          function of the inputs that returns the amount of work in the unit of that line,
+                  or 0 if the kernel cannot run; "auto" uses it
+    second_order  whether the gradient of the other implementations can be differentiated again,
+                  like that of the array algebra (see `custom_vjp`)
 
-    The operation f(*inputs, impl="auto", name=name) passes its inputs, which are known to be right,
-    to the implementation that `select` names; their dtype is that of the first one. A line of the
-    table with another name, and so with other implementations, is chosen by `name`.
+    The operation f(*inputs, impl="auto", name=name) passes its inputs, which must be valid, to the
+    implementation that `select` names; their dtype is the first one's. `name` can select another
+    line of the table, with other implementations.
 
-    `f.implement(impl, forward, backward)` adds an implementation: functions on plain arrays, as
-    `custom_vjp` takes them. Without a backward pass, forward itself is called, with the inputs as
-    they are.
+    `f.implement(impl, forward, backward)` adds an implementation: functions on plain arrays, as in
+    `custom_vjp`. Without a backward pass, forward itself is called with the inputs unchanged.
     """
 
     def decorate(reference):
@@ -199,7 +209,7 @@ def operation(name, work, second_order=True):
             much = 0
             if impl == "auto":
                 much = work(*inputs) if _mode.kernels else 0
-                if much < IMPLEMENTATIONS[name].least:  # as it is most of the time
+                if much < IMPLEMENTATIONS[name].least:  # this is the most frequent case
                     return reference(*inputs)
             return implementations[select(name, impl, inputs[0].dtype, much)](*inputs)
 
@@ -216,28 +226,28 @@ def operation(name, work, second_order=True):
 
 
 def along_rows(x, axis=-1):
-    """The work of an operation along one axis: all numbers, 0 where it is not the last axis."""
+    """Return the work of an operation along an axis: all numbers, or 0 if it is not the last."""
     return x.size if x.ndim and axis in (-1, x.ndim - 1) else 0
 
 
 def custom_vjp(forward, backward, reference=None, name=None):
-    """The differentiable function of a forward and a backward pass on plain arrays.
+    """Return the differentiable function of a forward and a backward pass on plain arrays.
 
         twice = custom_vjp(
             lambda x: (kernel(x), None),
             lambda g, y, residuals, needs_grad, x: [backward_kernel(g)],
         )
 
-    forward returns y and its residuals, which is whatever the backward pass needs again. backward
-    gets the gradient g of y, y, the residuals, one bool for each input that says whether its
-    gradient is needed, and the inputs; it returns the gradients of all inputs (None where an input
-    has none).
+    forward returns y and its residuals, which are the values that the backward pass needs again.
+    backward receives the gradient g of y, y, the residuals, one bool for each input that tells
+    whether its gradient is needed, and the inputs. It returns the gradients of all inputs (None
+    where an input has none).
 
     A kernel is not NumPy code, so its backward pass cannot be differentiated again. With a
-    `reference`, the same function composed of operations, the second derivative is that of the
-    reference: under `create_graph` the backward pass computes it and takes its gradients, which are
-    recorded. Without one it raises NotImplementedError, and says that impl="numpy" can be
-    differentiated twice.
+    `reference`, the same function composed of operations, the second derivative is the reference's:
+    under `create_graph`, the backward pass computes the reference and its gradients, which are
+    recorded. Without a reference, it raises NotImplementedError with the advice to use
+    impl="numpy", which can be differentiated twice.
     """
     op, f = Operation(name or forward.__name__), forward
 
@@ -254,8 +264,8 @@ def custom_vjp(forward, backward, reference=None, name=None):
             return backward(g, y, residuals, needs_grad, *inputs)
         if reference is None:
             raise NotImplementedError(
-                f"backward: {op.name} runs a compiled kernel, which has no second "
-                f'derivative (create_graph=True, ta.hessian); use impl="numpy"'
+                f"backward: {op.name} runs a compiled kernel, which has no second derivative "
+                '(create_graph=True, ta.hessian). Use impl="numpy"'
             )
         return _through(reference, g, inputs)
 
@@ -264,8 +274,8 @@ def custom_vjp(forward, backward, reference=None, name=None):
 
 
 def _through(reference, g, inputs):
-    """The gradients of the reference, recorded, so that they have gradients themselves."""
-    # views, so that one tensor given as two inputs has a gradient for each
+    """Return the recorded gradients of the reference, which have gradients themselves."""
+    # views, so that a tensor that is passed twice gets a gradient for each input
     inputs = [np.reshape(x, x.shape) if _needs_grad(x) else x for x in inputs]
     targets = {x for x in inputs if _needs_grad(x)}
     found = backward_pass(reference(*inputs), g, create_graph=True, targets=targets)

@@ -1,4 +1,4 @@
-"""NumPy functions that are put together from the operations; none of them needs a rule."""
+"""NumPy functions that are composed of the operations, so that none of them needs a rule."""
 
 import builtins
 import math
@@ -42,13 +42,13 @@ def copysign(a, b):
 
 @implements(np.fmax)
 def fmax(a, b):
-    """y = max(a, b), and where one is nan the other."""
+    """y = max(a, b); where one of them is nan, y is the other one."""
     return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.maximum(a, b)))
 
 
 @implements(np.fmin)
 def fmin(a, b):
-    """y = min(a, b), and where one is nan the other."""
+    """y = min(a, b); where one of them is nan, y is the other one."""
     return where(np.isnan(to_array(a)), b, where(np.isnan(to_array(b)), a, np.minimum(a, b)))
 
 
@@ -62,23 +62,28 @@ def sinc(x):
 
 @implements(np.nan_to_num)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """x with numbers in place of nan and infinities; these get no gradient."""
+    """Replace nan and infinities in x by numbers, which get no gradient."""
     if not copy:
-        raise NotImplementedError("np.nan_to_num of Tensors: copy=False would write into x")
+        raise NotImplementedError(
+            "np.nan_to_num of Tensors: copy=False would write into x. Leave it out"
+        )
     return where(np.isfinite(to_array(x)), x, np.nan_to_num(to_array(x), True, nan, posinf, neginf))
 
 
 @implements(np.conjugate, np.real, np.real_if_close)
 def real(x):
-    """x itself: Tensors with gradient are real."""
+    """Return x itself, because Tensors with gradient are real."""
     return elementwise.positive(x)
 
 
 @implements(np.select)
 def select(condlist, choicelist, default=0):
-    """For each element the choice of the first condition that holds."""
+    """Return, for each element, the choice of the first condition that holds."""
     if len(condlist) != len(choicelist):
-        raise ValueError(f"select: {len(condlist)} conditions, but {len(choicelist)} choices")
+        raise ValueError(
+            f"select: condlist has {len(condlist)} conditions, but choicelist has "
+            f"{len(choicelist)} choices. Pass one choice for each condition"
+        )
     y = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         y = where(condition, choice, y)
@@ -94,40 +99,46 @@ def _without_nan(x, value):
 
 @implements(np.nansum)
 def nansum(a, axis=None, *, keepdims=False):
-    """y = Σ x over what is not nan."""
+    """y = Σ x over the elements that are not nan."""
     return reduce.sum(_without_nan(a, 0), axis, keepdims)
 
 
 @implements(np.nanmean)
 def nanmean(a, axis=None, *, keepdims=False):
-    """y = mean of what is not nan (nan if there is nothing)."""
+    """y = mean of the elements that are not nan (nan if there are none)."""
     count = np.sum(~np.isnan(to_array(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
     return reduce.sum(_without_nan(a, 0), axis, keepdims) / count
 
 
 @implements(np.nanmax)
 def nanmax(a, axis=None, *, keepdims=False):
-    """y = max of what is not nan."""
+    """y = max of the elements that are not nan."""
     y = reduce.max(_without_nan(a, -np.inf), axis, keepdims)
     return where(np.isnan(np.nanmax(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.nanmin)
 def nanmin(a, axis=None, *, keepdims=False):
-    """y = min of what is not nan."""
+    """y = min of the elements that are not nan."""
     y = reduce.min(_without_nan(a, np.inf), axis, keepdims)
     return where(np.isnan(np.nanmin(to_array(a), axis=axis, keepdims=keepdims)), np.nan, y)
 
 
 @implements(np.quantile)
 def quantile(a, q, axis=None, *, keepdims=False):
-    """The number that a share q of all numbers lies below: y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎ of the
-    sorted ones, with i + w = q (n - 1). q is a number in [0, 1]; nan if any of them is nan."""
+    """Return the number below which a fraction q of all numbers lies.
+
+    y = (1 - w) x₍ᵢ₎ + w x₍ᵢ₊₁₎ of the sorted numbers, with i + w = q (n - 1). q is one number in
+    [0, 1]. The result is nan if any of the numbers is nan.
+    """
     if np.ndim(q) or not 0 <= q <= 1:
-        raise ValueError(f"np.quantile of Tensors: q is one number in [0, 1] (one call each), {q=}")
+        raise ValueError(
+            f"np.quantile of Tensors: q must be one number with 0 <= q <= 1, got q={q}. Call it "
+            "once for each quantile"
+        )
     x = a if isinstance(a, Tensor) else Tensor(a)
     if x.size == 0:
-        raise ValueError(f"np.quantile of Tensors: no numbers, shape {x.shape}")
+        raise ValueError(f"np.quantile of Tensors: x has no numbers (shape {x.shape})")
     axes = reduce.axes_of(x, axis)
     kept = [n for i, n in enumerate(x.shape) if i not in axes]
     rows = np.moveaxis(x, axes, range(-len(axes), 0)) if axes else x
@@ -142,23 +153,24 @@ def quantile(a, q, axis=None, *, keepdims=False):
 
 @implements(np.percentile)
 def percentile(a, q, axis=None, *, keepdims=False):
-    """The quantile of q / 100."""
+    """Return the quantile for q / 100."""
     if np.ndim(q) or not 0 <= q <= 100:
         raise ValueError(
-            f"np.percentile of Tensors: q is one number in [0, 100] (one call each), {q=}"
+            f"np.percentile of Tensors: q must be one number with 0 <= q <= 100, got q={q}. Call "
+            "it once for each percentile"
         )
     return quantile(a, q / 100, axis, keepdims=keepdims)
 
 
 @implements(np.median)
 def median(a, axis=None, *, keepdims=False):
-    """The number in the middle, or the mean of the two in the middle."""
+    """Return the middle number, or the mean of the two middle numbers."""
     return quantile(a, 0.5, axis, keepdims=keepdims)
 
 
 @implements(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """∫ y dx by straight lines between the points."""
+    """Integrate y dx by straight lines between the points."""
     n = np.shape(y)[axis]
     middle = (take(y, np.arange(1, n), axis) + take(y, np.arange(n - 1), axis)) / 2
     if x is None:
@@ -188,31 +200,33 @@ def trace(x, offset=0, axis1=0, axis2=1):
 
 @implements(np.vecdot, np.linalg.vecdot)
 def vecdot(a, b, axis=-1):
-    """y = Σ aᵢ bᵢ along an axis; other axes are broadcast."""
+    """y = Σ aᵢ bᵢ along an axis; the other axes broadcast."""
     return np.sum(a * b, axis=axis)
 
 
 @implements(np.matvec)
 def matvec(a, b):
-    """yᵢ = Σ Aᵢₖ bₖ over the last axis; other axes are broadcast."""
+    """yᵢ = Σ Aᵢₖ bₖ over the last axis; the other axes broadcast."""
     return np.sum(a * np.expand_dims(b, -2), axis=-1)
 
 
 @implements(np.vecmat)
 def vecmat(a, b):
-    """yⱼ = Σ aₖ Bₖⱼ over the last but one axis of B; other axes are broadcast."""
+    """yⱼ = Σ aₖ Bₖⱼ over the last but one axis of B; the other axes broadcast."""
     return np.sum(np.expand_dims(a, -1) * b, axis=-2)
 
 
 @implements(np.cross, np.linalg.cross)
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """y = a × b, for vectors of three along axisa of a and axisb of b, put along axisc of y.
+    """y = a × b, for vectors of three along axisa of a and axisb of b, placed along axisc of y.
 
-    axis stands for all three. Raises ValueError for vectors of another length.
+    axis replaces all three. Raises ValueError for vectors of another length.
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     if np.shape(a)[axisa] != 3 or np.shape(b)[axisb] != 3:
-        raise ValueError(f"cross: expected vectors of 3, got shapes {np.shape(a)}, {np.shape(b)}")
+        raise ValueError(
+            f"cross: expected vectors with 3 elements, got shapes {np.shape(a)} and {np.shape(b)}"
+        )
     a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
     parts = [a[..., i - 2] * b[..., i - 1] - a[..., i - 1] * b[..., i - 2] for i in range(3)]
     return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
@@ -220,21 +234,26 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 @implements(np.bincount)
 def bincount(x, weights=None, minlength=0):
-    """y_n = how many of x are n, or the sum of their weights."""
+    """y_n = number of elements of x that are n, or the sum of their weights."""
     ids = to_array(x)
     if weights is None:
         return Tensor(np.bincount(ids, minlength=minlength))
     n = builtins.max(int(np.max(ids, initial=-1)) + 1, minlength)
     if np.shape(weights) != np.shape(ids):
-        raise ValueError(f"bincount: weights {np.shape(weights)} for numbers {np.shape(ids)}")
+        raise ValueError(
+            f"bincount: weights must have the shape of the numbers, {np.shape(ids)}, got "
+            f"{np.shape(weights)}"
+        )
     return scatter_add(weights, np.asarray(ids), (n,))
 
 
 @implements(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """The counts in each bin, or sums of weights, and the borders of the bins; no gradient.
+    """Return the counts in each bin, or sums of weights, and the edges of the bins, without
+    gradient.
 
-    Raises TypeError for weights that require one: then write np.bincount(np.digitize(x, bins), w).
+    Raises TypeError for weights that require a gradient. For these, write
+    np.bincount(np.digitize(x, bins), w).
     """
     if isinstance(weights, Tensor) and weights.requires_grad:
         raise TypeError(
@@ -249,7 +268,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
 ):
-    """Each number once, in ascending order; ȳ goes to the first of equal ones."""
+    """Return each number once, in ascending order; ȳ is assigned to the first of equal numbers."""
     _, index, *more = np.unique(
         to_array(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan
     )
@@ -273,7 +292,7 @@ def convolve(a, v, mode="full"):
 
 @implements(np.correlate)
 def correlate(a, v, mode="valid"):
-    """yₖ = Σᵢ aᵢ₊ₖ vᵢ, the product with the shifted other one."""
+    """yₖ = Σᵢ aᵢ₊ₖ vᵢ, the product with the other operand shifted."""
     if len(v) > len(a):
         return np.flip(correlate(v, a, mode))
     return convolve(a, np.flip(v), mode)
@@ -329,32 +348,32 @@ implements(np.linalg.tensordot)(linalg.tensordot)
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
 def matrix_transpose(x):
-    """x with its last two axes exchanged."""
+    """Exchange the last two axes of x."""
     return shape.swapaxes(x, -1, -2)
 
 
 @implements(np.linalg.diagonal)
 def matrix_diagonal(x, offset=0):
-    """The diagonals of the last two axes."""
+    """Return the diagonals of the last two axes."""
     return shape.diagonal(x, offset, -2, -1)
 
 
 @implements(np.linalg.trace)
 def matrix_trace(x, offset=0):
-    """The sums of the diagonals of the last two axes."""
+    """Return the sums of the diagonals of the last two axes."""
     return reduce.sum(matrix_diagonal(x, offset), -1)
 
 
 @implements(np.rollaxis)
 def rollaxis(a, axis, start=0):
-    """x with one axis moved in front of `start`."""
+    """Move one axis of x to the position before `start`."""
     axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
     return shape.moveaxis(a, axis, start - (axis < start))
 
 
 @implements(np.full_like)
 def full_like(a, fill_value, dtype=None, *, shape=None):
-    """An array of the shape of a, everywhere fill_value; ȳ goes there, summed over the copies."""
+    """Return an array of the shape of a, filled with fill_value, whose gradient is the sum of ȳ."""
     like = np.empty_like(to_array(a), dtype=dtype, shape=shape)
     if not isinstance(fill_value, Tensor):
         return Tensor(np.full_like(like, to_array(fill_value)))
@@ -363,13 +382,13 @@ def full_like(a, fill_value, dtype=None, *, shape=None):
 
 @implements(np.dstack)
 def dstack(tup):
-    """Side by side along the third axis."""
+    """Concatenate arrays along the third axis."""
     return shape.concatenate([atleast_3d(x) for x in tup], axis=2)
 
 
 @implements(np.atleast_3d)
 def atleast_3d(x):
-    """A number, vector or matrix with axes of length 1 around it."""
+    """Add axes of length 1 around a number, vector or matrix."""
     x = x if isinstance(x, Tensor) else Tensor(x)
     if x.ndim >= 3:
         return x
@@ -378,19 +397,19 @@ def atleast_3d(x):
 
 @implements(np.dsplit)
 def dsplit(x, indices_or_sections):
-    """split along the third axis."""
+    """Split along the third axis."""
     return shape.split(x, indices_or_sections, 2)
 
 
 @implements(np.unstack)
 def unstack(x, axis=0):
-    """A tuple of the slices along an axis, the reverse of stack."""
+    """Return a tuple of the slices along an axis, the reverse of stack."""
     return tuple(np.moveaxis(x, axis, 0))
 
 
 @implements(np.meshgrid)
 def meshgrid(*xi, indexing="xy"):
-    """Of vectors the coordinates of the grid they span, one array for each."""
+    """Return the coordinates of the grid that the vectors span, one array for each."""
     n = len(xi)
     lined_up = [np.reshape(x, [-1 if i == j else 1 for j in range(n)]) for i, x in enumerate(xi)]
     grids = shape.broadcast_arrays(*lined_up)
@@ -399,18 +418,21 @@ def meshgrid(*xi, indexing="xy"):
 
 @implements(np.delete)
 def delete(x, obj, axis=None):
-    """x without the elements (or slices along `axis`) with the given numbers."""
+    """Remove the elements (or slices along `axis`) with the given indices."""
     n = x.size if axis is None else x.shape[axis]
     return take(x, np.delete(np.arange(n), to_array(obj)), axis)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x, window_shape, axis=None):
-    """All windows of a given length along axes; the places in a window are new last axes."""
+    """Return all windows of a given length along axes; positions in a window are new last axes."""
     lengths = (window_shape,) if np.ndim(window_shape) == 0 else tuple(window_shape)
     axes = reduce.axes_of(x, axis)
     if len(lengths) != len(axes):
-        raise ValueError(f"sliding_window_view: {len(lengths)} lengths for {len(axes)} axes")
+        raise ValueError(
+            f"sliding_window_view: got {len(lengths)} lengths for {len(axes)} axes. Pass one "
+            "length for each axis"
+        )
     for length, i in zip(lengths, axes, strict=True):
         starts = np.arange(x.shape[i] - length + 1)
         x = np.moveaxis(take(x, np.add.outer(starts, np.arange(length)), i), i + 1, -1)

@@ -1,4 +1,4 @@
-"""The repulsion of object condensation, which is summed up without a table of all pairs."""
+"""The repulsion of object condensation, summed without a table of all pairs."""
 
 import numpy as np
 
@@ -36,9 +36,10 @@ def _repulsion_rule(g, y, x, q, x_alpha, q_alpha, pairs):
 
 
 def _pushes(away):
-    """For x - x_α [P, C] itself, 1 / |x - x_α| and 1 - |x - x_α|, both [P].
+    """Turn x - x_α [P, C] into a direction in place; return 1 / |x - x_α| and 1 - |x - x_α|, both
+    [P].
 
-    At the same place the distance has no derivative; 0 is taken for it.
+    At distance 0, the derivative of the distance does not exist; 0 is used.
     """
     d2 = np.sum(np.square(away), axis=1)
     apart = to_array(d2) > 0

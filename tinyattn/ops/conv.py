@@ -1,6 +1,6 @@
-"""Sliding windows and their reverse: the two operations that convolution and pooling are made of.
+"""Sliding windows and their reverse: the two operations of which convolution and pooling consist.
 
-`unfold` and `fold` are each other's derivative rule, as indexing and scattering are. Convolution
+`unfold` and `fold` are each other's derivative rule, as indexing and scattering are. A convolution
 is one product of all windows with the weights, index sums over a table of neighbours, or a kernel.
 """
 
@@ -18,8 +18,8 @@ from tinyattn.ops.backends import operation
 def unfold(x, kernel, stride, dilation):
     """y[…, i, k] = x[…, i · stride + k · dilation]: all windows, as a view without a copy.
 
-    x [B, C, *lengths]; kernel, stride, dilation have one number for each of the lengths.
-    y [B, C, *positions, *kernel], as many positions as windows fit into the length.
+    x [B, C, *lengths]. kernel, stride and dilation have one number for each length. y [B, C,
+    *positions, *kernel], with one position for each window that fits into the length.
     """
     n = len(kernel)
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
@@ -30,7 +30,7 @@ def unfold(x, kernel, stride, dilation):
 
 @primitive
 def fold(y, lengths, stride, dilation):
-    """x[…, i · stride + k · dilation] = Σ y[…, i, k]: add all windows up where they came from."""
+    """x[…, i · stride + k · dilation] = Σ y[…, i, k]: add all windows where they came from."""
     n = len(lengths)
     positions, kernel = y.shape[2 : 2 + n], y.shape[2 + n :]
     x = np.zeros((*y.shape[:2], *lengths), y.dtype)
@@ -64,8 +64,8 @@ def _multiplications(x, w, *options):
 def convolution(x, w, bias, stride, before, after, dilation, groups):
     """y_o,i = b_o + Σ_c Σ_k w_o,c,k x_c,(i · stride + k · dilation - before).
 
-    x [B, C, *lengths], w [O, C / groups, *kernel], bias [O] or None. All options but groups have
-    one number for each of the lengths; before, after: zeros put in front of and behind x.
+    x [B, C, *lengths], w [O, C / groups, *kernel], bias [O] or None. All options except groups have
+    one number for each length. before, after: number of zeros before and after x.
     """
     n = w.ndim - 2
     if any(before) or any(after):
@@ -111,7 +111,7 @@ def _kernel_backward(g, y, n, needs_grad, x, w, bias, stride, before, after, dil
 
 
 def _two_axes(x, w, stride, before, after, dilation):
-    """One axis as two, of which the first has length 1."""
+    """Treat one axis as two, of which the first has length 1."""
     if x.ndim == 4:
         return x, w, stride, dilation, before, after
     return (x[:, :, None], w[:, :, None], (1, *stride), (1, *dilation), (0, *before), (0, *after))

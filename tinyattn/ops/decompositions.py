@@ -1,10 +1,10 @@
 """Matrices as products of simpler ones: eigenvalues and singular values, with their vectors.
 
-An operation has one result, so the parts are put side by side in one array, which is then cut.
-Vectors are determined up to their sign, and what is computed from them should not depend on it.
-Those of equal values are not determined at all, so they have no gradient; the values have one.
-Source: M. Giles 2008, An extended collection of matrix
-derivative results; J. Townsend 2016, Differentiating the singular value decomposition.
+An operation has one result, so the parts are concatenated in one array, which is then cut. Vectors
+are determined up to their sign, on which no result computed from them should depend. The vectors of
+equal values are not determined at all, so they have no gradient, but the values have one. Source:
+M. Giles 2008, An extended collection of matrix derivative results; J. Townsend 2016,
+Differentiating the singular value decomposition.
 """
 
 import numpy as np
@@ -27,8 +27,8 @@ def _over_gaps(e, w, name):
     if (equal & (to_array(e) != 0) & (i[:, None] != i)).any():
         raise np.linalg.LinAlgError(
             f"{name}: two values are equal, so their vectors are not determined and have no "
-            f"gradient (those of the others have). Use the values alone, or make them differ: "
-            f"a + 1e-4 * np.diag(np.arange({n}))"
+            "gradient (the others have one). Use only the values, or make them differ: a + 1e-4 * "
+            f"np.diag(np.arange({n}))"
         )
     return np.where(equal, 0, e / np.where(equal, 1, gaps))
 
@@ -40,8 +40,8 @@ def _over_gaps(e, w, name):
 def eigh(a, UPLO="L"):
     """(w, V) with A = V diag(w) Vᵀ of a symmetric A: eigenvalues in ascending order, and vectors.
 
-    Ā = ½ (S + Sᵀ) with S = V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ and Fᵢⱼ = 1 / (wⱼ - wᵢ). Of A only the lower
-    triangle is read, or the upper one for UPLO="U", as by NumPy; the gradient is symmetric.
+    Ā = ½ (S + Sᵀ) with S = V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ and Fᵢⱼ = 1 / (wⱼ - wᵢ). As in NumPy, only
+    the lower triangle of A is read, or the upper one for UPLO="U". The gradient is symmetric.
     """
     a = as_tensor(a)
     parts = _eigh(a if UPLO == "L" else _t(a))
@@ -51,7 +51,7 @@ def eigh(a, UPLO="L"):
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a, UPLO="L"):
-    """The eigenvalues of `eigh` alone."""
+    """Return only the eigenvalues of `eigh`."""
     return eigh(a, UPLO)[0]
 
 
@@ -87,11 +87,11 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     a = as_tensor(a)
     m, n = a.shape[-2:]
     if hermitian:
-        raise TypeError("np.linalg.svd of Tensors takes no hermitian=; use np.linalg.eigh")
+        raise TypeError("np.linalg.svd of Tensors takes no hermitian=. Use np.linalg.eigh")
     if compute_uv and full_matrices and m != n:
         raise TypeError(
             f"np.linalg.svd of Tensors: the last {abs(m - n)} vectors of a matrix {m} × {n} are "
-            f"not determined and have no gradient. Write full_matrices=False"
+            "not determined and have no gradient. Write full_matrices=False"
         )
     u, s, vt = _cut(_svd(a), a.shape)
     return type(np.linalg.svd(np.eye(1)))(u, s, vt) if compute_uv else s
@@ -99,7 +99,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
 
 @implements(np.linalg.svdvals)
 def svdvals(x):
-    """The singular values of `svd` alone."""
+    """Return only the singular values of `svd`."""
     return svd(x, compute_uv=False)
 
 
@@ -121,21 +121,21 @@ def _svd_rule(g, y, a):
 
 
 def _over_values(outside, row):
-    """outside · S⁻¹, for the part of Ū or V̄ outside of what U or V spans."""
-    if outside.shape[-2] == outside.shape[-1]:  # they span everything
+    """outside · S⁻¹, for the part of Ū or V̄ outside the span of U or V."""
+    if outside.shape[-2] == outside.shape[-1]:  # the vectors span the whole space
         return 0 * outside
     values = to_array(row)
     zero = values <= 4 * np.finfo(values.dtype).eps * values.max(axis=-1, keepdims=True, initial=0)
     if (zero & (to_array(outside) != 0)).any():
         raise np.linalg.LinAlgError(
             "svd: a singular value is 0, so its vectors are not determined and have no gradient "
-            "(those of the others have). Use the values alone"
+            "(the others have one). Use only the values"
         )
     return outside / np.where(zero, 1, row)
 
 
 def _cut(parts, shape):
-    """U, s and Vᵀ from the array that holds them side by side."""
+    """Return U, s and Vᵀ from the array in which they are concatenated."""
     (*lead, m, n), k = shape, min(shape[-2:])
     u = np.reshape(parts[..., : m * k], (*lead, m, k))
     vt = np.reshape(parts[..., (m + 1) * k :], (*lead, k, n))

@@ -1,17 +1,17 @@
-"""How a Tensor shows itself: in a terminal, in a format string, and in a notebook."""
+"""The display of a Tensor: in a terminal, in a format string, and in a notebook."""
 
 import numpy as np
 
 from tinyattn.engine.dispatch import implements_method
 
-ROWS, COLUMNS = 8, 12  # up to so many cells have a number in each; larger ones are a picture
+ROWS, COLUMNS = 8, 12  # arrays up to this size show a number in each cell, larger ones only colours
 
 
 @implements_method("repr")
 def to_repr(self):
     """tensor([1., 2.], requires_grad=True), or tensor(0.46, op=tanh) for a computed one."""
     name = "tensor" if type(self).__name__ == "Tensor" else type(self).__name__
-    chosen = np.get_printoptions()["precision"]  # 8 unless somebody chose: too long to read
+    chosen = np.get_printoptions()["precision"]  # 8 is NumPy's default, which is too long to read
     values = np.array2string(
         self._data, separator=", ", prefix=f"{name}(", precision=4 if chosen == 8 else chosen
     )
@@ -46,11 +46,14 @@ def to_format(self, spec):
 
 @implements_method("html")
 def to_html(self):
-    """A line with shape, dtype and operation, above coloured cells: with their numbers if there
-    are few, else as a picture that says the numbers under the mouse."""
+    """Return a line with shape, dtype and operation, and coloured cells below it.
+
+    Few cells show their numbers; many form an image that shows the number under the mouse.
+    """
     facts = [f"<b>{type(self).__name__}</b>", str(list(self.shape)), str(self.dtype)]
     if self._operation is not None:
-        facts.append("op " + _name(self._operation).replace("<", "&lt;"))  # of a lambda
+        # a lambda's name contains < and >
+        facts.append("op " + _name(self._operation).replace("<", "&lt;"))
     elif self.requires_grad:
         facts.append("requires grad")
     if self._operation is None and self.grad is not None:
@@ -75,7 +78,7 @@ def _values(array):
 
 
 def _slices(array):
-    """All numbers of a small array; matrices along further axes stand side by side."""
+    """Show all numbers of a small array, with matrices along further axes side by side."""
     lead = array.shape[:-2]
     tables = []
     for index in np.ndindex(*lead):
@@ -105,7 +108,7 @@ def _table(matrix):
 
 
 def _cell(value, reach):
-    """Coloured by sign and size. The colour lets the background through: dark themes work too."""
+    """Colour a cell by sign and size; the background shows through, so dark themes work too."""
     finite = np.isfinite(value) and value.dtype.kind != "c"
     background = color(value, reach) if finite else "rgba(128,128,128,.25)"
     return (
@@ -137,14 +140,16 @@ def _spread(array):
 # ---------------------------------------------------------------- arrays as pictures
 
 
-ALONE, SEVERAL, SLICES = (20, 28), (12, 16), 4  # rows and columns of cells; slices that are drawn
-PIXELS = 16  # of a cell
-BLUE, VERMILLION = "0,114,178", "213,94,0"  # above and below zero, for any kind of colour vision
-SHARE = 0.6  # of colour at most: the background shows through, and dark themes work too
+# rows and columns of cells for one and for several slices; number of slices
+ALONE, SEVERAL, SLICES = (20, 28), (12, 16), 4
+PIXELS = 16  # size of a cell
+# above and below zero, distinguishable with any kind of colour vision
+BLUE, VERMILLION = "0,114,178", "213,94,0"
+SHARE = 0.6  # strongest opacity: the background shows through, so dark themes work too
 
 
 def reach_of(values):
-    """The size of number that has the full colour: the largest, but not that of a few outliers."""
+    """Return the size of a number with full colour: the largest, ignoring a few outliers."""
     sizes = np.abs(values[np.isfinite(values)].astype(np.float64)).ravel()
     if sizes.size == 0:
         return 1.0
@@ -153,13 +158,13 @@ def reach_of(values):
 
 
 def color(value, reach):
-    """The colour of a number: white is 0."""
+    """Return the colour of a number; 0 is white."""
     share = SHARE * min(1.0, abs(float(value)) / reach)
     return f"rgba({BLUE if value > 0 else VERMILLION},{share:.2f})"
 
 
 def picture(array, text):
-    """The HTML of an array [..., R, C] of real numbers; `text` writes a number."""
+    """Return the HTML of an array [..., R, C] of real numbers; `text` formats a number."""
     lead = array.shape[:-2]
     count = int(np.prod(lead))
     drawn = [np.unravel_index(i, lead) for i in range(min(count, SLICES))] if lead else [()]
@@ -179,7 +184,7 @@ def picture(array, text):
 
 
 def _blocks(matrix, most):
-    """What a slice is drawn from: the ends of its blocks, and of each its mean, least and most."""
+    """Return the ends of the blocks of a slice, and the mean, minimum and maximum of each."""
     matrix = matrix.astype(np.float64)
     ends = [
         np.linspace(0, n, min(n, m) + 1).astype(int)
@@ -231,7 +236,7 @@ def _map_cell(blocks, r, c, reach, text):
         said += text(part.max())
     fill = color(value, reach) if np.isfinite(value) else "rgba(128,128,128,.3)"
     sign = ""
-    if blocks["odd"][r, c]:  # a sign, not only a colour
+    if blocks["odd"][r, c]:  # mark it with a character, because colour alone is not enough
         sign = "×" if np.isnan(part).any() else "∞" if (part == np.inf).any() else "−∞"
         sign = f'<text x="{c + 0.5}" y="{r + 0.8}">{sign}</text>'
     return f'<path d="M{c} {r}h1v1h-1z" fill="{fill}"><title>{said}</title></path>{sign}'

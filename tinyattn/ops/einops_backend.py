@@ -1,8 +1,9 @@
-"""Tensors in einops: `einops.rearrange(x, "b h t d -> b t (h d)")` and the like, with gradients.
+"""Tensors in einops: `einops.rearrange(x, "b h t d -> b t (h d)")` and similar calls, with
+gradients.
 
-einops asks each of its backends whether a tensor is one of its own. NumPy's backend does all that
-is needed, since its functions run for a Tensor; it has to be told so. That happens when einops is
-imported, before or after tinyattn, and never otherwise. Source: https://github.com/arogozhnikov/einops
+einops asks each of its backends whether a tensor belongs to it. NumPy's backend can do everything,
+because its functions accept a Tensor, but einops must be told. This happens only when einops is
+imported, before or after tinyattn. Source: https://github.com/arogozhnikov/einops
 """
 
 import sys
@@ -14,7 +15,7 @@ BACKENDS = "einops._backends"
 
 
 def register(backends):
-    """Give the module of backends one for Tensors; einops finds it among the subclasses."""
+    """Add a backend for Tensors to einops, which finds it among the subclasses."""
 
     class TensorBackend(backends.NumpyBackend):
         framework_name = __name__.partition(".")[0]
@@ -28,14 +29,17 @@ def register(backends):
         def to_numpy(self, x):
             return x.numpy()
 
-    backends.AbstractBackend.of_tinyattn = TensorBackend  # subclasses are known by weak references
+    # einops only keeps weak references to its subclasses
+    backends.AbstractBackend.of_tinyattn = TensorBackend
 
 
 class RegisterOnImport:
-    """Stands among the finders of modules, and leaves them when einops is imported."""
+    """A finder of modules that removes itself when einops is imported."""
 
     def find_spec(self, name, path=None, target=None):
-        """None for all modules but one; that is found by the others, and registered with."""
+        """Return None for all modules except the backends of einops, which are found by the other
+        finders.
+        """
         if name != BACKENDS:
             return None
         sys.meta_path.remove(self)

@@ -1,9 +1,9 @@
-"""Operations on each element by itself; operands of different shape are broadcast.
+"""Elementwise operations, whose operands may have different shapes and then broadcast.
 
-In the rules g = dL/dy is the gradient that arrives and each function returns g · dy/dx. Where an
-operand was broadcast the engine sums its gradient up again, so the rules never mention it.
-At a kink (abs at 0, a tie of maximum) a rule gives a subgradient and says which. Where a slope is
-infinite (log at 0) and no gradient arrives, the engine takes 0 · ∞ as 0: see engine/invalid.py.
+In the rules, g = dL/dy is the incoming gradient, and each function returns g · dy/dx. Where an
+operand was broadcast, the engine sums over the copies, so the rules never mention it. At a kink
+(abs at 0, a tie of maximum), a rule returns a subgradient and names it. Where a slope is infinite
+(log at 0) and no gradient arrives, the engine uses 0 · ∞ = 0, as engine/invalid.py explains.
 """
 
 import numpy as np
@@ -71,7 +71,8 @@ def power(a, b):
 
 
 def _power_base(g, y, a, b):
-    # b = 0 gives the constant 1, also at a = 0, where a**-1 would make inf * 0 = nan
+    # For b = 0, the derivative is the constant 0, also at a = 0, where a**-1 would give inf * 0 =
+    # nan.
     return g * b * np.power(a, np.where(np.equal(b, 0), 1, np.subtract(b, 1)))
 
 
@@ -90,7 +91,8 @@ def remainder(a, b):
 
 
 def _quotient(g, y, a, b):
-    # not ⌊a/b⌋: 1 / 0.1 rounds to 10, but 0.1 as stored is a little more and goes only 9 times
+    # This is not ⌊a/b⌋: 1 / 0.1 rounds to 10, but the stored 0.1 is slightly larger and fits only 9
+    # times.
     return -g * np.rint((a - y) / b)
 
 
@@ -178,8 +180,8 @@ def sqrt(x):
 
 
 def _sqrt_rule(g, y, x):
-    # where nothing arrives nothing leaves, not at a negative x either: y is nan there already, and
-    # the engine notices only those that are new
+    # Where no gradient arrives, none leaves, not even at a negative x. There y is already nan, and
+    # the engine notices only new ones.
     lost = np.logical_and(np.equal(g, 0), np.logical_not(np.greater(y, 0)))
     return g / np.where(lost, 1, 2 * y)
 
@@ -277,7 +279,7 @@ def logaddexp(a, b):
     return np.logaddexp(a, b)
 
 
-def _share(x, y):  # e^(x-y) without inf - inf
+def _share(x, y):  # computes e^(x-y) without inf - inf
     return np.exp(np.where(np.equal(x, y), 0, x) - np.where(np.equal(x, y), 0, y))
 
 
@@ -338,12 +340,12 @@ _where.defvjp(None, _to_first, _to_second)
 
 @implements(np.where)
 def where(condition, a=None, b=None):
-    """y = a where the condition holds, else b;   ȳ goes to the one that was taken.
+    """y = a where the condition holds, otherwise b;   ȳ goes to the operand that was selected.
 
-    Both a and b are computed everywhere, so NumPy may warn of a division by 0 in the one that is
-    not taken. Its gradient is 0, whatever its slope.
+    Both a and b are computed everywhere, so NumPy may warn of a division by 0 in the operand that
+    is not selected. Its gradient is 0, whatever its slope.
 
-    With the condition alone: the indices where it holds, as plain arrays (np.where).
+    With only a condition, it returns the indices where it holds, as plain arrays (np.where).
     """
     if a is None and b is None:
         return np.where(to_array(condition))
@@ -356,7 +358,7 @@ def where(condition, a=None, b=None):
 def clip(x, a_min=None, a_max=None, *, min=None, max=None):
     """y = x limited to [a_min, a_max];   x̄ = ȳ inside and on the limits, 0 outside.
 
-    None leaves a side open. A limit that is a Tensor gets the gradient where it is active.
+    None leaves a side open. A limit that is a Tensor receives the gradient where it is active.
     """
     low, high = a_min if min is None else min, a_max if max is None else max
     y = x

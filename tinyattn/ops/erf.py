@@ -1,30 +1,33 @@
-"""The error function on arrays, which NumPy lacks, to the last digits of float64.
+"""The error function on arrays, which NumPy lacks, accurate to the last digits of float64.
 
-Below |x| = 2 the series erf x = 2/√π exp(-x²) Σ 2ⁿ x²ⁿ⁺¹ / (1·3·…·(2n+1)) has only positive
-terms, so nothing cancels; above it the continued fraction of the complement converges fast.
-For float32 one quotient of polynomials in x² is enough, at a tenth of the time.
-Source: Abramowitz, Stegun 1964, 7.1.6 and 7.1.14.
+Below |x| = 2, the series erf x = 2/√π exp(-x²) Σ 2ⁿ x²ⁿ⁺¹ / (1·3·…·(2n+1)) has only positive terms,
+so nothing cancels. Above, the continued fraction of the complement converges fast. For float32, a
+single quotient of polynomials in x² is enough, in a tenth of the time. Source: Abramowitz, Stegun
+1964, 7.1.6 and 7.1.14.
 """
 
 import numpy as np
 
 N_SERIES, N_FRACTION = 30, 40  # terms for a relative error of 1e-15
 
-# erf x / x = P(x²) / Q(x²) for |x| up to END, where erf is 1 in float32; highest power first.
-# Fitted by least squares on the relative error, weighted again until even: 2e-8, below rounding
+# erf x / x = P(x²) / Q(x²) for |x| up to END, where erf is 1 in float32; the highest power comes
+# first. Fitted by least squares on the relative error, reweighted until it was even: 2e-8, below
+# rounding.
 END = 3.95
 P = (2.025910768e-6, 2.846875961e-4, 3.808151345e-3, 5.287541207e-2, 0.1915500620, 1.128379144)
 Q = (3.783182341e-5, 1.170723530e-3, 1.505506804e-2, 0.1145595199, 0.5030894980, 1.0)
 
 
 def erf_of(x):
-    """erf of an array, in its dtype."""
+    """Return erf of an array, in its dtype."""
     x = np.asarray(x)
     return _long(x) if x.dtype == np.float64 else _short(x)
 
 
 def _short(x):
-    """For float32 and shorter: at most 8 units in the last place off (see all_floats.py)."""
+    """Compute erf for float32 and shorter types, with an error of at most 8 units in the last place
+    (see all_floats.py).
+    """
     x = np.clip(x, -END, END)
     square = x * x
     return np.clip(x * _polynomial(P, square) / _polynomial(Q, square), -1, 1)
@@ -33,14 +36,14 @@ def _short(x):
 def _polynomial(coefficients, s):
     total = coefficients[0] * s
     for c in coefficients[1:-1]:
-        total += c  # in place: this is called with large arrays
+        total += c  # in place, because arrays may be large
         total *= s
     total += coefficients[-1]
     return total
 
 
 def _long(x):
-    """Relative error 1e-15."""
+    """Compute erf with a relative error of 1e-15."""
     t = np.abs(x)
     small = np.minimum(t, 2)
     term = total = small

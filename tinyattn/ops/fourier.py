@@ -1,8 +1,8 @@
 """Fourier transforms: fft, ifft, rfft and irfft along one axis, with gradients.
 
 Gradients are real here, so a complex result is a pair of real Tensors, a `Spectrum`. A transform is
-linear, and its rule is the transform back: with zₖ = Σₜ xₜ e^(-2πikt/n) the gradient of x is
-Σₖ z̄ₖ e^(2πikt/n), where z̄ = dL/d(Re z) + i dL/d(Im z).
+linear, and its rule is the reverse transform: with zₖ = Σₜ xₜ e^(-2πikt/n), the gradient of x is Σₖ
+z̄ₖ e^(2πikt/n), where z̄ = dL/d(Re z) + i dL/d(Im z).
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def _complex(pair):
 
 
 def _fitted(x, n, axis):
-    """x with n elements along an axis: cut off, or filled up with zeros."""
+    """Return x with n elements along an axis, truncated or padded with zeros."""
     length = x.shape[axis]
     if n <= length:
         return x[(slice(None),) * (axis % x.ndim) + (slice(0, n),)]
@@ -36,7 +36,7 @@ def _fitted(x, n, axis):
 
 @primitive
 def _fft(x, n, axis, norm):
-    """The transform of pairs x [..., 2]; axis is counted without that of the pair."""
+    """Transform pairs x [..., 2]; axis does not count the axis of the pair."""
     return _pair(np.fft.fft(_complex(x), n, axis, norm)).astype(x.dtype)
 
 
@@ -55,7 +55,7 @@ _ifft.defvjp(
 
 @primitive
 def _rfft(x, n, axis, norm):
-    """The transform of real x as pairs, without the half that is its mirror image."""
+    """Transform real x into pairs, without the half that is a mirror image."""
     return _pair(np.fft.rfft(x, n, axis, norm)).astype(x.dtype)
 
 
@@ -69,13 +69,14 @@ _rfft.defvjp(_rfft_rule)
 
 @primitive
 def _irfft(x, n, axis, norm):
-    """The real numbers whose transform is x, pairs of one half."""
+    """Return the real numbers whose transform is x, given as pairs of one half."""
     return np.fft.irfft(_complex(x), n, axis, norm).astype(x.dtype)
 
 
 def _irfft_rule(g, y, x, n, axis, norm):
     k = np.arange(n // 2 + 1)
-    twice = np.where((k == 0) | (2 * k == n), 1, 2)  # all others stand for their mirror image too
+    # every other coefficient also represents its mirror image
+    twice = np.where((k == 0) | (2 * k == n), 1, 2)
     shape = [-1 if i == axis % y.ndim else 1 for i in range(y.ndim)]
     z = _rfft(g, n, axis, BACK[norm]) * twice.reshape([*shape, 1]).astype(x.dtype)
     return _fitted(z, x.shape[axis], axis)
@@ -88,11 +89,12 @@ _irfft.defvjp(_irfft_rule)
 
 
 class Spectrum:
-    """Complex numbers with a gradient: two Tensors of one shape, `real` and `imag`.
+    """Complex numbers with a gradient: two Tensors of the same shape, `real` and `imag`.
 
-    +, -, * and / take other spectra, Tensors, arrays and numbers, the spectrum on the left. Further
-    abs and np.abs, np.angle, np.conj, np.real, np.imag, indexing, and the transforms; anything else
-    is computed from `.real` and `.imag`. `.numpy()` is the array of complex numbers.
+    The operators +, -, * and / take other spectra, Tensors, arrays and numbers, with the spectrum
+    on the left. abs and np.abs, np.angle, np.conj, np.real, np.imag, indexing and the transforms
+    also work; compute anything else from `.real` and `.imag`. `.numpy()` is the array of complex
+    numbers.
     """
 
     def __init__(self, real, imag):
@@ -110,7 +112,7 @@ class Spectrum:
 
     @property
     def requires_grad(self):
-        """Whether gradients are wanted."""
+        """Whether a gradient is needed."""
         return self.real.requires_grad or self.imag.requires_grad
 
     def numpy(self):
@@ -121,7 +123,10 @@ class Spectrum:
 
     def __array__(self, dtype=None, copy=None):
         if self.requires_grad:
-            raise TypeError("a spectrum that requires a gradient becomes an array with .numpy()")
+            raise TypeError(
+                "a spectrum that requires a gradient does not become a plain array automatically. "
+                "Write .numpy()"
+            )
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self):
@@ -176,12 +181,12 @@ class Spectrum:
         if f is None or method != "__call__" or options or not isinstance(inputs[0], Spectrum):
             if f is not None and not isinstance(inputs[0], Spectrum):
                 raise TypeError(
-                    f"np.{ufunc.__name__} with a spectrum on the right: write it on the left, "
-                    f"spectrum * filter"
+                    f"np.{ufunc.__name__}: a spectrum must be the left operand. Write spectrum * "
+                    "filter"
                 )
             raise TypeError(
-                f"np.{ufunc.__name__} has no rule for a spectrum: compute it from .real and .imag, "
-                f"or without gradient from .numpy()"
+                f"np.{ufunc.__name__} has no derivative rule for a spectrum. Compute with .real "
+                "and .imag, or without gradient with .numpy()"
             )
         return f(*inputs)
 
@@ -189,14 +194,14 @@ class Spectrum:
         f = FUNCTIONS.get(function)
         if f is None:
             raise TypeError(
-                f"np.{function.__name__} has no rule for a spectrum: compute it from .real and "
-                f".imag, or without gradient from .numpy()"
+                f"np.{function.__name__} has no derivative rule for a spectrum. Compute with .real "
+                "and .imag, or without gradient with .numpy()"
             )
         return f(*args, **options)
 
 
 def _parts(x):
-    """Real and imaginary part of an operand."""
+    """Return the real and imaginary part of an operand."""
     if isinstance(x, Spectrum):
         return x.real, x.imag
     if isinstance(x, Tensor):
@@ -224,9 +229,11 @@ def ifft(a, n=None, axis=-1, norm=None):
 
 @implements(np.fft.rfft)
 def rfft(a, n=None, axis=-1, norm=None):
-    """The first n // 2 + 1 numbers of `fft` of real numbers, a Spectrum; the others mirror them."""
+    """Return the first n // 2 + 1 numbers of `fft` of real numbers as a Spectrum; the others mirror
+    them.
+    """
     if isinstance(a, Spectrum):
-        raise TypeError("np.fft.rfft transforms real numbers; use np.fft.fft for a spectrum")
+        raise TypeError("np.fft.rfft: x must be real numbers. Use np.fft.fft for a spectrum")
     a = as_float(a)
     n = _checked("rfft", a.shape[axis] if n is None else n, norm)
     return _spectrum(_rfft(a, n, axis % a.ndim, norm))
@@ -234,7 +241,7 @@ def rfft(a, n=None, axis=-1, norm=None):
 
 @implements(np.fft.irfft)
 def irfft(a, n=None, axis=-1, norm=None):
-    """The n real numbers whose `rfft` is a; n is 2 (length - 1) if not given. A Tensor."""
+    """Return the n real numbers whose `rfft` is a, as a Tensor; default: n = 2 (length - 1)."""
     pair, ndim = _as_pair(a)
     n = _checked("irfft", 2 * (pair.shape[axis % ndim] - 1) if n is None else n, norm)
     return _irfft(pair, n, axis % ndim, norm)
@@ -251,13 +258,13 @@ def _checked(name, n, norm):
         raise ValueError(f"np.fft.{name}: expected n >= 1, got n={n}")
     if norm not in BACK:
         raise ValueError(
-            f"np.fft.{name}: norm is one of {', '.join(map(repr, BACK))}, got {norm!r}"
+            f"np.fft.{name}: norm must be one of {', '.join(map(repr, BACK))}, got {norm!r}"
         )
     return n
 
 
 def _as_pair(a):
-    """Complex numbers as real pairs along a new last axis, and how many axes they have."""
+    """Return complex numbers as real pairs along a new last axis, and their number of axes."""
     if isinstance(a, Spectrum):
         return np.stack([a.real, a.imag], axis=-1), a.ndim
     if isinstance(a, Tensor) and a.dtype.kind == "c":

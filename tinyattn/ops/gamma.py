@@ -1,8 +1,8 @@
-"""ln Γ and its derivatives for positive numbers, to the last digits of float64.
+"""ln Γ and its derivatives for positive numbers, accurate to the last digits of float64.
 
-From x = 10 on by Stirling's series; below, Γ(x + 1) = x Γ(x) leads there in ten steps. Around 1
-and 2, where ln Γ is 0, that would cancel: there its Taylor series counts.
-Source: Abramowitz, Stegun 1964, 6.1.33, 6.1.41, 6.3.18, 6.4.11.
+From x = 10 on, Stirling's series is used; below, Γ(x + 1) = x Γ(x) reaches 10 in ten steps. Around
+1 and 2, where ln Γ is 0, this would cancel, so the Taylor series is used. Source: Abramowitz,
+Stegun 1964, 6.1.33, 6.1.41, 6.3.18, 6.4.11.
 """
 
 from functools import cache
@@ -13,10 +13,10 @@ import numpy as np
 from tinyattn.engine.dtypes import DEFAULT_DTYPE
 from tinyattn.ops.marks import elementwise
 
-START = 10  # from here on the series has 1e-16 after its eight terms
+START = 10  # from here on, eight terms of the series are accurate to 1e-16
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 EULER = 0.57721566490153286061
-NEAR, TERMS = 0.3, 32  # how far around 1 and 2 the Taylor series is taken
+NEAR, TERMS = 0.3, 32  # the Taylor series is used up to this distance from 1 and 2
 
 
 @elementwise
@@ -45,7 +45,7 @@ def _value(x, n):
 
 
 def _series(z, n):
-    """Stirling's series, n times differentiated."""
+    """Stirling's series, differentiated n times."""
     if n == 0:
         y = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi)
         y = np.where(z == np.inf, z, y)

@@ -1,7 +1,7 @@
-"""Picking elements by their index, and the reverse: adding elements up where an index says.
+"""Select elements by an index, and the reverse: add elements up at the positions of an index.
 
-`getitem` and `scatter_add` are each other's derivative rule. An index that names one element
-several times gets the sum of what arrives there, never the last value only.
+`getitem` and `scatter_add` are each other's derivative rule. If an index names an element several
+times, the element receives the sum of all incoming values, never only the last.
 """
 
 import math
@@ -22,12 +22,12 @@ def _getitem(x, index):
     return _gather(x, index)
 
 
-gather = _getitem  # x[index] for an index that is known to be right, and is not copied
+gather = _getitem  # x[index] without checking or copying the index, which must be valid
 
 
 @implements_method("getitem")
 def getitem(x, index):
-    """y = x[index] with any index NumPy knows: slices, integers, arrays, masks, …, newaxis."""
+    """y = x[index] with any index of NumPy: slices, integers, arrays, masks, …, newaxis."""
     return _getitem(x, plain_index(index))
 
 
@@ -43,7 +43,7 @@ def setitem(data, index, value):
 
 
 def plain_index(index):
-    """Tensors in an index as arrays; lists as arrays, so that later changes do not matter."""
+    """Turn Tensors and lists in an index into arrays, so that later changes have no effect."""
     if isinstance(index, tuple):
         return tuple([i if type(i) in PLAIN else plain_index(i) for i in index])
     if isinstance(index, list):
@@ -52,11 +52,11 @@ def plain_index(index):
     return index.copy() if isinstance(index, np.ndarray) else index
 
 
-PLAIN = {slice, int, type(None), type(...)}  # parts of an index that never change
+PLAIN = {slice, int, type(None), type(...)}  # parts of an index that are immutable
 
 
 def scatter_add(x, index, shape):
-    """y = 0 in `shape`, then y[index] += x, elements named several times adding up."""
+    """y = 0 in `shape`, then y[index] += x, where elements that are named several times add up."""
     return _scatter(x, plain_index(index), shape)
 
 
@@ -86,7 +86,7 @@ def _scatter_add(x, index, shape):
     if _names_rows(index):
         _add_to_rows(y, index, x)
     elif _is_basic(index):
-        y[index] = x  # slices name each element once
+        y[index] = x  # a slice selects each element once
     else:
         np.add.at(y, index, x)
     return y
@@ -102,8 +102,9 @@ def _names_rows(index):
 
 
 def _row_numbers(index, n):
-    """Rows of n as one line of whole numbers from 0 to n - 1; -1 is the last one."""
-    ids = index.reshape(-1).astype(np.intp, copy=False)  # n itself may not fit into its dtype
+    """Return row indices as one array of whole numbers from 0 to n - 1; -1 means the last row."""
+    # n itself may not fit into the dtype of the index
+    ids = index.reshape(-1).astype(np.intp, copy=False)
     if ids.size == 0:
         return ids
     least, most = ids.min(), ids.max()
@@ -115,7 +116,7 @@ def _row_numbers(index, n):
 
 @operation("take_rows", work=lambda x, index: index.size * math.prod(x.shape[1:]))
 def take_rows(x, index):
-    """x[index] of whole rows."""
+    """x[index] for whole rows."""
     return x[index]
 
 
@@ -135,7 +136,7 @@ def _add_to_rows(y, ids, rows):
         return
     n_features = int(np.prod(y.shape[1:]))
     ids, rows = _row_numbers(ids, len(y)), rows.reshape(-1, n_features)  # [E], [E, F]
-    if n_features == 1 and y.dtype.kind == "f":  # bincount adds in float64
+    if n_features == 1 and y.dtype.kind == "f":  # bincount sums in float64
         y.reshape(-1)[:] = np.bincount(ids, weights=rows[:, 0], minlength=len(y))
     else:
         add_rows(rows, ids, y)
@@ -157,7 +158,7 @@ add_rows.implement("kernel", lambda rows, ids, y: fast.gather_scatter.add_rows(y
 
 @implements(np.take)
 def take(x, indices, axis=None):
-    """The elements (or slices along `axis`) with the given numbers."""
+    """Return the elements (or slices along `axis`) with the given indices."""
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
     axis = axis % x.ndim
@@ -171,7 +172,7 @@ def take_along_axis(x, indices, axis=-1):
     if axis is None:
         return getitem(np.reshape(x, -1), indices)
     axis = axis % x.ndim
-    # every other axis is numbered through, an axis of length 1 in x follows the indices
+    # Each other axis gets its own running index; an axis of length 1 in x follows the indices.
     index = list(
         np.ogrid[
             tuple(
@@ -190,7 +191,7 @@ def take_along_axis(x, indices, axis=-1):
 
 @implements(np.sort)
 def sort(x, axis=-1, *, kind="stable"):
-    """x in ascending order along `axis`; each element takes its gradient along."""
+    """Sort x in ascending order along `axis`; the gradient of each element moves with it."""
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     return take_along_axis(x, np.argsort(x.data, axis=axis, kind=kind), axis)

@@ -1,7 +1,7 @@
-"""The k nearest neighbours of points, and all within a radius, on checked arrays.
+"""The k nearest neighbours of points, and all neighbours within a radius, on checked arrays.
 
-x [N, D] is ordered by cloud: cloud c is rows offsets[c] to offsets[c + 1]. Which points are
-neighbours is a choice, not a number: it has no gradient. All implementations agree to the last bit.
+x [N, D] is ordered by cloud: cloud c has the rows offsets[c] to offsets[c + 1]. The neighbours are
+a discrete choice, so they have no gradient. All implementations agree to the last bit.
 """
 
 import numpy as np
@@ -10,14 +10,14 @@ from tinyattn import kernels
 from tinyattn.kernels import fast
 from tinyattn.ops.backends import operation
 
-ROOM = 1 << 22  # numbers of a block of rows: the N×N distances are never there at once
+ROOM = 1 << 22  # numbers in a block of rows, so that the N×N distances never exist together
 
 
 @operation("knn", work=lambda x, offsets, k: len(x))
 def knn(x, offsets, k):
-    """The k nearest points of the same cloud in ascending order: (index [N, k], d² [N, k]).
+    """Return the k nearest points of the same cloud in ascending order: (index [N, k], d² [N, k]).
 
-    A matrix product finds candidates, and the winners among them are computed exactly.
+    A matrix product finds candidates, and the nearest among them are computed exactly.
     """
     index, d2 = np.empty((len(x), k), np.intp), np.empty((len(x), k), x.dtype)
     if k == 0:
@@ -38,7 +38,9 @@ knn.implement("kernel", lambda x, offsets, k: fast.knn.knn(x, offsets, k))
 
 @operation("radius_graph", work=lambda x, offsets, r2: len(x))
 def radius(x, offsets, r2):
-    """All pairs (j, i) of a cloud with d²_ij ≤ r2, ordered by i, then by distance, then by j."""
+    """Return all pairs (j, i) of a cloud with d²_ij ≤ r2, ordered by i, then by distance, then by
+    j.
+    """
     src, dst = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
     for first, rows, roughly, margin in _rough_distances(x, offsets):
         i, j, exactly = _exact(x, rows, first, roughly <= r2 + margin)
@@ -54,10 +56,10 @@ radius.implement("kernel", lambda x, offsets, r2: fast.radius.radius(x, offsets,
 
 
 def _rough_distances(x, offsets):
-    """Blocks of |x_i|² + |x_j|² - 2 x_i·x_j with twice what rounding may have done to them.
+    """Yield blocks of |x_i|² + |x_j|² - 2 x_i·x_j with twice their largest rounding error.
 
-    Where x_i and x_j are close, large numbers cancel and little that is right remains. Points
-    around 0 are the least harmed. Yields (first row of the cloud, rows of the block, distances,
+    Where x_i and x_j are close, large numbers cancel and few digits remain correct. The loss is
+    smallest for points around 0. Yields (first row of the cloud, rows of the block, distances,
     margin).
     """
     for a, b in zip(offsets[:-1], offsets[1:], strict=True):
@@ -65,7 +67,7 @@ def _rough_distances(x, offsets):
             continue
         z = x[a:b] - x[a:b].mean(axis=0)
         square = np.sum(z * z, axis=1)
-        info = np.finfo(x.dtype)  # near 0 rounding is as large as the smallest number there is
+        info = np.finfo(x.dtype)  # near 0, rounding errors are as large as the smallest number
         margin = 8 * (x.shape[1] + 8) * (info.eps * square.max() + info.smallest_subnormal)
         step = max(1, ROOM // (b - a))
         for start in range(0, b - a, step):
@@ -75,7 +77,7 @@ def _rough_distances(x, offsets):
 
 
 def _exact(x, rows, first, wanted):
-    """The pairs (i, j) that are wanted, and Σ_d (x_id - x_jd)² summed in the order of d."""
+    """Return the selected pairs (i, j), and Σ_d (x_id - x_jd)² summed in the order of d."""
     i, j = np.nonzero(wanted)
     i, j = i + rows[0], j + first
     total = np.zeros(len(i), x.dtype)

@@ -1,4 +1,4 @@
-"""Products of matrices and tensors. Everything is a matmul or an einsum in the end."""
+"""Products of matrices and tensors, all of which are a matmul or an einsum in the end."""
 
 import math
 import string
@@ -26,31 +26,33 @@ def _t(x):
 @of_whole_numbers
 @primitive
 def matmul(a, b):
-    """Y = A B over the last two axes;   Ā = Ȳ Bᵀ,  B̄ = Aᵀ Ȳ.  Leading axes are broadcast.
+    """Y = A B over the last two axes;   Ā = Ȳ Bᵀ,  B̄ = Aᵀ Ȳ.  Leading axes broadcast.
 
-    A vector on the left is a row, on the right a column; its axis is gone from the result.
+    A vector on the left is a row and a vector on the right a column, whose axis the result lacks.
     """
     try:
         if type(a) is type(b) is np.ndarray and a.ndim == 2 == b.ndim:
-            return gemm(a, b)  # the same product; np.matmul takes twice as long to start
+            return gemm(a, b)  # the same product, but np.matmul takes twice as long to start
         return np.matmul(a, b)
     except ValueError as error:
         raise _misfit(np.shape(a), np.shape(b), error) from None
 
 
 def _misfit(a, b, error):
-    """The error for a product whose axes do not fit."""
+    """Return the error for a product whose axes do not fit."""
     if not a or not b:
-        return ValueError(f"matmul: expected axes to sum over, got shapes {a} and {b}; numbers: *")
+        return ValueError(
+            f"matmul: a and b need an axis, got shapes {a} and {b}. Use * for numbers"
+        )
     rows = b[-2] if len(b) > 1 else b[0]
-    if a[-1] == rows:  # the axes in front of the matrices are the cause
+    if a[-1] == rows:  # the leading axes are the cause
         return ValueError(f"matmul: the leading axes of {a} and {b} do not broadcast")
     fits, axis = "", "the last but one" if len(b) > 1 else "the only axis"
     if len(a) == len(b) == 2:
         fits = " (x @ y.T would fit)" if a[1] == b[1] else " (x.T @ y would fit)" * (a[0] == b[0])
     return ValueError(
         f"matmul: {a} @ {b} sums over the last axis of the first, which has {a[-1]}, and {axis} "
-        f"of the second, which has {rows}: they must be equal{fits}"
+        f"of the second, which has {rows}. They must be equal{fits}"
     )
 
 
@@ -131,7 +133,7 @@ def tensordot(a, b, axes=2):
 
 @implements(np.kron)
 def kron(a, b):
-    """Each element of a times all of b, as blocks; missing leading axes have length 1."""
+    """Multiply each element of a by all of b, as blocks; missing leading axes have length 1."""
     a, b = as_tensor(a), as_tensor(b)
     n = max(a.ndim, b.ndim)
     a_shape, b_shape = ((1,) * (n - x.ndim) + x.shape for x in (a, b))
@@ -147,14 +149,15 @@ def kron(a, b):
 def einsum(subscripts, *operands, optimize=True):
     """Sum of products by index letters: einsum("bhtd,bhsd->bhts", q, k) is Σ_d q k.
 
-    Letters that the output lacks are summed; "..." stands for leading axes (broadcast); without
-    "->" the output has the letters that occur once, in alphabetical order. Rule: the gradient of
-    one operand is again an einsum, of ȳ with all the others, onto the letters of that operand.
+    Letters that the output lacks are summed, and "..." stands for leading axes, which broadcast.
+    Without "->", the output has the letters that occur once, in alphabetical order. Rule: the
+    gradient of one operand is an einsum of ȳ with all other operands, onto the letters of that
+    operand.
     """
     if not isinstance(subscripts, str):
         raise TypeError(
-            "einsum of Tensors: write the indices as a string, einsum('ij,jk->ik', a, b); "
-            "the form with lists of numbers has no rule"
+            "einsum of Tensors: lists of numbers as indices have no derivative rule. Write the "
+            "indices as a string, einsum('ij,jk->ik', a, b)"
         )
     operands = [as_tensor(x) for x in operands]
     inputs, output = _explicit(subscripts, tuple([x.ndim for x in operands]))
@@ -177,7 +180,7 @@ def _einsum_rule(g, y, *xs, inputs, output):
     for i, x in enumerate(xs):
         others = [z for j, z in enumerate(xs) if j != i]
         letters = [s for j, s in enumerate(inputs) if j != i]
-        # a letter that only this operand has was summed over: its gradient is constant there
+        # A letter that only this operand has was summed over, so its gradient is constant along it.
         alone = [c for c in inputs[i] if c not in output and not any(c in s for s in letters)]
         if alone:
             letters.append("".join(alone))
@@ -185,11 +188,11 @@ def _einsum_rule(g, y, *xs, inputs, output):
         terms, operands = [output, *letters], [g, *others]
         if all(type(z) is np.ndarray for z in operands):
             x_bar = contract(terms, inputs[i], operands)
-        else:  # recorded, for a second derivative
+        else:  # the graph is recorded for a second derivative
             x_bar = np.einsum(f"{','.join(terms)}->{inputs[i]}", *operands)
         if (
             x_bar.shape != x.shape
-        ):  # where only x is longer than 1, all along that axis get the same
+        ):  # where only x is longer than 1, the gradient is equal along the axis
             x_bar = np.broadcast_to(x_bar, np.broadcast_shapes(x_bar.shape, x.shape))
         gradients.append(x_bar)
     return gradients
@@ -197,7 +200,7 @@ def _einsum_rule(g, y, *xs, inputs, output):
 
 @lru_cache(maxsize=4096)
 def _explicit(subscripts, ndims):
-    """Input and output letters without spaces, dots and implied parts; checked."""
+    """Return checked input and output letters without spaces, dots and implied parts."""
     text = subscripts.replace(" ", "")
     left, arrow, output = text.partition("->")
     inputs = left.split(",")
@@ -220,14 +223,18 @@ def _explicit(subscripts, ndims):
     output = output.replace("...", dots)
     letters = set("".join(inputs))
     if not all(c.isalpha() and c.isascii() for c in letters) or not set(output) <= letters:
-        raise ValueError(f"einsum: {subscripts!r} is not understood; expected e.g. 'ij,jk->ik'")
+        raise ValueError(
+            f"einsum: {subscripts!r} is not understood. Write indices like 'ij,jk->ik'"
+        )
     if len(set(output)) < len(output):
-        raise ValueError(f"einsum: an output letter of {subscripts!r} is repeated")
+        raise ValueError(
+            f"einsum: an output letter of {subscripts!r} is repeated. Write each output letter once"
+        )
     return tuple(inputs), output
 
 
 def _diagonals(x, letters):
-    """'iij' as 'ji', the diagonal of i: no operand may repeat a letter."""
+    """'iij' as 'ji', the diagonal of i, because no operand may repeat a letter."""
     for c in letters:
         while letters.count(c) > 1:
             i, n = letters.index(c), letters.rindex(c)
@@ -271,12 +278,12 @@ def _order(inputs, output, shapes):
         return [tuple(range(len(inputs)))]
     dummies = [np.broadcast_to(np.float32(0), s) for s in shapes]
     path = np.einsum_path(f"{','.join(inputs)}->{output}", *dummies, optimize="greedy")[0][1:]
-    *pairs, last = path  # the last step may take all that are left at once
+    *pairs, last = path  # the last step may contract all remaining operands together
     return [*pairs, *[(0, 1)] * (len(last) - 1)]
 
 
 def _contract_two(in_a, in_b, output, a, b):
-    """One pair as a batched matmul: [batch, rows, inner] @ [batch, inner, columns]."""
+    """Contract one pair as a batched matmul: [batch, rows, inner] @ [batch, inner, columns]."""
     (sum_a, in_a), (sum_b, in_b), layout = _pair(in_a, in_b, output, a.shape, b.shape)
     a, b = a.sum(axis=sum_a) if sum_a else a, b.sum(axis=sum_b) if sum_b else b
     if layout is None:
@@ -288,12 +295,15 @@ def _contract_two(in_a, in_b, output, a, b):
 
 @lru_cache(maxsize=4096)
 def _pair(in_a, in_b, output, shape_a, shape_b):
-    """How to contract two operands: (axes that a alone has and the output lacks, letters left),
-    the same for b, and axes and shapes of the matrices and of their product; None in their place
-    without rows, inner or columns: that is no product of matrices, NumPy's loops are faster."""
+    """Return how to contract two operands.
+
+    (axes that only a has and the output lacks, letters left), the same for b, and axes and shapes
+    of the matrices and of their product. These are None without rows, inner or columns, because
+    this is not a matrix product, and NumPy's loops are faster.
+    """
     lengths = {}
     for c, n in [*zip(in_a, shape_a, strict=True), *zip(in_b, shape_b, strict=True)]:
-        if lengths.setdefault(c, n) != n:  # an axis of length 1 is broadcast: leave it to NumPy
+        if lengths.setdefault(c, n) != n:  # an axis of length 1 broadcasts, so NumPy computes it
             return ((), in_a), ((), in_b), None
     left_a, left_b = _left(in_a, in_b, output), _left(in_b, in_a, output)
     in_a, in_b = left_a[1], left_b[1]
@@ -331,14 +341,17 @@ def _left(letters, others, output):
 def norm(x, ord=None, axis=None, keepdims=False):
     """√Σx² (of a vector, or of all elements); for vectors also ord = inf, -inf, 0 or p.
 
-    (Σ|x|ᵖ)^(1/p) for a number p, the largest or least |x| for ±inf, and for 0 how many x are not 0,
-    which has the gradient 0. At the zero vector the norm has a kink: the gradient is 0 there, not
-    nan. Raises NotImplementedError for norms of matrices other than the root of the sum of squares.
+    The norm is (Σ|x|ᵖ)^(1/p) for a number p, the largest or smallest |x| for ±inf, and for 0 the
+    number of nonzero x, which has the gradient 0. At the zero vector, the norm has a kink, and the
+    gradient is 0 there instead of nan. Raises NotImplementedError for norms of matrices other than
+    the root of the sum of squares.
     """
     if (ord == 2 and axis is None and x.ndim == 2) or (isinstance(axis, tuple) and ord is not None):
-        raise NotImplementedError(f"np.linalg.norm of Tensors: no rule for the matrix norm {ord!r}")
+        raise NotImplementedError(
+            f"np.linalg.norm of Tensors: the matrix norm {ord!r} has no derivative rule"
+        )
     if isinstance(ord, str) and ord != "fro":
-        raise NotImplementedError(f"np.linalg.norm of Tensors: no rule for ord={ord!r}")
+        raise NotImplementedError(f"np.linalg.norm of Tensors: ord={ord!r} has no derivative rule")
     if ord in (None, 2, "fro"):
         return _root(reduce_sum(x * x, axis, keepdims), 2)
     if axis is None and x.ndim != 1:
@@ -355,7 +368,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 def _root(s, n):
-    """ⁿ√s, but flat at s = 0: there the slope is infinite, and 0 · inf = nan would spread."""
+    """ⁿ√s, but flat at s = 0, where the slope is infinite and 0 · inf = nan would spread."""
     zero = np.equal(to_array(s), 0)
     s = np.where(zero, 1, s)
     return np.where(zero, 0, np.sqrt(s) if n == 2 else s ** (1 / n))
@@ -386,7 +399,7 @@ def _det_rule(g, y, x):
     if n > 3:
         try:
             return np.expand_dims(g * y, (-1, -2)) * _t(np.linalg.inv(x))
-        except np.linalg.LinAlgError:  # singular
+        except np.linalg.LinAlgError:  # the matrix is singular
             pass
     i = np.arange(n)
     others = np.array([np.delete(i, j) for j in i], int).reshape(n, max(n - 1, 0))
@@ -409,9 +422,9 @@ def _log_abs_det_rule(g, y, x):
         return np.expand_dims(g, (-1, -2)) * _t(np.linalg.inv(x))
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(
-            "slogdet: the matrix is singular, so log |det| is -inf and its slope infinite. "
-            "np.linalg.det has a gradient there; or add a small multiple of the identity, "
-            "x + 1e-6 * np.eye(n)"
+            "slogdet: the matrix is singular, so log |det| is -inf and its slope infinite. Use "
+            "np.linalg.det, which has a gradient there, or add a small multiple of the identity, x "
+            "+ 1e-6 * np.eye(n)"
         ) from None
 
 
@@ -420,7 +433,9 @@ log_abs_det.defvjp(_log_abs_det_rule)
 
 @implements(np.linalg.slogdet)
 def slogdet(x):
-    """The sign of det X (without gradient) and log |det X|, which neither over- nor underflows."""
+    """Return the sign of det X (without gradient) and log |det X|, which neither over- nor
+    underflows.
+    """
     sign_and_log = np.linalg.slogdet(to_array(x))
     return type(sign_and_log)(Tensor(sign_and_log[0]), log_abs_det(x))
 
@@ -431,7 +446,7 @@ def cholesky(x):
     """The lower triangular L with L Lᵀ = X, for a symmetric positive definite X.
 
     X̄ = ½ (S + Sᵀ) with S = L⁻ᵀ Φ(Lᵀ L̄) L⁻¹, where Φ keeps the lower triangle and half of the
-    diagonal (I. Murray, arXiv:1602.07527). Of X only the lower triangle is read, as by NumPy.
+    diagonal (I. Murray, arXiv:1602.07527). As in NumPy, only the lower triangle of X is read.
     """
     return np.linalg.cholesky(x)
 
@@ -448,5 +463,5 @@ cholesky.defvjp(_cholesky_rule)
 
 @implements(np.linalg.solve)
 def solve(a, b):
-    """The x with A x = b (through A⁻¹, which is enough for homework sizes)."""
+    """Solve A x = b (through A⁻¹, which is accurate enough for small exercises)."""
     return matmul(inv(as_tensor(a)), b)

@@ -1,7 +1,7 @@
-"""Products of two matrices by the kernels, where that is faster, and the linear map made of them.
+"""Products of two matrices by the kernels, where this is faster, and linear maps based on them.
 
-NumPy's own product has threads of its own. They keep waiting in a loop for a while when they are
-done, and slow down the kernels that follow. So large products run in the threads of the kernels.
+NumPy's own product uses its own threads. They keep waiting in a loop for a while when they are
+done, and slow down the kernels that follow, so large products run in the kernels' threads.
 """
 
 import math
@@ -16,14 +16,16 @@ from tinyattn.ops.backends import IMPLEMENTATIONS, MATVEC_ROWS, MATVEC_TERMS, op
 def gemm(a, b, bias=None):
     """A B of matrices [M, K] and [K, N], plus bias [N] in each row.
 
-    Plain arrays give a plain array. In a rule that is recorded there are Tensors, without a bias.
+    Plain arrays give a plain array. In a rule that is recorded, the operands are Tensors, without a
+    bias.
     """
     if not (type(a) is type(b) is np.ndarray):
         return np.matmul(a, b)
-    if a.size * b.size < IMPLEMENTATIONS["matvec"].least:  # cheap to ask: it is K times the work
+    # cheap to check: this times K is the work
+    if a.size * b.size < IMPLEMENTATIONS["matvec"].least:
         return _product(a, b, bias)
     few = a.shape[0] <= MATVEC_ROWS and a.shape[1] >= MATVEC_TERMS
-    # Numba wants an array that can be written to, else it makes a copy
+    # Numba needs a writable array, otherwise it copies
     as_it_lies = b.flags.f_contiguous and b.flags.writeable
     return (_few_rows if few and as_it_lies else _many_rows)(a, b, bias)
 
@@ -34,7 +36,7 @@ def _product(a, b, bias):
 
 
 def _multiplications(a, b, bias):
-    """How many there are; 0 where the kernels cannot do it, or NumPy has to name the error."""
+    """Return their number, or 0 if the kernels cannot run or NumPy has to name the error."""
     if a.dtype != b.dtype or a.shape[1] != b.shape[0]:
         return 0
     if bias is not None and (bias.dtype != a.dtype or bias.shape != b.shape[1:]):
@@ -56,13 +58,13 @@ _many_rows.implement("kernel", lambda a, b, bias: fast.matmul.matmul(a, b, bias)
 def linear(x, weight, bias=None):
     """Y = X Wᵀ + b;   X̄ = Ȳ W,  W̄ = Ȳᵀ X,  b̄ = Σ Ȳ;   X [..., in], W [out, in], b [out].
 
-    All leading axes of X count as rows: one product of two matrices is faster than one for each
-    leading index. Raises ValueError if the shapes do not fit.
+    All leading axes of X count as rows, because one product of two matrices is faster than one for
+    each leading index. Raises ValueError if the shapes do not fit.
     """
     if weight.ndim != 2:
         raise ValueError(
-            f"linear: expected a weight [out, in], got one of shape {weight.shape}; a vector is "
-            f"multiplied with x @ w"
+            f"linear: weight must be [out, in], got shape {weight.shape}. To multiply by a vector, "
+            "write x @ w"
         )
     if x.ndim == 0 or x.shape[-1] != weight.shape[1]:
         raise ValueError(
@@ -88,7 +90,7 @@ linear.defvjp(
 
 def rows_of(x):
     """x [..., n] as a matrix [N, n]."""
-    # N is not -1: that cannot be found out where n is 0
+    # N is not -1, because NumPy cannot infer it when n is 0
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 

@@ -1,8 +1,8 @@
-"""Operations on the K neighbours of each point, named by a table index [N, K].
+"""Operations on the K neighbours of each point, given by a table index [N, K].
 
-The arguments are checked and of one dtype (see `graph/neighbours.py`). The kernels never store the
-N·K·F messages. For the backward pass they keep the reverse of the table: for each point, where it
-is a neighbour.
+The arguments are checked and have one dtype (see `graph/neighbours.py`). The kernels never store
+the N·K·F messages. For the backward pass, they keep the reverse of the table: the points of which
+each point is a neighbour.
 """
 
 import numpy as np

@@ -36,7 +36,7 @@ def max_pool(x, kernel, stride, padding, dilation):
 
 @primitive
 def _largest_inside(windows, inside, axes):
-    """The largest of each window; what is not inside does not share, even where all are -∞."""
+    """Return the maximum of each window; positions outside do not share, even if all are -∞."""
     return np.max(windows, axis=axes)
 
 
@@ -49,13 +49,15 @@ _largest_inside.defvjp(
 
 
 def _shares(windows, y, inside, axes):
-    """1 / how many numbers of a window are its largest (or nan), at the places where they are."""
+    """Return 1 / the number of largest (or nan) elements of a window, at their positions."""
     chosen = inside & ((windows == y) | ((windows != windows) & (y != y)))
     return chosen / chosen.sum(axis=axes, keepdims=True, dtype=windows.dtype)
 
 
 def _windows_of(x, outside, kernel, stride, padding, dilation):
-    """Windows [B, C, *positions, *kernel]; which of their places are in x, None if all."""
+    """Return windows [B, C, *positions, *kernel], and which of their positions are in x; None if
+    all.
+    """
     if not any(padding):
         return unfold(as_tensor(x), kernel, stride, dilation), None
     widths = [(0, 0), (0, 0), *((p, p) for p in padding)]
@@ -66,7 +68,7 @@ def _windows_of(x, outside, kernel, stride, padding, dilation):
 
 
 def _last(kernel):
-    """The axes of the kernel, behind batch, channels and as many positions."""
+    """Return the axes of the kernel, which follow batch, channels and positions."""
     n = len(kernel)
     return tuple(range(2 + n, 2 + 2 * n))
 
@@ -133,7 +135,7 @@ def _max_kernel_backward(g, y, residuals, needs_grad, x, kernel, stride, padding
 
 
 def _windows(x, kernel, stride, padding, dilation):
-    """What the kernels call n, room for y [B · C, rows, columns], and the shape y is to have."""
+    """Return the kernels' n, memory for y [B · C, rows, columns], and the final shape of y."""
     positions = positions_of(x.shape[2:], kernel, stride, padding, padding, dilation)
     y = np.empty((x.shape[0] * x.shape[1], *_two(positions, 1)), x.dtype)
     n = fast.pool.Windows(_two(kernel, 1), _two(stride, 1), _two(padding, 0), _two(dilation, 1))
@@ -141,7 +143,7 @@ def _windows(x, kernel, stride, padding, dilation):
 
 
 def _two(numbers, first):
-    """Numbers for two axes; one axis is two with `first` for the other."""
+    """Return numbers for two axes; a single axis becomes two, with `first` for the other."""
     return numbers if len(numbers) == 2 else (first, *numbers)
 
 

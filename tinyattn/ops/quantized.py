@@ -1,8 +1,8 @@
-"""Matrices whose numbers have few bits, and the product with one that is never unpacked.
+"""Matrices whose numbers have few bits, and a product that never unpacks the matrix.
 
-32 neighbours in a row, a block, share a scale. Reading the weights takes most of the time in which
-a language model writes a token, so a matrix in blocks of 4 bits makes it write several times as
-fast as one in float32.
+32 neighbours in a row form a block, which shares a scale. Reading the weights takes most of the
+time that a language model needs to generate a token, so with a matrix in blocks of 4 bits it
+generates several times as fast as in float32.
 """
 
 import math
@@ -17,30 +17,33 @@ from tinyattn.ops.matmul import gemm
 
 
 class QuantizedMatrix:
-    """A matrix W [R, C] in blocks of 32 numbers, as a GGUF file has them.
+    """A matrix W [R, C] in blocks of 32 numbers, as in a GGUF file.
 
-    raw   the bytes as they lie in the file, [R, C/32, bytes of a block], never copied
-    kind  `Q4_1` or `Q8_0`: what the bytes of a block are
+    Args:
+        kind   `Q4_1` or `Q8_0`, the format of a block
+        raw    the bytes of the file, [R, C/32, bytes of a block], which are never copied
 
-    Raises TypeError or ValueError for other arrays.
+    Raises:
+        TypeError: the kind or the dtype is another one
+        ValueError: the shape does not fit
     """
 
     def __init__(self, kind, raw):
         if kind not in (Q4_1, Q8_0):
-            raise TypeError(f"QuantizedMatrix: expected the kind Q4_1 or Q8_0, got {kind!r}")
+            raise TypeError(f"QuantizedMatrix: kind must be Q4_1 or Q8_0, got {kind!r}")
         if not isinstance(raw, np.ndarray) or raw.dtype != np.uint8:
             what = raw.dtype if isinstance(raw, np.ndarray) else type(raw).__name__
-            raise TypeError(f"QuantizedMatrix: expected an array of bytes (uint8), got {what}")
+            raise TypeError(f"QuantizedMatrix: raw must be an array of bytes (uint8), got {what}")
         if raw.ndim != 3 or raw.shape[2] != kind.nbytes:
             raise ValueError(
                 f"QuantizedMatrix: {kind.__name__} needs bytes [rows, blocks of a row, "
-                f"{kind.nbytes}], got {raw.shape}"
+                f"{kind.nbytes}], got shape {raw.shape}"
             )
         self.kind, self.raw = kind, raw
         self.shape = len(raw), 32 * raw.shape[1]
 
     def unpack(self, rows=slice(None)):
-        """The numbers of some rows, or of all, as float32 [..., C]."""
+        """Return the numbers of some rows, or of all, as float32 [..., C]."""
         raw = self.raw[rows]
         w = self.kind.unpack(raw.reshape(-1, self.kind.nbytes))
         return w.reshape(*raw.shape[:-2], self.shape[1])
@@ -107,8 +110,8 @@ def quantized_linear(x, blocks, impl="auto"):
     """
     if not isinstance(blocks, QuantizedMatrix):
         raise TypeError(
-            f"quantized_linear: expected a QuantizedMatrix, got a {type(blocks).__name__}; for an "
-            f"array use F.linear"
+            f"quantized_linear: expected a QuantizedMatrix, got a {type(blocks).__name__}. For an "
+            "array, use F.linear"
         )
     x = x if hasattr(x, "shape") else np.asarray(x)
     R, C = blocks.shape
@@ -125,7 +128,7 @@ def quantized_linear(x, blocks, impl="auto"):
 @operation("quantized_linear", work=lambda x, blocks: len(x) * math.prod(blocks.shape))
 @primitive
 def product(x, blocks):
-    """The product of rows x [n, C] with all numbers unpacked before."""
+    """Multiply rows x [n, C] after unpacking all numbers."""
     return x @ blocks.unpack().T.astype(x.dtype, copy=False)
 
 
@@ -138,16 +141,17 @@ def _loops(x, blocks):
 
 @primitive
 def _kernel(x, blocks):
-    """The product by the kernel, which reads the blocks where they lie.
+    """Multiply with the kernel, which reads the blocks in place.
 
-    With many rows unpacking is a small part of the work, and the kernel for large products faster.
+    With many rows, unpacking is a small part of the work, and the kernel for large products is
+    faster.
     """
     if len(x) <= MATVEC_ROWS:
         return fast.quantized.product(x, blocks.raw)
     return gemm(x, fast.quantized.unpacked(blocks.raw, x.dtype).T)
 
 
-# the gradient of x needs the matrix the other way round: it is unpacked
+# the gradient of x needs the transposed matrix, so it is unpacked
 for f in (product, _loops, _kernel):
     f.defvjp(lambda g, y, x, blocks: g @ blocks.unpack().astype(x.dtype, copy=False), None)
 product.implement("sums", _loops)

@@ -1,15 +1,15 @@
-"""Recurrent networks: a state that is carried from one element of a sequence to the next.
+"""Recurrent networks: a state that is passed from one element of a sequence to the next.
 
-All cells have the same form: a part from the input and a part from the state before are added up,
+All cells have the same form: a part from the input and a part from the previous state are added,
 gate by gate, and the cell computes the next state from them.
 
     p_t = W_ih x_t + b_ih        the input's part: needs no state, one product for all t
-    q_t = W_hh h_{t-1} + b_hh    the state's part: one product a step
+    q_t = W_hh h_{t-1} + b_hh    the state's part: one product per step
     next state = step(p_t, q_t, state)
 
-`scan` runs a cell over sequences, `step` is one step of it. Letters: B sequences, T steps, D
-features of x, H units; a cell with G gates has weights W_ih [G·H, D] and W_hh [G·H, H], gate below
-gate, in PyTorch's order.
+`scan` runs a cell over sequences, and `step` is one step. Letters: B sequences, T steps, D features
+of x, H units. A cell with G gates has weights W_ih [G·H, D] and W_hh [G·H, H], with the gates
+concatenated in PyTorch's order.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ from tinyattn.ops.matmul import linear
 
 
 class Cell(NamedTuple):
-    """What the layers need to know of a cell; `kind` is its number in the kernels."""
+    """The description of a cell for the layers; `kind` is its number in the kernels."""
 
     name: str
     kind: int
     gates: int  # G
-    states: int  # arrays [B, H] that are carried along
+    states: int  # number of arrays [B, H] in the state
     step: Callable
 
 
@@ -51,9 +51,9 @@ def relu_rnn_step(p, q, state):
 def gru_step(p, q, state):
     """r, z = σ(p + q),  n = tanh(p + r q),  h_t = (1 - z) n + z h_{t-1}.   p, q [B, 3H].
 
-    The order of the gates is r (reset), z (keep), n (new). Source: Cho et al. 2014 in the version
-    with one product for all of W_hh, where r acts after it: r ⊙ (W h) instead of W (r ⊙ h). Slide
-    H20 has the other one, and its z is 1 - z here.
+    The order of the gates is r (reset), z (keep), n (new). Source: Cho et al. 2014, in the version
+    with one product for all of W_hh, where r acts after the product: r ⊙ (W h) instead of W (r ⊙
+    h). Slide H20 shows the latter, and its z is 1 - z here.
     """
     h = state[0]
     p_r, p_z, p_n = _split_gates(p, 3)
@@ -90,7 +90,7 @@ LSTM = Cell("LSTM", 3, 4, 2, lstm_step)
 
 @operation("LSTM", work=lambda x, *_: x.shape[1])
 def scan(x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """The states h_t of all steps [B, T, H], and the last state, a tuple of [B, H].
+    """Return the states h_t of all steps [B, T, H], and the last state, a tuple of [B, H].
 
     x [B, T, D], lengths [B] or None. The operation has a name for each kind of cell.
     """
@@ -110,10 +110,11 @@ def scan(x, cell, state, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 
 def _steps(p):
-    """[p[:, 0], p[:, 1], …], cut in halves, halves of halves and so on.
+    """Return [p[:, 0], p[:, 1], …], cut into halves, halves of halves and so on.
 
-    The gradient of a slice is an array of zeros as large as what it was cut from. Cutting every
-    step from the whole sequence would cost T² numbers in the backward pass, this way T log T.
+    The gradient of a slice is an array of zeros as large as the array it was cut from. Cutting
+    every step from the whole sequence would cost T² numbers in the backward pass, and halving costs
+    T log T.
     """
     T = p.shape[1]
     if T <= 1:
@@ -145,7 +146,8 @@ def _kernel_backward(
     return fast.recurrent.sequence_gradients(*inputs)
 
 
-# An operation has one result: all states and the last one, behind each other in one row of memory.
+# An operation has one result, so all states and the last one follow each other in one row of
+# memory.
 _row_by_loops = custom_vjp(_loops, _loops_backward, name="recurrent_loops")
 _row_by_kernel = custom_vjp(_kernel, _kernel_backward, name="recurrent")
 
@@ -173,7 +175,7 @@ scan.implement("kernel", lambda *inputs: _unpack_states(_row_by_kernel, *inputs)
 
 @operation("LSTMCell", work=lambda x, cell, state, w_ih, w_hh, *_: len(x) * len(w_hh))
 def step(x, cell, state, w_ih, w_hh, b_ih, b_hh):
-    """The next state of a cell.   x [B, D], state and result: tuples of [B, H]."""
+    """Return the next state of a cell.   x [B, D]; state and result: tuples of [B, H]."""
     return cell.step(linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh), state)
 
 
@@ -183,7 +185,7 @@ def _step_by_loops(x, cell, state, w_ih, w_hh, b_ih, b_hh):
 
 
 def _step_by_kernel(x, cell, state, w_ih, w_hh, b_ih, b_hh):
-    """Two products, and the gates of a GRU or LSTM compiled."""
+    """Compute two products, and the gates of a GRU or LSTM compiled."""
     p, q = linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh)
     after = gates_kernel(p, q, state[-1], cell.kind, cell.step)
     return (after[0], after[1]) if cell.states > 1 else (after,)
@@ -194,11 +196,12 @@ step.implement("kernel", _step_by_kernel)
 
 
 def _gates(p, q, before, kind, step):
-    """One step after its products p and q [B, G·H]: of a GRU from h, of an LSTM from c [B, H].
+    """Compute one step from its products p and q [B, G·H], and from h of a GRU or c of an LSTM [B,
+    H].
 
-    The result is h [B, H], for the LSTM h and c [2, B, H]. step: the formula as array algebra.
+    The result is h [B, H], or h and c [2, B, H] for the LSTM. step: the formula as array algebra.
     """
-    after = step(p, q, (before, before))  # of its state a GRU reads h, the first, an LSTM c alone
+    after = step(p, q, (before, before))  # of the state, a GRU reads h (the first), an LSTM only c
     return after[0] if len(after) == 1 else np.stack(after)
 
 

@@ -1,7 +1,7 @@
 """Operations that reduce axes: sums, means, extremes, products, and their running versions.
 
-`axis` is None (all axes), a number or a tuple, as in NumPy; `keepdims` leaves reduced axes in
-with length 1. A rule first gives the gradient the reduced axes back (`expand_reduced`).
+`axis` is None (all axes), a number or a tuple, as in NumPy. `keepdims` keeps reduced axes with
+length 1. A rule first restores the reduced axes in the gradient (`expand_reduced`).
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from tinyattn.ops.marks import of_whole_numbers
 
 
 def expand_reduced(g, x, axis, keepdims):
-    """Give g the axes back that a reduction over `axis` took away: shape of x, with ones."""
+    """Restore in g the axes that a reduction over `axis` removed: the shape of x, with ones."""
     if keepdims:
         return g
     if axis is None:
@@ -29,7 +29,7 @@ def axes_of(x, axis):
 
 
 def count_of(x, axis):
-    """How many elements are reduced to one."""
+    """Return the number of elements that are reduced to one."""
     return int(np.prod([x.shape[i] for i in axes_of(x, axis)], dtype=np.int64))
 
 
@@ -61,9 +61,9 @@ mean.defvjp(
 
 
 def _extremum_vjp(g, y, x, axis=None, keepdims=False):
-    """Tied extremes share: ȳ is divided by their number, so what they receive sums to it.
+    """Divide ȳ by the number of tied extremes, so that their gradients sum to it.
 
-    If one is nan, so is y, and what is nan shares.
+    If one element is nan, so is y, and the elements that are nan share the gradient.
     """
     x_, y_ = to_array(x), to_array(expand_reduced(y, x, axis, keepdims))
     chosen = (x_ == y_) | ((x_ != x_) & (y_ != y_))
@@ -100,7 +100,7 @@ def _prod_rule(g, y, x, axis=None, keepdims=False):
     axes = axes_of(x, axis)
     kept = [i for i in range(x.ndim) if i not in axes]
     order = [*kept, *axes]
-    rows = np.transpose(x, order)  # the reduced axes last, then as one
+    rows = np.transpose(x, order)  # the reduced axes come last, merged into one
     shape = rows.shape
     rows = np.reshape(rows, (*shape[: len(kept)], count_of(x, axis)))
     others = products_of_others(rows)
@@ -112,12 +112,13 @@ prod.defvjp(_prod_rule)
 
 
 def products_of_others(rows):
-    """For each element the product of all others in its row, without a division. [..., n]"""
+    """Return the product of all others in its row for each element, without division. [..., n]"""
     before = np.roll(rows, 1, axis=-1)
     first = np.arange(rows.shape[-1]) == 0
-    before = np.cumprod(np.where(first, 1, before), axis=-1)  # Π of all to the left
+    before = np.cumprod(np.where(first, 1, before), axis=-1)  # product of all elements to the left
     after = np.flip(np.where(first, 1, np.roll(np.flip(rows, -1), 1, axis=-1)), -1)
-    after = np.flip(np.cumprod(np.flip(after, -1), axis=-1), -1)  # Π of all to the right
+    # product of all elements to the right
+    after = np.flip(np.cumprod(np.flip(after, -1), axis=-1), -1)
     return before * after
 
 
@@ -129,7 +130,7 @@ def cumsum(x, axis=None):
 
 
 def _cumsum_rule(g, y, x, axis=None):
-    if axis is None:  # y is flat then
+    if axis is None:  # y is flat in this case
         return np.reshape(np.flip(np.cumsum(np.flip(g))), x.shape)
     return np.flip(np.cumsum(np.flip(g, axis), axis=axis), axis)
 
@@ -149,8 +150,8 @@ def _cumprod_rule(g, y, x, axis=None):
         return np.reshape(_cumprod_rule(g, y, np.reshape(x, -1), 0), x.shape)
     rows, g = np.moveaxis(x, axis, -1), np.moveaxis(g, axis, -1)
     n = rows.shape[-1]
-    # [..., i, k]: row i of the triangle holds x₀ … xᵢ and ones behind; all n² are needed, since
-    # the short form Σ ȳᵢyᵢ / xⱼ divides by zero
+    # Row i of the triangle [..., i, k] holds x₀ … xᵢ and then ones. All n² products are needed,
+    # because the short form Σ ȳᵢyᵢ / xⱼ divides by zero.
     lower = np.tril(np.ones((n, n), bool))
     triangle = np.where(lower, np.expand_dims(rows, -2), 1)
     others = np.where(lower, products_of_others(triangle), 0)
@@ -162,7 +163,7 @@ cumprod.defvjp(_cumprod_rule)
 
 def var(x, axis=None, keepdims=False, ddof=0):
     """y = Σ (x - x̄)² / (n - ddof), x̄ being the mean; ddof = 1 for the unbiased estimate."""
-    if x.dtype == np.float16:  # its squares overflow from 256 on
+    if x.dtype == np.float16:  # float16 squares overflow from 256 on
         return var(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     centred = x - mean(x, axis, True)
     total = sum(centred * centred, axis, keepdims)
@@ -170,7 +171,7 @@ def var(x, axis=None, keepdims=False, ddof=0):
 
 
 def std(x, axis=None, keepdims=False, ddof=0):
-    """y = √var(x). Where all x are equal the slope is infinite; there the gradient is 0."""
+    """y = √var(x). Where all x are equal, the slope is infinite, and the gradient is 0."""
     if x.dtype == np.float16:
         return std(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     v = var(x, axis, keepdims, ddof)
@@ -179,18 +180,18 @@ def std(x, axis=None, keepdims=False, ddof=0):
 
 
 def _like_numpy(function, neutral=None, join=None):
-    """The function with NumPy's arguments.
+    """Return the function with NumPy's arguments.
 
-    neutral: what counts in place of elements that where= leaves out. join: how initial= is added.
-    In NumPy's own signatures the third positional argument is a dtype or an output array.
+    neutral: the value that replaces elements excluded by where=. join: how initial= is combined. In
+    NumPy's own signatures, the third positional argument is a dtype or an output array.
     """
 
     def reduce(a, axis=None, *, dtype=None, keepdims=False, initial=None, where=None):
         if where is not None:
             if neutral is None and initial is None:
                 raise ValueError(
-                    f"np.{function.__name__} of Tensors: where= may leave nothing, so it needs "
-                    f"initial=, the result for nothing"
+                    f"np.{function.__name__} of Tensors: where= may leave no element. Pass "
+                    "initial=, the result for no elements"
                 )
             a = np.where(where, a, initial if neutral is None else neutral)
         y = function(a if dtype is None else a.astype(dtype), axis, keepdims)
@@ -258,7 +259,9 @@ def average(a, axis=None, weights=None):
         weights = np.reshape(weights, [-1 if i == axis % a.ndim else 1 for i in range(a.ndim)])
         weights = np.broadcast_to(weights, a.shape)
     if np.shape(weights) != np.shape(a):
-        raise ValueError(f"average: weights have shape {np.shape(weights)}, expected {np.shape(a)}")
+        raise ValueError(
+            f"average: weights must have the shape {np.shape(a)} of a, got {np.shape(weights)}"
+        )
     return sum(a * weights, axis) / np.sum(weights, axis=axis)
 
 

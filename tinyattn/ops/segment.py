@@ -2,8 +2,8 @@
 
     y_n = □_{e: ids_e = n} values_e        □ = sum, mean, max, min, prod
 
-The arguments are checked (see `graph/segment.py`): ids [E] is an array of whole numbers from 0 to
-n - 1. An empty segment gives 0, for prod 1.
+The arguments are checked (see `graph/segment.py`): ids [E] is an array of whole numbers from 0 to n
+- 1. An empty segment gives 0, or 1 for prod.
 """
 
 import numpy as np
@@ -64,7 +64,7 @@ segment_min.defvjp(_extremum_vjp)
 
 @operation("segment_prod", work=_size, second_order=False)
 def segment_prod(values, ids, n):
-    """y_n = Π values_e: the rows of a segment side by side, short ones filled up with 1."""
+    """y_n = Π values_e, with the rows of a segment side by side and short ones padded with 1."""
     one = np.ones((1, *values.shape[1:]), values.dtype)
     return np.prod(np.concatenate([values, one])[_table(ids, n)], axis=1)
 
@@ -72,22 +72,22 @@ def segment_prod(values, ids, n):
 @operation("segment_softmax", work=_size, second_order=False)
 def segment_softmax(values, ids, n):
     """a_e = exp(values_e) / Σ_{e' of the same segment} exp(values_e')"""
-    top = _extreme(values.data, ids, n, np.maximum)  # cancels: needs no gradient
-    top = np.where(np.isneginf(top), 0, top)  # of a segment with nothing but -inf
+    top = _extreme(values.data, ids, n, np.maximum)  # it cancels, so it needs no gradient
+    top = np.where(np.isneginf(top), 0, top)  # the segment contains only -inf
     e = np.exp(values - top[ids])
     total = scatter_add(e, ids, (n, *values.shape[1:]))
     return e / np.where(np.equal(to_array(total), 0), 1, total)[ids]
 
 
 def _runs(ids):
-    """An order in which segments stand together, where each begins, and which there are."""
+    """Return an order in which segments are contiguous, the start of each, and the segments."""
     order = np.argsort(ids, kind="stable")
     starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
     return order, starts, ids[order][starts]
 
 
 def _table(ids, n):
-    """The rows of each segment [n, longest]; shorter ones are filled up with E."""
+    """Return the rows of each segment [n, longest]; shorter ones are padded with E."""
     count = np.bincount(ids, minlength=n)
     order = np.argsort(ids, kind="stable")
     place = np.arange(len(ids)) - np.repeat(np.cumsum(count) - count, count)
@@ -104,7 +104,7 @@ def _per_segment(count, like):
 
 
 def _implement(operation, kind):
-    """Add the kernel of a reduction; kind is the name of a constant there."""
+    """Add the kernel of a reduction; kind is the name of one of its constants."""
 
     def forward(values, ids, n):
         return fast.segment.reduce(values, ids, n, getattr(fast.segment, kind))

@@ -18,7 +18,7 @@ from tinyattn.ops.reduce import axes_of
 @implements(np.reshape)
 @primitive
 def reshape(x, shape):
-    """The same elements in reading order in another shape (-1: whatever is left)."""
+    """Return the same elements in reading order in another shape (-1: the remaining length)."""
     return np.reshape(x, shape)
 
 
@@ -27,7 +27,7 @@ reshape.defvjp(lambda g, y, x, shape: np.reshape(g, x.shape))
 
 @implements(np.ravel)
 def ravel(x):
-    """All elements in reading order as one axis."""
+    """Return all elements in reading order as one axis."""
     return reshape(x, -1)
 
 
@@ -48,7 +48,7 @@ transpose.defvjp(
 @implements(np.swapaxes)
 @primitive
 def swapaxes(x, axis1, axis2):
-    """x with two axes exchanged."""
+    """Exchange two axes of x."""
     return np.swapaxes(x, axis1, axis2)
 
 
@@ -58,7 +58,7 @@ swapaxes.defvjp(lambda g, y, x, axis1, axis2: np.swapaxes(g, axis1, axis2))
 @implements(np.moveaxis)
 @primitive
 def moveaxis(x, source, destination):
-    """x with axes moved to new places; the others keep their order."""
+    """Move axes of x to new positions; the others keep their order."""
     return np.moveaxis(x, source, destination)
 
 
@@ -68,7 +68,7 @@ moveaxis.defvjp(lambda g, y, x, source, destination: np.moveaxis(g, destination,
 @implements(np.expand_dims)
 @primitive
 def expand_dims(x, axis):
-    """x with an axis of length 1 put in at `axis`."""
+    """Insert an axis of length 1 into x at `axis`."""
     return np.expand_dims(x, axis)
 
 
@@ -78,7 +78,7 @@ expand_dims.defvjp(lambda g, y, x, axis: np.reshape(g, x.shape))
 @implements(np.squeeze)
 @primitive
 def squeeze(x, axis=None):
-    """x without its axes of length 1 (all, or those named)."""
+    """Remove axes of length 1 from x (all, or the given ones)."""
     return np.squeeze(x, axis)
 
 
@@ -88,7 +88,7 @@ squeeze.defvjp(lambda g, y, x, axis=None: np.reshape(g, x.shape))
 @implements(np.broadcast_to)
 @primitive
 def broadcast_to(x, shape):
-    """x repeated along axes of length 1 and new leading axes, without a copy."""
+    """Repeat x along axes of length 1 and new leading axes, without a copy."""
     return np.broadcast_to(x, shape)
 
 
@@ -97,7 +97,7 @@ broadcast_to.defvjp(lambda g, y, x, shape: g)  # the engine sums over the copies
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*xs):
-    """All arrays in their common shape."""
+    """Return all arrays in their common shape."""
     shape = np.broadcast_shapes(*[np.shape(x) for x in xs])
     return tuple(broadcast_to(x, shape) for x in xs)
 
@@ -105,7 +105,7 @@ def broadcast_arrays(*xs):
 @implements(np.flip)
 @primitive
 def flip(x, axis=None):
-    """x in reverse order along `axis` (all axes if None)."""
+    """Reverse x along `axis` (None: along all axes)."""
     return np.flip(x, axis)
 
 
@@ -115,7 +115,7 @@ flip.defvjp(lambda g, y, x, axis=None: np.flip(g, axis))
 @implements(np.roll)
 @primitive
 def roll(x, shift, axis=None):
-    """yᵢ = x₍ᵢ₋ₛ₎, what falls off one end comes in at the other."""
+    """yᵢ = x₍ᵢ₋ₛ₎, where elements that leave at one end return at the other."""
     return np.roll(x, shift, axis)
 
 
@@ -125,7 +125,7 @@ roll.defvjp(lambda g, y, x, shift, axis=None: np.roll(g, np.negative(shift), axi
 @implements(np.astype)
 @primitive
 def astype(x, dtype):
-    """The same numbers in another dtype; the gradient gets the dtype of x again."""
+    """Return the same numbers in another dtype; the gradient has the dtype of x."""
     return np.astype(x, dtype)
 
 
@@ -135,7 +135,7 @@ astype.defvjp(lambda g, y, x, dtype: g)
 @implements(np.copy)
 @primitive
 def copy(x):
-    """The same values in memory of their own."""
+    """Return the same values in new memory."""
     return np.array(x)
 
 
@@ -164,7 +164,7 @@ def _slice(x, axis, start, stop):
 
 @implements(np.concatenate, np.concat)
 def concatenate(xs, axis=0, *, dtype=None):
-    """Arrays one after the other along `axis`; each gets its part of ȳ."""
+    """Concatenate arrays along `axis`; each receives its part of ȳ."""
     if axis is None:
         xs, axis = [np.ravel(x) for x in xs], 0
     y = _concatenate(*xs, axis=axis)
@@ -173,26 +173,26 @@ def concatenate(xs, axis=0, *, dtype=None):
 
 @implements(np.stack)
 def stack(xs, axis=0, *, dtype=None):
-    """Arrays of one shape side by side along a new axis."""
+    """Stack arrays of the same shape along a new axis."""
     return concatenate([expand_dims(as_tensor(x), axis) for x in xs], axis, dtype=dtype)
 
 
 @implements(np.hstack)
 def hstack(xs, *, dtype=None):
-    """Vectors one after the other, matrices side by side."""
+    """Concatenate vectors, or put matrices side by side."""
     xs = [atleast_1d(as_tensor(x)) for x in xs]
     return concatenate(xs, axis=0 if xs[0].ndim == 1 else 1, dtype=dtype)
 
 
 @implements(np.vstack)
 def vstack(xs, *, dtype=None):
-    """Rows under each other."""
+    """Put rows below each other."""
     return concatenate([atleast_2d(as_tensor(x)) for x in xs], axis=0, dtype=dtype)
 
 
 @implements(np.column_stack)
 def column_stack(xs):
-    """Vectors (or single numbers) as the columns of a matrix."""
+    """Use vectors (or single numbers) as the columns of a matrix."""
     xs = [atleast_1d(as_tensor(x)) for x in xs]
     xs = [expand_dims(x, 1) if x.ndim == 1 else x for x in xs]
     return concatenate(xs, axis=1)
@@ -200,28 +200,28 @@ def column_stack(xs):
 
 @implements(np.append)
 def append(x, values, axis=None):
-    """x with values after it along `axis` (both as one axis if None)."""
+    """Append values to x along `axis` (None: both as one axis)."""
     return concatenate([as_tensor(x), as_tensor(values)], axis)
 
 
 @implements(np.atleast_1d)
 def atleast_1d(x):
-    """A number as a vector of one."""
+    """Turn a number into a vector with one element."""
     return reshape(x, 1) if x.ndim == 0 else x
 
 
 @implements(np.atleast_2d)
 def atleast_2d(x):
-    """A vector as a matrix of one row."""
+    """Turn a vector into a matrix with one row."""
     return reshape(x, (1, -1)) if x.ndim < 2 else x
 
 
 @implements(np.array_split)
 def array_split(x, indices_or_sections, axis=0):
-    """A list of pieces along `axis`: cut into n nearly equal ones, or at the given indices."""
+    """Return a list of pieces along `axis`: n nearly equal ones, or cut at the given indices."""
     pieces = np.array_split(np.arange(x.shape[axis]), indices_or_sections)
     starts = np.cumsum([0] + [len(p) for p in pieces])
-    if not np.isscalar(indices_or_sections):  # pieces may be empty or overlap the end
+    if not np.isscalar(indices_or_sections):  # pieces may be empty or extend beyond the end
         bounds = [0, *indices_or_sections, x.shape[axis]]
         return [_slice(x, axis, a, b) for a, b in pairwise(bounds)]
     return [_slice(x, axis, a, b) for a, b in pairwise(starts)]
@@ -232,19 +232,22 @@ def split(x, indices_or_sections, axis=0):
     """Like array_split, but a number of pieces must divide the length."""
     n = indices_or_sections
     if np.isscalar(n) and x.shape[axis] % n:
-        raise ValueError(f"split: axis {axis} has length {x.shape[axis]}, no multiple of {n}")
+        raise ValueError(
+            f"split: axis {axis} has length {x.shape[axis]}, which is not a multiple of {n}. "
+            "Choose a number of parts that divides it"
+        )
     return array_split(x, n, axis)
 
 
 @implements(np.hsplit)
 def hsplit(x, indices_or_sections):
-    """split along columns (along the only axis of a vector)."""
+    """Split along columns (along the only axis of a vector)."""
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 @implements(np.vsplit)
 def vsplit(x, indices_or_sections):
-    """split along rows."""
+    """Split along rows."""
     return split(x, indices_or_sections, 0)
 
 
@@ -254,14 +257,14 @@ def vsplit(x, indices_or_sections):
 @implements(np.repeat)
 @primitive
 def repeat(x, repeats, axis=None):
-    """Each element `repeats` times in a row (a number, or one for each element)."""
+    """Repeat each element `repeats` times in a row (a number, or one for each element)."""
     return np.repeat(x, repeats, axis)
 
 
 def _repeat_rule(g, y, x, repeats, axis=None):
-    axis = None if x.ndim == 0 else axis  # NumPy repeats a single number along axis 0, too
+    axis = None if x.ndim == 0 else axis  # NumPy repeats a single number along axis 0 too
     n = x.size if axis is None else x.shape[axis]
-    source = np.repeat(np.arange(n), repeats)  # where each element of y came from
+    source = np.repeat(np.arange(n), repeats)  # index in x of each element of y
     columns = np.moveaxis(g, 0 if axis is None else axis, 0)
     total = np.zeros((n, *columns.shape[1:]), x.dtype)
     total = scatter_add(columns, source, total.shape)
@@ -273,7 +276,7 @@ repeat.defvjp(_repeat_rule)
 
 @implements(np.tile)
 def tile(x, reps):
-    """x as a tile, laid `reps` times along each axis."""
+    """Repeat x as a tile, `reps` times along each axis."""
     reps = (reps,) if np.isscalar(reps) else tuple(reps)
     n = builtins.max(len(reps), x.ndim)
     reps, shape = (1,) * (n - len(reps)) + reps, (1,) * (n - x.ndim) + x.shape
@@ -298,10 +301,13 @@ _pad_constant.defvjp(
 
 @implements(np.pad)
 def pad(x, pad_width, mode="constant", constant_values=0):
-    """x with a frame of a constant; pad_width as in NumPy: n, (before, after), or one for each."""
+    """Surround x by a constant; pad_width as in NumPy: n, (before, after), or one pair for each
+    axis.
+    """
     if mode != "constant" or not np.isscalar(constant_values):
         raise NotImplementedError(
-            f"np.pad of Tensors: only mode='constant' with one value, got mode={mode!r}"
+            "np.pad of Tensors: only mode='constant' with a single value is implemented, got "
+            f"mode={mode!r}"
         )
     widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (x.ndim, 2)).tolist()
     return _pad_constant(x, widths, constant_values)
@@ -312,19 +318,19 @@ def pad(x, pad_width, mode="constant", constant_values=0):
 
 @implements(np.tril)
 def tril(x, k=0):
-    """The lower triangle; zero above the k-th diagonal."""
+    """Return the lower triangle, with zeros above the k-th diagonal."""
     return where(np.tri(*x.shape[-2:], k=k, dtype=bool), x, 0)
 
 
 @implements(np.triu)
 def triu(x, k=0):
-    """The upper triangle; zero below the k-th diagonal."""
+    """Return the upper triangle, with zeros below the k-th diagonal."""
     return where(np.tri(*x.shape[-2:], k=k - 1, dtype=bool), 0, x)
 
 
 @implements(np.diagonal)
 def diagonal(x, offset=0, axis1=0, axis2=1):
-    """The elements x[i, i + offset] of the two axes, as the last axis."""
+    """Return the elements x[i, i + offset] of the two axes, as the last axis."""
     x = np.moveaxis(x, (axis1, axis2), (-2, -1))
     n, m = x.shape[-2:]
     i = np.arange(
@@ -335,11 +341,11 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
 
 @implements(np.diag)
 def diag(x, k=0):
-    """Of a matrix its k-th diagonal; of a vector the matrix that has it there."""
+    """Return the k-th diagonal of a matrix, or the matrix with this diagonal for a vector."""
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
-        raise ValueError(f"diag: expected a vector or a matrix, got shape {x.shape}")
+        raise ValueError(f"diag: x must be a vector or a matrix, got shape {x.shape}")
     n = x.shape[0] + abs(k)
     i = np.arange(x.shape[0])
     return scatter_add(x, (i - builtins.min(k, 0), i + builtins.max(k, 0)), (n, n))
@@ -347,7 +353,7 @@ def diag(x, k=0):
 
 @implements(np.rot90)
 def rot90(x, k=1):
-    """A matrix turned by k quarter turns to the left."""
+    """Rotate a matrix by k quarter turns to the left."""
     for _ in range(k % 4):
         x = flip(swapaxes(x, 0, 1), 0)
     return x
@@ -355,13 +361,13 @@ def rot90(x, k=1):
 
 @implements(np.fliplr)
 def fliplr(x):
-    """x with its columns in reverse order."""
+    """Reverse the columns of x."""
     return flip(x, 1)
 
 
 @implements(np.flipud)
 def flipud(x):
-    """x with its rows in reverse order."""
+    """Reverse the rows of x."""
     return flip(x, 0)
 
 

@@ -12,8 +12,8 @@ from tinyattn.ops.backends import along_rows, operation
 def softmax(x, axis=-1):
     """yᵢ = exp xᵢ / Σⱼ exp xⱼ along `axis`;   x̄ᵢ = yᵢ (ȳᵢ - Σⱼ ȳⱼ yⱼ).
 
-    The largest x is subtracted first, which changes nothing but keeps exp from overflowing.
-    A row of nothing but -inf has no answer and gives nan, as in PyTorch.
+    The largest x is subtracted first, which changes nothing but keeps exp from overflowing. A row
+    of only -inf has no defined result and gives nan, as in PyTorch.
     """
     y = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
     return y / y.sum(axis=axis, keepdims=True)

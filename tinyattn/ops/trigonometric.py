@@ -1,6 +1,6 @@
-"""Trigonometric and hyperbolic operations on each element by itself.
+"""Elementwise trigonometric and hyperbolic operations.
 
-As in elementwise.py: g is the gradient that arrives, and operands are broadcast by the engine.
+As in elementwise.py, g is the incoming gradient, and the engine handles broadcasting.
 """
 
 import numpy as np
@@ -130,7 +130,7 @@ def tanh(x):
     return np.tanh(x)
 
 
-tanh.defvjp(lambda g, y, x: g - g * y * y)  # a number as operand (1 - y * y) costs more
+tanh.defvjp(lambda g, y, x: g - g * y * y)  # faster than 1 - y * y, which has a number as operand
 
 
 @implements(np.arcsinh)
