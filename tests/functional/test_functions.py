@@ -254,7 +254,7 @@ def test_elementwise_losses(shape, reduction):
     [F.mse_loss, F.l1_loss, F.huber_loss, F.binary_cross_entropy_with_logits, F.kl_div],
 )
 def test_losses_refuse_shapes_that_would_broadcast(loss):
-    with pytest.raises(ValueError, match=r"input has shape \(3, 1\), target \(3,\)"):
+    with pytest.raises(ValueError, match=r"input has shape \(3, 1\), but target has \(3,\)"):
         loss(ta.tensor(np.ones((3, 1))), np.ones(3))
 
 
@@ -396,12 +396,15 @@ SIGNAL = np.ones((1, 1, 5))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: F.max_pool1d(SIGNAL, 0), "start at 1"),
-        (lambda: F.max_pool1d(SIGNAL, 2, 0), "start at 1"),
-        (lambda: F.max_pool1d(SIGNAL, 2, dilation=0), "start at 1"),
-        (lambda: F.avg_pool1d(SIGNAL, 2, padding=-1), "must not be negative"),
-        (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), padding=-1), "must not be negative"),
-        (lambda: F.cross_entropy(ta.tensor(SIGNAL[0]), [1], label_smoothing=2), "is from 0 to 1"),
+        (lambda: F.max_pool1d(SIGNAL, 0), "dilation >= 1"),
+        (lambda: F.max_pool1d(SIGNAL, 2, 0), "dilation >= 1"),
+        (lambda: F.max_pool1d(SIGNAL, 2, dilation=0), "dilation >= 1"),
+        (lambda: F.avg_pool1d(SIGNAL, 2, padding=-1), "expected padding >= 0"),
+        (lambda: F.conv1d(SIGNAL, ta.tensor(SIGNAL), padding=-1), "expected padding >= 0"),
+        (
+            lambda: F.cross_entropy(ta.tensor(SIGNAL[0]), [1], label_smoothing=2),
+            "0 <= label_smoothing <= 1",
+        ),
     ],
 )
 def test_bad_options_are_explained(call, message):

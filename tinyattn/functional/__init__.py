@@ -1,4 +1,4 @@
-"""Functions of networks without weights of their own: activations, norms, losses, attention."""
+"""Network functions without weights: activations, norms, losses, attention."""
 
 from tinyattn.engine import torch_hints
 from tinyattn.functional.activations import (
@@ -92,5 +92,5 @@ __all__ = [
 
 
 def __getattr__(name):
-    """Only asked for what there is not: say what it is called here."""
+    """Raise the error for a missing name, with its name in this library."""
     raise torch_hints.no_such_name(__name__, name)

@@ -1,4 +1,4 @@
-"""Non-linear functions of single numbers, and the softmax family."""
+"""Elementwise nonlinear functions, and the softmax family."""
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def elu(x, alpha=1.0):
         alpha   α, minus the value that very negative x approach
     """
     x = as_tensor(x)
-    negative = np.where(np.greater(x.data, 0), 0, x)  # keeps exp from overflowing
+    negative = np.where(np.greater(x.data, 0), 0, x)  # this keeps exp from overflowing
     return np.where(np.greater(x.data, 0), x, alpha * np.expm1(negative))
 
 
@@ -81,7 +81,7 @@ def gelu(x, approximate="none"):
     """
     if approximate in ("none", "tanh"):
         return activations.gelu(as_tensor(x), approximate == "tanh")
-    raise ValueError(f'gelu: approximate is "none" or "tanh", got {approximate!r}')
+    raise ValueError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}')
 
 
 @with_torch_hints
@@ -162,7 +162,7 @@ def dropout(x, p=0.5, training=True, rng=None):
         ValueError: p is not between 0 and 1
     """
     if not 0 <= p <= 1:
-        raise ValueError(f"dropout: expected a probability between 0 and 1, got {p}")
+        raise ValueError(f"dropout: expected 0 <= p <= 1 (a probability), got p={p}")
     x = as_tensor(x)
     if not training or p == 0:
         return x

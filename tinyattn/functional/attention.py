@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: every query takes a weighted mean of the values."""
+"""Scaled dot-product attention: every query receives a weighted mean of the values."""
 
 import math
 
@@ -18,25 +18,24 @@ def scaled_dot_product_attention(
 
         a_ts = softmax_s(scale q_t·k_s + bias_ts)
 
-    A query that may see no key gives y = 0 and passes no gradient on. A key that no query may see
-    counts as zeros, so NaN or infinity in it has no effect; one that some queries may see can reach
-    the others, because 0 · NaN is NaN.
+    A query that may attend to no key gives y = 0 and passes no gradient on. A key to which no query
+    may attend counts as zeros, so NaN or infinity in it has no effect. If some queries may attend
+    to it, NaN can reach the others too, because 0 · NaN is NaN.
 
     Args:
-        q        queries (receivers) [..., T, D]; leading axes (batch, heads) are broadcast
+        q        queries (receivers) [..., T, D]; leading axes (batch, heads) broadcast
         k        keys (senders) [..., S, D]
         v        values [..., S, E]
-        mask     bool, broadcast to [..., T, S]; True: query t may see key s
-        bias     added to the scores, broadcast to [..., T, S]; -inf hides as the mask does
-        causal   True: query t sees the keys s ≤ t only, both counted from the first
+        mask     bool, broadcast to [..., T, S]; True: query t may attend to key s
+        bias     added to the scores, broadcast to [..., T, S]; -inf hides a key as the mask does
+        causal   True: query t attends only to the keys s ≤ t, both counted from the first
         scale    factor of the scores; None: 1/√D
         impl     implementation; all give the same result and the same gradients
-                 "sums"    the index sums as loops (compiled if Numba is there)
-                 "numpy"   array algebra: two matrix products and a softmax; the only one that can
-                 be
-                           differentiated more than once
+                 "sums"    the index sums as loops (compiled if Numba is installed)
+                 "numpy"   array algebra: two matrix products and a softmax; only this one can
+                           be differentiated more than once
                  "kernel"  compiled, block by block: the T×S weights are never stored
-                 "auto"    "kernel" where it is faster, else "numpy"
+                 "auto"    "kernel" where it is faster, otherwise "numpy"
 
     Returns:
         y [..., T, E]
@@ -59,28 +58,29 @@ def scaled_dot_product_attention(
 def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
     """Return the self-attention of H heads whose queries, keys and values are packed in one array.
 
-    The result is that of splitting x into three, each into heads, and
-    `scaled_dot_product_attention`. Here nothing is copied, and the gradient arrives in one piece.
+    The result is the same as splitting x into queries, keys and values, and each of these into
+    heads, and calling `scaled_dot_product_attention`. Here nothing is copied, and x receives its
+    gradient as one array.
 
     Args:
         x           [..., T, 3·H·d]: queries, keys and values, each with its H heads
         num_heads   number H of heads
         mask        bool, broadcast to [..., H, T, T]; True: may be attended to
         bias        added to the scores, broadcast to [..., H, T, T]
-        causal      True: token t sees the tokens ≤ t only
+        causal      True: token t attends only to the tokens ≤ t
 
     Returns:
         [..., T, H·d]
 
     Raises:
-        ValueError: the features cannot be divided so
+        ValueError: the features cannot be divided among queries, keys, values and heads
     """
     x = _tensor(x, "x")
     *lead, T, wide = x.shape
     if wide % (3 * num_heads):
         raise ValueError(
             f"packed_self_attention: x has {wide} features, which cannot be divided among queries, "
-            f"keys and values of {num_heads} heads"
+            f"keys and values of {num_heads} heads. Make the number a multiple of 3 * num_heads"
         )
     mask = None if mask is None else to_array(_bool_mask(mask))
     if bias is not None:
@@ -93,7 +93,7 @@ def packed_self_attention(x, num_heads, mask=None, bias=None, causal=False):
 
 @with_torch_hints
 def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
-    """Return how much query t takes from key s, a_ts = softmax_s(scale q_t·k_s + bias_ts).
+    """Return the weight of key s for query t, a_ts = softmax_s(scale q_t·k_s + bias_ts).
 
     Args:
         q        queries [..., T, D]
@@ -104,7 +104,7 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
         scale    factor of the scores; None: 1/√D
 
     Returns:
-        [..., T, S]; rows sum to 1, or to 0 where no key may be seen
+        [..., T, S]; rows sum to 1, or to 0 where the query may attend to no key
 
     Raises:
         ValueError: the shapes do not fit
@@ -118,7 +118,7 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
 
 
 def _check(q, k, v, mask, bias, scale):
-    """All arguments as Tensors of one dtype (mask: an array or None), with shapes that fit."""
+    """Return all arguments as Tensors of one dtype (mask: an array or None) with fitting shapes."""
     q, k, v = _tensor(q, "q"), _tensor(k, "k"), _tensor(v, "v")
     bias = None if bias is None else _tensor(bias, "bias")
     mask = None if mask is None else _bool_mask(mask)
@@ -139,8 +139,8 @@ def _tensor(x, name):
     x = as_tensor(x)
     if x.dtype.kind != "f":
         raise TypeError(
-            f"attention: {name} must be floating point, got {x.dtype}; "
-            f"convert it with .astype(np.float32)"
+            f"attention: {name} must be floating point, got {x.dtype}. Convert it with "
+            ".astype(np.float32)"
         )
     return x
 
@@ -149,14 +149,14 @@ def _bool_mask(mask):
     mask = mask if isinstance(mask, Tensor) else np.asarray(mask)
     if mask.dtype != bool:
         raise TypeError(
-            f"attention: mask must be bool (True = may take part), got {mask.dtype}; compare first "
-            f"(mask != 0), or pass numbers that are added to the scores as bias="
+            f"attention: mask must be bool (True = may take part), got {mask.dtype}. Compare first "
+            "(mask != 0), or pass numbers that are added to the scores as bias="
         )
     return mask
 
 
 def _shape_of_scores(q, k, v):
-    """[..., T, S]"""
+    """Return the shape [..., T, S]."""
     for name, axes, x in (("q", "T, D", q), ("k", "S, D", k), ("v", "S, E", v)):
         if len(x) < 2:
             raise ValueError(f"{name} must be [..., {axes}]")

@@ -1,14 +1,14 @@
-"""Convolution and pooling in one and two dimensions, made of sliding windows.
+"""Convolution and pooling in one and two dimensions, based on sliding windows.
 
-`impl` says which version computes; all give the same result and the same gradients:
+`impl` selects the implementation. All give the same result and the same gradients:
 
     "sums"    the index sum of slide K03 as loops over a table of neighbours (compiled if Numba is
               installed)
-    "numpy"   array algebra: all windows as one array; for a convolution times the weights
+    "numpy"   array algebra: all windows as one array, multiplied by the weights of a convolution
     "kernel"  compiled: a convolution block by block, a pooling channel by channel
-    "auto"    "kernel" where it is faster, else "numpy"
+    "auto"    "kernel" where it is faster, otherwise "numpy"
 
-x is [B, C, L] or [B, C, H, W]; without the batch axis it gets one for the time of the call.
+x is [B, C, L] or [B, C, H, W]. If the batch axis is missing, it is added during the call.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def _as_tuple(name, what, value, n):
     """An option as n whole numbers."""
     values = (value,) * n if np.isscalar(value) else tuple(value)
     if len(values) != n or not all(isinstance(v, int | np.integer) for v in values):
-        raise ValueError(f"{name}: {what} is a whole number or {n} of them, got {value!r}")
+        raise ValueError(f"{name}: {what} must be a whole number or {n} of them, got {value!r}")
     return tuple(int(v) for v in values)
 
 
@@ -38,13 +38,14 @@ def _batched(name, x, n):
 
 def _check_not_negative(name, padding):
     if min(padding) < 0:
-        raise ValueError(f"{name}: padding must not be negative, got {padding}")
+        raise ValueError(f"{name}: expected padding >= 0, got padding={padding}")
 
 
 def _check_fit(name, lengths, span):
     if any(length < s for length, s in zip(lengths, span, strict=True)):
         raise ValueError(
-            f"{name}: a window of {span} does not fit into {tuple(lengths)} (padding included)"
+            f"{name}: a window of {span} does not fit into {tuple(lengths)} (padding included). "
+            "Choose a smaller kernel or more padding"
         )
 
 
@@ -54,18 +55,21 @@ def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl,
     kernel = weight.shape[2:]
     if weight.ndim != n + 2 or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
         raise ValueError(
-            f"{name}: x has shape {x.shape} and the weight {weight.shape} [out, in / groups, "
-            f"*kernel] with groups={groups}; the channels do not match"
+            f"{name}: the channels do not match, because x has shape {x.shape} and the weight has "
+            f"{weight.shape} [out, in / groups, *kernel] with groups={groups}"
         )
     stride, dilation = (
         _as_tuple(name, w, v, n) for w, v in (("stride", stride), ("dilation", dilation))
     )
     if min(stride) < 1 or min(dilation) < 1:
-        raise ValueError(f"{name}: stride and dilation start at 1, got {stride}, {dilation}")
+        raise ValueError(
+            f"{name}: expected stride >= 1 and dilation >= 1, got stride={stride}, "
+            f"dilation={dilation}"
+        )
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     if padding == "same":
         if max(stride) > 1:
-            raise ValueError(f'{name}: padding="same" needs stride 1, got {stride}')
+            raise ValueError(f'{name}: padding="same" needs stride=1, got stride={stride}')
         before = tuple((s - 1) // 2 for s in span)
         after = tuple(s - 1 - b for s, b in zip(span, before, strict=True))
     else:
@@ -103,8 +107,8 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
     )
     if min(kernel) < 1 or min(stride) < 1 or min(dilation) < 1:
         raise ValueError(
-            f"neighbour_table: kernel_size, stride and dilation start at 1, got {kernel}, "
-            f"{stride}, {dilation}"
+            "neighbour_table: expected kernel_size, stride and dilation >= 1, got "
+            f"kernel_size={kernel}, stride={stride}, dilation={dilation}"
         )
     _check_not_negative("neighbour_table", padding)
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
@@ -162,7 +166,7 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
 
 
 def _pool(operation, name, x, kernel_size, stride, padding, dilation, n, impl):
-    """One number for each window, which the operation computes."""
+    """Compute one number for each window with the operation."""
     x, unbatched = _batched(name, x, n)
     kernel = _as_tuple(name, "kernel_size", kernel_size, n)
     stride = kernel if stride is None else _as_tuple(name, "stride", stride, n)
@@ -172,12 +176,15 @@ def _pool(operation, name, x, kernel_size, stride, padding, dilation, n, impl):
     )
     if min(kernel) < 1 or min(stride) < 1 or min(dilation) < 1:
         raise ValueError(
-            f"{name}: kernel_size, stride and dilation start at 1, got {kernel}, {stride}, "
-            f"{dilation}"
+            f"{name}: expected kernel_size, stride and dilation >= 1, got kernel_size={kernel}, "
+            f"stride={stride}, dilation={dilation}"
         )
     _check_not_negative(name, padding)
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
-        raise ValueError(f"{name}: padding {padding} is more than half the kernel {kernel}")
+        raise ValueError(
+            f"{name}: expected padding <= kernel_size / 2, got padding={padding}, "
+            f"kernel_size={kernel}"
+        )
     span = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     _check_fit(name, [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)], span)
     y = operation(x, kernel, stride, padding, dilation, impl=impl, name=name)
@@ -187,7 +194,9 @@ def _pool(operation, name, x, kernel_size, stride, padding, dilation, n, impl):
 def _refuse(name, **options):
     for option, (value, only) in options.items():
         if value is not only and value != only:
-            raise NotImplementedError(f"{name}: only {option}={only}, got {value!r}")
+            raise NotImplementedError(
+                f"{name}: only {option}={only} is implemented, got {option}={value!r}"
+            )
 
 
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, impl="auto"):
@@ -315,7 +324,8 @@ def pad(input, pad, mode="constant", value=0.0):
     input = as_tensor(input)
     if len(pad) % 2 or len(pad) // 2 > input.ndim:
         raise ValueError(
-            f"pad: expected (before, after) for each of the last axes of {input.shape}, got {pad}"
+            f"pad: expected (before, after) for each of the last axes of shape {input.shape}, got "
+            f"{pad}"
         )
     widths = [(0, 0)] * (input.ndim - len(pad) // 2)
     widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]

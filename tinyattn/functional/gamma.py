@@ -1,4 +1,4 @@
-"""ln |Γ| and its derivative, for all numbers but the poles 0, -1, -2, …"""
+"""ln |Γ| and its derivative, for all numbers except the poles 0, -1, -2, …"""
 
 import math
 
@@ -32,13 +32,13 @@ def digamma(x):
 
 
 def _mirrored(x):
-    """Which numbers are on the left, and x or 1 - x, which is at least ½."""
+    """Return which numbers are on the left, and x or 1 - x, which is at least ½."""
     left = np.less(to_array(x), 0.5)
     return left, np.where(left, np.subtract(1, x), x)
 
 
 def _from_pole(x, left):
-    """π (x - the nearest whole number), of the same |sin| and tan as πx; π/2 on the right."""
+    """Return π (x - nearest whole number), with the same |sin| and tan as πx; π/2 on the right."""
     left = left & np.isfinite(to_array(x))
     near = np.where(left, np.rint(np.where(left, to_array(x), 0)), 0)
     return np.pi * np.where(left, np.subtract(x, near), 0.5)

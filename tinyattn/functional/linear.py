@@ -30,7 +30,7 @@ def linear(x, weight, bias=None):
 
 
 def check_indices(name, ids, n, ignore=None):
-    """`ids` as a checked integer array with values in [0, n), or equal to `ignore`."""
+    """Return `ids` as a checked integer array with values in [0, n), or equal to `ignore`."""
     ids = np.asarray(to_array(ids))
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected integers from 0 to {n - 1}, got {ids.dtype}")
@@ -91,7 +91,7 @@ def one_hot(ids, num_classes=None):
 
 
 def _length(name, x, p, axis, eps):
-    """(Σ|x|ᵖ)^(1/p), at least eps; below eps it counts as a constant, so 0/0 cannot happen."""
+    """Return (Σ|x|ᵖ)^(1/p), but at least the constant eps, so that 0/0 cannot occur."""
     check_range(name, 0, below=math.inf, eps=eps)
     if p == 2:
         s = np.sum(x * x, axis=axis, keepdims=True)
@@ -112,7 +112,7 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
         eps    smallest divisor
     """
     x = as_tensor(x)
-    if x.dtype == np.float16:  # its squares overflow from 256 on, and 1e-12 is 0 there
+    if x.dtype == np.float16:  # in float16, squares overflow from 256 on, and 1e-12 is 0
         return normalize(x.astype(np.float32), p, axis, eps).astype(x.dtype)
     return x / _length("normalize", x, p, axis, eps)
 

@@ -1,8 +1,8 @@
-"""Losses: how far predictions are from targets, as one number.
+"""Losses: the distance of predictions from targets, as one number.
 
-x and t are the arguments input and target. `reduction` is "mean", "sum" or "none": then the result
-has the shape of the losses, else it is a single number. All raise ValueError where the shapes of
-input and target do not fit, or for another reduction.
+x and t are the arguments input and target. `reduction` is "mean" or "sum", which return a single
+number, or "none", which returns the loss of every element. All losses raise ValueError if the
+shapes of input and target do not fit, or for another reduction.
 """
 
 import numpy as np
@@ -24,14 +24,14 @@ def _reduce(losses, reduction, count=None):
         return np.sum(losses)
     if reduction == "mean":
         return np.mean(losses) if count is None else np.sum(losses) / count
-    raise ValueError(f'reduction is "mean", "sum" or "none", got {reduction!r}')
+    raise ValueError(f'reduction must be "mean", "sum" or "none", got {reduction!r}')
 
 
 def _same_shape(name, input, target):
     if np.shape(input) != np.shape(target):
         raise ValueError(
-            f"{name}: input has shape {np.shape(input)}, target {np.shape(target)}; they must be "
-            f"the same (broadcasting one of them is nearly always a mistake here)"
+            f"{name}: input has shape {np.shape(input)}, but target has {np.shape(target)}. Give "
+            "both the same shape (broadcasting one of them is nearly always a mistake here)"
         )
     return as_tensor(input), as_tensor(target)
 
@@ -94,7 +94,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
 
 
 def _log_at_least_minus_100(p):
-    # log 0 is -inf; limited as in PyTorch, so that one confident mistake does not end in nan
+    # log 0 is -inf. It is clipped, as in PyTorch, so that one confident mistake does not give nan.
     tiny = np.less(to_array(p), np.exp(-100.0))
     return np.where(tiny, -100.0, np.log(np.where(tiny, 1, p)))
 
@@ -106,8 +106,8 @@ def _check_not_negative(name, what, weight):
     w = np.asarray(to_array(weight))
     if not np.all(w >= 0):
         raise ValueError(
-            f"{name}: expected {what} >= 0, got {w[~(w >= 0)].flat[0]:g}; a negative weight "
-            f"rewards mistakes"
+            f"{name}: expected {what} >= 0, got {w[~(w >= 0)].flat[0]:g}. A negative weight would "
+            "reward mistakes"
         )
 
 
@@ -117,8 +117,8 @@ def _check_unit_interval(name, target):
     if t.size and not (t.min() >= 0 and t.max() <= 1):
         wrong = t[~((t >= 0) & (t <= 1))].flat[0]
         raise ValueError(
-            f"{name}: expected targets between 0 and 1, got {wrong:g}; for labels -1 and +1 use "
-            f"(y + 1) / 2"
+            f"{name}: expected 0 <= target <= 1, got {wrong:g}. For labels -1 and +1, use (y + 1) "
+            "/ 2"
         )
 
 
@@ -139,7 +139,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     p = to_array(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
         raise ValueError(
-            "binary_cross_entropy: expected probabilities between 0 and 1; for scores use "
+            "binary_cross_entropy: expected probabilities between 0 and 1. For scores, use "
             "binary_cross_entropy_with_logits"
         )
     _check_unit_interval("binary_cross_entropy", target)
@@ -205,7 +205,7 @@ def _nll_loss(name, input, target, weight, ignore_index, reduction):
 
 
 def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss_of):
-    """What nll_loss and cross_entropy share: checks, weights, classes that do not count."""
+    """Compute the common part of nll_loss and cross_entropy: checks, weights, ignored classes."""
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
         last = input.ndim > 2 and np.shape(target) == input.shape[:-1]
@@ -260,7 +260,10 @@ def cross_entropy(
         IndexError: a class is outside of [0, C)
     """
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy: label_smoothing is from 0 to 1, got {label_smoothing}")
+        raise ValueError(
+            "cross_entropy: expected 0 <= label_smoothing <= 1, got "
+            f"label_smoothing={label_smoothing}"
+        )
     input = as_tensor(input)
     axis = 0 if input.ndim == 1 else 1
     soft = np.shape(target) == input.shape and np.asarray(to_array(target)).dtype.kind == "f"

@@ -1,4 +1,4 @@
-"""Normalization: of each position alone (layer, RMS) or of each feature over the batch."""
+"""Normalization: of each position separately (layer, RMS) or of each feature over the batch."""
 
 import math
 
@@ -108,9 +108,9 @@ def batch_norm(
     if training:
         if n <= 1:
             raise ValueError(
-                f"batch_norm: expected more than one value per feature in training, got shape "
-                f"{x.shape}. If this is the last batch of an epoch, leave it out with "
-                f"data.batches(..., drop_last=True), or choose another batch_size"
+                f"batch_norm: training needs more than one value per feature, got shape {x.shape}. "
+                "If this is the last batch of an epoch, drop it with data.batches(..., "
+                "drop_last=True), or choose another batch_size"
             )
         mean, var = norms.statistics(to_array(items))
         for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)))):

@@ -1,6 +1,6 @@
 """Recurrent cells over sequences, or one step of them, on checked arguments.
 
-The cells and what they compute are in `ops/recurrent.py`.
+The cells and their formulas are in `ops/recurrent.py`.
 """
 
 import numpy as np
@@ -13,16 +13,16 @@ __all__ = ["GRU", "LSTM", "RELU_RNN", "RNN", "Cell", "check_lengths", "scan", "s
 
 
 def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
-    """The next state of a cell.   x [B, D], state and result: tuples of [B, H].
+    """Return the next state of a cell.   x [B, D]; state and result: tuples of [B, H].
 
-    impl     which implementation computes it; all give the same result and the same gradients
-             "sums"    the index sums as loops (compiled if Numba is there)
+    impl     implementation; all give the same result and the same gradients
+             "sums"    the index sums as loops (compiled if Numba is installed)
              "numpy"   two products and array algebra
-             "kernel"  two products, and the gates of a GRU or LSTM compiled (an RNN has one gate,
-                       and nothing to put together: it lacks this)
-             "auto"    "kernel" where it is faster, else "numpy"
+             "kernel"  two products, and the gates of a GRU or LSTM compiled (not for an RNN, whose
+                       single gate leaves nothing to combine)
+             "auto"    "kernel" where it is faster, otherwise "numpy"
 
-    All but "sums" can be differentiated more than once.
+    All except "sums" can be differentiated more than once.
     """
     x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)
     name = f"{cell.name}Cell"
@@ -35,24 +35,25 @@ def scan(
     """Run a cell over sequences: the states h_t of all steps [B, T, H], and the last state.
 
     x        [B, T, D]; state: tuple of [B, H]; weights as in ops/recurrent.py
-    lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. What comes
-             after it has no influence; the h_t there are 0, and the last state is that at the end.
-    reverse  from the end of each sequence to its beginning; h_t stays at place t
-    impl     which implementation computes it; all give the same result and the same gradients
-             "sums"    the index sums as loops (compiled if Numba is there)
-             "numpy"   one product of matrices a step; can be differentiated more than once
+    lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. Later steps have
+             no influence; their h_t is 0, and the last state is the state at the end of the
+             sequence
+    reverse  from the end of each sequence to its beginning; h_t stays at position t
+    impl     implementation; all give the same result and the same gradients
+             "sums"    the index sums as loops (compiled if Numba is installed)
+             "numpy"   one matrix product per step; can be differentiated more than once
              "kernel"  compiled, a part of the batch for the whole sequence on each thread
-             "auto"    "kernel" where it is faster, else "numpy"
+             "auto"    "kernel" where it is faster, otherwise "numpy"
     """
     x, w_ih, w_hh, b_ih, b_hh, *state = of_one_dtype(x, w_ih, w_hh, b_ih, b_hh, *state)
-    if lengths is not None:  # what comes after the end must not count, not even nan
+    if lengths is not None:  # steps after the end must not count, not even if they are nan
         x = np.where((np.arange(x.shape[1]) < lengths[:, None])[:, :, None], x, 0)
     inputs = x, cell, tuple(state), w_ih, w_hh, b_ih, b_hh, lengths, reverse
     return recurrent.scan(*inputs, impl=impl, name=cell.name)
 
 
 def check_lengths(name, lengths, B, T):
-    """`lengths` as an array of B whole numbers from 0 to T, or None."""
+    """Return `lengths` as an array of B whole numbers from 0 to T, or None."""
     if lengths is None:
         return None
     lengths = np.asarray(to_array(lengths))
@@ -65,7 +66,7 @@ def check_lengths(name, lengths, B, T):
     if wrong.any():
         b = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"{name}: lengths[{b}] is {int(lengths[b])}, but x has {T} steps; lengths go from 0 "
-            f"to {T}"
+            f"{name}: expected 0 <= lengths <= {T}, the number of steps of x, got "
+            f"lengths[{b}]={int(lengths[b])}"
         )
     return lengths.astype(np.int64)
