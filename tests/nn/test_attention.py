@@ -159,7 +159,7 @@ def test_dropout_acts_on_the_weights_in_training():
     x = np.random.default_rng(0).standard_normal((1, 40, 8)).astype(np.float32)
     _, weights = module(x, x, x, average_attn_weights=False)
     assert 0.4 < (weights.data == 0).mean() < 0.6  # of 3200, 0.5 ± 0.009
-    with pytest.raises(ValueError, match=r'use impl="numpy", dropout=0, or \.eval'):
+    with pytest.raises(ValueError, match=r'Use impl="numpy", dropout=0, or \.eval'):
         module(x, x, x, need_weights=False, impl="kernel")
     assert module(x, x, x, need_weights=False)[1] is None
     module.eval()
@@ -193,14 +193,14 @@ def test_initial_values_are_pytorchs():
 
 
 def test_errors_of_the_modules():
-    with pytest.raises(ValueError, match="10 features cannot be divided among 3 heads"):
+    with pytest.raises(ValueError, match="embed_dim=10 cannot be divided among num_heads=3 heads"):
         nn.MultiheadAttention(10, 3)
     module = nn.MultiheadAttention(8, 2, rng=0)
     x = np.ones((2, 5, 8), np.float32)
     for q, k, v, message in [
         (x[..., :7], x, x, r"q must be \[B, T, 8\]"),
         (x, x[..., :7], x, r"k must be \[B, S, 8\]"),
-        (x, x, x[0], r"v must be \[B, S, 8\] or, like all three, without B; got q \(2, 5, 8\)"),
+        (x, x, x[0], r"v must be \[B, S, 8\], or all three without B; got q \(2, 5, 8\)"),
         (x[None], x, x, "q must be"),
     ]:
         with pytest.raises(ValueError, match=message):

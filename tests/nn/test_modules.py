@@ -140,7 +140,7 @@ def test_a_forgotten_container_is_refused():
 
     for parts in ([nn.Tanh()], {"a": nn.Linear(1, 1)}, (nn.Parameter(np.ones(1)),)):
         with pytest.raises(
-            TypeError, match=r"would not be trained: put modules into nn.ModuleList"
+            TypeError, match=r"would not be trained. Put modules into nn.ModuleList"
         ):
             Forgets(parts)
     assert len(list(Forgets(nn.ModuleList([nn.Linear(1, 1), nn.Tanh()])).parameters())) == 2
@@ -151,7 +151,7 @@ def test_a_tensor_that_would_not_be_trained_is_refused():
         def __init__(self):
             self.w = ta.tensor([1.0], requires_grad=True)
 
-    with pytest.raises(TypeError, match=r"Forgets.w .* make it an nn.Parameter"):
+    with pytest.raises(TypeError, match=r"Forgets.w .* Make it an nn.Parameter"):
         Forgets()
 
 
@@ -189,7 +189,7 @@ def test_lists_of_modules():
     assert isinstance(parts[-1], nn.Linear)
     assert [type(m).__name__ for m in parts[:2]] == ["Linear", "Tanh"]
     assert len(nn.ModuleList([nn.Tanh()]).append(nn.Tanh())) == 2
-    with pytest.raises(TypeError, match=r"entry 0 is a function, expected an nn.Module"):
+    with pytest.raises(TypeError, match=r"entry 0 must be an nn.Module, got a function"):
         nn.Sequential(lambda x: x)
     with pytest.raises(NotImplementedError, match="only holds modules"):
         nn.ModuleList()(1)
@@ -344,8 +344,8 @@ def test_summary_counts_shared_weights_once():
 
 BAD = [
     (lambda: nn.MLP([3]), "at least an input and an output"),
-    (lambda: nn.Dropout(2), "between 0 and 1"),
-    (lambda: nn.BatchNorm1d(3)(ta.tensor(np.ones((4, 2)))), r"expected \[B, 3\]"),
+    (lambda: nn.Dropout(2), "0 <= p <= 1"),
+    (lambda: nn.BatchNorm1d(3)(ta.tensor(np.ones((4, 2)))), r"x must be \[B, 3\]"),
 ]
 
 

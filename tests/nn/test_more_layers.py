@@ -33,10 +33,10 @@ def test_norms_as_pytorch(name, training):
 
 def test_norms_refuse_other_shapes():
     for layer, shape, expected in [
-        (nn.BatchNorm2d(3), (4, 3, 2), r"BatchNorm2d: expected \[B, 3, H, W\]"),
-        (nn.BatchNorm2d(3), (4, 2, 2, 2), r"BatchNorm2d: expected \[B, 3, H, W\]"),
-        (nn.GroupNorm(2, 4), (3, 6), r"GroupNorm: expected \[B, 4, \.\.\.\]"),
-        (nn.GroupNorm(2, 4), (4,), r"GroupNorm: expected \[B, 4, \.\.\.\]"),
+        (nn.BatchNorm2d(3), (4, 3, 2), r"BatchNorm2d: x must be \[B, 3, H, W\]"),
+        (nn.BatchNorm2d(3), (4, 2, 2, 2), r"BatchNorm2d: x must be \[B, 3, H, W\]"),
+        (nn.GroupNorm(2, 4), (3, 6), r"GroupNorm: x must be \[B, 4, \.\.\.\]"),
+        (nn.GroupNorm(2, 4), (4,), r"GroupNorm: x must be \[B, 4, \.\.\.\]"),
     ]:
         with pytest.raises(ValueError, match=expected):
             layer(np.zeros(shape, np.float32))
@@ -72,7 +72,7 @@ def test_losses_as_pytorch(name, reduction):
     both(lambda x: mine(x, target), lambda x: theirs(x, torch.tensor(target)), X)
     assert mine.state_dict().keys() == theirs.state_dict().keys()
     assert not list(mine.parameters())
-    with pytest.raises(ValueError, match='reduction is "mean", "sum" or "none", got \'men\''):
+    with pytest.raises(ValueError, match='reduction must be "mean", "sum" or "none", got \'men\''):
         make(nn, np.asarray, "men")
 
 
@@ -105,17 +105,17 @@ def test_a_dictionary_of_modules():
 @pytest.mark.parametrize(
     ("name", "module", "error", "message"),
     [
-        (3, nn.ReLU(), TypeError, "names are strings, got 3"),
+        (3, nn.ReLU(), TypeError, "names must be strings, got 3"),
         ("a.b", nn.ReLU(), KeyError, "'a.b' cannot be a name"),
         ("", nn.ReLU(), KeyError, "'' cannot be a name"),
-        ("forward", nn.ReLU(), KeyError, "'forward' is an attribute of modules"),
-        ("f", np.tanh, TypeError, "'f' is a ufunc, expected an nn.Module"),
+        ("forward", nn.ReLU(), KeyError, "'forward' is an attribute of every module"),
+        ("f", np.tanh, TypeError, "'f' must be an nn.Module, got a ufunc"),
     ],
 )
 def test_a_dictionary_of_modules_explains_what_it_refuses(name, module, error, message):
     with pytest.raises(error, match=message):
         nn.ModuleDict({name: module})
-    with pytest.raises(NotImplementedError, match="call them by name"):
+    with pytest.raises(NotImplementedError, match="Call them by name"):
         nn.ModuleDict()(X)
     with pytest.raises(KeyError):
         nn.ModuleDict()["absent"]
@@ -200,11 +200,11 @@ def test_gains_as_pytorch():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda p: nn.init.xavier_uniform_(nn.Parameter(np.zeros(3))), "for a bias use zeros_"),
-        (lambda p: nn.init.kaiming_normal_(p, mode="fan"), 'mode is "fan_in" or "fan_out"'),
-        (lambda p: nn.init.kaiming_normal_(p, nonlinearity="gelu"), "'gelu' is unknown"),
+        (lambda p: nn.init.xavier_uniform_(nn.Parameter(np.zeros(3))), "For a bias, use zeros_"),
+        (lambda p: nn.init.kaiming_normal_(p, mode="fan"), 'mode must be "fan_in" or "fan_out"'),
+        (lambda p: nn.init.kaiming_normal_(p, nonlinearity="gelu"), "got 'gelu'"),
         (lambda p: nn.init.orthogonal_(nn.Parameter(np.zeros(3))), "at least two axes"),
-        (lambda p: nn.init.eye_(nn.Parameter(np.zeros(3))), "expected a matrix"),
+        (lambda p: nn.init.eye_(nn.Parameter(np.zeros(3))), "must be a matrix"),
         (lambda p: nn.init.trunc_normal_(p, a=50.0, b=60.0), "hardly any number"),
     ],
 )

@@ -54,7 +54,7 @@ def test_positions_are_counted_from_zero_or_given(module):
     assert (one[0, 0] == later[1, 2]).all()
     with pytest.raises(ValueError, match=type(module).__name__):
         module(ta.tensor(normal(1, 10, 4)))
-    with pytest.raises(ValueError, match="positions go from 0 to 8"):
+    with pytest.raises(ValueError, match="positions must be from 0 to 8"):
         module(ta.tensor(x), np.arange(5) + 5)
 
 
@@ -123,11 +123,11 @@ def test_rotary_keeps_lengths_and_the_dtype():
 
 
 def test_wrong_arguments_of_rotary():
-    with pytest.raises(ValueError, match="turned in pairs, got d = 5"):
+    with pytest.raises(ValueError, match="rotated in pairs, got d=5"):
         nn.RotaryEmbedding(5)
-    with pytest.raises(ValueError, match=r"expected \[..., T, 4\]"):
+    with pytest.raises(ValueError, match=r"x must be \[..., T, 4\]"):
         nn.RotaryEmbedding(4)(ta.tensor(normal(3, 6)))
-    with pytest.raises(ValueError, match="positions start at 0"):
+    with pytest.raises(ValueError, match="positions must be >= 0"):
         nn.RotaryEmbedding(4)(ta.tensor(normal(1, 4)), [-1])
 
 

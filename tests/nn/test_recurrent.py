@@ -132,10 +132,10 @@ def test_the_batch_comes_first_always(name):
         assert x(np.zeros((2, 5, 3), np.float32))[0].shape[:2] == (2, 5)
     for wrong in (False, None, 0):
         with pytest.raises(
-            ValueError, match=rf"{name}: batch_first is True always: x is \[B, T, D"
+            ValueError, match=rf"{name}: batch_first is always True here, with x \[B, T, D"
         ):
             layer(3, 4, batch_first=wrong)
-    with pytest.raises(ValueError, match=r"np.swapaxes\(x, 0, 1\).*got batch_first=False"):
+    with pytest.raises(ValueError, match=r"got batch_first=False.*np.swapaxes\(x, 0, 1\)"):
         layer(3, 4, 1, *rest, True, False)
 
 

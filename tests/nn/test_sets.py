@@ -88,11 +88,14 @@ def test_class_attention_sees_the_set_and_itself():
 
 
 BAD = [
-    (lambda: deep_sets("median"), "pool is one of sum, mean, max"),
+    (lambda: deep_sets("median"), "pool must be one of sum, mean, max"),
     (lambda: deep_sets("sum")(ta.tensor(np.ones((3, 4)))), r"batch of sets \[B, N, d\]"),
-    (lambda: deep_sets("sum")(ta.tensor(x()), MASK[:, None, :]), r"bool mask \[B, N\] = \(2, 5\)"),
+    (
+        lambda: deep_sets("sum")(ta.tensor(x()), MASK[:, None, :]),
+        r"mask must be bool \[B, N\] = \(2, 5\)",
+    ),
     (lambda: nn.PMA(D)(ta.tensor(x()), MASK.astype(np.int64)), "got int64"),
-    (lambda: nn.PositionalEncoding(4, 3)(ta.tensor(x())), "T up to 3"),
+    (lambda: nn.PositionalEncoding(4, 3)(ta.tensor(x())), "T <= 3"),
 ]
 
 

@@ -220,7 +220,7 @@ def test_copies_of_a_layer_differ_in_a_whole_transformer_and_seeds_repeat():
 
 
 def test_an_unknown_activation_is_explained():
-    with pytest.raises(ValueError, match="activation is a function or one of relu, gelu"):
+    with pytest.raises(ValueError, match="activation must be a function or one of relu, gelu"):
         nn.TransformerEncoderLayer(D, H, activation="swish")
 
 
@@ -289,7 +289,7 @@ def test_the_decoder_keeps_what_it_saw_of_the_memory():
 
 def test_a_cache_wants_a_batch():
     attention = nn.MultiheadAttention(D, H)
-    with pytest.raises(ValueError, match=r"with a cache q is \[B, T, d\]"):
+    with pytest.raises(ValueError, match=r"with a cache, q must be \[B, T, d\]"):
         attention(*[ta.tensor(normal(T, D))] * 3, cache=nn.KeyValueCache())
 
 

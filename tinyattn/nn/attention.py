@@ -45,10 +45,11 @@ class MultiheadAttention(Module):
         check_sizes(self, embed_dim=embed_dim, num_heads=num_heads, kdim=kdim, vdim=vdim)
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(
-                f"{type(self).__name__}: {embed_dim} features cannot be divided among {num_heads} "
-                f"heads; embed_dim must be a multiple of num_heads"
+                f"{type(self).__name__}: embed_dim={embed_dim} cannot be divided among "
+                f"num_heads={num_heads} heads. Choose an embed_dim that is a multiple of num_heads"
             )
-        self.rng = None if rng is None else generator(rng)  # of dropout; None: the default one
+        # generator for dropout; None: the default one
+        self.rng = None if rng is None else generator(rng)
         rng = generator(rng if self.rng is None else self.rng)
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
@@ -119,8 +120,8 @@ class MultiheadAttention(Module):
         drop = self.dropout > 0 and self.training
         if drop and impl not in ("auto", "numpy"):
             raise ValueError(
-                f'{type(self).__name__}: impl="{impl}" keeps no weights that dropout could act '
-                f'on; use impl="numpy", dropout=0, or .eval()'
+                f'{type(self).__name__}: impl="{impl}" does not store the weights that dropout '
+                'acts on. Use impl="numpy", dropout=0, or .eval()'
             )
         a = None
         if need_weights or drop:
@@ -137,17 +138,23 @@ class MultiheadAttention(Module):
         return out, a.mean(axis=-3) if average_attn_weights else a
 
     def _is_self_attention(self, q, k, v, need_weights, impl, cache):
-        """Whether `F.packed_self_attention` can do it: one input; no weights, dropout or cache."""
+        """Return whether `F.packed_self_attention` can compute it: one input; no weights, dropout
+        or cache.
+        """
         drop = self.dropout > 0 and self.training
         one = self.in_proj_weight is not None and q is k and k is v
         return one and not (need_weights or drop) and impl == "auto" and cache is None
 
     def _heads(self, q, k, v, cache, causal):
-        """Queries, keys and values of each head [B, H, T or S, d]; mask and causal of a cache."""
+        """Return queries, keys and values of each head [B, H, T or S, d], and mask and causal of a
+        cache.
+        """
         if cache is None:
             return *(self._split(x) for x in self._project(q, k, v)), None, causal
         if q.ndim != 3:
-            raise ValueError(f"{type(self).__name__}: with a cache q is [B, T, d], got {q.shape}")
+            raise ValueError(
+                f"{type(self).__name__}: with a cache, q must be [B, T, d], got shape {q.shape}"
+            )
         if isinstance(cache, CrossAttentionCache):
             of_q, *of_kv = self._maps()
             make = lambda: [
@@ -159,8 +166,8 @@ class MultiheadAttention(Module):
         return q, *cache.append(k, v), past, causal
 
     def _project(self, q, k, v):
-        """Queries, keys and values with the heads side by side: [B, T or S, embed_dim] each."""
-        if self.in_proj_weight is not None and q is k and k is v:  # one product in place of three
+        """Return queries, keys and values with concatenated heads, [B, T or S, embed_dim] each."""
+        if self.in_proj_weight is not None and q is k and k is v:  # one product instead of three
             return np.split(F.linear(q, self.in_proj_weight, self.in_proj_bias), 3, axis=-1)
         return [F.linear(x, *m) for x, m in zip((q, k, v), self._maps(), strict=True)]
 
@@ -191,8 +198,8 @@ class MultiheadAttention(Module):
         ):
             if x.ndim not in (2, 3) or x.shape[-1] != d or x.ndim != q.ndim:
                 raise ValueError(
-                    f"{name}: {letter} must be [B, {'T' if letter == 'q' else 'S'}, {d}] or, like "
-                    f"all three, without B; got q {q.shape}, k {k.shape}, v {v.shape}"
+                    f"{name}: {letter} must be [B, {'T' if letter == 'q' else 'S'}, {d}], or all "
+                    f"three without B; got q {q.shape}, k {k.shape}, v {v.shape}"
                 )
 
     def with_heads(self, x, scores, name):
@@ -213,10 +220,12 @@ class MultiheadAttention(Module):
         if fits:
             return x
         shapes = "[T, S], [B, T, S] and [B, H, T, S]"
-        padding = "; to hide padding, keep [B, S], pass keep[:, None, :]" if name == "mask" else ""
+        padding = (
+            ". To hide padding with keep [B, S], pass keep[:, None, :]" if name == "mask" else ""
+        )
         raise ValueError(
-            f"{type(self).__name__}: {name} {x.shape} is none of {shapes} with [B, H, T, S] = "
-            f"{scores} (any axis may be 1){padding}"
+            f"{type(self).__name__}: {name} must be one of {shapes} with [B, H, T, S] = {scores} "
+            f"(any axis may be 1), got {x.shape}{padding}"
         )
 
     def extra_repr(self):

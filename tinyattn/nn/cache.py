@@ -1,10 +1,10 @@
 """Caches of keys and values, for attention that generates a sequence token by token.
 
-Without a cache each new token would compute the keys and values of all tokens before it once more:
-T tokens cost T²/2 of them in place of T. The caches hold plain arrays, without a graph: they
-are for generation, not for training, and are filled in place.
+Without a cache, each new token would compute the keys and values of all earlier tokens again, so T
+tokens would cost T²/2 of these computations instead of T. The caches hold plain arrays, without a
+graph. They are for generation, not for training, and are filled in place.
 
-One cache belongs to one attention layer; a model keeps them in lists. The sequences stand on axis
+One cache belongs to one attention layer, and a model keeps them in lists. The sequences are on axis
 0, and `rows(index)` is the cache of other sequences, as a beam search needs it.
 """
 
@@ -22,10 +22,10 @@ class KeyValueCache:
     """
 
     def __init__(self):
-        self.k = self.v = None  # [B, H, room for more, d]
-        self.lengths = np.zeros(1, np.int64)  # one for all rows until the first tokens came
+        self.k = self.v = None  # [B, H, room for more tokens, d]
+        self.lengths = np.zeros(1, np.int64)  # one entry for all rows until the first tokens arrive
         self.shortest = self.longest = 0
-        self._places = None, None, ()  # of these keys and values
+        self._places = None, None, ()  # positions of the keys and values
 
     def append(self, k, v):
         """Add the keys and values of T new tokens, and return those of all tokens.
@@ -40,7 +40,7 @@ class KeyValueCache:
         S = self.longest
         if self.shortest == self.longest:
             self.k[..., S - T : S, :], self.v[..., S - T : S, :] = k, v
-        else:  # each row writes where its own tokens end
+        else:  # each row writes after its own last token
             b, s = np.arange(B)[:, None], before[:, None] + np.arange(T)
             self.k[b, :, s], self.v[b, :, s] = np.swapaxes(k, 1, 2), np.swapaxes(v, 1, 2)
         return self.k[..., :S, :], self.v[..., :S, :]
@@ -60,18 +60,19 @@ class KeyValueCache:
         (B, *H, T, d), d_v = shape, shape[-1] if d_v is None else d_v
         if self.k is not None and (*H, d, d_v) != self._sizes():
             raise ValueError(
-                f"KeyValueCache: it holds heads and features {self._sizes()} (of keys, of values), "
-                f"but {(*H, d, d_v)} came; each attention layer needs a cache of its own"
+                f"KeyValueCache: the cache holds heads and features {self._sizes()} (of keys, of "
+                f"values), got {(*H, d, d_v)}. Give each attention layer its own cache"
             )
-        if self.k is None:  # rows that are all empty so far
+        if self.k is None:  # all rows are still empty
             self.lengths = np.zeros(B, np.int64)
         if len(self.lengths) != B:
             raise ValueError(
-                f"KeyValueCache: it holds {len(self.lengths)} sequences, but {B} came; start a new "
-                f"cache for each batch, or take some rows of it with .rows(index)"
+                f"KeyValueCache: the cache holds {len(self.lengths)} sequences, got {B}. Start a "
+                "new cache for each batch, or select rows with .rows(index)"
             )
         S = self.longest + T
-        if self.k is None or self.k.shape[-2] < S:  # double it: else all are copied for each token
+        # double the room, because otherwise all tokens are copied for each new one
+        if self.k is None or self.k.shape[-2] < S:
             room = S if self.k is None else max(S, 2 * self.k.shape[-2])
             self.k, self.v = (
                 self._widened(old, (B, *H, room, n), dtype)
@@ -184,7 +185,8 @@ def reserve_in_all(caches, shape, dtype):
         if k is not None and not (_alike(cache.k, k) and _alike(cache.v, v)):
             return None
     if k is None or k.shape[2] <= S or k.shape != (B, G, k.shape[2], d) or v.shape != k.shape:
-        before = [cache.reserve(shape, dtype)[-1] for cache in caches]  # more room, or an error
+        # this makes room or raises an error
+        before = [cache.reserve(shape, dtype)[-1] for cache in caches]
         return before[0]
     before = first.lengths
     after = before + 1
@@ -194,7 +196,7 @@ def reserve_in_all(caches, shape, dtype):
 
 
 def _alike(a, b):
-    """Whether two arrays lie in memory in the same way."""
+    """Return whether two arrays have the same memory layout."""
     return a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
 
 
@@ -232,7 +234,7 @@ class CrossAttentionCache:
 def _array_without_gradient(x):
     if isinstance(x, Tensor) and x.requires_grad:
         raise RuntimeError(
-            "a cache keeps plain numbers through which no gradient flows: decode under "
-            "`with ta.no_grad():`, and train without a cache"
+            "a cache holds plain numbers, through which no gradient flows. Decode under `with "
+            "ta.no_grad():`, and train without a cache"
         )
     return to_array(x)

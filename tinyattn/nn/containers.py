@@ -1,16 +1,11 @@
-"""Modules that only hold others, or do nothing."""
+"""Modules that only hold other modules, or do nothing."""
 
 from tinyattn.engine.convert import as_tensor
 from tinyattn.nn.module import Module
 
 
 class Identity(Module):
-    """A layer that returns its input, y = x, to stand where another layer could be.
-
-    Args:
-        arguments   ignored, so that it can be made like any other layer
-        options     ignored
-    """
+    """A layer that returns its input, y = x, in the position of another layer."""
 
     def __init__(self, *arguments, **options):
         pass
@@ -32,7 +27,7 @@ class Sequential(Module):
 
     def __init__(self, *modules):
         if len(modules) == 1 and isinstance(modules[0], list | tuple):
-            modules = modules[0]  # Sequential([a, b])
+            modules = modules[0]  # the call was Sequential([a, b])
         for i, module in enumerate(modules):
             _check_module(self, i, module)
             setattr(self, str(i), module)
@@ -54,7 +49,7 @@ class Sequential(Module):
         return type(self)(found) if isinstance(i, slice) else found
 
     def __setitem__(self, i, module):
-        """Put another module in the place of number i."""
+        """Replace module number i by another one."""
         _check_module(self, i, module)
         setattr(self, str(range(len(self))[i]), module)
 
@@ -105,14 +100,14 @@ class ModuleList(Sequential):
 
     def forward(self, *inputs):
         """Raise NotImplementedError: a list does not say how `inputs` pass through it."""
-        raise NotImplementedError("nn.ModuleList only holds modules: call them one by one")
+        raise NotImplementedError("nn.ModuleList only holds modules. Call them one by one")
 
 
 def _check_module(self, i, module):
     if not isinstance(module, Module):
         raise TypeError(
-            f"{type(self).__name__}: entry {i} is a {type(module).__name__}, expected an "
-            f"nn.Module (for a function use its layer, for example nn.Tanh())"
+            f"{type(self).__name__}: entry {i} must be an nn.Module, got a "
+            f"{type(module).__name__}. For a function, use its layer, for example nn.Tanh()"
         )
 
 
@@ -131,15 +126,17 @@ class ModuleDict(Module):
 
     def __setitem__(self, name, module):
         if not isinstance(name, str):
-            raise TypeError(f"ModuleDict: names are strings, got {name!r}")
+            raise TypeError(f"ModuleDict: names must be strings, got {name!r}")
         if not name or "." in name:
             raise KeyError(f"ModuleDict: {name!r} cannot be a name in a state dict")
         if name not in self and hasattr(self, name):
-            raise KeyError(f"ModuleDict: {name!r} is an attribute of modules; take another name")
+            raise KeyError(
+                f"ModuleDict: {name!r} is an attribute of every module. Choose another name"
+            )
         if not isinstance(module, Module):
             raise TypeError(
-                f"ModuleDict: {name!r} is a {type(module).__name__}, expected an nn.Module (for a "
-                f"function use its layer, for example nn.Tanh())"
+                f"ModuleDict: {name!r} must be an nn.Module, got a {type(module).__name__}. For a "
+                "function, use its layer, for example nn.Tanh()"
             )
         setattr(self, name, module)
 
@@ -188,4 +185,4 @@ class ModuleDict(Module):
 
     def forward(self, *inputs):
         """Raise NotImplementedError: a dictionary does not say how `inputs` pass through it."""
-        raise NotImplementedError("nn.ModuleDict only holds modules: call them by name")
+        raise NotImplementedError("nn.ModuleDict only holds modules. Call them by name")

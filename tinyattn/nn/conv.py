@@ -10,7 +10,7 @@ from tinyattn.nn.validation import check_sizes
 
 
 class _Convolution(Module):
-    n_axes = None  # of the positions: 1 or 2
+    n_axes = None  # number of axes of the positions: 1 or 2
     convolve = None
 
     def __init__(

@@ -69,7 +69,8 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
     rng = generator(rng)
     if not (a < b and (b - mean) / std > -5 and (a - mean) / std < 5):
         raise ValueError(
-            f"trunc_normal_: hardly any number is in [{a}, {b}] of mean {mean}, std {std}"
+            f"trunc_normal_: the interval [{a}, {b}] contains hardly any numbers with mean {mean} "
+            f"and std {std}. Choose a wider interval around the mean"
         )
     values = rng.normal(mean, std, tensor.shape)
     while (outside := (values < a) | (values > b)).any():
@@ -100,7 +101,7 @@ def zeros_(tensor):
 def eye_(tensor):
     """Fill the matrix `tensor` with 1 on the diagonal and 0 elsewhere, and return it."""
     if tensor.ndim != 2:
-        raise ValueError(f"eye_: expected a matrix, got shape {tensor.shape}")
+        raise ValueError(f"eye_: tensor must be a matrix, got shape {tensor.shape}")
     return _filled(tensor, np.eye(*tensor.shape))
 
 
@@ -189,10 +190,12 @@ def orthogonal_(tensor, gain=1.0, rng=None):
     Source: Saxe et al. 2014.
     """
     if tensor.ndim < 2:
-        raise ValueError(f"orthogonal_: expected at least two axes, got shape {tensor.shape}")
+        raise ValueError(
+            f"orthogonal_: tensor must have at least two axes, got shape {tensor.shape}"
+        )
     rows, columns = len(tensor.data), tensor.size // max(1, len(tensor.data))
     q, r = np.linalg.qr(generator(rng).normal(size=(max(rows, columns), min(rows, columns))))
-    q = q * np.where(np.diag(r) < 0, -1, 1)  # makes Q uniform among all orthogonal matrices
+    q = q * np.where(np.diag(r) < 0, -1, 1)  # this makes Q uniform among all orthogonal matrices
     return _filled(tensor, gain * np.reshape(q if rows >= columns else q.T, tensor.shape))
 
 
@@ -218,7 +221,8 @@ def calculate_gain(nonlinearity, param=None):
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in GAINS:
         raise ValueError(
-            f"calculate_gain: {nonlinearity!r} is unknown; known are leaky_relu, {', '.join(GAINS)}"
+            f"calculate_gain: nonlinearity must be leaky_relu or one of {', '.join(GAINS)}, got "
+            f"{nonlinearity!r}"
         )
     return GAINS[nonlinearity]
 
@@ -227,8 +231,8 @@ def _fans(tensor):
     """(fan-in, fan-out)"""
     if tensor.ndim < 2 or tensor.size == 0:
         raise ValueError(
-            f"nn.init: fan-in and fan-out need a weight [out, in, ...] with numbers, got shape "
-            f"{tensor.shape}; for a bias use zeros_ or uniform_"
+            "nn.init: fan-in and fan-out need a weight [out, in, ...] with at least one element, "
+            f"got shape {tensor.shape}. For a bias, use zeros_ or uniform_"
         )
     out, into, *window = tensor.shape
     return into * math.prod(window), out * math.prod(window)
@@ -236,7 +240,7 @@ def _fans(tensor):
 
 def _fan(tensor, mode):
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f'nn.init: mode is "fan_in" or "fan_out", got {mode!r}')
+        raise ValueError(f'nn.init: mode must be "fan_in" or "fan_out", got {mode!r}')
     return _fans(tensor)[mode == "fan_out"]
 
 
@@ -279,7 +283,7 @@ def normal_parameter(shape, std, rng):
 
 def _parameter(values):
     p = Parameter(0.0)
-    p.data = values.astype(DEFAULT_DTYPE, copy=False)  # not Parameter(values), which would copy
+    p.data = values.astype(DEFAULT_DTYPE, copy=False)  # Parameter(values) would copy them
     return p
 
 

@@ -107,7 +107,9 @@ class MLP(Module):
     def __init__(self, sizes, activation=ReLU, bias=True, rng=None):
         check_sizes(self, sizes=sizes)
         if len(sizes) < 2:
-            raise ValueError(f"MLP: expected at least an input and an output size, got {sizes}")
+            raise ValueError(
+                f"MLP: sizes must contain at least an input and an output size, got {sizes}"
+            )
         rng = generator(rng)
         parts = []
         for d_in, d_out in pairwise(sizes):
@@ -159,7 +161,7 @@ class Dropout(Module):
 
     def __init__(self, p=0.5, rng=None):
         if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: expected a probability between 0 and 1, got {p}")
+            raise ValueError(f"Dropout: expected 0 <= p <= 1 (a probability), got p={p}")
         self.p, self.rng = p, None if rng is None else generator(rng)
 
     def forward(self, x):

@@ -40,9 +40,9 @@ class GroupedQueryAttention(Module):
         num_kv_heads = num_kv_heads or num_heads
         if d_model % num_heads or num_heads % num_kv_heads:
             raise ValueError(
-                f"GroupedQueryAttention: num_heads must divide d_model, and num_kv_heads must "
-                f"divide num_heads; got d_model {d_model}, num_heads {num_heads}, num_kv_heads "
-                f"{num_kv_heads}"
+                "GroupedQueryAttention: num_heads must divide d_model, and num_kv_heads must "
+                f"divide num_heads; got d_model={d_model}, num_heads={num_heads}, "
+                f"num_kv_heads={num_kv_heads}"
             )
         rng = generator(rng)
         self.num_heads, self.num_kv_heads, self.d = num_heads, num_kv_heads, d_model // num_heads
@@ -75,11 +75,11 @@ class GroupedQueryAttention(Module):
             mask = np.asarray(mask)
             mask = mask[:, None] if mask.ndim == 3 else mask
             past = mask if past is None else mask & past
-        # the heads that share keys get an axis of their own: [B, G, share, T, d]
+        # the queries that share keys get their own axis: [B, G, share, T, d]
         q, k, v = np.reshape(q, (B, G, share, T, self.d)), k[:, :, None], v[:, :, None]
         if past is not None and past.ndim == 4:
             past = past[:, :, None]
-        if T == 1:  # one query each: one matrix product serves all heads of a group
+        if T == 1:  # with one query each, a single matrix product serves all heads of a group
             q = np.swapaxes(q, 2, 3)
         y = F.scaled_dot_product_attention(q, k, v, past, causal=causal and T > 1, impl=impl)
         y = np.reshape(y, (B, self.num_heads, T, self.d))

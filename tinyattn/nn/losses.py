@@ -13,7 +13,8 @@ class _Loss(Module):
     def __init__(self, *, reduction="mean"):
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(
-                f'{type(self).__name__}: reduction is "mean", "sum" or "none", got {reduction!r}'
+                f'{type(self).__name__}: reduction must be "mean", "sum" or "none", got '
+                f"{reduction!r}"
             )
         self.reduction = reduction
 
@@ -61,7 +62,7 @@ class HuberLoss(_Loss):
     def __init__(self, *, reduction="mean", delta=1.0):
         super().__init__(reduction=reduction)
         if delta <= 0:
-            raise ValueError(f"HuberLoss: expected delta > 0, got {delta}")
+            raise ValueError(f"HuberLoss: expected delta > 0, got delta={delta}")
         self.delta = delta
 
     def forward(self, input, target):
@@ -147,5 +148,5 @@ class BCEWithLogitsLoss(_Loss):
 
 
 def _buffer(weight):
-    """Saved with the module, as in PyTorch, but not trained."""
+    """Return a buffer, which is saved with the module, as in PyTorch, but not trained."""
     return None if weight is None else Buffer(np.asarray(getattr(weight, "data", weight)))

@@ -39,7 +39,7 @@ class Buffer(Tensor):
     __slots__ = ()
 
 
-SAVED_KINDS = (Parameter, Buffer)  # what is saved with a module
+SAVED_KINDS = (Parameter, Buffer)  # the classes that are saved with a module
 
 
 class Module(torch_hints.ModuleTorchNames):
@@ -57,7 +57,7 @@ class Module(torch_hints.ModuleTorchNames):
 
     def forward(self, *inputs, **options):
         """Compute the output from `inputs` and `options`. Each layer writes its own."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...) yet: write one")
+        raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...). Define one")
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -73,7 +73,7 @@ class Module(torch_hints.ModuleTorchNames):
             raise
         if y is None:
             raise TypeError(
-                f"{type(self).__name__}.forward returned None; is `return` missing at its end?"
+                f"{type(self).__name__}.forward returned None. Did you forget its `return`?"
             )
         return y
 
@@ -83,7 +83,7 @@ class Module(torch_hints.ModuleTorchNames):
         if type(value) is Tensor and value.requires_grad and value._operation is None:
             raise TypeError(
                 f"{type(self).__name__}.{name} is a tensor that requires a gradient, but it would "
-                f"not be trained or saved: make it an nn.Parameter (or .detach() it)"
+                "be neither trained nor saved. Make it an nn.Parameter, or .detach() it"
             )
         super().__setattr__(name, value)
 
@@ -95,7 +95,8 @@ class Module(torch_hints.ModuleTorchNames):
             if isinstance(value, Module):
                 yield name, value
             else:
-                _refuse_container(self, name, value)  # a list may have been filled afterwards
+                # a list may have been filled after it was assigned
+                _refuse_container(self, name, value)
 
     def children(self):
         """Yield the modules directly inside."""
@@ -122,7 +123,7 @@ class Module(torch_hints.ModuleTorchNames):
         return (m for _, m in self.named_modules())
 
     def _named_tensors(self, kind):
-        """All (name, tensor), a tensor that is used twice under both names."""
+        """Return all (name, tensor) pairs; a tensor that is used twice appears under both names."""
 
         def visit(module, prefix):
             for name, value in vars(module).items():
@@ -178,7 +179,7 @@ class Module(torch_hints.ModuleTorchNames):
         """
         if not hasattr(state, "items"):
             raise TypeError(
-                f"load_state_dict: expected a dictionary of arrays, such as model.state_dict() or "
+                "load_state_dict: expected a dictionary of arrays, such as model.state_dict() or "
                 f"ta.load(path), got a {type(state).__name__}"
             )
         own = dict(self._named_tensors(SAVED_KINDS))
@@ -271,7 +272,7 @@ class Module(torch_hints.ModuleTorchNames):
         return Summary(self, inputs, options)
 
     def extra_repr(self):
-        """The text in brackets after the name of the class; layers override it."""
+        """Return the text in brackets after the name of the class; layers override it."""
         return ""
 
     def __repr__(self):
@@ -284,28 +285,28 @@ class Module(torch_hints.ModuleTorchNames):
 def _refuse_container(module, name, value):
     if isinstance(value, list | tuple | dict | set) and _hides(value):
         raise TypeError(
-            f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or "
-            f"parameters, which would not be trained: put modules into nn.ModuleList, "
-            f"parameters into attributes of their own"
+            f"{type(module).__name__}.{name} is a {type(value).__name__} of modules or parameters, "
+            "which would not be trained. Put modules into nn.ModuleList, and each parameter into "
+            "its own attribute"
         )
 
 
 def _keep_kind(module, name, value):
-    """Refuse a value that would silently take the place of a parameter or buffer; None may."""
+    """Refuse a value that would silently replace a parameter or buffer, except for None."""
     old = vars(module).get(name)
     kind = next((k for k in SAVED_KINDS if isinstance(old, k)), None)
     if kind is not None and value is not None and not isinstance(value, kind):
         kept = "trained or saved" if kind is Parameter else "saved"
         of = f" of shape {value.shape}" if hasattr(value, "shape") else ""
         raise TypeError(
-            f"{type(module).__name__}.{name} is a {kind.__name__}, got a {type(value).__name__}"
-            f"{of}, which would not be {kept}: for new values write {name}.data = array, for a "
-            f"new one nn.{kind.__name__}(array)"
+            f"{type(module).__name__}.{name} is a {kind.__name__}, got a "
+            f"{type(value).__name__}{of}, which would not be {kept}. Write {name}.data = array to "
+            f"change its values, or nn.{kind.__name__}(array) to make a new one"
         )
 
 
 def _hides(value):
-    """Whether a container holds modules or parameters, at any depth."""
+    """Return whether a container holds modules or parameters, at any depth."""
     for v in value.values() if isinstance(value, dict) else value:
         if isinstance(v, Module | Parameter):
             return True
@@ -315,13 +316,13 @@ def _hides(value):
 
 
 def _can_be_owned(array):
-    """Whether a parameter can hold the array as it is: in one piece, and free to be written to."""
+    """Return whether a parameter can hold the array itself: contiguous and writeable."""
     return array.flags.c_contiguous and array.flags.writeable and array.flags.aligned
 
 
 def _array(value):
     if isinstance(value, Tensor):
         return value.data
-    if hasattr(value, "detach"):  # np.asarray refuses a PyTorch tensor that requires a gradient
+    if hasattr(value, "detach"):  # np.asarray rejects a PyTorch tensor that requires a gradient
         value = value.detach()
     return np.asarray(value)

@@ -1,4 +1,4 @@
-"""Normalisation layers; weights start at 1 and biases at 0, so that they first only normalise."""
+"""Normalization layers; weights start at 1 and biases at 0, so at first they only normalize."""
 
 import math
 
@@ -87,8 +87,8 @@ class RMSNorm(Module):
 class BatchNorm1d(Module):
     """Batch norm, y = (x - mean) / √(var + ε) · weight + bias, for each feature over the batch.
 
-    In training, mean and variance are those of the batch, and the layer keeps running averages of
-    them. In evaluation mode it uses the running averages. Source: Ioffe, Szegedy 2015.
+    In training, the statistics come from the batch, and the layer keeps running averages of them.
+    In evaluation mode, it uses the running averages. Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of features
@@ -96,8 +96,8 @@ class BatchNorm1d(Module):
         momentum              weight of the newest batch in the running averages; None: a plain
                               average over all batches
         affine                False: there is neither weight nor bias
-        track_running_stats   False: no running averages are kept, and those of the batch are always
-                              used
+        track_running_stats   False: there are no running averages, and the batch's statistics are
+                              always used
     """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
@@ -122,13 +122,13 @@ class BatchNorm1d(Module):
         x = as_tensor(x)
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
             raise ValueError(
-                f"BatchNorm1d: expected [B, {self.num_features}] or "
-                f"[B, {self.num_features}, L], got {x.shape}"
+                f"BatchNorm1d: x must be [B, {self.num_features}] or [B, {self.num_features}, L], "
+                f"got shape {x.shape}"
             )
         momentum = self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.data = self.num_batches_tracked.data + 1
-            if momentum is None:  # a plain average over all batches
+            if momentum is None:  # this gives the plain average over all batches
                 momentum = 1 / self.num_batches_tracked.item()
         return F.batch_norm(
             x,
@@ -166,7 +166,9 @@ class BatchNorm2d(BatchNorm1d):
         """
         x = as_tensor(x)
         if x.ndim != 4 or x.shape[1] != self.num_features:
-            raise ValueError(f"BatchNorm2d: expected [B, {self.num_features}, H, W], got {x.shape}")
+            raise ValueError(
+                f"BatchNorm2d: x must be [B, {self.num_features}, H, W], got shape {x.shape}"
+            )
         return np.reshape(super().forward(np.reshape(x, (*x.shape[:2], -1))), x.shape)
 
 
@@ -206,7 +208,9 @@ class GroupNorm(Module):
         x = as_tensor(x)
         B, C, *places = x.shape if x.ndim > 1 else (0, -1)
         if self.num_channels != C:
-            raise ValueError(f"GroupNorm: expected [B, {self.num_channels}, ...], got {x.shape}")
+            raise ValueError(
+                f"GroupNorm: x must be [B, {self.num_channels}, ...], got shape {x.shape}"
+            )
         size = C // self.num_groups * int(np.prod(places, dtype=np.int64))
         groups = np.reshape(x, (B, self.num_groups, size))
         y = np.reshape(F.layer_norm(groups, size, eps=self.eps), x.shape)

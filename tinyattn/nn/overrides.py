@@ -1,9 +1,8 @@
-"""Finds out whether a layer was changed: made a subclass, or one of its methods replaced.
+"""Detect whether a layer was changed: made a subclass, or one of its methods replaced.
 
-A layer's `forward` is the only thing that computes it. Code that gets a layer's result in another
-way, because it is faster, may do so only for a layer that nobody changed, and calls
-`describe_override` first: `inference.compile`, and the layers on point clouds, which split the
-product of a linear layer.
+Only a layer's `forward` defines its result. Code that computes the result in another, faster way
+may do so only for an unchanged layer, and calls `describe_override` first. Examples are
+`inference.compile`, and the layers on point clouds, which split the product of a linear layer.
 """
 
 import sys
@@ -52,7 +51,9 @@ def describe_object_override(module):
 
 
 def is_user_module(cls):
-    """Whether the class `cls` was written outside tinyattn and derives directly from `Module`."""
+    """Return whether the class `cls` was written outside tinyattn and derives directly from
+    `Module`.
+    """
     return not _is_library_class(cls) and next(filter(_is_library_class, cls.__mro__)) is Module
 
 
@@ -62,12 +63,12 @@ def _is_library_class(cls):
 
 @cache
 def _methods(cls):
-    """The names of what can be called on an object of the class."""
-    # None: asking for a name that PyTorch has and modules here have not is an error
+    """Return the names of the class's callable attributes."""
+    # None, because a name that PyTorch has and modules here lack raises an error
     return frozenset(name for name in dir(cls) if callable(getattr(cls, name, None)))
 
 
-_unchanged = {}  # class: its attributes when it was last compared with its source, and equal
+_unchanged = {}  # class -> its attributes when they last agreed with its source
 
 
 def _replaced(cls):
@@ -84,10 +85,10 @@ def _replaced(cls):
 
 
 def _is_original(cls, name, value):
-    """Whether the attribute of a class is the one that its source has under this name.
+    """Return whether the attribute of a class is the one that its source defines under this name.
 
-    A function keeps the file and the name under which it was written in its code, also if
-    `functools.wraps` gave it the name of another.
+    A function keeps its original file and name in its code, even if `functools.wraps` gave it the
+    name of another.
     """
     if isinstance(value, property):
         value = value.fget

@@ -45,7 +45,8 @@ class PositionalEncoding(Module):
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
         check_sizes(self, d_model=d_model, max_len=max_len)
-        self.p = sinusoids(max_len, d_model)  # computed, not learned: it need not be saved
+        # the encoding is computed, not learned, so it need not be saved
+        self.p = sinusoids(max_len, d_model)
         self.dropout = Dropout(dropout, rng)
 
     def forward(self, x, positions=None):
@@ -62,8 +63,8 @@ class PositionalEncoding(Module):
         x = as_tensor(x)
         if x.shape[-1] != d_model or (positions is None and x.shape[-2] > max_len):
             raise ValueError(
-                f"PositionalEncoding: expected [B, T, {d_model}] with T up to {max_len}, "
-                f"got {x.shape}"
+                f"PositionalEncoding: x must be [B, T, {d_model}] with T <= {max_len}, got shape "
+                f"{x.shape}"
             )
         t = _positions("PositionalEncoding", x, positions, max_len)
         return self.dropout(x + self.p[t].astype(x.dtype))
@@ -148,17 +149,20 @@ class ConcatPositionalEncoding(Module):
 
 
 def _positions(name, x, positions, max_len):
-    """The positions as an index; ValueError for those that are not in 0 … max_len - 1."""
+    """Return the positions as an index; ValueError for positions outside of 0 … max_len - 1."""
     T = x.shape[-2]
     if positions is None:
         if T > max_len:
-            raise ValueError(f"{name}: {T} rows, but only {max_len} positions; got x {x.shape}")
+            raise ValueError(
+                f"{name}: x has {T} positions, but max_len={max_len} (x has shape {x.shape}). "
+                "Choose a larger max_len"
+            )
         return slice(T)
     positions = np.asarray(positions)
     if positions.size and not 0 <= positions.min() <= positions.max() < max_len:
         raise ValueError(
-            f"{name}: positions go from 0 to {max_len - 1}, got "
-            f"{positions.min()} to {positions.max()}"
+            f"{name}: positions must be from 0 to {max_len - 1}, got {positions.min()} to "
+            f"{positions.max()}"
         )
     return positions
 
@@ -184,10 +188,14 @@ class RotaryEmbedding(Module):
     def __init__(self, d, base=10000.0):
         check_sizes(self, d=d)
         if d % 2:
-            raise ValueError(f"{type(self).__name__}: features are turned in pairs, got d = {d}")
+            raise ValueError(
+                f"{type(self).__name__}: d must be even, because features are rotated in pairs, "
+                f"got d={d}"
+            )
         self.d, self.base = d, base
         self.theta = float(base) ** (-np.arange(0, d, 2) / d)
-        self.table = np.ones((0, d // 2)), np.zeros((0, d // 2))  # cos and sin, as far as needed
+        # cos and sin up to the largest position so far
+        self.table = np.ones((0, d // 2)), np.zeros((0, d // 2))
 
     def forward(self, x, positions=None):
         """Rotate the features. Shape: x [..., T, d] → the same.
@@ -201,16 +209,18 @@ class RotaryEmbedding(Module):
         """
         x = as_tensor(x)
         if x.shape[-1] != self.d:
-            raise ValueError(f"{type(self).__name__}: expected [..., T, {self.d}], got {x.shape}")
+            raise ValueError(
+                f"{type(self).__name__}: x must be [..., T, {self.d}], got shape {x.shape}"
+            )
         cos, sin = self._turns(x, positions)
         a, b = self._pairs(x)
         return self._joined(a * cos - b * sin, b * cos + a * sin)
 
     def _turns(self, x, positions):
-        """cos and sin of the angles, as [T, d/2] or [B, 1, …, T, d/2]."""
+        """Return cos and sin of the angles, as [T, d/2] or [B, 1, …, T, d/2]."""
         t = np.arange(x.shape[-2]) if positions is None else np.asarray(positions)
         if t.size and t.min() < 0:
-            raise ValueError(f"{type(self).__name__}: positions start at 0, got {t.min()}")
+            raise ValueError(f"{type(self).__name__}: positions must be >= 0, got {t.min()}")
         if t.ndim == 2:
             t = t.reshape(len(t), *(1,) * (x.ndim - 3), -1)
         return self.turns(t, x.dtype)
@@ -222,7 +232,7 @@ class RotaryEmbedding(Module):
             t       position, or an array of positions; integers from 0 on
             dtype   dtype of the result
         """
-        # self.table is read once, since another thread may replace it
+        # Read self.table only once, because another thread may replace it.
         last, table = int(np.max(t, initial=-1)), self.table
         if last >= len(table[0]):
             angle = np.arange(max(2 * last, 64))[:, None] * self.theta

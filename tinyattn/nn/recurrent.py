@@ -40,27 +40,29 @@ def detach(state):
 
 
 def _check_float_input(name, x, axes, size):
-    """x as a Tensor of the axes; the last one must have `size` features."""
+    """Return x as a Tensor with these axes, the last of which must have `size` features."""
     x = as_tensor(x)
     if x.ndim != len(axes) or x.shape[-1] != size:
         raise ValueError(
-            f"{name}: expected [{', '.join(axes)}] with {axes[-1]} = {size}, got shape {x.shape}"
+            f"{name}: x must be [{', '.join(axes)}] with {axes[-1]} = {size}, got shape {x.shape}"
         )
     if x.dtype.kind != "f":
         raise TypeError(
-            f"{name}: expected floating-point numbers, got {x.dtype}; ids go through nn.Embedding "
-            f"first, other whole numbers through .astype(np.float32)"
+            f"{name}: x must be floating point, got {x.dtype}. Pass token ids through nn.Embedding "
+            "first, and convert other whole numbers with .astype(np.float32)"
         )
     return x
 
 
 def _state(name, cell, state, shape, dtype):
-    """The initial state as a tuple of Tensors of this shape; zeros for None."""
+    """Return the initial state as a tuple of Tensors of this shape; None gives zeros."""
     if state is None:
         return tuple(Tensor(np.zeros(shape, dtype)) for _ in range(cell.states))
     parts = state if cell.states > 1 else (state,)
     if not isinstance(parts, tuple | list) or len(parts) != cell.states:
-        raise TypeError(f"{name}: the state of an LSTM is a tuple (h, c), got {type(state)}")
+        raise TypeError(
+            f"{name}: the state of an LSTM must be a tuple (h, c), got a {type(state).__name__}"
+        )
     parts = tuple(as_tensor(s) for s in parts)
     for s in parts:
         if s.shape != shape:
@@ -73,7 +75,7 @@ def _state(name, cell, state, shape, dtype):
 
 
 class _Cell(Module):
-    cell = None  # of tinyattn.functional.recurrent
+    cell = None  # a cell of tinyattn.functional.recurrent
 
     def __init__(self, input_size, hidden_size, bias=True, *, impl="auto", rng=None):
         check_sizes(self, input_size=input_size, hidden_size=hidden_size)
@@ -167,7 +169,7 @@ class LSTMCell(_Cell):
 
 def _rnn(name, nonlinearity):
     if nonlinearity not in ("tanh", "relu"):
-        raise ValueError(f'{name}: nonlinearity is "tanh" or "relu", got {nonlinearity!r}')
+        raise ValueError(f'{name}: nonlinearity must be "tanh" or "relu", got {nonlinearity!r}')
     return recurrent.RNN if nonlinearity == "tanh" else recurrent.RELU_RNN
 
 
@@ -194,14 +196,16 @@ class _Recurrent(Module):
         name = type(self).__name__
         if batch_first is not True:
             raise ValueError(
-                f"{name}: batch_first is True always: x is [B, T, D], a sequence in each row. "
-                f"PyTorch's default is False, x [T, B, D]; turn such an x with np.swapaxes(x, 0, "
-                f"1), and y back in the same way (got batch_first={batch_first!r})"
+                f"{name}: batch_first is always True here, with x [B, T, D] and one sequence in "
+                f"each row; got batch_first={batch_first!r}. For PyTorch's default x [T, B, D], "
+                "swap the axes of x and of y with np.swapaxes(x, 0, 1)"
             )
         if num_layers < 1:
-            raise ValueError(f"{name}: num_layers starts at 1, got {num_layers}")
+            raise ValueError(f"{name}: expected num_layers >= 1, got num_layers={num_layers}")
         if not 0 <= dropout <= 1:
-            raise ValueError(f"{name}: dropout is a probability from 0 to 1, got {dropout}")
+            raise ValueError(
+                f"{name}: expected 0 <= dropout <= 1 (a probability), got dropout={dropout}"
+            )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.dropout, self.bidirectional, self.impl = bias, dropout, bidirectional, impl
         rng = generator(rng)
@@ -251,7 +255,8 @@ class _Recurrent(Module):
             )
             outputs.append(y)
             last.append(end)
-            if i + 1 == len(places) or places[i + 1][0] > layer:  # all directions are done
+            # all directions of the layer are done
+            if i + 1 == len(places) or places[i + 1][0] > layer:
                 x = np.concatenate(outputs, axis=-1) if len(outputs) > 1 else outputs[0]
                 outputs = []
                 if layer + 1 < self.num_layers:

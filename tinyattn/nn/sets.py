@@ -71,14 +71,14 @@ POOLINGS = {"sum": masked_sum, "mean": masked_mean, "max": masked_max}
 def _check_set(name, x, mask):
     """The mask as a bool array [B, N], checked against x [B, N, d]."""
     if x.ndim != 3:
-        raise ValueError(f"{name}: expected a batch of sets [B, N, d], got shape {x.shape}")
+        raise ValueError(f"{name}: x must be a batch of sets [B, N, d], got shape {x.shape}")
     if mask is None:
         return None
     mask = np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != x.shape[:2]:
         raise ValueError(
-            f"{name}: expected a bool mask [B, N] = {x.shape[:2]} with True for elements, "
-            f"got {mask.dtype} {mask.shape}"
+            f"{name}: mask must be bool [B, N] = {x.shape[:2]} with True for elements, got "
+            f"{mask.dtype} {mask.shape}"
         )
     return mask
 
@@ -99,7 +99,7 @@ class DeepSets(Module):
 
     def __init__(self, phi, rho, pool="sum"):
         if pool not in POOLINGS:
-            raise ValueError(f"DeepSets: pool is one of {', '.join(POOLINGS)}, got {pool!r}")
+            raise ValueError(f"DeepSets: pool must be one of {', '.join(POOLINGS)}, got {pool!r}")
         self.phi, self.rho, self.pool = phi, rho, pool
 
     def forward(self, x, mask=None):

@@ -29,7 +29,7 @@ class _Layer(Module):
     One norm and one dropout belong to each attention, the last ones to the network.
     """
 
-    attentions = ()  # the names of the attentions, in their order
+    attentions = ()  # names of the attention layers, in order
 
     def __init__(
         self,
@@ -46,10 +46,11 @@ class _Layer(Module):
         check_sizes(self, d_model=d_model, nhead=nhead, dim_feedforward=dim_feedforward)
         if not callable(activation) and activation not in ACTIVATIONS:
             raise ValueError(
-                f"{type(self).__name__}: activation is a function or one of "
+                f"{type(self).__name__}: activation must be a function or one of "
                 f"{', '.join(ACTIVATIONS)}, got {activation!r}"
             )
-        of_dropout = None if rng is None else generator(rng)  # None: the default when it runs
+        # None: the default generator at run time
+        of_dropout = None if rng is None else generator(rng)
         rng, parts = of_dropout or generator(), range(1, len(self.attentions) + 2)
         for name in self.attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, rng=of_dropout))
@@ -166,7 +167,8 @@ class TransformerDecoderLayer(_Layer):
 def _clones(layer, n):
     """n copies of a layer; they share its generator, else all would drop the same features."""
     shared = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
-    shared += [p.data for p in layer.parameters() if not p.data.flags.writeable]  # of nn.SkipInit
+    # nn.SkipInit shares read-only arrays
+    shared += [p.data for p in layer.parameters() if not p.data.flags.writeable]
     return ModuleList([deepcopy(layer, {id(x): x for x in shared}) for _ in range(n)])
 
 
@@ -331,7 +333,8 @@ class Transformer(Module):
             LayerNorm(d_model, layer_norm_eps, bias=bias),
         )
         rng = generator(rng)
-        for p in self.parameters():  # draw all matrices again: the copies of a layer are equal
+        # initialize all matrices again, because the copies of a layer have equal weights
+        for p in self.parameters():
             if p.ndim > 1:
                 xavier_uniform_(p, rng=rng)
 
