@@ -74,7 +74,7 @@ def test_arithmetic(dtype):
 
 def test_what_does_not_fit_into_64_bits_is_refused():
     x = Tensor(np.array([2**63], np.uint64))
-    with pytest.raises(OverflowError, match="convert them to float64"):
+    with pytest.raises(OverflowError, match="Convert them to float64"):
         _ = -x
 
 

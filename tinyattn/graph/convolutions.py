@@ -28,7 +28,7 @@ def _nodes(name, x, graph, features):
     x = nodes(name, x, graph)
     if x.ndim != 2 or x.shape != (graph.num_nodes, features):
         raise ValueError(
-            f"{name}: expected x of shape [{graph.num_nodes}, {features}] (nodes, features), got "
+            f"{name}: x must be [{graph.num_nodes}, {features}] (nodes, features), got shape "
             f"{list(x.shape)}"
         )
     return x
@@ -75,8 +75,8 @@ class GCNConv(Module):
         d = segment_sum(w, graph.dst, graph.num_nodes)  # [N]
         if np.any(to_array(d) < 0):
             raise ValueError(
-                "GCNConv: expected weights of at least 0, but those of the edges to a node add up "
-                "to less, and there is no root of that"
+                "GCNConv: expected weights >= 0, but the weights of the edges to one node have a "
+                "negative sum, which has no square root"
             )
         empty = np.equal(d, 0)
         r = np.where(empty, 0, 1 / np.sqrt(np.where(empty, 1, d)))
@@ -90,8 +90,8 @@ class GCNConv(Module):
             w = np.ones(graph.num_edges, dtype)
         elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype"):
             raise ValueError(
-                f"GCNConv: expected an array, a weight for each of the {graph.num_edges} edges, "
-                f"got {f'shape {w.shape}' if hasattr(w, 'shape') else type(w).__name__}"
+                f"GCNConv: expected an array with a weight for each of the {graph.num_edges} "
+                f"edges, got {f'shape {w.shape}' if hasattr(w, 'shape') else type(w).__name__}"
             )
         if not self.add_self_loops:
             return graph, w
@@ -214,7 +214,7 @@ class GraphNetBlock(Module):
     def __init__(self, edge_model=None, node_model=None, global_model=None, aggregate="sum"):
         if aggregate not in SEGMENT:
             raise ValueError(
-                f"GraphNetBlock: aggregate is one of {', '.join(SEGMENT)}, got {aggregate!r}"
+                f"GraphNetBlock: aggregate must be one of {', '.join(SEGMENT)}, got {aggregate!r}"
             )
         self.edge_model, self.node_model, self.global_model = edge_model, node_model, global_model
         self.aggregate = aggregate
@@ -238,7 +238,7 @@ class GraphNetBlock(Module):
         for name, features, n in (("x", x, N), ("e", e, graph.num_edges), ("u", u, G)):
             if features is not None and (features.ndim != 2 or len(features) != n):
                 raise ValueError(
-                    f"GraphNetBlock: expected {name} of shape [{n}, F], got {list(features.shape)}"
+                    f"GraphNetBlock: {name} must be [{n}, F], got shape {list(features.shape)}"
                 )
         together = SEGMENT[self.aggregate]
         of_edge = of_node[graph.dst]

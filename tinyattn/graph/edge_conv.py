@@ -30,26 +30,28 @@ from tinyattn.ops.elementwise import exp
 from tinyattn.ops.neighbours import mean_max, neighbour_max, pair_sums, squared_distances
 
 REDUCE = {"max": np.max, "mean": np.mean, "sum": np.sum}
-MONOTONE = (ReLU, LeakyReLU, Tanh, Sigmoid)  # the maximum of them is what they make of the maximum
+# for these, the maximum of the outputs is the output of the maximum
+MONOTONE = (ReLU, LeakyReLU, Tanh, Sigmoid)
 
 
 def _check_aggr(name, aggr):
     if aggr not in REDUCE:
-        raise ValueError(f"{name}: aggr is one of {', '.join(REDUCE)}, got {aggr!r}")
+        raise ValueError(f"{name}: aggr must be one of {', '.join(REDUCE)}, got {aggr!r}")
 
 
 def _points(name, x):
     """x as a Tensor [N, F]."""
     x = as_tensor(x)
     if x.ndim != 2:
-        raise ValueError(f"{name}: expected points x of shape [N, F], got {x.shape}")
+        raise ValueError(f"{name}: x must be points [N, F], got shape {x.shape}")
     return x
 
 
 def _check_nodes(x, graph):
     if x.shape[0] != graph.num_nodes:
         raise ValueError(
-            f"EdgeConv: expected a row of x for each of the {graph.num_nodes} nodes, got {x.shape}"
+            f"EdgeConv: x must have a row for each of the {graph.num_nodes} nodes, got shape "
+            f"{x.shape}"
         )
 
 
@@ -74,8 +76,8 @@ def _split_product(linear, x):
     F = x.shape[1]
     if linear.in_features != 2 * F:
         raise ValueError(
-            f"EdgeConv: nn starts with {linear.in_features} features, expected 2 · {F} (the point "
-            f"and the difference to its neighbour)"
+            f"EdgeConv: nn starts with {linear.in_features} features, but its input has 2 · {F} "
+            "features (the point and the difference to its neighbour)"
         )
     A, B = linear.weight[:, :F], linear.weight[:, F:]
     p = x @ (A - B).T
@@ -199,13 +201,15 @@ class DynamicEdgeConv(Module):
         places = to_array(x if places is None else places)
         if len(places) != len(x):
             raise ValueError(
-                f"DynamicEdgeConv: expected places of {len(x)} points, got {places.shape}"
+                f"DynamicEdgeConv: places must have a row for each of the {len(x)} points of x, "
+                f"got shape {places.shape}"
             )
         groups = group_by_k("DynamicEdgeConv", len(x), self.k, batch, self.strict)
         if len(groups) == 1:
             return _edge_conv(self.nn, x, knn(places, groups[0][1], batch)[0], self.aggr)
         batch, pairs = np.asarray(to_array(batch)), []
-        for rows, k in groups:  # one list of edges, because nn shall see all messages at once
+        # merge them into one list of edges, so that nn receives all messages in one call
+        for rows, k in groups:
             index, _ = knn(places[rows], k, batch[rows])
             pairs.append((rows[index.ravel()], np.repeat(rows, k)))
         src, dst = (np.concatenate(part) for part in zip(*pairs, strict=True))
@@ -237,7 +241,8 @@ def edge_conv(nn, x, index, aggr="max"):
     index = index_table("edge_conv", index, x.shape[0])
     if len(index) != x.shape[0]:
         raise ValueError(
-            f"edge_conv: expected neighbours of {x.shape[0]} points, got of {len(index)}"
+            f"edge_conv: the index must have a row for each of the {x.shape[0]} points, got "
+            f"{len(index)} rows"
         )
     return _edge_conv(nn, x, index, aggr)
 
@@ -272,8 +277,8 @@ def _check_sharpness(sharpness):
     c = np.asarray(to_array(sharpness))
     if c.size != 1 or c.dtype.kind not in "iuf" or not 0 <= c.item() < np.inf:
         raise ValueError(
-            f"GravNetConv: sharpness, the c of exp(-c d²), must be a finite number of at least 0 "
-            f"(0: all neighbours weigh the same), got {sharpness!r}"
+            "GravNetConv: sharpness, the c of exp(-c d²), must be finite and >= 0, got "
+            f"{sharpness!r}. With 0, all neighbours have the same weight"
         )
 
 

@@ -15,7 +15,7 @@ from tinyattn.engine.convert import to_array
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """A graph with N nodes and E edges, and what is known of them. It does not change.
+    """A graph with N nodes and E edges, and their features. It cannot be changed.
 
     Features may be arrays or Tensors.
 
@@ -43,7 +43,7 @@ class Graph:
     num_graphs: int | None = None
 
     def __getattr__(self, name):
-        """Only asked for what there is not: say what it is called here."""
+        """Raise the error for a missing attribute, with its name in this library."""
         hint = other_names.GRAPH_NAMES.get(name)
         raise AttributeError(
             f"a Graph has no attribute {name!r}{f': {hint}' if hint else ''}", name=name, obj=self
@@ -52,18 +52,21 @@ class Graph:
     def __post_init__(self):
         N = self.num_nodes
         if not isinstance(N, int | np.integer) or isinstance(N, bool) or N < 0:
-            raise ValueError(f"Graph: num_nodes must be an integer of at least 0, got {N!r}")
+            raise ValueError(f"Graph: num_nodes must be a whole number >= 0, got {N!r}")
         src, dst = _node_ids("src", self.src), _node_ids("dst", self.dst)
         if src.shape != dst.shape:
-            raise ValueError(f"Graph: {len(src)} senders src, but {len(dst)} receivers dst")
+            raise ValueError(
+                f"Graph: src has {len(src)} senders, but dst has {len(dst)} receivers. Each edge "
+                "needs both"
+            )
         for name, ids in (("src", src), ("dst", dst)):
             if ids.size and not 0 <= ids.min() <= ids.max() < N:
                 wrong = np.flatnonzero((ids < 0) | (ids >= N))[0]
                 raise ValueError(
-                    f"Graph: expected nodes 0 to {N - 1}, but {name}[{wrong}] is {ids[wrong]}"
+                    f"Graph: nodes have indices 0 to {N - 1}, but {name}[{wrong}] is {ids[wrong]}"
                 )
         for name, value in (("src", src), ("dst", dst), ("num_nodes", int(N))):
-            object.__setattr__(self, name, value)  # frozen for everybody else
+            object.__setattr__(self, name, value)  # all other code must not change the graph
         if self.batch is not None:
             object.__setattr__(self, "batch", self._checked_batch())
         for name in ("x", "edge_attr", "u"):
@@ -77,7 +80,7 @@ class Graph:
                 raise ValueError(f"Graph: {name} must have {n} rows, got shape {shape}")
 
     def _checked_num_graphs(self):
-        """How many graphs there are; the last ones may have no nodes."""
+        """Return the number of graphs, the last of which may have no nodes."""
         least = 1 if self.batch is None else int(self.batch.max(initial=-1)) + 1
         G = self.num_graphs
         if G is None:
@@ -85,24 +88,29 @@ class Graph:
             return max(least, rows)
         whole = isinstance(G, int | np.integer) and not isinstance(G, bool)
         if not whole or G < least or (self.batch is None and G != 1):
-            known = "there is no batch" if self.batch is None else f"batch names {least}"
-            raise ValueError(f"Graph: {known}, so num_graphs={G!r} cannot be")
+            known = "be 1 without batch" if self.batch is None else f"be a whole number >= {least}"
+            raise ValueError(f"Graph: num_graphs must {known}, got num_graphs={G!r}")
         return int(G)
 
     def _checked_batch(self):
         batch = _node_ids("batch", self.batch)
         if len(batch) != self.num_nodes:
             raise ValueError(
-                f"Graph: batch must have {self.num_nodes} elements, one a node, got {len(batch)}"
+                f"Graph: batch must have {self.num_nodes} elements, one for each node, got "
+                f"{len(batch)}"
             )
         if batch.size and batch.min() < 0:
-            raise ValueError(f"Graph: graphs of a batch are numbered from 0, got {batch.min()}")
+            raise ValueError(
+                "Graph: the graphs of a batch are numbered from 0, but batch contains "
+                f"{batch.min()}"
+            )
         crossing = np.flatnonzero(batch[self.src] != batch[self.dst])
         if crossing.size:
             e = crossing[0]
             raise ValueError(
                 f"Graph: edge {e} runs from node {self.src[e]} of graph {batch[self.src[e]]} to "
-                f"node {self.dst[e]} of graph {batch[self.dst[e]]}; graphs of a batch stay apart"
+                f"node {self.dst[e]} of graph {batch[self.dst[e]]}. No edge may connect two "
+                "graphs of a batch"
             )
         return batch
 
@@ -112,7 +120,7 @@ class Graph:
 
     @property
     def in_degree(self):
-        """How many edges arrive at each node.  [N]"""
+        """Return the number of edges that arrive at each node.  [N]"""
         return np.bincount(self.dst, minlength=self.num_nodes)
 
     def adjacency(self):
@@ -137,8 +145,8 @@ class Graph:
         """
         if self.edge_attr is not None:
             raise ValueError(
-                "with_self_loops: the new edges have no features; take them off first: "
-                "dataclasses.replace(graph, edge_attr=None)"
+                "with_self_loops: the new edges would have no features. Remove the edge "
+                "features first with dataclasses.replace(graph, edge_attr=None)"
             )
         plain_graph, nodes = self.without_self_loops(), np.arange(self.num_nodes)
         return replace(
@@ -160,45 +168,46 @@ class Graph:
 
 def _refuse_a_change(self, name, value):
     raise FrozenInstanceError(
-        f"a Graph does not change: make another one with dataclasses.replace(g, {name}=...)"
+        f"Graph: {name} cannot be changed, because a graph is frozen. Make another graph with "
+        f"dataclasses.replace(g, {name}=...)"
     )
 
 
-Graph.__setattr__ = _refuse_a_change  # in other words than dataclass has
+Graph.__setattr__ = _refuse_a_change  # this error message is clearer than the dataclass's
 
 
 def _node_ids(name, ids):
     ids = np.asarray(to_array(ids))
     if ids.ndim != 1:
-        raise ValueError(f"Graph: {name} must be a list of node numbers, got shape {ids.shape}")
+        raise ValueError(f"Graph: {name} must be a list of node indices, got shape {ids.shape}")
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(f"Graph: {name} must be integers, got {ids.dtype}")
-    return ids.astype(np.intp)  # a copy: the graph is frozen
+    return ids.astype(np.intp)  # make a copy, because the graph is frozen
 
 
 # ---------------------------------------------------------------- making graphs
 
 
 def batch(graphs):
-    """Return several graphs as one, without edges between them. Its `.batch` tells them apart.
+    """Return several graphs as one, without edges between them. Its `.batch` distinguishes them.
 
-    Features are concatenated; either all graphs have them or none.
+    Features are concatenated, so either all graphs have them or none.
 
     Args:
         graphs   list of Graphs
 
     Raises:
         TypeError: an entry is not a Graph
-        ValueError: an entry is a batch already, or lacks features that others have
+        ValueError: an entry is already a batch, or lacks features that others have
     """
     if isinstance(graphs, Graph):
-        raise TypeError("batch: expected a list of graphs, got one Graph; batch([graph])")
+        raise TypeError("batch: expected a list of graphs, got one Graph. Write batch([graph])")
     graphs = list(graphs)
     for g in graphs:
         if not isinstance(g, Graph):
             raise TypeError(f"batch: expected graphs, got {type(g).__name__}")
         if g.batch is not None:
-            raise ValueError("batch: one of the graphs is a batch already; batch single graphs")
+            raise ValueError("batch: one of the graphs is already a batch. Pass single graphs")
     sizes = [g.num_nodes for g in graphs]
     offsets = np.cumsum([0, *sizes])
     nothing = [np.zeros(0, np.intp)]
@@ -218,7 +227,8 @@ def _together(name, features):
         return None
     if any(missing):
         raise ValueError(
-            f"batch: graph {missing.index(True)} has no {name}, but others have; all or none"
+            f"batch: graph {missing.index(True)} has no {name}, but others have one. Give {name} "
+            "to all graphs or to none"
         )
     return np.concatenate([f if isinstance(f, Tensor) else np.asarray(f) for f in features])
 
@@ -253,7 +263,7 @@ def from_adjacency(A):
         raise ValueError(f"from_adjacency: A must be square [N, N], got shape {A.shape}")
     if A.dtype.kind == "f" and np.isnan(A).any():
         dst, src = np.argwhere(np.isnan(A))[0]
-        raise ValueError(f"from_adjacency: A[{dst}, {src}] is nan; 0 means that there is no edge")
+        raise ValueError(f"from_adjacency: A[{dst}, {src}] is nan. Write 0 where there is no edge")
     dst, src = np.nonzero(A)
     values = A[dst, src]
     return Graph(src, dst, len(A), edge_attr=None if (values == 1).all() else values)
@@ -306,7 +316,8 @@ def _features(argument, names, usual, what, found):
             column = np.array([np.asarray(to_array(data[name]), np.float32) for data in found])
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"from_networkx: {name!r} of the {what}s must be numbers of one shape ({error})"
+                f"from_networkx: {name!r} of the {what}s must be numbers of the same shape "
+                f"({error})"
             ) from None
         columns.append(column)
     if len(columns) == 1:

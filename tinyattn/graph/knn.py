@@ -1,8 +1,8 @@
 """Edges from distances: the k nearest points, or all points within a radius.
 
-Which points are neighbours does not change with a small step of x, so it has no gradient: what is
-found here are plain arrays, of the numbers of points and of their distances. A layer that weights
-its neighbours computes their distances again, as a Tensor.
+A small step of x does not change which points are neighbours, so this choice has no gradient. The
+results are therefore plain arrays, with the indices of points and their distances. A layer that
+weights its neighbours computes their distances again, as a Tensor.
 """
 
 import numpy as np
@@ -43,15 +43,17 @@ def knn(x, k, batch=None, impl="auto"):
 
 
 def _knn(name, x, k, batch, impl, besides=0):
-    """`knn`; the last `besides` of the k are the points themselves, for the error."""
+    """`knn`; the last `besides` of the k neighbours are the points themselves, for the error
+    message.
+    """
     x, offsets, order = _clouds(name, x, batch)
     few = (offsets[1:] - offsets[:-1]).min(initial=k)
     if few < k:
         cloud = "the cloud has" if batch is None else "the smallest cloud of the batch has"
         own = "loop=True adds the point itself" if besides else "a point is its own neighbour"
         raise ValueError(
-            f"{name}: expected k of at most {few - besides}, because {cloud} only {few} points "
-            f"({own}), got k = {k - besides}"
+            f"{name}: expected k <= {few - besides}, because {cloud} only {few} points ({own}), "
+            f"got k={k - besides}"
         )
     index, d2 = ops.knn(x, offsets, k, impl=impl, name=name)
     if order is None:
@@ -80,7 +82,7 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
     index, _ = _knn("knn_graph", x, k + besides, batch, impl, besides)
     N = len(index)
     if not loop:
-        # the point itself is not first if others lie at the same place, or even not among them
+        # Other points at the same position may come before the point itself, or even replace it.
         own = index == np.arange(N)[:, None]
         own[:, -1] |= ~own.any(axis=1)
         index = index[~own]
@@ -105,7 +107,7 @@ def radius_graph(x, r, batch=None, loop=False, impl="auto"):
     x, offsets, order = _clouds("radius_graph", to_array(x), batch)
     r = np.asarray(to_array(r))
     if r.ndim or r.dtype.kind not in "fiu" or not r >= 0:
-        raise ValueError(f"radius_graph: expected one number, a radius of at least 0, got r = {r}")
+        raise ValueError(f"radius_graph: r must be one number >= 0 (a radius), got r={r}")
     r2 = x.dtype.type(r) * x.dtype.type(r)
     src, dst = ops.radius(x, offsets, r2, impl=impl)
     if not loop:
@@ -139,8 +141,8 @@ def knn_edges(x, k, batch):
     N = len(x)
     if batch.shape != (N,) or np.any(batch[1:] < batch[:-1]):
         raise ValueError(
-            f"neighbours: expected batch to be {N} whole numbers in ascending order, the cloud of "
-            f"each point"
+            f"neighbours: batch must be {N} whole numbers in ascending order, the cloud of each "
+            "point"
         )
     _, start, size = np.unique(batch, return_index=True, return_counts=True)
     pairs = []
@@ -149,9 +151,11 @@ def knn_edges(x, k, batch):
         rows = np.flatnonzero(large)
         index, _ = knn(x[rows], k + 1, batch[rows])
         own = index == np.arange(len(rows))[:, None]
-        own[:, -1] |= ~own.any(axis=1)  # many at one place: the point itself may be missing
+        # with many points at one position, the point itself may be missing
+        own[:, -1] |= ~own.any(axis=1)
         pairs.append((rows[index[~own]], np.repeat(rows, k)))
-    for n in np.unique(size[size <= k]):  # all clouds of n points at once: everyone with everyone
+    # in all clouds of n points, every point is a neighbour of every other
+    for n in np.unique(size[size <= k]):
         members = start[size == n][:, None, None] + np.arange(n)[:, None]  # [clouds, n, 1]
         sender = np.broadcast_to(members.swapaxes(1, 2), (len(members), n, n))
         receiver = np.broadcast_to(members, (len(members), n, n))
@@ -166,10 +170,11 @@ def knn_edges(x, k, batch):
 
 
 def group_by_k(name, N, k, batch, strict=False):
-    """[(rows, min(k, n))]: the points of all clouds in which a point has so many neighbours.
+    """Return [(rows, min(k, n))]: the points of all clouds in which a point has this many
+    neighbours.
 
-    rows is None if these are all N points. n is the number of points in a cloud. With strict they
-    are always together, and `knn` raises ValueError for a cloud with fewer than k points.
+    rows is None if these are all N points. n is the number of points in a cloud. With strict, all
+    points form one group, and `knn` raises ValueError for a cloud with fewer than k points.
     """
     if strict or k == 0:
         return [(None, k)]
@@ -186,22 +191,22 @@ def group_by_k(name, N, k, batch, strict=False):
 
 
 def check_points(name, x, features=None):
-    """x as a Tensor [N, features] of at least one point, without nan and infinity."""
+    """Return x as a Tensor [N, features] with at least one point, without nan and infinity."""
     x = as_tensor(x)
     values = x.data
     if values.ndim != 2 or (features is not None and values.shape[1] != features):
         wanted = "F" if features is None else features
-        raise ValueError(f"{name}: expected points x of shape [N, {wanted}], got {values.shape}")
+        raise ValueError(f"{name}: x must be points [N, {wanted}], got shape {values.shape}")
     if len(values) == 0:
-        raise ValueError(f"{name}: x has no points (shape {values.shape}); leave empty events out")
+        raise ValueError(f"{name}: x has no points (shape {values.shape}). Leave out empty events")
     good = np.isfinite(values).all(axis=1)
     if not good.all():
         bad = np.flatnonzero(~good)
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise ValueError(
             f"{name}: x is nan or infinite in point {', '.join(map(str, bad[:3]))}{more} of "
-            f"{len(x)}; remove those points. If an earlier layer made them, its weights are too "
-            f"large or nan"
+            f"{len(x)}. Remove those points, or look for weights that are too large or nan in an "
+            "earlier layer"
         )
     return x
 
@@ -230,28 +235,30 @@ def _graph(x, src, dst, batch):
 
 
 def _clouds(name, x, batch):
-    """x ordered by cloud, the offsets of the clouds, and that order (None if it was so)."""
+    """Return x ordered by cloud, the offsets of the clouds, and the order (None if sorted)."""
     x = np.asarray(to_array(x))
     if x.ndim != 2:
-        raise ValueError(f"{name}: expected points x of shape [N, D], got {x.shape}")
-    if len(x) > np.iinfo(np.int32).max:  # kernels count rows in 32 bits
-        raise ValueError(f"{name}: expected fewer than 2^31 points, got {len(x)}; split them")
+        raise ValueError(f"{name}: x must be points [N, D], got shape {x.shape}")
+    if len(x) > np.iinfo(np.int32).max:  # kernels count rows with 32 bits
+        raise ValueError(
+            f"{name}: expected fewer than 2^31 points, got {len(x)}. Split them into several clouds"
+        )
     if x.dtype.kind not in "fiub":
-        raise ValueError(f"{name}: expected points of real numbers, got {x.dtype}")
+        raise ValueError(f"{name}: x must be real numbers, got {x.dtype}")
     x = np.require(x, np.result_type(x.dtype, np.float32), ["C", "W"])
     if x.dtype.itemsize > 8:
-        raise ValueError(f"{name}: expected float32 or float64, got {x.dtype}")
+        raise ValueError(f"{name}: x must be float32 or float64, got {x.dtype}")
     low, high = float(x.min(initial=0)), float(x.max(initial=0))
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError(f"{name}: x has coordinates that are nan or infinite; remove those points")
+        raise ValueError(f"{name}: x has coordinates that are nan or infinite. Remove those points")
     largest = max(-low, high)
     if 4 * largest * largest * max(x.shape[1], 1) > float(np.finfo(x.dtype).max) / 4:
         raise ValueError(
-            f"{name}: squared distances of coordinates up to {largest:.1e} do not fit "
-            f"into {x.dtype}; scale the points down"
+            f"{name}: squared distances of coordinates up to {largest:.1e} do not fit into "
+            f"{x.dtype}. Scale the points down"
         )
     if batch is None:
-        return x, np.array([0, len(x)] if len(x) else [0]), None  # no points: no cloud
+        return x, np.array([0, len(x)] if len(x) else [0]), None  # without points there is no cloud
     batch, order = _cloud_of_each(name, batch, len(x)), None
     if np.any(batch[1:] < batch[:-1]):
         order = np.argsort(batch, kind="stable")
@@ -260,18 +267,18 @@ def _clouds(name, x, batch):
 
 
 def _cloud_of_each(name, batch, N):
-    """batch as an array of N whole numbers."""
+    """Return batch as an array of N whole numbers."""
     batch = np.asarray(to_array(batch))
     if batch.shape != (N,) or batch.dtype.kind not in "iu":
         raise ValueError(
-            f"{name}: expected batch to be {N} whole numbers, the cloud of each "
-            f"point, got {batch.dtype} of shape {batch.shape}"
+            f"{name}: batch must be {N} whole numbers, the cloud of each point, got {batch.dtype} "
+            f"of shape {batch.shape}"
         )
     return batch
 
 
 def _offsets(batch):
-    """Where each cloud begins, and the number of points: batch is in ascending order."""
+    """Return the start of each cloud, and the number of points; batch is in ascending order."""
     starts = np.flatnonzero(batch[1:] != batch[:-1]) + 1
     return np.unique(np.concatenate([[0], starts, [len(batch)]]))
 
@@ -279,5 +286,5 @@ def _offsets(batch):
 def _count(name, k):
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 0:
         came = repr(k) if np.ndim(k) == 0 else f"an array of shape {np.shape(k)}"
-        raise ValueError(f"{name}: expected k to be a whole number of at least 0, got {came}")
+        raise ValueError(f"{name}: k must be a whole number >= 0, got {came}")
     return int(k)

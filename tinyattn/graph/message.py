@@ -35,17 +35,19 @@ def propagate(x, graph, message, aggregate="sum"):
     Source: Gilmer et al. 2017; slides K36, K37.
     """
     if aggregate not in SEGMENT:
-        raise ValueError(f"propagate: aggregate is one of {', '.join(SEGMENT)}, got {aggregate!r}")
+        raise ValueError(
+            f"propagate: aggregate must be one of {', '.join(SEGMENT)}, got {aggregate!r}"
+        )
     x = nodes("propagate", x, graph)
     if x.shape[:1] != (graph.num_nodes,):
         raise ValueError(
-            f"propagate: expected a row of x for each of the {graph.num_nodes} nodes, got shape "
+            f"propagate: x must have a row for each of the {graph.num_nodes} nodes, got shape "
             f"{x.shape}"
         )
     messages = message(x[graph.dst], x[graph.src])  # [E, ...]
     if not hasattr(messages, "shape"):
         raise TypeError(
-            f"propagate: expected an array or Tensor of messages, but the message function gave "
+            "propagate: the message function must return an array or Tensor, got "
             f"{type(messages).__name__}"
         )
     if messages.shape[:1] != (graph.num_edges,):
@@ -60,8 +62,9 @@ def nodes(name, x, graph):
     """x as a Tensor; TypeError if it is not an array or Tensor, or graph not a Graph."""
     if not isinstance(graph, Graph):
         raise TypeError(
-            f"{name}: expected a Graph, got {type(graph).__name__}; Graph(src, dst, num_nodes) "
-            f"makes one of PyTorch Geometric's edge_index = (src, dst), from_adjacency of a matrix"
+            f"{name}: expected a Graph, got {type(graph).__name__}. Make one of PyTorch "
+            "Geometric's edge_index = (src, dst) with Graph(src, dst, num_nodes), or of a matrix "
+            "with from_adjacency"
         )
     if not hasattr(x, "shape"):
         hint = "; does the graph have features?" if x is None else ""

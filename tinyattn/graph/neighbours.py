@@ -32,7 +32,9 @@ def mean_max(w, h, index, impl="auto"):
     """
     w, h, index = _check("mean_max", index, w, h)
     if w.shape != index.shape:
-        raise ValueError(f"mean_max: expected weights {index.shape}, got {w.shape}")
+        raise ValueError(
+            f"mean_max: weights must have the shape of the index {index.shape}, got {w.shape}"
+        )
     return ops.mean_max(w, h, index, impl=impl)
 
 
@@ -75,8 +77,8 @@ def squared_distances(x, index, impl="auto"):
     x, index = _check("squared_distances", index, x)
     if len(index) != x.shape[0]:
         raise ValueError(
-            f"squared_distances: expected an index of {x.shape[0]} rows, one for each point of x, "
-            f"got {index.shape}"
+            f"squared_distances: the index must have {x.shape[0]} rows, one for each point of x, "
+            f"got shape {index.shape}"
         )
     return ops.squared_distances(x, index, impl=impl)
 
@@ -99,7 +101,7 @@ def pair_sums(p, q, index, impl="auto"):
     p, q, index = _check("pair_sums", index, p, q)
     if p.shape != q.shape or len(index) != p.shape[0]:
         raise ValueError(
-            f"pair_sums: expected p and q of one shape [{len(index)}, F], got {p.shape}, {q.shape}"
+            f"pair_sums: p and q must both be [{len(index)}, F], got {p.shape} and {q.shape}"
         )
     return ops.pair_sums(p, q, index, impl=impl)
 
@@ -115,12 +117,15 @@ def index_table(name, index, n):
     index = np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
         raise ValueError(
-            f"{name}: expected whole numbers in the index, the numbers of rows, got {index.dtype}; "
-            f"index.astype(int) makes them if that is meant"
+            f"{name}: the index must hold whole numbers (rows), got {index.dtype}. Write "
+            "index.astype(int) if that is what you want"
         )
-    index = np.array(index, np.int64, order="C")  # a copy: later changes do not matter
+    index = np.array(index, np.int64, order="C")  # a copy is not affected by later changes
     if index.ndim != 2 or index.shape[1] < 1:
-        raise ValueError(f"{name}: expected an index [N, K] with K ≥ 1, got {index.shape}")
+        raise ValueError(f"{name}: the index must be [N, K] with K >= 1, got shape {index.shape}")
     if index.size and not 0 <= index.min() <= index.max() < n:
-        raise ValueError(f"{name}: expected rows 0 to {n - 1}, got {index.min()} to {index.max()}")
+        raise ValueError(
+            f"{name}: the index must hold rows from 0 to {n - 1}, got {index.min()} to "
+            f"{index.max()}"
+        )
     return index

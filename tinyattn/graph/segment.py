@@ -2,13 +2,14 @@
 
     y_n = □_{e: ids_e = n} values_e        □ = sum, mean, max, min, prod
 
-Receivers of messages are the usual segments. The order of rows does not matter, that is what makes
-them fit for sets. An empty segment gives 0, for prod 1. Slides K35, K37.
+In message passing, the segments are the receivers. The order of rows does not matter, which makes
+the reductions suitable for sets. An empty segment gives 0, or 1 for prod. Slides K35, K37.
 
-`impl`, of all but sum and mean, is "numpy" (array algebra; can be differentiated more than once),
-"kernel" (compiled loops) or "auto" ("kernel" where it is faster). All take values [E, ...] and ids
-[E] whole numbers, and raise TypeError for ids of another kind and for values that are booleans,
-ValueError for another number of ids than rows, and for ids outside of [0, num_segments).
+All functions except sum and mean have `impl`, which is "numpy" (array algebra; can be
+differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel" where it is faster).
+They take values [E, ...] and ids [E], whole numbers. They raise TypeError for ids of another type
+and for boolean values, and ValueError if the number of ids differs from the number of rows, or if
+ids are outside of [0, num_segments).
 """
 
 import numpy as np
@@ -88,7 +89,7 @@ def global_max_pool(x, batch, size=None):
 
 
 def _graphs(x, batch, size):
-    """(The graph of each node, the number of graphs)."""
+    """Return (the graph of each node, the number of graphs)."""
     if batch is None:
         return np.zeros(len(x), np.intp), 1
     batch = np.asarray(to_array(batch))
@@ -170,17 +171,17 @@ SEGMENT = {
 def _check(name, values, ids, n):
     values = as_tensor(values)
     if values.dtype.kind == "b":
-        raise TypeError(f"{name}: values must be numbers, got bool; convert them: .astype(int)")
+        raise TypeError(f"{name}: values must be numbers, got bool. Convert them with .astype(int)")
     ids = np.asarray(to_array(ids))
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(f"{name}: ids must be integers, got {ids.dtype}")
     if values.ndim == 0 or ids.shape != values.shape[:1]:
         raise ValueError(
-            f"{name}: expected one id for each row of values, got ids {ids.shape} for values "
+            f"{name}: ids must be one id for each row of values, got ids {ids.shape} for values "
             f"{values.shape}"
         )
     if not isinstance(n, int | np.integer) or n < 0:
-        raise ValueError(f"{name}: num_segments must be an integer of at least 0, got {n!r}")
+        raise ValueError(f"{name}: num_segments must be a whole number >= 0, got {n!r}")
     if ids.size and not 0 <= ids.min() <= ids.max() < n:
         raise ValueError(f"{name}: expected ids from 0 to {n - 1}, got {ids.min()} to {ids.max()}")
     return values, ids.astype(np.intp, copy=False), int(n)
