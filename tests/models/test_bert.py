@@ -133,7 +133,7 @@ def test_sentence_vectors_and_maps():
 def test_wrong_inputs_are_explained():
     with pytest.raises(ValueError, match="keep must be bool and have the shape of ids"):
         bert()(IDS, keep=KEEP.astype(int))
-    with pytest.raises(ValueError, match="T up to 10"):
+    with pytest.raises(ValueError, match="T <= 10"):
         bert()(np.zeros((1, 11), int))
 
 
@@ -155,7 +155,7 @@ def test_which_tokens_are_masked():
     again = mask_tokens(ids, 99, 50, (0, 1), rng=0)
     assert (again[0] == inputs).all() and (again[1] == targets).all()
     for percent in (15, -0.1):
-        with pytest.raises(ValueError, match="share is from 0 to 1, such as 0.15 for 15%"):
+        with pytest.raises(ValueError, match="0 <= share <= 1, .* Write 0.15 for 15%"):
             mask_tokens(ids, 99, 50, share=percent, rng=0)
 
 

@@ -96,12 +96,12 @@ def test_draws_take_any_shape_and_repeat_with_the_seed():
 @pytest.mark.parametrize(
     ("logits", "options", "text"),
     [
-        ([0.0, 1.0], {"temperature": -1}, "temperature must be 0"),
-        ([0.0, 1.0], {"temperature": float("nan")}, "temperature must be 0"),
-        ([0.0, 1.0], {"top_k": 0}, "top_k is a number of tokens"),
-        ([0.0, 1.0], {"top_k": 0.5}, "top_k is a number of tokens"),
-        ([0.0, 1.0], {"top_p": 0.0}, "top_p is a probability"),
-        ([0.0, 1.0], {"top_p": 5}, "top_p is a probability"),
+        ([0.0, 1.0], {"temperature": -1}, "temperature >= 0"),
+        ([0.0, 1.0], {"temperature": float("nan")}, "temperature >= 0"),
+        ([0.0, 1.0], {"top_k": 0}, "top_k must be a whole number"),
+        ([0.0, 1.0], {"top_k": 0.5}, "top_k must be a whole number"),
+        ([0.0, 1.0], {"top_p": 0.0}, "0 < top_p <= 1"),
+        ([0.0, 1.0], {"top_p": 5}, "0 < top_p <= 1"),
         ([0.0, np.nan], {}, "needs a largest finite number"),
         ([-np.inf, -np.inf], {"temperature": 0}, "needs a largest finite number"),
         ([], {}, "at least one token"),
@@ -256,7 +256,7 @@ def test_a_wrong_step_is_explained(wrong, error, text):
 
 
 def test_wrong_starts_and_sizes():
-    with pytest.raises(ValueError, match="start must be a token or an array"):
+    with pytest.raises(ValueError, match="start must be a token or an integer array"):
         greedy(step, None, 0.5)
-    with pytest.raises(ValueError, match="beams and max_len are at least 1"):
+    with pytest.raises(ValueError, match="beams >= 1 and max_len >= 1"):
         beam_search(step, None, 0, beams=0)

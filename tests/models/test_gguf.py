@@ -147,7 +147,7 @@ ENTRIES = {
         ({"llama.attention.head_count_kv": "1"}, "head_count_kv is '1', expected a whole number"),
         ({"llama.context_length": 1.5}, "context_length is 1.5, expected a whole number"),
         ({"llama.attention.layer_norm_rms_epsilon": "x"}, "epsilon is 'x', expected a number"),
-        ({}, "the tensors of .* are not those of such a model"),
+        ({}, "the tensors of .* do not fit such a model"),
     ],
 )
 def test_a_model_names_the_file_and_the_entry(tmp_path, changed, message):
@@ -178,7 +178,7 @@ TOKENIZER = {
         ({"tokens": ["", "a", "b", "ab"]}, "a special token 0 without letters"),
         ({"unknown_token_id": 4}, "unknown_token_id is 4, expected a token from 0 to 3"),
         ({"unknown_token_id": "0"}, "unknown_token_id is '0', expected a token from 0 to 3"),
-        ({"pre": ["smollm"]}, "words cut as"),
+        ({"pre": ["smollm"]}, "the pre-tokenizer"),
     ],
 )
 def test_a_tokenizer_names_the_entry(changed, message):

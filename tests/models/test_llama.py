@@ -116,7 +116,7 @@ def test_with_and_without_cache_it_writes_the_same(ids, new):
 
 
 def test_what_ids_may_be():
-    with pytest.raises(ValueError, match=r"expected token ids \[B, T\]"):
+    with pytest.raises(ValueError, match=r"ids must be \[B, T\]"):
         llama()(np.zeros(3, int))
 
 

@@ -128,7 +128,7 @@ def test_refuses():
         small()(atoms, D, bonds.astype(int), mask)
     with pytest.raises(ValueError, match=r"distances \[B, N, N\]"):
         small()(atoms, D[:, :2], bonds, mask)
-    with pytest.raises(ValueError, match="bool mask"):
+    with pytest.raises(ValueError, match="mask must be bool"):
         small()(atoms, D, bonds, mask[:, :3])
     with pytest.raises(ValueError, match="three weights"):
         small(lambdas=(0.5, 0.5))

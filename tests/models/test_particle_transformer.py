@@ -229,7 +229,7 @@ def test_refuses():
         model(features, p[..., :3], mask)
     with pytest.raises(ValueError, match=r"features \[B, N, C\]"):
         model(features[0])
-    with pytest.raises(ValueError, match="bool mask"):
+    with pytest.raises(ValueError, match="mask must be bool"):
         model(features, p, mask.astype(int))
     with pytest.raises(ValueError, match="multiple of num_heads"):
         models.ParticleTransformer(5, embed_dims=(16, 10), num_heads=4)

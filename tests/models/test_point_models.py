@@ -194,15 +194,15 @@ def test_particle_net_learns_to_tell_jets():
 def test_particle_net_refuses():
     points, features, mask = particles(2, 4, [4, 2])
     model = small_particle_net()
-    with pytest.raises(ValueError, match="bool mask"):
+    with pytest.raises(ValueError, match="mask must be bool"):
         model(points, features, mask.astype(int))
-    with pytest.raises(ValueError, match="bool mask"):
+    with pytest.raises(ValueError, match="mask must be bool"):
         model(points, features, mask[:, :2])
     with pytest.raises(ValueError, match=r"points \[B, P, 2\]"):
         model(points[:1], features)
-    with pytest.raises(ValueError, match="at least one particle"):
+    with pytest.raises(ValueError, match="contains no particle"):
         model(points, features, np.zeros_like(mask))
-    with pytest.raises(ValueError, match="in each jet, the mask of jet 1 of 2 has none; leave"):
+    with pytest.raises(ValueError, match="the mask of jet 1 of 2 has none. Leave"):
         model(points, features, mask & np.array([[True], [False]]))
 
 

@@ -1,11 +1,11 @@
-"""Compiled inference, for those who ask for it: several operations of a layer in one call.
+"""Compiled inference on request: several operations of a layer in one call.
 
     compiled = inference.compile(model)
-    print(compiled)                          which layers are compiled, and when; what is not
+    print(compiled)                          which layers are compiled, when, and which are not
     compiled.generate(ids, 100)              the same text as model.generate(ids, 100)
 
-`QuantizedLinear` and `QuantizedEmbedding` keep weights of few bits as a file has them, because
-reading its weights is what takes a language model most of the time.
+`QuantizedLinear` and `QuantizedEmbedding` keep the weights with few bits as in a file, because a
+language model spends most of its time reading its weights.
 
 Nothing else in the framework is replaced: `model(x)` always runs the `forward` of every layer.
 """

@@ -1,8 +1,8 @@
 """`compile`: a copy of a model in which some layers are one compiled call each.
 
 The copy shares all parameters with the model. Only the modules around a compiled layer are copied,
-so everything but these layers runs the code that the model runs: its embeddings, its norms, its
-`features` and `generate`, and models of one's own around the layers of `nn`.
+so everything except these layers runs the same code as the model: its embeddings, its norms, its
+`features` and `generate`, and your own models around the layers of `nn`.
 """
 
 from copy import copy
@@ -14,7 +14,8 @@ from tinyattn.inference.layers import COMPILED
 from tinyattn.nn import Buffer, Module, Parameter
 from tinyattn.nn.overrides import describe_class_override, describe_object_override, is_user_module
 
-NOT_COMPILED = "module: this kind has no compiled form"  # of what is not in COMPILED
+# the entry of a module that is not in COMPILED
+NOT_COMPILED = "module: this kind has no compiled form"
 
 
 class CannotCompile(ValueError):
@@ -32,8 +33,8 @@ def compile(model):
 
     Raises:
         CannotCompile: a layer is of a subclass, has a replaced method, or is watched, because a
-            compiled call would not do what the changed layer does. A module written from scratch
-            runs as it is
+        compiled call would not do what the changed layer does. A module written from scratch runs
+        unchanged
     """
     return Compiled(model)
 
@@ -41,9 +42,9 @@ def compile(model):
 class Compiled:
     """A model and its compiled layers, made by `inference.compile`.
 
-    Before each use it looks whether the model is still the same. If parameters or modules were
-    replaced, it compiles again, so new weights count at once. If a layer was changed in a way that
-    `compile` refuses, it raises `CannotCompile`. Its results have no gradient.
+    Before each use, it checks that the model has not changed. If parameters or modules were
+    replaced, it compiles again, so new weights take effect immediately. If a layer was changed in a
+    way that `compile` refuses, it raises `CannotCompile`. Its results have no gradient.
 
     Args:
         model   the model
@@ -56,8 +57,8 @@ class Compiled:
         self._compile()
 
     def _compile(self):
-        self._seen = None  # stays so if the model is refused
-        self._parts = []  # (name, module, what runs it)
+        self._seen = None  # stays None if the model is refused
+        self._parts = []  # (name, module, description of what runs it)
         self._snapshot, self._classes = _Snapshot(), {}
         self._module = self._copy("", self.model, {})
         self._snapshot.add_classes(self._classes)
@@ -65,11 +66,12 @@ class Compiled:
 
     def _copy(self, name, module, copies):
         """The module with compiled layers inside, and a line for each part of it in `_parts`."""
-        if id(module) in copies:  # a layer that is used twice
+        if id(module) in copies:  # the layer is used twice
             return copies[id(module)]
         self._refuse_changed(name, module)
         self._snapshot.add(module)
-        copies[id(module)] = module  # a module inside that points back here gets the model's own
+        # a submodule that refers back to this module gets the model's own
+        copies[id(module)] = module
         first, twin, how = len(self._parts), module, NOT_COMPILED
         inside = [(n, m) for n, m in vars(module).items() if isinstance(m, Module)]
         copied = {n: self._copy(f"{name}.{n}".lstrip("."), m, copies) for n, m in inside}
@@ -81,7 +83,8 @@ class Compiled:
             twin = copy(module)
             vars(twin).update(copied)
         copies[id(module)] = twin
-        if all(how == NOT_COMPILED for *_, how in self._parts[first:]):  # one line for all of it
+        # one line describes all of them
+        if all(how == NOT_COMPILED for *_, how in self._parts[first:]):
             self._parts[first:] = [(name or "all", module, how)]
         return twin
 
@@ -94,8 +97,8 @@ class Compiled:
         )
         if change is not None:
             raise CannotCompile(
-                f"inference.compile: {name or 'the model'} {change}; call the model itself, which "
-                f"runs every layer as it is"
+                f"inference.compile: {name or 'the model'} {change}. Call the model itself, which "
+                "runs every layer unchanged"
             )
 
     def module(self):
@@ -105,16 +108,16 @@ class Compiled:
         return self._module
 
     def __call__(self, *inputs, **options):
-        """What `model(...)` gives, without a gradient."""
+        """Return the result of `model(...)`, without a gradient."""
         with no_grad():
             return self.module()(*inputs, **options)
 
     def generate(self, *inputs, **options):
-        """Return what `model.generate(*inputs, **options)` returns."""
+        """Return the result of `model.generate(*inputs, **options)`."""
         return self.module().generate(*inputs, **{**options, "compiled": False})
 
     def sentence_vectors(self, *inputs, **options):
-        """Return what `model.sentence_vectors(*inputs, **options)` returns."""
+        """Return the result of `model.sentence_vectors(*inputs, **options)`."""
         return self.module().sentence_vectors(*inputs, **{**options, "compiled": False})
 
     @property
@@ -136,7 +139,9 @@ class Compiled:
 
 
 def _in_groups(parts):
-    """A row for each part; neighbours in a list that run alike, such as equal layers, share one."""
+    """Return a row for each part; list neighbours that run in the same way, such as equal layers,
+    share one.
+    """
     rows, last = [], None
     for name, module, how in parts:
         parent, _, number = name.rpartition(".")
@@ -151,7 +156,7 @@ def _in_groups(parts):
 
 
 class _Snapshot:
-    """What a model was made of at one moment: all attributes of its modules and their classes."""
+    """The contents of a model at one moment: all attributes of its modules and their classes."""
 
     def __init__(self):
         self.dicts, self.sizes, self.values, self.tensors, self.arrays = [], [], [], [], []
@@ -165,7 +170,7 @@ class _Snapshot:
                 self.arrays.append(value.data)
 
     def add_classes(self, classes):
-        """Remember what stands in classes of modules and in their bases."""
+        """Remember the contents of classes of modules and of their bases."""
         for cls in dict.fromkeys(base for c in classes for base in c.__mro__[:-1]):
             self._add_dict(vars(cls))
 
@@ -175,9 +180,9 @@ class _Snapshot:
         self.values += d.values()
 
     def is_current(self):
-        """Whether all of it is still the same; numbers inside an array may differ.
+        """Return whether everything is unchanged, except for numbers inside arrays.
 
-        It is asked before each token, so there is no loop of Python's own in it.
+        It is called before each token, so it contains no Python loop.
         """
         if list(map(len, self.dicts)) != self.sizes:
             return False

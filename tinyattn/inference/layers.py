@@ -1,8 +1,8 @@
-"""The layers that have a compiled form, and when it runs.
+"""The layers that have a compiled form, and the conditions under which it runs.
 
-A compiled form is a module in the place of the layer. For the inputs that it is made for it calls
-one kernel; for all others it calls the layer. It reads the arrays of the layer's parameters where
-they are, so numbers that an optimizer writes into them count from the next call on.
+A compiled form is a module that replaces the layer. For the inputs it is made for, it calls one
+kernel; for all others, it calls the layer. It reads the arrays of the layer's parameters in place,
+so numbers that an optimizer writes into them take effect from the next call on.
 
 B texts of T tokens, D features, H heads with queries, G with keys and values, d for each head.
 """
@@ -35,15 +35,15 @@ from tinyattn.nn import (
 from tinyattn.nn.cache import reserve_in_all
 from tinyattn.ops.backends import have_numba
 
-# Measured at 64 to 384 features. With more rows the modules are as fast: their products of matrices
-# then fill the tiles of `kernels.fast.matmul`.
-MOST_TEXTS = 64  # with one new token each
-MOST_TOKENS = 64  # of all texts together
+# Measured with 64 to 384 features. With more rows, the modules are as fast, because their matrix
+# products then fill the tiles of `kernels.fast.matmul`.
+MOST_TEXTS = 64  # texts with one new token each
+MOST_TOKENS = 64  # tokens of all texts together
 NOTHING = np.empty(0, np.float32)
 
 
 class OneTokenEncoderLayer(Module):
-    """`nn.TransformerEncoderLayer` with norm_first: one new token of each text, behind a cache."""
+    """`nn.TransformerEncoderLayer` with norm_first: one new token of each text, after a cache."""
 
     runs = f"compiled for one new token of up to {MOST_TEXTS} texts with a cache, else module"
 
@@ -62,9 +62,9 @@ class OneTokenEncoderLayer(Module):
 
 
 class OneTokenLlamaBlocks(Module):
-    """`nn.LlamaBlocks`: one new token of each text, behind a cache, through all blocks at once.
+    """`nn.LlamaBlocks`: one new token of each text, after a cache, through all blocks in one call.
 
-    The tables say where the arrays of all blocks are in memory; `arrays` keeps them there.
+    The tables contain the addresses of the arrays of all blocks; `arrays` keeps them alive.
     """
 
     runs = OneTokenEncoderLayer.runs
@@ -119,7 +119,7 @@ class OneTokenLlamaBlocks(Module):
         return from_numpy(y[:, None])
 
     def __iter__(self):
-        return iter(self.layer)  # the model makes a cache for each block
+        return iter(self.layer)  # the model creates one cache for each block
 
 
 class OneTokenLlamaBlock(OneTokenLlamaBlocks):
@@ -133,7 +133,7 @@ class OneTokenLlamaBlock(OneTokenLlamaBlocks):
 
 
 class FewRowsNorm(Module):
-    """`nn.RMSNorm`: with so little to do, what stands around the kernel takes most of the time."""
+    """`nn.RMSNorm`: with so little work, the code around the kernel would take most of the time."""
 
     runs = "compiled for float32 without a gradient, else module"
 
@@ -170,7 +170,7 @@ class FewRowsQuantizedLinear(Module):
 
 
 class FewTokensEncoderLayer(Module):
-    """`nn.TransformerEncoderLayer` with the norms behind the sums: a few short texts."""
+    """`nn.TransformerEncoderLayer` with the norms after the sums: a few short texts."""
 
     runs = f"compiled for up to {MOST_TOKENS} tokens in all, else module"
 
@@ -201,7 +201,7 @@ class FewTokensEncoderLayer(Module):
 
 
 def is_array_of(x, D):
-    """Whether x is a Tensor [B, T, D] of float32 through which no gradient is wanted."""
+    """Return whether x is a Tensor [B, T, D] of float32 that needs no gradient."""
     return (
         isinstance(x, Tensor)
         and x.ndim == 3
@@ -212,7 +212,7 @@ def is_array_of(x, D):
 
 
 def is_one_token(x, D, cache):
-    """Whether x [B, 1, D] is one new token of a few texts, and the cache fits the kernel."""
+    """Return whether x [B, 1, D] is one new token of a few texts, and the cache fits the kernel."""
     return (
         type(cache) is KeyValueCache
         and is_array_of(x, D)
@@ -223,7 +223,7 @@ def is_one_token(x, D, cache):
 
 
 def is_float32(array):
-    """Whether a kernel can use the array where it is: float32, in one piece, writeable."""
+    """Return whether a kernel can use the array in place: float32, contiguous, writeable."""
     flags = array.flags
     return array.dtype == np.float32 and flags.c_contiguous and flags.writeable
 
@@ -232,7 +232,7 @@ def is_float32(array):
 
 
 def encoder_form(layer):
-    """(what runs an `nn.TransformerEncoderLayer`, a word about it)"""
+    """Return (the form that runs an `nn.TransformerEncoderLayer`, a note about it)."""
     reason = unsupported_reason(
         layer,
         {
@@ -275,7 +275,7 @@ def encoder_form(layer):
     return form(layer, weights), form.runs
 
 
-# rotary positions turn features in pairs: features from one pair to the next, and inside of one
+# class -> d -> (step from one pair of rotated features to the next, step within a pair)
 PAIRS = {RotaryEmbedding: lambda d: (1, d // 2), InterleavedRotaryEmbedding: lambda d: (2, 1)}
 MAPS = (
     "self_attn.q_proj",
@@ -289,7 +289,7 @@ MAPS = (
 
 
 def llama_form(layer):
-    """(what runs an `nn.LlamaBlock`, a word about it)"""
+    """Return (the form that runs an `nn.LlamaBlock`, a note about it)."""
     arrays, reason = llama_arrays(layer)
     if reason is not None:
         return layer, f"module: {reason}"
@@ -309,14 +309,16 @@ def llama_blocks_form(layer):
 
 
 def llama_sizes(block):
-    """What the blocks of one call have in common."""
+    """Return the sizes that the blocks of one call share."""
     heads, D = block.self_attn, block.input_layernorm.weight.size
     hidden, rotary = width_of(block.mlp.up_proj), (type(heads.rotary), heads.rotary.base)
     return D, heads.num_heads, heads.num_kv_heads, heads.d, rotary, hidden
 
 
 def llama_arrays(layer):
-    """(arrays of the norms, (matrix, kind, bias) of each map) of a block, or why not."""
+    """Return (arrays of the norms, (matrix, kind, bias) of each map) of a block, or why there are
+    none.
+    """
     reason = unsupported_reason(
         layer,
         {
@@ -365,12 +367,12 @@ def block_rows(name, part, shape):
 
 
 def width_of(part):
-    """How many features a linear map has, in blocks or not."""
+    """Return the number of features of a linear map, in blocks or not."""
     return part.blocks.shape[0] if type(part) is QuantizedLinear else part.out_features
 
 
 def norm_form(layer):
-    """(what runs an `nn.RMSNorm`, a word about it)"""
+    """Return (the form that runs an `nn.RMSNorm`, a note about it)."""
     reason = unsupported_reason(layer, {})
     if reason is None and (layer.weight is None or layer.weight.ndim != 1):
         reason = "its weight is not one number for each feature"
@@ -382,7 +384,7 @@ def norm_form(layer):
 
 
 def quantized_linear_form(layer):
-    """(what runs a `QuantizedLinear`, a word about it)"""
+    """Return (the form that runs a `QuantizedLinear`, a note about it)."""
     raw, reason = layer.weight.data, unsupported_reason(layer, {})
     if reason is None and not (raw.flags.c_contiguous and raw.flags.writeable):
         reason = "its weight is not in one piece that can be written to"
@@ -401,7 +403,8 @@ COMPILED = {
 
 
 def unsupported_reason(layer, kinds):
-    """Why a layer has no compiled form: a part of another kind, or one that drops; None if it has.
+    """Return why a layer has no compiled form (an unsupported part, or dropout), or None if it has
+    one.
 
     kinds: the class of each part that the kernel computes.
     """
@@ -432,11 +435,11 @@ def rows(layer, shapes):
 
 
 def part_of(layer, name):
-    """layer.self_attn.out_proj for "self_attn.out_proj"."""
+    """Return layer.self_attn.out_proj for "self_attn.out_proj"."""
     return reduce(getattr, name.split("."), layer)
 
 
 def epsilons(*norms):
-    """ε of each norm; None of an RMSNorm is the smallest step of the dtype."""
+    """Return ε of each norm; None of an RMSNorm is the smallest step of the dtype."""
     eps = [np.finfo(np.float32).eps if norm.eps is None else norm.eps for norm in norms]
     return tuple([np.float32(e) for e in eps])

@@ -1,6 +1,6 @@
-"""Layers whose weights stay in blocks of few bits, as a file has them: for writing, not training.
+"""Layers whose weights stay in blocks of few bits, as in a file: for generation, not for training.
 
-The weights have no gradient and cannot be trained; what comes in has one as in every layer.
+The weights have no gradient and cannot be trained; the inputs have one, as in every layer.
 """
 
 import math
@@ -12,16 +12,16 @@ from tinyattn.ops.quantized import QuantizedMatrix, quantized_linear
 
 
 class _InBlocks(Module):
-    """A matrix in blocks: the bytes are a buffer, `kind` says what they are."""
+    """A matrix in blocks: the bytes are a buffer, and `kind` is their format."""
 
     def __init__(self, blocks):
         if not isinstance(blocks, QuantizedMatrix):
             raise TypeError(
-                f"{type(self).__name__}: expected a QuantizedMatrix, such as gguf.mapped gives, "
+                f"{type(self).__name__}: expected a QuantizedMatrix, such as gguf.mapped returns, "
                 f"got a {type(blocks).__name__}"
             )
         self.kind, self.weight = blocks.kind, Buffer(0)
-        self.weight.data = blocks.raw  # as it is: bytes of a file need not be copied
+        self.weight.data = blocks.raw  # the bytes of a file need not be copied
 
     @property
     def blocks(self):
@@ -67,7 +67,7 @@ class QuantizedEmbedding(_InBlocks):
 
 
 def numbers_in_blocks(module):
-    """How many numbers the matrices in blocks hold; one that is used twice counts once."""
+    """Return how many numbers the matrices in blocks hold, counting shared ones once."""
     matrices = {
         m.weight.data.ctypes.data: math.prod(m.blocks.shape)
         for m in module.modules()

@@ -1,4 +1,4 @@
-"""Whole published architectures, one file each, put together from the layers."""
+"""Published architectures, one file each, composed of the layers."""
 
 from tinyattn.engine import torch_hints
 from tinyattn.models.astromer import (
@@ -60,5 +60,5 @@ torch_hints.hint_functions(globals(), __all__)
 
 
 def __getattr__(name):
-    """Only asked for what there is not: say what it is called here."""
+    """Raise the error for a missing name, with its name in this library."""
     raise torch_hints.no_such_name(__name__, name)

@@ -1,8 +1,8 @@
 """Astromer: a transformer for light curves, pre-trained by predicting hidden magnitudes.
 
-The body is `Astromer`; `MaskedMagnitudes` and `StarClassifier` put a head on it, one for the
-pre-training and one for classification. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54,
-arXiv:2205.01677); slides H14, H15.
+The body is `Astromer`. `MaskedMagnitudes` adds the head for the pre-training, and `StarClassifier`
+the head for classification. Sources: Donoso-Oliva et al. 2023 (A&A 670, A54, arXiv:2205.01677);
+slides H14, H15.
 """
 
 import math
@@ -81,11 +81,14 @@ class Astromer(nn.Module):
             dim_feedforward=dim_feedforward,
         )
         if d_model % 2:
-            raise ValueError(f"Astromer: d_model must be even (sine and cosine), got {d_model}")
+            raise ValueError(
+                "Astromer: d_model must be even, because it is split into sines and cosines, got "
+                f"d_model={d_model}"
+            )
         if np.shape(periods) != (2,) or not 0 < periods[0] <= periods[1] < math.inf:
             raise ValueError(
-                f"Astromer: expected periods as (shortest, longest), two positive numbers in the "
-                f"unit of the times, got {periods}"
+                "Astromer: periods must be (shortest, longest), two positive numbers in the unit "
+                f"of the times, got {periods}"
             )
         rng = None if rng is None else generator(rng)
         self.d_model, self.periods = d_model, periods
@@ -125,10 +128,10 @@ class Astromer(nn.Module):
             return self.encoder.attention_maps(*self._start(times, magnitudes, keep, visible))
 
     def _start(self, times, magnitudes, keep, visible):
-        """What the first layer gets [B, T, d_model], and the mask [B, 1, T]."""
+        """Return the input of the first layer [B, T, d_model], and the mask [B, 1, T]."""
         keep, visible = _check_light_curves(times, magnitudes, keep, visible)
         shown = np.where(visible, magnitudes - mean_of(magnitudes, visible), 0)
-        since = np.where(keep, times - mean_of(times, keep), 0)  # padding may hold anything
+        since = np.where(keep, times - mean_of(times, keep), 0)  # padding may contain any number
         position = time_encoding(since, self.d_model, *self.periods)
         x = self.embed(shown[..., None])
         return x + position.astype(x.dtype), visible[:, None, :]
@@ -149,11 +152,12 @@ def mean_of(x, mask):
 
 
 def _check_light_curves(times, magnitudes, keep, visible):
-    """keep and visible as bool arrays; visible is False for padding, too."""
+    """Return keep and visible as bool arrays; visible is False for padding, too."""
     shape = times.shape
     if len(shape) != 2 or magnitudes.shape != shape:
         raise ValueError(
-            f"Astromer: expected times and magnitudes [B, T], got {shape} and {magnitudes.shape}"
+            f"Astromer: times and magnitudes must both be [B, T], got {shape} and "
+            f"{magnitudes.shape}"
         )
     masks = []
     for name, mask in (("keep", keep), ("visible", visible)):
@@ -264,16 +268,16 @@ def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
     keep = np.ones(magnitudes.shape, bool) if keep is None else np.asarray(to_array(keep))
     if magnitudes.ndim != 2 or keep.shape != magnitudes.shape or keep.dtype != bool:
         raise ValueError(
-            f"hide_magnitudes: expected magnitudes [B, T] and a bool keep of the same shape, got "
-            f"{magnitudes.shape} and {keep.dtype} {keep.shape}"
+            "hide_magnitudes: magnitudes must be [B, T] and keep a bool array of the same shape, "
+            f"got {magnitudes.shape} and {keep.dtype} {keep.shape}"
         )
     if not 0 <= share <= 1:
-        raise ValueError(f"hide_magnitudes: share is a number from 0 to 1, got {share}")
+        raise ValueError(f"hide_magnitudes: expected 0 <= share <= 1, got share={share}")
     asked = (rng.random(magnitudes.shape) < share) & keep
     how = rng.random(magnitudes.shape)
     number = np.maximum(keep.sum(axis=1, keepdims=True), 1)
     chosen = (rng.random(magnitudes.shape) * number).astype(np.int64)
-    places = np.argsort(~keep, axis=1, kind="stable")  # observations first, padding last
+    places = np.argsort(~keep, axis=1, kind="stable")  # observations come first, padding last
     others = np.take_along_axis(magnitudes, np.take_along_axis(places, chosen, 1), 1)
     changed = np.where(asked & (how >= 0.6) & (how < 0.8), others, magnitudes)
     return Hidden(changed, keep & ~(asked & (how < 0.6)), asked)

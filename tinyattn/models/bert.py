@@ -1,7 +1,7 @@
 """BERT: an encoder that attends in both directions, pre-trained by predicting hidden words.
 
-The body is `BERT`; `MaskedWords` and `Classifier` put a head on it, one for the pre-training and
-one for classification. Sources: Devlin et al. 2019; slides H05, H07, H08, H09.
+The body is `BERT`. `MaskedWords` adds the head for the pre-training, and `Classifier` the head for
+classification. Sources: Devlin et al. 2019; slides H05, H07, H08, H09.
 """
 
 import numpy as np
@@ -105,9 +105,10 @@ class BERT(nn.Module):
         ids = np.asarray(to_array(ids))
         if ids.ndim != 2 or ids.shape[1] > self.max_len:
             raise ValueError(
-                f"BERT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
+                f"BERT: ids must be [B, T] with T <= {self.max_len}, got shape {ids.shape}"
             )
-        types = np.zeros((1, 1), np.int64) if types is None else types  # broadcast to all
+        # these broadcast to all sequences and positions
+        types = np.zeros((1, 1), np.int64) if types is None else types
         return self.dropout(self.norm(self.positions(self.embedding(ids) + self.types(types))))
 
     def pooled(self, hidden):
@@ -185,8 +186,8 @@ def padding_mask(ids, keep):
     keep = np.asarray(to_array(keep))
     if keep.dtype != bool or keep.shape != np.shape(to_array(ids)):
         raise ValueError(
-            f"BERT: keep must be bool and have the shape of ids {np.shape(to_array(ids))}, True "
-            f"for tokens, got {keep.dtype} {keep.shape}"
+            f"BERT: keep must be bool and have the shape of ids {np.shape(to_array(ids))}, with "
+            f"True for tokens; got {keep.dtype} {keep.shape}"
         )
     return keep[:, None, :]
 
@@ -277,7 +278,9 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
     Source: Devlin et al. 2019, section 3.1.
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"mask_tokens: share is from 0 to 1, such as 0.15 for 15%, got {share}")
+        raise ValueError(
+            f"mask_tokens: expected 0 <= share <= 1, got share={share}. Write 0.15 for 15%"
+        )
     ids, rng = np.asarray(to_array(ids)), generator(rng)
     chosen = (rng.random(ids.shape) < share) & ~np.isin(ids, list(special))
     how, other = rng.random(ids.shape), rng.integers(vocab_size, size=ids.shape)
@@ -292,10 +295,10 @@ NAMES = {
     "embeddings.position_embeddings": "positions",
     "embeddings.token_type_embeddings": "types",
     "embeddings.LayerNorm": "norm",
-    "embeddings.position_ids": "unused.position_ids",  # the numbers 0, 1, 2, …
+    "embeddings.position_ids": "unused.position_ids",  # these are always 0, 1, 2, …
     "pooler.dense": "pooler",
     "encoder.layer.": "encoder.layers.",
-    "attention.self.in_proj_": "self_attn.in_proj_",  # stacked from query, key and value
+    "attention.self.in_proj_": "self_attn.in_proj_",  # query, key and value are stacked
     "attention.output.dense": "self_attn.out_proj",
     "attention.output.LayerNorm": "norm1",
     "intermediate.dense": "linear1",

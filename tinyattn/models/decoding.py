@@ -4,9 +4,9 @@ All of them call the model once for each token, through a function
 
     step(tokens [N] int, state) -> (logits [N, V], state)
 
-The logits say what follows the tokens. The state is what the model remembers: arrays in tuples,
-lists or dicts, with the N sequences on axis 0 (or an object with a method `rows(index)`, such as
-`nn.KeyValueCache`), so that sequences are copied, dropped and put in another order by indexing.
+The logits predict the token that follows. The state is the model's memory: arrays in tuples, lists
+or dicts, with the N sequences on axis 0 (or an object with a method `rows(index)`, such as
+`nn.KeyValueCache`), so that indexing can copy, drop and reorder sequences.
 
 Letters: B sequences, K beams, N rows of a call (B, or B·K in a beam search), V tokens of the
 vocabulary.
@@ -35,8 +35,8 @@ def index_state(state, index):
         return state.rows(index)
     if not hasattr(state, "shape") or not state.shape:
         raise TypeError(
-            f"decoding: the state holds a {type(state).__name__} without rows; expected arrays "
-            f"with the sequences on axis 0, in tuples, lists or dicts"
+            f"decoding: the state holds a {type(state).__name__} without rows. Return arrays with "
+            "the sequences on axis 0, in tuples, lists or dicts"
         )
     return state[index]
 
@@ -47,14 +47,15 @@ def index_state(state, index):
 def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     """Return softmax(logits / temperature), restricted to the likeliest tokens, in float64.
 
-    The temperature comes first, then top_k, then top_p; what remains is scaled to sum to 1. Of
-    equal tokens the one with the lower number counts as likelier, so top_k keeps exactly k.
+    The temperature is applied first, then top_k, then top_p, and the remaining probabilities are
+    scaled to sum to 1. Of equally likely tokens, the one with the lower index counts as likelier,
+    so top_k keeps exactly k.
 
     Args:
         logits        scores [..., V]
-        temperature   below 1 sharpens, above 1 flattens; 0 puts everything on the largest logit
+        temperature   below 1 sharpens, above 1 flattens; 0 selects the largest logit
         top_k         only the k likeliest tokens remain; None: all
-        top_p         only the smallest set that holds the probability top_p remains; None: all
+        top_p         only the smallest set with total probability top_p remains; None: all
 
     Returns:
         [..., V]
@@ -67,7 +68,7 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         return (np.arange(z.shape[-1]) == z.argmax(axis=-1)[..., None]).astype(np.float64)
     z = (z - z.max(axis=-1, keepdims=True)) / temperature
     if top_k is not None and top_k < z.shape[-1]:
-        least = np.partition(z, -top_k, axis=-1)[..., -top_k, None]  # the k-th largest
+        least = np.partition(z, -top_k, axis=-1)[..., -top_k, None]  # the k-th largest logit
         tied = z == least
         room = top_k - np.sum(z > least, axis=-1, keepdims=True)
         z[(z < least) | (tied & (np.cumsum(tied, axis=-1) > room))] = -np.inf
@@ -76,7 +77,8 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     if top_p is not None and top_p < 1:
         order = np.argsort(-p, axis=-1, kind="stable")
         likeliest = np.take_along_axis(p, order, axis=-1)
-        before = np.cumsum(likeliest, axis=-1) - likeliest  # of all likelier tokens
+        # total probability of all likelier tokens
+        before = np.cumsum(likeliest, axis=-1) - likeliest
         np.put_along_axis(p, order, np.where(before < top_p, likeliest, 0), axis=-1)
         p /= p.sum(axis=-1, keepdims=True)
     return p
@@ -101,24 +103,30 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
         return z.argmax(axis=-1)
     total = np.cumsum(probabilities(logits, temperature, top_k, top_p), axis=-1)
     u = generator(rng).random(total.shape[:-1]) * total[..., -1]
-    # the token in whose interval of the cumulated probabilities u falls; an impossible one has none
+    # The token is the one in whose interval of the cumulative probabilities u falls; impossible
+    # tokens have no interval.
     return np.sum(total <= u[..., None], axis=-1)
 
 
 def _check_logits(z, temperature, top_k, top_p):
     if not (np.isfinite(temperature) and temperature >= 0):
-        raise ValueError(f"sample: temperature must be 0 (greedy) or positive, got {temperature}")
+        raise ValueError(
+            f"sample: expected temperature >= 0 (0 is greedy), got temperature={temperature}"
+        )
     if top_k is not None and not (isinstance(top_k, int | np.integer) and top_k >= 1):
-        raise ValueError(f"sample: top_k is a number of tokens, at least 1, got {top_k!r}")
+        raise ValueError(
+            f"sample: top_k must be a whole number of tokens >= 1, got top_k={top_k!r}"
+        )
     if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"sample: top_p is a probability above 0 and up to 1, got {top_p}")
+        raise ValueError(f"sample: expected 0 < top_p <= 1 (a probability), got top_p={top_p}")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(f"sample: logits must be [..., V] with at least one token, got {z.shape}")
     highest = z.max(axis=-1)
     if not highest.min(initial=np.inf) > -np.inf or (highest == np.inf).any():
         raise ValueError(
-            "sample: each row of logits needs a largest finite number; a row is all -inf, or holds "
-            "nan or +inf (a training that blew up, or a mask that hides every token)"
+            "sample: each row of logits needs a largest finite number, but a row is all -inf, or "
+            "contains nan or +inf. Look for a training that diverged, or a mask that hides every "
+            "token"
         )
 
 
@@ -146,7 +154,9 @@ def decode(
 
 
 def decode_tokens(step, state, start, stop, max_len, temperature, top_k, top_p, rng):
-    """Tokens [B, T], T the steps that were needed, and how many of them [B] stand before a stop."""
+    """Return tokens [B, T] for the T steps that were needed, and the number [B] of them before a
+    stop.
+    """
     tokens, rng = _start(start), generator(rng)
     ends, out = _stop(stop), np.empty((len(tokens), max_len), np.int64)
     length, t = np.full(len(tokens), max_len), 0
@@ -190,14 +200,14 @@ class Hypothesis(NamedTuple):
 
 
 def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penalty=0.6):
-    """Follow the K likeliest beginnings at the same time.
+    """Follow the K likeliest partial sequences at the same time.
 
         score(y) = Σ_t log p(y_t | y_<t) / ((5 + |y|) / 6)^length_penalty
 
-    At each step the K likeliest continuations are looked at: those that end are answers, and the
+    At each step, the K likeliest continuations are examined. Those that end are answers, and the
     likeliest K that do not end are followed further. A search ends when it has K answers, or when
-    nothing that is followed can still beat its best one. With one beam it is `greedy`; with as many
-    beams as there are sequences it is exhaustive.
+    no partial sequence can still beat its best answer. With one beam, it is `greedy`; with as many
+    beams as there are sequences, it is exhaustive.
 
     Args:
         step             as in `decode`; called with B tokens at first, and with B·K from then on
@@ -215,10 +225,13 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
     Source: Wu et al. 2016, eq. 14 (without the coverage term).
     """
     if beams < 1 or max_len < 1:
-        raise ValueError(f"beam_search: beams and max_len are at least 1, got {beams}, {max_len}")
+        raise ValueError(
+            f"beam_search: expected beams >= 1 and max_len >= 1, got beams={beams}, "
+            f"max_len={max_len}"
+        )
     tokens = _start(start)
     B, K, ends = len(tokens), beams, _stop(stop)
-    total = np.zeros((B, 1))  # log-probability of what is followed, [B, K]; -inf: nothing
+    total = np.zeros((B, 1))  # log-probabilities [B, K] of the sequences; -inf: an unused beam
     history = np.empty((B, 1, 0), np.int64)
     answers = [[] for _ in range(B)]
     searching = np.ones(B, bool)
@@ -242,7 +255,7 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
             ]
             if not searching.any() or t == max_len:
                 break
-            # rows of the state are numbered b·(beams before) + beam
+            # row b·(beams before) + beam of the state belongs to this beam
             state = index_state(state, (np.arange(B)[:, None] * scores.shape[1] + parent).ravel())
             tokens = tokens.ravel()
         for b in np.flatnonzero(searching):
@@ -263,7 +276,8 @@ class _Candidates:
         self.ending = [(b, *divmod(int(likeliest[b, k]), V)) for b, k in np.argwhere(ending)]
         going_on = np.where(np.isin(np.arange(V), ends), -np.inf, scores).reshape(B, -1)
         order = _highest(going_on, K)
-        if order.shape[1] < K:  # fewer continuations than beams: the rest follow nothing
+        # there are fewer continuations than beams, so the other beams stay unused
+        if order.shape[1] < K:
             order = np.pad(order, ((0, 0), (0, K - order.shape[1])))
         self.total = np.take_along_axis(going_on, order, axis=-1)
         self.total[:, before * V :] = -np.inf
@@ -271,14 +285,16 @@ class _Candidates:
 
 
 def _highest(scores, K):
-    """Indices of the K highest of each row of scores [B, N], the highest first; ties: the left."""
+    """Return the indices of the K highest of each row of scores [B, N], the highest first; ties:
+    the left.
+    """
     if K == 1:
-        return scores.argmax(axis=-1)[:, None]  # many times faster than to sort
+        return scores.argmax(axis=-1)[:, None]  # many times faster than sorting
     return np.argsort(-scores, axis=-1, kind="stable")[:, :K]
 
 
 def _may_improve(answers, total, K, t, max_len, length_penalty):
-    """Whether the search must go on: log-probabilities can only fall as sequences grow."""
+    """Return whether the search must continue; log-probabilities only fall as sequences grow."""
     if len(answers) >= K or total.max() == -np.inf:
         return False
     longest = max_len if length_penalty > 0 else t + 1
@@ -305,8 +321,8 @@ def _called(step, tokens, state):
     logits = np.asarray(to_array(answer[0]))
     if logits.ndim != 2 or len(logits) != len(tokens):
         raise ValueError(
-            f"decoding: step got {len(tokens)} tokens and must return logits "
-            f"[{len(tokens)}, V], got {logits.shape}"
+            f"decoding: step was given {len(tokens)} tokens and must return logits [{len(tokens)}, "
+            f"V], got {logits.shape}"
         )
     return logits, answer[1]
 
@@ -315,7 +331,7 @@ def _start(start):
     tokens = np.atleast_1d(np.asarray(to_array(start)))
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
         raise ValueError(
-            f"decoding: start must be a token or an array [B] of integers, got {tokens.dtype} "
+            f"decoding: start must be a token or an integer array [B], got {tokens.dtype} "
             f"{tokens.shape}"
         )
     return tokens

@@ -1,4 +1,4 @@
-"""DGCNN: a network for point clouds; each layer finds neighbours anew, in its input features."""
+"""DGCNN: a network for point clouds in which each layer finds neighbours in its input features."""
 
 import numpy as np
 
@@ -19,14 +19,14 @@ from tinyattn.nn.validation import check_sizes
 
 
 def dense(d_in, d_out, rng):
-    """Linear without bias, batch norm, leaky ReLU: as in all layers of the paper."""
+    """Return batch norm and leaky ReLU after a linear layer without bias, as in the paper."""
     return Sequential(Linear(d_in, d_out, bias=False, rng=rng), BatchNorm1d(d_out), LeakyReLU(0.2))
 
 
 class PointFeatures(Module):
-    """Stacked EdgeConv layers; y [N, embedding] from all their outputs side by side.
+    """Stacked EdgeConv layers; y [N, embedding] is computed from all their outputs, concatenated.
 
-    Also returns these outputs [N, Σ widths].
+    It also returns these outputs [N, Σ widths].
     """
 
     def __init__(self, in_features, k, widths, embedding, rng):
@@ -41,9 +41,9 @@ class PointFeatures(Module):
         self.embed = dense(sum(widths), embedding, rng)
 
     def forward(self, points, batch, places):
-        """(y [N, embedding], [N, Σ widths]);   points [N, in_features], batch [N] or None.
+        """Return (y [N, embedding], [N, Σ widths]);   points [N, in_features], batch [N] or None.
 
-        places(points, x) says where a layer with input x looks for neighbours.
+        places(points, x) returns the positions in which a layer with input x finds its neighbours.
         """
         x, outputs = points, []
         for conv in self.convs:
@@ -67,8 +67,8 @@ class _OnFeatures(Module):
 class DGCNN(_OnFeatures):
     """A classifier of point clouds: x [N, in_features] gives [B, classes].
 
-    In each layer the neighbours are found again, in its input features. In a cloud with fewer than
-    k points, all are neighbours. `places` says where the layers look for them.
+    Each layer finds its neighbours in its own input features. In a cloud with fewer than k points,
+    all points are neighbours. `places` determines the positions in which the layers find them.
 
     Args:
         in_features   number of features of a point
@@ -188,7 +188,7 @@ class DGCNNSegmentation(_OnFeatures):
 
 
 def _global(y, table):
-    """Maximum and mean over the points of each cloud, side by side. [B, 2F]"""
+    """Return the maximum and mean over the points of each cloud, concatenated. [B, 2F]"""
     members = np.maximum(table, 0)
     clouds, mask = y[members], table >= 0  # [B, points, F], padded
     return np.concatenate([masked_max(clouds, mask), masked_mean(clouds, mask)], axis=-1)

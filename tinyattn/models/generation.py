@@ -1,11 +1,11 @@
 """Generation: a language model continues one or many prompts of any length, with a cache.
 
-What the model must have:
+The model must have:
 
     model.features(ids [B, T], cache=None) -> [B, T, d_model]
     model.head(features) -> logits [..., V]
     model.empty_cache() -> list of nn.KeyValueCache
-    model.max_len       how many tokens it can look at
+    model.max_len       number of tokens in its context
 """
 
 import itertools
@@ -17,7 +17,8 @@ from tinyattn import inference
 from tinyattn.engine.autograd import Tensor, no_grad
 from tinyattn.models.decoding import decode_tokens
 
-LOOK_EVERY = 16  # steps: looking at each part of a large model takes as long as computing some
+# steps between two looks at a large model, each of which costs as much as computing some steps
+LOOK_EVERY = 16
 
 
 def generate(
@@ -32,24 +33,27 @@ def generate(
     stop=None,
     compiled=True,
 ):
-    """The prompt and up to max_new_tokens further tokens, generated in evaluation mode.
+    """Return the prompt and up to max_new_tokens further tokens, generated in evaluation mode.
 
     ids          one prompt [T], prompts [B, T], or a list of prompts of different length
-    temperature  0 always takes the likeliest token; this, top_k, top_p, rng as in
+    temperature  0 always takes the likeliest token; this, top_k, top_p and rng as in
                  `generation.sample`
-    cache        keep the keys and values of earlier tokens; without it all is computed anew for
-                 each token, with the same result
+    cache        True: keep the keys and values of earlier tokens; False: compute everything again
+                 for each token, with the same result
     stop         a token, or several, after which a sequence ends
-    compiled     run the compiled model of `inference.compile`; if that refuses it, because a layer
-                 was changed, or with False, the modules themselves run
+    compiled     True: run the compiled model of `inference.compile`, or the modules themselves if
+                 it refuses because a layer was changed; False: run the modules themselves
 
-    One prompt gives one array, a list of prompts a list of arrays, without the stop token. Prompts
-    [B, T] give an array [B, T + n]; a row that stopped goes on with its stop token. When there are
-    more than model.max_len tokens, the last max_len of them are in view.
+    One prompt gives one array, and a list of prompts gives a list of arrays, without the stop
+    token. Prompts [B, T] give an array [B, T + n], in which a row that stopped continues with its
+    stop token. If there are more than model.max_len tokens, the model sees the last max_len of
+    them.
     """
     prompts = _prompts(ids)
     if max_new_tokens < 0:
-        raise ValueError(f"generate: max_new_tokens is at least 0, got {max_new_tokens}")
+        raise ValueError(
+            f"generate: expected max_new_tokens >= 0, got max_new_tokens={max_new_tokens}"
+        )
     with eval_mode(model), no_grad():
         new, length = decode_tokens(
             *prefill(model, prompts, cache, compiled),
@@ -69,25 +73,28 @@ def generate(
 
 
 def prefill(model, prompts, cache=True, compiled=True):
-    """(step, state, start) of a model that has read the prompts, for everything in `generation`.
+    """Return (step, state, start) of a model that has read the prompts, for everything in
+    `generation`.
 
         step, state, start = prefill(model, prompts)
         answers = beam_search(step, state, start, stop, beams=4)
 
-    The model must be in evaluation mode, and no gradient recorded. Each prompt is an integer array;
-    its last token is the start, as the logits that follow it are not known yet. cache and compiled
-    as in `generate`. While it writes, the compiled model is compared with the model once in
-    LOOK_EVERY steps; `inference.CannotCompile` is raised if a layer was changed meanwhile.
+    The model must be in evaluation mode, and no gradient must be recorded. Each prompt is an
+    integer array. Its last token is the start, because the logits that follow it are not known yet.
+    cache and compiled are as in `generate`. During generation, the compiled model is compared with
+    the model once in LOOK_EVERY steps, and `inference.CannotCompile` is raised if a layer has
+    changed.
     """
     current = compiled_or_itself(model) if compiled and cache else lambda: model
     lengths = np.array([len(p) for p in prompts], np.int64)
     seen = np.zeros((len(prompts), max(lengths, default=1) - 1), np.int64)
     for row, p in zip(seen, prompts, strict=True):
-        row[len(row) - len(p) + 1 :] = p[:-1]  # to the right, where the new tokens come
+        # prompts are aligned on the right, where the new tokens follow
+        row[len(row) - len(p) + 1 :] = p[:-1]
     state = {"seen": seen, "lengths": lengths - 1, "cache": None}
     if cache and lengths.max(initial=0) <= model.max_len:
         state["cache"] = model.empty_cache()
-        if seen.size:  # read all prompts at once, then remove the padding from the cache
+        if seen.size:  # read all prompts together, then remove the padding from the cache
             current().features(_to_the_left(seen, lengths - 1), state["cache"])
             for layer in state["cache"]:
                 layer.truncate(lengths - 1)
@@ -121,7 +128,7 @@ def compiled_or_itself(model):
 
 
 def _to_the_left(seen, lengths):
-    """The last lengths[b] tokens of each row, moved to its beginning; the rest does not matter."""
+    """Move the last lengths[b] tokens of each row to its beginning; the rest does not matter."""
     T = seen.shape[1]
     index = np.arange(T) + (T - lengths)[:, None]
     return np.take_along_axis(seen, np.minimum(index, T - 1), axis=1)
@@ -139,7 +146,7 @@ def eval_mode(model):
 
 
 def _is_one(ids):
-    """Whether ids is a single prompt."""
+    """Return whether ids is a single prompt."""
     if isinstance(ids, list | tuple):
         return not ids or np.ndim(ids[0]) == 0
     return np.ndim(ids) == 1
@@ -152,7 +159,7 @@ def _prompts(ids):
     for p in prompts:
         if p.ndim != 1 or not p.size or p.dtype.kind not in "iu":
             raise ValueError(
-                f"generate: a prompt is [T] integers with T at least 1 (begin with a start token), "
-                f"prompts are [B, T] or a list of them; got {p.dtype} {p.shape}"
+                "generate: a prompt must be integers [T] with T >= 1, and prompts [B, T] or a list "
+                f"of prompts; got {p.dtype} {p.shape}. Begin each prompt with a start token"
             )
     return prompts

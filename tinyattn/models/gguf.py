@@ -1,10 +1,10 @@
-"""Reading GGUF, a file format for language models with weights rounded to few bits.
+"""Read GGUF, a file format for language models with weights rounded to few bits.
 
-The format, version 2 and 3, little-endian: "GGUF", version, number of tensors, number of entries;
-then the entries (key, type, value) with sizes and vocabulary; then for each tensor name, axes (the
-last one first), type and place; then, from a multiple of the alignment on, the numbers. Most are
-rounded to few bits in blocks of 32 that share a scale.
-Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+The format, versions 2 and 3, little-endian: "GGUF", version, number of tensors, number of entries;
+the entries (key, type, value) with sizes and vocabulary; for each tensor its name, axes (the last
+one first), type and position; and, from a multiple of the alignment on, the numbers. Most of them
+are rounded to few bits in blocks of 32 that share a scale. Source:
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 import math
@@ -32,13 +32,13 @@ SCALARS = {
 }
 STRING, ARRAY, BOOL = 8, 9, 7
 SIZE = struct.Struct("<Q")
-MAX_AXES = 4  # as in the library that the format comes from
+MAX_AXES = 4  # the limit of the library that defines the format
 MAX_ALIGNMENT = 2**20
-MOST_AT_ONCE = 2**13  # numbers that are unpacked together, so that they stay in the cache
+MOST_AT_ONCE = 2**13  # numbers that are unpacked together, few enough to stay in the cache
 
 
 class GGUF(NamedTuple):
-    """What a file holds: {key: value} and {name: array or QuantizedMatrix}; and its path."""
+    """The contents of a file: {key: value} and {name: array or QuantizedMatrix}; and its path."""
 
     metadata: dict
     tensors: dict
@@ -55,10 +55,10 @@ class GGUF(NamedTuple):
 
 
 def read(path):
-    """The metadata and all tensors of a GGUF file, as float32, axes in NumPy's order.
+    """Return the metadata and all tensors of a GGUF file, as float32, with axes in NumPy's order.
 
-    Raises ValueError that names the file and the reason if it cannot be read: all sizes and places
-    are compared with the file before an array is made.
+    Raises ValueError with the file and the reason if it cannot be read: all sizes and positions are
+    compared with the file before an array is made.
     """
     path = Path(path)
     metadata, places, reader = _opened(path, _content(path, mmap.ACCESS_READ))
@@ -67,13 +67,13 @@ def read(path):
 
 
 def mapped(path):
-    """The same, but matrices of the kinds Q4_1 and Q8_0 stay in `QuantizedMatrix`, where they lie.
+    """Return the same as `read`, but keep matrices of the kinds Q4_1 and Q8_0 as `QuantizedMatrix`.
 
-    Their bytes are read from the file when they are used first, and stay in the memory that the
-    system keeps of it. Everything else comes as float32. Errors as in `read`.
+    Their bytes are read from the file on first use, and stay in the system's cache of the file.
+    Everything else is float32. Errors are as in `read`.
     """
     path = Path(path)
-    content = _content(path, mmap.ACCESS_COPY)  # its pages are shared until somebody writes
+    content = _content(path, mmap.ACCESS_COPY)  # processes share its pages until one of them writes
     metadata, places, reader = _opened(path, content)
     tensors = {}
     for name, place in places.items():
@@ -100,14 +100,14 @@ def _content(path, access):
 
 
 def _opened(path, content):
-    """(metadata, {name: _Place}, reader)"""
+    """Return (metadata, {name: _Place}, reader)."""
     reader = _Reader(path, content)
     metadata, infos = reader.header()
     return metadata, reader.places(infos, reader.first_tensor(metadata)), reader
 
 
 class _Place(NamedTuple):
-    """Where the blocks of a tensor stand in the file, and what they become."""
+    """The position of a tensor's blocks in the file, and their final form."""
 
     start: int
     stop: int
@@ -116,13 +116,13 @@ class _Place(NamedTuple):
 
 
 class _Reader:
-    """Reads a file from its beginning; `at` is the position of the next byte."""
+    """A reader of a file from its beginning; `at` is the position of the next byte."""
 
     def __init__(self, path, content):
         self.path, self.content, self.at = path, content, 0
 
     def header(self):
-        """({key: value}, {name: (shape, type, place)})"""
+        """Return ({key: value}, {name: (shape, type, position)})."""
         if self.bytes(4) != b"GGUF":
             self.broken("it does not begin with GGUF")
         version = self.number("I")
@@ -142,7 +142,7 @@ class _Reader:
         return metadata, infos
 
     def first_tensor(self, metadata):
-        """Where the numbers begin, and how their places are counted."""
+        """Return the position where the numbers begin, from which tensor positions count."""
         alignment = metadata.get("general.alignment", 32)
         if type(alignment) is not int or alignment not in ALIGNMENTS:
             self.broken(
@@ -153,7 +153,7 @@ class _Reader:
         return -(-self.at // alignment) * alignment
 
     def places(self, infos, start):
-        """{name: _Place}; refuses tensors that do not fit, overlap or lie behind the end."""
+        """Return {name: _Place}; refuse tensors that do not fit, overlap or exceed the file."""
         found = {name: self.place(name, start, *info) for name, info in infos.items()}
         end, before = start, None
         for name, place in sorted(found.items(), key=lambda pair: pair[1][:2]):
@@ -174,7 +174,7 @@ class _Reader:
         if offset % self.alignment:
             self.broken(f"{name} stands at {offset}, no multiple of {self.alignment}")
         _, size, nbytes, _ = BLOCKS[kind]
-        # an empty tensor takes no bytes, but NumPy must be able to count its other axes
+        # an empty tensor has no bytes, but NumPy must be able to count its other axes
         if math.prod(max(n, 1) for n in shape) >= 2**60:
             self.broken(f"{name} {shape} has more numbers than a file can")
         if (shape[-1] if shape else 1) % size:
@@ -294,7 +294,7 @@ def _q4_0(raw):
 
 
 def _fifth_bits(raw):
-    """32 bits of each block, times 16."""
+    """Return 32 bits of each block, times 16."""
     return np.unpackbits(raw, axis=1, bitorder="little") << 4
 
 

@@ -15,7 +15,8 @@ from tinyattn.engine.random import generator
 from tinyattn.models.generation import generate
 from tinyattn.nn.validation import check_sizes
 
-ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")  # their output is added to x
+# the outputs of these layers are added to x
+ADDS_TO_X = ("out_proj", "linear2", "o_proj", "down_proj")
 
 
 class GPT(nn.Module):
@@ -88,7 +89,7 @@ class GPT(nn.Module):
         ids = as_tensor(ids)
         if ids.ndim != 2 or (cache is None and ids.shape[1] > self.max_len):
             raise ValueError(
-                f"GPT: expected token ids [B, T] with T up to {self.max_len}, got {ids.shape}"
+                f"GPT: ids must be [B, T] with T <= {self.max_len}, got shape {ids.shape}"
             )
         return self.head(self.features(ids, cache))
 
@@ -129,7 +130,8 @@ class GPT(nn.Module):
 
 
 def init_weights(model, d_model, rng, num_layers=None):
-    """Matrices normal, with standard deviation 0.02 √(768/d_model), biases zero.
+    """Initialize matrices from a normal distribution with standard deviation 0.02 √(768/d_model),
+    and biases to zero.
 
     Given num_layers L, the matrices whose output is added to x are smaller by 1/√(2 L).
     """

@@ -10,7 +10,9 @@ from tinyattn.nn.validation import check_sizes
 
 
 class GravNetBlock(Module):
-    """Each hit gets the mean of its event, then three dense layers, then GravNet and batch norm."""
+    """A block that appends the event mean to each hit, then applies three dense layers, GravNet and
+    batch norm.
+    """
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class GravNetBlock(Module):
 
 
 def _mean_of_event(x, cloud):
-    """For each hit, the mean over all hits of its event. [N, F]"""
+    """Return, for each hit, the mean over all hits of its event. [N, F]"""
     if cloud is None:
         return np.broadcast_to(np.mean(x, axis=0), x.shape)
     return segment_mean(x, cloud, int(cloud.max(initial=-1)) + 1)[cloud]

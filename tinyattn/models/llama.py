@@ -1,7 +1,7 @@
 """Llama: a decoder-only transformer in the form that most recent language models have.
 
-Differences from GPT: RMSNorm in place of layer norm, rotary positions in place of added ones, keys
-and values shared by groups of heads, a gated feed-forward network, no biases. Sources: Touvron et
+Unlike GPT, it has RMSNorm instead of layer norm, rotary positions instead of added ones, keys and
+values shared by groups of heads, a gated feed-forward network, and no biases. Sources: Touvron et
 al. 2023; Allal et al. 2025 (SmolLM2).
 """
 
@@ -104,7 +104,7 @@ class Llama(nn.Module):
         """
         ids = as_tensor(ids)
         if ids.ndim != 2:
-            raise ValueError(f"Llama: expected token ids [B, T], got {ids.shape}")
+            raise ValueError(f"Llama: ids must be [B, T], got shape {ids.shape}")
         return self.head(self.features(ids, cache))
 
     def empty_cache(self):
@@ -184,7 +184,7 @@ class Llama(nn.Module):
             return model.load_state_dict(state, assign)
         state |= _in_blocks(model, blocks)
         if model.lm_head is None and "embed_tokens.weight" in blocks:
-            table = blocks["embed_tokens.weight"]  # the same bytes serve as the head
+            table = blocks["embed_tokens.weight"]  # the same bytes are the weights of the head
             model.lm_head, state["lm_head.weight"] = inference.QuantizedLinear(table), table.raw
         return model.load_state_dict(state, assign).requires_grad_(False)
 
@@ -207,7 +207,7 @@ class Llama(nn.Module):
         kind = file.entry("general.architecture", str)
         if kind != "llama":
             raise ValueError(
-                f"Llama.from_gguf: {file.path} holds a model of kind {kind!r}, not llama"
+                f"Llama.from_gguf: {file.path} contains a model of kind {kind!r}, not llama"
             )
         num_heads = file.entry("llama.attention.head_count", int)
         num_kv_heads = file.entry("llama.attention.head_count_kv", int, num_heads)
@@ -228,8 +228,7 @@ class Llama(nn.Module):
             model = cls.from_huggingface(state, *sizes, assign=True)
         except (KeyError, ValueError) as error:
             raise ValueError(
-                f"Llama.from_gguf: the tensors of {file.path} are not those of such a model: "
-                f"{error}"
+                f"Llama.from_gguf: the tensors of {file.path} do not fit such a model: {error}"
             ) from error
         if in_blocks:  # the rows stay in the order of the file
             old = model.layers[0].self_attn.rotary
@@ -239,7 +238,7 @@ class Llama(nn.Module):
         return model
 
 
-# names in GGUF files: names here
+# names in GGUF files -> names in this library
 NAMES = {
     "token_embd": "embed_tokens",
     "output_norm": "norm",
@@ -268,9 +267,10 @@ def rename_hf_key(name):
 
 
 def _in_blocks(model, blocks):
-    """Put layers for the matrices {name: QuantizedMatrix} into the model; a state dict of them.
+    """Put layers for the matrices {name: QuantizedMatrix} into the model, and return a state dict
+    of them.
 
-    What fits nowhere stands in the state dict with its shape, so that loading names it.
+    A matrix that fits nowhere appears in the state dict with its shape, so loading names it.
     """
     layers, state = dict(model.named_modules()), {}
     for name, matrix in blocks.items():
@@ -290,7 +290,7 @@ KINDS = {nn.Linear: inference.QuantizedLinear, nn.Embedding: inference.Quantized
 
 
 def _halves(weight, num_heads):
-    """Rows of each head from the order of InterleavedRotaryEmbedding to that of RotaryEmbedding."""
+    """Reorder the rows of each head from InterleavedRotaryEmbedding to RotaryEmbedding."""
     pairs = weight.reshape(num_heads, -1, 2, weight.shape[-1])
     return np.swapaxes(pairs, 1, 2).reshape(weight.shape)
 
@@ -299,7 +299,7 @@ SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 
 
 def chat_prompt(question, system=SYSTEM):
-    """A question in the format of the SmolLM2 chat models; <|im_end|> ends the answer."""
+    """Format a question for the SmolLM2 chat models; <|im_end|> ends the answer."""
     turns = [("system", system), ("user", question)]
     text = "".join(f"<|im_start|>{who}\n{what}<|im_end|>\n" for who, what in turns)
     return text + "<|im_start|>assistant\n"

@@ -14,16 +14,18 @@ from tinyattn.engine.random import generator
 from tinyattn.models.generation import eval_mode
 from tinyattn.nn.validation import check_sizes
 
-FAR = 1e6  # Å: where the dummy atom is
+FAR = 1e6  # Å: distance of the dummy atom
 
 
 def near_first(D, mask):
-    """softmax(-D) over the atoms of each row: nearer atoms weigh more, each row sums to 1."""
+    """Return softmax(-D) over the atoms of each row: nearer atoms have more weight, and each row
+    sums to 1.
+    """
     return F.softmax(np.where(mask[:, None, :], -D, -np.inf))
 
 
 def exponential(D, mask):
-    """exp(-D): the weight of a pair does not depend on other atoms."""
+    """Return exp(-D): the weight of a pair does not depend on other atoms."""
     return np.where(mask[:, None, :], np.exp(-D), 0)
 
 
@@ -124,12 +126,13 @@ class MoleculeAttentionTransformer(nn.Module):
         name, rng = type(self).__name__, generator(rng)
         if d_model % num_heads:
             raise ValueError(
-                f"{name}: d_model must be a multiple of num_heads, got {d_model} and {num_heads}"
+                f"{name}: d_model must be a multiple of num_heads, got d_model={d_model}, "
+                f"num_heads={num_heads}"
             )
         if np.shape(lambdas) != (3,) or not all(share >= 0 for share in lambdas):
-            raise ValueError(f"{name}: expected three weights λ of at least 0, got {lambdas}")
+            raise ValueError(f"{name}: lambdas must be three weights λ >= 0, got {lambdas}")
         if g not in G:
-            raise ValueError(f"{name}: g is one of {', '.join(G)}, got {g!r}")
+            raise ValueError(f"{name}: g must be one of {', '.join(G)}, got {g!r}")
         self.lambdas, self.g = tuple(lambdas), g
         self.dummy = nn.Parameter(rng.normal(size=(1, 1, d_model)).astype(DEFAULT_DTYPE))
         self.embed = nn.Linear(features, d_model, rng=rng)
@@ -180,7 +183,8 @@ class MoleculeAttentionTransformer(nn.Module):
         """x [B, 1 + N, d], λ_d g(D) + λ_g Adj [B, 1, 1 + N, 1 + N] and the mask, with the dummy."""
         bonds, mask = _check_molecules(atoms, distances, bonds, mask)
         B, N = mask.shape
-        x = self.embed(np.where(mask[..., None], atoms, 0))  # padding may hold anything, even nan
+        # padding may contain anything, even nan
+        x = self.embed(np.where(mask[..., None], atoms, 0))
         x = np.concatenate([np.broadcast_to(self.dummy, (B, 1, x.shape[-1])), x], axis=1)
         mask = np.concatenate([np.ones((B, 1), bool), mask], axis=1)
         pairs = mask[:, 1:, None] & mask[:, None, 1:]
@@ -197,7 +201,7 @@ class MoleculeAttentionTransformer(nn.Module):
 
 
 def _check_molecules(atoms, distances, bonds, mask):
-    """bonds and mask as bool arrays; shapes that do not fit are refused."""
+    """Return bonds and mask as bool arrays, and refuse shapes that do not fit."""
     name = "MoleculeAttentionTransformer"
     bonds = np.asarray(to_array(bonds))
     pairs = (*atoms.shape[:2], atoms.shape[1]) if atoms.ndim == 3 else None
@@ -209,7 +213,7 @@ def _check_molecules(atoms, distances, bonds, mask):
     mask = np.ones(atoms.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != atoms.shape[:2]:
         raise ValueError(
-            f"{name}: expected a bool mask {atoms.shape[:2]} with True for atoms, got "
-            f"{mask.dtype} {mask.shape}"
+            f"{name}: mask must be bool {atoms.shape[:2]} with True for atoms, got {mask.dtype} "
+            f"{mask.shape}"
         )
     return bonds & mask[:, :, None] & mask[:, None, :], mask

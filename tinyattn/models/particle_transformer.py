@@ -1,8 +1,9 @@
 """Particle Transformer: jets as sets of particles, with features of pairs in the attention.
 
-Names and shapes of the parameters, initial values and results are those of `ParticleTransformer` of
-the package weaver-core, so its state_dict can be loaded. Here particles are rows, [B, N, …], and
-four-momenta begin with the energy. Source: Qu, Li, Qian 2022, arXiv:2202.03772; slides H10 to H13.
+Names and shapes of the parameters, initial values and results are the same as in
+`ParticleTransformer` of the package weaver-core, so its state_dict can be loaded. Here particles
+are rows, [B, N, …], and four-momenta begin with the energy. Source: Qu, Li, Qian 2022,
+arXiv:2202.03772; slides H10 to H13.
 """
 
 import math
@@ -19,21 +20,18 @@ from tinyattn.models.generation import eval_mode
 from tinyattn.nn.init import xavier_bound
 from tinyattn.nn.validation import check_sizes
 
-SMALLEST = 1e-8  # smaller numbers are replaced by it before the logarithm
+SMALLEST = 1e-8  # smaller numbers are replaced by this one before the logarithm
 
 
 def pair_features(a, b):
-    """ln kT, ln z, ln Δ, ln m² of pairs of particles with the four-momenta a and b, [..., 4].
+    """Return ln kT, ln z, ln Δ, ln m² of pairs of particles with the four-momenta a and b, [...,
+    4].
 
-        Δ² = (y_a - y_b)² + (φ_a - φ_b)²          distance in rapidity and angle
-        kT = min(pT_a, pT_b) Δ                    in GeV
-        z  = min(pT_a, pT_b) / (pT_a + pT_b)      0 … 0.5
-        m² = (E_a + E_b)² - |p_a + p_b|²          in GeV²
+    a, b [..., 4]: E, px, py, pz in GeV. The features do not change if a and b are exchanged, if
+    both are rotated around the beam, or (up to rounding) if both are boosted along it.
 
-    a, b [..., 4]: E, px, py, pz in GeV. Nothing changes if a and b change places, if both are
-    turned around the beam, or (but for rounding) if both are boosted along it.
-    Before the logarithm each of kT, z, Δ and m² is raised to at least 1e-8, since the distance of a
-    particle from itself is 0. ln Δ is computed as ½ ln Δ², because a root has no derivative at
+    Before the logarithm, each of kT, z, Δ and m² is raised to at least 1e-8, because the distance
+    of a particle from itself is 0. ln Δ is computed as ½ ln Δ², because a root has no derivative at
     zero. Source: Qu, Li, Qian 2022, eq. 3, in the order of weaver; slide H11.
     """
     pt_a, y_a, phi_a = _cylindrical(a)
@@ -59,7 +57,8 @@ def _cylindrical(p):
     """
     E, px, py, pz = (p[..., k] for k in range(4))
     y = 0.5 * (_safe_log(E + pz, 1e-20) - _safe_log(E - pz, 1e-20))
-    return np.hypot(px, py), y, np.arctan2(py, px)  # without a root's slope at 0, which is infinite
+    # np.hypot avoids the infinite slope of a root at 0
+    return np.hypot(px, py), y, np.arctan2(py, px)
 
 
 def _safe_log(x, smallest):
@@ -102,9 +101,10 @@ class PointwiseConv1d(nn.Conv1d):
 
 
 class PairEmbed(nn.Module):
-    """U [B, H, N, N], which is added to the scores of each head, from the features of each pair.
+    """U [B, H, N, N], which is added to the scores of each head, computed from the features of each
+    pair.
 
-    It is computed once for each pair of particles, since U is symmetric; at padding U = 0.
+    It is computed once for each pair of particles, because U is symmetric; at padding, U = 0.
     """
 
     def __init__(self, dims, rng):
@@ -120,7 +120,7 @@ class PairEmbed(nn.Module):
         jet, i, j = np.nonzero(np.tril(mask[:, :, None] & mask[:, None, :]))
         pairs = pair_features(momenta[jet, i], momenta[jet, j]).astype(dtype)  # [M, 4]
         u = self.embed(pairs)  # [M, H]
-        row = np.full((B, N, N), len(jet))  # the last row is that of padding
+        row = np.full((B, N, N), len(jet))  # the last row is for padding
         row[jet, i, j] = row[jet, j, i] = np.arange(len(jet))
         u = np.concatenate([u, np.zeros((1, u.shape[1]), u.dtype)])
         return np.moveaxis(u[row], -1, 1)
@@ -141,7 +141,8 @@ class BiasedAttention(nn.Module):
     def forward(self, q, x, mask=None, bias=None):
         """q [B, T, d], x [B, S, d], mask [B, 1, 1, S], bias U [B, H, T, S] give [B, T, d]."""
         q, k, v = self._heads(q, x)
-        if self.training and self.dropout > 0:  # the kernel keeps no weights for dropout
+        # the kernel stores no weights that dropout could act on
+        if self.training and self.dropout > 0:
             a = F.attention_weights(q, k, mask, bias)
             y = np.matmul(F.dropout(a, self.dropout, True, self.rng), v)
         else:
@@ -158,7 +159,7 @@ class BiasedAttention(nn.Module):
         """Queries, keys and values of each head, [B, H, T or S, d/H]."""
         d = q.shape[-1]
         parts = np.split(self.in_proj(x), 3, axis=-1)
-        if q is not x:  # a class token: one row, so its unused keys and values cost little
+        if q is not x:  # a class token is a single row, so its unused keys and values cost little
             parts[0] = self.in_proj(q)[..., :d]
         shape = (self.num_heads, d // self.num_heads)
         return [np.swapaxes(np.reshape(a, (*a.shape[:2], *shape)), 1, 2) for a in parts]
@@ -196,11 +197,13 @@ class ParticleAttentionBlock(nn.Module):
         return self.w_resid * x + self.dropout(self.fc2(self.post_fc_norm(hidden)))
 
     def listens(self, x, mask, token):
-        """The input of the queries, that of keys and values, and the mask [B, 1, 1, S] of keys."""
+        """Return the input of the queries, the input of keys and values, and the mask [B, 1, 1, S]
+        of keys.
+        """
         if token is None:
             x = self.pre_attn_norm(x)
             return x, x, None if mask is None else mask[:, None, None, :]
-        if mask is not None:  # the token is never hidden
+        if mask is not None:  # the class token is never hidden
             mask = np.concatenate([np.ones((len(mask), 1), bool), mask], axis=1)[:, None, None, :]
         return token, self.pre_attn_norm(np.concatenate([token, x], axis=1)), mask
 
@@ -255,12 +258,14 @@ class ParticleTransformer(nn.Module):
             num_cls_layers=num_cls_layers,
         )
         if not embed_dims:
-            raise ValueError("ParticleTransformer: embed_dims needs at least one width, got ()")
+            raise ValueError(
+                "ParticleTransformer: embed_dims must contain at least one width, got ()"
+            )
         rng, d = generator(rng), embed_dims[-1]
         if d % num_heads:
             raise ValueError(
-                f"ParticleTransformer: {d} features cannot be divided among {num_heads} heads; the "
-                f"last of embed_dims must be a multiple of num_heads"
+                f"ParticleTransformer: the last of embed_dims, {d}, cannot be divided among "
+                f"num_heads={num_heads} heads. Choose a multiple of num_heads"
             )
         self.cls_token = nn.Parameter((0.02 * rng.normal(size=(1, 1, d))).astype(DEFAULT_DTYPE))
         self.embed = ParticleEmbedding(input_dim, embed_dims, rng)
@@ -312,7 +317,7 @@ class ParticleTransformer(nn.Module):
             momenta    as in `forward`
             mask       as in `forward`
         """
-        features = np.where(mask[..., None], features, 0)  # padding may hold anything, even nan
+        features = np.where(mask[..., None], features, 0)  # padding may contain anything, even nan
         x = np.where(mask[..., None], self.embed(features), 0)
         return x, None if momenta is None else self.pair_embed(momenta, mask, x.dtype)
 
@@ -356,25 +361,27 @@ class ParticleTransformer(nn.Module):
 
 
 def _check_jets(features, momenta, mask):
-    """The mask as a bool array [B, N]; shapes that do not fit are refused."""
+    """Return the mask as a bool array [B, N], and refuse shapes that do not fit."""
     if features.ndim != 3 or (momenta is not None and momenta.shape != (*features.shape[:2], 4)):
         got = "" if momenta is None else f" and {momenta.shape}"
         raise ValueError(
-            f"ParticleTransformer: expected features [B, N, C] and momenta [B, N, 4] (E, px, py, "
+            "ParticleTransformer: expected features [B, N, C] and momenta [B, N, 4] (E, px, py, "
             f"pz), got {features.shape}{got}"
         )
     mask = np.ones(features.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != features.shape[:2]:
         raise ValueError(
-            f"ParticleTransformer: expected a bool mask {features.shape[:2]} with True for "
-            f"particles, got {mask.dtype} {mask.shape}"
+            f"ParticleTransformer: mask must be bool {features.shape[:2]} with True for particles, "
+            f"got {mask.dtype} {mask.shape}"
         )
     return mask
 
 
 def init_weights(model, rng):
-    """Linear maps start uniform in ±√(6/(fan-in + fan-out)), queries, keys and values each as a
-    map of their own, with biases 0; what block l adds to x is smaller by 1/√(2l).
+    """Initialize linear maps uniformly in ±√(6/(fan-in + fan-out)), and biases to 0.
+
+    Queries, keys and values count as separate maps. The output of block l that is added to x is
+    smaller by 1/√(2l).
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):

