@@ -87,13 +87,16 @@ def test_repr_says_what_will_come():
         (lambda: data.batches(np.zeros((0, 3))), "no examples"),
         (lambda: data.batches(np.zeros(3), batch_size=0), "whole number ≥ 1, got 0"),
         (lambda: data.batches(np.zeros(3), batch_size=2.5), "whole number ≥ 1, got 2.5"),
-        (lambda: data.batches(np.zeros(3), batch_size=4, drop_last=True), "leaves nothing"),
+        (lambda: data.batches(np.zeros(3), batch_size=4, drop_last=True), "leaves no batch"),
         (lambda: data.batches(np.zeros(3), rng="0"), "rng: expected"),
         (lambda: data.split(np.zeros(3), np.zeros(4)), "same number of examples.*got 3, 4"),
-        (lambda: data.split(np.zeros(3), held_out=1.5), "fraction between 0 and 1"),
-        (lambda: data.split(np.zeros(3), held_out=3), "fraction between 0 and 1"),
-        (lambda: data.split(np.zeros(3), held_out=0.01), "leaves some on both sides of 3"),
-        (lambda: data.split(np.zeros(3), held_out=True), "got True"),
+        (lambda: data.split(np.zeros(3), held_out=1.5), "fraction 0 < held_out < 1"),
+        (lambda: data.split(np.zeros(3), held_out=3), "fraction 0 < held_out < 1"),
+        (
+            lambda: data.split(np.zeros(3), held_out=0.01),
+            "0 < held_out < 3 that leaves examples on both sides",
+        ),
+        (lambda: data.split(np.zeros(3), held_out=True), "got held_out=True"),
     ],
 )
 def test_errors_say_what_came(call, message):
@@ -155,9 +158,9 @@ def test_generated_sets_are_seeded_float32(make):
     np.testing.assert_array_equal(x, again[0])
     np.testing.assert_array_equal(y, again[1])
     assert not np.array_equal(x, make(n=31, rng=6)[0])
-    with pytest.raises(ValueError, match="must be ≥ 0, got -1"):
+    with pytest.raises(ValueError, match="expected noise >= 0, got noise=-1"):
         make(noise=-1)
-    with pytest.raises(ValueError, match="expected n of at least"):
+    with pytest.raises(ValueError, match="expected n >="):
         make(n=0)
 
 

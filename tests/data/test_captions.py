@@ -101,9 +101,9 @@ def test_scenes_explain_wrong_input():
     pictures = np.ones((3, SIZE, SIZE, 3))
     assert len(scenes(pictures, np.zeros((0, 2), int))) == 0
     for which in ([[3, 0]], [[-1, 0]], [[0, -2]]):
-        with pytest.raises(ValueError, match="0 to 2, and -1 for no second one"):
+        with pytest.raises(ValueError, match="0 to 2 into pictures, or -1 for"):
             scenes(pictures, which)
-    with pytest.raises(ValueError, match=r"which is \[N, 2\].*got \(2,\)"):
+    with pytest.raises(ValueError, match=r"which must be \[N, 2\].*got \(2,\)"):
         scenes(pictures, [0, 1])
-    with pytest.raises(ValueError, match=r"pictures are \[M, 24, 24, 3\]"):
+    with pytest.raises(ValueError, match=r"pictures must be \[M, 24, 24, 3\]"):
         scenes(np.ones((3, 8, 8)), [[0, 1]])

@@ -36,7 +36,7 @@ def test_hard_jets(part):
     for kind, low, high in ((0, 1.1, 1.4), (1, 1.0, 1.05)):
         middle = np.median(softer.jet[softer.label == kind, 2])
         assert low < np.median(mass[jets.label == kind]) / middle < high
-    with pytest.raises(ValueError, match="hard_jets: expected part"):
+    with pytest.raises(ValueError, match="hard_jets: part must be"):
         data.hard_jets("valid")
 
 

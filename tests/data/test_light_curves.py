@@ -36,7 +36,7 @@ def test_shapes_and_split():
     with pytest.raises(ValueError, match="got 'valid'"):
         data.light_curves("valid")
     for wrong in ({"length": 10_000}, {"length": 20, "out_of": 10}):
-        with pytest.raises(ValueError, match="a length of 1 to"):
+        with pytest.raises(ValueError, match="1 <= length <= out_of <="):
             data.light_curves(**wrong)
 
 

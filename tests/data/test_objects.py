@@ -112,7 +112,7 @@ def test_wrong_input():
         data.overlaps(3, 0, objects=(2, 9))
     with pytest.raises(ValueError, match="overlaps: expected n and noise of at least 0"):
         data.overlaps(-1)
-    with pytest.raises(ValueError, match="tracks: expected n of at least 0"):
+    with pytest.raises(ValueError, match="tracks: expected n >= 0"):
         data.tracks(2, objects=(3, 1))
-    with pytest.raises(ValueError, match="room for 5 particles 1.5 apart"):
+    with pytest.raises(ValueError, match="5 particles with angles at least 1.5 rad apart"):
         data.tracks(2, apart=1.5)

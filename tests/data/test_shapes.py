@@ -85,11 +85,11 @@ def test_none_and_few():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"kinds": ("ball", "cube")}, "kinds are some of ball, ring, chair, lamp, mug"),
-        ({"kinds": ()}, "kinds are some of"),
-        ({"N": 1}, "N of at least 2 points"),
-        ({"noise": -1}, "noise of at least 0"),
-        ({"uneven": np.inf}, "a finite uneven"),
+        ({"kinds": ("ball", "cube")}, "kinds must be from ball, ring, chair, lamp, mug"),
+        ({"kinds": ()}, "kinds must be from"),
+        ({"N": 1}, "N >= 2 points"),
+        ({"noise": -1}, "noise must be >= 0"),
+        ({"uneven": np.inf}, "uneven must be finite"),
     ],
 )
 def test_wrong_input(options, says):

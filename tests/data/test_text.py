@@ -55,7 +55,7 @@ def test_the_last_target_may_be_the_last_id():
     ("ids", "options", "says"),
     [
         (np.arange(8), {"batch_size": 2, "length": 4}, "need 9 ids, got 8"),
-        (np.arange(8.0), {"batch_size": 2, "length": 2}, "tokenizers turn text into ids"),
+        (np.arange(8.0), {"batch_size": 2, "length": 2}, "A tokenizer turns text into ids"),
         (np.zeros((3, 3), int), {"batch_size": 1, "length": 2}, r"shape \(3, 3\)"),
         (np.arange(8), {"batch_size": 0, "length": 2}, "batch_size must be a whole number"),
         (np.arange(8), {"batch_size": 1, "length": 2.5}, "length must be a whole number"),
@@ -88,7 +88,7 @@ def test_delayed_bit():
 
 
 def test_the_memory_tasks_say_what_is_wrong():
-    with pytest.raises(ValueError, match="first_bit: expected n ≥ 0 and length ≥ 1"):
+    with pytest.raises(ValueError, match="first_bit: expected n >= 0 and length >= 1"):
         recall.first_bit(3, 0)
-    with pytest.raises(ValueError, match="length ≥ 4, got 3 and 2"):
+    with pytest.raises(ValueError, match="length >= 4, got n=3, length=2"):
         recall.delayed_bit(3, 2)

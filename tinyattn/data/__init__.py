@@ -1,4 +1,4 @@
-"""Small data sets, real and generated, and how to cut them into batches."""
+"""Small data sets, real and generated, and functions that cut them into batches."""
 
 from tinyattn.data import sentences, tokenizers, translation
 from tinyattn.data.batches import Batches, batches, split
@@ -62,5 +62,5 @@ torch_hints.hint_functions(globals(), __all__)
 
 
 def __getattr__(name):
-    """Only asked for what there is not: say what it is called here."""
+    """Raise the error for a missing name, with its name in this library."""
     raise torch_hints.no_such_name(__name__, name)

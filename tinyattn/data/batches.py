@@ -25,7 +25,8 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
 
 
 class Batches:
-    """What `batches` returns: it can be iterated over again and again, once per epoch.
+    """The batches that `batches` returns, which can be iterated over again and again, once per
+    epoch.
 
     Args:
         arrays       as in `batches`
@@ -41,8 +42,8 @@ class Batches:
             raise ValueError(f"batches: batch_size must be a whole number ≥ 1, got {batch_size!r}")
         if drop_last and batch_size > self.n:
             raise ValueError(
-                f"batches: drop_last leaves nothing, batch_size is {batch_size} and there are "
-                f"only {self.n} examples"
+                f"batches: drop_last=True leaves no batch, because batch_size={batch_size} is "
+                f"larger than the {self.n} examples. Choose a smaller batch_size"
             )
         self.batch_size, self.shuffle, self.drop_last = int(batch_size), shuffle, drop_last
         self.rng = generator(rng)
@@ -81,21 +82,24 @@ def split(*arrays, held_out=0.2, rng=None):
         k = 0
     if not 0 < k < n:
         raise ValueError(
-            f"split: held_out must be a fraction between 0 and 1 or a number of examples that "
-            f"leaves some on both sides of {n}, got {held_out!r}"
+            f"split: expected a fraction 0 < held_out < 1 or a whole number 0 < held_out < {n} "
+            f"that leaves examples on both sides, got held_out={held_out!r}"
         )
     order = generator(rng).permutation(n)
     return tuple([a[order[k:]] for a in arrays]), tuple([a[order[:k]] for a in arrays])
 
 
 def _same_length(name, arrays):
-    """The plain arrays and their common number of examples."""
+    """Return the plain arrays and their common number of examples."""
     arrays = tuple([np.asarray(to_array(a)) for a in arrays])
     if not arrays:
         raise TypeError(f"{name}: expected at least one array, got none")
     for i, a in enumerate(arrays):
         if a.ndim == 0:
-            raise ValueError(f"{name}: array {i} is a single number, it has no axis of examples")
+            raise ValueError(
+                f"{name}: array {i} is a single number, so it has no axis of examples. Pass arrays "
+                "[N, ...]"
+            )
     lengths = [len(a) for a in arrays]
     if len(set(lengths)) > 1:
         raise ValueError(
@@ -103,7 +107,7 @@ def _same_length(name, arrays):
             f"got {', '.join(map(str, lengths))}"
         )
     if lengths[0] == 0:
-        raise ValueError(f"{name}: there are no examples, the first axis has length 0")
+        raise ValueError(f"{name}: there are no examples, because the first axis has length 0")
     return arrays, lengths[0]
 
 

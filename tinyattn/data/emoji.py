@@ -1,4 +1,4 @@
-"""Pictures with captions: emoji and their Unicode names, alone or two in one picture."""
+"""Images with captions: emoji and their Unicode names, one or two in each image."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,15 +8,17 @@ import numpy as np
 from tinyattn.engine.random import generator
 
 FILE = Path(__file__).with_name("emoji.npz")
-SIZE, WIDTH = 24, 52  # pixels: of an emoji, and of a scene
+SIZE, WIDTH = 24, 52  # pixels of an emoji and of a scene
 
 
 def emoji():
-    """1362 emoji: images [N, 24, 24, 3] float32 in 0..1 (RGB), and captions, a list of N texts.
+    """Load 1362 emoji: images [N, 24, 24, 3] float32 in 0..1 (RGB), and captions, a list of N
+    texts.
 
     A caption is the Unicode name in lower case, without hyphens: "smiling cat face with open
-    mouth". The order is that of the character codes: neighbours are often alike, so shuffle before
-    you hold out (data.split does). Source and licence: SOURCES.md beside this file.
+    mouth". The order is that of the character codes, in which neighbours are often similar, so
+    shuffle before you hold out (data.split does). Source and licence: SOURCES.md in the folder of
+    this file.
     """
     with np.load(FILE) as stored:
         return stored["pixels"].astype(np.float32) / 31, str(stored["captions"]).split("\n")
@@ -24,11 +26,12 @@ def emoji():
 
 @dataclass(frozen=True)
 class Scenes:
-    """Pictures of one or two emoji, all arrays with the picture on the first axis.
+    """Images of one or two emoji; all arrays have the image on the first axis.
 
-    images   [N, 24, 52, 3] float32 in 0..1
-    which    [N, 2] int64: the emoji from left to right, -1 for no second one
-    left     [N, 2] int64: the column of pixels where they begin, -1 for no second one
+    Attributes:
+        images   [N, 24, 52, 3] float32 in 0..1
+        which    [N, 2] int64: the emoji from left to right, -1 for no second one
+        left     [N, 2] int64: the column of pixels where they begin, -1 for no second one
     """
 
     images: np.ndarray
@@ -39,25 +42,39 @@ class Scenes:
         return len(self.which)
 
     def captions(self, names):
-        """What is seen from left to right: "taxi and red apple"."""
+        """Return the captions from left to right: "taxi and red apple".
+
+        Args:
+            names   the caption of each emoji
+        """
         return [" and ".join(names[i] for i in pair if i >= 0) for pair in self.which]
 
 
 def scenes(pictures, which, rng=None):
-    """Emoji side by side, each whole and at a random place, as `Scenes`.
+    """Put emoji side by side, each whole and at a random position, as `Scenes`.
 
-    pictures   [M, 24, 24, 3] to choose from
-    which      [N, 2] int: the emoji from left to right, -1 for no second one
+    Args:
+        pictures   images to choose from [M, 24, 24, 3]
+        which      indices [N, 2] int of the emoji from left to right, -1 for no second one
+        rng        seed or numpy.random.Generator
+
+    Returns:
+        `Scenes`
+
+    Raises:
+        ValueError: the shapes do not fit, or an index is out of range
     """
     pictures, which, rng = np.asarray(pictures), np.asarray(which), generator(rng)
     if pictures.shape[1:] != (SIZE, SIZE, 3):
-        raise ValueError(f"scenes: pictures are [M, {SIZE}, {SIZE}, 3], got {pictures.shape}")
+        raise ValueError(f"scenes: pictures must be [M, {SIZE}, {SIZE}, 3], got {pictures.shape}")
     if which.ndim != 2 or which.shape[1] != 2:
-        raise ValueError(f"scenes: which is [N, 2], two emoji in a picture, got {which.shape}")
+        raise ValueError(
+            f"scenes: which must be [N, 2], the two emoji of each image, got {which.shape}"
+        )
     if which.size and (which[:, 0].min() < 0 or which.min() < -1 or which.max() >= len(pictures)):
         raise ValueError(
-            f"scenes: which holds numbers of pictures, 0 to {len(pictures) - 1}, and -1 for no "
-            f"second one, got {which.min()} to {which.max()}"
+            f"scenes: which must hold indices from 0 to {len(pictures) - 1} into pictures, or -1 "
+            f"for an image without a second emoji; got {which.min()} to {which.max()}"
         )
     two = which[:, 1] >= 0
     first = rng.integers(0, WIDTH - SIZE * (1 + two) + 1)

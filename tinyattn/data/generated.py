@@ -1,4 +1,4 @@
-"""Generated data sets that can be drawn: two moons, spirals, a noisy sine."""
+"""Generated data sets in the plane: two moons, spirals, a noisy sine."""
 
 import numpy as np
 
@@ -62,6 +62,8 @@ def sine(n=200, noise=0.1, rng=None):
 
 def _check(name, n, noise, at_least):
     if n < at_least:
-        raise ValueError(f"{name}: expected n of at least {at_least}, got {n}")
+        raise ValueError(f"{name}: expected n >= {at_least}, got n={n}")
     if noise < 0:
-        raise ValueError(f"{name}: noise is a standard deviation and must be ≥ 0, got {noise}")
+        raise ValueError(
+            f"{name}: noise is a standard deviation, so expected noise >= 0, got noise={noise}"
+        )

@@ -60,9 +60,9 @@ def hard_jets(part="train"):
 
 
 def _loaded(name, file, part, test):
-    """The jets of a file; the last ones are the test, and they are stored in random order."""
+    """Return the jets of a file, stored in random order; the last ones are the test set."""
     if part not in ("train", "test", "all"):
-        raise ValueError(f'{name}: expected part to be "train", "test" or "all", got {part!r}')
+        raise ValueError(f'{name}: part must be "train", "test" or "all", got {part!r}')
     with np.load(file) as stored:
         label, count, charge = stored["label"], stored["count"].astype(np.int64), stored["charge"]
         jet = bytes_together(stored["jet"], "<f4").reshape(3, -1).T.astype(np.float32, order="C")

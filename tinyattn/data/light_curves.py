@@ -1,4 +1,4 @@
-"""Light curves: the brightness of real variable stars, at the moments when a telescope looked."""
+"""Light curves: the brightness of real variable stars, at the times of real observations."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -32,29 +32,29 @@ class LightCurves(NamedTuple):
     """
 
     times: np.ndarray  # [B, T] float32: days from the first observation, not evenly spaced
-    magnitudes: np.ndarray  # [B, T] float32: smaller is brighter; around the mean of the star
-    errors: np.ndarray  # [B, T] float32: standard deviation of the noise that is in them
-    label: np.ndarray  # [B] int64: which of CLASSES
-    period: np.ndarray  # [B] float32: the main one, in days
+    magnitudes: np.ndarray  # a smaller magnitude is brighter; the mean of the star is 0
+    errors: np.ndarray  # standard deviation of the noise in the magnitudes
+    label: np.ndarray  # index into CLASSES
+    period: np.ndarray  # main period in days
 
 
 def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     """Load 10500 variable stars, 1500 of each class: 8400 to train, 2100 to test.
 
-    The stars are real: periods, amplitudes and shapes are those of the OGLE-III catalogue. The
-    moments of observation are real, too: those of a star of the MACHO survey, about one a night,
-    with gaps. The curve is put together from the two: the phase is random, the noise is normal with
-    MACHO's error of that night, and Mira and semi-regular stars, which really change from cycle to
-    cycle, are sums of three sines. Another rng gives the same stars at other moments.
+    The stars are real: periods, amplitudes and shapes come from the OGLE-III catalogue. The times
+    of observation are real, too: they come from a star of the MACHO survey, about one per night,
+    with gaps. Each curve combines the two: the phase is random, the noise is normal with MACHO's
+    error of that night, and Mira and semi-regular stars, which in reality change from cycle to
+    cycle, are sums of three sines. Another rng gives the same stars at other times.
 
     Args:
         part     "train", "test" or "all"
-        length   number of observations
-        rng      seed or numpy.random.Generator
-        noise    False: without noise
-        out_of   take the observations at random from this many in a row, as a telescope that
-                 returns only now and then. None: in a row; then nights follow so evenly that their
-                 number is nearly as good as the time
+        length   number T of observations of each star
+        rng      seed or numpy.random.Generator for times, phases and noise
+        noise    False: there is no noise
+        out_of   choose the observations at random from this many consecutive ones, like a telescope
+                 that returns only now and then. None: consecutive observations; the nights then
+                 follow so evenly that their number is nearly as good as the time
 
     Returns:
         `LightCurves`
@@ -62,9 +62,7 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     Source: SOURCES.md, with the licences.
     """
     if part not in ("train", "test", "all"):
-        raise ValueError(
-            f'light_curves: expected part to be "train", "test" or "all", got {part!r}'
-        )
+        raise ValueError(f'light_curves: part must be "train", "test" or "all", got {part!r}')
     rng = generator(rng)
     with np.load(FILE) as stored:
         label, fourier = stored["label"].astype(np.int64), stored["fourier"].astype(np.float64)
@@ -74,8 +72,8 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     out_of = length if out_of is None else out_of
     if not 1 <= length <= out_of <= nights:
         raise ValueError(
-            f"light_curves: expected a length of 1 to {nights}, out of as many or more up to "
-            f"{nights}, got {length} out of {out_of}"
+            f"light_curves: expected 1 <= length <= out_of <= {nights} nights, got "
+            f"length={length}, out_of={out_of}"
         )
     rows = {"train": slice(0, -TEST), "test": slice(-TEST, None), "all": slice(None)}[part]
     label, fourier = label[rows], fourier[:, rows]
@@ -87,7 +85,7 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
 
 
 def _windows(observed, ends, B, length, out_of, rng):
-    """Times and errors [B, length]: observations of one of the observed stars, in their order."""
+    """Return times and errors [B, length]: ordered observations of one of the observed stars."""
     which = rng.integers(len(ends), size=B)
     first = np.append(0, ends[:-1])[which]
     start = first + (rng.random(B) * (ends[which] - first - out_of + 1)).astype(int)
@@ -100,14 +98,14 @@ def _windows(observed, ends, B, length, out_of, rng):
 
 
 def brightness(times, fourier, phase):
-    """Magnitudes [B, T] around the mean of stars at times [B, T], without noise.
+    """Return magnitudes [B, T] around the mean of stars at times [B, T], without noise.
 
         m(t) = Σ_k A_k/2 cos 2π(t/P_k + phase_k)        Mira, semi-regular: up to three periods
         m(t) = A_1 f(t/P_1 + phase_1)/(max f - min f)   the others: one period, with a shape
         f(x) = cos 2πx + R21 cos(4πx + φ21) + R31 cos(6πx + φ31)
 
     fourier [10, B]: P_1 … P_3 in days, A_1 … A_3 in magnitudes, R21, φ21, R31, φ31 as in the
-    OGLE-III catalogue; phase [3, B], 0 … 1.
+    OGLE-III catalogue. phase [3, B], 0 … 1.
     """
     P, A, shape = fourier[:3], fourier[3:6], fourier[6:]
     turns = times / P[0][:, None] + phase[0][:, None]

@@ -1,4 +1,4 @@
-"""Real molecules of QM9: atoms, where they are, which are bonded, and computed properties."""
+"""Real molecules of QM9: atoms, their positions and bonds, and computed properties."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -10,12 +10,12 @@ TEST = 400  # the last molecules of the file; they are stored in random order
 SYMBOLS = ("H", "C", "N", "O", "F")
 RADII = np.array([0.31, 0.76, 0.71, 0.66, 0.57])  # covalent radii in Å, Cordero et al. 2008
 TARGETS = (
-    "atomisation energy in eV",  # to take the molecule apart into its atoms, at 0 K
+    "atomisation energy in eV",  # energy needed to separate all atoms, at 0 K
     "dipole moment in debye",
     "polarisability in bohr³",
     "HOMO in eV",  # energy of the highest occupied orbital
-    "LUMO in eV",  # and of the lowest empty one
-    "gap in eV",  # between the two
+    "LUMO in eV",  # energy of the lowest unoccupied orbital
+    "gap in eV",  # difference of LUMO and HOMO
     "extent in bohr²",  # ⟨R²⟩ of the electrons
     "zero-point energy in eV",
     "heat capacity in cal/(mol K)",
@@ -34,12 +34,12 @@ class Molecules(NamedTuple):
         smiles      formula of the bonds without hydrogen [B] text
     """
 
-    atoms: np.ndarray  # [B, N, 5] float32: one-hot, which of SYMBOLS it is
-    positions: np.ndarray  # [B, N, 3] float32 in Å, around the middle of the molecule
-    bonds: np.ndarray  # [B, N, N] bool: bonded or not, of whatever order
+    atoms: np.ndarray  # one-hot index into SYMBOLS
+    positions: np.ndarray  # [B, N, 3] float32 in Å, relative to the centre of the molecule
+    bonds: np.ndarray  # [B, N, N] bool: True for bonded atoms, whatever the bond order
     mask: np.ndarray  # [B, N] bool, True where there is an atom
     targets: np.ndarray  # [B, 9] float32: TARGETS
-    smiles: np.ndarray  # [B] text: the formula of the bonds, hydrogen left out
+    smiles: np.ndarray  # [B] text: the structural formula without hydrogen
 
 
 def molecules(part="train"):
@@ -57,7 +57,7 @@ def molecules(part="train"):
     Source: Ramakrishnan, Dral, Rupp, von Lilienfeld 2014; SOURCES.md.
     """
     if part not in ("train", "test", "all"):
-        raise ValueError(f'molecules: expected part to be "train", "test" or "all", got {part!r}')
+        raise ValueError(f'molecules: part must be "train", "test" or "all", got {part!r}')
     with np.load(FILE) as stored:
         count, kind = stored["count"].astype(np.int64), stored["atoms"]
         places, targets = stored["positions"].T / np.float32(1000), stored["targets"]
@@ -74,14 +74,20 @@ def molecules(part="train"):
 
 
 def distances(positions):
-    """‖x_i - x_j‖ of all pairs;   positions [..., N, 3], result [..., N, N]."""
+    """Return ‖x_i - x_j‖ for all pairs;   positions [..., N, 3], result [..., N, N].
+
+    Args:
+        positions   positions of the atoms [..., N, 3]
+    """
     return np.linalg.norm(positions[..., :, None, :] - positions[..., None, :, :], axis=-1)
 
 
 def bonded(atoms, positions, mask):
-    """Which atoms are closer than 1.16 times the sum of their covalent radii, [B, N, N] bool.
+    """Return which atoms are closer than 1.16 times the sum of their covalent radii, [B, N, N]
+    bool.
 
-    With this factor the bonds of all 2000 molecules are those of their SMILES."""
+    With this factor, the bonds of all 2000 molecules agree with their SMILES.
+    """
     reach = (atoms @ RADII)[..., None] + (atoms @ RADII)[..., None, :]
     pairs = mask[:, :, None] & mask[:, None, :] & ~np.eye(mask.shape[1], dtype=bool)
     return pairs & (distances(positions) < 1.16 * reach)

@@ -1,4 +1,4 @@
-"""Two small real networks, a karate club and the characters of a novel; and generated ones."""
+"""Two small real networks (a karate club and the characters of a novel), and generated ones."""
 
 from functools import cache
 from pathlib import Path
@@ -10,10 +10,13 @@ from tinyattn.graph import Graph
 
 
 def karate_club():
-    """34 members of a karate club, 78 ties, and the half each went to when the club split.
+    """Load 34 members of a karate club, 78 ties, and the half that each joined when the club split.
 
-    Gives (graph, club): every tie is two edges; club [34] int, 0 for those who stayed with the
-    instructor (node 0), 1 for those who left with the officer (node 33). No node features.
+    Returns:
+        (graph, club): every tie is two edges; club [34] int is 0 for members who stayed with the
+        instructor (node 0) and 1 for those who left with the officer (node 33). There are no node
+        features
+
     Source: Zachary 1977.
     """
     arrays = _arrays()
@@ -21,10 +24,13 @@ def karate_club():
 
 
 def les_miserables():
-    """77 characters of Les Misérables, 254 pairs that meet in a chapter.
+    """Load 77 characters of Les Misérables, and 254 pairs that meet in a chapter.
 
-    Gives (graph, names): every pair is two edges; `graph.edge_attr` [508] float32 is the number of
-    chapters in which the two meet; names is the list of the characters. Source: Knuth 1993.
+    Returns:
+        (graph, names): every pair is two edges; `graph.edge_attr` [508] float32 is the number of
+        chapters in which the two meet; names is the list of the characters
+
+    Source: Knuth 1993.
     """
     arrays = _arrays()
     pairs = arrays["novel"]
@@ -48,14 +54,14 @@ def _arrays():
 
 
 def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=None):
-    """Generate a random graph of groups that keep to themselves.
+    """Generate a random graph of groups with more ties inside a group than between groups.
 
     A tie between two nodes is two edges.
 
     Args:
-        sizes     number of nodes of each group
-        inside    probability of a tie between two nodes of one group
-        between   probability of a tie between nodes of two groups
+        sizes     number of nodes in each group
+        inside    probability of a tie between two nodes of the same group
+        between   probability of a tie between two nodes of different groups
         rng       seed or numpy.random.Generator
 
     Returns:
@@ -65,7 +71,7 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
     """
     for name, p in (("inside", inside), ("between", between)):
         if not 0 <= p <= 1:
-            raise ValueError(f"stochastic_block_model: {name} must be a probability, got {p}")
+            raise ValueError(f"stochastic_block_model: expected 0 <= {name} <= 1, got {name}={p}")
     rng, group = generator(rng), np.repeat(np.arange(len(sizes)), sizes)
     N = len(group)
     p = np.where(group[:, None] == group, inside, between)
@@ -76,10 +82,11 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
 def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3, rng=None):
     """Generate a graph whose nodes have a few neighbours that know their class.
 
-    Their other neighbours disturb. A third of the nodes know: they carry their class, and a flag
-    that they know. The others carry a random class. A node receives from neighbours[0] to
-    neighbours[1] others: `told` of them are knowing nodes of its own class, the rest do not know.
-    Weights that depend on the sender alone solve the task, those of the degrees do not.
+    The other neighbours are distractors. A third of the nodes know: they carry their class, and a
+    flag that says so. The others carry a random class. A node receives from neighbours[0] to
+    neighbours[1] other nodes: `told` of them are knowing nodes of its own class, and the rest do
+    not know. Weights that depend only on the sender solve the task; weights that depend on the
+    degrees do not.
 
     Args:
         num_nodes    number of nodes
@@ -96,14 +103,15 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
     """
     if not 0 <= told <= neighbours[0] <= neighbours[1]:
         raise ValueError(
-            f"distractors: expected told of at least 0, and neighbours as (fewest, most) with room "
-            f"for them, got told {told} and neighbours {neighbours}"
+            f"distractors: expected 0 <= told <= neighbours[0] <= neighbours[1], got told={told}, "
+            f"neighbours={neighbours}"
         )
-    least = classes * max(3 * told + 3, neighbours[1] - told + 2)  # nobody is heard twice
+    # enough nodes that no sender repeats
+    least = classes * max(3 * told + 3, neighbours[1] - told + 2)
     if num_nodes < least:
         raise ValueError(
-            f"distractors: {classes} classes and {told} of {neighbours[1]} neighbours who know "
-            f"need at least {least} nodes, got {num_nodes}"
+            f"distractors: expected num_nodes >= {least} for {classes} classes and told={told} of "
+            f"{neighbours[1]} neighbours, got num_nodes={num_nodes}"
         )
     rng, node = generator(rng), np.arange(num_nodes)
     y, knows = rng.permutation(node % classes), np.zeros(num_nodes, bool)
@@ -118,5 +126,5 @@ def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3,
         tell = rng.choice(np.flatnonzero(knows & (y == y[j]) & (node != j)), told, replace=False)
         others = np.flatnonzero(~knows & (node != j))
         src += [tell, rng.choice(others, degree[j] - told, replace=False)]
-    dst = np.repeat(node, degree.astype(np.intp))  # the browser counts in 32 bits
+    dst = np.repeat(node, degree.astype(np.intp))  # the browser counts with 32 bits
     return Graph(np.concatenate(src), dst, num_nodes, x=x.astype(np.float32)), y, ~knows

@@ -6,9 +6,18 @@ from tinyattn.engine.random import generator
 
 
 def first_bit(n, length, rng=None):
-    """n sequences of random bits; the answer is the first one, asked for at the end.
+    """Generate n sequences of random bits; the target is the first bit, which is queried at the
+    end.
 
-    x [n, length, 1] float32 of -1 and 1; y [n] int64, 1 if the first entry is 1. (Slides H19, H20.)
+    Args:
+        n        number of sequences
+        length   number of steps
+        rng      seed or numpy.random.Generator
+
+    Returns:
+        (x, y): x [n, length, 1] float32 of -1 and 1; y [n] int64, 1 if the first entry is 1
+
+    Source: slides H19, H20.
     """
     _check("first_bit", n, length, shortest=1)
     x = generator(rng).choice(np.float32([-1, 1]), size=(n, length, 1))
@@ -16,12 +25,20 @@ def first_bit(n, length, rng=None):
 
 
 def delayed_bit(n, length, rng=None):
-    """n sequences that show a bit once and ask for it later, at a marker.
+    """Generate n sequences that show a bit once and query it later, at a marker.
 
-    x [n, length, 3] float32: column 0 is the bit (-1 or 1) at the step where it is shown, 0
-    elsewhere; column 1 is 1 at the marker; column 2 is noise, ±1. y [n] int64, the bit.
-    when [n, 2] int64: step of the bit (in the first quarter) and of the marker (in the last).
-    (Slide KB04.)
+    Args:
+        n        number of sequences
+        length   number of steps
+        rng      seed or numpy.random.Generator
+
+    Returns:
+        (x, y, when): in x [n, length, 3] float32, column 0 is the bit (-1 or 1) at the step where
+        it is shown and 0 elsewhere, column 1 is 1 at the marker, and column 2 is noise, ±1; y [n]
+        int64 is the bit; when [n, 2] int64 holds the step of the bit (in the first quarter) and of
+        the marker (in the last)
+
+    Source: slide KB04.
     """
     _check("delayed_bit", n, length, shortest=4)
     rng = generator(rng)
@@ -38,4 +55,6 @@ def delayed_bit(n, length, rng=None):
 
 def _check(name, n, length, shortest):
     if n < 0 or length < shortest:
-        raise ValueError(f"{name}: expected n ≥ 0 and length ≥ {shortest}, got {n} and {length}")
+        raise ValueError(
+            f"{name}: expected n >= 0 and length >= {shortest}, got n={n}, length={length}"
+        )

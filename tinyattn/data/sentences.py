@@ -1,10 +1,7 @@
-"""Generated sentences in which a verb must agree with a subject far away: toy-agreement.
+"""Generated sentences in which a verb must agree with a distant subject: toy-agreement.
 
-    quietly the dogs often today <verb> the trout        →  plural: "see", not "sees"
-
-The verb is hidden; whether it is singular or plural is known by the subject alone. What stands
-between them is either fillers, which have no number, or clauses with subjects of their own.
-Slide K11.
+The verb is hidden, and only the subject determines whether it is singular or plural. Between them
+are either fillers, which have no number, or clauses with subjects of their own. Slide K11.
 """
 
 from typing import NamedTuple
@@ -16,7 +13,8 @@ from tinyattn.engine.random import generator
 PAD, VERB = 0, 1
 SINGULAR = ("bear", "dog", "cat", "horse", "duck", "snake")
 PLURAL = ("bears", "dogs", "cats", "horses", "ducks", "snakes")
-PAST_VERBS = ("saw", "liked", "heard", "followed")  # the same for one and for many
+# these forms are the same for singular and plural
+PAST_VERBS = ("saw", "liked", "heard", "followed")
 FILLERS = ("quietly", "often", "today", "perhaps", "still", "really", "here", "again")
 WORDS = ("<pad>", "<verb>", "the", "that", "trout", *SINGULAR, *PLURAL, *PAST_VERBS, *FILLERS)
 NUMBER = {word: number for number, word in enumerate(WORDS)}
@@ -26,33 +24,41 @@ _FILLERS = np.array([NUMBER[w] for w in FILLERS])
 
 
 class Agreement(NamedTuple):
-    """n sentences; each has one hidden verb and the subject it must agree with."""
+    """n sentences, each with one hidden verb and the subject with which it must agree."""
 
-    ids: np.ndarray  # [n, T] int64, PAD behind the end
+    ids: np.ndarray  # [n, T] int64, PAD after the end
     plural: np.ndarray  # [n] int64: 1 if the hidden verb is plural
-    verb: np.ndarray  # [n] int64: place of the hidden verb
-    subject: np.ndarray  # [n] int64: place of its subject
+    verb: np.ndarray  # [n] int64: position of the hidden verb
+    subject: np.ndarray  # [n] int64: position of its subject
 
 
 def agreement(n, distance, before=2, rng=None):
-    """n sentences with the verb `distance` words behind its subject: distance - 1 fillers between.
+    """Generate n sentences with distance - 1 fillers between the subject and its verb.
 
-    distance: a number, or one for each sentence [n]. In front of the subject stand `the` and up to
-    `before` fillers, behind the verb `the trout`, which has no number. All are padded to the
-    length before + largest distance + 4.
+    Before the subject are `the` and up to `before` fillers. After the verb is `the trout`, which
+    has no number. All sentences are padded to the length before + largest distance + 4.
+
+    Args:
+        n          number of sentences
+        distance   number of words from the subject to its verb, or one number for each sentence [n]
+        before     largest number of fillers before the subject
+        rng        seed or numpy.random.Generator
+
+    Returns:
+        `Agreement`
     """
     rng, farthest = generator(rng), int(np.max(distance, initial=1))
     distance = np.asarray(distance)
     if distance.shape not in ((), (n,)):
         raise ValueError(
-            f"agreement: distance is a number or one for each of the {n} sentences, got shape "
-            f"{distance.shape}"
+            f"agreement: distance must be one number, or one for each of the {n} sentences; got "
+            f"shape {distance.shape}"
         )
     distance = np.broadcast_to(distance, (max(n, 0),))
     if n < 0 or before < 0 or distance.dtype.kind not in "iu" or (distance < 1).any():
         raise ValueError(
-            "agreement: expected n ≥ 0, before ≥ 0 and whole distances ≥ 1, got "
-            f"n={n}, before={before}, distance={distance.tolist()[:5]}"
+            f"agreement: expected n >= 0, before >= 0 and whole distances >= 1, got n={n}, "
+            f"before={before}, distance={distance.tolist()[:5]}"
         )
     T = before + farthest + 4
     plural = rng.integers(2, size=n)
@@ -72,19 +78,28 @@ def agreement(n, distance, before=2, rng=None):
 
 
 def nested(n, depth, before=2, rng=None):
-    """n sentences with `depth` clauses inside each other; the last verb, of the first subject, is
+    """Generate n sentences with `depth` nested clauses; the last verb, of the first subject, is
     hidden.
 
-        often the dog that the cats that the bear saw liked <verb>        (depth 2)
+    Every subject has its own number, and the verbs inside are in the past tense, which has no
+    number. So only the first subject determines the number of the hidden verb, 4 · depth + 1 words
+    after it, and counting plurals does not help. Before the first subject are up to `before`
+    fillers and `the`. All sentences are padded to the length before + 4 · depth + 3. With depth 0,
+    a sentence is: the dog <verb>.
 
-    Every subject has a number of its own, and the verbs inside stand in the past, which has none.
-    So nothing but the first subject knows the number of the hidden verb, 4 · depth + 1 words behind
-    it: counting plurals does not help. In front of the first subject stand up to `before` fillers
-    and `the`. All are padded to the length before + 4 · depth + 3. depth 0: the dog <verb>.
+    Args:
+        n        number of sentences
+        depth    number of nested clauses
+        before   largest number of fillers before the first subject
+        rng      seed or numpy.random.Generator
+
+    Returns:
+        `Agreement`
     """
     if n < 0 or depth < 0 or before < 0:
         raise ValueError(
-            f"nested: expected n ≥ 0, depth ≥ 0 and before ≥ 0, got {n}, {depth} and {before}"
+            f"nested: expected n >= 0, depth >= 0 and before >= 0, got n={n}, depth={depth}, "
+            f"before={before}"
         )
     rng = generator(rng)
     numbers = rng.integers(2, size=(n, depth + 1))
@@ -95,12 +110,17 @@ def nested(n, depth, before=2, rng=None):
     clauses[:, -1] = VERB
     fillers = rng.choice(_FILLERS, size=(n, before))
     ids = np.concatenate([fillers, clauses, np.full((n, before), PAD)], axis=1)
-    shown = before - rng.integers(before + 1, size=n)  # begins so many places later
+    # each sentence begins this many positions later
+    shown = before - rng.integers(before + 1, size=n)
     ids = np.take_along_axis(ids, shown[:, None] + np.arange(before + 4 * depth + 3), axis=1)
     subject = before - shown + 1
     return Agreement(ids, numbers[:, 0], subject + 4 * depth + 1, subject)
 
 
 def read(ids):
-    """The words of one sentence [T], without padding."""
+    """Return the words of one sentence [T], without padding.
+
+    Args:
+        ids   the sentence [T]
+    """
     return " ".join(WORDS[i] for i in np.asarray(ids) if i != PAD)

@@ -20,7 +20,7 @@ PARTS = (
     "mug floor",
     "mug handle",
 )
-SPARE = 4  # points drawn for each point that is kept
+SPARE = 4  # points generated for each point that is kept
 
 
 class Shapes(NamedTuple):
@@ -32,9 +32,9 @@ class Shapes(NamedTuple):
         kind     index into KINDS [B] int64
     """
 
-    points: np.ndarray  # [B, N, 3] float32, centred, the farthest one at distance 1
-    part: np.ndarray  # [B, N] int64, into PARTS
-    kind: np.ndarray  # [B] int64, into KINDS
+    points: np.ndarray  # [B, N, 3] float32, centred; the farthest point has distance 1
+    part: np.ndarray  # [B, N] int64, index into PARTS
+    kind: np.ndarray  # [B] int64, index into KINDS
 
 
 def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None):
@@ -60,21 +60,21 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not kinds:
-        raise ValueError(f"shapes: kinds are some of {', '.join(KINDS)}, got {kinds!r}")
+        raise ValueError(f"shapes: kinds must be from {', '.join(KINDS)}, got {kinds!r}")
     if N < 2 or B < 0:
-        raise ValueError(
-            f"shapes: expected N of at least 2 points and B of at least 0, got N = {N} and B = {B}"
-        )
+        raise ValueError(f"shapes: expected N >= 2 points and B >= 0 clouds, got N={N}, B={B}")
     if not (noise >= 0 and np.isfinite(uneven)):
         raise ValueError(
-            f"shapes: expected noise of at least 0 and a finite uneven, got {noise} and {uneven}"
+            f"shapes: noise must be >= 0 and uneven must be finite, got noise={noise}, "
+            f"uneven={uneven}"
         )
     rng = generator(rng)
     kind = rng.choice([KINDS.index(k) for k in kinds], B)
     points, part = np.zeros((B, N, 3), np.float32), np.zeros((B, N), np.int64)
     for b in range(B):
         x, part[b] = _cloud(BUILDERS[kind[b]](rng), N, uneven, rng)
-        x -= (x.min(axis=0) + x.max(axis=0)) / 2  # the middle, wherever the points are dense
+        # the centre of the box does not depend on where the points are dense
+        x -= (x.min(axis=0) + x.max(axis=0)) / 2
         if rotated:
             x = x @ rotation(rng).T
         x /= np.sqrt(np.square(x).sum(axis=1).max())
@@ -83,14 +83,18 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
 
 
 def rotation(rng=None):
-    """A random rotation [3, 3], every one as likely."""
+    """Return a random rotation [3, 3], uniform over all rotations.
+
+    Args:
+        rng   seed or numpy.random.Generator
+    """
     q, r = np.linalg.qr(generator(rng).normal(size=(3, 3)))
     q = q * np.sign(np.diag(r))
     return q * np.sign(np.linalg.det(q))
 
 
 def _cloud(parts, N, uneven, rng):
-    """N points on the parts [(name, area, draw(n))], and the number of the part of each."""
+    """Return N points on the parts [(name, area, draw(n))], and the index of each point's part."""
     share = np.sqrt([area for _, area, _ in parts])
     number = rng.multinomial(SPARE * N, share / share.sum())
     x = np.concatenate([draw(n) for n, (_, _, draw) in zip(number, parts, strict=True)])
@@ -141,7 +145,7 @@ def _disc(radius, rng):
 
 
 def _tube(bottom, top, height, rng):
-    """The side of a cylinder or of a cone without its tip, standing on z = 0."""
+    """Sample the side of a cylinder, or of a cone without its tip, that stands on z = 0."""
 
     def draw(n):
         u, angle = rng.uniform(size=n), rng.uniform(0, 2 * np.pi, n)
@@ -153,7 +157,7 @@ def _tube(bottom, top, height, rng):
 
 
 def _ring(large, small, first, last, rng):
-    """A torus in the plane of x and z, from one angle to another."""
+    """Sample a torus in the plane of x and z, from one angle to another."""
 
     def draw(n):
         inner = rng.uniform(0, 2 * np.pi, SPARE * n)

@@ -1,11 +1,13 @@
 """Showers of particles in a calorimeter with cells of different sizes (generated).
 
-A particle that flies into dense matter breaks up into more and more, weaker and weaker ones, until
-all its energy is left in the matter: a shower. The calorimeter is a stack of layers, cut into
-cells that tell how much energy was left in them. This is no simulation of physics, but a toy with
-its main features: light showers (electrons, photons) are short and narrow, those of hadrons start
-late, are wide and lumpy; cells are fine in the middle and at the front, coarse elsewhere; showers
-overlap, so that a cell may hold the energy of several; electronics adds noise.
+A particle that enters dense matter breaks up into more and more particles of lower and lower
+energy, until all of its energy has been absorbed. This is a shower. The calorimeter is a stack of
+layers that are divided into cells, and each cell measures the energy absorbed in it.
+
+This is a toy with the main features of the physics, not a simulation. Electromagnetic showers
+(electrons, photons) are short and narrow. Hadronic showers start late, and are wide and lumpy.
+Cells are fine in the inner region and at the front, and coarse elsewhere. Showers overlap, so a
+cell may contain energy from several of them, and the electronics adds noise.
 """
 
 from functools import cache
@@ -18,29 +20,34 @@ from tinyattn.engine.random import generator
 HALF = 16.0  # cm from the axis of the detector to its edge
 FRONT, BACK = 8, 4  # layers
 THICKNESS = np.array([2.0] * FRONT + [4.0] * BACK)  # cm
-CELL = np.array([1.0] * FRONT + [2.0] * BACK)  # cm, the side of a cell in the middle; outside 2 x
-INNER = 8.0  # cm: |x| and |y| below this are the middle
+# cm: side of a cell in the inner region; outer cells are 2 x as wide
+CELL = np.array([1.0] * FRONT + [2.0] * BACK)
+INNER = 8.0  # cm: cells with |x| and |y| below this are in the inner region
 PLANES = np.array([-9.0, -6.0, -3.0])  # cm: tracking planes before the calorimeter
-SPOTS = 20  # portions of energy of a shower, for each GeV
+SPOTS = 20  # portions of energy of a shower, per GeV
 LAYERS = np.array([3.0, 3.0, 4.0, 5.0, 7.0, 10.0])  # cm: thickness, in the irregular detector
 CELLS_IN_LAYER = [110, 110, 110, 80, 80, 60]
 EDGES = np.concatenate([[0.0], np.cumsum(THICKNESS)])  # cm: where layers begin and end
 
 
 class Showers(NamedTuple):
-    """Events of a calorimeter; hits of all events in one list, showers numbered through.
+    """The events of a calorimeter, with the hits of all events in one list and the showers numbered
+    consecutively.
 
-    position   [N, 3] float32, cm: the middle of the cell; x and y across, z into the depth
-    energy     [N] float32, GeV: what the cell tells; 0 for a hit of a tracking plane
-    size       [N, 2] float32, cm: width and thickness of the cell; 0 for a tracking plane
-    layer      [N] int64: 0 to 11 in the calorimeter, -3 to -1 for tracking planes
-    truth      [N] int64: the shower that left most energy in the cell, -1 for noise
-    fraction   [N, K] float32: the share of each shower of the event; sums to 1, for noise to 0.
-               K is the most showers that an event could have, so objects=(0, 0) gives [N, 0]
-    event      [N] int64: the event of the hit, in rising order
-    first      [E + 1] int64: showers first[e] to first[e + 1] - 1 are those of event e
-    particle   [M, 3] float32: energy in GeV, and where the shower enters the calorimeter (x, y)
-    hadron     [M] bool: a hadron, else an electron
+    Attributes:
+        position   [N, 3] float32, cm: centre of the cell; x and y are transverse, z is the depth
+        energy     [N] float32, GeV: measured energy; 0 for a hit of a tracking plane
+        size       [N, 2] float32, cm: width and thickness of the cell; 0 for a tracking plane
+        layer      [N] int64: 0 to 11 in the calorimeter, -3 to -1 for tracking planes
+        truth      [N] int64: the shower with the most energy in the cell, -1 for noise
+        fraction   [N, K] float32: fraction of the energy from each shower of the event; the sum is
+                   1, or 0 for noise. K is the largest possible number of showers, so objects=(0, 0)
+                   gives [N, 0]
+        event      [N] int64: event of the hit, in ascending order
+        first      [E + 1] int64: event e has the showers first[e] to first[e + 1] - 1
+        particle   [M, 3] float32: energy in GeV, and position (x, y) where the shower enters the
+                   calorimeter
+        hadron     [M] bool: True for a hadron, False for an electron
     """
 
     position: np.ndarray
@@ -79,20 +86,23 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
     low, high = objects
     if n < 0 or not 0 <= low <= high:
         raise ValueError(
-            f"showers: expected n of at least 0 and objects=(fewest, most), got {n} and {objects}"
+            f"showers: expected n >= 0 and 0 <= objects[0] <= objects[1], got n={n}, "
+            f"objects={objects}"
         )
-    if not 0 <= noise <= 1:  # above three times the noise hardly any cell would be left
+    # above this, the cut at three times the noise would leave hardly any cell
+    if not 0 <= noise <= 1:
         raise ValueError(
-            f"showers: noise is a standard deviation in GeV, from 0 to 1 (usual is 0.01), "
-            f"got {noise}"
+            "showers: noise is a standard deviation in GeV, so expected 0 <= noise <= 1, got "
+            f"noise={noise}. A usual value is 0.01"
         )
     if not 0 < spread <= HALF or planes not in (0, 1, 2, 3):
         raise ValueError(
-            f"showers: expected spread in 0..{HALF:g} cm and 0 to 3 planes, got {spread}, {planes}"
+            f"showers: expected 0 < spread <= {HALF:g} cm and planes from 0 to 3, got "
+            f"spread={spread}, planes={planes}"
         )
     if cells is not None and (np.ndim(cells) != 2 or np.shape(cells)[1] != 6):
         raise ValueError(
-            f"showers: expected cells of shape [cells, 6], as irregular_cells() makes them, got "
+            "showers: cells must be [cells, 6], as irregular_cells() returns them, got shape "
             f"{np.shape(cells)}"
         )
     rng = generator(rng)
@@ -102,7 +112,8 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
         particle = _particles(K, spread, rng)
         rows = _cells(_deposits(particle, rng), cells, high, noise, rng)
         rows = np.concatenate([rows, _tracks(particle, high, planes, rng)])
-        rows = rows[rng.permutation(len(rows))]  # the order tells nothing
+        # shuffle, so that the order contains no information
+        rows = rows[rng.permutation(len(rows))]
         hits.append(rows)
         particles.append(particle)
         first.append(first[-1] + K)
@@ -111,9 +122,15 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
 
 
 def select(showers, events):
-    """The chosen events alone, numbered from 0 in the order in which they are named."""
+    """Return only the chosen events, numbered from 0 in the given order.
+
+    Args:
+        showers   `Showers`
+        events    indices of the events
+    """
     events = np.atleast_1d(np.asarray(events))
-    begin = np.searchsorted(showers.event, np.arange(len(showers.first)))  # first hit of an event
+    # index of the first hit of each event
+    begin = np.searchsorted(showers.event, np.arange(len(showers.first)))
     rows = [np.arange(begin[e], begin[e + 1]) for e in events]
     owned = [np.arange(showers.first[e], showers.first[e + 1]) for e in events]
     first = np.concatenate([[0], np.cumsum([len(m) for m in owned])]).astype(np.int64)
@@ -132,7 +149,8 @@ def select(showers, events):
     )
 
 
-# the columns of a table of hits: x, y, z, energy, width, thickness, layer, and a fraction a shower
+# The columns of a table of hits: x, y, z, energy, width, thickness, layer, and one fraction for
+# each shower.
 LAYER, FRACTIONS = 6, 7
 
 
@@ -142,17 +160,19 @@ def _no_hits(K):
 
 def _particles(K, spread, rng):
     """energy, x, y at the front, slopes dx/dz and dy/dz, hadron or not. [K, 6]"""
-    energy = 5 * 8 ** rng.uniform(size=K)  # as many between 5 and 10 as between 20 and 40
+    # log-uniform, so that 5 to 10 and 20 to 40 are equally likely
+    energy = 5 * 8 ** rng.uniform(size=K)
     place = rng.uniform(-spread, spread, (K, 2))
     slope = 0.05 * rng.normal(size=(K, 2))
     return np.column_stack([energy, place, slope, rng.integers(0, 2, K)])
 
 
 def _deposits(particle, rng):
-    """Portions of energy in space: shower, x, y, z, energy. [spots, 5]
+    """Return portions of energy in space: shower, x, y, z, energy. [spots, 5]
 
-    Along the axis they follow a gamma distribution, which rises and dies out; across it their
-    distance is exponential. A hadron starts late and has a narrow core of random strength.
+    Along the axis, they follow a gamma distribution, which rises and decays. Across the axis, their
+    distance is exponentially distributed. A hadron starts late and has a narrow core of random
+    strength.
     """
     spots = [np.zeros((0, 5))]
     for k, (energy, x, y, dx, dy, hadron) in enumerate(particle):
@@ -162,7 +182,7 @@ def _deposits(particle, rng):
         wide = rng.uniform(size=n) < (rng.uniform(0.5, 0.9) if hadron else 0.15)
         r = rng.exponential(np.where(wide, 3.0 if hadron else 2.0, 0.8))
         angle = rng.uniform(-np.pi, np.pi, n)
-        if hadron:  # a few sub-showers: portions of the same lump go the same way
+        if hadron:  # a hadron has a few sub-showers: portions of one lump have the same direction
             lumps = rng.normal(scale=1.2, size=(4, 2))[rng.integers(0, 4, n)]
         else:
             lumps = np.zeros((n, 2))
@@ -176,7 +196,9 @@ def _deposits(particle, rng):
 
 
 def _cells(spots, cells, columns, noise, rng):
-    """What the cells tell: the sum of their portions plus noise, where it is above threshold."""
+    """Return the measurements of the cells: the sum of their portions plus noise, where it exceeds
+    the threshold.
+    """
     if cells is None:
         cells, cell = geometry(), _cell_of(spots[:, 1:4])
     else:
@@ -188,14 +210,14 @@ def _cells(spots, cells, columns, noise, rng):
     energy = total + noise * rng.normal(size=len(cells))
     hit = (energy > 3 * noise) & (energy > 0)
     fraction = deposited / np.where(total > 0, total, 1)[:, None]
-    # less than the noise of a cell is not a deposit that anybody could see
+    # a deposit below the noise of a cell cannot be seen
     fraction = np.where((total > noise)[:, None], fraction, 0)
     rows = np.column_stack([cells[:, :3], energy, cells[:, 3:], fraction])
     return rows[hit]
 
 
 def _tracks(particle, columns, planes, rng):
-    """A hit in each plane for each particle, where it flew through, to a tenth of a millimetre."""
+    """Return one hit of each particle in each plane, where it crossed, to 0.1 mm."""
     rows = [_no_hits(columns)]
     for k, (_, x, y, dx, dy, _) in enumerate(particle):
         for plane in range(3 - planes, 3):
@@ -213,24 +235,31 @@ def _tracks(particle, columns, planes, rng):
 
 @cache
 def geometry():
-    """All cells of the calorimeter: x, y, z of the middle, width, thickness, layer. [cells, 6]"""
+    """Return all cells of the calorimeter: x, y, z of the centre, width, thickness, layer. [cells,
+    6]
+    """
     cells = np.concatenate([_layer(i) for i in range(FRONT + BACK)])
     cells.flags.writeable = False
     return cells
 
 
 def irregular_cells(rng=None, density=1.0):
-    """A detector without a grid, as `geometry`: x, y, z of the middle, width, thickness, layer.
+    """Generate a detector without a grid: x, y, z of the centre, width, thickness, layer. [cells,
+    6]
 
-    Six layers of different thickness. Their cells lie around points drawn at random, in each layer
-    others, close together in the middle and far apart outside. A place belongs to the cell with the
-    nearest middle; farther than 3/4 of its width from it is a gap, where energy is lost. The width
-    is the mean distance to the next three middles. With density 2 there are twice as many cells,
-    each of half the area. [cells, 6]
+    The six layers differ in thickness. The cells lie around random points, which differ from layer
+    to layer and are dense in the inner region and sparse outside. A position belongs to the cell
+    with the nearest centre. If it is farther from this centre than 3/4 of the cell's width, it is
+    in a gap, where energy is lost. The width is the mean distance to the three nearest other
+    centres.
+
+    Args:
+        rng       seed or numpy.random.Generator
+        density   relative number of cells; with 2, there are twice as many, each of half the area
     """
     fewest = round(density * min(CELLS_IN_LAYER)) if np.isfinite(density) else 0
-    if fewest < 4:  # a cell needs three others for its width
-        raise ValueError(f"irregular_cells: expected density of at least 0.1, got {density}")
+    if fewest < 4:  # the width of a cell is computed from three others
+        raise ValueError(f"irregular_cells: expected density >= 0.1, got density={density}")
     rng = generator(rng)
     layers, front = [], 0.0
     for i, (usual, thickness) in enumerate(zip(CELLS_IN_LAYER, LAYERS, strict=True)):
@@ -246,14 +275,14 @@ def irregular_cells(rng=None, density=1.0):
 
 
 def _nearest_cell(xyz, cells):
-    """The number of the cell of `irregular_cells` at each place, -1 in a gap. [spots]"""
+    """Return the cell of `irregular_cells` at each position, or -1 in a gap. [spots]"""
     found = np.full(len(xyz), -1)
     for layer in np.unique(cells[:, 5]):
         own = np.flatnonzero(cells[:, 5] == layer)
         z, thickness = cells[own[0], 2], cells[own[0], 4]
         here = np.flatnonzero(np.abs(xyz[:, 2] - z) <= thickness / 2)
         p, middle = xyz[here, :2], cells[own, :2]
-        # |p - m|² = |p|² + |m|² - 2 p·m, and |p|² is the same for all middles m
+        # |p - m|² = |p|² + |m|² - 2 p·m, and |p|² is the same for all centres m, so it is left out
         near = own[(np.sum(middle * middle, axis=1) - 2 * p @ middle.T).argmin(axis=1)]
         apart = np.linalg.norm(p - cells[near, :2], axis=1)
         found[here] = np.where(apart <= 0.75 * cells[near, 3], near, -1)
@@ -261,7 +290,9 @@ def _nearest_cell(xyz, cells):
 
 
 def _layer(i):
-    """The cells of layer i: a fine square in the middle, cells of twice the side around it."""
+    """Return the cells of layer i: a fine square in the middle, and cells with twice the side
+    around it.
+    """
     fine, coarse = _centres(INNER, CELL[i]), _centres(HALF, 2 * CELL[i])
     coarse = coarse[np.abs(coarse).max(axis=1) > INNER]
     width = np.repeat([CELL[i], 2 * CELL[i]], [len(fine), len(coarse)])
@@ -273,14 +304,16 @@ def _layer(i):
 
 
 def _centres(half, side):
-    """The middles of the cells of a square from -half to half, rows of rising x then y. [n², 2]"""
+    """Return the centres of the cells of a square from -half to half, row by row in ascending x and
+    y. [n², 2]
+    """
     c = np.arange(-half + side / 2, half, side)
     return np.stack(np.meshgrid(c, c, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
 @cache
 def _coarse_cell_indices():
-    """For each layer: its first cell, and the numbers of its coarse cells in a square table."""
+    """Return each layer's first cell, and the indices of its coarse cells in a square table."""
     tables, begin = [], 0
     for i in range(FRONT + BACK):
         outside = np.abs(_centres(HALF, 2 * CELL[i])).max(axis=1) > INNER
@@ -291,7 +324,7 @@ def _coarse_cell_indices():
 
 
 def _cell_of(xyz):
-    """The number of the cell of `geometry` that holds each place inside the detector. [spots]"""
+    """Return the cell of `geometry` that contains each position inside the detector. [spots]"""
     cell = np.zeros(len(xyz), np.int64)
     layer = np.searchsorted(EDGES, xyz[:, 2], side="right") - 1
     middle = (np.abs(xyz[:, :2]) < INNER).all(axis=1)
@@ -303,7 +336,7 @@ def _cell_of(xyz):
 
 
 def _in_square(xyz, half, side):
-    """The row of `_centres(half, side)` whose cell holds each place."""
+    """Return the row of `_centres(half, side)` whose cell contains each position."""
     i, j = np.floor((xyz[:, :2] + half) / side).astype(np.int64).T
     return i * round(2 * half / side) + j
 

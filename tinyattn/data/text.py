@@ -1,16 +1,16 @@
-"""Real English text that comes with Python itself, and its pieces for training.
+"""Real English text that comes with Python itself, and training windows cut from it.
 
 text = data.english()                          # about 400,000 characters, no download
 letters = data.tokenizers.Characters(text)
 pieces = data.windows(letters.encode(text), batch_size=32, length=64)
-for x, y in pieces: ...                        # x [32, 64], y the same, one character on
+for x, y in pieces: ...                        # x [32, 64], and y one character later
 """
 
 import re
 
 import numpy as np
 
-# what a typewriter has; everything else that the text holds is spelled with it or left out
+# The characters of a typewriter. All other characters are replaced by these or left out.
 ALPHABET = "\n !\"#%&'()*+,-./0123456789:;<=>?@[]_abcdefghijklmnopqrstuvwxyz{|}" + (
     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
@@ -18,21 +18,24 @@ SPELLED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-
 
 
 def english():
-    """The help texts of Python: English sentences about the language, one long string.
+    """Return Python's help texts, English sentences about the language, as one long string.
 
-    The text is the dictionary of the module `pydoc_data.topics` (what `help("for")` prints), its
-    topics in alphabetical order: about 400,000 characters after cleaning. A paragraph is a line.
-    Ruled lines, stars of emphasis and characters outside ALPHABET are taken out.
+    The text is the dictionary of the module `pydoc_data.topics` (which `help("for")` prints), with
+    its topics in alphabetical order: about 400,000 characters after cleaning. Each paragraph is one
+    line. Ruled lines, asterisks for emphasis and characters outside ALPHABET are removed.
 
-    It differs a little from one version of Python to the next. Build the vocabulary from the text.
+    The text differs slightly between versions of Python, so build the vocabulary from the text.
     """
-    from pydoc_data.topics import topics  # half a megabyte: only read when asked for
+    # this module has half a megabyte, so it is only imported when needed
+    from pydoc_data.topics import topics
 
     return clean("\n\n".join([topics[name] for name in sorted(topics)]))
 
 
 def clean(text):
-    """Paragraphs as lines, typographic quotes and dashes as plain ones, the rest left out."""
+    """Return the paragraphs as lines, with plain quotes and dashes and without other special
+    characters.
+    """
     text = text.translate(str.maketrans(SPELLED)).replace("*", "")
     text = re.sub(r"[-=~^+|]{3,}", " ", text)  # ruled lines
     text = "".join([c for c in text if c in ALPHABET])
@@ -41,35 +44,47 @@ def clean(text):
 
 
 def windows(ids, *, batch_size, length):
-    """Batches of consecutive windows, for truncated backpropagation through time.
+    """Cut a sequence into batches of consecutive windows, for truncated backpropagation through
+    time.
 
-    ids [N] is cut into `batch_size` long streams that run side by side, and these into windows of
-    `length`: row b of one batch goes on where row b of the batch before ended, so that a state can
-    be handed from batch to batch. Yields x [B, T] and y [B, T], the ids that follow:
-    y[b, t] is the id after x[b, t]. What does not fill a window at the end is left out.
+    The sequence is cut into `batch_size` long streams, and each stream into windows of `length`.
+    Row b of a batch continues where row b of the previous batch ended, so a state can be passed
+    from batch to batch. Iterating yields x [B, T] and y [B, T], where y[b, t] is the id after x[b,
+    t]. An incomplete window at the end is dropped.
+
+    Args:
+        ids          whole numbers [N]
+        batch_size   number B of streams
+        length       number T of ids in a window
+
+    Returns:
+        `Windows`, which can be iterated over again and again
+
+    Raises:
+        ValueError: the ids are not whole numbers [N], or there are too few of them
     """
     return Windows(ids, batch_size, length)
 
 
 class Windows:
-    """What `windows` returns: may be gone through again and again; always in the same order."""
+    """The batches that `windows` returns, always in the same order."""
 
     def __init__(self, ids, batch_size, length):
         ids = np.asarray(ids)
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise ValueError(
-                f"windows: ids must be whole numbers [N], got {ids.dtype} of shape {ids.shape}; "
-                f"tokenizers turn text into ids"
+                f"windows: ids must be whole numbers [N], got {ids.dtype} of shape {ids.shape}. A "
+                "tokenizer turns text into ids"
             )
         for name, value in (("batch_size", batch_size), ("length", length)):
             if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"windows: {name} must be a whole number ≥ 1, got {value!r}")
+                raise ValueError(f"windows: {name} must be a whole number >= 1, got {value!r}")
         self.length = int(length)
-        self.count = (len(ids) - 1) // (batch_size * length)  # one id more is needed as target
+        self.count = (len(ids) - 1) // (batch_size * length)  # the last target needs one id more
         if self.count < 1:
             raise ValueError(
                 f"windows: {batch_size} windows of {length} need {batch_size * length + 1} ids, "
-                f"got {len(ids)}; make batch_size or length smaller"
+                f"got {len(ids)}. Reduce batch_size or length"
             )
         used = batch_size * self.count * self.length
         self.x = ids[:used].reshape(batch_size, -1)  # [B, windows · T]

@@ -1,8 +1,9 @@
 """Charged particles in a drift chamber, seen along its axis (generated).
 
-A magnetic field along the axis bends the particles, which start at the centre, to circles. The
-chamber is made of rings of wires. A wire that a particle passes tells how far away it passed, but
-not on which side: its *drift distance*. Some wires tell something although nobody passed: noise.
+A magnetic field along the axis bends the paths of the particles, which start at the centre, into
+circles. The chamber consists of rings of wires. A wire measures how far away a particle passed, its
+*drift distance*, but not on which side. Some wires also report a distance although no particle
+passed; these hits are noise.
 """
 
 from typing import NamedTuple
@@ -12,21 +13,23 @@ import numpy as np
 from tinyattn.engine.random import generator
 
 RINGS = np.linspace(0.25, 1.0, 16)  # radii of the rings of wires; the chamber ends at 1
-CELL = 0.06  # distance of two wires of a ring, about
+CELL = 0.06  # approximate distance of neighbouring wires of a ring
 SMEAR = 0.002  # standard deviation of a drift distance
-MISSED = 0.03  # share of the passes that no wire tells
-BENT = 1.2  # the strongest curvature; at 2 a particle would turn round before the last ring
+MISSED = 0.03  # fraction of the passages that no wire records
+BENT = 1.2  # largest curvature; at 2, a particle would turn back before the last ring
 
 
 class Tracks(NamedTuple):
-    """Events of a drift chamber; hits of all events in one list, objects numbered through.
+    """The events of a drift chamber, with the hits of all events in one list and the particles
+    numbered consecutively.
 
-    wire       [N, 2] float32: where the wire of the hit is
-    drift      [N] float32: the distance at which something passed it
-    truth      [N] int64: the particle of the hit, -1 for noise
-    event      [N] int64: the event of the hit, in rising order
-    curvature  [M] float32: 1 / radius of the circle of a particle; positive turns left
-    angle      [M] float32: the direction in which it starts, in -π..π
+    Attributes:
+        wire        [N, 2] float32: position of the wire of the hit
+        drift       [N] float32: distance at which a particle passed the wire
+        truth       [N] int64: particle of the hit, -1 for noise
+        event       [N] int64: event of the hit, in ascending order
+        curvature   [M] float32: 1 / radius of the circle of a particle; positive turns left
+        angle       [M] float32: direction in which the particle starts, in -π..π
     """
 
     wire: np.ndarray
@@ -58,13 +61,13 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
     """
     if n < 0 or not 0 <= objects[0] <= objects[1] or not 0 <= noise[0] <= noise[1]:
         raise ValueError(
-            f"tracks: expected n of at least 0, and objects and noise as (fewest, most), got {n}, "
-            f"{objects} and {noise}"
+            "tracks: expected n >= 0, 0 <= objects[0] <= objects[1] and 0 <= noise[0] <= noise[1], "
+            f"got n={n}, objects={objects}, noise={noise}"
         )
     if not 0 <= apart * objects[1] < 2 * np.pi:
         raise ValueError(
-            f"tracks: expected apart from 0, and room for {objects[1]} particles {apart} apart on "
-            f"a circle of 2π; choose a smaller angle or fewer particles"
+            f"tracks: {objects[1]} particles with angles at least {apart} rad apart do not fit on "
+            "a circle of 2π. Choose a smaller apart= (at least 0) or fewer objects"
         )
     rng = generator(rng)
     hits, curvatures, angles, M = [], [], [], 0
@@ -74,7 +77,8 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
         passes = _passes(curvature, angle, rng)
         passes[:, 3] += M
         rows = np.concatenate([passes, _noise(rng.integers(noise[0], noise[1] + 1), rng)])
-        rows = _nearest(rows[rng.permutation(len(rows))])  # the order tells nothing
+        # shuffle, so that the order contains no information
+        rows = _nearest(rows[rng.permutation(len(rows))])
         hits.append(np.column_stack([rows, np.full(len(rows), event)]))
         curvatures.append(curvature)
         angles.append(angle)
@@ -87,29 +91,31 @@ def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
 
 
 def _angles(K, apart, rng):
-    """K directions in -π..π, any two of them at least `apart`: what is left is shared at random."""
+    """Return K random directions in -π..π that differ by at least `apart`; the remaining angle is
+    divided at random.
+    """
     free = np.sort(rng.uniform(0, 2 * np.pi - K * apart, K)) + apart * np.arange(K)
     return rng.permutation((free + rng.uniform(0, 2 * np.pi)) % (2 * np.pi) - np.pi)
 
 
 def cells(ring):
-    """How many wires a ring has."""
+    """Return the number of wires in a ring."""
     return np.rint(2 * np.pi * RINGS[ring] / CELL).astype(int)
 
 
 def wires(ring, cell):
-    """Where the wires are, [N, 2]."""
+    """Return the positions of the wires, [N, 2]."""
     phi = 2 * np.pi * np.asarray(cell) / cells(ring)
     return RINGS[ring][:, None] * np.stack([np.cos(phi), np.sin(phi)], axis=1)
 
 
 def _passes(curvature, angle, rng):
-    """Ring, cell, drift distance and particle of each pass that a wire tells, [N, 4]."""
+    """Return ring, cell, drift distance and particle of each recorded passage, [N, 4]."""
     K, ring = len(curvature), np.arange(len(RINGS))
     phi = angle[:, None] + np.arcsin(curvature[:, None] * RINGS / 2)  # [K, rings]
     width = 2 * np.pi / cells(ring)
     cell = np.rint(phi / width)
-    # the shortest way from the wire to the circle, which passes the ring askew
+    # the shortest distance from the wire to the circle, which crosses the ring at an angle
     tangent = np.sqrt(1 - np.square(curvature[:, None] * RINGS / 2))
     drift = np.abs(phi - cell * width) * RINGS * tangent
     drift = np.abs(drift + SMEAR * rng.normal(size=drift.shape))
@@ -120,7 +126,7 @@ def _passes(curvature, angle, rng):
 
 
 def _noise(n, rng):
-    """n hits of nobody, [n, 4]; each wire of the chamber is as likely as any other."""
+    """Return n noise hits, [n, 4]; each wire of the chamber is equally likely."""
     everywhere = cells(np.arange(len(RINGS)))
     ring = rng.choice(len(RINGS), n, p=everywhere / everywhere.sum())
     cell = np.floor(rng.uniform(size=n) * everywhere[ring])
@@ -128,7 +134,7 @@ def _noise(n, rng):
 
 
 def _nearest(rows):
-    """Of several hits of one wire only the one with the smallest drift distance; same order."""
+    """Keep only the hit with the smallest drift distance of each wire, in the same order."""
     order = np.argsort(rows[:, 2], kind="stable")
     _, first = np.unique(rows[order, :2], axis=0, return_index=True)
     return rows[np.sort(order[first])]

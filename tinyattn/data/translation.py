@@ -5,7 +5,7 @@
     tokenizer("de")                cuts both sides of the phrases into pieces, and joins them again
     from_pairs([("a cat", "eine Katze"), ...])    your own: ids of both sides, and a tokenizer
 
-Words and patterns come from CLDR and num2words, messages from Django: see SOURCES.md.
+Words and patterns come from CLDR and num2words, messages from Django; SOURCES.md has the details.
 """
 
 import datetime
@@ -18,35 +18,47 @@ import numpy as np
 from tinyattn.data.tokenizers import WordPiece
 from tinyattn.engine.random import generator
 
-FIRST_YEAR = 1000  # of the file
-YEARS = (1700, 2100)  # of the dates
-TIMES = 1000  # "in {0} days" has smaller numbers
-STEMS = {  # what numbers of one long word are made of, beside the numbers up to twelve and the tens
+FIRST_YEAR = 1000  # first year in the file
+YEARS = (1700, 2100)  # range of the years in dates
+TIMES = 1000  # "in {0} days" has numbers below this
+# The parts of German numbers, which are one long word, besides the numbers up to twelve and the
+# tens.
+STEMS = {
     "de": ("ein", "und", "hundert", "tausend", "sech", "sieb", "ste", "te"),
     "fr": (),
 }
 
 
 def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
-    """n different phrases, [(English, translation)]: dates, numbers up to 9999, times ago or ahead.
+    """Generate n different phrases, [(English, translation)].
+
+    The phrases are dates, numbers up to 9999, and times in the past or future:
 
         Sunday, May third, nineteen oh-five    Sonntag, der dritte Mai neunzehnhundertfünf
-        three thousand and eighty-two          dreitausendzweiundachtzig
         forty-seven weeks ago                  vor siebenundvierzig Wochen
 
-    Half of them are dates, if all kinds are asked for. The weekday of a date is the right one.
+    Half of them are dates if all kinds are requested. The weekday of a date is correct.
+
+    Args:
+        n          number of phrases
+        language   "de" or "fr"
+        rng        seed or numpy.random.Generator
+        kinds      some of "date", "number" and "time"
+
+    Raises:
+        ValueError: the language or a kind is unknown, or n is out of range
     """
     _check(language)
     makers = {"date": _date, "number": _number, "time": _time}
     unknown = [kind for kind in kinds if kind not in makers]
     if unknown or not kinds:
-        raise ValueError(f"phrases: kinds are date, number and time, got {list(kinds)}")
+        raise ValueError(f"phrases: kinds must be from date, number and time, got {list(kinds)}")
     weight = np.array([2 if kind == "date" else 1 for kind in kinds])
     most = {"date": 100_000, "number": 10_000, "time": 10_000}
     if not 0 <= n <= sum(most[kind] for kind in kinds) // 2:
         raise ValueError(
-            f"phrases: expected 0 to {sum(most[kind] for kind in kinds) // 2} of {list(kinds)}, "
-            f"got {n}"
+            f"phrases: expected 0 <= n <= {sum(most[kind] for kind in kinds) // 2} for the kinds "
+            f"{list(kinds)}, got n={n}"
         )
     rng, found = generator(rng), {}
     while len(found) < n:
@@ -57,9 +69,15 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
 
 
 def software(language="de"):
-    """All messages of Django up to 80 characters, [(English, translation)], in English order.
+    """Load all messages of Django up to 80 characters, [(English, translation)], in English order.
 
-    Words like %(name)s are places to be filled in; they stay as they are in a translation.
+    Words like %(name)s are placeholders, which stay unchanged in a translation.
+
+    Args:
+        language   "de" or "fr"
+
+    Raises:
+        ValueError: the language is unknown
     """
     _check(language)
     lines = _lines(language, "software")
@@ -68,10 +86,16 @@ def software(language="de"):
 
 @cache
 def tokenizer(language="de"):
-    """A `WordPiece` with one vocabulary for English and the other language.
+    """Return a `WordPiece` with one vocabulary for English and the other language.
 
-    Words are pieces, but German numbers are cut where they are put together: sieben ##und
-    ##achtzig. The beginning is [CLS], the end [SEP], padding [PAD] with the number 0.
+    Words are pieces, except that German numbers are cut into their parts: sieben ##und ##achtzig.
+    The beginning is [CLS], the end [SEP], and padding [PAD] with the index 0.
+
+    Args:
+        language   "de" or "fr"
+
+    Raises:
+        ValueError: the language is unknown
     """
     _check(language)
     stems = {*STEMS[language], *(_lines(language, "cardinals")[i] for i in [*range(13), *TENS])}
@@ -88,24 +112,30 @@ TENS = range(20, 100, 10)
 
 
 def from_pairs(pairs, tokenizer=None):
-    """(source [n, S], target [n, T], tokenizer) of your own pairs of texts, [(text, translation)].
+    """Turn your own pairs of texts into arrays: (source [n, S], target [n, T], tokenizer).
 
         source, target, tokenizer = from_pairs([("a cat", "eine Katze"), ("a dog", "ein Hund")])
         model = models.Seq2Seq(len(tokenizer), 64, 4, 2)
         model.loss(source, target).backward()
         model.translate("a dog", tokenizer=tokenizer)
 
-    The beginning of a sentence is [CLS], its end [SEP], padding [PAD] with the number 0. tokenizer:
-    a `WordPiece`; None makes one whose pieces are all words and signs of both sides. Raises
-    ValueError for anything but pairs of texts with words, and for words that a given tokenizer does
-    not know.
+    The beginning of a sentence is [CLS], its end [SEP], and padding [PAD] with the index 0.
+
+    Args:
+        pairs       [(text, translation)]
+        tokenizer   a `WordPiece`; None: a new one, whose pieces are all words and signs of both
+                    sides
+
+    Raises:
+        ValueError: an entry is not a pair of texts with words, or the given tokenizer does not know
+            a word
     """
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else pair for pair in pairs]
     for i, pair in enumerate(pairs):
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(map(_has_words, pair))):
-            raise ValueError(f"from_pairs: expected (text, translation), got {pair!r} as pair {i}")
+            raise ValueError(f"from_pairs: pair {i} must be (text, translation), got {pair!r}")
     if not pairs:
-        raise ValueError("from_pairs: expected at least one pair of texts, got none")
+        raise ValueError("from_pairs: pairs is empty. Pass at least one pair of texts")
     marks, texts = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"], [text for pair in pairs for text in pair]
     if tokenizer is None:
         cutter = WordPiece(marks, lower=False)
@@ -115,8 +145,9 @@ def from_pairs(pairs, tokenizer=None):
     if unknown:
         more = f" and {len(unknown) - 5} more words" if len(unknown) > 5 else ""
         raise ValueError(
-            f"from_pairs: the tokenizer does not know {', '.join(map(repr, [*unknown][:5]))}"
-            f"{more}; leave tokenizer= out to get one that knows all"
+            "from_pairs: the tokenizer does not know "
+            f"{', '.join(map(repr, [*unknown][:5]))}{more}. Leave tokenizer= out to build one that "
+            "knows all words"
         )
     source, target = (tokenizer.batch(side)[0] for side in zip(*pairs, strict=True))
     return source, target, tokenizer
@@ -127,9 +158,10 @@ def _has_words(text):
 
 
 def _words(language):
-    """All words and signs of the phrases of a language, each once, sorted."""
+    """Return all words and signs of the phrases of a language, each once, sorted."""
     cardinals = _lines(language, "cardinals")
-    lines = [_ARTICLE[language], *cardinals[:200], *cardinals[200::100]]  # the rest is put together
+    # all other numbers are composed of these
+    lines = [_ARTICLE[language], *cardinals[:200], *cardinals[200::100]]
     for name in ("days", "years", "months", "weekdays", "times"):
         lines += _lines(language, name)
     return sorted(set(re.findall(r"\w+|[^\w\s]", " ".join(lines).replace("{0}", "") + ",")))
@@ -150,14 +182,15 @@ def _date(language, rng):
 
 
 def _dated(language, day, length):
-    """The pattern of CLDR, filled with words: EEEE weekday, MMMM month, d day, y year."""
+    """Fill the pattern of CLDR with words: EEEE weekday, MMMM month, d day, y year."""
     words = {
         "EEEE": _lines(language, "weekdays")[day.weekday()],
         "MMMM": _lines(language, "months")[day.month - 1],
         "d": f"{_ARTICLE[language]} {_lines(language, 'days')[day.day - 1]}".strip(),
         "y": _lines(language, "years")[day.year - FIRST_YEAR],
     }
-    pattern = _lines(language, "dates")[length].replace("d.", "d")  # the point says "ordinal"
+    # the point marks an ordinal number
+    pattern = _lines(language, "dates")[length].replace("d.", "d")
     return re.sub("EEEE|MMMM|d|y", lambda found: words[found[0]], pattern)
 
 
@@ -167,7 +200,7 @@ def _number(language, rng):
 
 
 def _time(language, rng):
-    """Numbers that end in one are left out: there the noun would have a say in the number."""
+    """Skip numbers that end in one, because the noun would then influence the number."""
     i = 2 + int(rng.integers(TIMES - 2))
     i, which = i + (i % 10 == 1), int(rng.integers(len(_lines("en", "times"))))
     return tuple(
@@ -181,7 +214,7 @@ def _time(language, rng):
 
 def _check(language):
     if language not in STEMS:
-        raise ValueError(f"expected the language {' or '.join(STEMS)}, got {language!r}")
+        raise ValueError(f"language must be {' or '.join(STEMS)}, got {language!r}")
 
 
 @cache

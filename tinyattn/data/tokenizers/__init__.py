@@ -1,8 +1,8 @@
 """Tokenizers: text to integers and back. `encode(text)` -> [T] integers, `decode(ids)` -> text.
 
-Characters(text)                 one token for each character that the text has
+Characters(text)                 one token for each character in the text
 Bytes()                          the 256 bytes of UTF-8
-BytePairs.train(text, size)      frequent neighbours become one token, again and again
+BytePairs.train(text, size)      frequent neighbours become one token, repeatedly
 BytePairs.from_gguf(metadata)    the tokenizer of a GPT-like model in a GGUF file
 WordPiece(path)                  BERT's, from its vocabulary file
 padded(sequences)                token lists of different length as one array with its mask

@@ -1,4 +1,4 @@
-"""Byte pairs: the most frequent two neighbours become one token, again and again.
+"""Byte pairs: the most frequent pair of neighbours becomes one token, repeatedly.
 
 Source: Sennrich, Haddow, Birch 2016; on bytes: Radford et al. 2019.
 """
@@ -37,7 +37,7 @@ class BytePairs:
         self.bytes = [single.get(b, unknown) for b in range(256)]
         longest_first = sorted(self.special, key=len, reverse=True)
         self._special = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
-        self._known = {}  # words that were seen before
+        self._known = {}  # tokens of words seen before
 
     @classmethod
     def train(cls, text, vocab_size, special=(), split=split_gpt2):
@@ -55,8 +55,8 @@ class BytePairs:
         """
         if vocab_size < 256 + len(special):
             raise ValueError(
-                f"BytePairs: vocab_size must be at least 256 bytes + {len(special)} special "
-                f"tokens, got {vocab_size}"
+                f"BytePairs: expected vocab_size >= {256 + len(special)} (256 bytes and "
+                f"{len(special)} special tokens), got {vocab_size}"
             )
         tokens, merges = [bytes([b]) for b in range(256)], []
         pairs = _Pairs(Counter(split(text)))
@@ -90,8 +90,8 @@ class BytePairs:
         }
         if kind != "gpt2" or not isinstance(pre, str) or pre not in splits:
             raise ValueError(
-                f"BytePairs.from_gguf: the tokenizer is of kind {kind!r} with words cut as "
-                f"{pre!r}; known are gpt2 with {', '.join(splits)}"
+                f"BytePairs.from_gguf: the tokenizer is {kind!r} with the pre-tokenizer {pre!r}, "
+                f"which is not supported. Use a file with gpt2 and one of {', '.join(splits)}"
             )
         texts, types = _texts(metadata, "tokens"), _types(metadata)
         unknown = metadata.get("tokenizer.ggml.unknown_token_id")
@@ -127,14 +127,16 @@ class BytePairs:
         return b"".join(parts).decode("utf-8", errors="replace")
 
     def _word(self, word):
-        """The tokens of one word: the earliest learned of all possible merges, again and again."""
+        """Return the tokens of one word by repeatedly applying the earliest learned merge that is
+        possible.
+        """
         if word in self._known:
             return self._known[word]
         ids = [self.bytes[b] for b in word.encode("utf-8")]
         if None in ids:
             raise ValueError(
-                f"BytePairs: {word!r} has a byte that is no token, and there is none "
-                f"for unknown ones"
+                f"BytePairs: {word!r} has a byte that is not a token, and the vocabulary has no "
+                "token for unknown bytes"
             )
         while len(ids) > 1:
             known = [p for p in zip(ids, ids[1:], strict=False) if p in self.merges]
@@ -151,7 +153,7 @@ class BytePairs:
 
 
 def _texts(metadata, name):
-    """An entry that is a list of texts."""
+    """Return an entry that is a list of texts."""
     found = metadata.get(f"tokenizer.ggml.{name}")
     if not isinstance(found, list):
         _misfit(name, f"{type(found).__name__}, expected a list of texts")
@@ -159,7 +161,7 @@ def _texts(metadata, name):
 
 
 def _types(metadata):
-    """The kind of each token: 1 an ordinary one, 3 a control token."""
+    """Return the kind of each token: 1 for an ordinary one, 3 for a control token."""
     types, n = metadata.get("tokenizer.ggml.token_type"), len(_texts(metadata, "tokens"))
     types = np.asarray(types)
     if types.shape != (n,) or types.dtype.kind not in "iu":
@@ -171,7 +173,7 @@ def _types(metadata):
 
 
 def _merges(metadata):
-    """Pairs of tokens that become one, the first learned first."""
+    """Return pairs of tokens that become one, in the order in which they were learned."""
     pairs = [line.split(" ") for line in _texts(metadata, "merges")]
     for i, pair in enumerate(pairs):
         if len(pair) != 2:
@@ -187,7 +189,7 @@ def _misfit(name, what):
 
 
 def merged(ids, pair, new):
-    """ids with each a b = pair replaced by the token new, from the left."""
+    """Replace each a b = pair in ids by the token new, from the left."""
     found, i = [], 0
     while i < len(ids):
         here = i + 1 < len(ids) and (ids[i], ids[i + 1]) == pair
@@ -197,17 +199,17 @@ def merged(ids, pair, new):
 
 
 class _Pairs:
-    """How often each pair of neighbours occurs, kept up to date while pairs are merged."""
+    """The count of each pair of neighbours, kept up to date while pairs are merged."""
 
     def __init__(self, words):
         self.words = [[list(w.encode("utf-8")), n] for w, n in words.items()]
         self.count = Counter()
-        self.where = defaultdict(set)  # pair: numbers of words that have it
+        self.where = defaultdict(set)  # pair: indices of the words that contain it
         for k in range(len(self.words)):
             self._add(k, +1)
 
     def _add(self, k, sign):
-        """Count the pairs of word k, or take them away again."""
+        """Count the pairs of word k, or subtract them again."""
         ids, n = self.words[k]
         for pair in zip(ids, ids[1:], strict=False):
             self.count[pair] += sign * n
@@ -215,7 +217,7 @@ class _Pairs:
                 self.where[pair].add(k)
 
     def most_frequent(self):
-        """The pair that occurs most often, None if none occurs twice."""
+        """Return the pair that occurs most often, or None if none occurs twice."""
         best = min(self.count, key=lambda pair: (-self.count[pair], pair), default=None)
         return best if best is not None and self.count[best] > 1 else None
 
@@ -232,7 +234,9 @@ class _Pairs:
 
 
 def _letters():
-    """{letter: byte}: GPT-2 writes bytes that are blanks or invisible as letters from 256 on."""
+    """Return {letter: byte}: GPT-2 writes bytes that are blanks or invisible as letters from 256
+    on.
+    """
     visible = [
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),
@@ -250,7 +254,7 @@ BYTES = NO_LETTER | {ord(letter): b for letter, b in LETTERS.items()}  # Latin-1
 
 
 def _to_bytes(token):
-    """The bytes of a token that is written in such letters."""
+    """Return the bytes of a token that is written in such letters."""
     try:
         return token.translate(BYTES).encode("latin-1")
     except UnicodeEncodeError:

@@ -27,8 +27,8 @@ class Characters:
         unknown = sorted(set(text) - self.ids.keys())
         if unknown:
             raise ValueError(
-                f"Characters: {', '.join(map(repr, unknown[:5]))} did not occur in the text that "
-                f"the tokenizer was made from ({len(self)} characters)"
+                f"Characters: {', '.join(map(repr, unknown[:5]))} did not occur in the text from "
+                f"which the tokenizer was built ({len(self)} characters)"
             )
         return np.array([self.ids[c] for c in text], np.int64)
 
@@ -77,7 +77,7 @@ def padded(sequences, pad=0):
 
 
 def checked(ids, n):
-    """`ids` [T] as a list of integers from 0 to n - 1."""
+    """Return `ids` [T] as a list of integers from 0 to n - 1."""
     ids = np.asarray(to_array(ids))
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise ValueError(f"decode: expected integers [T], got {ids.dtype} {ids.shape}")

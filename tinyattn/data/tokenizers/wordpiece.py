@@ -1,4 +1,4 @@
-"""WordPiece, the tokenizer of BERT: whole words where it knows them, else pieces of them.
+"""WordPiece, the tokenizer of BERT: known words stay whole, and others are cut into known pieces.
 
 Source: Wu et al. 2016; the cleaning of the text: Devlin et al. 2019, code of the "uncased" models.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyattn.data.tokenizers.simple import checked, padded
 
-# Chinese characters stand for words of their own: (first, last)
+# Each Chinese character is a word of its own: (first, last) of each range.
 CHINESE = [
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -100,7 +100,7 @@ class WordPiece:
         return "".join(f" {c} " if _is_sign(c) else c for c in text).split()
 
     def _cut(self, word):
-        """The longest known piece at the beginning, then the longest of the rest, and so on."""
+        """Return the longest known piece at the start, then the longest of the rest, and so on."""
         found, start = [], 0
         if len(word) > LONGEST:
             return ["[UNK]"]
@@ -119,31 +119,34 @@ class WordPiece:
 
 
 def _lines(path):
-    """The lines of a vocabulary file, each of which must be another piece."""
+    """Return the lines of a vocabulary file, each of which must be a different piece."""
     content, first = Path(path).read_bytes(), {}
     try:
         lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f"WordPiece: {path}, line {line}: byte {content[error.start]:#x} is no UTF-8"
+            f"WordPiece: {path}, line {line}: byte {content[error.start]:#x} is not UTF-8. Save "
+            "the file as UTF-8"
         ) from None
     if not lines[-1]:
         del lines[-1]
     for number, piece in enumerate(lines, 1):
         if not piece:
-            raise ValueError(f"WordPiece: {path}, line {number} is empty; expected a piece a line")
+            raise ValueError(
+                f"WordPiece: {path}, line {number} is empty. Write one piece on each line"
+            )
         if first.setdefault(piece, number) < number:
             raise ValueError(
-                f"WordPiece: {path}, line {number}: {piece[:100]!r} stands on line "
-                f"{first[piece]} already"
+                f"WordPiece: {path}, line {number}: {piece[:100]!r} already appears on line "
+                f"{first[piece]}. Remove one of the two"
             )
     return lines
 
 
-@lru_cache(4096)  # a text has few different characters, each of them many times
+@lru_cache(4096)  # a text repeats a small number of characters many times
 def _spaced(c):
-    """What stands for the character c: a blank, nothing, c between blanks, or c."""
+    """Return the replacement of the character c: a blank, nothing, c between blanks, or c."""
     category = unicodedata.category(c)
     if c in "\t\n\r" or category == "Zs":
         return " "
@@ -156,7 +159,7 @@ def _spaced(c):
 
 @lru_cache(4096)
 def _is_sign(c):
-    """Punctuation: what ASCII has beside letters and digits, and Unicode's category P."""
+    """Return whether c is punctuation: ASCII except letters and digits, or Unicode's category P."""
     return (c.isascii() and c.isprintable() and not c.isalnum() and c != " ") or (
         unicodedata.category(c).startswith("P")
     )

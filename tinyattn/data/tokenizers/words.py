@@ -1,7 +1,7 @@
-"""Cutting a text into words, numbers, signs and blanks before pairs are counted.
+"""Cut a text into words, numbers, signs and blanks before pairs are counted.
 
-The pattern is that of GPT-2. It needs the Unicode categories of letters and numbers, which
-Python's `re` does not know; they are put into the pattern as ranges of characters.
+The pattern comes from GPT-2. It needs the Unicode categories of letters and numbers, which Python's
+`re` does not support, so they are inserted into the pattern as ranges of characters.
 """
 
 import re
@@ -15,7 +15,7 @@ BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 @cache
 def ranges(category):
-    """All characters whose category begins with this letter, as the inside of [...]."""
+    """Return all characters whose category begins with this letter, as the inside of [...]."""
     codes = (c for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == category)
     runs = groupby(enumerate(codes), key=lambda pair: pair[1] - pair[0])  # neighbours
     parts = []
@@ -27,7 +27,9 @@ def ranges(category):
 
 @cache
 def gpt2_pattern():
-    """'s 't …, or a word, a number, other signs (each with one blank before), or blanks."""
+    """Return a pattern for 's 't …, or a word, a number, other signs (each with one blank before),
+    or blanks.
+    """
     L, N = ranges("L"), ranges("N")
     return re.compile(
         rf"'(?:[stmd]|re|ve|ll)| ?[{L}]+| ?[{N}]+| ?[^{BLANK}{L}{N}]+"
@@ -37,15 +39,23 @@ def gpt2_pattern():
 
 @cache
 def digit_pattern():
-    """The same, but each digit is a piece of its own."""
+    """Return the same pattern, but with each digit as a separate piece."""
     return re.compile(f"[{ranges('N')}]|[^{ranges('N')}]+")
 
 
 def split_gpt2(text):
-    """The pieces of a text; put together again they are the text."""
+    """Return the pieces of a text, which concatenate to the text.
+
+    Args:
+        text   the text
+    """
     return gpt2_pattern().findall(text)
 
 
 def split_digits(text):
-    """As `split_gpt2`, with numbers cut into digits: what SmolLM does."""
+    """Like `split_gpt2`, but cut numbers into digits, as SmolLM does.
+
+    Args:
+        text   the text
+    """
     return [w for part in digit_pattern().findall(text) for w in gpt2_pattern().findall(part)]
