@@ -62,11 +62,11 @@ def test_strong_points_are_large():
 
 
 def test_wrong_clouds():
-    with pytest.raises(ValueError, match=r"animate_points: expected frames \[F, N, 2\]"):
+    with pytest.raises(ValueError, match=r"animate_points: frames must be \[F, N, 2\]"):
         plot.animate_points(np.zeros((2, 5, 3)))
     with pytest.raises(ValueError, match=r"need classes \[20\] and weights \[3, 20\]"):
         plot.animate_points(frames(), np.zeros(19, int))
-    with pytest.raises(ValueError, match="3 times but 2 titles"):
+    with pytest.raises(ValueError, match="each of the 3 times, got 2"):
         plot.animate_points(frames(), titles=["a", "b"])
     with pytest.raises(ValueError, match="cannot hold 3 times"):
         plot.animate_points(frames(), ax=plot.figure().ax)
@@ -101,7 +101,7 @@ def test_film(tmp_path):
 
 
 def test_wrong_film(tmp_path):
-    with pytest.raises(ValueError, match="ends in .gif"):
+    with pytest.raises(ValueError, match="end in .gif"):
         plot.film(lambda i, ax: None, 2, tmp_path / "a.png")
-    with pytest.raises(ValueError, match="at least one picture"):
+    with pytest.raises(ValueError, match="at least one image"):
         plot.film(lambda i, ax: None, 0, tmp_path / "a.gif")

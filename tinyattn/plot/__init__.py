@@ -1,8 +1,8 @@
-"""Pictures in one style: curves, heat maps, attention maps, points, computation graphs.
+"""Figures in one style: curves, heat maps, attention maps, points, computation graphs.
 
-Every function returns a `Picture`. In a notebook it appears by itself at the end of the cell; in
-a script `.save(path)` writes it and `.show()` opens a window. matplotlib is imported when the
-first picture is drawn; computation graphs do not need it.
+Every function returns a `Picture`. In a notebook, it appears automatically at the end of the cell.
+In a script, `.save(path)` writes it and `.show()` opens a window. matplotlib is imported when the
+first figure is drawn; computation graphs do not need it.
 """
 
 from tinyattn.engine import torch_hints
@@ -46,5 +46,5 @@ torch_hints.hint_functions(globals(), __all__)
 
 
 def __getattr__(name):
-    """Only asked for what there is not: say what it is called here."""
+    """Raise the error for a missing name, with its name in this library."""
     raise torch_hints.no_such_name(__name__, name)

@@ -1,4 +1,4 @@
-"""Points that move: the same cloud at several times, side by side or as a small film."""
+"""Moving points: the same cloud at several times, side by side or as a short film."""
 
 import base64
 from pathlib import Path
@@ -8,8 +8,8 @@ import numpy as np
 from tinyattn.plot.picture import canvas, figure, real_array
 from tinyattn.plot.style import COLORS, INK, MARKERS, pyplot, style
 
-DPI = 100  # pixels per inch of a film: as sharp as a slide needs, and no larger a file
-NOTHING = "#C8C8C8"  # colour of points that belong to nothing
+DPI = 100  # pixels per inch of a film, enough for a slide without a larger file
+NOTHING = "#C8C8C8"  # colour of points without an object
 DOTS = (12, 110)  # areas of the smallest and the largest dot, in points²
 
 
@@ -44,9 +44,12 @@ def animate_points(
     frames, classes, weights = _check_frames(frames, classes, weights)
     F = len(frames)
     if titles is not None and len(titles) != F:
-        raise ValueError(f"animate_points: {F} times but {len(titles)} titles")
+        raise ValueError(
+            f"animate_points: titles must have one entry for each of the {F} times, got "
+            f"{len(titles)}"
+        )
     if ax is not None and F > 1:
-        raise ValueError(f"animate_points: one Axes (ax=) cannot hold {F} times")
+        raise ValueError(f"animate_points: one Axes (ax=) cannot hold {F} times. Leave ax= out")
     columns = min(columns or F, F)
     rows = -(-F // columns)
     limits = _limits(frames)
@@ -80,8 +83,8 @@ def _check_frames(frames, classes, weights):
     F, N, d = frames.shape
     if d != 2 or F == 0:
         raise ValueError(
-            f"animate_points: expected frames [F, N, 2], got shape {frames.shape}; of more axes "
-            f"choose two"
+            f"animate_points: frames must be [F, N, 2], got shape {frames.shape}. Choose two of "
+            "the axes"
         )
     classes = (
         np.zeros(N, int) if classes is None else real_array("animate_points: classes", classes, 1)
@@ -99,7 +102,7 @@ def _check_frames(frames, classes, weights):
 
 
 def _limits(frames):
-    """One square that holds all points of all times: (left, right), (low, high)."""
+    """Return one square that contains all points at all times: (left, right), (low, high)."""
     points = frames.reshape(-1, 2)
     if len(points) == 0:
         return (-1, 1), (-1, 1)
@@ -111,7 +114,8 @@ def _limits(frames):
 def _dots(panel, points, classes, weights):
     for c in np.unique(classes):
         rows = np.flatnonzero(classes == c)
-        rows = rows[np.argsort(weights[rows], kind="stable")]  # the strong ones on top
+        # points with large weights are drawn on top
+        rows = rows[np.argsort(weights[rows], kind="stable")]
         strong = weights[rows] > 0.5
         areas = DOTS[0] + (DOTS[1] - DOTS[0]) * weights[rows]
         color = NOTHING if c < 0 else COLORS[c % 8]
@@ -128,12 +132,12 @@ def _dots(panel, points, classes, weights):
 
 
 class Film:
-    """A GIF that was written; a notebook shows it at the end of a cell.
+    """A GIF file, which a notebook shows at the end of a cell.
 
     Args:
-        path     the file
-        frames   number of its images
-        title    its title
+        path     path of the file
+        frames   number of images
+        title    title of the film
     """
 
     def __init__(self, path, frames, title=""):
@@ -170,10 +174,10 @@ def film(
         a `Film`
     """
     if frames < 1:
-        raise ValueError(f"film: expected at least one picture, got {frames}")
+        raise ValueError(f"film: frames must contain at least one image, got {frames}")
     if not str(path).endswith(".gif"):
-        raise ValueError(f"film: expected a path that ends in .gif, got {path}")
-    pyplot()  # without matplotlib: the error that says so
+        raise ValueError(f"film: path must end in .gif, got {path}")
+    pyplot()  # this raises the error if matplotlib is missing
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     path = Path(path)
@@ -195,7 +199,7 @@ def film(
 
 
 def _durations(frames, per_second, first, last):
-    """Milliseconds that each picture of a film stays."""
+    """Return the duration of each image of a film in milliseconds."""
     slow = -(-frames // 4)
     times = [2000 / per_second] * slow + [1000 / per_second] * (frames - slow)
     times[0], times[-1] = 1000 * first, 1000 * last
@@ -203,11 +207,11 @@ def _durations(frames, per_second, first, last):
 
 
 def _write_gif(path, pictures, times):
-    """Pictures [H, W, 3] uint8 one after the other; the 256 most frequent colours stand for all."""
+    """Write images [H, W, 3] uint8 one after the other, with the 256 most frequent colours."""
     from PIL import Image
 
     codes = np.stack(pictures).astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
-    count = np.bincount(codes.ravel(), minlength=1 << 24)  # how often each colour occurs
+    count = np.bincount(codes.ravel(), minlength=1 << 24)  # number of pixels of each colour
     used = np.flatnonzero(count)
     colors = np.stack([used >> 16, used >> 8 & 255, used & 255], axis=1)
     palette = colors[np.argsort(-count[used], kind="stable")[:256]]

@@ -1,4 +1,4 @@
-"""Who attends to whom: attention weights as a map, or as lines between words."""
+"""Attention weights as a map, or as lines between words."""
 
 import numpy as np
 
@@ -94,7 +94,10 @@ def attention_lines(
             f"({len(tokens)}, {len(keys)}), got {weights.shape}"
         )
     if query is not None and not -len(tokens) <= query < len(tokens):
-        raise IndexError(f"attention_lines: query {query} of {len(tokens)} queries does not exist")
+        raise IndexError(
+            f"attention_lines: query must be an index of the {len(tokens)} queries, got "
+            f"query={query}"
+        )
     shown = range(len(tokens)) if query is None else [query % len(tokens)]
     n = max(len(tokens), len(keys))
     with style():
@@ -137,7 +140,7 @@ def attention_lines(
 
 
 def _height(i, words, n):
-    return i + (n - len(words)) / 2  # the shorter column stands in the middle
+    return i + (n - len(words)) / 2  # centre the shorter column
 
 
 def _word(ax, x, y, word, side, color):

@@ -1,8 +1,8 @@
-"""What can only be decided when a picture's places are known: the size of names and numbers.
+"""Decide the size of names and numbers, which depends on the final positions in a figure.
 
-Places are known after Matplotlib's layout, which takes most of the time of a drawing. So pictures
-in this style wait with these decisions for the layout that is computed anyway, when they are
-shown, and all panels of a picture wait for the same one.
+The positions are known only after Matplotlib's layout, which takes most of the drawing time.
+Figures in this style therefore wait for the layout that is computed anyway when they are shown, and
+all panels of a figure wait for the same one.
 """
 
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -11,18 +11,18 @@ from tinyattn.plot.style import style
 
 
 class Layout(ConstrainedLayoutEngine):
-    """Matplotlib's constrained layout, and once after it the steps that wait for it."""
+    """Matplotlib's constrained layout, followed once by the steps that wait for it."""
 
     def __init__(self):
         super().__init__()
-        self.waiting = []  # for each panel its steps, to be done after one layout each
+        self.waiting = []  # steps of each panel, one after each layout
 
     def execute(self, figure):
         super().execute(figure)
         waiting, self.waiting = self.waiting, []
         for panels in zip(*waiting, strict=True):
             for axes in figure.axes:
-                axes.apply_aspect()  # cells that must be square take less than their place
+                axes.apply_aspect()  # square cells take less than the available space
             with style():
                 for step in panels:
                     step()
@@ -30,12 +30,12 @@ class Layout(ConstrainedLayoutEngine):
 
 
 def after_layout(figure, first, second):
-    """Call `first` when places are known, and `second` when they are known again after it."""
+    """Call `first` when the positions are known, and `second` when they are known again."""
     engine = figure.get_layout_engine()
     if isinstance(engine, Layout):
         engine.waiting.append((first, second))
         figure.stale = True
         return
-    for step in (first, second):  # a figure that somebody else has made is laid out now
+    for step in (first, second):  # a figure made by other code gets its layout now
         figure.draw_without_rendering()
         step()

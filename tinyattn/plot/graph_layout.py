@@ -1,12 +1,12 @@
-"""Where the nodes of a computation graph go, from left to right (Sugiyama, Tagawa, Toda 1981).
+"""The layout of a computation graph, from left to right (Sugiyama, Tagawa, Toda 1981).
 
-1. `ranks`       the column of each node: right of its last input, leaves close to their reader
-2. `with_bends`  an edge that passes a column gets a bend there, so links join neighbours only
-3. `order`       the order in each column: again and again by the mean place of the neighbours
-                 (barycentre), keeping the order with the fewest crossings
+1. `ranks`       the column of each node: right of its last input, with leaves close to their reader
+2. `with_bends`  an edge that passes a column gets a bend there, so links join only neighbours
+3. `order`       the order in each column: repeatedly by the mean position of the neighbours
 4. `heights`     y: as near to the neighbours as the order and the gaps allow
 
-A node is its number. An edge is (from, to, slot): slot is its place among the inputs of `to`.
+A node is its index. An edge is (from, to, slot), where slot is its position among the inputs of
+`to`.
 """
 
 from bisect import bisect_right, insort
@@ -19,18 +19,19 @@ BEND = (0, 0)  # size of a bend
 
 
 def layout(sizes, edges, free=()):
-    """Centres [(x, y)] of the nodes, points [(x, y), ...] of the edges, and the (width, height).
+    """Return the centres [(x, y)] of the nodes, points [(x, y), ...] of the edges, and the (width,
+    height).
 
-    sizes: (width, height) of each node. free: the nodes whose inputs have no order; at all
-    others edges arrive from top to bottom in the order of their slots.
+    sizes: (width, height) of each node. free: the nodes whose inputs have no order; at all other
+    nodes, edges arrive from top to bottom in the order of their slots.
     """
     rank = ranks(len(sizes), edges)
     chains = with_bends(rank, edges)
     sizes = [*sizes, *[BEND] * (len(rank) - len(sizes))]
-    arriving = defaultdict(list)  # node -> its incoming edges, in the order of their slots
+    arriving = defaultdict(list)  # node -> its incoming edges, ordered by input
     for i, (_, v, _) in sorted(enumerate(edges), key=lambda e: e[1][2]):
         arriving[v].append(i)
-    ports = [0.0] * len(edges)  # how far above or below the centre of its node an edge arrives
+    ports = [0.0] * len(edges)  # vertical offset from the node's centre at which an edge arrives
     for v in set(arriving) - set(free):
         _set_ports(ports, arriving[v], sizes[v])
     links = [
@@ -58,15 +59,17 @@ def _set_ports(ports, edges, size):
 
 
 def ranks(n, edges):
-    """The column of each node: the length of the longest path that leads to it.
+    """Return the column of each node: the length of the longest path that leads to it.
 
-    Nodes are numbered so that edges go from smaller to larger numbers. A leaf moves right, to
-    the column before the first node that reads it.
+    Nodes are numbered so that edges go from smaller to larger indices. A leaf moves right, to the
+    column before the first node that reads it.
     """
     rank, readers, inputs = [0] * n, defaultdict(list), defaultdict(list)
     for u, v, _ in edges:
         if u >= v:
-            raise ValueError(f"layout: edges must go from smaller to larger numbers, got {u} → {v}")
+            raise ValueError(
+                f"layout: each edge must go from a smaller to a larger index, got {u} → {v}"
+            )
         readers[u].append(v)
         inputs[v].append(u)
     for v in range(n):
@@ -78,7 +81,9 @@ def ranks(n, edges):
 
 
 def with_bends(rank, edges):
-    """Each edge as a chain of nodes in neighbouring columns; new bends are appended to `rank`."""
+    """Return each edge as a chain of nodes in neighbouring columns; new bends are appended to
+    `rank`.
+    """
     chains = []
     for u, v, _ in edges:
         between = list(range(rank[u] + 1, rank[v]))
@@ -88,13 +93,13 @@ def with_bends(rank, edges):
 
 
 def order(rank, links):
-    """The nodes of each column from top to bottom, with few crossings."""
+    """Return the nodes of each column from top to bottom, with few crossings."""
     columns = [[] for _ in range(max(rank) + 1)]
     before, after = defaultdict(list), defaultdict(list)
     for u, v, port in links:
         before[v].append((u, 0))
         after[u].append((v, port))
-    for v in _depth_first(rank, before):  # inputs stand together, in the order of their slots
+    for v in _depth_first(rank, before):  # the inputs of a node are adjacent, in order
         columns[rank[v]].append(v)
     best, fewest = [list(c) for c in columns], crossings(columns, links)
     for sweep in range(SWEEPS):
@@ -112,7 +117,7 @@ def order(rank, links):
 
 
 def _depth_first(rank, before):
-    """All nodes, each after its inputs and right behind them; no recursion."""
+    """Return all nodes, each directly after its inputs, without recursion."""
     inner = {u for near in before.values() for u, _ in near}
     stack, seen, out = [(v, False) for v in reversed(range(len(rank))) if v not in inner], set(), []
     while stack:
@@ -129,11 +134,13 @@ def _depth_first(rank, before):
 def _mean_place(v, near, place):
     if not near:
         return place[v]
-    return sum([place[u] + port / 1000 for u, port in near]) / len(near)  # port: decides ties
+    return sum([place[u] + port / 1000 for u, port in near]) / len(near)  # the ports decide ties
 
 
 def crossings(columns, links):
-    """How many pairs of links cross: pairs in which one starts above and ends below the other."""
+    """Return how many pairs of links cross, which means that one starts above and ends below the
+    other.
+    """
     place = {v: i for column in columns for i, v in enumerate(column)}
     rank = {v: r for r, column in enumerate(columns) for v in column}
     by_rank = defaultdict(list)
@@ -149,9 +156,9 @@ def crossings(columns, links):
 
 
 def heights(columns, sizes, links):
-    """y of each node: again and again the mean of its neighbours, pushed apart where they touch.
+    """Return y of each node: repeatedly the mean of its neighbours, pushed apart where nodes touch.
 
-    Weights keep the main line straight: long edges give way least, and leaves most.
+    Weights keep the main line straight: long edges move least, and leaves most.
     """
     before, after = defaultdict(list), defaultdict(list)  # node -> [(neighbour, weight)]
     inner = {v for _, v, _ in links}
@@ -182,7 +189,7 @@ def heights(columns, sizes, links):
 
 
 def _gaps(column, sizes):
-    """Smallest distance between the centres of neighbours in a column."""
+    """Return the smallest distance between the centres of neighbours in a column."""
     return [
         (sizes[u][1] + sizes[v][1]) / 2 + (BEND_GAP if BEND in (sizes[u], sizes[v]) else ROW_GAP)
         for u, v in pairwise(column)
@@ -190,10 +197,11 @@ def _gaps(column, sizes):
 
 
 def _push_apart(wanted, weight, gaps):
-    """The places nearest to `wanted` (weighted squares) that keep their order and the gaps.
+    """Return the positions nearest to `wanted` (weighted squares) that keep their order and the
+    gaps.
 
-    Without the gaps this is the regression by a rising function, solved by pooling neighbours
-    that are in the wrong order (pool adjacent violators).
+    Without the gaps, this is isotonic regression, solved by pooling neighbours that are in the
+    wrong order (pool adjacent violators).
     """
     shift, total = [0.0], 0.0
     for gap in gaps:
@@ -213,7 +221,7 @@ def _push_apart(wanted, weight, gaps):
 
 
 def _across(columns, sizes):
-    """The centre of each column, and its (left, right) sides."""
+    """Return the centre of each column, and its (left, right) sides."""
     x, sides, at = [], [], 0.0
     for column in columns:
         width = max([sizes[v][0] for v in column])
@@ -224,7 +232,7 @@ def _across(columns, sizes):
 
 
 def _line(chain, port, centres, sizes, sides):
-    """The points of an edge: from the right side of its first node to the left of its last."""
+    """Return the points of an edge, from the right of its first node to the left of its last."""
     (x, y), (width, _) = centres[chain[0]], sizes[chain[0]]
     points = [(x + width / 2, y), (sides[0][1], y)]
     for v, (left, right) in zip(chain[1:-1], sides[1:-1], strict=True):

@@ -1,4 +1,4 @@
-"""The computation graph of a tensor as a picture (SVG), drawn without any other program."""
+"""The computation graph of a tensor as an SVG image, drawn without any other program."""
 
 from html import escape
 from pathlib import Path
@@ -10,7 +10,7 @@ from tinyattn.plot.graph_layout import layout
 from tinyattn.plot.style import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
 
 MOST_NODES = 200
-SMALL = 4  # numbers: as many are written out
+SMALL = 4  # arrays up to this many numbers are shown in full
 SYMBOLS = {
     "add": "+",
     "subtract": "−",
@@ -24,10 +24,12 @@ SYMBOLS = {
     "absolute": "| |",
     "getitem": "[ ]",
 }
-NO_ORDER = {"add", "multiply", "maximum", "minimum"}  # inputs may be drawn in any order
-NUMBERS = {*NO_ORDER, "subtract", "divide", "power", "matmul", "where"}  # plain numbers are inputs
+# the inputs of these operations may be drawn in any order
+NO_ORDER = {"add", "multiply", "maximum", "minimum"}
+# plain numbers are inputs of these operations
+NUMBERS = {*NO_ORDER, "subtract", "divide", "power", "matmul", "where"}
 ALONG_AXIS = {"sum", "mean", "max", "min", "prod", "var", "std", "cumsum", "softmax", "log_softmax"}
-LOOK = {  # kind -> fill, border, width of the border, dashes, radius of the corners
+LOOK = {  # kind -> fill, border colour, border width, dashes, corner radius
     "operation": ("#E3F0F8", BLUE, 1.5, "", 16),
     "parameter": ("#FDF1D8", ORANGE, 2, "", 3),
     "data": ("#F3F3F3", GREY, 1.5, "", 3),
@@ -35,7 +37,7 @@ LOOK = {  # kind -> fill, border, width of the border, dashes, radius of the cor
     "result": ("#E0F3EC", GREEN, 2, "", 3),
 }
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
-TEXT = {  # kind of line -> letter size, weight, colour
+TEXT = {  # kind of line -> font size, weight, colour
     "symbol": (19, "bold", INK),
     "name": (16, "bold", INK),
     "value": (14, "normal", INK),
@@ -58,7 +60,7 @@ class GraphPicture:
     def save(self, path):
         """Write the drawing to the file `path`, which ends in .svg; returns its path."""
         if Path(path).suffix != ".svg":
-            raise ValueError(f"computation_graph: it is saved as .svg, got {str(path)!r}")
+            raise ValueError(f"computation_graph: path must end in .svg, got {str(path)!r}")
         Path(path).write_text(self.svg, encoding="utf-8")
         return path
 
@@ -110,7 +112,7 @@ def _count(n, thing):
 
 
 def _nodes(root, named, values):
-    """Nodes, numbered so that inputs come first, and edges (from, to, slot)."""
+    """Return nodes, numbered so that inputs come first, and edges (from, to, slot)."""
     results = _results(root)
     nodes, edges, number = [], [], {}
 
@@ -118,7 +120,8 @@ def _nodes(root, named, values):
         if len(nodes) == MOST_NODES:
             raise ValueError(
                 f"computation_graph: more than {MOST_NODES} nodes ({len(results)} operations) are "
-                f"too many to read. Draw a part: one layer, one time step, or a smaller model"
+                "too many to read. Draw a part of it, for example one layer, one time step or a "
+                "smaller model"
             )
         nodes.append({"kind": kind, "lines": lines, "tip": tip, "operation": operation})
         return len(nodes) - 1
@@ -153,9 +156,9 @@ def _nodes(root, named, values):
 
 
 def _results(root):
-    """All computed tensors that lead to root, oldest first."""
+    """Return all computed tensors that lead to root, oldest first."""
     found, seen = [root], {id(root)}
-    for t in found:  # grows while we walk
+    for t in found:  # the list grows during the loop
         if t._inputs is None:
             raise RuntimeError(
                 "computation_graph: this graph was freed by an earlier backward(). Draw it before "
@@ -169,7 +172,7 @@ def _results(root):
 
 
 def _is_input(name, array):
-    """Whether a plain argument is an input of the operation, not one of its options."""
+    """Return whether a plain argument is an input of the operation, not one of its options."""
     if isinstance(array, np.ndarray):
         return name != "getitem"
     return name in NUMBERS and isinstance(array, int | float | np.number)
@@ -179,7 +182,7 @@ def _is_input(name, array):
 
 
 def _describe(x, name, values):
-    """The lines of text for a tensor or an array: name, shape, value, gradient."""
+    """Return the lines of text for a tensor or an array: name, shape, value, gradient."""
     lines = [] if name is None else [("name", name)]
     if x.ndim or not values:
         kind = "" if x.dtype == np.float32 else f" {x.dtype}"
@@ -203,7 +206,7 @@ def _written(array):
 
 
 def _options(name, arrays, kwargs):
-    """A line for what the operation was told besides its inputs, where it helps."""
+    """Return a line for the options of the operation, where it helps."""
     if name == "einsum":
         return [("shape", f"{','.join(kwargs['inputs'])}→{kwargs['output']}")]
     if name == "getitem":
@@ -236,7 +239,9 @@ def _tip(what, x):
 
 
 def _width(text, size):
-    """Width of a text in pixels, a little generous: no font is at hand to measure it."""
+    """Estimate the width of a text in pixels, slightly generously, because no font is available to
+    measure it.
+    """
     narrow, wide = "iljt.,:;'|!()[] −f", "mwMW@%+→"
     units = [
         0.36 if c in narrow else 0.92 if c in wide else 0.7 if c.isupper() else 0.6 for c in text
@@ -274,7 +279,9 @@ def _box(node, centre, size):
 
 
 def _line(points):
-    """A smooth line through the points, level at each of them, with an arrow head at its end."""
+    """Draw a smooth line through the points, horizontal at each of them, with an arrow head at its
+    end.
+    """
     *points, (x, y) = points
     path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in zip(points, [*points[1:], (x - 7, y)], strict=True):
@@ -285,7 +292,7 @@ def _line(points):
             if straight
             else (f"C{middle:.1f},{y0:.1f} {middle:.1f},{y1:.1f} {x1:.1f},{y1:.1f}")
         )
-    head = f"M{x:.1f},{y:.1f}l-9,-4.5v9z"  # no marker element: those vanish with a hidden slide
+    head = f"M{x:.1f},{y:.1f}l-9,-4.5v9z"  # a marker element would vanish with a hidden slide
     return (
         f'<path d="{path}" fill="none" stroke="{GREY}" stroke-width="1.6"/>'
         f'<path d="{head}" fill="{GREY}"/>'

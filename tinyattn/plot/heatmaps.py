@@ -5,8 +5,8 @@ import numpy as np
 from tinyattn.plot.picture import Picture, canvas, color_map, figure, real_array
 from tinyattn.plot.style import DIVERGING, GREY, INK, PALE, SEQUENTIAL, style
 
-SMALLEST = 8  # points: letters below this cannot be read on a slide
-WIDTH = 0.64  # of a digit, as a share of the letter size
+SMALLEST = 8  # points; smaller text cannot be read on a slide
+WIDTH = 0.64  # width of a digit as a fraction of the font size
 MOST_IN_A_ROW = 4
 
 
@@ -99,9 +99,12 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
     """
     images = real_array("images", images, (3, 4))
     if len(images) == 0:
-        raise ValueError("images: nothing to draw, there are no images")
+        raise ValueError("images: there are no images to draw")
     if titles is not None and len(titles) != len(images):
-        raise ValueError(f"images: {len(images)} images but {len(titles)} titles")
+        raise ValueError(
+            f"images: titles must have one entry for each of the {len(images)} images, got "
+            f"{len(titles)}"
+        )
     columns = min(columns or max(1, round(np.sqrt(len(images) * 2.5))), len(images))
     rows = -(-len(images) // columns)
     scale = {} if images.ndim == 4 else {"vmin": images.min(), "vmax": images.max()}
@@ -125,7 +128,7 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
 
 
 def _panels(values, titles):
-    """A list of matrices and their titles (None if there are none)."""
+    """Return a list of matrices and their titles (None if there are none)."""
     if isinstance(values, dict):
         titles, values = list(values), list(values.values())
     if isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) == 2:
@@ -134,15 +137,20 @@ def _panels(values, titles):
         stack = real_array("heatmap", values, (2, 3))
         matrices = [stack] if stack.ndim == 2 else list(stack)
     if not matrices or any([m.size == 0 for m in matrices]):
-        raise ValueError(f"heatmap: nothing to draw, shapes {[m.shape for m in matrices]}")
+        raise ValueError(
+            f"heatmap: there is nothing to draw, the shapes are {[m.shape for m in matrices]}"
+        )
     titles = [titles] if isinstance(titles, str) else titles
     if titles is not None and len(titles) != len(matrices):
-        raise ValueError(f"heatmap: {len(matrices)} matrices but {len(titles)} titles")
+        raise ValueError(
+            f"heatmap: titles must have one entry for each of the {len(matrices)} matrices, got "
+            f"{len(titles)}"
+        )
     return matrices, titles
 
 
 def _masks(mask, matrices):
-    """For each matrix the cells that count."""
+    """Return, for each matrix, the cells that count."""
     if mask is None:
         return [np.ones(m.shape, bool) for m in matrices]
     if isinstance(mask, list | tuple) and len(mask) and np.ndim(mask[0]) == 2:
@@ -153,14 +161,14 @@ def _masks(mask, matrices):
     shapes, wanted = [m.shape for m in masks], [m.shape for m in matrices]
     if shapes != wanted or any([m.dtype != bool for m in masks]):
         raise ValueError(
-            f"heatmap: mask must be boolean (True = may take part) in the shapes {wanted}, "
-            f"got {masks[0].dtype} in {shapes}"
+            f"heatmap: mask must be bool (True = may take part) with shapes {wanted}, got "
+            f"{masks[0].dtype} with {shapes}"
         )
     return masks
 
 
 def _scale(matrices, masks, center, vmin, vmax):
-    """(norm, colour map) that all panels share."""
+    """Return (norm, colour map), which all panels share."""
     from matplotlib.colors import Normalize
 
     cells = np.concatenate([m[keep].astype(float) for m, keep in zip(matrices, masks, strict=True)])
@@ -186,17 +194,17 @@ def _rows_and_columns(n):
 
 
 def _at_the_edge(i, n, same):
-    """Whether panel i shows the names of its rows and of its columns."""
+    """Return whether panel i shows the names of its rows and of its columns."""
     columns = _rows_and_columns(n)[1]
     return i % columns == 0 or not same, i + columns >= n or not same
 
 
 def _grid(matrices, ax, size):
-    """A Picture with one Axes for each matrix."""
+    """Return a Picture with one Axes for each matrix."""
     n, (R, C) = len(matrices), matrices[0].shape
     if ax is not None:
         if n > 1:
-            raise ValueError(f"heatmap: one Axes (ax=) cannot hold {n} matrices")
+            raise ValueError(f"heatmap: one Axes (ax=) cannot hold {n} matrices. Leave ax= out")
         return canvas(ax, size)
     rows, columns = _rows_and_columns(n)
     height = (4.2 if max(R, C) <= 8 else 5) if n == 1 else max(2.4, min(3.6, 10 / columns * R / C))
@@ -208,7 +216,7 @@ def _grid(matrices, ax, size):
 
 
 def _cells(panel, matrix, keep, scale):
-    """Coloured cells with thin white lines between them; hatched where the mask says no."""
+    """Draw coloured cells with thin white lines between them, hatched where the mask is False."""
     norm, colors = scale
     R, C = matrix.shape
     aspect = "equal" if 1 / 6 <= R / C <= 6 else "auto"
@@ -236,9 +244,9 @@ def _rectangle(x, y, hatch):
 
 
 def _names(axis, names, n, what, visible=True):
-    """A tick with its name at every row or column; without names whole numbers."""
+    """Draw a tick with its name at every row or column; without names, whole numbers."""
     if names is not None and len(names) != n:
-        raise ValueError(f"heatmap: {n} {what} but {len(names)} names: {list(names)}")
+        raise ValueError(f"heatmap: {n} {what} need {n} names, got {len(names)}: {list(names)}")
     if names is None:
         axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     else:
@@ -248,14 +256,14 @@ def _names(axis, names, n, what, visible=True):
 
 
 def _cell_points(panel, shape):
-    """Width and height of a cell in points (1/72 inch)."""
+    """Return width and height of a cell in points (1/72 inch)."""
     box = panel.get_window_extent()
     scale = 72 / panel.figure.dpi
     return box.width * scale / shape[1], box.height * scale / shape[0]
 
 
 def _fit_names(picture):
-    """Turn the names of columns, make names smaller and leave some out, until nothing overlaps."""
+    """Rotate the names of columns, shrink names and leave some out, until nothing overlaps."""
     for panel in picture.axes:
         shape = panel.images[0].get_array().shape
         width, height = _cell_points(panel, shape)

@@ -27,7 +27,7 @@ def loss_curve(
     """
     named = histories if isinstance(histories, dict) else {None: histories}
     if not named:
-        raise ValueError("loss_curve: nothing to draw, histories is empty")
+        raise ValueError("loss_curve: histories is empty, so there is nothing to draw")
     with style():
         picture = canvas(ax, size)
         ax = picture.ax
@@ -37,7 +37,7 @@ def loss_curve(
             losses = _averaged(
                 real_array("loss_curve", getattr(history, "losses", history), 1), smooth
             )
-            first = 1 + (smooth - 1) / 2  # a mean stands in the middle of what it was taken over
+            first = 1 + (smooth - 1) / 2  # a mean is drawn at the centre of its window
             label = name if name is not None else "training" if kept else None
             ax.plot(first + np.arange(len(losses)), losses, color=color, label=label)
             if kept:
@@ -56,9 +56,11 @@ def loss_curve(
 
 def _averaged(values, n):
     if n < 1:
-        raise ValueError(f"loss_curve: smooth must be at least 1, got {n}")
+        raise ValueError(f"loss_curve: expected smooth >= 1, got smooth={n}")
     if len(values) < n:
-        raise ValueError(f"loss_curve: smooth={n} is more than the {len(values)} values there are")
+        raise ValueError(
+            f"loss_curve: expected smooth <= {len(values)}, the number of values, got smooth={n}"
+        )
     return np.convolve(values, np.full(n, 1 / n), mode="valid")
 
 
@@ -75,13 +77,21 @@ def curves(
     ax=None,
     size=None,
 ):
-    """One curve or several over the same x.
+    """Draw one or several curves over the same x.
 
-    x: [N]. ys: [N], or dict name -> [N], or dict name -> [repeats, N]: then the line is the mean
-    over the repeats and the band goes from the smallest to the largest.
-    log: logarithmic axes, one of "x", "y", "xy". markers: a dot at each value.
-    quantiles: such as (0.1, 0.9): the line is then the median of the repeats, and the band goes
-    from one quantile to the other.
+    Args:
+        x           values [N] of the horizontal axis
+        ys          values [N], or a dict from name to [N] or [repeats, N]. With repeats, the line
+                    is their mean and the band extends from the smallest to the largest
+        title       title of the figure
+        xlabel      label of the horizontal axis
+        ylabel      label of the vertical axis
+        log         logarithmic axes: "x", "y" or "xy"
+        markers     True: draw a dot at each value
+        quantiles   (low, high), such as (0.1, 0.9). The line is then the median of the repeats, and
+                    the band extends from one quantile to the other
+        ax          matplotlib Axes to draw on; None: a new figure
+        size        (width, height) of the figure in inches; None: the usual size
     """
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f'curves: log must be "x", "y" or "xy", got {log!r}')
@@ -98,7 +108,10 @@ def curves(
             y = np.atleast_2d(real_array("curves: ys", y, (1, 2)))
             if y.shape[1] != len(x):
                 which = "ys" if name is None else f"ys[{name!r}]"
-                raise ValueError(f"curves: x has {len(x)} values but {which} has {y.shape[1]}")
+                raise ValueError(
+                    f"curves: x has {len(x)} values, but {which} has {y.shape[1]}. Give both the "
+                    "same length"
+                )
             color = COLORS[i % len(COLORS)]
             line = y.mean(axis=0) if quantiles is None else np.median(y, axis=0)
             ax.plot(x, line, color=color, label=name, marker="o" if markers else None)
@@ -114,7 +127,9 @@ def curves(
 
 
 def _legend(ax):
-    """A legend if anything has a name: where it covers least, or beside if it is long."""
+    """Draw a legend if anything has a name, where it covers least, or outside the axes if it is
+    long.
+    """
     entries = len(ax.get_legend_handles_labels()[0])
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if entries > 4 else {}
     if entries:
@@ -156,7 +171,7 @@ def bars(
     mean, error = _means(values, errors)
     names, at = list(values), np.arange(len(values))
     if highlight is not None and highlight not in values:
-        raise ValueError(f"bars: highlight {highlight!r} is none of the names {names}")
+        raise ValueError(f"bars: highlight must be one of the names {names}, got {highlight!r}")
     colors = [COLORS[0] if highlight in (None, name) else "#B5B5B5" for name in names]
     with style():
         picture = canvas(ax, size or (SIZE[0], max(2.0, 0.6 * len(at) + 1)) if horizontal else size)
@@ -170,12 +185,13 @@ def bars(
                 [f"{m:z.{digits}f}".replace("-", "−") for m in mean],
                 padding=4,
                 fontsize=13,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # lines pass below
+                # other lines pass behind the text
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
             ax.margins(**{"x" if horizontal else "y": 0.12})
         (ax.set_yticks if horizontal else ax.set_xticks)(at, names)
         if horizontal:
-            ax.invert_yaxis()  # the first name on top
+            ax.invert_yaxis()  # the first name is on top
         else:
             after_layout(ax.figure, lambda: _turn_long_names(ax), lambda: None)
         ax.grid(False, axis="y" if horizontal else "x")
@@ -192,16 +208,21 @@ def _turn_long_names(ax):
 
 
 def _means(values, errors):
-    """Mean and half length of the error bar (None if there are none) for each name."""
+    """Return the mean and half length of the error bar (None if there are none) for each name."""
     if not isinstance(values, dict) or not values:
-        raise TypeError("bars: values must be a dict name -> number or list of repeats, not empty")
+        raise TypeError(
+            "bars: values must be a dict from name to number or list of repeats, with at least one "
+            "entry"
+        )
     arrays = [np.atleast_1d(real_array("bars", v, (0, 1))).astype(float) for v in values.values()]
     if any([a.size == 0 for a in arrays]):
         raise ValueError("bars: a list of repeats is empty")
     mean = np.array([a.mean() for a in arrays])
     if errors is not None:
         if set(errors) != set(values):
-            raise ValueError(f"bars: errors has the names {list(errors)}, values {list(values)}")
+            raise ValueError(
+                f"bars: errors must have the names of values, {list(values)}, got {list(errors)}"
+            )
         return mean, np.array([float(errors[name]) for name in values])
     if all([a.size == 1 for a in arrays]):
         return mean, None

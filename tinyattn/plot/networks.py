@@ -1,11 +1,11 @@
-"""A graph of nodes and edges as dots and lines, in the plane or in space."""
+"""A graph of nodes and edges as dots and lines, in two or three dimensions."""
 
 import numpy as np
 
 from tinyattn.plot.picture import canvas, color_map, figure, finish, real_array
 from tinyattn.plot.style import COLORS, GREY, INK, MARKERS, SEQUENTIAL, style
 
-STEPS = 200  # of the layout
+STEPS = 200  # iterations of the layout
 
 
 def graph(
@@ -45,22 +45,29 @@ def graph(
     """
     if not hasattr(graph, "num_nodes"):
         raise TypeError(
-            f"plot.graph: expected a graph.Graph, got a {type(graph).__name__}; the computation "
-            f"graph of a Tensor is drawn by plot.computation_graph"
+            f"plot.graph: expected a graph.Graph, got a {type(graph).__name__}. To draw the "
+            "computation graph of a Tensor, use plot.computation_graph"
         )
     N = graph.num_nodes
     x = layout(graph, rng=rng) if positions is None else real_array("positions", positions, 2)
     if x.shape[0] != N or x.shape[1] not in (2, 3):
-        raise ValueError(f"plot.graph: expected positions [{N}, 2] or [{N}, 3], got {x.shape}")
+        raise ValueError(f"plot.graph: positions must be [{N}, 2] or [{N}, 3], got shape {x.shape}")
     c = np.zeros(N, int) if classes is None else np.asarray(classes)
     if c.shape != (N,) or c.dtype.kind not in "iu" or c.min(initial=0) < 0:
-        raise ValueError(f"plot.graph: expected a class from 0 up for each of the {N} nodes")
+        raise ValueError(
+            f"plot.graph: classes must be a whole number >= 0 for each of the {N} nodes"
+        )
     if classes is not None and values is not None:
-        raise ValueError("plot.graph: nodes are coloured by classes or by values, not by both")
+        raise ValueError(
+            "plot.graph: nodes can be coloured by classes or by values, not by both. Leave one of "
+            "them out"
+        )
     if arrows and x.shape[1] == 3:
-        raise ValueError("plot.graph: arrows are drawn in the plane, these positions are in space")
+        raise ValueError(
+            "plot.graph: arrows can only be drawn in two dimensions, but positions has three"
+        )
     if labels is not None and len(labels) != N:
-        raise ValueError(f"plot.graph: expected {N} labels, got {len(labels)}")
+        raise ValueError(f"plot.graph: labels must have {N} entries, got {len(labels)}")
     strength = _strengths(widths, graph.num_edges)
     with style():
         picture = _canvas(ax, size or (5.6, 4.5), x.shape[1])
@@ -94,7 +101,7 @@ def _put_apart(labels):
     """Where two labels would lie on each other, the left one goes to the left of its node."""
     if len(labels) < 2:
         return
-    labels[0].figure.draw_without_rendering()  # only now it is known where they are
+    labels[0].figure.draw_without_rendering()  # the positions are only known now
     for label in sorted(labels, key=lambda text: text.get_position()[0]):
         others = [text.get_window_extent() for text in labels if text is not label]
         if label.get_window_extent().count_overlaps(others):
@@ -109,8 +116,9 @@ def _by_class(ax, x, c, names, dots):
 
 def _shaded(picture, x, values, label, dots):
     if values.shape != x.shape[:1]:
-        raise ValueError(f"plot.graph: expected {len(x)} values, got shape {values.shape}")
-    dots = dots | {"edgecolor": INK}  # the smallest value is white
+        raise ValueError(f"plot.graph: values must have {len(x)} entries, got shape {values.shape}")
+    # the edge keeps the smallest value visible, because its colour is white
+    dots = dots | {"edgecolor": INK}
     shown = picture.ax.scatter(*x.T, c=values, cmap=color_map(SEQUENTIAL), **dots)
     picture.figure.colorbar(shown, ax=picture.ax, label=label, shrink=0.7)
 
@@ -146,7 +154,7 @@ def _canvas(ax, size, dimensions):
     if dimensions == 2 or ax is not None:
         picture = canvas(ax, size)
         if dimensions == 3 and picture.ax.name != "3d":
-            raise ValueError('plot.graph: positions in space need an Axes with projection="3d"')
+            raise ValueError('plot.graph: positions [N, 3] need an Axes with projection="3d"')
         return picture
     picture = figure(size=size)
     fig = picture.ax.get_figure()
@@ -160,7 +168,7 @@ def _strengths(widths, E):
         return np.full(E, 0.8)
     widths = real_array("plot.graph: widths", widths, 1)
     if widths.shape != (E,) or (E and not widths.min() >= 0):
-        raise ValueError(f"plot.graph: expected a width of at least 0 for each of the {E} edges")
+        raise ValueError(f"plot.graph: width must be >= 0 for each of the {E} edges")
     return 0.3 + 5.7 * widths / max(widths.max(initial=0), 1e-30)
 
 

@@ -48,7 +48,7 @@ def figure(rows=1, columns=1, *, size=None, **options):
         options   sharex, sharey, width_ratios and others, for matplotlib's subplots
     """
     plt = pyplot()
-    from tinyattn.plot.figure_layout import Layout  # imports matplotlib
+    from tinyattn.plot.figure_layout import Layout  # imported here, because it imports matplotlib
 
     with style():
         made, axes = plt.subplots(

@@ -7,7 +7,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.plot.picture import canvas, finish, real_array
 from tinyattn.plot.style import COLORS, INK, MARKERS, style
 
-GRID = 200  # points on a side at which the classifier is asked
+GRID = 200  # points per side of the grid on which the classifier is evaluated
 
 
 def scatter(
@@ -102,16 +102,21 @@ def decision_boundary(
 def _check_points(name, points, classes, names):
     points = real_array(name, points, 2)
     if points.shape[1] != 2 or len(points) == 0:
-        raise ValueError(f"{name}: expected points [N, 2], got shape {points.shape}")
+        raise ValueError(f"{name}: points must be [N, 2], got shape {points.shape}")
     if classes is None:
         return points, np.zeros(len(points), int), names
     classes = real_array(f"{name}: classes", classes, (1, 2)).ravel()
     if len(classes) != len(points):
-        raise ValueError(f"{name}: {len(points)} points but {len(classes)} classes")
+        raise ValueError(
+            f"{name}: classes must have one entry for each of the {len(points)} points, got "
+            f"{len(classes)}"
+        )
     if not np.array_equal(classes, np.rint(classes)) or classes.min() < 0:
-        raise ValueError(f"{name}: classes must be whole numbers from 0")
+        raise ValueError(f"{name}: classes must be whole numbers >= 0")
     if names is not None and len(names) <= classes.max():
-        raise ValueError(f"{name}: {len(names)} names but the classes go up to {classes.max()}")
+        raise ValueError(
+            f"{name}: {len(names)} names are too few for classes up to {classes.max()}"
+        )
     return points, classes.astype(int), names
 
 
@@ -120,8 +125,8 @@ def _scores(out, n):
     out = np.asarray(out)
     if out.shape not in ((n,), (n, 1)) and not (out.ndim == 2 and len(out) == n):
         raise ValueError(
-            f"decision_boundary: predict got points [{n}, 2] and must return [{n}, C] or [{n}], "
-            f"it returned shape {out.shape}"
+            f"decision_boundary: predict was given points [{n}, 2] and must return [{n}, C] or "
+            f"[{n}], but it returned shape {out.shape}"
         )
     if out.ndim == 2 and out.shape[1] > 1:
         return out.astype(float)

@@ -4,18 +4,22 @@ import sys
 from contextlib import contextmanager
 from functools import cache
 
-# Okabe and Ito (2008), https://jfly.uni-koeln.de/color: told apart with any kind of colour vision.
+# Okabe and Ito (2008), https://jfly.uni-koeln.de/color: distinguishable with any kind of colour
+# vision.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
 COLORS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW]
-MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]  # a second sign beside the colour
+# points differ by marker too, not only by colour
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 INK, GREY, PALE = "#222222", "#767676", "#E6E6E6"
 
-# White is zero or little. Dark ends, so that a number in the cell is black or white, never lost.
+# White is zero or small. The ends are dark, so that a number in a cell is readable in black or
+# white.
 SEQUENTIAL = ["#FFFFFF", "#B9D9EE", "#56B4E9", "#0072B2", "#00304D"]
 DIVERGING = ["#6B2F00", "#D55E00", "#F9D2B8", "#FFFFFF", "#A9D2EA", "#0072B2", "#00304D"]
 
-SIZE = (8.0, 4.5)  # inches, the proportions of a slide; 14 points are then 1/23 of its height
+# inches, the proportions of a slide; text of 14 points is then 1/23 of its height
+SIZE = (8.0, 4.5)
 DPI = 150  # pixels per inch in files and notebooks
 
 _STYLE = {
@@ -59,7 +63,8 @@ def pyplot():
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as error:
         raise ImportError(
-            'drawing needs matplotlib, which is missing: pip install -e ".[class]"'
+            "drawing needs matplotlib, which is not installed. Install it with pip install -e "
+            '".[class]"'
         ) from error
     return plt
 
@@ -76,16 +81,16 @@ def _in_notebook():
     from matplotlib_inline.config import InlineBackend
 
     backend = InlineBackend.instance(parent=shell)
-    if backend.figure_formats == {"png"}:  # nobody chose something else
-        backend.figure_formats = {"retina"}  # which means: 2 × figure.dpi, shown at half size
+    if backend.figure_formats == {"png"}:  # the user has not chosen a format
+        backend.figure_formats = {"retina"}  # 2 × figure.dpi, shown at half size
     return "retina" in backend.figure_formats
 
 
 @contextmanager
 def style():
     """`with plot.style():` your own matplotlib code looks like the pictures made here."""
-    # not matplotlib's rc_context: it would also take back the "interactive" that a notebook sets
-    # when the first picture is drawn, and no further picture would be shown
+    # matplotlib's rc_context would also restore the "interactive" that a notebook sets when it
+    # draws the first figure, and no further figure would be shown
     settings = pyplot().rcParams
     before = {name: settings[name] for name in _wanted()}
     use_style()

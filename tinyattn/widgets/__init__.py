@@ -2,9 +2,10 @@
 
     widgets.temperature([2.0, 1.0, 0.5], ["cat", "dog", "fish"])
 
-A widget shows numbers that the lecture computed, and computes in the page what follows from them
-when a slider is moved. Its default makes the point, `reset` (or the key r) goes back to it; where
-scripts do not run, as in print or in the web view of a notebook, a still picture of it is seen.
+A widget shows numbers that the lecture computed. When you move a slider, the page computes
+everything that depends on it. The default setting illustrates the main point, and `reset` (or the
+key r) returns to it. Where scripts do not run, as in print or in the web view of a notebook, a
+static image is shown.
 """
 
 from tinyattn.widgets.graphs import condensation, gravnet, neighbours, over_smoothing, thresholds

@@ -7,19 +7,20 @@ from tinyattn.widgets.widget import Widget, names_of, numbers
 
 
 def neighbours(points, sizes=None, *, k=4, what="particle"):
-    """An explorer of points and their edges: from the k nearest, or from all within a radius.
+    """Explore points and their edges: from the k nearest points, or from all within a radius.
 
     Args:
         points   positions [N, 2]
-        sizes    how large each point is drawn [N], such as its momentum; None: all alike
-        k        number of neighbours at first
-        what     what a point is, in one word
+        sizes    sizes [N] of the drawn points, such as their momenta; None: all equal
+        k        first number of neighbours
+        what     noun for a point, in one word
     """
     points = _plane("neighbours", "points", points)
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
     if len(sizes) != len(points) or len(points) < 2:
         raise ValueError(
-            f"widgets.neighbours: {len(sizes)} sizes for {len(points)} points; at least 2"
+            f"widgets.neighbours: {len(points)} points need as many sizes and at least two, got "
+            f"{len(sizes)} sizes"
         )
     apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
     np.fill_diagonal(apart, np.inf)
@@ -37,19 +38,22 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
 
 
 def over_smoothing(features, edges, places, labels=None):
-    """An explorer of a feature of each node after 0, 1, 2, ... layers.
+    """Explore a feature of each node after 0, 1, 2, ... layers.
 
     Args:
         features   the feature [L + 1, N]
         edges      pairs of nodes [E, 2]
         places     positions of the nodes [N, 2], between -1 and 1
-        labels     a sign for each node, or None
+        labels     a character for each node, or None
     """
     features = numbers("over_smoothing", "features", features, 2)
     places = _plane("over_smoothing", "places", places)
     count = features.shape[1]
     if len(places) != count:
-        raise ValueError(f"widgets.over_smoothing: {len(places)} places for {count} nodes")
+        raise ValueError(
+            f"widgets.over_smoothing: places must have one row for each of the {count} nodes, got "
+            f"{len(places)}"
+        )
     edges = numbers("over_smoothing", "edges", edges, 2).astype(int)
     signs = names_of("over_smoothing", "labels", labels, count)
     return Widget(
@@ -63,15 +67,15 @@ def over_smoothing(features, edges, places, labels=None):
 
 
 def gravnet(distances, sharpness=10.0):
-    """An explorer of the weights exp(-c d²) of neighbours in the learned space.
+    """Explore the weights exp(-c d²) of neighbours in the learned space.
 
     Args:
         distances   distances of the neighbours [K]
-        sharpness   c at first
+        sharpness   first value of c
     """
     distances = numbers("gravnet", "distances", distances, 1)
     if (distances < 0).any() or not sharpness > 0:
-        raise ValueError("widgets.gravnet: distances must not be negative, sharpness above 0")
+        raise ValueError("widgets.gravnet: expected distances >= 0 and sharpness > 0")
     d = np.linspace(0, max(distances.max(), 0.1), 101)
     return Widget(
         "gravnet",
@@ -84,7 +88,7 @@ def gravnet(distances, sharpness=10.0):
 
 
 def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=None, x=(0.4, 0.1)):
-    """An explorer of the potential at a point x that you drag between condensation points.
+    """Explore the potential at a point x that you drag between condensation points.
 
         V = q_own |x - x_own|² + Σ_other q max(0, 1 - |x - x_other|)
 
@@ -97,7 +101,10 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
     centres = _plane("condensation", "centres", centres)
     charges = numbers("condensation", "charges", charges, 1)
     if len(charges) != len(centres):
-        raise ValueError(f"widgets.condensation: {len(charges)} charges for {len(centres)} centres")
+        raise ValueError(
+            f"widgets.condensation: charges must have one entry for each of the {len(centres)} "
+            f"centres, got {len(charges)}"
+        )
     given = names or [f"object {i + 1}" for i in range(len(centres))]
     x = numbers("condensation", "x", x, 1)
     return Widget(
@@ -116,18 +123,20 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
 
 
 def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
-    """An explorer of the inference of object condensation on an event.
+    """Explore the inference of object condensation on an event.
 
     Args:
-        beta    β of each point [N]
-        x       position of each point [N, 2]
-        truth   object of each point [N], or None
-        t_beta  first threshold of β
-        t_d     first distance
+        beta     β of each point [N]
+        x        position of each point [N, 2]
+        truth    object of each point [N], or None
+        t_beta   first threshold of β
+        t_d      first distance
     """
     beta, x = numbers("thresholds", "beta", beta, 1), _plane("thresholds", "x", x)
     if len(beta) != len(x) or (truth is not None and len(truth) != len(x)):
-        raise ValueError("widgets.thresholds: beta, x and truth are of the same points")
+        raise ValueError(
+            "widgets.thresholds: beta, x and truth must describe the same number of points"
+        )
     truth = None if truth is None else [int(t) for t in truth]
     return Widget(
         "thresholds",

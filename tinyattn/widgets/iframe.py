@@ -1,7 +1,7 @@
-"""How a page to click through stands in a notebook, in a deck and where no scripts run.
+"""The display of an interactive page in a notebook, in a deck, and where scripts do not run.
 
-The page is in a frame of its own, without a server or a network. Under the frame stands what is
-seen where it is taken out: in a notebook that is not trusted yet, and in the web view of one.
+The page is in its own frame, without a server or a network. A stand-in below the frame is shown
+where the frame is removed: in a notebook that is not trusted yet, and in its web view.
 """
 
 import html
@@ -14,12 +14,12 @@ HOW = (
 
 
 def iframe(page, title, height, still=""):
-    """The HTML of an output that holds a page.
+    """Return the HTML of an output that contains a page.
 
-    page: its HTML; title: what the frame is called; still: HTML that stands in for it where the
-    frame is taken out, above the sentence that says how to wake it. Frame and stand-in share one
-    cell of a grid, so that without the frame nothing stays empty; where the cell has a height, as
-    in a deck, the frame has it too.
+    page: its HTML. title: name of the frame. still: HTML that replaces the frame where it is
+    removed, above the sentence that explains how to activate it. Frame and stand-in share one cell
+    of a grid, so no space stays empty without the frame. If the cell has a height, as in a deck,
+    the frame has the same height.
     """
     source, title = html.escape(page, quote=True), html.escape(title, quote=True)
     return (

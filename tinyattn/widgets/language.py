@@ -8,12 +8,16 @@ from tinyattn.widgets.widget import Widget, names_of, numbers
 
 
 def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
-    """Attention weights of a model, by layer and head.
+    """Explore the attention weights of a model, by layer and head.
 
-    weights: [L, H, T, S], or a list of L arrays [H, T, S].
-    tokens: T names of the queries; keys: S names, the same as the queries if None.
-    what: the name of the model, for the title. layer, head, query: numbers (from 0) of what is
-    seen at first.
+    Args:
+        weights   [L, H, T, S], or a list of L arrays [H, T, S]
+        tokens    T labels of the queries
+        keys      S labels of the keys; None: the same as the queries
+        what      name of the model, for the title
+        layer     index of the layer that is shown first
+        head      index of the head that is shown first
+        query     index of the query that is shown first
     """
     weights = np.stack([numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)])
     L, H, T, S = weights.shape
@@ -21,8 +25,8 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
     keys = names_of("attention", "keys", tokens if keys is None else keys, S)
     if not (0 <= layer < L and 0 <= head < H and 0 <= query < T):
         raise ValueError(
-            f"widgets.attention: layer {layer}, head {head}, query {query} of "
-            f"{L} layers, {H} heads and {T} queries"
+            f"widgets.attention: layer, head and query must be indices of {L} layers, {H} heads "
+            f"and {T} queries, got layer={layer}, head={head}, query={query}"
         )
     return Widget(
         "attention",
@@ -48,17 +52,23 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
 
 
 def sampling(logits, tokens, texts, taken=None):
-    """The distribution of the next token at some places of a text: temperature, top-k, top-p.
+    """Explore the distribution of the next token with temperature, top-k and top-p.
 
-    logits [P, V]: what the model said at P places; tokens: V names; texts: the P beginnings;
-    taken: the number of the token that the text went on with, one for each place.
+    Args:
+        logits   logits [P, V] of the model at P positions of a text
+        tokens   V labels of the tokens
+        texts    the P prefixes of the text
+        taken    for each position, the index of the token that follows in the text, or None
     """
     logits = numbers("sampling", "logits", logits, 2)
     places, count = logits.shape
     tokens = names_of("sampling", "tokens", tokens, count)
     texts = names_of("sampling", "texts", texts, places)
     if taken is not None and len(taken) != places:
-        raise ValueError(f"widgets.sampling: {len(taken)} tokens taken at {places} places")
+        raise ValueError(
+            f"widgets.sampling: taken must have one token for each of the {places} positions, got "
+            f"{len(taken)}"
+        )
     p = softmax(logits[0])
     best = np.argsort(-p, kind="stable")[:14]
     return Widget(
@@ -77,9 +87,12 @@ def sampling(logits, tokens, texts, taken=None):
 
 
 def spectral_radius(W, g=None, steps=40):
-    """How long a gradient g is after 0, 1, ... steps back through h_t = W h_(t-1).
+    """Explore the length of a gradient g after 0, 1, ... steps back through h_t = W h_(t-1).
 
-    W [n, n] is scaled to the spectral radius of the slider; g [n] is random if None.
+    Args:
+        W       matrix [n, n], which is scaled to the spectral radius of the slider
+        g       gradient [n]; None: random
+        steps   number of steps
     """
     W = numbers("spectral_radius", "W", W, 2)
     if W.shape[0] != W.shape[1]:
@@ -114,10 +127,16 @@ def spectral_radius(W, g=None, steps=40):
 
 
 def positions(d=32, length=64, base=10_000.0):
-    """Sinusoidal positions: features 2i and 2i+1 are sine and cosine of p base^(-2i/d)."""
+    """Explore sinusoidal positions: features 2i and 2i+1 are sine and cosine of p base^(-2i/d).
+
+    Args:
+        d        number of features, which must be even
+        length   number of positions p
+        base     largest wavelength divided by 2π
+    """
     if d < 2 or d % 2 or length < 2:
         raise ValueError(
-            f"widgets.positions: d must be even and positive, got {d}, length={length}"
+            f"widgets.positions: d must be even and positive, got d={d}, length={length}"
         )
     p = np.arange(length)
     return Widget(

@@ -1,4 +1,4 @@
-"""Still pictures of widgets, for print and for pages without scripts: plain SVG, 960 x 380."""
+"""Static images of widgets, for print and for pages without scripts: plain SVG, 960 x 380."""
 
 from html import escape
 
@@ -31,7 +31,7 @@ def _line(x0, y0, x1, y1, color=SLATE, width=1.5):
 
 
 def bars(title, labels, values):
-    """One bar for each value, with its number above it."""
+    """Draw one bar for each value, with its number above it."""
     most, wide = max(max(values), 1e-30), WIDE / len(values)
     parts = [_line(LEFT, TOP + HIGH, LEFT + WIDE, TOP + HIGH)]
     for i, (label, v) in enumerate(zip(labels, values, strict=True)):
@@ -48,7 +48,7 @@ def bars(title, labels, values):
 
 
 def curves(title, x, ys, xlabel, log=False):
-    """Curves over x; with log the vertical axis is one of powers of ten."""
+    """Draw curves over x; with log, the vertical axis shows powers of ten."""
     x, ys = np.asarray(x, float), [np.asarray(y, float) for y in ys]
     ys = [np.log10(np.maximum(y, 1e-300)) for y in ys] if log else ys
     low, high = min(y.min() for y in ys), max(y.max() for y in ys)
@@ -75,7 +75,7 @@ def curves(title, x, ys, xlabel, log=False):
 
 
 def cells(title, matrix, rows, columns):
-    """A matrix of weights as cells, darker for more."""
+    """Draw a matrix of weights as cells, darker for larger weights."""
     matrix = np.asarray(matrix, float)
     high, wide = min(26.0, 320 / len(matrix)), min(60.0, 640 / matrix.shape[1])
     most, parts = max(matrix.max(), 1e-30), []
@@ -93,7 +93,7 @@ def cells(title, matrix, rows, columns):
 
 
 def points(title, places, sizes, edges=()):
-    """Points as large as their sizes [N], with edges (from, to)."""
+    """Draw points with their sizes [N] and edges (from, to)."""
     places, sizes = np.asarray(places, float), np.asarray(sizes, float)
     low, span = places.min(axis=0), np.maximum(np.ptp(places, axis=0), 1e-9)
     scale = min(860 / span[0], 320 / span[1])

@@ -7,11 +7,11 @@ from tinyattn.widgets.widget import Widget, names_of, numbers
 
 
 def temperature(scores, labels=None):
-    """An explorer of softmax(scores / T): a small T takes one score, a large T takes all alike.
+    """Explore softmax(scores / T): a small T selects one score, a large T makes all weights equal.
 
     Args:
         scores   scores [N]
-        labels   their names, or None
+        labels   their labels, or None
     """
     scores = numbers("temperature", "scores", scores, 1)
     labels = names_of("temperature", "labels", labels, len(scores))
@@ -26,9 +26,9 @@ def temperature(scores, labels=None):
 
 
 def score_variance(q, keys, dimensions=None):
-    """An explorer of the scores of a query with keys, for 1, 2, 4, ... features.
+    """Explore the scores of a query with keys, for 1, 2, 4, ... features.
 
-    The variance of q·k grows with d, and the softmax takes one key alone; q·k / √d keeps both.
+    The variance of q·k grows with d, so the softmax selects a single key; q·k / √d avoids this.
 
     Args:
         q            query [d]
@@ -38,7 +38,8 @@ def score_variance(q, keys, dimensions=None):
     q, keys = numbers("score_variance", "q", q, 1), numbers("score_variance", "keys", keys, 2)
     if keys.shape[1] != len(q):
         raise ValueError(
-            f"widgets.score_variance: q has {len(q)} features but keys have {keys.shape[1]}"
+            f"widgets.score_variance: q has {len(q)} features, but keys has {keys.shape[1]}. Give "
+            "both the same number"
         )
     if dimensions is None:
         dimensions = [2**i for i in range(len(q).bit_length()) if 2**i <= len(q)]
@@ -58,7 +59,7 @@ def score_variance(q, keys, dimensions=None):
 
 
 def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
-    """An explorer of a key that you drag in the plane: its length and angle, its score, its weight.
+    """Explore a key that you drag in the plane: its length and angle, its score, its weight.
 
     Args:
         query   the query (x, y)
@@ -67,7 +68,8 @@ def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
     query, other = numbers("vectors", "query", query, 1), numbers("vectors", "other", other, 1)
     if len(query) != 2 or len(other) != 2 or not query.any():
         raise ValueError(
-            "widgets.vectors: query and other are pairs of numbers, the query not (0, 0)"
+            "widgets.vectors: query and other must be pairs of numbers, and query must not be (0, "
+            "0)"
         )
     first = softmax(np.array([1.0 * query[0] + (110 / 60) * query[1], other @ query]))
     return Widget(
@@ -81,6 +83,6 @@ def vectors(query=(1.5, 0.6), other=(1.0, -1.0)):
 
 
 def softmax(scores):
-    """The weights of scores along the last axis, as the page computes them."""
+    """Return the weights of scores along the last axis, as the page computes them."""
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What every widget is: a page of its own in a frame, and a still picture below it."""
+"""The class of all widgets: a page in its own frame, and a static image below it."""
 
 import base64
 import html
@@ -11,7 +11,7 @@ from tinyattn.engine.convert import to_array
 from tinyattn.widgets.iframe import iframe
 
 FOLDER = Path(__file__).parent / "page"
-PICTURE = 380  # height of the drawing, 960 wide
+PICTURE = 380  # height of the drawing, which is 960 wide
 
 
 class Widget:
@@ -21,8 +21,8 @@ class Widget:
         name      name of the script in page/ that computes and draws
         title     title of the page
         caption   sentence below it
-        data      what it computes from
-        still     SVG that is seen where scripts do not run
+        data      data of the computation
+        still     SVG that is shown where scripts do not run
         height    height of the frame in pixels
     """
 
@@ -51,7 +51,7 @@ class Widget:
         return page
 
     def save(self, path):
-        """Write the page to the file `path`, which needs no network; returns its path."""
+        """Write the page to the file `path`, which needs no network, and return its path."""
         path = Path(path)
         path.write_text(self.html(), encoding="utf-8")
         return path
@@ -67,7 +67,9 @@ class Widget:
 
 
 def numbers(name, what, values, ndim):
-    """Real numbers with `ndim` axes as a float64 array, or an error that names the widget."""
+    """Return real numbers with `ndim` axes as a float64 array, or raise an error that names the
+    widget.
+    """
     array = np.asarray(to_array(values))
     if array.dtype.kind not in "fiub" or array.ndim != ndim or array.size == 0:
         raise ValueError(
@@ -75,20 +77,20 @@ def numbers(name, what, values, ndim):
             f"element, got {array.dtype} of shape {array.shape}"
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"widgets.{name}: {what} has numbers that are nan or infinite")
+        raise ValueError(f"widgets.{name}: {what} contains numbers that are nan or infinite")
     return array.astype(np.float64)
 
 
 def names_of(name, what, given, count):
-    """The names that were given, or 0, 1, 2, ...; raises if there are not as many as needed."""
+    """Return the given names, or 0, 1, 2, ...; raise an error if there are not `count` of them."""
     names = [str(i) for i in range(count)] if given is None else [str(n) for n in given]
     if len(names) != count:
-        raise ValueError(f"widgets.{name}: {len(names)} {what} for {count} of them")
+        raise ValueError(f"widgets.{name}: {what} must have {count} entries, got {len(names)}")
     return names
 
 
 def _plain(value):
-    """Arrays as lists of numbers with six digits."""
+    """Return arrays as lists of numbers with six digits."""
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, dict):
