@@ -188,7 +188,7 @@ def test_in_a_notebook_and_in_a_terminal():
             ValueError,
             "smaller batch",
         ),
-        (lambda: examples.perceptron().walk("nothing"), ValueError, "no array is called 'nothing'"),
+        (lambda: examples.perceptron().walk("nothing"), ValueError, "there is no array 'nothing'"),
         (lambda: examples.perceptron().walk("0.weight", (5, 5)), ValueError, "no element"),
         (lambda: examples.perceptron().walk("target", (0, 0)), ValueError, "no gradient"),
         (lambda: examples.perceptron().start("target", (0, 0)), ValueError, "was not computed"),

@@ -1,18 +1,19 @@
-"""Checks that say right or wrong at once, and where and perhaps why.
+"""Checks that tell you whether code is right, and if not, where it fails and what the cause may be.
 
     check.gradcheck(f, x, w)             is the gradient right? (against central differences)
     check.equivariant(f, x)              does permuting the rows of x permute the rows of f(x)?
-    check.invariant(f, x)                does permuting the rows of x leave f(x) as it is?
-    check.causal(f, x)                   does no position see a later one?
-    check.padding(f, x)                  is a padded sequence what it is alone? f(x, keep)
-    check.isolated(f, x)                 does no member of a batch see another one?
-    check.trains(model, (x, y))          do all parameters move, is one batch learned by heart?
+    check.invariant(f, x)                does permuting the rows of x leave f(x) unchanged?
+    check.causal(f, x)                   does no position depend on a later one?
+    check.padding(f, x)                  does padding leave a sequence's result unchanged? f(x,
+    keep)
+    check.isolated(f, x)                 does no member of a batch depend on another one?
+    check.trains(model, (x, y))          do all parameters move, and can one batch be memorized?
     check.same({"a": f, "b": g}, x)      do two implementations agree, in values and gradients?
-    with check.watch(model, optimizer):  does the training loop have a slip that runs silently?
+    with check.watch(model, optimizer):  does the training loop have a mistake that runs silently?
     with ta.detect_anomaly():            which operation made the first nan or infinity?
 
-Each check returns a report that prints what was compared and where it differs most, is true if all
-is well, and raises AssertionError with the same text by `.expect()`.
+Each check returns a report that prints the comparison and its largest difference. The report is
+true if the check passed, and `.expect()` raises AssertionError with the same text if it failed.
 """
 
 from tinyattn.check.anomaly import detect_anomaly
@@ -44,5 +45,5 @@ torch_hints.hint_functions(globals(), __all__)
 
 
 def __getattr__(name):
-    """Only asked for what there is not: say what it is called here."""
+    """Raise the error for a missing name, with its name in this library."""
     raise torch_hints.no_such_name(__name__, name)

@@ -1,4 +1,4 @@
-"""Where does the first nan or infinity come from? The operation, the line, and its inputs."""
+"""Find the origin of the first nan or infinity: the operation, the line, and its inputs."""
 
 import linecache
 import os
@@ -14,18 +14,20 @@ from tinyattn.engine.invalid import where_none_arrives
 
 @contextmanager
 def detect_anomaly():
-    """`with ta.detect_anomaly():` the first nan or infinity is an error that says how it came.
+    """Raise an error at the first nan or infinity in a block, and explain its origin.
 
         with ta.detect_anomaly():
             loss = np.mean(np.log(model(x)))     # FloatingPointError: log gave nan ...
             loss.backward()                      # or sqrt gave an infinite gradient ...
 
-    Looks at the result of every operation inside the block, and at the gradients that pass through
-    those operations, also if `backward` is called later. An infinity that somebody put in, as in
-    np.where(mask, scores, -np.inf), is no anomaly; what makes nan of it is. Raises
-    FloatingPointError with the operation, the line that called it, the layers around it, the inputs
-    and the values at the first place. Acts in this thread only; outside of the block nothing is
-    looked at, and nothing costs time.
+    The result of every operation inside the block is checked, and so are the gradients that pass
+    through those operations, even if `backward` is called later. An infinity that the code puts in
+    on purpose, as in np.where(mask, scores, -np.inf), is not an anomaly, but an operation that
+    turns it into nan is. Only this thread is checked, and outside the block there is no cost.
+
+    Raises:
+        FloatingPointError: with the operation, the line that called it, the layers around it, its
+            inputs, and the values at the first affected element
     """
     observe(_look)
     try:
@@ -36,24 +38,25 @@ def detect_anomaly():
 
 
 def _look(t, op, values, inputs):
-    """Look at what the operation gave, and let its rules look at the gradients."""
+    """Check the result of an operation, and let its rules check their gradients."""
     origin = _Origin(op, values)
     came = [_kind(v) for v in values]
     kind = _kind(t.data)
     if kind > max(came, default=FINITE):
         origin.complain(f"{op.name} gave {kind_name(kind)}", t.data)
-    if kind == NAN:  # and so was an input: it was not made inside of the block
+    if kind == NAN:  # an input was already nan, so it was made outside the block
         origin.complain(f"{op.name} was given nan", t.data)
     if t._operation is not None:
         t._operation = _with_a_look(op, origin)
 
 
 def _with_a_look(op, origin):
-    """The same operation, whose rules look at the gradients that they give."""
+    """Return the same operation with rules that check the gradients they return."""
 
     def look(rule):
         def looked_at(g, y, *inputs, **options):
-            if _kind(g) != FINITE:  # a sum of gradients overflowed, or it was given to backward
+            # a sum of gradients overflowed, or the first gradient was not finite
+            if _kind(g) != FINITE:
                 origin.complain(f"the gradient that arrives at {op.name} is {_named(g)}", g)
             found = where_none_arrives(op, g, rule(g, y, *inputs, **options))
             for g_x in found if isinstance(found, tuple | list) else (found,):
@@ -76,7 +79,7 @@ FINITE, INFINITE, NAN = range(3)
 
 
 def _kind(x):
-    """FINITE, INFINITE or NAN, whichever is the worst number of x."""
+    """Return FINITE, INFINITE or NAN, whichever is the worst number of x."""
     x = to_array(x)
     if isinstance(x, float):
         x = np.asarray(x)
@@ -88,7 +91,7 @@ def _kind(x):
 
 
 def kind_name(kind):
-    """What a kind is called."""
+    """Return the name of a kind for messages."""
     return {FINITE: "finite numbers", INFINITE: "infinity", NAN: "nan"}[kind]
 
 
@@ -97,7 +100,7 @@ def _named(x):
 
 
 class _Origin:
-    """An operation, the line and the layers that called it, and the inputs it had."""
+    """An operation, the line and the layers that called it, and its inputs."""
 
     def __init__(self, op, values):
         self.values, self.layers = values, []
@@ -118,7 +121,7 @@ class _Origin:
             self.layers.insert(0, type(frame.f_locals["self"]).__name__)
 
     def complain(self, what, x):
-        """Raise FloatingPointError: what happened to the array x, where, and with which inputs."""
+        """Raise FloatingPointError with the problem of the array x, its position and the inputs."""
         x = np.asarray(to_array(x))
         bad = np.isnan(x) if np.isnan(x).any() else ~np.isfinite(x)
         first = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -137,7 +140,7 @@ class _Origin:
 
 
 def _described(v, shape, first):
-    """One line about an input that holds numbers, none about others."""
+    """Return one line about an input that contains numbers, and none about others."""
     if isinstance(v, int | float) and not isinstance(v, bool):
         yield str(v)
     if not isinstance(v, np.ndarray) or v.dtype.kind not in "fiu" or not v.size:

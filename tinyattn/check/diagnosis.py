@@ -1,8 +1,8 @@
-"""Why is a gradient wrong? Compare it with what the usual mistakes would give.
+"""Explain why a gradient is wrong by comparing it with the results of typical mistakes.
 
-A is the Jacobian of the engine, N the numeric one, both [outputs, elements of the input]. Each
-hypothesis is a wrong Jacobian made from the right one, and a sentence; those that A equals are
-the likely causes.
+A is the Jacobian of the engine and N the numeric one, both [outputs, elements of the input]. Each
+hypothesis consists of a wrong Jacobian made from the right one, and a sentence. The hypotheses
+whose Jacobian equals A are the likely causes.
 """
 
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from tinyattn.check.report import at, number
 
 @dataclass(frozen=True)
 class Case:
-    """What is known about a wrong Jacobian.
+    """The known facts about a wrong Jacobian.
 
     name, x    the input and its value
-    y, shape   all results as one vector, and the shape if there is only one result (else None)
+    y, shape   all results as one vector, and the shape if there is only one result (otherwise None)
     others     {name: value} of the other inputs
     jacobians  {name: numeric Jacobian} of the other inputs
     wrong      which derivatives differ, [outputs, elements of x]; None for projections
-    kinks      {element of x: (slopes to the left, to the right)} where these differ
+    kinks      {element of x: (left slope, right slope)} where the two differ
     """
 
     name: str
@@ -36,7 +36,7 @@ class Case:
 
 
 def causes_of(case, A, N):
-    """Sentences that say what may be wrong, the likeliest first."""
+    """Return sentences about possible causes, the likeliest first."""
     if not np.isfinite(N).all():
         return [
             "the function itself is not finite around this point (log or sqrt of a negative "
@@ -60,7 +60,7 @@ def causes_of(case, A, N):
 
 
 def _same(A, B):
-    """Equal up to the errors of differences, and not both zero."""
+    """Return whether two arrays agree within the error of differences, without both being zero."""
     size = max(np.abs(A).max(initial=0), np.abs(B).max(initial=0))
     return size > 0 and np.abs(A - B).max(initial=0) <= 1e-4 * size
 
@@ -99,7 +99,7 @@ def _scaled(case, A, N):
 
 
 def _factor(case, c):
-    """A factor with a guess where it comes from: the length of an axis, an input, ln 2, …"""
+    """Describe a factor and guess its origin: the length of an axis, an input, ln 2, …"""
     reasons = []
     for name, v in case.others.items():
         if isinstance(v, int | float | np.ndarray | np.generic) and np.size(v) == 1:
@@ -147,7 +147,7 @@ def _factor(case, c):
 
 
 def _moved(case, A, N):
-    """Right numbers at wrong places: transposed, reversed, shifted."""
+    """Find the right numbers at wrong positions: transposed, reversed, shifted."""
     n_out, n_in = N.shape
     x_shape, name = case.x.shape, case.name
     inner = N.reshape(n_out, *x_shape)
@@ -176,7 +176,7 @@ def _moved(case, A, N):
 
 
 def _shifts(x, axis):
-    """x shifted by one along an axis, to both sides; what falls off comes in again, or is lost."""
+    """Shift x by one along an axis in both directions, with and without wrapping around."""
     for shift, edge in ((1, 0), (-1, -1)):
         rolled = np.roll(x, shift, axis)
         yield rolled
@@ -190,7 +190,7 @@ def _sorted(order):
 
 
 def _mixed_up(case, A, N):
-    """The gradient of another input, or with that of another input added."""
+    """Find the gradient of another input, or the sum with the gradient of another input."""
     for other, M in case.jacobians.items():
         if M.shape != N.shape:
             continue
@@ -209,7 +209,7 @@ def _mixed_up(case, A, N):
 
 
 def _ratio(case, A, N):
-    """A = N · v or N · v / w, with v and w the input, the result or another input."""
+    """Find A = N · v or N · v / w, with the input, the result or another input as v and w."""
     known = {case.name: np.broadcast_to(case.x.reshape(1, -1), N.shape)}
     if case.y is not None:
         known["the result"] = np.broadcast_to(case.y.reshape(-1, 1), N.shape)
@@ -237,7 +237,7 @@ def _ratio(case, A, N):
 
 
 def _summed(case, A, N):
-    """Summed over an axis that should have stayed, or averaged."""
+    """Find a sum or mean over an axis that should have remained."""
     inner = N.reshape(len(N), *case.x.shape)
     for axis, n in enumerate(case.x.shape):
         if n < 2:
@@ -250,7 +250,7 @@ def _summed(case, A, N):
 
 
 def _part(case, A, N):
-    """Right where it is not zero: something does not arrive."""
+    """Find a gradient that is right wherever it is not zero, so that a part of it is missing."""
     lost = case.wrong & (A == 0)
     if not np.array_equal(lost, case.wrong):
         return None
@@ -269,7 +269,7 @@ def _part(case, A, N):
 
 
 def _where(case):
-    """Which elements of the input are concerned, if there is a pattern."""
+    """Describe the affected elements of the input if they follow a pattern."""
     elements = case.wrong.any(axis=0).reshape(case.x.shape)
     if elements.all():
         return f"all elements of {case.name} are concerned"

@@ -1,12 +1,12 @@
-"""Is the gradient right? The engine's Jacobian against central differences.
+"""Check the engine's Jacobian against central differences.
 
     numeric:  dy/dx ≈ (f(x + h) - f(x - h)) / 2h
 
-The step h = ε^(1/3) max(1, |x|), with ε = 2.2e-16 of float64, balances the two errors: cutting
-the Taylor series costs h² f'''/6 ≈ 4e-11 f''' / 6, rounding f costs ε |f| / h ≈ 4e-11 |f|.
-Near an x of 1e-4 the logarithm is so steep that this step is too long. So where a derivative seems
-wrong it is measured again, with the step ε^(1/3) |x| and with one of a thousandth; a wrong rule
-agrees with none of them.
+The step h = ε^(1/3) max(1, |x|), with ε = 2.2e-16 of float64, balances the two errors: truncating
+the Taylor series costs h² f'''/6 ≈ 4e-11 f''' / 6, and rounding f costs ε |f| / h ≈ 4e-11 |f|. Near
+x = 1e-4, the logarithm is so steep that this step is too long. A derivative that seems wrong is
+therefore measured again, with the step ε^(1/3) |x| and with one a thousand times smaller. A wrong
+rule agrees with none of them.
 """
 
 import copy
@@ -24,14 +24,16 @@ from tinyattn.engine.read_only import WrittenError
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)
 
-# The two errors above are about 1e-10 for a tame function; sums of many terms and steep functions
-# lose some digits more. A wrong rule is wrong in the first digits, so there is room.
-RTOL = 1e-5  # of the derivative itself
-ATOL = 1e-8  # of the largest |f|, for derivatives that are (nearly) zero
+# For a well-behaved function, the two errors above are about 1e-10. Sums of many terms and steep
+# functions lose a few more digits, but a wrong rule is wrong in the first digits, so these
+# tolerances leave room.
+RTOL = 1e-5  # relative to the derivative
+ATOL = 1e-8  # relative to the largest |f|, for derivatives that are (nearly) zero
 
-SHORTER = [STEP * 10.0**-n for n in (6, 5, 4, 3, 2, 1, 0)]  # for the numbers of each size
+SHORTER = [STEP * 10.0**-n for n in (6, 5, 4, 3, 2, 1, 0)]  # steps for numbers of each size
 
-FULL = 10_000  # numbers in a Jacobian that is compared whole; beyond, random projections of it
+# a Jacobian up to this many numbers is compared whole, a larger one by random projections
+FULL = 10_000
 PROJECTIONS = 3
 
 ORDERS = {1: "first", 2: "second", 3: "third"}
@@ -98,7 +100,9 @@ def _gradcheck(function, name, order):
 
 @dataclass(frozen=True)
 class Precision:
-    """How derivatives are measured: the step, the tolerances, and whether to try shorter steps."""
+    """The settings for measuring derivatives: the step, the tolerances, and whether to try shorter
+    steps.
+    """
 
     step: float
     atol: float | None
@@ -106,11 +110,11 @@ class Precision:
     again: bool
 
     def absolute(self, size):
-        """The difference that counts as none for results of this size."""
+        """Return the difference that counts as zero for results of this size."""
         return ATOL * size if self.atol is None else self.atol
 
     def differs(self, analytic, numeric, size):
-        """Where two derivatives of a result of this size are not the same."""
+        """Return where two derivatives of a result of this size differ."""
         relative = self.rtol * np.maximum(np.abs(analytic), np.abs(numeric))
         return ~(np.abs(analytic - numeric) <= self.absolute(size) + relative)  # nan differs too
 
@@ -147,7 +151,10 @@ def _function(f, inputs, precision):
     values = {names[i]: np.array(plain[i], np.float64) for i in checked}
     values |= {name: p.data for name, p in parameters.items()}
     if not values:
-        raise ValueError("gradcheck: no floating-point input, so there is nothing to check")
+        raise ValueError(
+            "gradcheck: no input is floating point, so there is nothing to check. Pass at least "
+            "one float64 array"
+        )
     others = {names[i]: x for i, x in enumerate(plain) if i not in checked}
 
     def leaves(arrays):
@@ -158,7 +165,7 @@ def _function(f, inputs, precision):
 
     def call(tensors):
         arguments = list(inputs)
-        for i, t in zip(checked, tensors, strict=False):  # behind them stand the parameters
+        for i, t in zip(checked, tensors, strict=False):  # the parameters come after these tensors
             arguments[i] = t
         return dict(_flat(f(*arguments), "y"))
 
@@ -166,7 +173,7 @@ def _function(f, inputs, precision):
 
 
 def _input_names(f, n):
-    """The names of the arguments as f declares them; x0, x1, … where it does not."""
+    """Return the names of the arguments as f declares them, or x0, x1, … if it does not."""
     try:
         declared = signature(f).parameters.values()
     except (TypeError, ValueError):
@@ -183,7 +190,7 @@ def _is_floating(x):
 
 
 def _flat(result, name):
-    """The floating-point tensors in a result, with their names."""
+    """Return the floating-point tensors in a result, with their names."""
     if isinstance(result, tuple | list):
         for i, r in enumerate(result):
             yield from _flat(r, f"{name}{i}")
@@ -197,7 +204,7 @@ def _flat(result, name):
 
 
 def _derivative(function, create_graph=True):
-    """The gradient as a function of the same inputs and of the incoming gradients."""
+    """Return the gradient as a function of the same inputs and of the incoming gradients."""
     outputs = function.call(function.leaves(list(function.values.values())))
     rng = np.random.default_rng(1)
     incoming = {f"g{n.removeprefix('y')}": rng.normal(size=y.shape) for n, y in outputs.items()}
@@ -222,12 +229,14 @@ def _derivative(function, create_graph=True):
 
 
 def _vector(outputs):
-    """All outputs behind each other as one vector."""
+    """Concatenate all outputs into one vector."""
     return np.concatenate([np.reshape(y, -1) for y in outputs.values()])
 
 
 def _recorded_alike(function, title):
-    """Whether rules give the same when they are recorded: then they see Tensors, not arrays."""
+    """Check that rules give the same result when they are recorded and see Tensors instead of
+    arrays.
+    """
     gradients = []
     for create_graph in (True, False):
         derivative = _derivative(function, create_graph)
@@ -262,7 +271,8 @@ def _check(function, title):
     n_out = sum(y.size for y in outputs.values())
     if n_out * sum(x.size for x in values) > FULL:
         return _check_projected(function, title, _vector(outputs).data)
-    # twice the unit vectors, and half of what comes: with 1 a rule without its g would seem right
+    # Use twice the unit vectors and halve the result, because with 1 a rule that ignores its g
+    # would seem right.
     analytic = [rows / 2 for rows in _analytic(function, 2 * np.eye(n_out))]
     numeric = [np.empty_like(a) for a in analytic]
     y = _vector(outputs).data
@@ -277,20 +287,21 @@ def _check(function, title):
                     break
                 again = _slopes(function, k, i, h)
                 better = wrong & ~function.precision.differs(analytic[k][:, i], again, size)
-                better |= np.isfinite(again) & ~np.isfinite(numeric[k][:, i])  # out of the domain
+                # the first step left the domain of the function
+                better |= np.isfinite(again) & ~np.isfinite(numeric[k][:, i])
                 numeric[k][better, i] = again[better]
     return _report(function, title, outputs, analytic, numeric, size)
 
 
 def _slopes(function, k, i, h):
-    """The derivatives of all results by element i of input k, with the step h."""
+    """Return the derivatives of all results by element i of input k, with the step h."""
     one = np.zeros(list(function.values.values())[k].shape)
     one.flat[i] = h
     return _difference(function, k, one) / h
 
 
 def _shorter(precision, x):
-    """Steps to measure again with near the number x."""
+    """Return shorter steps to measure again near the number x."""
     if not precision.again:
         return []
     relative = [precision.step * abs(x)] if 1e-12 < abs(x) < 1 else []
@@ -299,24 +310,30 @@ def _shorter(precision, x):
 
 def _usable(function, outputs):
     if not outputs:
-        raise ValueError("gradcheck: the function returned no floating-point result")
+        raise ValueError(
+            "gradcheck: the function returned no floating-point result. Return one that depends on "
+            "the inputs"
+        )
     for name, y in outputs.items():
         if y.dtype != np.float64:
             raise ValueError(
                 f"gradcheck: all inputs are float64, but the result {name} is {y.dtype}, too "
-                f"coarse for differences; what inside the function changes the dtype? Weights of "
-                f"a layer: use layer.astype(np.float64)"
+                "coarse for differences. Find what changes the dtype inside the function; for the "
+                "weights of a layer, use layer.astype(np.float64)"
             )
     again = function.call(function.leaves(list(function.values.values())))
     if not np.array_equal(_vector(outputs).data, _vector(again).data, equal_nan=True):
         raise ValueError(
-            "gradcheck: the function gives another result each time, so differences mean nothing; "
-            "seed its random numbers inside, for example rng=0, or switch dropout off with .eval()"
+            "gradcheck: the function gives a different result each time, so differences mean "
+            "nothing. Seed its random numbers, for example with rng=0, or switch dropout off with "
+            ".eval()"
         )
 
 
 def _analytic(function, seeds):
-    """For each input the matrix seeds · J, by one backward pass through the graph for each seed."""
+    """Return the matrix seeds · J for each input, by one backward pass through the graph for each
+    seed.
+    """
     xs = function.leaves(list(function.values.values()))
     y = _vector(function.call(xs))
     rows = [[] for _ in xs]
@@ -345,8 +362,8 @@ def _difference(function, k, step):
 def _check_projected(function, title, y):
     rng, precision = np.random.default_rng(0), function.precision
     seeds = rng.normal(size=(PROJECTIONS, y.size))
-    # a projection sums many derivatives: it is its own size, and that of the sum of results,
-    # that errors go with
+    # A projection sums many derivatives, so its error is relative to itself and to the sum of
+    # results.
     atol = precision.absolute(max(1.0, (np.abs(seeds) @ np.abs(y)).max()))
     analytic = _analytic(function, seeds)
     lines, causes, worst, compared = [], [], 0.0, 0
@@ -378,7 +395,9 @@ def _check_projected(function, title, y):
 
 
 def _along(function, k, seeds, direction, steps):
-    """seeds · dy/d(input k) · direction. Of several steps each element gets one that fits |x|."""
+    """Return seeds · dy/d(input k) · direction. Each element uses the one of several steps that
+    fits |x|.
+    """
     x, total = np.abs(list(function.values.values())[k]), 0.0
     bounds = [0.0, *[h / STEP for h in steps[1:]], np.inf]
     for h, low, high in zip(steps, bounds, bounds[1:], strict=False):
@@ -389,7 +408,7 @@ def _along(function, k, seeds, direction, steps):
 
 
 def _search(function, k, seed, analytic):
-    """One element with a wrong derivative, by halving the set of those that are suspected."""
+    """Find one element with a wrong derivative by halving the set of suspects."""
     x = list(function.values.values())[k]
     h = function.precision.step
     steps = h * np.maximum(1.0, np.abs(x)).ravel()
@@ -447,7 +466,7 @@ def _report(function, title, outputs, analytic, numeric, size):
 
 
 def _kinks(function, k, wrong):
-    """{wrong element: (slopes to the left, slopes to the right)} where these differ."""
+    """Return {wrong element: (left slope, right slope)} where the two differ."""
     values = list(function.values.values())
     middle = _vector(function.call(function.leaves(values))).data
     kinks = {}
@@ -460,7 +479,7 @@ def _kinks(function, k, wrong):
             with np.errstate(divide="ignore", invalid="ignore"):
                 y = _vector(function.call(function.leaves(moved))).data
                 slopes.append((y - middle) / step.flat[j])
-        # a smooth function changes its slope by h f'' only
+        # the slope of a smooth function changes by only h f''
         if not np.allclose(*slopes, rtol=1e-3, atol=1e-3):
             kinks[j] = slopes
     return kinks

@@ -1,7 +1,7 @@
-"""Who influences whom? Causality, padding, and members of a batch that must not see each other.
+"""Find out which inputs influence which results: causality, padding, isolated members of a batch.
 
-Every place of the input is changed, one after the other, and every place of the result is asked
-for its gradient: what depends on what comes out as a table, which is compared with what may be.
+Every position of the input is changed in turn, and the gradient of every position of the result is
+computed. The dependencies form a table, which is compared with the allowed ones.
 """
 
 from copy import deepcopy
@@ -95,16 +95,16 @@ def isolated(f, x, batch=None, rng=0):
 
 
 def padding(f, x, rng=0, times=3):
-    """Check that the result of a padded sequence is that of the sequence alone.
+    """Check that padding does not change the result of a sequence.
 
-    Each row is cut to a random length, padded with arbitrary numbers, and compared with the same
-    row alone: position by position, or as a whole if f pools. The result must not have a gradient
-    with respect to the padding either.
+    Each row is cut to a random length, padded with arbitrary numbers, and compared with the
+    unpadded row: position by position, or as a whole if f pools. The result must not have a
+    gradient with respect to the padding either.
 
     Args:
         f       called as f(x, keep)
-        x       numbers or integer tokens [B, T, ...]; keep is then bool [B, T], True for what is
-                there
+        x       numbers or integer tokens [B, T, ...]; keep is then bool [B, T], True for positions
+                that are not padding
         rng     seed or numpy.random.Generator for lengths and padding
         times   number of trials
 
@@ -113,11 +113,11 @@ def padding(f, x, rng=0, times=3):
     """
     x, rng, g = _array(x), generator(rng), _precise(f)
     if x.ndim < 2 or x.shape[1] < 2:
-        raise ValueError(f"padding: x must be [B, T, ...] with T at least 2, got {x.shape}")
+        raise ValueError(f"padding: x must be [B, T, ...] with T >= 2, got {x.shape}")
     T, title, leak, rows = x.shape[1], f"padding: {name_of(f)}", 0.0, []
     for _ in range(times):
         lengths = rng.integers(1, T + 1, size=len(x))
-        lengths[rng.integers(len(x))] = rng.integers(1, T)  # one at least is padded
+        lengths[rng.integers(len(x))] = rng.integers(1, T)  # at least one sequence is padded
         keep = np.arange(T) < lengths[:, None]
         padded = np.where(keep.reshape(keep.shape + (1,) * (x.ndim - 2)), x, _other(x, rng))
         together = _value(lambda v, keep=keep: g(v, keep), padded)
@@ -144,7 +144,7 @@ def padding(f, x, rng=0, times=3):
 
 
 class _Row:
-    """A padded row of a batch and the same row alone, n of its positions kept."""
+    """A padded row of a batch and the same row without padding, of which n positions are kept."""
 
     def __init__(self, g, x, together, b, n):
         self.b, self.n = b, n
@@ -175,9 +175,9 @@ class _Row:
 
 
 def _reaches_padding(g, padded, keep, by_position):
-    """The largest gradient at a place that was filled in, relative to the largest of all."""
+    """Return the largest gradient at a padded position, relative to the largest of all."""
     weights = None
-    if by_position:  # what stands at padded positions may depend on them
+    if by_position:  # results at padded positions may depend on them
         y = _value(lambda v: g(v, keep), padded)
         weights = np.random.default_rng(1).normal(size=y.shape)
         weights *= keep.reshape(keep.shape + (1,) * (y.ndim - 2))
@@ -192,30 +192,33 @@ def _reaches_padding(g, padded, keep, by_position):
 
 
 class _Found:
-    """size [to, from]: how much the one depends on the other, 1 for most; seen: more than 0."""
+    """The influences. size [to, from]: their relative strength, at most 1. seen: size > 0."""
 
     def __init__(self, size, eps):
         self.size, self.seen = size, size > ROUNDINGS * eps
 
 
 def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
-    """Change each group of the input, and ask each group of the result for its gradient."""
+    """Change each group of the input, and compute the gradient of each group of the result."""
     f, rng = _precise(f), generator(rng)
     y = _value(f, x)
     again = _value(f, x)
     if not np.array_equal(y, again, equal_nan=True):
         raise ValueError(
-            f"{name}: f gives another result for the same input; switch dropout off with .eval()"
+            f"{name}: f gives a different result each time for the same input. Switch dropout off "
+            "with .eval()"
         )
     names = np.unique(groups)
     if len(names) < 2:
-        raise ValueError(f"{name}: axis {axis} of x, shape {x.shape}, must have at least 2 entries")
+        raise ValueError(
+            f"{name}: axis {axis} of x must have at least 2 entries, but x has shape {x.shape}"
+        )
     if out_groups is None:
         out_groups = {len(groups): groups, len(names): names}.get(y.shape[0] if y.ndim else 0)
     if out_groups is None or y.ndim <= out_axis or y.shape[out_axis] != len(out_groups):
         raise ValueError(
-            f"{name}: the result, shape {y.shape}, must have length {len(groups)} on "
-            f"axis {out_axis}, as x, shape {x.shape}"
+            f"{name}: the result must have length {len(groups)} on axis {out_axis}, as x of shape "
+            f"{x.shape}, but its shape is {y.shape}"
         )
     largest = max(np.abs(y).max(initial=0), 1e-300)
     table, other = np.zeros((len(names), len(names))), _other(x, rng)
@@ -238,14 +241,14 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
 
 
 def _precise(f):
-    """A copy of a module in float64; a function as it is."""
+    """Return a float64 copy of a module; a function is returned unchanged."""
     if hasattr(f, "astype") and hasattr(f, "state_dict"):
         return deepcopy(f).astype(np.float64)
     return f
 
 
 def _other(x, rng):
-    """Other numbers, or other integers that occur in x, at every place."""
+    """Replace every element of x by another number, or by another integer that occurs in x."""
     if x.dtype.kind == "f":
         return x + rng.normal(size=x.shape) * max(float(x.std()), 1.0)
     values = np.unique(x)
@@ -256,7 +259,7 @@ def _other(x, rng):
 
 
 def _with_gradient(f, x, weights=None):
-    """f(x), and the gradient of its sum with random weights; None for integers."""
+    """Return f(x), and the gradient of its sum with random weights; None for integers."""
     if x.dtype.kind != "f":
         return _value(f, x), None
     leaf = Tensor(x.astype(np.float64), requires_grad=True)
@@ -273,7 +276,9 @@ def _value(f, x):
     with no_grad():
         y = f(Tensor(x.astype(np.float64)) if x.dtype.kind == "f" else x)
     if isinstance(y, tuple | list):
-        raise TypeError("check: f returns several results; check one: lambda x: f(x)[0]")
+        raise TypeError(
+            "check: f returns several results. Check one of them, for example lambda x: f(x)[0]"
+        )
     return _array(y)
 
 
@@ -282,7 +287,7 @@ def _array(x):
 
 
 def _along(chosen, axis, ndim):
-    """chosen [n] with axes of length 1 around it."""
+    """Return chosen [n] with axes of length 1 around its axis."""
     return chosen.reshape([-1 if k == axis else 1 for k in range(ndim)])
 
 

@@ -1,4 +1,4 @@
-"""Looking on while operations are recorded: what `detect_anomaly` and `watch` have in common."""
+"""Observe operations while they are recorded, for `detect_anomaly` and `watch`."""
 
 import contextlib
 import os
@@ -10,10 +10,10 @@ from tinyattn.ops import backends
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-OURS = (HERE, contextlib.__file__)  # a block that is entered is called from there
+OURS = (HERE, contextlib.__file__)  # the standard library enters a block on our behalf
 
 _record = autograd.record
-_blocks = 0  # in which somebody looks on, in any thread
+_blocks = 0  # number of blocks, in any thread, that are recording
 
 
 class _Observers(local):
@@ -29,14 +29,14 @@ _observers = _Observers()
 def observe(look):
     """Call look(t, op, values, inputs) for each result t that this thread records from now on.
 
-    Ends with `stop_observing(look)`. While nobody looks on, recording costs what it always costs.
+    Undo it with `stop_observing(look)`. Without observers, recording has no additional cost.
     """
     _observers.functions = (*_observers.functions, look)
     _count(+1)
 
 
 def stop_observing(look):
-    """Take back one `observe(look)`."""
+    """Undo one `observe(look)`."""
     functions = list(_observers.functions)
     functions.remove(look)
     _observers.functions = tuple(functions)
@@ -50,7 +50,7 @@ def _count(change):
 
 
 def _observed(op, y, inputs, values, options):
-    """`autograd.record`, and a call of everybody who looks on."""
+    """Call `autograd.record` and all observers."""
     t = _record(op, y, inputs, values, options)
     for look in _observers.functions:
         look(t, op, values, inputs)
@@ -58,7 +58,7 @@ def _observed(op, y, inputs, values, options):
 
 
 def library_frames(depth=1):
-    """(The frames of this library that lead here, the inner ones first, and the caller's frame)."""
+    """Return (the library's frames that lead here, innermost first, and the caller's frame)."""
     frame, inside = sys._getframe(depth + 1), []
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         inside.append(frame)

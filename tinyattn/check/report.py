@@ -1,4 +1,4 @@
-"""What a check returns."""
+"""The report that every check returns."""
 
 from dataclasses import dataclass, field
 
@@ -37,12 +37,12 @@ class Report:
 
 
 def at(name, index):
-    """An element as one writes it: x[0, 2], or x for a single number."""
+    """Write an element as in code: x[0, 2], or x for a single number."""
     return f"{name}[{', '.join(str(int(i)) for i in index)}]" if len(index) else name
 
 
 def number(v):
-    """A value with few digits, but enough to see a difference of a percent."""
+    """Format a value with few digits, but enough to show a difference of one percent."""
     return (
         np.format_float_positional(v, 6, fractional=False, trim="-")
         if (1e-4 <= abs(v) < 1e7 or v == 0)
@@ -51,6 +51,6 @@ def number(v):
 
 
 def name_of(f):
-    """What to call a function in a text."""
+    """Return the name of a function for texts."""
     name = getattr(f, "__name__", None) or type(f).__name__
     return "the function" if name == "<lambda>" else name

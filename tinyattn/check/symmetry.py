@@ -1,4 +1,4 @@
-"""Do permutations do what they should, and do implementations agree?"""
+"""Check the effect of permutations, and whether implementations agree."""
 
 import numpy as np
 
@@ -59,12 +59,15 @@ def _permuted(f, x, axis, rng, times, title, expected, out_axis):
     x, rng = _array(x), generator(rng)
     n = x.shape[axis]
     if n < 2:
-        raise ValueError(f"check: axis {axis} of x, shape {x.shape}, has nothing to permute")
+        raise ValueError(
+            f"check: axis {axis} of x, shape {x.shape}, has nothing to permute. Choose an axis "
+            "with at least 2 entries"
+        )
     y, worst = _value(f, x), (-1.0,)
     if out_axis is not None and not (-y.ndim <= out_axis < y.ndim and y.shape[out_axis] == n):
         raise ValueError(
-            f"equivariant: axis {out_axis} of the result, shape {y.shape}, must have length {n} "
-            f"as axis {axis} of x, shape {x.shape}; say which one with out_axis="
+            f"equivariant: axis {out_axis} of the result, shape {y.shape}, must have length {n}, "
+            f"as axis {axis} of x, shape {x.shape}. Name the axis with out_axis="
         )
     tolerance = ROUNDINGS * np.finfo(y.dtype).eps * np.abs(y).max(initial=0)
     for _ in range(times):
@@ -127,7 +130,7 @@ def same(impls, inputs, gradients=True):
 
 
 def _named(impls):
-    """A list of functions by their names, with a number where a name comes twice."""
+    """Return a list of functions with their names, numbering names that occur twice."""
     names = [name_of(f) for f in impls]
     return {
         n if names.count(n) == 1 else f"{n} {i}": f
@@ -136,7 +139,7 @@ def _named(impls):
 
 
 def _results(f, inputs, gradients):
-    """{what: array} of the values, and of the gradients of all floating-point inputs."""
+    """Return {name: array} of the values, and of the gradients of all floating-point inputs."""
     tensors = [Tensor(_array(x), requires_grad=gradients) if _is_floating(x) else x for x in inputs]
     out = f(*tensors)
     outs = list(out) if isinstance(out, tuple | list) else [out]
@@ -163,7 +166,7 @@ def _results(f, inputs, gradients):
 
 
 def _difference(name, first, what, came, wanted):
-    """The relative difference, and a line of text if it is too large."""
+    """Return the relative difference, and a line of text if it is too large."""
     if came is None or wanted is None:
         missing = [n for n, v in ((name, came), (first, wanted)) if v is None]
         return (
@@ -188,7 +191,9 @@ def _difference(name, first, what, came, wanted):
 
 
 def _distance(a, b):
-    """|a - b|; 0 where both are the same infinity or both nan, inf where only one is."""
+    """Return |a - b|, with 0 where both are the same infinity or both nan, and inf where only one
+    is.
+    """
     with np.errstate(invalid="ignore"):
         equal = (a == b) | (np.isnan(a) & np.isnan(b))
         return np.where(equal, 0, np.nan_to_num(np.abs(a - b), nan=np.inf))

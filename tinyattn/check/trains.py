@@ -11,9 +11,9 @@ from tinyattn.engine.convert import to_array
 from tinyattn.ops.index import take_along_axis
 from tinyattn.ops.softmax import log_softmax
 
-RATES = (1e-2, 1e-3)  # learning rates that are tried, the second if the first does not do
-FEWEST = 10  # steps, in which every parameter should have moved
-LEARNED = 0.1  # of the loss at first: below it the batch counts as learned
+RATES = (1e-2, 1e-3)  # learning rates; the second is used if the first one fails
+FEWEST = 10  # steps after which every parameter should have changed
+LEARNED = 0.1  # fraction of the first loss below which the batch counts as learned
 
 
 def trains(module, batch, loss=None, steps=300, learned=LEARNED):
@@ -50,11 +50,11 @@ def trains(module, batch, loss=None, steps=300, learned=LEARNED):
 
 
 class _Run:
-    """A training of a copy, and what happened to each parameter.
+    """The training of a copy, and its effect on each parameter.
 
     losses  before each step, and after the last
-    arrived {name}: those that got a gradient once; nonzero {name}: one that was not only zeros
-    moved   {name}: those that are not what they were
+    arrived {name}: parameters that received a gradient at least once; nonzero {name}: a nonzero one
+    moved   {name}: parameters that have changed
     """
 
     def __init__(self, module, loss, batch, trained):
@@ -63,7 +63,7 @@ class _Run:
         self.losses, self.arrived, self.nonzero, self.connected = [], set(), set(), True
 
     def train(self, steps, rate, learned):
-        """Until the loss is low enough, for at most so many steps."""
+        """Train until the loss is low enough, for at most `steps` steps."""
         before = {n: p.data.copy() for n, p in self.parameters.items()}
         moments = {n: (np.zeros_like(a), np.zeros_like(a)) for n, a in before.items()}
         for t in range(1, steps + 1):
@@ -94,13 +94,13 @@ class _Run:
         if not isinstance(value, Tensor) or value.size != 1:
             kind = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
             raise TypeError(
-                f"trains: loss(module, *batch) must return a Tensor with a single number, got "
+                "trains: loss(module, *batch) must return a Tensor with a single number, got "
                 f"{kind}"
             )
         return value
 
     def lost(self, trained):
-        """What no training would mend."""
+        """Describe the problems that no training would solve."""
         return not self.connected or trained - self.moved
 
 
@@ -123,14 +123,14 @@ def _without_dropout(module):
 def _usual_loss(module, *batch):
     if len(batch) < 2:
         raise ValueError(
-            "trains: expected batch = (x, target), or loss= for one that needs no target"
+            "trains: expected batch = (x, target). Pass loss= if the module needs no target"
         )
     *inputs, target = batch
     y, target = module(*inputs), np.asarray(to_array(target))
     if not isinstance(y, Tensor):
         raise TypeError(
-            f"trains: the module returns a {type(y).__name__}; pass loss=, a function of the "
-            f"module and the batch that returns one number"
+            f"trains: the module returns a {type(y).__name__}. Pass loss=, a function of the "
+            "module and the batch that returns a single number"
         )
     if target.dtype.kind in "iu":
         for axis in (-1, 1):
@@ -143,8 +143,8 @@ def _usual_loss(module, *batch):
     else:
         expected = "the same shape"
     raise ValueError(
-        f"trains: the module returns shape {y.shape} for a target {target.dtype} {target.shape}; "
-        f"expected {expected}, or pass loss="
+        f"trains: the module returns shape {y.shape} for a target {target.dtype} {target.shape}, "
+        f"expected {expected}. Pass loss= for any other target"
     )
 
 
@@ -206,7 +206,7 @@ def _list(names, most=8):
 
 
 def _why_not_learned(run, batch):
-    """Possible causes, the likeliest first."""
+    """Return possible causes, the likeliest first."""
     first, last, best = run.losses[0], run.losses[-1], np.nanmin(run.losses)
     if not math.isfinite(last):
         return [

@@ -1,8 +1,9 @@
-"""`watch`: slips in a training loop that run without an error, named after a few steps.
+"""`watch`: find mistakes in a training loop that run without an error, within a few steps.
 
-A training with a slip often runs to its end: the loss falls a little, and nothing says that each
-prediction was compared with every label. `watch` looks at the first steps, at the graph below the
-loss and at what the optimizer does, and warns once of each slip, at the line where it happens.
+A training with such a mistake often runs to its end. The loss falls a little, and nothing shows
+that, for example, each prediction was compared with every label. `watch` checks the first steps,
+the graph below the loss and the actions of the optimizer, and warns once of each mistake, at its
+line.
 """
 
 import math
@@ -18,25 +19,25 @@ from tinyattn.engine.autograd import Tensor, is_grad_enabled
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.dispatch import HANDLED_FUNCTIONS
 
-STEPS = 5  # of the optimizer that are looked at in full; afterwards only the loss is
-LOSSES = 100  # steps in which a loss that grows counts as a learning rate that is too high
-GROWN = 20  # times the first loss
-PATH = 12  # operations between the loss and a comparison that it may consist of
+STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
+LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
+GROWN = 20  # a loss has grown if it is this many times the first one
+PATH = 12  # a comparison counts if at most this many operations lead from it to the loss
 BINARY = {"add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "hypot"}
 PRODUCTS = {"matmul", "dot", "linear", "inner", "tensordot", "einsum"}
 WHOLE_NUMBERS = (np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around)
 STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.greater_equal)
-ASKING = {"engine", "check"}  # folders through which a call of a NumPy function passes
+ASKING = {"engine", "check"}  # a call of a NumPy function passes through these folders
 COMPARED = (np.equal, np.not_equal)
 
 
 class SlipWarning(UserWarning):
-    """A line of a training loop that runs, but hardly does what was meant."""
+    """A line of a training loop that runs, but hardly does what was intended."""
 
 
 @contextmanager
 def watch(model, optimizer):
-    """Warn of slips in a training loop that would run without an error.
+    """Warn of mistakes in a training loop that would run without an error.
 
         with check.watch(model, optimizer):
             for x, y in data.batches(train, 32):
@@ -45,12 +46,12 @@ def watch(model, optimizer):
                 loss.backward()
                 optimizer.step()
 
-    Looks at the first 5 steps in full and at the loss of the first 100; what comes later costs
-    nothing worth mentioning. Each slip is one `SlipWarning` that names the line and the cure. Among
-    them are labels [N] beside predictions [N, 1], a softmax before the cross-entropy, a mask that
-    hides the wrong keys, a forgotten `zero_grad()`, an optimizer of another model, parameters that
-    no gradient reaches, and a learning rate that is too high. NumPy's own warnings about overflow,
-    division by zero and nan appear once instead of at every step. Acts in this thread only.
+    The first 5 steps are checked in full, and the loss during the first 100. Later steps cost
+    practically nothing. Each mistake causes one `SlipWarning` that names the line and the remedy.
+    Examples are labels [N] with predictions [N, 1], a softmax before the cross-entropy, a mask that
+    hides the wrong keys, a missing `zero_grad()`, an optimizer of another model, parameters that no
+    gradient reaches, and a learning rate that is too high. NumPy's own warnings about overflow,
+    division by zero and nan appear once instead of at every step. Only this thread is checked.
 
     Args:
         model      the module that is trained
@@ -85,7 +86,7 @@ def watch(model, optimizer):
 
 
 class _Watcher:
-    """The state of one block: what was seen so far, and what was already told."""
+    """The state of one block: its observations so far, and the warnings already given."""
 
     def __init__(self, model, optimizer):
         self.model, self.optimizer = model, optimizer
@@ -93,17 +94,19 @@ class _Watcher:
         self.steps = self.backwards = 0
         self.losses = []
         self.looking = False
-        self.lines = {}  # the age of a result -> the line that computed it, in this step
-        self.compared = {}  # the age of a result -> what to say if the loss consists of it
-        self.cuts = []  # (function, line) of steps with slope 0 that were taken on the way
+        self.lines = {}  # age of a result -> the line that computed it in this step
+        self.compared = {}  # age of a result -> the warning if the loss is computed from it
+        # (function, line) of the operations with slope 0 that the loss passed through
+        self.cuts = []
         self.old = {}  # parameter -> the gradient that the last step used
-        self.unknown = set()  # parameters of nobody that the last backward pass reached
+        # parameters that the last backward pass reached but that belong to no module
+        self.unknown = set()
         self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
 
     # ---- where it looks on
 
     def start(self):
-        """Put the watcher in the way of the optimizer, the backward pass and the operations."""
+        """Observe the optimizer, the backward pass and the operations."""
         optimizer, self.caller = self.optimizer, _outside()
         self.step, self.zero_grad = optimizer.step, optimizer.zero_grad
         optimizer.step, optimizer.zero_grad = self._step, self._zero_grad
@@ -118,11 +121,11 @@ class _Watcher:
         self._check_parameters()
 
     def stop(self):
-        """Leave everything as it was."""
+        """Restore the state before `start`."""
         self._stop_looking()
         for name in ("step", "zero_grad"):
             vars(self.optimizer).pop(name, None)
-        if autograd.backward_pass is self.mine:  # else a block inside of this one is still open
+        if autograd.backward_pass is self.mine:  # otherwise, a block inside this one is still open
             autograd.backward_pass = self.backward_pass
 
     def _stop_looking(self):
@@ -166,7 +169,7 @@ class _Watcher:
     # ---- saying it
 
     def say(self, topic, text, line=None):
-        """Warn once of a slip, at a line (file, number): the student's that runs now if None."""
+        """Warn once of a mistake at a line (file, number); None: the user's current line."""
         if topic in self.told:
             return
         self.told.add(topic)
@@ -174,7 +177,7 @@ class _Watcher:
         warnings.warn_explicit(f"check.watch: {text}", SlipWarning, file, number, registry={})
 
     def noise(self, kind, flag):
-        """NumPy's overflow, division by zero or nan: told at the first time only."""
+        """Report NumPy's overflow, division by zero or nan, but only the first time."""
         if kind in self.told or _outside() is None:
             return
         self.told.add(kind)
@@ -190,13 +193,13 @@ class _Watcher:
         )
 
     def explain(self, error):
-        """Add to an error of the block what was seen on the way to it."""
+        """Add the observations so far to an error of the block."""
         if self.cuts and isinstance(error, RuntimeError) and "gradient" in str(error):
             name, (_, number) = self.cuts[0]
             error.add_note(f"check.watch: {name} in line {number} has the slope 0 everywhere")
 
     def finish(self):
-        """What can be said at the end only."""
+        """Give the warnings that are only possible at the end."""
         if self.backwards and not self.steps:
             self.say(
                 "never stepped",
@@ -218,7 +221,7 @@ class _Watcher:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def _check_parameters(self):
-        """Does the optimizer hold the parameters that the model has?"""
+        """Check that the optimizer holds the parameters of the model."""
         wanted = {id(p): name for name, p in _named_parameters(self.model) if p.requires_grad}
         held = {id(p) for p in self._optimized()}
         if not held & set(wanted):
@@ -291,7 +294,7 @@ class _Watcher:
             )
 
     def _check_gradients(self):
-        """After some steps: which parameters did no gradient reach?"""
+        """Check, after some steps, which parameters no gradient has reached."""
         held = {id(p) for p in self._optimized()}
         names = [n for n, p in _named_parameters(self.model) if p.requires_grad and id(p) in held]
         never = [n for n in names if n not in self.reached]
@@ -334,7 +337,7 @@ class _Watcher:
                     self.say(*self.compared.pop(age))
 
     def _check_leaves(self, grads):
-        """Parameters that belong to nobody: made anew in each forward, or forgotten."""
+        """Find parameters that belong to no module: created in each forward, or forgotten."""
         known = {id(p) for p in self.model.parameters()} | {id(p) for p in self._optimized()}
         strange = {id(p): p for p in grads if _is_parameter(p) and id(p) not in known}
         if strange and self.unknown and not self.unknown & set(strange):
@@ -344,7 +347,8 @@ class _Watcher:
                 f"parameters of shape {shapes} are new in each step, so they are never trained: a "
                 f"layer is made inside forward or inside the loop. Make it once, in __init__",
             )
-        self.kept = list(strange.values())  # else a new one might get the identity of an old one
+        # keep them alive, because a new object might get the identity of an old one
+        self.kept = list(strange.values())
         self.unknown = set(strange)
 
     def _check_loss(self, value):
@@ -391,7 +395,7 @@ class _Watcher:
             self._look_at_weights(values, line)
 
     def _look_at_shapes(self, t, op, values, inputs, line):
-        """Predictions [N, 1] and labels [N] give [N, N]."""
+        """Find predictions [N, 1] and labels [N], which give [N, N]."""
         text = _crossed(*values)
         if text is None or not t.requires_grad:
             return
@@ -405,7 +409,9 @@ class _Watcher:
             )
 
     def _look_at_scores(self, x, tensor, line):
-        """What cross_entropy gets: scores, not probabilities, at least two classes, on axis 1."""
+        """Check the input of cross_entropy: scores, not probabilities, at least two classes, on
+        axis 1.
+        """
         C = x.shape[1] if x.ndim > 1 else x.shape[0]
         if C == 1:
             self.say(
@@ -461,7 +467,7 @@ class _Watcher:
                     self._look_at_padding(v, line)
 
     def _look_at_mask(self, mask, scores, line):
-        """A mask that hides what it should show: True means "may take part" here."""
+        """Find a mask that hides the keys it should show: True means "may take part" here."""
         mask = np.asarray(mask)
         if mask.ndim < 2 or mask.shape[-1] < 2:
             return
@@ -490,8 +496,8 @@ class _Watcher:
             self._look_at_padding(mask, line)
 
     def _look_at_padding(self, mask, line):
-        """[B, S] beside scores [B, ..., T, S] with B = T is taken as [T, S]."""
-        starts = (mask[:, 1:] <= mask[:, :-1]).all()  # each row is True up to a length
+        """Find a mask [B, S] for scores [B, ..., T, S] with B = T, which is read as [T, S]."""
+        starts = (mask[:, 1:] <= mask[:, :-1]).all()  # each row is True up to its length
         T, S = mask.shape
         if T == S > 1 and starts and not mask.all() and not mask.diagonal().all():
             self.say(
@@ -519,7 +525,9 @@ class _Watcher:
                         )
 
     def _noted(self, f):
-        """The entry of the table for a function that is constant almost everywhere, noted down."""
+        """Return the table's entry for a function that is constant almost everywhere, and note its
+        use.
+        """
         run = self.table[f]
 
         def noted(*args, **options):
@@ -537,7 +545,7 @@ class _Watcher:
         return noted
 
     def _look_at_comparison(self, f, args):
-        """An accuracy of predictions [N, 1] and labels [N] counts N² pairs."""
+        """Find an accuracy of predictions [N, 1] and labels [N], which counts N² pairs."""
         values = [to_array(x) for x in args[:2]]
         if len(values) == 2 and not (_is_view(*values)):
             text = _crossed(*values)
@@ -553,19 +561,19 @@ class _Watcher:
 
 
 def _outside():
-    """(file, line) of the code outside of the library that runs now; None if there is none."""
+    """Return (file, line) of the running code outside the library, or None."""
     _, frame = library_frames(2)
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def _calls_directly():
-    """Whether the function was called from outside, not by another part of the library."""
+    """Return whether the function was called from outside, not by another part of the library."""
     inside, _ = library_frames(2)
     return all(os.path.basename(os.path.dirname(f.f_code.co_filename)) in ASKING for f in inside)
 
 
 def _crossed(a, b):
-    """The shapes of (N, 1) and (N,) as words if they give (N, N); None otherwise."""
+    """Return the shapes of (N, 1) and (N,) as words if they give (N, N), and None otherwise."""
     shapes = np.shape(a), np.shape(b)
     if not {len(s) for s in shapes} == {1, 2}:
         return None
@@ -576,7 +584,7 @@ def _crossed(a, b):
 
 
 def _elementwise_below(root):
-    """The ages of the results that the loss is the mean, sum or elementwise function of."""
+    """Return the ages of the results of which the loss is the mean, sum or elementwise function."""
     todo, found = [(root, 0)], set()
     while todo:
         t, depth = todo.pop()
@@ -584,21 +592,21 @@ def _elementwise_below(root):
             continue
         found.add(t._created)
         for x in t._inputs or ():
-            # sums and means of everything, or the same shape: not what a layer computes
+            # follow total sums and means, and operations that keep the shape, but not layers
             if x is not None and (t.size == 1 or x.shape == t.shape):
                 todo.append((x, depth + 1))
     return found
 
 
 def _are_probabilities(x):
-    """Rows (along axis 1) of numbers from 0 to 1 that sum to 1."""
+    """Return whether rows (along axis 1) contain numbers from 0 to 1 with sum 1."""
     if x.ndim < 2 or not x.size or x.min() < 0:
         return False
     return bool(np.allclose(x.sum(axis=1), 1, atol=1e-3))
 
 
 def _source(x):
-    """The result before reshapes, or None."""
+    """Return the result before reshapes, or None."""
     shapes = ("reshape", "squeeze", "ravel", "getitem", "transpose", "swapaxes", "negative")
     while isinstance(x, Tensor) and x._operation is not None:
         if x._operation.name not in shapes:
@@ -608,7 +616,7 @@ def _source(x):
 
 
 def _features_last(x):
-    """Whether a linear layer made it: then its last axis holds the features."""
+    """Return whether a linear layer computed x, in which case its last axis holds the features."""
     return (
         isinstance(x, Tensor)
         and x._operation is not None
@@ -617,7 +625,7 @@ def _features_last(x):
 
 
 def _named_parameters(model):
-    """(name, parameter) of a module, or of any object that has parameters()."""
+    """Return (name, parameter) of a module, or of any object that has parameters()."""
     if hasattr(model, "named_parameters"):
         return list(model.named_parameters())
     return [(f"parameter {i}", p) for i, p in enumerate(model.parameters())]

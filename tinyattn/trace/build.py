@@ -12,7 +12,7 @@ from tinyattn.trace.source import described, short
 from tinyattn.trace.terms import summands
 
 MOST_STEPS, MOST_ENTRIES, MOST_CELLS = 400, 15_000_000, 1_000_000
-STORED = 3_000  # slopes of one step up to which each measured one is kept in the file
+STORED = 3_000  # a step with at most this many slopes keeps each measured slope in the file
 
 
 def built(tape, recorder, model=None, title="trace"):
@@ -30,9 +30,9 @@ def _small_enough(tape):
     cells = max([s.y.size for s in tape.steps], default=0)
     if len(tape.steps) > MOST_STEPS or cells > MOST_CELLS:
         raise ValueError(
-            f"trace: {len(tape.steps)} steps, the largest array with {cells} elements; at most "
-            f"{MOST_STEPS} steps and {MOST_CELLS} elements can be looked at. Trace a shorter "
-            f"sequence, fewer layers or a smaller batch"
+            f"trace: {len(tape.steps)} steps with up to {cells} elements are too large, at most "
+            f"{MOST_STEPS} steps and {MOST_CELLS} elements can be shown. Trace a shorter sequence, "
+            "fewer layers or a smaller batch"
         )
 
 
@@ -44,7 +44,7 @@ class Builder:
         self.parameters = names.of_parameters(recorder, roots)
         self.modules = names.of_modules(roots)
         self.nodes, self.number, self.operations, self.entries = [], {}, {}, 0
-        self.by_node = {}  # names of results that may stand in an expression
+        self.by_node = {}  # names of results that expressions may contain
 
     def data(self):
         for step in self.tape.steps:
@@ -55,10 +55,10 @@ class Builder:
         root = self.nodes[self.number[id(self.tape.root)]]
         root["name"] = root["name"] if root["rank"] < 2 else "L"
         groups = self._groups()
-        shown = [n for n in self.nodes if not n.get("through")]  # a reshape keeps its bare name
+        shown = [n for n in self.nodes if not n.get("through")]  # a reshape keeps its plain name
         for node, label in zip(shown, names.numbered([n["name"] for n in shown]), strict=True):
             node["name"] = label
-        for node in self.nodes:  # what the page does not need
+        for node in self.nodes:  # remove the parts that the page does not need
             node.pop("rank", None), node.pop("time", None)
         return {
             "nodes": self.nodes,
@@ -117,15 +117,16 @@ class Builder:
         self.entries += sum(len(r.columns) for r in rows if r is not None)
         if self.entries > MOST_ENTRIES:
             raise ValueError(
-                f"trace: more than {MOST_ENTRIES} slopes after {len(self.nodes)} arrays; trace a "
-                f"shorter sequence, fewer layers or a smaller batch"
+                f"trace: there are more than {MOST_ENTRIES} slopes after {len(self.nodes)} arrays. "
+                "Trace a shorter sequence, fewer layers or a smaller batch"
             )
         forms = packed(step, rows)
         inputs = [self._input(step, k, form) for k, form in enumerate(forms)]
         through = _moves_only(step, rows, forms)
         operands = [self._operand(i, step.operation.name) for i in inputs if i is not None]
         name, is_name = names.base_name(step, self.recorder, operands)
-        known = is_name or name != step.operation.name  # a variable, or an expression of them
+        # the name is a variable, or an expression of variables
+        known = is_name or name != step.operation.name
         moved = next((o for o in operands if o is not None), None) if through else None
         if moved is not None and step.operation.name in ("transpose", "swapaxes"):
             moved = f"({moved})ᵀ" if " " in moved else f"{moved}ᵀ"

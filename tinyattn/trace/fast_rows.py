@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyattn.trace.tape import pull
 
-MOST = 2**24  # numbers up to which float32 counts exactly
+MOST = 2**24  # float32 counts exactly up to this number
 CONFIRMATIONS = 3
 
 

@@ -5,10 +5,11 @@ from types import FunctionType
 
 import numpy as np
 
-STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences, as in check.gradcheck
-COLUMNS = 12  # input elements that are moved where there are too many to move all
-ENTRIES = 6_000  # slopes of one step up to which all are measured
-RTOL, ATOL = 1e-3, 1e-5  # float32 rules differ in the sixth digit, wrong ones in the first
+# step of central differences, the same as in check.gradcheck
+STEP = np.finfo(np.float64).eps ** (1 / 3)
+COLUMNS = 12  # number of input elements to vary if there are too many for all
+ENTRIES = 6_000  # a step with at most this many slopes is measured completely
+RTOL, ATOL = 1e-3, 1e-5  # float32 rules differ in the sixth digit, wrong rules in the first
 
 
 def function_of(operation, seen=None):
@@ -56,14 +57,15 @@ def _enclosed(f):
         try:
             if callable(cell.cell_contents):
                 yield cell.cell_contents
-        except ValueError:  # a cell that was never filled
+        except ValueError:  # the cell variable was never assigned
             continue
 
 
 def run(function, step, values):
     """(y, options) of the operation at other values; the options are what its rule needs."""
     with np.errstate(all="ignore"):
-        if "residuals" in step.options:  # a compiled kernel returns what its rule needs too
+        # a compiled kernel also returns the arrays that its rule needs
+        if "residuals" in step.options:
             y, residuals = function(*values)
             return np.asarray(y), step.options | {"residuals": residuals}
         return np.asarray(function(*values, **step.options)), step.options

@@ -12,9 +12,11 @@ from tinyattn.trace.fast_rows import Rows, element_by_element, moved
 from tinyattn.trace.forward import run
 from tinyattn.trace.tape import pull
 
-SMALL = 20_000  # elements of y times elements of the inputs, up to which many questions are asked
-FEW, MANY = 2, 8  # how often rules are asked at other numbers
-SAMPLE = 24  # elements that are asked so at first; if they show nothing new, the others are not
+# elements of y times elements of the inputs; up to this size, rules are evaluated more often
+SMALL = 20_000
+FEW, MANY = 2, 8  # number of extra evaluations of a rule at other numbers
+# elements of the first extra evaluations; if they show nothing new, the rest are skipped
+SAMPLE = 24
 
 
 def rows_of(step, function):
@@ -50,8 +52,9 @@ def _same_sources(a, b):
 
 def _answers(asked, elements):
     """The rows of some elements of y, which the rule of each of `asked` is asked for."""
-    found = [[] for _ in asked[0].values]  # for each input, for each i: (columns, slopes)
-    g = [np.zeros(s.y.shape, s.y.dtype) for s in asked]  # a rule may return a view of its g
+    found = [[] for _ in asked[0].values]  # for each input and each i: (columns, slopes)
+    # separate arrays, because a rule may return a view of its g
+    g = [np.zeros(s.y.shape, s.y.dtype) for s in asked]
     for i in elements:
         rows = []
         for s, one in zip(asked, g, strict=True):
@@ -76,7 +79,7 @@ def _row(step, g, must):
 def _sources(here, *elsewhere):
     if here is None:
         return None
-    seen = here != 0  # nan counts
+    seen = here != 0  # nan counts as different from 0
     for row in elsewhere:
         if row is not None and row.shape == here.shape:
             seen |= np.isfinite(row) & (row != 0)

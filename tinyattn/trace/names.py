@@ -3,8 +3,8 @@
 import numpy as np
 
 SIGNS = {"add": "+", "subtract": "−", "multiply": "·", "divide": "/", "matmul": "@", "power": "**"}
-TIGHT = {"multiply", "divide", "matmul", "power"}  # a sum inside of them stands in brackets
-LONGEST = 18  # letters of an expression that stands as a name
+TIGHT = {"multiply", "divide", "matmul", "power"}  # a sum inside these operations needs brackets
+LONGEST = 18  # longest expression, in characters, that serves as a name
 DULL = {"x", "y", "out", "output", "input", "result", "t", "a", "b", "inputs", "module", "values"}
 
 

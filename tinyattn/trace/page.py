@@ -42,9 +42,9 @@ def page(data):
         text = text.replace("{{" + name + "}}", part, 1)
     if len(text) > MOST_BYTES:
         raise ValueError(
-            f"trace: the page would have {len(text) / 1e6:.0f} MB, at most "
-            f"{MOST_BYTES // 10**6} are useful; trace a shorter sequence, fewer layers or a "
-            f"smaller batch"
+            f"trace: the page would have {len(text) / 1e6:.0f} MB, more than the "
+            f"{MOST_BYTES // 10**6} MB that are useful. Trace a shorter sequence, fewer layers or "
+            "a smaller batch"
         )
     return text
 

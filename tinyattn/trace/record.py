@@ -19,10 +19,10 @@ from tinyattn.trace.forward import primitives_of
 from tinyattn.trace.tape import Tape
 
 HERE = os.path.dirname(os.path.dirname(autograd.__file__)) + os.sep
-# in these files results are made, but their lines say nothing about the computation ...
+# Results are computed in these files, but their lines tell nothing about the computation ...
 ENGINE = tuple(HERE + folder + os.sep for folder in ("engine", "ops", "kernels", "trace"))
-# ... except for the array algebra of layers, whose variables are the letters of their formulas: it
-# is in the files of ops/ that have the name of a file for users
+# ... except for the array algebra of layers, whose variables are the letters of their formulas. It
+# is in the files of ops/ that have the same name as a public file.
 ALGEBRA = {
     f"{HERE}ops{os.sep}{name}"
     for folder in ("functional", "graph")
@@ -32,7 +32,7 @@ OTHERS = tuple(
     {os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))}
 )
 BACKWARD = autograd.backward_pass.__code__
-MOST_ITEMS = 64  # of a list, whose elements get names
+MOST_ITEMS = 64  # the elements of a list up to this length get names
 
 
 class Call(NamedTuple):
@@ -76,7 +76,7 @@ class Recorder:
         self.names, self.functions, self.roots = {}, {}, []
         self.tape = self.last = None
         self.given = []
-        self._kept = {}  # what has a name, so that its id stays its own
+        self._kept = {}  # named objects are kept alive, so that their ids stay unique
 
     @contextmanager
     def on(self, frame=None):

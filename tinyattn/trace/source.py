@@ -23,7 +23,7 @@ def source_of(function):
         return None
     try:
         tree = _parsed(code.co_filename, "".join(lines))
-    except SyntaxError:  # a cell with commands of the notebook itself
+    except SyntaxError:  # the cell contains notebook commands
         return None
     node = next((n for n in ast.walk(tree) if _is(n, code)), None)
     if node is None:
@@ -50,7 +50,8 @@ def _is(node, code):
         return node.name == code.co_name and _first_line(node) == code.co_firstlineno
     if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno:
         return False
-    body = node.body  # several lambdas may stand on one line: the columns of their code tell
+    # one line may contain several lambdas, which the columns of their code distinguish
+    body = node.body
     ends = {(line, column) for _, line, _, column in code.co_positions() if line and column}
     return (body.end_lineno, body.end_col_offset) in ends
 

@@ -58,7 +58,7 @@ class Tape:
             self._copies[id(array)] = (
                 array,
                 array.copy(),
-            )  # the first keeps its id from being reused
+            )  # keep this object, so that its id is not reused
         return self._copies[id(array)][1]
 
     def _all_gradients(self):
@@ -74,13 +74,13 @@ class Tape:
 
 def _check(root):
     if not isinstance(root, Tensor):
-        raise TypeError(f"trace: expected a Tensor to trace back, got a {type(root).__name__}")
+        raise TypeError(f"trace: expected a Tensor, got a {type(root).__name__}")
     if not root.requires_grad:
         raise RuntimeError(messages.NO_GRAPH.replace("backward", "trace", 1))
     if root.size != 1:
         raise ValueError(
-            f"trace: the result must be a single number, got shape {root.shape}; reduce it "
-            f"(sum, mean), or pick one element"
+            f"trace: the result must be a single number, got shape {root.shape}. Reduce it (sum, "
+            "mean), or pick one element"
         )
 
 
@@ -95,7 +95,7 @@ def pull(step, g, constants=False):
         for x, v in zip(step.inputs, step.values, strict=True)
     ]
     options, op = step.options, step.operation
-    if "needs_grad" in options:  # of a compiled kernel
+    if "needs_grad" in options:  # this option belongs to a compiled kernel
         options = options | {"needs_grad": tuple(asked)}
     rules = op.rules
     if op.joint is not None:

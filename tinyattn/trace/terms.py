@@ -37,6 +37,7 @@ def _without_partner(step, inputs, packed):
         partner = packed[k].get("partner")
         if partner is None and is_tensor[k] and len(inputs) == 2:
             other = inputs[1] if inputs[0] == k else inputs[0]
-            partner = other if np.size(step.values[other]) == 1 else None  # times a number
+            # the other operand is a number
+            partner = other if np.size(step.values[other]) == 1 else None
         if partner is not None:
             yield [q for q in inputs if q != partner]

@@ -57,7 +57,7 @@ def trace(what=None, *args, model=None, title=None, labels=()):
         if args and model is None and isinstance(args[0], nn.Module):
             model, args = args[0], args[1:]
         if args:
-            raise TypeError("trace: after a Tensor only its model may follow")
+            raise TypeError("trace: after a Tensor, the only other argument is its model")
         recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
         title = title or "Where does this number come from?"
         return Trace(Tape(what), recorder, model, title, labels)
@@ -97,8 +97,8 @@ def _tape_of(loss, recorder):
         return recorder.tape
     if loss is None:
         raise RuntimeError(
-            "trace: the block computed no single number that depends on anything with a gradient; "
-            "bind the loss to a variable inside of it"
+            "trace: the block computed no single number that depends on anything with a gradient. "
+            "Assign the loss to a variable inside the block"
         )
     return Tape(loss)
 
@@ -152,7 +152,10 @@ class Trace:
         if gradient:
             self._need_gradient(number, "way back to it")
         elif self.data["nodes"][number]["kind"] != "result":
-            raise ValueError(f"trace: {name} was not computed; gradient=True shows its gradient")
+            raise ValueError(
+                f"trace: {name} was not computed in the forward pass. Use gradient=True to show "
+                "its gradient"
+            )
         self.data["start"] = [number, element, bool(gradient)]
         return self
 
@@ -160,14 +163,14 @@ class Trace:
         """The number of an array by its name, and of one of its elements."""
         names = [n["name"] for n in self.data["nodes"]]
         if name not in names:
-            raise ValueError(f"trace: no array is called {name!r}; there are {', '.join(names)}")
+            raise ValueError(f"trace: there is no array {name!r}. Choose one of {', '.join(names)}")
         shape = self.data["nodes"][names.index(name)]["shape"]
         index = index if isinstance(index, tuple) else (index,)
         try:
             return names.index(name), int(np.ravel_multi_index(index, shape))
         except ValueError:
             raise ValueError(
-                f"trace: {name} has the shape {shape}, and no element {list(index)}"
+                f"trace: {name} has shape {shape}, so it has no element {list(index)}"
             ) from None
 
     def _need_gradient(self, number, what):
@@ -230,7 +233,7 @@ class Block:
 
     def __enter__(self):
         self._recorder.look({**self._frame.f_globals, **self._frame.f_locals}, 0, 0)
-        self._recorder.last = None  # what was there before is not what the block computes
+        self._recorder.last = None  # results from before the block are not its own
         self._inside = [array_algebra(), self._recorder.on(self._frame)]
         for manager in self._inside:
             manager.__enter__()
@@ -249,7 +252,9 @@ class Block:
 
     def __getattr__(self, name):
         if name.startswith("__") or self._trace is None:
-            raise AttributeError(f"trace: {name} is there after the block, if it ended well")
+            raise AttributeError(
+                f"trace: {name} exists only after the block has ended without an error"
+            )
         return getattr(self._trace, name)
 
     def __repr__(self):
