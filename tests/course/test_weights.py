@@ -45,7 +45,7 @@ def test_weights_of_another_network(root, monkeypatch):
     in_a_full_run(monkeypatch, root, line(), lambda: None)
     other = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5))
     before = other[0].weight.data.copy()
-    with pytest.raises(course.CourseError, match=r"04_line(.|\n)*another network"):
+    with pytest.raises(course.CourseError, match=r"04_line(.|\n)*a different network"):
         course.trained("04_line", other, None, root=root)
     assert np.array_equal(other[0].weight.data, before)
 

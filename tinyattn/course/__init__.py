@@ -1,7 +1,8 @@
-"""What the cells of a lecture call: claims, predictions, drawings, trained weights, progress.
+"""The functions that the cells of a lecture call: claims, predictions, drawings, trained weights,
+progress.
 
-The checks of homework are opened with `from tinyattn.course import checks`, and `course.measure`
-has the clocks of lecture 13. What makes notebooks, slides and the site is the package `coursekit`.
+Import the checks of homework with `from tinyattn.course import checks`. `course.measure` contains
+the timers of lecture 13. The package `coursekit` builds notebooks, slides and the site.
 """
 
 from tinyattn.course.claims import Claim, ClaimError, claim, full, seeds, small

@@ -1,8 +1,8 @@
-"""The ledger of claims: what a slide says, how it was tried, and what came out.
+"""The ledger of claims: the statement on a slide, its test, and the result.
 
 A lecture ends an experiment with `course.claim("C027", holds=..., evidence="...", control="...")`.
-The full run (`tinyattn full 04`) writes verdict, evidence and control into `lectures/claims.toml`;
-every other run must come to the same verdict, else it stops with a ClaimError.
+The full run (`tinyattn full 04`) writes verdict, evidence and control into `lectures/claims.toml`.
+Every other run must reach the same verdict, otherwise it stops with a ClaimError.
 """
 
 import html
@@ -19,11 +19,12 @@ from tinyattn.course.project import LEDGER, CourseError, find_root, write_text
 
 PROVED = "proved"  # an identity: its proof is on the slide, and the run tests the code against it
 HOLDS, PARTLY, REFUTED = "holds", "holds partly", "refuted as worded"
-UNDECIDED = "undecided"  # at this scale: the rival or the control lies within the spread
+UNDECIDED = "undecided"  # at this scale, the baseline or the control is within the spread
 NOT_RUN = "not run"
 VERDICTS = (PROVED, HOLDS, PARTLY, REFUTED, UNDECIDED, NOT_RUN)
 SYMBOLS = {PROVED: "∎", HOLDS: "✓", PARTLY: "◐", REFUTED: "✗", UNDECIDED: "≈", NOT_RUN: "○"}
-# Okabe and Ito's palette: told apart by colour-blind readers too, and never without a symbol
+# Colour-blind readers can distinguish Okabe and Ito's palette, and a symbol always accompanies a
+# colour.
 COLOURS = {
     PROVED: "#00795a",
     HOLDS: "#00795a",
@@ -55,16 +56,17 @@ SHORT = "this short run:"
 
 
 class ClaimError(CourseError):
-    """A claim came out differently from the ledger, or is not in it."""
+    """The result of a claim disagrees with the ledger, or the claim is not in it."""
 
 
 def full():
-    """True in a full run (TINYATTN_FULL=1), where every claim is tried at its full size."""
+    """Return True in a full run (TINYATTN_FULL=1), where every claim is tested at its full size."""
     return os.environ.get("TINYATTN_FULL", "") not in ("", "0")
 
 
 def small():
-    """True where no kernel can be compiled, as in a browser: lectures then try their smallest size.
+    """Return True where no kernel can be compiled, as in a browser: lectures then use their
+    smallest size.
 
     TINYATTN_SMALL=1 does the same on any machine. A full run is never small.
     """
@@ -73,16 +75,19 @@ def small():
 
 
 class Seeds(tuple):
-    """Seeds to loop over; as text their number, "5 seeds"."""
+    """The seeds of a loop; as text, their number: "5 seeds"."""
 
     def __str__(self):
         return f"{len(self)} seed{'s' * (len(self) != 1)}"
 
 
 def seeds(quick=1):
-    """The seeds 0, 1, 2, ... to try an experiment with.
+    """Return the seeds 0, 1, 2, ... of an experiment.
 
-    Five in a full run, otherwise `quick`, and one where `small()`.
+    There are five in a full run, otherwise `quick`, and one if `small()`.
+
+    Args:
+        quick   number of seeds in a quick run
     """
     return Seeds(range(5 if full() else 1 if small() else quick))
 
@@ -95,7 +100,7 @@ class Claim:
         number     number of the claim, "C027"
         verdict    "proved", "holds", "holds partly", "refuted as worded", "undecided" or "not run"
         evidence   figures that decided it
-        control    what would have come out the same without the claim's reason, and did not
+        control    result of the control experiment, which tests the reason that the claim gives
         text       the claim in words
         note       what this run adds: its own figures, or a remark on the ledger
     """
@@ -103,9 +108,9 @@ class Claim:
     number: str
     verdict: str
     evidence: str
-    control: str = ""  # what would have come out the same without the claim's reason, and did not
-    text: str = ""  # the claim in words, as the ledger has it
-    note: str = ""  # what this run adds: its own figures, or what there is to say about the ledger
+    control: str = ""  # the result without the claim's reason
+    text: str = ""  # the claim's text in the ledger
+    note: str = ""  # what this run adds: its own figures, or a note about the ledger
 
     def __repr__(self):
         head = f"{SYMBOLS[self.verdict]} {self.number} {self.verdict}"
@@ -127,7 +132,7 @@ class Claim:
         folded = []
         for line in self._lines():
             if line is self.note and line.startswith(SHORT):
-                folded.append(line)  # most readers want the figures of the full run only
+                folded.append(line)  # most readers want only the figures of the full run
             else:
                 first, rest = _first_sentence(line)
                 rows.append(f'<span style="opacity:0.8">{html.escape(first)}</span>')
@@ -142,7 +147,7 @@ class Claim:
 
 
 def _first_sentence(text):
-    """The first sentence, which decides the verdict, and the rest, which a badge folds away."""
+    """Return the first sentence, which decides the verdict, and the rest, which a badge folds."""
     end = re.search(r"[.?!](?=\s+[A-Z0-9±])", text)
     return (text, "") if end is None else (text[: end.end()], text[end.end() :].strip())
 
@@ -150,26 +155,26 @@ def _first_sentence(text):
 def claim(number, holds, evidence="", control="", *, proved=False, quick_decides=True, root=None):
     """Report the outcome of the experiment on a claim, and compare it with the ledger.
 
-    In a full run the ledger takes all of it. Any other run must come to the ledger's verdict; the
-    badge shows the figures of the full run, and those of this one beside them. Away from the
-    project's folder there is nothing to compare with, and the badge says so.
+    A full run writes all of it into the ledger. Any other run must reach the ledger's verdict; the
+    badge shows the figures of the full run, and those of this run next to them. Away from the
+    project's folder, there is no ledger to compare with, and the badge says so.
 
     Args:
         number          number of the claim, "C027"
-        holds           True, False, "partly", or "undecided": at this scale the baseline or the
-                        control lies within the spread
+        holds           True, False, "partly", or "undecided": at this scale, the baseline or the
+                        control is within the spread
         evidence        the figures that decided it, with the number of seeds and events
-        control         what was tested that would have come out the same if the claim's reason were
-                        not at work, with its figure; for an identity, the deliberate error that is
-                        detected
+        control         an experiment, with its figure, whose result would have been the same if the
+                        claim's reason were not at work; for an identity, the deliberate error that
+                        is detected
         proved          True for an identity whose proof is on the slide: the verdict is then
                         "proved" as long as the code agrees with it (holds=True)
-        quick_decides   False where one short training may come out either way: then a quick run
-                        does not decide
+        quick_decides   False if one short training may give either result: then a quick run does
+                        not decide
         root            folder of the project; None: found from the working folder
 
     Raises:
-        ClaimError: the claim is not in the ledger or came out differently, or a full run has no
+        ClaimError: the claim is not in the ledger or has another result, or a full run has no
             control
     """
     verdict = _verdict(number, holds, proved)
@@ -181,7 +186,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
     ledger = read_ledger(path)
     if number not in ledger:
         raise ClaimError(
-            f"claim {number} is not in {LEDGER.as_posix()}; add a table [{number}] there with "
+            f"claim {number} is not in {LEDGER.as_posix()}. Add a table [{number}] there with "
             f'{", ".join(FIELDS[:4])} and verdict = "{NOT_RUN}"'
         )
     entry = ledger[number]
@@ -200,11 +205,11 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
 
 
 def _enter(number, entry, verdict, evidence, control):
-    """Put the outcome of a full run into the ledger's entry; what there is to say about it."""
+    """Write the outcome of a full run into the ledger's entry, and return a note about it."""
     if not control:
         raise ClaimError(
-            f"claim {number} has no control: what was tried that would have come out the same if "
-            f"the reason that the claim gives were not at work? Pass control= with its figure"
+            f"claim {number} has no control, an experiment whose result would be the same if the "
+            "reason that the claim gives were not at work. Pass control= with its figure"
         )
     before = entry["verdict"]
     entry.update(verdict=verdict, evidence=evidence, control=control)
@@ -212,9 +217,9 @@ def _enter(number, entry, verdict, evidence, control):
 
 
 def read_ledger(path):
-    """The ledger as a dictionary from claim to its fields, in the order of the file.
+    """Return the ledger as a dictionary from claim to its fields, in the order of the file.
 
-    Raises ClaimError naming the claim and the field that is missing, unknown or of a wrong kind.
+    Raises ClaimError naming the claim and the field that is missing, unknown or of a wrong type.
     """
     try:
         ledger = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -232,7 +237,7 @@ def read_ledger(path):
 
 
 def write_ledger(path, ledger):
-    """Write the ledger, whole or not at all, in the given order."""
+    """Write the ledger in the given order, completely or not at all."""
     tables = [HEADER]
     for number, entry in ledger.items():
         lines = [f"{field} = {_toml(entry[field])}" for field in FIELDS]
@@ -243,23 +248,23 @@ def write_ledger(path, ledger):
 def _toml(value):
     if isinstance(value, list):
         return "[" + ", ".join(_toml(v) for v in value) + "]"
-    # JSON's escapes are TOML's, but for the one control character that JSON leaves alone
+    # TOML has JSON's escapes, except for the control character that JSON does not escape
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _verdict(number, holds, proved):
     if proved and not isinstance(holds, (bool, np.bool_)):
         raise TypeError(
-            f"claim {number}: what is proved holds or does not, so holds must be True or False, "
-            f"but is {holds!r} ({type(holds).__name__})"
+            f"claim {number}: a proof holds or does not hold, so holds must be True or False, got "
+            f"{holds!r} ({type(holds).__name__})"
         )
     if isinstance(holds, str) and holds in ("partly", UNDECIDED):
         return PARTLY if holds == "partly" else UNDECIDED
     if isinstance(holds, (bool, np.bool_)):
         return REFUTED if not holds else PROVED if proved else HOLDS
     raise TypeError(
-        f'claim {number}: holds must be True, False, "partly" or "undecided", but is {holds!r} '
-        f"({type(holds).__name__}); for an array of checks write bool(np.all(...))"
+        f'claim {number}: holds must be True, False, "partly" or "undecided", got {holds!r} '
+        f"({type(holds).__name__}). For an array of checks, write bool(np.all(...))"
     )
 
 
@@ -267,8 +272,8 @@ def _compare(number, entry, verdict, evidence):
     rerun = f"tinyattn full --again {entry['lecture']}"
     if entry["verdict"] == NOT_RUN:
         raise ClaimError(
-            f"claim {number} came out '{verdict}' ({evidence}), but the ledger has no verdict "
-            f"yet; a full run writes it: {rerun}"
+            f"claim {number} gives the verdict '{verdict}' ({evidence}), but the ledger has no "
+            f"verdict yet. A full run writes it: {rerun}"
         )
     if entry["verdict"] != verdict:
         raise ClaimError(

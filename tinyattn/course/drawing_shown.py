@@ -1,9 +1,9 @@
-"""A drawing read from its file, and shown in part: up to a step, or with parts made pale."""
+"""A drawing read from its file and shown in part: up to a step, or with parts made pale."""
 
 import re
 from html import unescape
 
-PALE = 0.25  # opacity of what is not looked at
+PALE = 0.25  # opacity of the parts that are not in focus
 
 
 class SavedDrawing:
@@ -20,10 +20,11 @@ class SavedDrawing:
 
 
 def shown(svg, until=None, focus=()):
-    """A drawing's text as it is at step `until`, with all but the parts named in `focus` pale.
+    """Return a drawing's text as it is at step `until`, with all parts pale except those in
+    `focus`.
 
-    A part's name stands for its own parts, too. A drawing with either no longer builds up by
-    key presses. Raises ValueError for a part that is not there.
+    A part's name includes its own parts. A drawing with either argument no longer builds up by key
+    presses. Raises ValueError for a missing part.
     """
     lines, keep = [], True
     for line in svg.split("\n"):
@@ -43,7 +44,9 @@ def _with_focus(svg, focus):
     lit = {part for part in there for name in focus if f"{part}/".startswith(f"{name}/")}
     for name in focus:
         if not any(f"{part}/".startswith(f"{name}/") for part in there):
-            raise ValueError(f"drawing: no part {name!r}; there are {', '.join(sorted(there))}")
+            raise ValueError(
+                f"drawing: there is no part {name!r}. Choose one of {', '.join(sorted(there))}"
+            )
     if not focus:
         return svg
     return re.sub(

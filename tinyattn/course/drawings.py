@@ -1,4 +1,4 @@
-"""The drawings of the lectures, as a cell shows them."""
+"""The drawings of the lectures, as cells show them."""
 
 import re
 
@@ -22,14 +22,14 @@ def drawing(name, until=None, focus=(), root=None):
         ValueError: there is no such part in it
     """
     svg = shown(_read(name, root), until, focus)
-    # without a size of its own it is as wide as the page, also in a narrow window
+    # a drawing without a size is as wide as the page, even in a narrow window
     return SavedDrawing(re.sub(r'(<svg [^>]*?) width="\d+" height="\d+"', r"\1", svg, count=1))
 
 
 def where(name, *parts, root=None):
     """Show a small map of a drawing: which of its parts the slide is about.
 
-    A deck shows it beside the title.
+    A deck shows it next to the title.
 
     Args:
         name    name of the drawing
@@ -56,5 +56,5 @@ def _read(name, root):
     path = folder / f"{name}.svg"
     if not path.is_file():
         there = ", ".join(sorted(p.stem for p in folder.glob("*.svg")))
-        raise CourseError(f"there is no drawing {name!r} in {FOLDER}; there are {there or 'none'}")
+        raise CourseError(f"there is no drawing {name!r} in {FOLDER}. There are {there or 'none'}")
     return path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Time, memory, and how they grow with the size of the problem, as the lectures measure them."""
+"""Measure time, memory, and their growth with the size of the problem, for the lectures."""
 
 import time
 import tracemalloc
@@ -7,10 +7,11 @@ import numpy as np
 
 
 def seconds(work, at_least=0.05, rounds=3):
-    """Time of a call: the shortest of several, which was disturbed least by other programs.
+    """Return the time of a call: the shortest of several, which was disturbed least by other
+    programs.
 
-    The first call does not count, since it may compile. Repeated until `rounds` calls and
-    `at_least` seconds are reached.
+    The first call does not count, because it may compile. Calls are repeated until `rounds` calls
+    and `at_least` seconds are reached.
     """
     work()
     best, spent, done = np.inf, 0.0, 0
@@ -23,8 +24,10 @@ def seconds(work, at_least=0.05, rounds=3):
 
 
 def memory(work):
-    """Bytes of all arrays that are alive at once while `work` runs, at most."""
-    work()  # the first time may compile
+    """Return the largest number of bytes of all arrays that exist at the same time while `work`
+    runs.
+    """
+    work()  # the first call may compile a kernel
     tracemalloc.start()
     try:
         work()
@@ -34,5 +37,5 @@ def memory(work):
 
 
 def slope(x, y):
-    """The power p in y ~ x^p: the slope of a straight line in logarithms."""
+    """Return the power p in y ~ x^p: the slope of a straight line in logarithms."""
     return np.polyfit(np.log(x), np.log(y), 1)[0]

@@ -1,9 +1,9 @@
-"""What a student expects, written down before the cell is run, and shown again beside the result.
+"""Record a student's prediction before a cell is run, and show it again next to the result.
 
-A guess that is only thought is forgotten as soon as the answer stands there. In the student's
-copy of a lecture a cell `course.predict("...")` follows each question, and `course.compare()`
-the answer; where the question offers answers A, B, C, `course.answer(...)` says what of the
-student's own one holds and what does not.
+A guess that is not written down is forgotten as soon as the answer appears. In the student's copy
+of a lecture, a cell `course.predict("...")` follows each question, and `course.compare()` follows
+the answer. If the question offers the answers A, B and C, `course.answer(...)` explains which part
+of the student's answer is right.
 """
 
 import html
@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from tinyattn.course import claims
 from tinyattn.course.project import LEDGER, CourseError, find_root
 
-# a letter by itself: "B", "B because ...", "b"; but "a sum" begins with a word
+# This matches a single letter, as in "B", "B because ..." or "b", but not "a sum", which begins
+# with a word.
 LETTER = re.compile(r"\(?(?:([A-Z])\b|([a-z])(?=[).,:;]|$))")
-_open = []  # the prediction that waits for its answer
+_open = []  # the prediction that has no answer yet
 
 
 @dataclass(frozen=True)
 class Note:
-    """Lines of (what they are, words); shows itself in a notebook and in a terminal."""
+    """Lines of (label, words), which show themselves in a notebook and in a terminal."""
 
     lines: tuple
 
@@ -36,7 +37,7 @@ class Note:
 
 
 def predict(words=""):
-    """Keep what you expect until `compare` shows it beside the result.
+    """Keep your prediction until `compare` shows it next to the result.
 
     Args:
         words   your prediction, a text
@@ -46,7 +47,7 @@ def predict(words=""):
     """
     if not isinstance(words, str):
         raise TypeError(
-            f"a prediction is a text in quotes, but this is {words!r} ({type(words).__name__})"
+            f"a prediction must be a text in quotes, got {words!r} ({type(words).__name__})"
         )
     _open[:] = [words.strip()]
     if not _open[0]:
@@ -55,7 +56,7 @@ def predict(words=""):
 
 
 def compare(*numbers, root=None):
-    """Show the last prediction beside the outcome of claims.
+    """Show the last prediction next to the outcome of claims.
 
     Args:
         numbers   numbers of claims, such as "C030", whose verdict and evidence are read from the
@@ -71,14 +72,18 @@ def compare(*numbers, root=None):
 
 
 def answer(right, /, **words):
-    """Say whether the last prediction was right, and why; for a question that offers answers.
+    """Tell whether the last prediction was right, and why, for a question that offers answers.
 
-    right: the letter of the right answer; words: for its letter why it is right, for each other
-    letter why that one is wrong. Raises ValueError if there are no words for `right`.
+    Args:
+        right   letter of the right answer
+        words   for each letter, why this answer is right or wrong
+
+    Raises:
+        ValueError: there are no words for `right`
     """
     if right not in words:
         raise ValueError(
-            f"the right answer is one of those offered, {', '.join(words)}; here it is {right!r}"
+            f"the right answer must be one of the choices, {', '.join(words)}, got {right!r}"
         )
     said = _taken_up()
     because = ("Why:", words[right])
@@ -90,7 +95,8 @@ def answer(right, /, **words):
         return Note(
             (("You said:", f"{letter}; it is {right}."), because, (f"And {letter}?", words[letter]))
         )
-    if re.fullmatch(r"\W*[A-Za-z]\W*", said or ""):  # one letter by itself, and not one of these
+    # this is a single letter that is not one of the choices
+    if re.fullmatch(r"\W*[A-Za-z]\W*", said or ""):
         return Note(
             (
                 (
@@ -106,7 +112,7 @@ def answer(right, /, **words):
 
 
 def _taken_up():
-    """The words of the prediction that waits, which then waits no longer; None if none does."""
+    """Return the words of the open prediction and close it, or None if there is none."""
     return _open.pop() if _open else None
 
 

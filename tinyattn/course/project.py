@@ -1,7 +1,7 @@
-"""Where the course lies on disk: the project's folder, its lectures and its homework.
+"""The location of the course on disk: the project's folder, its lectures and its homework.
 
-In a checkout all of it is one folder. An installed package carries the course in `shipped/`, where
-nothing is written: what a student makes then goes into a folder of its own.
+In a checkout, all of it is one folder. An installed package contains the course in `shipped/`,
+where nothing is written; the student's files then go into a separate folder.
 """
 
 import re
@@ -14,8 +14,8 @@ from tinyattn.io import atomic_write
 LEDGER = Path("lectures") / "claims.toml"
 CHECKS = Path("lectures") / "homework" / "checks"
 WEIGHTS = Path("lectures") / "weights"
-SHIPPED = Path(__file__).resolve().with_name("shipped")  # setup.py puts the course there
-STUDENTS = "tinyattn-course"  # the folder of what is made, where the course itself is installed
+SHIPPED = Path(__file__).resolve().with_name("shipped")  # setup.py copies the course to this folder
+STUDENTS = "tinyattn-course"  # folder for generated files if the course itself is installed
 CHECKOUT = (
     "Get the project's folder (git clone, or the archive), go into it, and install with\n"
     '    python3 -m venv .venv && .venv/bin/pip install -e ".[class]"'
@@ -23,11 +23,11 @@ CHECKOUT = (
 
 
 class CourseError(Exception):
-    """Something in the course is not as it must be; the message says what to do about it."""
+    """A part of the course is not as it must be; the message says what to do about it."""
 
 
 class NoSuchLecture(CourseError):
-    """The course has no lecture or homework of the number that was asked for."""
+    """The course has no lecture or homework with this number."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Document:
 
     @property
     def workbook(self):
-        """The student's own copy, which git does not see."""
+        """Return the student's own copy, which git ignores."""
         return self.home / "workbook" / self.notebook.relative_to(self.root / "notebooks")
 
     @property
@@ -67,29 +67,32 @@ class Document:
 
     @property
     def home(self):
-        """The folder of what is made: the project's; of an installed course the student's."""
+        """Return the folder for generated files: the project's, or the student's for an installed
+        course.
+        """
         return students_folder() if self.root == SHIPPED else self.root
 
     @property
     def folder(self):
-        """The folder in which its cells run, as in JupyterLab."""
+        """Return the folder in which its cells run, as in JupyterLab."""
         return (self.workbook if self.root == SHIPPED else self.notebook).parent
 
     def relative(self, path):
-        """The path as it reads from the project's folder, for messages."""
+        """Return the path relative to the project's folder, for messages."""
         path = Path(path)
         return path.relative_to(self.root).as_posix() if self.root in path.parents else str(path)
 
 
 def is_root(folder):
-    """True if the folder holds the course."""
+    """Return True if the folder contains the course."""
     return (folder / LEDGER).is_file()
 
 
 def find_root(start=None):
-    """The course: a checkout above `start` (default: the working folder), or the package's own.
+    """Return the course: a checkout above `start` (default: the working folder), or the package's
+    own.
 
-    Raises CourseError where there is none, as when only the package's folder was copied.
+    Raises CourseError if there is none, as when only the package's folder was copied.
     """
     start = Path.cwd() if start is None else Path(start).resolve()
     package = Path(__file__).resolve().parents[1]
@@ -97,65 +100,69 @@ def find_root(start=None):
         if is_root(folder):
             return folder
     raise CourseError(
-        "the lectures are not here: neither this folder nor one above it is a checkout of "
-        f"tinyattn, and the package in use ({package}) came without them.\n{CHECKOUT}"
+        "the lectures are not here, because neither this folder nor one above it is a checkout of "
+        f"tinyattn, and the package in use ({package}) was installed without them.\n"
+        f"{CHECKOUT}"
     )
 
 
 def find_checkout():
-    """The project's folder, for what writes texts, notebooks or verdicts into it.
+    """Return the project's folder, for commands that write texts, notebooks or verdicts into it.
 
     Raises CourseError if there is only an installed course.
     """
     root = find_root()
     if root == SHIPPED:
         raise CourseError(
-            "this needs the texts of the course, with the solutions of its homework; an "
-            f"installed package has neither.\n{CHECKOUT}"
+            "this needs the texts of the course, including the solutions of its homework, which an "
+            "installed package does not contain.\n"
+            f"{CHECKOUT}"
         )
     return root
 
 
 def students_folder():
-    """Where a student's copies are with an installed course: in the working folder or above it."""
+    """Return the folder of a student's copies with an installed course: the working folder or one
+    above.
+    """
     here = Path.cwd()
     there = (folder / STUDENTS for folder in (here, *here.parents))
     return next((folder for folder in there if folder.is_dir()), here / STUDENTS)
 
 
 def install(extra=""):
-    """The command that installs an extra (without: what the library needs), as it fits here."""
+    """Return the command that installs an extra (or the library's requirements) here."""
     if _in_checkout():
         return f'{pip()} install -e ".[{extra}]"' if extra else f"{pip()} install -e ."
     return f'{pip()} install "tinyattn[{extra}]"' if extra else f"{pip()} install tinyattn"
 
 
 def pip():
-    """The command pip of the environment in use: a checkout's is `.venv`, as in README.md."""
+    """Return the pip of the current environment; a checkout's is `.venv`, as in README.md."""
     return ".venv/bin/pip" if _in_checkout() else f"{sys.executable} -m pip"
 
 
 def _in_checkout():
-    """Whether the package in use is the one of a checkout."""
+    """Return whether the package in use belongs to a checkout."""
     return is_root(Path(__file__).resolve().parents[2])
 
 
 def lectures(root):
-    """All lectures of the project, in order of their numbers."""
+    """Return all lectures of the project, in order of their numbers."""
     return _documents(root, "lectures", r"(\d\d)_(\w+)\.md")
 
 
 def homework(root):
-    """All homework of the project, in order of their numbers."""
-    if Path(root) == SHIPPED:  # without the texts, which have the solutions
+    """Return all homework of the project, in order of their numbers."""
+    if Path(root) == SHIPPED:  # an installed package lacks the texts, which contain the solutions
         return _documents(root, "notebooks/homework", r"(hw\d\d)_(\w+)\.ipynb")
     return _documents(root, "lectures/homework", r"(hw\d\d)_(\w+)\.md")
 
 
 def find(root, number):
-    """The lecture ("4", "04") or homework ("hw04") of this number.
+    """Return the lecture ("4", "04") or homework ("hw04") with this number.
 
-    Raises NoSuchLecture that lists what there is.
+    Raises NoSuchLecture with a list of the existing ones.
     """
     wanted = re.sub(r"^(hw)?(\d)$", r"\g<1>0\2", str(number).lower())
     there = lectures(root) + homework(root)
@@ -167,7 +174,7 @@ def find(root, number):
 
 
 def write_text(path, text):
-    """Write a file whole or not at all: a reader never sees half of it."""
+    """Write a file completely or not at all, so that a reader never sees half of it."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, [text.encode()])

@@ -1,8 +1,8 @@
-"""What full runs trained: shipped with the lectures, loaded in class.
+"""Networks trained by full runs: shipped with the lectures, and loaded in class.
 
-A network that is compared with another one must have learned all that it can, which takes minutes
-or hours. So the full run trains it once and keeps it here, and the notebook in class begins with
-the converged network; beside it a short training shows how it got there.
+A network that is compared with another one must be trained to the end, which takes minutes or
+hours. The full run therefore trains it once and keeps it here, and the notebook in class begins
+with the converged network; a short training next to it shows how it got there.
 """
 
 import json
@@ -16,15 +16,16 @@ from tinyattn.data.byte_planes import bytes_apart, bytes_together
 from tinyattn.engine.autograd import Tensor
 from tinyattn.io import load, save
 
-SHIPPED = np.dtype("<f2")  # half the bytes; networks of these lectures do not notice
+# float16 halves the files, and the networks of these lectures predict the same
+SHIPPED = np.dtype("<f2")
 
 
 def trained(name, module, train, *, root=None):
-    """Return the module with the weights of the full run, and what its training left to show.
+    """Return the module with the weights of the full run, and the recorded results of its training.
 
     A full run (`tinyattn full`) calls `train`, rounds the weights to the 16 bits in which they are
-    shipped, so that what is judged is what is shipped, and writes the file. Every other run reads
-    the file.
+    shipped, so that the shipped network is the one that is judged, and writes the file. Every other
+    run reads the file.
 
     Args:
         name     "05_sum_of_digits" stands for lectures/weights/05_sum_of_digits.safetensors
@@ -38,7 +39,7 @@ def trained(name, module, train, *, root=None):
 
     Raises:
         CourseError: the file is missing or does not fit the module; the error names the command
-            that makes it
+            that creates it
     """
     root = find_root() if root is None else root
     path = root / WEIGHTS / f"{name}.safetensors"
@@ -51,43 +52,48 @@ def trained(name, module, train, *, root=None):
         return shown
     if not path.is_file():
         raise CourseError(
-            f"the trained weights {WEIGHTS.as_posix()}/{path.name} are not there; "
-            f"a full run makes them: tinyattn full --again {lecture}"
+            f"the trained weights {WEIGHTS.as_posix()}/{path.name} do not exist. A full run "
+            f"creates them: tinyattn full --again {lecture}"
         )
     tensors = unpacked(load(path))
     try:
         module.load_state_dict(_part("module", tensors))
     except (KeyError, ValueError) as error:
         raise CourseError(
-            f"the trained weights {WEIGHTS.as_posix()}/{path.name} are of another network than "
-            f"yours ({error}). If you changed the network, train it here: in place of "
-            f"course.trained(name, module, train) call train(). The weights of the lecture as it "
-            f"is are made by: tinyattn full --again {lecture}"
+            f"the trained weights {WEIGHTS.as_posix()}/{path.name} belong to a different network "
+            f"({error}). If you changed the network, train it here: instead of "
+            "course.trained(name, module, train), call train(). The weights of the original "
+            f"lecture are created by: tinyattn full --again {lecture}"
         ) from None
     return _part("shown", tensors)
 
 
 def as_shipped(module):
-    """The module, its weights rounded to the 16 bits in which they are shipped.
+    """Return the module with its weights rounded to the 16 bits in which they are shipped.
 
-    For networks that are judged in a full run and not shipped: as exact as those that are.
+    It is for networks that are judged in a full run and not shipped, so that they are as exact as
+    the shipped ones.
+
+    Args:
+        module   the module; its parameters and buffers are replaced
     """
     module.load_state_dict({k: _halves(v) for k, v in module.state_dict().items()})
     return module
 
 
 def _halves(value):
-    """A parameter or buffer, floating-point numbers in 16 bits."""
+    """Return the floating-point numbers of a parameter or buffer in 16 bits."""
     array = np.asarray(value.data if isinstance(value, Tensor) else value)
     return array.astype(SHIPPED) if array.dtype.kind == "f" else array
 
 
 def packed(arrays):
-    """The arrays as they are stored: those of 16-bit numbers in one, [2, N], their bytes apart.
+    """Return the arrays as they are stored: those of 16-bit numbers in one, [2, N], with separate
+    bytes.
 
-    "layout" says in JSON which shapes they have. The upper bytes of weights are alike, so a
-    compressed package becomes 7% smaller. They are in the order of their names, so a full run that
-    finds the same weights again writes the same file.
+    "layout" contains their shapes as JSON. The upper bytes of weights are similar, so a compressed
+    package becomes 7% smaller. The arrays are ordered by name, so a full run that finds the same
+    weights again writes the same file.
     """
     arrays = dict(sorted(arrays.items()))
     halves = {name: a for name, a in arrays.items() if np.asarray(a).dtype == SHIPPED}
@@ -98,7 +104,7 @@ def packed(arrays):
 
 
 def unpacked(stored):
-    """The arrays that `packed` was given."""
+    """Return the arrays that were given to `packed`."""
     stored = dict(stored)
     layout = json.loads(bytes(stored.pop("layout")))
     numbers, found, start = bytes_together(stored.pop("halves"), SHIPPED), {}, 0

@@ -1,6 +1,7 @@
-"""What all checks of homework share; those of one homework are in `lectures/homework/checks/`.
+"""The common part of all homework checks; the checks of one homework are in
+`lectures/homework/checks/`.
 
-A notebook opens them with `hw = checks.homework("hw04", globals())` and calls `hw.check(1)` after
+A notebook loads them with `hw = checks.homework("hw04", globals())` and calls `hw.check(1)` after
 each task and `hw.table()` at the end. `tinyattn check` and `tinyattn grade` use the same checks.
 """
 
@@ -15,12 +16,12 @@ __all__ = ["HomeworkChecker", "homework", "load", "module"]
 
 
 def homework(number, names):
-    """The checks of this homework for the functions in `names`, as a notebook uses them."""
+    """Return the checks of this homework for the functions in `names`, as a notebook uses them."""
     return HomeworkChecker(load(number), LocalStudent(names))
 
 
 def load(number, root=None):
-    """The checks of the homework `number` in the course at `root` (None: `find_root()`).
+    """Return the checks of the homework `number` in the course at `root` (None: `find_root()`).
 
     Raises CourseError if the homework has no checks.
     """
@@ -28,13 +29,13 @@ def load(number, root=None):
 
 
 def module(number, root=None):
-    """The file `lectures/homework/checks/<number>.py` as a module, which is loaded once."""
+    """Return the file `lectures/homework/checks/<number>.py` as a module, which is loaded once."""
     path = (find_root() if root is None else root) / CHECKS / f"{number}.py"
-    name = f"tinyattn.course.checks.{number}"  # as tracebacks and pickle name it
+    name = f"tinyattn.course.checks.{number}"  # tracebacks and pickle use this name
     if name in sys.modules and sys.modules[name].__file__ == str(path):
         return sys.modules[name]
     if not path.is_file():
-        raise CourseError(f"{number} has no checks: there is no file {path}")
+        raise CourseError(f"{number} has no checks, because there is no file {path}")
     spec = spec_from_file_location(name, path)
     sys.modules[name] = made = module_from_spec(spec)
     try:

@@ -1,8 +1,8 @@
-"""What of a student's notebook answers a task: what it needs, wherever in the notebook it is.
+"""Find the part of a student's notebook that answers a task, wherever in the notebook it is.
 
 A notebook has helpers, imports and constants in any cell, the last definition of a function counts,
-and a training or a plot between them is no part of an answer. So the statements of all cells are
-looked through for what binds a name that the task needs, directly or by another name.
+and a training or a plot in between is not part of an answer. The statements of all cells are
+therefore searched for those that bind a name that the task needs, directly or through another name.
 """
 
 import ast
@@ -15,7 +15,7 @@ from tinyattn.course.checks import listed
 
 TASK = re.compile(r"^## (?:Task )?(\d+)[.:]")
 STUB = "raise NotImplementedError("
-DEEPEST = 150  # levels of a tree; a nested program has some dozens
+DEEPEST = 150  # levels of a syntax tree; a nested program has a few dozen
 LONGEST = 200_000  # characters of a cell; an answer has a few thousand
 CELL_MAGIC = re.compile(r"^\s*%%(\w+)")
 OTHER_LANGUAGE = {"bash", "sh", "html", "HTML", "javascript", "js", "latex", "markdown", "svg"}
@@ -28,8 +28,8 @@ DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 class Statement:
     """A statement of a student's cell."""
 
-    cell: int  # its place in the notebook
-    index: int  # its place in the cell
+    cell: int  # index of the cell in the notebook
+    index: int  # index of the statement in the cell
     node: ast.AST
     binds: set
     changes: set  # names whose values it writes into
@@ -37,7 +37,7 @@ class Statement:
 
     @property
     def loops(self):
-        """True for what may take long: a training, perhaps."""
+        """Return True for a statement that may take long, such as a training."""
         return isinstance(self.node, ast.For | ast.While | ast.With | ast.If | ast.Try | ast.Expr)
 
 
@@ -45,12 +45,12 @@ class Statement:
 class Code:
     """All code of a notebook that is the student's own."""
 
-    sources: dict = field(default_factory=dict)  # place of a cell: its text without magics
+    sources: dict = field(default_factory=dict)  # index of a cell -> its text without magics
     statements: list = field(default_factory=list)
-    broken: dict = field(default_factory=dict)  # place of a cell: its syntax error
+    broken: dict = field(default_factory=dict)  # index of a cell -> its syntax error
 
     def bound(self, names, but=()):
-        """The statements that bind one of these names or write into it, without those in `but`."""
+        """Return the statements that bind or write into one of these names, except `but`."""
         return [
             s
             for s in self.statements
@@ -58,7 +58,7 @@ class Code:
         ]
 
     def needed(self, names, but=()):
-        """(the statements that these names need, all names that they need); `but`: not these."""
+        """Return (the statements that these names need, all names that they need), except `but`."""
         needed, chosen = set(names), set()
         while True:
             new = [
@@ -74,7 +74,7 @@ class Code:
 
 
 def clean(source):
-    """A cell's source without the magics of IPython: "%%time", "%matplotlib", "!pip", "f?"."""
+    """Return a cell's source without IPython's magics: "%%time", "%matplotlib", "!pip", "f?"."""
     magic = CELL_MAGIC.match(source)
     if magic and magic[1] in OTHER_LANGUAGE:
         return ""
@@ -95,7 +95,9 @@ def _asks_for_help(text):
 
 
 def code_of(cells, given):
-    """The Code of (place, source) cells; those whose tree is in `given` are not the student's."""
+    """Return the Code of (index, source) cells; those whose tree is in `given` are not the
+    student's.
+    """
     code = Code()
     for place, source in cells:
         text = source if parsed(source) is not None else clean(source)
@@ -113,7 +115,7 @@ def code_of(cells, given):
 
 
 def parsed(source):
-    """The tree of a cell, None if it has none, or one that is nested as no program is."""
+    """Return the tree of a cell, or None if it has none or is nested unreasonably deeply."""
     try:
         tree = ast.parse((source or "")[: LONGEST + 1])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -125,7 +127,7 @@ def parsed(source):
 
 
 def error_of(source):
-    """What Python says about a cell that it cannot read."""
+    """Return Python's message about a cell with a syntax error."""
     try:
         ast.parse(source)
     except SyntaxError as error:
@@ -137,7 +139,7 @@ def error_of(source):
 
 
 def salvaged(source):
-    """(source, tree) of the definitions of a broken cell that can be read by themselves."""
+    """Return (source, tree) of the definitions of a broken cell that can be parsed separately."""
     blocks, kept = re.split(r"\n(?=\S)", source), []
     for block in blocks:
         kept.append(block if parsed(block) is not None else re.sub(r".+", "", block))
@@ -147,7 +149,7 @@ def salvaged(source):
 
 
 def names_asked(source):
-    """What a task cell that was handed out asks to define."""
+    """Return the names that a distributed task cell asks the student to define."""
     tree = parsed(source)
     return set().union(*(_bound_by(node) for node in tree.body)) if tree else set()
 
@@ -158,7 +160,7 @@ def _statement(place, index, node):
 
 
 def _inside(node):
-    """The node and what is in it, without the bodies of functions, classes and comprehensions."""
+    """Yield the node and its contents, except bodies of functions, classes and comprehensions."""
     yield node
     if isinstance(node, SCOPES | COMPREHENSIONS):
         return
@@ -197,7 +199,7 @@ def _star(module):
 
 
 def _changed_by(node):
-    """Names whose values a statement writes into: x[0] = 1, f.rule = g, f.defvjp(g)."""
+    """Return names whose values a statement writes into: x[0] = 1, f.rule = g, f.defvjp(g)."""
     found = set()
     for n in _inside(node):
         target = None
@@ -213,7 +215,7 @@ def _changed_by(node):
 
 
 def free_names(node):
-    """The names of the notebook that a tree reads, in functions that it defines as well."""
+    """Return the names of the notebook that a tree reads, including those in its functions."""
     try:
         table = symtable.symtable(ast.unparse(node), "cell", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -228,13 +230,13 @@ def free_names(node):
 
 
 def missing(code, needed, there):
-    """Names that are needed and that no cell defines."""
+    """Return names that are needed and that no cell defines."""
     defined = set().union(set(), *(s.binds for s in code.statements))
     return sorted(n for n in needed - defined - there if not hasattr(builtins, n) and n[:2] != "__")
 
 
 class HandedOut:
-    """The notebook that a student was given: what each task asks to define, and what is given."""
+    """The notebook that students receive: the names that each task asks for, and the given ones."""
 
     def __init__(self, cells):
         self.asked, self.given, self.trees = {}, [], set()
@@ -250,9 +252,10 @@ class HandedOut:
                 self.trees.add(ast.dump(tree))
 
     def why_not(self, homework, task, sources):
-        """Why cells with these sources have no points in a task; None if they may have."""
+        """Return why cells with these sources get no points in a task, or None if they may."""
         code = code_of(enumerate(sources), self.trees)
-        earlier = homework.earlier.get(task, ())  # another task is judged by what these use
+        # another task is judged by its use of these functions
+        earlier = homework.earlier.get(task, ())
         needed, _ = code.needed(self.asked.get(task, set()), earlier)
         trees = [ast.Module([s.node], []) for s in needed]
         aliases = listed.imports(self.given + [s.node for s in code.statements])

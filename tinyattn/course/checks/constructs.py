@@ -1,7 +1,7 @@
-"""Which constructs of Python homework has no use for, because they lead out of it.
+"""Find constructs of Python that homework does not need and that lead out of it.
 
-The grader looks before it sends a student's code, and the sandbox looks again before it runs the
-code. This file needs the standard library only, and is copied into the sandbox as it is.
+The grader checks a student's code before it sends it, and the sandbox checks again before it runs
+it. This file needs only the standard library, and is copied into the sandbox unchanged.
 """
 
 import ast
@@ -19,7 +19,7 @@ BUILTINS = {
     "open",
     "vars",
 }
-# attributes that lead from a value to the frames, code and modules behind it
+# These attributes lead from a value to the frames, code and modules behind it.
 ATTRIBUTES = {"bit_generator", "ctypes", "obj"} | {
     f"{kind}_{what}"
     for kind in ("ag", "cr", "gi")
@@ -38,14 +38,14 @@ DUNDERS = {f"__{name}__" for name in PROTOCOL.split()}
 
 
 def is_refused(name):
-    """True for an attribute that no homework needs and that leads out of the student's code."""
+    """Return True for an attribute that no homework needs and that leads out of student code."""
     if name.startswith("__") and name.endswith("__"):
         return name not in DUNDERS
     return name in ATTRIBUTES or name in FRAMES or name in TRACEBACKS
 
 
 def refused(tree):
-    """The first construct in the tree that is not run, as a text for the student; else None."""
+    """Return the first construct in the tree that is not run, as text for the student, or None."""
     for node in ast.walk(tree):
         found = _of(node)
         if found:
@@ -65,7 +65,7 @@ def _of(node):
 
 
 def _asks_for_class(node):
-    """True for x.__class__, which the sandbox reads as type(x)."""
+    """Return True for x.__class__, which the sandbox reads as type(x)."""
     return isinstance(node, ast.Attribute) and node.attr == "__class__" and _is_read(node)
 
 
@@ -74,11 +74,11 @@ def _is_read(node):
 
 
 def _names(node):
-    """All identifiers that a node itself has: names, attributes, arguments, imported modules."""
+    """Yield all identifiers of a node itself: names, attributes, arguments, imported modules."""
     for field in ("id", "attr", "arg", "name", "asname", "module", "rest"):
         value = getattr(node, field, None)
         if isinstance(value, str):
-            # `from __future__ import annotations` is the one module with such a name
+            # only `from __future__ import annotations` has a module with such a name
             yield from (part for part in value.split(".") if part != "__future__")
     if isinstance(node, ast.Global | ast.Nonlocal):
         yield from node.names

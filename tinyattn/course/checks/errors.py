@@ -1,4 +1,4 @@
-"""What the error messages of NumPy most often mean in homework."""
+"""The most frequent meanings of NumPy's error messages in homework."""
 
 import re
 
@@ -27,7 +27,7 @@ OTHERS = (
 
 
 def meaning(message, line=""):
-    """(what it is in a few words, a sentence about it) of an error in this line, or ("", "")."""
+    """Return (a short name, a sentence) that explain an error in this line, or ("", "")."""
     if found := PRODUCT.search(message):
         return "the shapes of a product @ do not fit", _product(*found.groups(), line)
     if found := BROADCAST.search(message):

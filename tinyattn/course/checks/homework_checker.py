@@ -1,4 +1,4 @@
-"""What a notebook calls: the check after a task, and the table at the end."""
+"""The object that a notebook calls: the check after a task, and the table at the end."""
 
 import importlib.util
 import json
@@ -13,19 +13,19 @@ from tinyattn.course.project import CourseError, find, find_root
 
 
 class HomeworkChecker:
-    """The checks of one homework, beside the student's functions.
+    """The checks of one homework, with the student's functions.
 
-    `sources` are the notebook's cells, where they are known; else they are those that defined what
-    the notebook has.
+    `sources` are the notebook's cells if they are known, otherwise the cells that defined its
+    functions.
     """
 
     def __init__(self, homework, student, sources=None):
         self.homework, self.student, self._sources = homework, student, sources
-        self.outcomes = {}  # task -> what came of its parts, the last time it was checked
+        self.outcomes = {}  # task -> outcomes of its parts at the last check
         self._handed_out = None
 
     def check(self, task):
-        """Check one task and print what is right and what is not. Never raises."""
+        """Check one task and print the result. Never raises."""
         print(self.report(task))
 
     def report(self, task):
@@ -51,7 +51,7 @@ class HomeworkChecker:
             raise AssertionError(f"Task {task}, {title}: {reason or outcome.text}")
 
     def why_not(self, task):
-        """Why grading gives no points for a task, however right it is; None if it may."""
+        """Return why grading gives no points for a task, even if it is right, or None."""
         if self._handed_out is None:
             self._handed_out = handed_out(self.homework.number)
         sources = self.student.sources() if self._sources is None else self._sources
@@ -59,7 +59,7 @@ class HomeworkChecker:
 
 
 def handed_out(number):
-    """The notebook as students get it; without one that is built, nothing is known of it."""
+    """Return the notebook as students get it; nothing is known about one that is not built."""
     try:
         path = find(find_root(), number).notebook
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -69,10 +69,11 @@ def handed_out(number):
 
 
 def saved(number, names):
-    """{task: points} that grading gives for the saved notebook; None if no file is known.
+    """Return {task: points} that grading gives for the saved notebook, or None if the file is
+    unknown.
 
-    JupyterLab and VS Code say which file runs. It is read by the grader's own code, in a process of
-    its own.
+    JupyterLab and VS Code report which file runs. The grader's own code reads it, in a separate
+    process.
     """
     path = names.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME")
     if not path or not Path(path).is_file() or importlib.util.find_spec("coursekit") is None:
@@ -87,7 +88,7 @@ def saved(number, names):
 
 
 def report(task, outcomes, reason=None):
-    """One task as text; reason: why grading gives no points for it."""
+    """Check one task and return the result as text."""
     if all(outcome.right for outcome in outcomes):
         return f"Task {task} is right" + (f", but {reason}: 0 points." if reason else ".")
     if all(outcome.unfinished for outcome in outcomes):
@@ -103,7 +104,7 @@ def report(task, outcomes, reason=None):
 
 
 def table(outcomes, as_handed_in=None):
-    """All tasks as text: {task: its outcomes}; as_handed_in: {task: points} of the saved file."""
+    """Print all tasks and their state, here and in the saved notebook."""
     lines = []
     if as_handed_in is not None:
         lines.append("             here     as handed in")

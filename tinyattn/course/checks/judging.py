@@ -1,4 +1,4 @@
-"""The judge of all homework: compare with what is expected, name the mistake if it is known."""
+"""The judge of all homework: compare with the expected result, and name a known mistake."""
 
 import inspect
 import re
@@ -13,8 +13,9 @@ from tinyattn.course.checks.listed import BASIC
 
 NO_RETURN = "without return"
 VALUES = "no gradient, because the values are not right"
-EXACT = {"rtol": 1e-9, "atol": 1e-12}  # a formula in float64; difference quotients are worse
-HIDDEN = (1, 2, 3)  # the cases that only the grader tries
+# tolerances for a formula in float64; difference quotients are less exact
+EXACT = {"rtol": 1e-9, "atol": 1e-12}
+HIDDEN = (1, 2, 3)  # seeds of the cases that only the grader uses
 GRADIENTS = [
     f"tinyattn.{name}"
     for name in ("grad", "gradients", "value_and_grad", "jacobian", "hessian", "Tensor.backward")
@@ -22,7 +23,7 @@ GRADIENTS = [
 
 
 class Diagnosis(Exception):
-    """An answer is not right; the text says why, `mistake` is the name that mistakes go by."""
+    """An answer is not right; the text explains why, and `mistake` names the kind of mistake."""
 
     def __init__(self, text, mistake=None):
         super().__init__(text)
@@ -30,26 +31,26 @@ class Diagnosis(Exception):
 
 
 class Unfinished(Diagnosis):
-    """The stub is still there."""
+    """The stub has not been replaced yet."""
 
 
 class NotAsked(Exception):
-    """The question did not get to the student's code: no answer is right or wrong."""
+    """The question did not reach the student's code, so no answer is right or wrong."""
 
 
 class Case:
-    """One set of inputs: number 0 is what the student sees, the others are hidden."""
+    """One set of inputs: the student sees number 0, and the others are hidden."""
 
     def __init__(self, number):
         self.number = number
         self.rng = np.random.default_rng([25, number])
 
     def size(self, shown, low, high):
-        """A size: `shown` in the visible case, else one from low to high."""
+        """Return a size: `shown` in the visible case, otherwise one from low to high."""
         return shown if self.number == 0 else int(self.rng.integers(low, high + 1))
 
     def normal(self, *shape):
-        """Normal numbers of this shape."""
+        """Return normally distributed numbers of this shape."""
         return self.rng.normal(size=shape)
 
 
@@ -67,19 +68,19 @@ class Part:
         return f"{self.task} {self.title}"
 
     def __reduce__(self):
-        """By its place: a function that was made in another one cannot go to another process."""
+        """Pickle by module and title, because a nested function cannot be pickled."""
         return part_of, (self.function.__module__, self.task, self.title, self.hidden)
 
 
 def part_of(module, task, title, hidden):
-    """The part with this title among the checks in a module, with these hidden cases."""
+    """Return the part with this title among the checks in a module, with these hidden cases."""
     found = next(p for p in import_module(module).homework.of(task) if p.title == title)
     return replace(found, hidden=hidden)
 
 
 @dataclass
 class Outcome:
-    """What came of one part."""
+    """The outcome of one part."""
 
     task: int
     title: str
@@ -95,12 +96,12 @@ class Homework:
 
     number: str
     parts: list = field(default_factory=list)
-    allowed: dict = field(default_factory=dict)  # task -> what of the library it names
-    by_hand: dict = field(default_factory=dict)  # task -> what of the engine is taken away
-    earlier: dict = field(default_factory=dict)  # task -> functions of earlier tasks it builds on
+    allowed: dict = field(default_factory=dict)  # task -> names of the library that it may use
+    by_hand: dict = field(default_factory=dict)  # task -> names of the engine that are removed
+    earlier: dict = field(default_factory=dict)  # task -> functions of earlier tasks that it uses
 
     def part(self, task, title, hidden=HIDDEN):
-        """Decorator: a function(student, case) is a part of this task."""
+        """Decorator: make a function(student, case) a part of this task."""
 
         def register(function):
             self.parts.append(Part(task, title, function, tuple(hidden)))
@@ -109,29 +110,29 @@ class Homework:
         return register
 
     def allow(self, task, *names):
-        """What of the library, by full names, this task and later ones may use.
+        """List the names of the library that this task and later ones may use, by full names.
 
-        NumPy and the student's own code are there in every task, and nothing else.
+        NumPy and the student's own code are allowed in every task, and nothing else.
         """
         self.allowed.setdefault(task, []).extend(names)
 
     def derive_by_hand(self, task, *, engine=False):
-        """In this task the derivatives are worked out by hand, not by the engine.
+        """Require that the derivatives in this task are worked out by hand, not by the engine.
 
-        The engine is taken away, unless the check itself needs it (`engine`). How many numbers go
-        through exp, tanh and the like is counted, see `Student.counted`.
+        The engine is removed, unless the check itself needs it (`engine`). The numbers that pass
+        through exp, tanh and similar functions are counted, see `Student.counted`.
         """
         self.by_hand[task] = [] if engine else GRADIENTS
 
     def build_on(self, task, *names):
-        """Functions of earlier tasks that this task's text builds on.
+        """Name functions of earlier tasks that this task's text uses.
 
-        Where a student's own ones are wrong, the task is tried again with the sample's.
+        If the student's own ones are wrong, the task is tested again with the sample's.
         """
         self.earlier.setdefault(task, []).extend(names)
 
     def listed(self, task):
-        """What of the library this task may use, by full names."""
+        """Return the names of the library that this task may use, by full names."""
         basic = () if task in self.by_hand else BASIC
         before = [name for t, names in self.allowed.items() if t <= task for name in names]
         return [*basic, *before]
@@ -141,7 +142,7 @@ class Homework:
         return list(dict.fromkeys(part.task for part in self.parts))
 
     def of(self, task):
-        """The parts of one task."""
+        """Return the parts of one task."""
         found = [part for part in self.parts if part.task == int(task)]
         if not found:
             raise ValueError(f"{self.number} has the tasks {self.tasks}, not {task!r}")
@@ -149,10 +150,10 @@ class Homework:
 
 
 def attempt(part, student, *, hidden=False):
-    """Try one part with the visible inputs, and with the hidden ones if asked for."""
+    """Test one part with the visible inputs, and with the hidden ones if requested."""
     for number in (0, *(part.hidden if hidden else ())):
         try:
-            with np.errstate(all="ignore"):  # the slips that are looked for overflow
+            with np.errstate(all="ignore"):  # the mistakes that the check looks for may overflow
                 part.function(student, Case(number))
         except Unfinished as error:
             return Outcome(part.task, part.title, False, str(error), "not done", True)
@@ -161,7 +162,7 @@ def attempt(part, student, *, hidden=False):
             return Outcome(part.task, part.title, False, before + str(error), error.mistake)
         except NotAsked:
             raise
-        except Exception as error:  # an answer of a kind that the check did not think of
+        except Exception as error:  # the answer has a type that the check does not expect
             text = f"this answer cannot be read ({type(error).__name__}: {error})"
             return Outcome(part.task, part.title, False, text[:500], "an answer of another kind")
     return Outcome(part.task, part.title, True)
@@ -174,10 +175,11 @@ def expect(condition, text, mistake=None):
 
 
 def by_formula(student, most):
-    """Raise Diagnosis if the last answer evaluated more than the formula of a derivative needs.
+    """Raise Diagnosis if the last answer used more evaluations than the formula of a derivative
+    needs.
 
-    Difference quotients, complex steps and the like evaluate the function itself many times. Only
-    grading counts; in the notebook every answer passes.
+    Difference quotients, complex steps and similar methods evaluate the function itself many times.
+    Only grading counts; in the notebook, every answer passes.
     """
     expect(
         student.counted is None or student.counted <= most,
@@ -188,14 +190,14 @@ def by_formula(student, most):
 
 
 def number_of(came, what="the result"):
-    """A single number. Raises Diagnosis for anything else."""
+    """Return a single number. Raises Diagnosis for anything else."""
     came = array_of(came)
     expect(came.shape == (), f"{what}: expected one number, got shape {came.shape}")
     return came[()]
 
 
 def array_of(came, what="your result"):
-    """An array of what came back. Raises Diagnosis if it is none."""
+    """Return an array of the result. Raises Diagnosis if it is not an array."""
     if isinstance(came, SimpleNamespace):
         raise Diagnosis(f"expected an array, but {what} is a {came.type}")
     try:
@@ -210,10 +212,10 @@ def array_of(came, what="your result"):
 def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""):
     """Compare a result with the expected one; name the mistake if it is a known one.
 
-    The tolerance is that of float32, in which a right answer may be computed: 1e-5 of a number, and
-    1e-6 of the largest one. Derivatives by hand are compared more closely (`EXACT`).
+    The tolerance is suitable for float32, in which a right answer may be computed: 1e-5 of a
+    number, and 1e-6 of the largest one. Derivatives by hand are compared more strictly (`EXACT`).
 
-    `what` names the result if a part has several; `kind` "bool" asks for a boolean array. Raises
+    `what` names the result if a part has several; `kind` "bool" expects a boolean array. Raises
     Diagnosis.
     """
     start = f"{what}: not yet. " if what else "not yet. "
@@ -244,7 +246,7 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
 
 
 def _largest(x):
-    """The largest finite size in an array, 1e-9 at least."""
+    """Return the largest finite size in an array, at least 1e-9."""
     x = np.abs(x.astype(complex))
     return max(x[np.isfinite(x)].max(initial=0.0), 1e-9)
 
@@ -267,8 +269,8 @@ def judge_gradients(
 ):
     """Compare the gradients of a student's function with difference quotients of `reference`.
 
-    reference: a function of the same arrays that returns the expected output. `letters` names
-    the inputs of which gradients are taken. slips: {mistake: a function with its gradients}.
+    reference: a function of the same arrays that returns the expected output. `letters` names the
+    inputs by which to differentiate. slips: {mistake: a function with its gradients}.
     """
     of = list(range(len(inputs))) if of is None else of
     expected = np.asarray(reference(*inputs))
@@ -287,7 +289,9 @@ def judge_gradients(
 
 
 def _values_first(name, came, expected):
-    """The gradient of a wrong result says nothing: another part speaks about the result."""
+    """Raise if the result is wrong, because then its gradient has no meaning; another part judges
+    it.
+    """
     try:
         judge(came, expected)
     except Diagnosis as error:
@@ -296,7 +300,7 @@ def _values_first(name, came, expected):
 
 
 def slopes(f, inputs, i, arriving=1.0, epsilon=1e-6):
-    """The gradient of sum(arriving · f) by input i, from difference quotients."""
+    """Return the gradient of sum(arriving · f) by input i, from difference quotients."""
     inputs = [np.array(x, dtype=float) if n == i else x for n, x in enumerate(inputs)]
     x = inputs[i]
     found = np.zeros_like(x)
@@ -311,5 +315,5 @@ def slopes(f, inputs, i, arriving=1.0, epsilon=1e-6):
 
 
 def source_of(function):
-    """The text of a function that is sent to where the student's code runs."""
+    """Return the text of a function that is sent to the student's code."""
     return textwrap.dedent(inspect.getsource(function))

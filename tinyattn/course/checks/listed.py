@@ -1,7 +1,7 @@
-"""What of the library a student's code uses, and whether the task lists it.
+"""Find the names of the library that a student's code uses, and whether the task lists them.
 
-`tinyattn check` and `tinyattn grade` both look with these functions, so a check says before the
-homework is handed in what would have no points.
+`tinyattn check` and `tinyattn grade` both use these functions, so a check reports before the
+submission which parts would get no points.
 """
 
 import ast
@@ -10,17 +10,19 @@ import types
 
 from tinyattn.course.checks.constructs import refused
 
-BASIC = ("tinyattn.Tensor", "tinyattn.tensor", "tinyattn.no_grad")  # in every task but by hand
+# allowed in every task except those by hand
+BASIC = ("tinyattn.Tensor", "tinyattn.tensor", "tinyattn.no_grad")
 ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
 METHODS = {"gather", "index_select", "log_softmax", "logsumexp", "masked_select", "relu"}
-METHODS |= {"scatter_add", "sigmoid", "softmax", "topk"}  # of a Tensor, beside those of NumPy
+# methods of a Tensor in addition to NumPy's
+METHODS |= {"scatter_add", "sigmoid", "softmax", "topk"}
 QUIET = ("tinyattn.course", "tinyattn.plot", "tinyattn.widgets")
 
 
 def why_not(trees, homework, task, aliases):
-    """Why these statements have no points in a task, as a sentence; None if they may.
+    """Return why these statements get no points in a task, as a sentence, or None if they may.
 
-    `aliases` says what the names F, ta and nn are; see `imports`.
+    `aliases` tells what the names F, ta and nn mean; see `imports`.
     """
     by_hand = task in homework.by_hand
     objects = [resolve(name) for name in homework.listed(task)]
@@ -37,7 +39,9 @@ def why_not(trees, homework, task, aliases):
 
 
 def imports(trees):
-    """{name in the notebook: full name of the module or function} of all imports of tinyattn."""
+    """Return {name in the notebook: full name of the module or function} of all imports of
+    tinyattn.
+    """
     aliases = {}
     for tree in trees:
         for node in ast.walk(tree):
@@ -53,7 +57,9 @@ def imports(trees):
 
 
 def unlisted(tree, aliases, objects, by_hand=False):
-    """What of the library a tree uses beside these objects, as the student writes it."""
+    """Return a name of the library, as the student writes it, that a tree uses but that is not
+    listed.
+    """
     found, methods = [], METHODS | (ENGINE if by_hand else set())
     own = {
         n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)
@@ -74,7 +80,7 @@ def unlisted(tree, aliases, objects, by_hand=False):
 
 
 def _counts(full, value):
-    """True for a function or class of the library, False for a module, or for what is not there."""
+    """Return True for a function or class of the library, False for a module or a missing name."""
     if value is None or isinstance(value, types.ModuleType) or full.startswith(QUIET):
         return False
     return callable(value)
@@ -85,7 +91,7 @@ def _parameters(tree):
 
 
 def resolve(full):
-    """The library's thing of this full name, None if there is none."""
+    """Return the library's object with this full name, or None if there is none."""
     parts = full.split(".")
     for cut in range(len(parts), 0, -1):
         try:

@@ -1,6 +1,6 @@
-"""What runs beside the student's code: call it, and make plain data of what it returns.
+"""The part that runs with the student's code: call it, and turn its result into plain data.
 
-This file needs the standard library and NumPy only, and is copied into the sandbox as it is.
+This file needs only the standard library and NumPy, and is copied into the sandbox unchanged.
 Nothing here knows an expected result.
 """
 
@@ -36,22 +36,25 @@ class View:
 
 
 def answer(function, names, inputs):
-    """Call function(the notebook's names, *inputs); what came of it as a dictionary.
+    """Call function(the notebook's names, *inputs) and return the outcome as a dictionary.
 
-    Either `value`, plain data, or `error`, `message` and `line`, the line of the student's code.
+    It contains either `value`, plain data, or `error`, `message` and `line`, the line of the
+    student's code.
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return {"value": plain(function(View(names), *read_only(inputs)))}
-    except BaseException as error:  # a student's sys.exit() too must not end the check
+    except BaseException as error:  # a student's sys.exit() must not end the check either
         if isinstance(error, KeyboardInterrupt | GeneratorExit):
             raise
         return failure(error)
 
 
 def read_only(value):
-    """The same data, but arrays cannot be written to: the function that is checked must not."""
+    """Return the same data with arrays that cannot be written to, because the checked function must
+    not.
+    """
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, list | tuple):
@@ -63,9 +66,9 @@ def read_only(value):
 
 
 def failure(error):
-    """An exception as plain data, with the student's line that raised it."""
+    """Return an exception as plain data, with the student's line that raised it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "cell" in f.filename]
-    # of a sample solution no line is known, and none is shown
+    # the lines of a sample solution are not known, so none is shown
     line = next((f.line for f in reversed(frames) if f.line), "")
     try:
         message = str(error)
@@ -79,9 +82,9 @@ def failure(error):
 
 
 def plain(value, depth=0):
-    """Copies of arrays, numbers, texts, and lists, tuples and dictionaries of these.
+    """Copy arrays, numbers, texts, and lists, tuples and dictionaries of these.
 
-    A Tensor becomes its array; anything else a namespace that says only what type it is.
+    A Tensor becomes its array; anything else becomes a namespace that only contains its type.
     """
     if depth > DEEPEST:
         return types.SimpleNamespace(type="something nested very deeply")
@@ -99,7 +102,7 @@ def plain(value, depth=0):
 
 
 def encode(value):
-    """Plain data as what JSON can carry."""
+    """Return plain data in a form that JSON can represent."""
     if isinstance(value, np.ndarray):
         data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
         return {"array": [value.dtype.name, list(value.shape), data]}
@@ -113,7 +116,7 @@ def encode(value):
 
 
 def decode(value, depth=0):
-    """Plain data again. Raises ValueError for anything that `encode` does not write."""
+    """Return plain data again. Raises ValueError for anything that `encode` does not write."""
     if depth > DEEPEST + 5:
         raise ValueError("nested too deeply")
     if value is None or type(value) in (bool, int, float, str):

@@ -1,8 +1,8 @@
-"""The student's functions, as the checks see them: called with arrays, they give arrays.
+"""The student's functions as the checks see them: called with arrays, they return arrays.
 
-A check never holds an object of the student's. It asks for a function by its name, or sends a
-function of its own that is run beside the student's code, and gets plain data back. So the same
-check works on a notebook in this process and on one in a sandbox.
+A check never holds a student's object. It calls a function by its name, or sends its own function
+that runs with the student's code, and receives plain data. The same check therefore works on a
+notebook in this process and on one in a sandbox.
 """
 
 import copy
@@ -17,13 +17,13 @@ from tinyattn.course.checks.judging import NO_RETURN, Diagnosis, Unfinished
 class Student:
     """Base class: `student.f(x)` is the student's f(x) as plain data."""
 
-    counted = None  # by grading, in tasks by hand: numbers that went through exp, tanh, ...
+    counted = None  # grading counts the numbers that passed through exp, tanh, ... in tasks by hand
 
     def ask(self, function, *inputs, hint=""):
-        """What function(names, *inputs) returns beside the student's code.
+        """Return the result of function(names, *inputs) that runs with the student's code.
 
-        The function is sent as text: it may use np, ta and its inputs, and nothing else of its
-        module. Raises Diagnosis if it stops with an error; `hint` says what may be the reason.
+        The function is sent as text, so it may use np, ta and its inputs, and nothing else of its
+        module. Raises Diagnosis if it stops with an error; `hint` names a possible reason.
         """
         reply = self._ask(function, inputs)
         if "value" in reply:
@@ -34,7 +34,7 @@ class Student:
         raise NotImplementedError
 
     def gradients(self, name, *inputs, of=None, arriving=None, hint=""):
-        """(output, gradients by the inputs numbered in `of`) of a function of the student's."""
+        """Return (output, gradients by the inputs numbered in `of`) of a student's function."""
         of = list(range(len(inputs))) if of is None else of
         y, grads = self.ask(_gradients, name, list(inputs), of, arriving, hint=hint)
         if grads is None:
@@ -69,13 +69,13 @@ class LocalStudent(Student):
         return runner.answer(function, self.names, copy.deepcopy(inputs))
 
     def sources(self):
-        """The cells that defined the functions and classes which the notebook has now."""
+        """Return the cells that defined the current functions and classes of the notebook."""
         files = dict.fromkeys(filter(None, map(_file_of, list(self.names.values()))))
         return ["".join(linecache.getlines(file)) for file in files]
 
 
 def _file_of(value):
-    """The name of the cell in which a function or class of the notebook's was written."""
+    """Return the name of the cell in which a function or class of the notebook was written."""
     if getattr(value, "__module__", None) != "__main__":
         return None
     inner = vars(value).values() if isinstance(value, type) else [value]
@@ -104,7 +104,7 @@ def _gradients(its, name, inputs, of, arriving):
 
 
 def _diagnosis(reply, hint):
-    """The error of the student's code as a sentence."""
+    """Return the error of the student's code as a sentence."""
     error, message = reply["error"], reply["message"]
     if error == "NotImplementedError":
         return Unfinished(message or "not done yet")
