@@ -1,4 +1,4 @@
-"""The workshop of the course: what turns its texts into notebooks, slides and a web site.
+"""The tools of the course, which turn its texts into notebooks, slides and a web site.
 
     cli.py     the command `tinyattn`
     build/     texts to notebooks, full runs of the claims, the pages made from all lectures
@@ -6,8 +6,8 @@
     drawing/   the language in which the lectures draw networks
     site/      the web site: pages, reference, notebooks that run in the browser
     grade/     homework of a whole class, run in a sandbox and marked
-    student/   what a student's commands do: `class`, `run`, `check`
+    student/   the student's commands: `class`, `run`, `check`
 
-The library `tinyattn` never imports this package; what a lecture's cell calls is in
-`tinyattn.course`.
+The library `tinyattn` never imports this package. The functions that the cells of a lecture call
+are in `tinyattn.course`.
 """

@@ -1,6 +1,6 @@
 """The command `tinyattn`: open the course, run a lecture, show its slides, build everything.
 
-What a command needs is imported when it runs, so that `--help` answers at once.
+The imports of a command happen when it runs, so that `--help` responds immediately.
 """
 
 import argparse
@@ -21,7 +21,7 @@ tinyattn COMMAND --help tells more about a command.
 
 
 def main(arguments=None):
-    """Run the command; returns the exit code: 0 done, 1 failed, 2 asked for wrongly."""
+    """Run the command; return the exit code: 0 success, 1 failure, 2 wrong usage."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a console without '✓' must not stop a lecture
@@ -34,7 +34,7 @@ def main(arguments=None):
 
     try:
         code = options.command(options) or 0
-        sys.stdout.flush()  # here, where a closed pipe is caught
+        sys.stdout.flush()  # flush here, where a closed pipe is caught
         return code
     except NoSuchLecture as error:
         print(f"tinyattn: {error}", file=sys.stderr)
@@ -45,13 +45,13 @@ def main(arguments=None):
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # as in `tinyattn claims | head`
+    except BrokenPipeError:  # the pipe was closed, as by `tinyattn claims | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
 def parser():
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     from tinyattn import __version__
 
     whole = argparse.ArgumentParser(
@@ -78,7 +78,7 @@ def parser():
 
 
 def _command(commands, name, function, summary, text, example):
-    """A subcommand whose help ends with an example."""
+    """Add a subcommand whose help ends with an example."""
     command = commands.add_parser(
         name,
         help=summary,
@@ -398,7 +398,9 @@ def grade(options):
         print(f"wrote {options.nbgrader}, {points} points")
         return 0
     if options.folder is None:
-        raise CourseError("which folder? tinyattn grade 04 FOLDER")
+        raise CourseError(
+            "grade: the folder is missing. Write for example: tinyattn grade 04 FOLDER"
+        )
     from coursekit.grade import grading
 
     grading.grade(

@@ -1,1 +1,1 @@
-"""From the texts of the course to its notebooks and pages, and the full runs of its claims."""
+"""Build the notebooks and pages of the course from its texts, and run its claims in full."""

@@ -1,4 +1,4 @@
-"""Run the cells of a lecture in this Python, with no kernel: what `tinyattn run` does."""
+"""Run the cells of a lecture in this Python, without a kernel, for `tinyattn run`."""
 
 import ast
 import contextlib
@@ -16,7 +16,7 @@ from tinyattn.course.project import CourseError, install, pip
 
 
 class CellError(CourseError):
-    """A cell of a lecture or homework raised; `cause` is what it raised."""
+    """A cell of a lecture or homework raised an error; `cause` is that error."""
 
     def __init__(self, message, cause):
         super().__init__(message)
@@ -25,7 +25,7 @@ class CellError(CourseError):
 
 @dataclass
 class Outcome:
-    """What a cell left: what it printed, and the claim it tried."""
+    """The outcome of a cell: its printed text, and the claim it tested."""
 
     printed: str = ""
     claims: list = field(default_factory=list)
@@ -33,14 +33,14 @@ class Outcome:
 
 
 def namespace():
-    """A fresh place for the variables of a lecture, as a module that classes can name."""
+    """Return a new module for the variables of a lecture, which classes can name."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     return module.__dict__
 
 
 def wanted(cell):
-    """True for a code cell that this run executes; the slow ones need a full run."""
+    """Return True for a code cell that this run executes; the slow ones need a full run."""
     return cell["cell_type"] == "code" and (full() or "slow" not in tags_of(cell))
 
 
@@ -72,7 +72,7 @@ def execute(cell, names):
 
 @contextlib.contextmanager
 def surroundings(folder):
-    """Run in `folder`, like the notebook does, with pictures drawn to nowhere."""
+    """Run in `folder`, as the notebook does, but without displaying figures."""
     before = os.getcwd()
     os.environ.setdefault("MPLBACKEND", "agg")
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def surroundings(folder):
 
 
 def _value_of_last_expression(source, where, names):
-    # so that tracebacks and inspect.getsource find the lines of the cell
+    # tracebacks and inspect.getsource need this to find the lines of the cell
     linecache.cache[where] = (len(source), None, source.splitlines(keepends=True), where)
     tree = ast.parse(source, where)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -96,13 +96,13 @@ def _value_of_last_expression(source, where, names):
 
 
 def _report(source, where, error, printed):
-    """The error as a student wants it: the lines of the cells, the message, no machinery."""
+    """Format the error for a student: the lines of the cells and the message, without internals."""
     report = [f"{type(error).__name__}: {error}".removesuffix(": ")]
     frames = traceback.extract_tb(error.__traceback__)
     places = [(f.filename, f.lineno) for f in frames if f.filename.startswith("<cell ")]
     if isinstance(error, SyntaxError):
         places = [(where, error.lineno or 1)]
-    # where the cell called, and the innermost line of the lecture
+    # the report names the line of the cell and the innermost line of the lecture
     for filename, number in dict.fromkeys((places or [(where, 1)])[:1] + places[-1:]):
         lines = linecache.getlines(filename) or source.split("\n")
         report.append(f"  in {filename.strip('<>')}")

@@ -1,10 +1,11 @@
-"""Which code a verdict rests on: the statements of a lecture that lead to one claim.
+"""Find the code on which a verdict is based: the statements of a lecture that lead to one claim.
 
-A verdict is worth as much as the experiment behind it, so the ledger keeps a digest of that
-experiment. It is found by going backwards from the claim: what computes a name that is needed
-belongs to it, and so does what computes the names that this needs in turn (a program slice,
-Weiser 1981). Comments, docstrings, layout and pictures do not count, nor does what only shorter
-runs do; when anything else changes, the verdict is out of date until the next full run.
+A verdict is only worth as much as the experiment behind it, so the ledger keeps a digest of that
+experiment. It is found by going backwards from the claim: a statement belongs to the experiment if
+it computes a name that is needed, and then the names that this statement needs are needed too (a
+program slice, Weiser 1981). Comments, docstrings, layout and figures do not count, nor does code
+that only shorter runs execute. When anything else changes, the verdict is out of date until the
+next full run.
 """
 
 import ast
@@ -13,17 +14,19 @@ from dataclasses import dataclass
 
 from tinyattn.course.project import LEDGER
 
-# What is only looked at does not change the experiment. Calls on these names draw or print.
+# Drawing and printing do not change an experiment, so calls on these names are left out.
 SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "widgets"}
-WORDING = {"evidence", "control", "proved"}  # arguments of a claim that no figure depends on
-SHORTER = {"seeds": "quick", "claim": "quick_decides"}  # arguments that only shorter runs read
-# fields of a syntax tree that differ between versions of Python, or mean nothing here
+WORDING = {"evidence", "control", "proved"}  # no figure depends on these arguments of a claim
+SHORTER = {"seeds": "quick", "claim": "quick_decides"}  # only shorter runs read these arguments
+# these fields of a syntax tree differ between versions of Python, or mean nothing here
 SKIPPED = {"ctx", "kind", "type_comment", "type_ignores", "type_params"}
 
 
 @dataclass
 class Statement:
-    """A statement of a lecture: its tree, the names that it makes or changes, those it reads."""
+    """A statement of a lecture: its tree, the names that it makes or changes, and the names it
+    reads.
+    """
 
     tree: ast.stmt
     makes: set
@@ -31,7 +34,7 @@ class Statement:
 
 
 def digests(cells):
-    """{claim: digest of its experiment} for all claims that the code cells try."""
+    """Return {claim: digest of its experiment} for all claims that the code cells test."""
     trees = [tree for cell in cells for tree in _trees(cell)]
     modules = {
         _bound(a) for t in trees if isinstance(t, ast.Import | ast.ImportFrom) for a in t.names
@@ -46,7 +49,7 @@ def digests(cells):
 
 
 def outdated(ledger, cells):
-    """The claims whose experiment is no longer the one that the ledger's verdict comes from."""
+    """Return the claims whose experiment has changed since the ledger's verdict."""
     return [
         number
         for number, digest in digests(cells).items()
@@ -57,7 +60,7 @@ def outdated(ledger, cells):
 def stamp(root, cells, entered=None):
     """Write the digests of the experiments into the ledger, after a full run of these cells.
 
-    entered: the claims whose verdict this run wrote; all that the cells try if None. A claim that
+    entered: the claims whose verdict this run wrote; None: all that the cells test. A claim that
     the run refused keeps its old verdict, so its old digest must stay as well.
     """
     from tinyattn.course.claims import read_ledger, write_ledger
@@ -70,8 +73,8 @@ def stamp(root, cells, entered=None):
 
 
 def _leading_to(i, statements):
-    """Statement i and those before it that it depends on, each as text, in their order."""
-    bodies = {}  # what the functions and classes read, by their name
+    """Return statement i and the earlier ones on which it depends, as texts in order."""
+    bodies = {}  # name -> the names that the body of the function or class reads
     for s in statements[:i]:
         if isinstance(s.tree, ast.FunctionDef | ast.ClassDef):
             bodies.setdefault(s.tree.name, set()).update(s.reads)
@@ -87,7 +90,9 @@ def _leading_to(i, statements):
 
 
 def _with_bodies(names, bodies):
-    """The names, and all that their functions read: that may have changed since the `def`."""
+    """Return the names, and all names that their functions read, which may have changed since the
+    `def`.
+    """
     found, new = set(), set(names)
     while new:
         found |= new
@@ -100,7 +105,7 @@ def _digest(texts):
 
 
 def canonical(node):
-    """A syntax tree as text that is the same in every version of Python."""
+    """Return a syntax tree as text that is the same in every version of Python."""
     if isinstance(node, list):
         kept = [n for n in node if not _is_docstring(n)]
         return "[" + " ".join(map(canonical, kept)) + "]"
@@ -127,12 +132,14 @@ def _trees(cell):
         return []
     try:
         return OfFullRun().visit(ast.parse(cell["source"])).body
-    except SyntaxError:  # `problems` of the text says so
+    except SyntaxError:  # `problems` reports the syntax error
         return []
 
 
 class OfFullRun(ast.NodeTransformer):
-    """Leaves of `if course.full()`, and of `a if course.full() else b`, what a full run does."""
+    """A transformer that keeps only a full run's branch of `if course.full()` and `a if
+    course.full() else b`.
+    """
 
     def visit_If(self, node):
         chosen = in_full_run(node.test)
@@ -154,13 +161,15 @@ class OfFullRun(ast.NodeTransformer):
 
 
 def in_full_run(test):
-    """What a condition is in a full run, if `course.full()` and `course.small()` decide it."""
+    """Return the value of a condition in a full run, if `course.full()` and `course.small()` decide
+    it.
+    """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         value = in_full_run(test.operand)
         return None if value is None else not value
     if isinstance(test, ast.BoolOp):
         values, decides = [in_full_run(v) for v in test.values], isinstance(test.op, ast.Or)
-        if decides in values:  # one that is true decides an `or`, one that is false an `and`
+        if decides in values:  # a true value decides an `or`, a false one decides an `and`
             return decides
         return None if None in values else not decides
     return {"course.full()": True, "course.small()": False}.get(ast.unparse(test))
@@ -171,9 +180,9 @@ def _as_list(found):
 
 
 def _statement(tree, modules=frozenset()):
-    """What a statement makes and reads; modules: the names that imports give."""
+    """Return the names that a statement makes and reads; modules: the names that imports define."""
     makes, reads = set(), set()
-    if isinstance(tree, ast.FunctionDef | ast.ClassDef):  # what it does happens when it is called
+    if isinstance(tree, ast.FunctionDef | ast.ClassDef):  # the body runs only when it is called
         makes.add(tree.name)
         reads = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         return Statement(tree, makes, reads)
@@ -183,7 +192,7 @@ def _statement(tree, modules=frozenset()):
         elif isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             makes.add(_root(node))  # x.data = ..., x[i] = ... change x
         elif isinstance(node, ast.Call) and not _only_shows(node.func):
-            # x.train(), fit(x): a call may change what it is called on and what it is given
+            # a call such as x.train() or fit(x) may change its object and its arguments
             given = [*node.args, *[k.value for k in node.keywords]]
             if isinstance(node.func, ast.Attribute) and not _leaves(node.func, modules):
                 makes.add(_root(node.func))
@@ -192,25 +201,25 @@ def _statement(tree, modules=frozenset()):
 
 
 def _leaves(function, modules):
-    """Whether a call of it leaves the module as it is: np.stack, and not np.random.seed."""
+    """Return whether a call leaves the module unchanged: np.stack does, np.random.seed does not."""
     return _root(function) in modules and not function.attr.startswith(("set_", "seed"))
 
 
 def _only_shows(function):
-    """Whether a call of it draws or prints: plot.bars, widgets.vectors, ta.trace."""
+    """Return whether a call draws or prints: plot.bars, widgets.vectors, ta.trace."""
     traces = isinstance(function, ast.Attribute) and function.attr == "trace"
     return traces or _root(function) in SHOWS
 
 
 def _root(node):
-    """The name at the beginning of a.b[c].d(); None if it begins otherwise."""
+    """Return the name at the beginning of a.b[c].d(), or None if it begins otherwise."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
 def _bound(alias):
-    """The name that an import gives: np for `import numpy as np`, os for `import os.path`."""
+    """Return the name that an import defines: np for `import numpy as np`, os for `os.path`."""
     return alias.asname or alias.name.split(".")[0]
 
 
@@ -222,7 +231,7 @@ def _claim_call(tree):
 
 
 def _claimed(tree):
-    """The number of the claim that a statement tries, else None."""
+    """Return the number of the claim that a statement tests, or None."""
     call = _claim_call(tree)
     if call is None or not call.args or not isinstance(call.args[0], ast.Constant):
         return None
@@ -230,7 +239,7 @@ def _claimed(tree):
 
 
 def _without_wording(tree):
-    """A claim without the words about what came out: they may be mended at any time."""
+    """Return a claim without the words about its result, which may be edited at any time."""
     call = _claim_call(tree)
     kept = [k for k in call.keywords if k.arg not in WORDING]
     return ast.Expr(ast.Call(call.func, call.args[:2], kept))

@@ -1,8 +1,8 @@
-"""Full runs of all lectures, one after the other: every claim at its full size.
+"""Run all lectures in full, one after the other: every claim at its full size.
 
-Hours of work are not lost when the machine stops: what is done is noted in build/full.json, and
-the next call goes on with the first lecture that is not done or whose text has changed since. The
-time that each lecture took is written into the table of `lectures/README.md`.
+Hours of work are not lost when the machine stops. Finished lectures are noted in build/full.json,
+and the next call continues with the first lecture that is not finished or whose text has changed
+since. The duration of each lecture is written into the table of `lectures/README.md`.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ BEGIN, END = "<!-- full runs -->", "<!-- end of full runs -->"
 
 
 def run(documents, *, again=False):
-    """Run these lectures in full; returns the exit code, 1 if one of them failed.
+    """Run these lectures in full; return the exit code, which is 1 if one of them failed.
 
-    again: also those whose text is the one of their last full run.
+    again: include lectures whose text has not changed since their last full run.
     """
     failed = []
     for document in documents:
@@ -48,7 +48,9 @@ def run(documents, *, again=False):
 
 
 def _one(document):
-    """A full run in a process of its own, so that a crash or its memory harms no other lecture."""
+    """Run one lecture in full in its own process, so that a crash or its memory affects no other
+    lecture.
+    """
     return subprocess.run(
         [sys.executable, "-m", "coursekit.cli", "run", document.number],
         cwd=document.root,
@@ -58,7 +60,7 @@ def _one(document):
 
 
 def write_times(root, done):
-    """Put the times of the lectures into the table of `lectures/README.md`; others stay."""
+    """Write the durations of the lectures into the table of `lectures/README.md`; others stay."""
     text = (root / TABLE).read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     table, end, after = rest.partition(END)
@@ -76,7 +78,9 @@ def _read(root):
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError:
-        raise CourseError(f"{DONE.as_posix()} is damaged; delete it to begin anew") from None
+        raise CourseError(
+            f"{DONE.as_posix()} is damaged. Delete it to start from the beginning"
+        ) from None
 
 
 def _digest(document):

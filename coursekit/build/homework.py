@@ -10,9 +10,9 @@ from tinyattn.course.checks.code import TASK
 from tinyattn.course.project import CourseError
 
 BEGIN = re.compile(r"^(\s*)# BEGIN SOLUTION(?:: *(.*\S))? *$")
-LINE_LENGTH = 100  # as in pyproject.toml
+LINE_LENGTH = 100  # the same as in pyproject.toml
 END = re.compile(r"^\s*# END SOLUTION *$")
-# run in a process of its own: cells as JSON come in, the outcome as one line of JSON goes out
+# This runs in its own process, which receives cells as JSON and returns the outcome as one line.
 RUNNER = """
 import json, sys
 from coursekit.build.homework import run_here
@@ -21,10 +21,11 @@ print("\\n" + json.dumps(run_here(json.load(sys.stdin))))
 
 
 def student_version(notebook, document):
-    """The notebook without its solutions: each is replaced by a NotImplementedError.
+    """Return the notebook without its solutions, each of which is replaced by a
+    NotImplementedError.
 
-    Its message is the number of the task, from the heading above, and the text behind
-    `# BEGIN SOLUTION:`. Cells tagged `solution` are left out.
+    Its message is the number of the task, from the heading above, and the text after `# BEGIN
+    SOLUTION:`. Cells tagged `solution` are left out.
     """
     kept = []
     for task, cell in by_task(notebook.cells):
@@ -37,7 +38,7 @@ def student_version(notebook, document):
 
 
 def without_solution(source, document, task=None):
-    """The source of a cell with each solution replaced by a stub of the same indentation."""
+    """Return the source of a cell with each solution replaced by a stub of the same indentation."""
     lines, indent, opened = [], None, ""
     for line in source.split("\n"):
         begin = BEGIN.match(line)
@@ -58,7 +59,7 @@ def without_solution(source, document, task=None):
 
 
 def solution_lines(notebook):
-    """The lines that only the solutions have: what a student must not be given."""
+    """Return the lines that only the solutions contain, which students must not be given."""
     found, given = set(), set()
     for cell in notebook.cells:
         inside = always = "solution" in tags_of(cell)
@@ -68,12 +69,12 @@ def solution_lines(notebook):
             elif not BEGIN.match(line):
                 (found if inside else given).add(line.strip())
             inside = inside or bool(BEGIN.match(line))
-    # brackets and the like stand everywhere
+    # brackets and similar tokens appear everywhere
     return {line for line in found - given if len(line) > 8 and not line.startswith("#")}
 
 
 def messages(notebook):
-    """What the stubs of the student's version say, in order."""
+    """Return the messages of the stubs in the student's version, in order."""
     return [
         _numbered(task, match[2])
         for task, cell in by_task(notebook.cells)
@@ -83,7 +84,9 @@ def messages(notebook):
 
 
 def by_task(cells):
-    """Each cell with the number of the task that its heading announced; None before the first."""
+    """Return each cell with the number of the task that its heading announced, or None before the
+    first.
+    """
     task = None
     for cell in cells:
         if cell["cell_type"] == "markdown" and (heading := TASK.match(cell["source"])):
@@ -92,7 +95,7 @@ def by_task(cells):
 
 
 def is_task(cell):
-    """True for a cell in which the student writes."""
+    """Return True for a cell in which the student writes."""
     return any(BEGIN.match(line) for line in cell.source.split("\n"))
 
 
@@ -101,9 +104,9 @@ def _numbered(task, message):
 
 
 def run(notebook, folder, timeout=300):
-    """Run the code cells in a Python of its own, in `folder`.
+    """Run the code cells in a separate Python process, in `folder`.
 
-    Returns None if all passed, else a dictionary with the cell's `id`, the `type` of the error
+    Returns None if all passed, otherwise a dictionary with the cell's `id`, the `type` of the error
     and its `message`.
     """
     cells = [
@@ -126,7 +129,7 @@ def run(notebook, folder, timeout=300):
 
 
 def run_here(job):
-    """Run the cells of `job` in this process; what `run` starts."""
+    """Run the cells of `job` in this process, which `run` started."""
     from pathlib import Path
 
     from coursekit.build.execute import CellError, execute, namespace, surroundings, wanted
@@ -148,7 +151,9 @@ def run_here(job):
 
 
 def _stub(indent, message):
-    """The line that stops at an unwritten solution; in three lines, like ruff, if it is long."""
+    """Return the line that stops at an unwritten solution, in three lines, like ruff, if it is
+    long.
+    """
     message = json.dumps(message, ensure_ascii=False)
     line = f"{indent}raise NotImplementedError({message})"
     if len(line) <= LINE_LENGTH:

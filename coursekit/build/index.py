@@ -1,6 +1,7 @@
-"""The table of contents of the course: a notebook that leads to every lecture, slide and claim.
+"""The table of contents of the course: a notebook with links to every lecture, slide and claim.
 
-It is made of the notebooks, the ledger and the drawings alone, so nothing in it is written twice.
+It is generated only from the notebooks, the ledger and the drawings, so nothing in it is written
+twice.
 """
 
 import html
@@ -26,13 +27,13 @@ SOURCES = {
 
 
 def write_index(root):
-    """Write notebooks/index.ipynb; returns its path."""
+    """Write notebooks/index.ipynb and return its path."""
     write_text(root / INDEX, index(root))
     return root / INDEX
 
 
 def index(root):
-    """The text of notebooks/index.ipynb. Lectures that are not built yet are left out."""
+    """Return the text of notebooks/index.ipynb, without lectures that are not built yet."""
     new_cell = need("nbformat").v4.new_markdown_cell
     built = {d: slides(read_notebook(d)) for d in lectures(root) if d.notebook.is_file()}
     parts = [_opening(), _lectures(root, built), _gallery(root, built), _slides(built)]
@@ -69,14 +70,14 @@ def _lectures(root, built):
 
 
 def question(parts):
-    """The bold question on the first slides of a lecture."""
+    """Return the bold question on the first slides of a lecture."""
     text = "\n".join(cell["source"] for slide in parts[:2] for cell in slide.cells)
     found = re.search(r"\*\*([^*]*\?)\*\*", text)
     return found[1] if found else ""
 
 
 def _gallery(root, built):
-    """All drawings, each with a link to the slide that shows it whole."""
+    """Return all drawings, each with a link to the slide that shows it completely."""
     shown = {}
     for document, parts in built.items():
         for slide in parts:
@@ -128,7 +129,7 @@ def _claims(root, built):
 
 
 def _address(document, slide):
-    """A link to the heading of a slide, as JupyterLab names headings."""
+    """Return a link to the heading of a slide, in JupyterLab's form."""
     return f"{document.notebook.name}#{quote(_plain(slide.title).strip().replace(' ', '-'))}"
 
 

@@ -1,4 +1,4 @@
-"""What can be seen of a lecture without running it: length of slides, IDs, claims, plain Python."""
+"""Check a lecture without running it: length of slides, IDs, claims, plain Python."""
 
 import ast
 import re
@@ -8,11 +8,11 @@ from coursekit.build.text import MINUTES, read_source, slide_heading, slide_ids,
 from tinyattn.course.project import LEDGER, CourseError
 
 MOST_WORDS = 60
-MOST_LINES = 34  # of code that one cell puts into the deck
+MOST_LINES = 34  # lines of code that one cell may put into the deck
 
 
 def problems(documents):
-    """All that is wrong with these lectures, one line each; homework is skipped."""
+    """Return all problems of these lectures, one line each; homework is skipped."""
     found, places = [], {}
     for document in documents:
         if document.is_homework:
@@ -30,7 +30,7 @@ def problems(documents):
 
 
 def lecture_problems(cells):
-    """What is wrong with one lecture by itself."""
+    """Return the problems of one lecture."""
     parts = slides(cells)
     yield from _frame(parts)
     for slide in parts:
@@ -48,7 +48,7 @@ def lecture_problems(cells):
 
 
 def _choices(slide):
-    """What is wrong with the answers that a question offers."""
+    """Return the problems of the answers that a question offers."""
     shown = "\n".join(c["source"] for c in in_deck(slide) if c["cell_type"] == "markdown")
     for cell in choices_of(slide):
         if "notebook-only" not in tags_of(cell):
@@ -71,7 +71,7 @@ def _of_a_slide(tag):
 
 
 def slide_words(slide):
-    """How many words the deck shows of a slide, formulas and headings not counted."""
+    """Return the number of words that the deck shows of a slide, without formulas and headings."""
     count = 0
     for cell in slide.cells:
         if cell["cell_type"] == "markdown" and "notebook-only" not in tags_of(cell):
@@ -82,12 +82,14 @@ def slide_words(slide):
 
 
 def claims_in(cells):
-    """The claims that the code of a lecture tries, in order."""
+    """Return the claims that the code of a lecture tests, in order."""
     return [number for cell in cells for number, _ in _claim_calls(cell)]
 
 
 def disagreements(ledger, lectures_claims):
-    """How the ledger and the lectures disagree: `lectures_claims` is lecture -> its claims."""
+    """Return the disagreements of the ledger and the lectures; `lectures_claims` is lecture ->
+    claims.
+    """
     tried = [
         (number, lecture) for lecture, numbers in lectures_claims.items() for number in numbers
     ]
@@ -107,7 +109,7 @@ def disagreements(ledger, lectures_claims):
 
 
 def without_homework(lectures, homework):
-    """One line for each lecture that has no homework of its number and slug."""
+    """Return one line for each lecture that has no homework with its number and slug."""
     there = {document.name for document in homework}
     for document in lectures:
         if f"hw{document.name}" not in there:
@@ -118,7 +120,7 @@ def without_homework(lectures, homework):
 
 
 def _frame(parts):
-    """The opening question and the closing slide."""
+    """Return the opening question and the closing slide."""
     if parts[0].level != 1 or not parts[0].title:
         yield "does not begin with a '# ' title"
     opening = "".join(cell["source"] for slide in parts[:2] for cell in slide.cells)

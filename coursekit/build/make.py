@@ -1,4 +1,4 @@
-"""What `tinyattn build` does: go through the texts and say what became of each."""
+"""The command `tinyattn build`: process the texts and report the result of each."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ from tinyattn.course.project import LEDGER, homework
 
 
 def build(documents, *, tidy_first=False, texts_only=False):
-    """Make notebooks and slides of all documents; returns the exit code."""
+    """Make notebooks and slides of all documents; return the exit code."""
     for document in documents:
         began = time.perf_counter()
         print(f"{document.relative(document.source)}", flush=True)
@@ -34,9 +34,9 @@ def build(documents, *, tidy_first=False, texts_only=False):
 
 
 def check(documents):
-    """Say which cells of which notebooks differ from the text, and what is wrong or missing.
+    """Report which cells of which notebooks differ from the text, and any problems.
 
-    Returns the exit code: 1 if there is anything to say.
+    Returns the exit code, which is 1 if there is anything to report.
     """
     changed = [line for document in documents for line in differences(document)]
     changed += problems(documents)
@@ -52,14 +52,14 @@ def check(documents):
 
 
 def _missing_parts(root, lectures):
-    """What these lectures still lack beside their text: claims in the ledger, homework."""
+    """Return the missing parts of these lectures: claims in the ledger, homework."""
     ledger = claims.read_ledger(root / LEDGER)
     tried = {d.number: claims_in(read_source(d).cells) for d in lectures}
     return [*disagreements(ledger, tried), *without_homework(lectures, homework(root))]
 
 
 def _old_index(root):
-    """A line if the table of contents is older than what it lists."""
+    """Return a line if the table of contents is older than the notebooks it lists."""
     path = root / INDEX
     there = path.read_text(encoding="utf-8") if path.is_file() else ""
     return [] if there == index(root) else [f"{INDEX.as_posix()} is old; run: tinyattn build"]

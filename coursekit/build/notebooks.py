@@ -1,4 +1,4 @@
-"""From the text of a lecture to its notebook: read, execute, clean, compare."""
+"""Turn the text of a lecture into its notebook: read, execute, clean, compare."""
 
 import asyncio
 import atexit
@@ -28,12 +28,12 @@ from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.kernels.machine import first_use
 
 CELL_TIMEOUT = 600  # seconds; a quick run's cells take a few
-# pixels of a figure's inch: sharp on a projector, and shown at 100 an inch in the notebook
+# Pixels per inch of a figure. They are sharp on a projector; the notebook shows 100 per inch.
 DPI, SHOWN_DPI = 160, 100
 
 
 def unexecuted(document):
-    """The notebook as its text has it: of a lecture with empty outputs, of homework the stubs."""
+    """Return the notebook of the text: a lecture without outputs, or homework with its stubs."""
     notebook = read_source(document)
     if document.is_homework:
         from coursekit.build.homework import student_version
@@ -45,10 +45,10 @@ def unexecuted(document):
 def build_notebook(document, *, texts_only=False, on_slide=None):
     """Make the notebook of a lecture or homework and write it; lectures are executed.
 
-    With `texts_only` the outputs of the notebook that is there are kept; its code must be that of
+    With `texts_only`, the outputs of the existing notebook are kept, so its code must agree with
     the text. The working folder of the run is the notebook's own, as in JupyterLab.
-    `on_slide(slide)` is called as each slide begins. Raises CourseError with slide and cell if a
-    cell fails.
+    `on_slide(slide)` is called at the beginning of each slide. Raises CourseError with slide and
+    cell if a cell fails.
     """
     notebook = unexecuted(document)
     if texts_only and not document.is_homework:
@@ -62,9 +62,9 @@ def build_notebook(document, *, texts_only=False, on_slide=None):
 
 
 def keep_outputs(notebook, document):
-    """Give the code cells the outputs that they have in the notebook that is there.
+    """Copy the outputs of the existing notebook to the code cells.
 
-    Raises CourseError if the code of a cell differs: what it gives is then not known.
+    Raises CourseError if the code of a cell differs, because its output is then unknown.
     """
     from_dict = need("nbformat").from_dict
     there = [cell for cell in read_notebook(document) if cell["cell_type"] == "code"]
@@ -73,8 +73,8 @@ def keep_outputs(notebook, document):
         if cell is None or old is None or cell["source"] != old["source"]:
             first = (cell or old)["source"].strip().partition("\n")[0]
             raise CourseError(
-                f"{document.relative(document.source)}: the code has changed, so the outputs have "
-                f"to be made anew. The first cell that differs begins with '{first}'.\n"
+                f"{document.relative(document.source)}: the code has changed, so the outputs must "
+                f"be created again. The first cell that differs begins with '{first}'.\n"
                 f"Run: tinyattn build {document.number}"
             )
         cell["outputs"] = [from_dict(output) for output in old["outputs"]]
@@ -83,7 +83,9 @@ def keep_outputs(notebook, document):
 
 
 def execute_notebook(notebook, document, *, on_slide=None):
-    """Run every cell in a fresh kernel and keep the outputs, cleaned of what changes by itself."""
+    """Run every cell in a fresh kernel and keep the outputs, without parts that change from run to
+    run.
+    """
     nbclient = need("nbclient", "class")
     document.folder.mkdir(parents=True, exist_ok=True)
     begins = {slide.cells[0]["id"]: slide for slide in slides(notebook.cells)}
@@ -111,8 +113,8 @@ def execute_notebook(notebook, document, *, on_slide=None):
         on_cell_start=on_cell_start,
     )
     try:
-        # one BLAS thread: the same figures on every machine, and no idle threads that spin
-        # between products as small as those of a lecture
+        # With one BLAS thread, the figures are the same on every machine, and no idle threads spin
+        # between products as small as a lecture's.
         own = {"PYTHONHASHSEED": "0", first_use.SETTING: "now"}
         environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, **own}
         _stoppable(client, environment)
@@ -126,10 +128,10 @@ def execute_notebook(notebook, document, *, on_slide=None):
 
 
 def executed(document):
-    """The cells of a lecture with their outputs.
+    """Return the cells of a lecture with their outputs.
 
-    In a checkout they are in its notebook. An installed course has notebooks without outputs:
-    there the lecture is run the first time, and the result is kept in the student's folder.
+    In a checkout, they are in its notebook. An installed course has notebooks without outputs, so
+    the lecture is run the first time, and the result is kept in the student's folder.
     """
     cells = read_notebook(document)
     if document.root != SHIPPED:
@@ -149,8 +151,10 @@ def executed(document):
 
 
 def _stoppable(client, environment):
-    """Execute in a second thread, so that Ctrl-C ends this one: nbclient would only end the kernel,
-    and go on to complain about that."""
+    """Execute in a second thread, so that Ctrl-C ends this one.
+
+    nbclient would only end the kernel, and then raise an error about it.
+    """
     running, failures = [], []
 
     async def execute():
@@ -159,10 +163,10 @@ def _stoppable(client, environment):
 
     def run():
         try:
-            # the loop that ZeroMQ needs; on Windows it is not the usual one
+            # ZeroMQ needs this event loop, which is not the default on Windows
             with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
                 runner.run(execute())
-        except BaseException as error:  # it belongs into the thread that waits
+        except BaseException as error:  # the waiting thread raises the exception
             failures.append(error)
 
     thread = Thread(target=run, daemon=True)
@@ -171,7 +175,7 @@ def _stoppable(client, environment):
         while thread.is_alive():
             thread.join(0.2)
     except KeyboardInterrupt:
-        client.shutdown_kernel = "immediate"  # it may be busy, and need not finish
+        client.shutdown_kernel = "immediate"  # the kernel may be busy, and does not have to finish
         for loop, task in running:
             loop.call_soon_threadsafe(task.cancel)
         thread.join(20)
@@ -182,7 +186,7 @@ def _stoppable(client, environment):
 
 
 def clean(notebook):
-    """Drop from an executed notebook what differs between two runs of the same text."""
+    """Remove from an executed notebook everything that differs between two runs of a text."""
     from coursekit.build.text import METADATA
 
     notebook.metadata.clear()
@@ -204,17 +208,18 @@ def clean(notebook):
 
 
 def _is_announcement(output):
-    """Whether an output only says that a kernel is compiled, which happens once on each machine."""
+    """Return whether an output only announces that a kernel is compiled, once on each machine."""
     words = output.get("text", "")
     return output.get("name") == "stderr" and words.startswith("tinyattn: compiling the kernel")
 
 
 def fewer_bytes(png):
-    """The same figure with a palette of 256 colours, a third of the bytes, if no eye sees it.
+    """Return the same figure with a palette of 256 colours and a third of the bytes, if it looks
+    equal.
 
-    A plot has few colours, and many mixtures of them along its edges. The palette is taken if the
-    mean error is below 0.2 of 255 levels; a photograph is far above, and only loses its
-    transparency if it makes no use of it.
+    A plot has few colours, and many mixtures of them along its edges. The palette is used if the
+    mean error is below 0.2 of 255 levels. A photograph is far above, and only loses its
+    transparency if it does not use it.
     """
     image = need("PIL.Image").open(io.BytesIO(png))
     if image.mode == "RGBA" and image.getextrema()[3] == (255, 255):
@@ -229,7 +234,7 @@ def fewer_bytes(png):
 
 
 def _figure_size(data):
-    """The size at which a notebook shows a figure, as the metadata of its output."""
+    """Return the size at which a notebook shows a figure, as the metadata of its output."""
     if "image/png" not in data:
         return {}
     header = base64.b64decode(data["image/png"][:64])
@@ -243,14 +248,14 @@ def _figure_size(data):
 
 
 def to_json(notebook):
-    """The file of a notebook, the same for the same content."""
+    """Return the file of a notebook, which is the same for the same content."""
     nbformat = need("nbformat", "class")
     nbformat.validate(notebook)
     return nbformat.writes(notebook, version=4) + "\n"
 
 
 def differences(document):
-    """What a rebuild of the notebook's sources would change, one line a difference.
+    """Return the changes that a rebuild would make to the notebook, one line for each difference.
 
     Sources, types, tags, speaker notes and names of the cells are compared; outputs are not.
     """
@@ -273,7 +278,7 @@ def differences(document):
                 f"run: tinyattn build {document.number}"
             )
             if new is None or old is None or new["cell_type"] != old["cell_type"]:
-                break  # from here on everything is shifted
+                break  # all later cells are shifted
     return changed
 
 
@@ -282,5 +287,5 @@ def _content(cell):
 
 
 def plain_text(text):
-    """Text without the colour codes of a terminal."""
+    """Return text without the colour codes of a terminal."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)

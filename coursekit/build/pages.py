@@ -1,7 +1,7 @@
-"""Pages over all lectures that are made from them: glossary, references, and the plan of minutes.
+"""Pages generated from all lectures: glossary, references, and the plan of minutes.
 
-A lecture ends with its goals, its words and what to read. So a word or a paper is written once,
-in its lecture, and stands here because it stands there.
+A lecture ends with its goals, its terms and its references. A term or a paper is therefore written
+only once, in its lecture, and these pages collect it from there.
 """
 
 import re
@@ -13,8 +13,8 @@ from tinyattn.course.project import CourseError, lectures, write_text
 GLOSSARY = Path("lectures") / "GLOSSARY.md"
 REFERENCES = Path("lectures") / "REFERENCES.md"
 TEACHING = Path("lectures") / "TEACHING.md"
-# lectures that nobody but their author can teach yet, and that these pages leave out; a test sees
-# to it that this set only becomes smaller
+# These lectures are not yet ready for other teachers, so the pages leave them out. A test checks
+# that the set only becomes smaller.
 NOT_YET = frozenset()
 BEGIN, END = "<!-- minutes -->", "<!-- end of minutes -->"
 
@@ -27,7 +27,7 @@ PAPER = re.compile(
 
 
 def ending(cells):
-    """{heading: lines} of the parts that follow a lecture's last slide in its notebook."""
+    """Return {heading: lines} of the parts that follow a lecture's last slide in its notebook."""
     found, lines = {}, []
     for cell in slides(cells)[-1].cells:
         if cell["cell_type"] == "markdown" and "notebook-only" in tags_of(cell):
@@ -41,13 +41,13 @@ def ending(cells):
 
 
 def write_pages(root):
-    """Write all pages that are made from the lectures."""
+    """Write all pages that are generated from the lectures."""
     for path, text in pages(root).items():
         write_text(root / path, text)
 
 
 def old_pages(root):
-    """One line for each page that is older than the lectures it is made from."""
+    """Return one line for each page that is older than the lectures it is generated from."""
     for path, text in pages(root).items():
         there = (root / path).read_text(encoding="utf-8") if (root / path).is_file() else ""
         if there != text:
@@ -55,7 +55,7 @@ def old_pages(root):
 
 
 def pages(root):
-    """{path: text} of the pages. Lectures that are not built or not ready are left out."""
+    """Return {path: text} of the pages, without lectures that are not built or not ready."""
     ready = [d for d in lectures(root) if d.number not in NOT_YET and d.notebook.is_file()]
     cells = {document: read_notebook(document) for document in ready}
     made = {GLOSSARY: glossary(cells), REFERENCES: references(cells)}
@@ -65,7 +65,9 @@ def pages(root):
 
 
 def glossary(cells):
-    """All words of the lectures in alphabetical order, each with the lectures that explain it."""
+    """Return all terms of the lectures in alphabetical order, each with the lectures that explain
+    it.
+    """
     terms = {}
     for document, match in _lines(cells, WORDS, TERM, "- **word**: what it means."):
         name = f"**{match['term']}**{match['letter']}"
@@ -89,9 +91,9 @@ def glossary(cells):
 
 
 def references(cells):
-    """All papers that the lectures name, by their first author, with what each is named for.
+    """Return all papers that the lectures name, by their first author, with their purpose.
 
-    Raises CourseError if two lectures write the same paper in two ways.
+    Raises CourseError if two lectures write the same paper in different ways.
     """
     papers = {}
     form = "- Authors 2017, *Title*, [arXiv:1706.03762](https://...): what for."
@@ -101,7 +103,7 @@ def references(cells):
         if paper[0] != head:
             raise CourseError(
                 f"{match['link']} is '{paper[0]}' in one lecture and '{head}' in lecture "
-                f"{document.number}; write it the same way in both"
+                f"{document.number}. Write it the same way in both"
             )
         paper.append(f"{_link(document)}: {match['use'].rstrip('.')}")
     lines = [
@@ -117,18 +119,18 @@ def references(cells):
 
 
 def minutes(cells):
-    """(of the short way, of the long way) of a lecture: the sums of its slides' minutes."""
+    """Return (short version, whole lecture): the sums of the minutes of the slides."""
     parts = slides(cells)
     return sum(s.minutes for s in parts if not s.optional), sum(s.minutes for s in parts)
 
 
 def teaching_page(document):
-    """The path of a lecture's page for the lecturer."""
+    """Return the path of a lecture's page for the lecturer."""
     return document.root / TEACHING.parent / "teaching" / f"{document.number}.md"
 
 
 def _with_minutes(text, cells):
-    """The text of the lecturer's page with the plan of all lectures between its marks."""
+    """Return the text of the lecturer's page with the plan of all lectures between its marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -147,7 +149,7 @@ def _with_minutes(text, cells):
 
 
 def _lines(cells, heading, form, example):
-    """(lecture, match) for each line that stands under this heading at a lecture's end."""
+    """Return (lecture, match) for each line under this heading at a lecture's end."""
     for document, of_one in cells.items():
         for line in ending(of_one).get(heading, []):
             match = form.fullmatch(line)
@@ -164,5 +166,7 @@ def _link(document):
 
 
 def _sorted_as(words):
-    """The order of a dictionary: letters alone count, large and small alike."""
+    """Return the key for the order of a dictionary, which ignores case and all characters except
+    letters.
+    """
     return re.sub(r"[^\w\s]|^\s+", "", words).lower()

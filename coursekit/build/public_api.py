@@ -1,4 +1,4 @@
-"""The public names of the package, where their source stands, and which lecture uses them first."""
+"""The public names of the package, their source, and the lecture that uses each of them first."""
 
 import ast
 import inspect
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from coursekit.build.text import read_notebook, slide_heading, slides
 
-# the modules of the reference, in its order: (module, how lectures write it, what it is)
+# The modules of the reference, in order: (module, its name in lectures, its description).
 PLACES = [
     ("tinyattn", "ta", "arrays with gradients, and what differentiates"),
     ("tinyattn.functional", "F", "functions of networks without weights of their own"),
@@ -31,18 +31,18 @@ PLACES = [
     ("tinyattn.widgets", "widgets", "explorers for slides"),
     ("tinyattn.course", "course", "what the cells of a lecture call"),
 ]
-# what draws and what the cells of the course call is not part of a lecture's matter
+# drawing functions and those that only the cells of the course call are not lecture content
 UNSAID = {"plot", "widgets", "course", "trace"}
 
 
 @dataclass(frozen=True)
 class Name:
-    """A public name: the object, and the module and the words under which it is asked for."""
+    """A public name: the object, and the module and words with which users access it."""
 
     module: str
     prefix: str
     name: str
-    also: tuple = ()  # other places that give the same object
+    also: tuple = ()  # other modules that export the same object
 
     @cached_property
     def object(self):
@@ -50,7 +50,7 @@ class Name:
 
     @property
     def written(self):
-        """As lectures write it: F.softmax."""
+        """Return the name as lectures write it: F.softmax."""
         return f"{self.prefix}.{self.name}"
 
     @property
@@ -60,12 +60,14 @@ class Name:
 
     @property
     def key(self):
-        """The name in its module, as the examples have it: nn.init/zeros_."""
+        """Return the name with its module, as in the examples: nn.init/zeros_."""
         return f"{self.section}/{self.name}"
 
     @property
     def page(self):
-        """Its page; `Jets` and `jets` are one file for some disks, so the class is Jets_class."""
+        """Return its page; some disks do not distinguish `Jets` and `jets`, so the class is
+        Jets_class.
+        """
         others = [name for name in exported(self.module) if name.lower() == self.name.lower()]
         return f"reference/{self.key}" + ("_class" if len(others) > 1 and self.is_class else "")
 
@@ -83,13 +85,13 @@ def section(module):
 
 
 def public_names():
-    """All public names, each once: at the first of the places that have it."""
+    """Return all public names, each once, in the first of its modules."""
     found = {}
     for module, prefix, _ in PLACES:
         for name in exported(module):
             thing = getattr(import_module(module), name)
             if inspect.ismodule(thing):
-                continue  # it has a place of its own
+                continue  # the object is listed elsewhere
             known = found.get(id(thing))
             if known is None:
                 found[id(thing)] = Name(module, prefix, name)
@@ -100,7 +102,7 @@ def public_names():
 
 
 def exported(module):
-    """The public names of a module: its `__all__`, else what is written in it."""
+    """Return the public names of a module: its `__all__`, or its own definitions."""
     there = import_module(module)
     listed = getattr(there, "__all__", None)
     if listed is not None:
@@ -113,7 +115,7 @@ def exported(module):
 
 
 def place(thing):
-    """(path from the project's folder, line) of where a function or class is written."""
+    """Return (path from the project's folder, line) of the definition of a function or class."""
     thing = inspect.unwrap(getattr(thing, "f", thing)) if not isinstance(thing, type) else thing
     try:
         path = Path(inspect.getsourcefile(thing))
@@ -128,7 +130,7 @@ def place(thing):
 
 
 def first_uses(documents, names):
-    """{public name: (lecture, slide)} of the first slide whose code uses it."""
+    """Return {public name: (lecture, slide)} of the first slide whose code uses it."""
     wanted = {id(name.object): name for name in names}
     found = {}
     for document in documents:
@@ -145,9 +147,11 @@ def first_uses(documents, names):
 
 
 def new_names(documents):
-    """{lecture number: {first cell of a slide: names}}: what each slide is the first to use.
+    """Return {lecture number: {first cell of a slide: names}}: the names that each slide uses
+    first.
 
-    Functions, layers, models, data sets; not what draws, nor what the course's own cells call.
+    These are functions, layers, models and data sets, but not names that draw or that belong to the
+    course.
     """
     found = {document.number: {} for document in documents}
     names = [n for n in public_names() if n.is_callable and n.prefix not in UNSAID]
@@ -157,12 +161,12 @@ def new_names(documents):
 
 
 def summary(name):
-    """The first sentence of its docstring, on one line."""
+    """Return the first sentence of its docstring, on one line."""
     return " ".join((inspect.getdoc(name.object) or "").partition("\n\n")[0].split())
 
 
 def things_used(source, imported):
-    """The objects of tinyattn that a cell uses; `imported` keeps what names stand for."""
+    """Return the objects of tinyattn that a cell uses; `imported` keeps the meaning of names."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -193,7 +197,7 @@ def _imports(node):
 
 
 def _chain(node):
-    """["nn", "init", "zeros_"] of an expression nn.init.zeros_, [] of any other."""
+    """Return ["nn", "init", "zeros_"] for an expression nn.init.zeros_, and [] for any other."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,11 +1,12 @@
-"""Which cells of a slide answer a question: a deck shows them at the next key press.
+"""Find the cells of a slide that answer a question, which a deck shows at the next key press.
 
-A question is worth asking only if nobody can read the answer beside it. So everything that
-follows a question on its slide waits. Title slides only announce; there nothing waits. The tag
-`shown` keeps a cell from waiting, the tag `fragment` makes one wait that no question precedes.
+A question is only worth asking if the answer is not visible next to it, so everything that follows
+a question on its slide waits. Title slides only announce, and nothing on them waits. The tag
+`shown` keeps a cell from waiting, and the tag `fragment` makes a cell wait that follows no
+question.
 
-A question may offer answers, "A) ... B) ...". What is to be said to each stands in a cell with the
-tag `choices`, a line a letter, the right one in bold; the student's copy answers with it.
+A question may offer answers, "A) ... B) ...". A cell with the tag `choices` contains the text for
+each answer, one line per letter, with the right one in bold; the student's copy answers with it.
 """
 
 import re
@@ -19,12 +20,14 @@ NOT_WORDS = re.compile(r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)
 
 
 def asks(text):
-    """Whether a sentence of this text is a question; code, formulas and addresses do not count."""
+    """Return whether a sentence of this text is a question, ignoring code, formulas and links."""
     return bool(re.search(r"\?(?=[\s*_\"')\]:]|$)", NOT_WORDS.sub(" ", text)))
 
 
 def parted(text):
-    """The text in pieces, each but the last up to a paragraph that ends with a question."""
+    """Return the text in pieces, each but the last ending with a paragraph that ends with a
+    question.
+    """
     pieces, gathered = [], []
     for paragraph in re.split(r"\n{2,}", text.strip()):
         gathered.append(paragraph)
@@ -37,9 +40,9 @@ def parted(text):
 
 
 def choices(cell):
-    """(letter of the right answer, {letter: what is said to who chose it}) of a cell of choices.
+    """Return (letter of the right answer, {letter: text for this answer}) of a cell of choices.
 
-    Raises CourseError if a line has another form, or if not just one answer is right.
+    Raises CourseError if a line has another form, or unless exactly one answer is right.
     """
     lines = [line for line in cell["source"].split("\n") if line.strip()]
     found = [CHOICE.fullmatch(line) for line in lines]
@@ -47,8 +50,8 @@ def choices(cell):
     words = {match["letter"]: match["words"] for match in found if match}
     if len(words) != len(lines) or len(words) < 2 or len(right) != 1:
         raise CourseError(
-            f"choices are at least two lines '- A: why not', one of them '- **B**: why', "
-            f"and each letter once; found '{' / '.join(lines)}'"
+            "choices must be at least two lines '- A: why not', one of them '- **B**: why', with "
+            f"each letter once; found '{' / '.join(lines)}'"
         )
     return right[0], words
 

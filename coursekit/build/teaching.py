@@ -1,6 +1,6 @@
-"""What a lecture must have so that others can teach it: minutes, questions, an ending, a page.
+"""The requirements for a lecture that others can teach: minutes, questions, an ending, a page.
 
-`lectures/TEACHING.md` says what each of these is for.
+`lectures/TEACHING.md` explains the purpose of each.
 """
 
 import re
@@ -9,13 +9,15 @@ from coursekit.build.pages import GOALS, READ, WORDS, ending, minutes, teaching_
 from coursekit.build.questions import choices_of
 from coursekit.build.text import notes_of, slides
 
-SHORT, LONG = (40, 45), (75, 90)  # minutes of the short way and of the whole lecture
+SHORT, LONG = (40, 45), (75, 90)  # minutes of the short version and of the whole lecture
 PARTS = ("Prepare", "Goes wrong", "Last ten minutes", "Homework")
 FEWEST_ANSWERS, FEWEST_CHOICES = 3, 2
 
 
 def lacks(document, cells, tasks):
-    """What this lecture lacks, a line each; cells: its notebook's, tasks: its homework's text."""
+    """Return the missing parts of this lecture, one line each; cells: its notebook's, tasks: its
+    homework's text.
+    """
     yield from _plan(cells)
     yield from _ending(cells)
     page = teaching_page(document)
@@ -27,7 +29,7 @@ def lacks(document, cells, tasks):
 
 
 def page_lacks(text, tasks):
-    """What a page for the lecturer lacks, a line each."""
+    """Return the missing parts of a page for the lecturer, one line each."""
     parts = dict(re.findall(r"^## (.+)\n((?:(?!^## ).*\n?)*)", text, re.MULTILINE))
     if not re.match(r"# Teaching lecture \d\d: .+\n\n\S", text) or "short way" not in text:
         yield "it must begin with '# Teaching lecture NN: ...' and say what the short way is"
@@ -82,5 +84,5 @@ def _homework(text, tasks):
 
 
 def _rows(text):
-    """The rows of a table without its head."""
+    """Return the rows of a table without its head."""
     return [line for line in text.split("\n") if line.startswith("|")][2:]

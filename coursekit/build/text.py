@@ -21,8 +21,8 @@ TAGS = {
 }
 SLIDE_ID = re.compile(r"[A-Z]{1,2}\d\d")
 MINUTES = re.compile(r"(\d+)min")
-USUAL_MINUTES = 2  # of a slide that does not say how many it takes
-# the same in every notebook, whatever Python built it
+USUAL_MINUTES = 2  # minutes of a slide that does not name its own
+# the metadata is the same in every notebook, whichever Python built it
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
@@ -31,7 +31,7 @@ METADATA = {
 
 @dataclass
 class Slide:
-    """A heading and the cells up to the next one."""
+    """A heading and the cells up to the next heading."""
 
     title: str
     ids: list
@@ -40,13 +40,13 @@ class Slide:
 
     @property
     def minutes(self):
-        """How long it takes in class: the number of its tag such as `4min`."""
+        """Return its duration in class: the number of its tag such as `4min`."""
         found = [MINUTES.fullmatch(tag) for cell in self.cells[:1] for tag in tags_of(cell)]
         return next((int(match[1]) for match in found if match), USUAL_MINUTES)
 
     @property
     def optional(self):
-        """Whether it is left out on the short way through the lecture."""
+        """Return whether it is left out in the short version of the lecture."""
         return any("optional" in tags_of(cell) for cell in self.cells[:1])
 
 
@@ -55,7 +55,7 @@ class MissingPackage(CourseError, ImportError):
 
 
 def need(module, extra="dev"):
-    """Import a package that an extra brings, or raise MissingPackage that says how to get it."""
+    """Import a package of an extra, or raise MissingPackage with the command that installs it."""
     from importlib import import_module
 
     try:
@@ -63,16 +63,17 @@ def need(module, extra="dev"):
     except ImportError as error:
         missing = getattr(error, "name", None) or module
         raise MissingPackage(
-            f"this needs the package '{missing}'; install it with\n    {install(extra)}"
+            f"this needs the package '{missing}'. Install it with\n    {install(extra)}"
         ) from None
 
 
 def read_source(document):
-    """The notebook of a lecture's text: cells with sources, types and tags; nothing executed.
+    """Return the notebook of a lecture's text: cells with sources, types and tags; nothing
+    executed.
 
     Cells are named by their position ("04-017"), so two readings of one text are equal. Speaker
-    notes are no cells: they are kept in the metadata of the cell that begins their slide. Raises
-    CourseError for a tag that means nothing, and for notes in front of the first slide.
+    notes are not cells: they are kept in the metadata of the cell that begins their slide. Raises
+    CourseError for an unknown tag, and for notes before the first slide.
     """
     jupytext = need("jupytext")
     nbformat = need("nbformat")
@@ -90,7 +91,7 @@ def read_source(document):
 
 
 def assemble(number, cells):
-    """A notebook of these cells, in the standard metadata and with cells named by position."""
+    """Return a notebook of these cells, with the standard metadata and cells named by position."""
     nbformat = need("nbformat")
     for position, cell in enumerate(cells):
         cell["id"] = f"{number}-{position:03d}"
@@ -98,14 +99,14 @@ def assemble(number, cells):
 
 
 def read_notebook(document, path=None):
-    """The cells of a lecture's notebook (or of the copy at `path`) as dictionaries.
+    """Return the cells of a lecture's notebook (or of the copy at `path`) as dictionaries.
 
-    Needs no package. Raises CourseError if it is not built, or no notebook.
+    It needs no package. Raises CourseError if the file is not built, or not a notebook.
     """
     path = document.notebook if path is None else path
     if not path.is_file():
         raise CourseError(
-            f"{document.relative(path)} is not built yet: tinyattn build {document.number}"
+            f"{document.relative(path)} is not built yet. Run: tinyattn build {document.number}"
         )
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -117,7 +118,7 @@ def read_notebook(document, path=None):
 
 
 def slides(cells):
-    """Group cells into slides; cells before the first heading make a slide of their own."""
+    """Group cells into slides; cells before the first heading form their own slide."""
     grouped = []
     for cell in cells:
         heading = slide_heading(cell)
@@ -129,7 +130,7 @@ def slides(cells):
 
 
 def slide_heading(cell):
-    """(level, title) of a cell that begins a slide, else None."""
+    """Return (level, title) of a cell that begins a slide, otherwise None."""
     match = re.match(r"(##?) +(.+)", cell["source"]) if cell["cell_type"] == "markdown" else None
     if match is None or "notebook-only" in tags_of(cell):
         return None
@@ -141,12 +142,12 @@ def tags_of(cell):
 
 
 def slide_ids(cell):
-    """The IDs of the slides that a cell mirrors."""
+    """Return the IDs of the slides that a cell corresponds to."""
     return [tag for tag in tags_of(cell) if SLIDE_ID.fullmatch(tag)]
 
 
 def notes_of(cell):
-    """The speaker notes of the slide that this cell begins, "" if there are none."""
+    """Return the speaker notes of the slide that this cell begins, or ""."""
     return cell["metadata"].get("notes", "")
 
 
@@ -161,8 +162,9 @@ def _check_tags(document, cell, tags):
             continue
         first = cell.source.strip().split("\n")[0]
         raise CourseError(
-            f"{document.relative(document.source)}: the cell '{first}' has the tag '{tag}'; a tag "
-            f"is a slide's ID like N12, its time like 3min, or one of {', '.join(sorted(TAGS))}"
+            f"{document.relative(document.source)}: the cell '{first}' has the tag '{tag}'. A tag "
+            "must be a slide's ID like N12, its time like 3min, or one of "
+            f"{', '.join(sorted(TAGS))}"
         )
 
 
@@ -172,7 +174,9 @@ def _add_notes(document, cells, notes, tags):
     others = [tag for tag in tags if tag != "notes"]
     where = document.relative(document.source)
     if others:
-        raise CourseError(f"{where}: speaker notes with the tag '{others[0]}'; they take no other")
+        raise CourseError(f"{where}: speaker notes take only the tag 'notes', got '{others[0]}'")
     if begins is None:
-        raise CourseError(f"{where}: speaker notes stand before the first slide")
+        raise CourseError(
+            f"{where}: speaker notes must follow a slide, but these come before the first one"
+        )
     begins.metadata["notes"] = "\n\n".join(filter(None, [notes_of(begins), notes]))

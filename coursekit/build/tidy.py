@@ -1,4 +1,4 @@
-"""Code of a lecture's text as the formatter leaves it: `ruff format` on each code cell."""
+"""Format the code of a lecture's text with `ruff format`, cell by cell."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ CELL = re.compile(r"^(```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*\n*)(.*?)(^```\s*?$)
 
 
 def tidy(document):
-    """Format the code cells of a text in place; returns how many changed."""
+    """Format the code cells of a text in place, and return the number of changed cells."""
     need("ruff")
     before = document.source.read_text(encoding="utf-8")
     changed = 0

@@ -1,10 +1,11 @@
 """Two views of an executed lecture: the notebook to read, and the student's copy to work in.
 
-Both have the cells of the text. The notebook to read has all outputs; code that only draws or
-reports is folded, and so is what answers a question: one click opens it. The student's copy has
-no outputs, and after each question a place for the student's prediction, which comes back beside
-what was measured; a slide that is the first of the course to use a function, a layer or a data set
-says what it is. Speaker notes are for the deck; they are in no cell of either.
+Both have the cells of the text. The notebook to read has all outputs. Code that only draws or
+reports is folded, and so are the answers of questions; one click opens them. The student's copy has
+no outputs. After each question, it has a cell for the student's prediction, which is later shown
+next to the measured result. A slide that uses a function, a layer or a data set for the first time
+in the course explains it. Speaker notes belong to the deck, so no cell of either view contains
+them.
 """
 
 import json
@@ -28,7 +29,7 @@ PREDICT = 'course.predict("")  # what do you expect? Write it between the quotes
 
 
 def fold(cells):
-    """Fold what only draws, and the answers of questions, in a notebook to read."""
+    """Fold code that only draws, and the answers of questions, in a notebook to read."""
     answers = {cell["id"] for slide in slides(cells) for cell, waits in waiting(slide) if waits}
     for cell in cells:
         if "choices" in tags_of(cell):
@@ -47,7 +48,7 @@ def fold(cells):
 
 
 def _say_what_is_not_shown(outputs):
-    """Let the words of a drawing say why they stand there: JupyterLab trusts no SVG of others."""
+    """Replace a drawing by its description, because JupyterLab does not show untrusted SVG."""
     for data in [o["data"] for o in outputs if "image/svg+xml" in o.get("data", {})]:
         svg = "".join(data["image/svg+xml"])
         if 'class="drawing map"' in svg:
@@ -57,18 +58,19 @@ def _say_what_is_not_shown(outputs):
 
 
 def _is_explorer(cell):
-    """Whether a cell shows a page to click through: it answers only who uses it, so it stays open.
+    """Return whether a cell shows an interactive page, which stays open because it only answers its
+    user.
 
-    Folded, JupyterLab would show nothing of it, and at the first click its HTML in place of words.
+    If it were folded, JupyterLab would show nothing of it, and its HTML as text at the first click.
     """
     shown = ["".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"]]
     return any('class="explorer"' in text for text in shown)
 
 
 def student_copy(text, new=None):
-    """The file of a student's copy, made from the file of the lecture's notebook.
+    """Return the file of a student's copy, made from the file of the lecture's notebook.
 
-    new: {first cell of a slide: what it is the first to use}, of `names.new_names`.
+    new: {first cell of a slide: the names it uses first}, from `names.new_names`.
     """
     notebook = json.loads(text)
     cells = notebook["cells"]
@@ -86,7 +88,8 @@ def student_copy(text, new=None):
     for slide, after in zip(parts, [*parts[1:], None], strict=True):
         stays_open = _hands_on(slide, after, silent)
         first, *others = _with_predictions(slide, open_before, stays_open)
-        introduced = (new or {}).get(first["id"])  # last, for its words may hold a question mark
+        # the introduced words come last, because they may contain a question mark
+        introduced = (new or {}).get(first["id"])
         between = [_introduction(first["id"], introduced)] if introduced else []
         notebook["cells"] += [first, *between, *others]
         open_before = stays_open
@@ -94,7 +97,7 @@ def student_copy(text, new=None):
 
 
 def _introduction(slide, introduced):
-    """A cell that says of each new name what it is: the first sentence of its docstring."""
+    """Return a cell that explains each new name with the first sentence of its docstring."""
     lines = [
         f"- `{name.written}`: " + re.sub(r"([*<|])", r"\\\1", summary(name)) for name in introduced
     ]
@@ -103,14 +106,15 @@ def _introduction(slide, introduced):
 
 
 def _shows(cell):
-    """Whether a cell shows more than how far a loop is."""
+    """Return whether a cell shows more than the progress of a loop."""
     return any(PROGRESS not in output.get("data", {}) for output in cell.get("outputs", []))
 
 
 def _answers(slide, asked_before=False):
-    """The code cells that wait for a question, and what is said to each choice.
+    """Return the code cells that wait for a question, and the text for each choice.
 
-    asked_before: the slide before asked. Then the whole slide answers, if nothing on it waits.
+    asked_before: the previous slide asked a question. Then the whole slide answers it, unless a
+    cell on it waits.
     """
     code = [(cell, waits) for cell, waits in waiting(slide) if cell["cell_type"] == "code"]
     found = [cell for cell, waits in code if waits]
@@ -120,10 +124,10 @@ def _answers(slide, asked_before=False):
 
 
 def _hands_on(slide, after, silent):
-    """Whether a question is answered on the next slide: here the answer is code that shows nothing.
+    """Return whether a question is answered on the next slide, because the code here shows nothing.
 
     silent: the ids of cells that show nothing. The next slide must show something, and not ask a
-    question of its own.
+    question itself.
     """
     if after is None or choices_of(slide) or not _answers(slide):
         return False
@@ -134,9 +138,10 @@ def _hands_on(slide, after, silent):
 
 
 def _with_predictions(slide, open_before=False, stays_open=False):
-    """The cells of a slide, with a cell to predict before and one to compare after each answer.
+    """Return the cells of a slide with a prediction cell before each answer and a comparison after
+    it.
 
-    open_before: a prediction of the slide before waits here. stays_open: the next slide answers.
+    open_before: a prediction of the previous slide waits here. stays_open: the next slide answers.
     """
     answers = _answers(slide, open_before)
     if not answers:
@@ -160,7 +165,7 @@ def _with_predictions(slide, open_before=False, stays_open=False):
 
 
 def _answer(right, words):
-    """The call that answers the prediction of a question with choices."""
+    """Return the call that answers the prediction of a question with choices."""
     lines = [f"    {letter}={_quoted(said)}," for letter, said in words.items()]
     return "\n".join(["course.answer(", f"    {_quoted(right)},", *lines, ")"])
 

@@ -17,20 +17,20 @@ ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "ha
 
 
 def build_deck(document, *, core=False):
-    """Write the deck of a lecture from its built notebook; returns the path.
+    """Write the deck of a lecture from its built notebook and return the path.
 
-    core: without the slides that are tagged `optional`, as a file of its own.
+    core: leave out the slides that are tagged `optional`, in a separate file.
 
     Raises CourseError for homework, for a notebook that is not built, and for one that no longer
-    agrees with its text (where the text can be read).
+    agrees with its text (if the text can be read).
     """
     if document.is_homework:
-        raise CourseError(f"{document.number} is homework; only lectures have slides")
+        raise CourseError(f"{document.number} is homework, and only lectures have slides")
     cells = executed(document)
     if _stale(document):
         raise CourseError(
-            f"{document.relative(document.notebook)} is older than its text; "
-            f"run: tinyattn build {document.number}"
+            f"{document.relative(document.notebook)} is older than its text. Run: tinyattn build "
+            f"{document.number}"
         )
     path = document.deck.with_stem(f"{document.deck.stem}_core") if core else document.deck
     write_text(path, render(cells, document, core=core))
@@ -38,10 +38,10 @@ def build_deck(document, *, core=False):
 
 
 def render(cells, document, *, core=False):
-    """The HTML of the deck, from the cells of an executed notebook; core: see `build_deck`."""
+    """Return the HTML of the deck of an executed notebook's cells; core: see `build_deck`."""
     nbconvert = need("nbconvert", "class")
     setting_css, setting_js = formulas()
-    # nbconvert's own template is left aside: its filters are what is wanted
+    # only the filters of nbconvert's own template are used
     environment = nbconvert.HTMLExporter().environment
     highlight = nbconvert.filters.Highlight2HTML(pygments_lexer="python")
     environment.filters.update(
@@ -65,7 +65,7 @@ def render(cells, document, *, core=False):
 
 
 def formulas():
-    """(CSS, JavaScript) that set the formulas of a page, complete: nothing comes from a network."""
+    """Return (CSS, JavaScript) that typeset the formulas of a page without any network."""
     scripts = (_js(f"{KATEX}/{name}.min.js") for name in ("katex", "auto-render"))
     return _css(f"{KATEX}/katex.min.css"), "".join(scripts)
 
@@ -76,7 +76,7 @@ def _js(name):
 
 
 def _page(slide):
-    """What the template needs of a slide, or None if nothing of it is in the deck."""
+    """Return the data of a slide for the template, or None if the deck shows nothing of it."""
     blocks = _blocks(slide)
     if not in_deck(slide):
         return None
@@ -95,10 +95,10 @@ def _page(slide):
 
 
 def _blocks(slide):
-    """The blocks of a page: texts, codes and outputs, each with the key press that brings it.
+    """Return the blocks of a page: texts, codes and outputs, each with the key press that shows it.
 
-    step 0 is there from the start. A text is cut after each question that ends a paragraph; of a
-    cell with code that waits, the code comes first and what it gives at the next key press.
+    Blocks of step 0 are visible from the start. A text is cut after each question that ends a
+    paragraph. Of a waiting cell, the code comes first, and its output at the next key press.
     """
     blocks, step = [], 0
     for cell, waits in waiting(slide):
@@ -114,27 +114,27 @@ def _blocks(slide):
 
 
 def _parts(cell, slide):
-    """(kind, what the deck shows) of a cell: a text, a code, its outputs; nothing that is empty."""
+    """Return (kind, content in the deck) of a cell: a text, a code, its outputs; nothing empty."""
     tags = tags_of(cell)
     if cell["cell_type"] == "markdown":
         text = cell["source"]
-        # the heading stands above the columns, so it is taken out of the cell's text
+        # the heading appears above the columns, so it is removed from the cell's text
         if slide.title and cell is slide.cells[0]:
             text = text.partition("\n")[2].strip()
         return [("text", text)] if text else []
-    code = re.sub(r"\n{3,}", "\n\n", cell["source"])  # a page has no room for two empty lines
+    code = re.sub(r"\n{3,}", "\n\n", cell["source"])  # a page has no room for two blank lines
     parts = [] if "hide-code" in tags else [("code", code)]
     outputs = [] if "hide-output" in tags else _outputs(cell)
     return parts + ([("outputs", outputs)] if outputs else [])
 
 
 def _outputs(cell):
-    """What a cell shows in the deck: progress of loops is of no interest there."""
+    """Return the outputs of a cell that the deck shows, without the progress of loops."""
     return [_joined(o) for o in cell.get("outputs", []) if MIME not in o.get("data", {})]
 
 
 def _joined(output):
-    """The output with texts in one piece; the file may have them as lists of lines."""
+    """Return the output with joined texts, because the file may have them as lists of lines."""
     join = lambda text: "".join(text) if isinstance(text, list) else text
     joined = dict(output)
     if "text" in joined:
@@ -147,7 +147,7 @@ def _joined(output):
 
 
 def _markdown(source):
-    """HTML of Markdown, formulas left as they are, without links on headings."""
+    """Return HTML of Markdown, with formulas unchanged and without links on headings."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
@@ -156,9 +156,9 @@ def _markdown(source):
 
 
 def accents(html):
-    """Code with the accents of formulas, as in x̄, drawn by the style sheet.
+    """Return code whose formula accents, as in x̄, are drawn by the style sheet.
 
-    Most fonts for code set such an accent beside its letter, since they know only ready-made
+    Most fonts for code draw such an accent next to its letter, because they only contain ready-made
     pairs like ȳ.
     """
     split = lambda letter: unicodedata.normalize("NFD", letter)
@@ -176,24 +176,25 @@ def _accent_class(letter, accent):
 
 
 def _svg_uri(svg):
-    # as a picture, not inline: the ids inside two drawings on one page would mix
+    # The drawing is embedded as an image, because the ids of two inline drawings would clash.
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
 def _is_drawing(svg):
-    """Whether it is one of the course's drawings: those have no ids, and build up in steps, which
-    works only inline."""
+    """Return whether it is a drawing of the course, which has no ids and builds up in steps only
+    inline.
+    """
     return bool(re.match(r'<svg [^>]*class="drawing', svg))
 
 
 def _is_map(block):
-    """Whether a block is a small map of a drawing, which stands beside the title."""
+    """Return whether a block is a small map of a drawing, which is shown next to the title."""
     svg = block.get("output", {}).get("data", {}).get("image/svg+xml", "")
     return bool(re.match(r'<svg [^>]*class="drawing map"', svg))
 
 
 def _css(name):
-    """A style sheet with its fonts inside, as WOFF2 only."""
+    """Return a style sheet with its fonts inside, only as WOFF2."""
     path = FOLDER / name
     css = path.read_text(encoding="utf-8")
     css = re.sub(r',url\([^)]+\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)', "", css)
@@ -206,7 +207,7 @@ def _css(name):
 
 
 def _stale(document):
-    """True if the text can be read here and says something else than the notebook."""
+    """Return True if the text can be read here and differs from the notebook."""
     try:
         return bool(differences(document))
     except ImportError:

@@ -1,4 +1,4 @@
-"""What a drawing must keep, as far as a program can tell; look at the drawing all the same."""
+"""Requirements for a drawing that a program can check; look at the drawing nevertheless."""
 
 import re
 from math import ceil, hypot
@@ -8,7 +8,7 @@ MOST_STEPS = 7
 
 
 def problems(drawing):
-    """All that is wrong with a drawing, one line each: words on words, lines or edges, and more."""
+    """Return all problems of a drawing, one line each: words on words, lines or edges, and more."""
     return [
         *_on_the_page(drawing),
         *_words_on_words(drawing),
@@ -20,7 +20,7 @@ def problems(drawing):
 
 
 def contrast(one, other):
-    """The contrast of two colours by WCAG 2, from 1 to 21; words need 4.5, lines 3."""
+    """Return the contrast of two colours by WCAG 2, from 1 to 21; words need 4.5, lines 3."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
@@ -60,7 +60,7 @@ def _words_on_lines(d):
 
 
 def _words_and_boxes(d):
-    """Words are inside a box, with a little room, or outside of it."""
+    """Check that words are inside a box, with some room, or outside of it."""
     for label, rect, _, own in d.words:
         for box, kind, part in d.boxes:
             edge = (box.left, box.top, box.right, box.bottom)
@@ -72,7 +72,7 @@ def _words_and_boxes(d):
 
 
 def _lines_across_boxes(d):
-    """A line may begin and end at a box, and go into a frame; it does not cross a box."""
+    """Check that a line begins and ends at a box, or enters a frame, but does not cross a box."""
     for a, b, name, _ in d.lines:
         points = ceil(hypot(b[0] - a[0], b[1] - a[1]) / 3) + 1
         for box, kind, part in d.boxes:
@@ -86,7 +86,7 @@ def _lines_across_boxes(d):
 
 
 def _within(box, kind, x, y):
-    """Whether a point lies 4 px or more inside a box."""
+    """Return whether a point is 4 px or more inside a box."""
     if kind in ("op", "node", "picked"):
         return hypot(x - box.x, y - box.y) < box.width / 2 - 4
     return abs(x - box.x) < box.width / 2 - 4 and abs(y - box.y) < box.height / 2 - 4

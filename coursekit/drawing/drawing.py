@@ -1,4 +1,4 @@
-"""Drawings of networks as SVG: boxes by kind of layer, arrows by what flows, built up in steps.
+"""Drawings of networks as SVG: boxes for layers, arrows for data, built up in steps.
 
     d = Drawing("attention", "One head of attention: X gives Q, K and V ...")
     q = d.box("linear", 200, 80, 96, 48, "$W^Q$", part="query/W")  # centre, width, height
@@ -6,8 +6,8 @@
         d.arrow(q.e, (400, 80), thing="query")
     d.save("attention.svg")
 
-In a label, what stands between dollars is a formula, drawn as outlines. The same calls give the
-same bytes. `drawing_style` has the colours and kinds, `drawing_checks` what a drawing must keep.
+In a label, the text between dollars is a formula, drawn as outlines. The same calls give the same
+bytes. `drawing_style` contains the colours and kinds, and `drawing_checks` the requirements.
 """
 
 from contextlib import contextmanager
@@ -49,10 +49,10 @@ from tinyattn.course.drawing_shown import shown
 
 
 class Drawing:
-    """A page of 1152 x 560 pixels, the body of a slide; filled by the calls below.
+    """A page of 1152 x 560 pixels, the body of a slide, filled by the calls below.
 
-    name: what its file is called. alt: what flows where, in two sentences, for those who do not
-    see it. words, lines, boxes: what was drawn, for the checks.
+    name: name of its file. alt: a description in two sentences of what flows where, for readers who
+    cannot see it. words, lines, boxes: the drawn elements, for the checks.
     """
 
     def __init__(self, name, alt, width=1152, height=560):
@@ -64,14 +64,16 @@ class Drawing:
 
     @contextmanager
     def step(self, number):
-        """What is drawn inside appears at this key press of the deck."""
+        """Show the elements drawn inside the block at this key press of the deck."""
         before, self._now = self._now, number
         yield
         self._now = before
 
     @contextmanager
     def part(self, name):
-        """What is drawn inside belongs to this part; parts in parts have names like a/b."""
+        """Assign the elements drawn inside the block to this part; nested parts have names like
+        a/b.
+        """
         self._inside.append(name)
         yield
         self._inside.pop()
@@ -89,36 +91,41 @@ class Drawing:
     def text(
         self, x, y, label, size=TEXT, color=INK, anchor="middle", weight=400, part=None, inside=None
     ):
-        """One line of words and formulas with its middle at height y; inside: the box it is in."""
+        """Draw one line of words and formulas with its middle at height y; inside: the box around
+        it.
+        """
         words = self._label(x, y, label, size, color, anchor, weight, part, box=inside)
         self.shape("label", part, words)
 
     def note(self, x, y, label, anchor="middle", color=QUIET, part=None):
-        """A small quiet remark."""
+        """Draw a small grey remark."""
         self.text(x, y, label, SMALL, color, anchor, part=part)
 
     def sizes(self, x, y, *axes, anchor="middle", part=None):
-        """The shape of what flows, as in [T, d]."""
+        """Draw the shape of the data, as in [T, d]."""
         label = f"[{', '.join(axes)}]"
         words = self._label(x, y, label, SMALLEST, QUIET, anchor, 400, part, mono=True)
         self.shape("label", part, words)
 
     def badge(self, x, y, number, part=None, radius=15):
-        """A number in a dark circle."""
+        """Draw a number in a dark circle."""
         circle = f'<circle cx="{n(x)}" cy="{n(y)}" r="{n(radius)}" fill="{INK}"/>'
         size = TEXT if radius > 12 else SMALLEST
         digit = self._label(x, y, str(number), size, PAPER, "middle", 600, part)
         self.shape("label", part, circle, digit)
 
     def heading(self, x, y, number, label, part=None):
-        """A number in a dark circle, and what happens there."""
+        """Draw a number in a dark circle, and a description of the step."""
         self.badge(x + 15, y, number, part)
         self.text(x + 41, y, label, anchor="start", weight=600, part=part)
 
     def _label(self, x, y, label, size, color, anchor, weight, part, *, mono=False, box=None):
-        """The SVG of one line, measured and noted down for the checks."""
+        """Return the SVG of one line, measured and recorded for the checks."""
         if size < SMALLEST:
-            raise ValueError(f"drawing: {label!r} has {size} px, at least {SMALLEST} can be read")
+            raise ValueError(
+                f"drawing: {label!r} has {size} px, but at least {SMALLEST} px are needed to read "
+                "it"
+            )
         pieces = [label] if mono else runs(label)
         extents = [extent(run, size, weight, mono) for run in pieces]
         width = sum(e[0] for e in extents)
@@ -143,19 +150,19 @@ class Drawing:
     # ------------------------------------------------------------ boxes
 
     def box(self, kind, x, y, width, height, *lines, part=None, size=TEXT, thing=None):
-        """A box of one kind of layer with lines of words; returns where it stands."""
+        """Draw a box for one kind of layer with lines of words, and return its position."""
         fill, stroke, line, corner, ink = KINDS[kind]
         if thing:
             stroke, ink, fill = THINGS[thing]
         box = Box(x, y, width, height)
-        if kind == "pool":  # narrower where fewer things come out
+        if kind == "pool":  # pooling returns fewer things, so the box becomes narrower
             inset = height * 0.2
             form = f'<path d="M{n(box.left)} {n(box.top)}L{n(box.right)} {n(box.top + inset)}'
             form += f'V{n(box.bottom - inset)}L{n(box.left)} {n(box.bottom)}Z" '
         else:
             form = rectangle(box, min(corner, width / 2, height / 2))
         out = [form + paint(fill, stroke, line) + "/>"]
-        if kind == "embedding":  # the look of a table
+        if kind == "embedding":  # an embedding looks like a table
             marks = "".join(
                 f"M{n(box.left + 5)} {n(box.top + k * height / 4)}h10" for k in (1, 2, 3)
             )
@@ -168,7 +175,7 @@ class Drawing:
         return box
 
     def op(self, x, y, sign, part=None, size=28):
-        """A circle in which paths meet: + adds, * multiplies, . is the dot product; drawn."""
+        """Draw a circle in which paths meet: + adds, * multiplies, . is the dot product."""
         arm, turn = {"*": (0.19, 45), "+": (0.24, 0), ".": (0, 0)}[sign]
         a = n(size * arm)
         out = f'<g transform="translate({n(x)} {n(y)}) rotate({turn})"><circle r="{n(size / 2)}" '
@@ -180,7 +187,7 @@ class Drawing:
         return box
 
     def node(self, x, y, label="", kind="node", radius=20, part=None, size=TEXT, thing=None):
-        """A node or a hit; the one that is looked at has kind "picked"."""
+        """Draw a node or a hit; the selected one has kind "picked"."""
         return self.box(
             kind,
             x,
@@ -194,7 +201,7 @@ class Drawing:
         )
 
     def matrix(self, x, y, rows, columns, unit, thing, label="", part=None, size=BIG, split=1):
-        """A matrix as large as it is, rows x unit by columns x unit; split: blocks of columns."""
+        """Draw a matrix to scale, rows x unit by columns x unit; split: blocks of columns."""
         line, ink, area = THINGS[thing]
         box = Box(x, y, columns * unit, rows * unit)
         out = [rectangle(box, 0) + paint(area, line, 2) + "/>"]
@@ -213,7 +220,7 @@ class Drawing:
         return box
 
     def features(self, x, y, values, unit=16, thing="state", part=None):
-        """The numbers of one thing as a column of cells, darker = larger (values from 0 to 1)."""
+        """Draw numbers as a column of cells, darker = larger (values from 0 to 1)."""
         line, _, area = THINGS[thing]
         box = Box(x, y, unit, unit * len(values))
         out = [rectangle(box, 0) + paint(area, line, 1.4) + "/>"]
@@ -225,7 +232,7 @@ class Drawing:
         return box
 
     def frame(self, left, top, right, bottom, label="", part=None, corner="se", fill=PANEL):
-        """A block with a name of its own; the name stands in a corner, as in "ne"."""
+        """Draw a block with a name in a corner, as in "ne"."""
         box = Box((left + right) / 2, (top + bottom) / 2, right - left, bottom - top)
         out = [rectangle(box, 14) + paint(fill, HAIRLINE, 1.5) + "/>"]
         if label:
@@ -244,9 +251,10 @@ class Drawing:
     # ------------------------------------------------------------ rows and stacks
 
     def row(self, left, y, *items, right=None, gap=18, height=64, thing=None):
-        """Boxes side by side: items are (kind, width, lines, part); `thing` flows between them.
+        """Draw boxes side by side: items are (kind, width, lines, part); `thing` flows between
+        them.
 
-        A "+" or "*" as kind is a circle. With `right` equal gaps fill the row. Returns the boxes.
+        A "+" or "*" as kind is a circle. With `right`, equal gaps fill the row. Returns the boxes.
         """
         centres = spread([item[1] for item in items], left, right, gap)
         boxes = []
@@ -260,7 +268,7 @@ class Drawing:
         return boxes
 
     def stack(self, x, top, *items, bottom=None, gap=18, width=150, up=False, thing=None):
-        """Boxes one below the other: items are (kind, height, lines, part); up: flow goes up."""
+        """Draw boxes below each other: items are (kind, height, lines, part); up: upward flow."""
         centres = spread([item[1] for item in items], top, bottom, gap)
         boxes = []
         for y, (kind, height, lines, part) in zip(centres, items, strict=True):
@@ -275,7 +283,7 @@ class Drawing:
         return boxes
 
     def chain(self, boxes, thing="state", parts=None):
-        """Arrows from each box to the next one, to the right, down or up."""
+        """Draw arrows from each box to the next one, to the right, down or up."""
         for k, (a, b) in enumerate(zip(boxes, boxes[1:], strict=False)):
             part = parts[k + 1] if parts else None
             if abs(a.y - b.y) < 1:
@@ -298,10 +306,10 @@ class Drawing:
         color=None,
         over=None,
     ):
-        """A line through points with round corners; kind: flow, residual, control or rail.
+        """Draw a line through points with round corners; kind: flow, residual, control or rail.
 
         A branch begins on the line that it leaves, at a right angle. over: the colour of the
-        ground, where this line crosses another one above it.
+        background, where this line crosses another one above it.
         """
         line, edge, _ = THINGS[thing]
         line, width = color or line, 5 if kind == "rail" else width
@@ -313,18 +321,19 @@ class Drawing:
         dash = ' stroke-dasharray="7 5"' if kind == "control" else ""
         tube = thing == "memory" and color is None
         out = []
-        if over:  # not at its ends, where it may meet other lines
+        if over:  # the gap is not at the ends, where the arrow may meet other lines
             inner = [toward(*points[:2], 8), *points[1:-1], toward(*points[:-3:-1], 8)]
             out.append(f'<path d="{rounded(inner, bend)}" {paint("none", over, width + 9)}/>')
         out += [f'<path d="{path}" {paint("none", edge, width + 2.6)}/>'] if tube else []
         out.append(f'<path d="{path}" {paint("none", line, width)}{dash}/>')
-        if head:  # drawn, no marker: markers need ids, and those of two drawings on a page clash
+        # The head is drawn, because a marker needs an id, which would clash with another drawing's.
+        if head:
             rim = f' stroke="{edge}" stroke-width="1.4" stroke-linejoin="round"' if tube else ""
             out.append(f'<path d="{arrow_head(points[-2], points[-1], tip)}" fill="{line}"{rim}/>')
         self.shape(f"arrow {kind} {thing}", part, *out)
 
     def edge(self, a, b, part=None):
-        """An edge of a graph between two nodes: grey, no head."""
+        """Draw an edge of a graph between two nodes: grey, without a head."""
         ends = rims(a, b)
         self.lines.append((*ends, self._named(part), "edge"))
         (x1, y1), (x2, y2) = ends
@@ -332,7 +341,7 @@ class Drawing:
         self.shape("edge", part, line)
 
     def curve(self, points, color=INK, width=2.4, part=None, *, dashed=False, fill="none"):
-        """A line through many points; with `fill`, the area that it encloses."""
+        """Draw a line through many points; with `fill`, also the area that it encloses."""
         points = list(points)
         data = "M" + "L".join(f"{n(x)} {n(y)}" for x, y in points)
         if fill == "none":
@@ -345,9 +354,12 @@ class Drawing:
     # ------------------------------------------------------------ the file
 
     def svg(self, until=None, focus=()):
-        """The drawing as text; `until` and `focus` as in `shown`."""
+        """Return the drawing as text; `until` and `focus` as in `shown`."""
         if self._inside or not self.alt:
-            raise ValueError(f"drawing {self.name}: it needs an alt text, and all parts closed")
+            raise ValueError(
+                f"drawing {self.name}: a drawing needs an alt text, and all its parts must be "
+                "closed"
+            )
         w, h = self.width, self.height
         out = [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 0 {w} {h}" '
@@ -363,7 +375,7 @@ class Drawing:
     def save(self, path):
         """Write the drawing to a file that ends in .svg and return its path."""
         if Path(path).suffix != ".svg":
-            raise ValueError(f"drawing: it is saved as .svg, got {str(path)!r}")
+            raise ValueError(f"drawing: path must end in .svg, got {str(path)!r}")
         Path(path).write_text(self.svg(), encoding="utf-8", newline="\n")
         return path
 

@@ -1,4 +1,4 @@
-"""The elements of SVG that drawings are made of: numbers, rectangles, paths, arrow heads."""
+"""The SVG elements of drawings: numbers, rectangles, paths, arrow heads."""
 
 from html import escape
 from math import hypot
@@ -7,7 +7,7 @@ from coursekit.drawing.style import EM, formula
 
 
 def n(x):
-    """A coordinate with at most one decimal."""
+    """Format a coordinate with at most one decimal."""
     return f"{round(x, 1) + 0.0:.1f}".removesuffix(".0")
 
 
@@ -16,7 +16,7 @@ def paint(fill, stroke, width):
 
 
 def rectangle(box, corner):
-    """The beginning of a rectangle's element; its paint is still to come."""
+    """Return the beginning of a rectangle's element; its paint is added later."""
     rx = f'rx="{n(corner)}" ' if corner else ""
     return (
         f'<rect x="{n(box.left)}" y="{n(box.top)}" width="{n(box.width)}" '
@@ -25,7 +25,7 @@ def rectangle(box, corner):
 
 
 def outline(tex, x, base, size, color):
-    """A formula with its left end at x; a thin stroke makes it heavy enough for projectors."""
+    """Draw a formula with its left end at x; a thin stroke makes it bold enough for projectors."""
     scale = size * 1.06 / EM
     return (
         f'<path class="math" transform="translate({n(x)} {n(base)}) scale({scale:.4g})" '
@@ -35,20 +35,22 @@ def outline(tex, x, base, size, color):
 
 
 def toward(start, end, length):
-    """The place `length` pixels from start on the way to end."""
+    """Return the point `length` pixels from start on the way to end."""
     (x1, y1), (x2, y2) = start, end
     way = hypot(x2 - x1, y2 - y1) or 1
     return x1 + (x2 - x1) / way * length, y1 + (y2 - y1) / way * length
 
 
 def rims(a, b, gap=0):
-    """Where the line between two round nodes leaves the one and reaches the other."""
+    """Return the points where the line between two round nodes leaves the first and reaches the
+    second.
+    """
     ends = (a.x, a.y), (b.x, b.y)
     return toward(*ends, a.width / 2 + gap), toward(*ends[::-1], b.width / 2 + gap)
 
 
 def arrow_head(before, end, length):
-    """A triangle with its tip at `end`, for a line that comes from `before`."""
+    """Draw a triangle with its tip at `end`, for a line that comes from `before`."""
     bx, by = toward(end, before, length)
     ux, uy = (end[0] - bx) * 0.46, (end[1] - by) * 0.46
     corners = end, (bx + uy, by - ux), (bx - uy, by + ux)
@@ -56,7 +58,7 @@ def arrow_head(before, end, length):
 
 
 def rounded(points, radius):
-    """The data of a path through points, its corners rounded."""
+    """Return the data of a path through points, with rounded corners."""
     points = [p for k, p in enumerate(points) if k == 0 or p != points[k - 1]]
     data = f"M{n(points[0][0])} {n(points[0][1])}"
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):

@@ -1,7 +1,7 @@
-"""The language of the drawings: colours, kinds of boxes, sizes of letters, widths of words.
+"""The style of the drawings: colours, kinds of boxes, font sizes, widths of words.
 
-Only what flows has a hue, the same in every lecture; boxes, edges and frames are grey. A square,
-filled box has weights; a round, white one has none.
+Only data that flows has a hue, the same in every lecture; boxes, edges and frames are grey. A
+square, filled box has weights; a round, white box has none.
 """
 
 import re
@@ -11,16 +11,18 @@ from functools import cache
 INK, SLATE, QUIET = "#1F2328", "#46525E", "#5F6B76"
 EDGE, HAIRLINE, PAPER, PANEL = "#808C97", "#C9D0D6", "#FFFFFF", "#FAFBFC"
 
-# what flows: (line, words, area); words reach a contrast of 4.5 on paper and on the area
+# What flows along a line: (line, words, area). Words reach a contrast of 4.5 on paper and on the
+# area.
 THINGS = {
     "data": (SLATE, "#333D47", "#E9EDF1"),  # raw input, weights of attention, plain numbers
     "query": ("#0072B2", "#00609A", "#DCEBF6"),
     "key": ("#D55E00", "#A34700", "#FCE6D7"),
-    "value": ("#009E73", "#006B4E", "#D8F1E8"),  # a message is a value
-    "state": ("#C0609A", "#8F3469", "#F8E4EF"),  # the features of a node are its state
-    "memory": ("#E69F00", "#7A5400", "#FCEFCF"),  # too light for a line alone: drawn with an edge
+    "value": ("#009E73", "#006B4E", "#D8F1E8"),  # a message is a value of attention
+    "state": ("#C0609A", "#8F3469", "#F8E4EF"),  # a node's features are its state
+    # this is too light for a line alone, so it is drawn with an edge
+    "memory": ("#E69F00", "#7A5400", "#FCEFCF"),
 }
-# classes of points: (line, words, area); they have different shapes, too
+# The classes of points: (line, words, area). They also differ in shape.
 OBJECTS = (("#0F7C80", "#0B5F62", "#E3F1F1"), ("#8A6BBE", "#5F4494", "#F0ECF7"))
 
 # kind of box: (fill, stroke, width of the stroke, radius of the corners, words)
@@ -33,13 +35,14 @@ KINDS = {
     "activation": (PAPER, SLATE, 1.8, 99, INK),
     "pool": (PAPER, SLATE, 1.8, 0, INK),
     "node": (THINGS["data"][2], SLATE, 2.2, 99, INK),
-    "picked": ("#33414E", "#33414E", 2.2, 99, PAPER),  # the node that is looked at
+    "picked": ("#33414E", "#33414E", 2.2, 99, PAPER),  # the selected node
 }
 
 BIG, TEXT, SMALL, SMALLEST = 24, 20, 17, 16  # pixels on a page of 1280 x 720
 SANS = "'Deck Sans','Source Sans 3','Segoe UI',Helvetica,Arial,'Liberation Sans',sans-serif"
 MONO = "'Deck Mono','JetBrains Mono',Menlo,Consolas,'Liberation Mono',monospace"
-# how wide each character from " " to "~" is in the deck's font, in hundredths of its size, plus 32
+# The width of each character from " " to "~" in the deck's font, in hundredths of its size, plus
+# 32.
 WIDTHS = (
     "4=KRRr]9>>JR9?9CRRRRRRRRRR99RRRJuV[Y^UQ^a:PZQiabYbYUV`ToSPV>C"
     ">RRVRWNXR=RV99R:sWVXXCJBVOhMOJ>8>R"
@@ -49,7 +52,7 @@ EM = 200  # outlines of formulas are whole numbers of 1/200 of the letters' size
 
 @dataclass(frozen=True)
 class Box:
-    """Where something stands: its centre and its size; n, e, s, w are the middles of its sides."""
+    """The position of an object: its centre and size; n, e, s, w are the middles of its sides."""
 
     x: float
     y: float
@@ -89,14 +92,14 @@ class Box:
         return self.s[1]
 
     def at(self, side, share):
-        """A place on a side: share 0 is its left or upper end, 1 the other."""
+        """Return a point on a side: share 0 is its left or upper end, 1 the other end."""
         x, y = getattr(self, side)
         away = share - 0.5
         return (x + away * self.width, y) if side in "ns" else (x, y + away * self.height)
 
 
 def spread(widths, left, right=None, gap=16):
-    """The centres of things in a row from `left` on; with `right`, equal gaps fill the row."""
+    """Return the centres of objects in a row from `left`; with `right`, equal gaps fill the row."""
     if right is not None and len(widths) > 1:
         gap = (right - left - sum(widths)) / (len(widths) - 1)
     centres = []
@@ -107,28 +110,30 @@ def spread(widths, left, right=None, gap=16):
 
 
 def runs(label):
-    """The pieces of a label, formulas (in dollars) and words, in order."""
+    """Return the pieces of a label, formulas (in dollars) and words, in order."""
     return [run for run in re.split(r"(\$[^$]+\$)", label) if run]
 
 
 def extent(run, size, weight=400, mono=False):
-    """(width, height above, depth below the baseline) of a piece of a label, in pixels."""
+    """Return (width, height above, depth below the baseline) of a piece of a label, in pixels."""
     if run[0] == "$":
         _, *extents = formula(run[1:-1])
         return tuple(e * size * 1.06 / EM for e in extents)
     if mono:
         return len(run) * size * 0.6, 0.78 * size, 0.12 * size
     if not run.isascii():
-        raise ValueError(f"drawing: {run!r} has a sign that is not ASCII; write it as a formula")
+        raise ValueError(
+            f"drawing: {run!r} has a character that is not ASCII. Write it as a formula"
+        )
     units = sum(ord(WIDTHS[ord(c) - 32]) - 32 for c in run) / 100
     return units * size * (1 + (weight - 400) / 7000), 0.78 * size, 0.12 * size
 
 
 @cache
 def formula(tex):
-    """(outline, width, height, depth) of a formula in units of 1/200 of its size.
+    """Return (outline, width, height, depth) of a formula in units of 1/200 of its size.
 
-    The outline is the data of an SVG path, with its baseline at 0. Matplotlib sets it, so it
+    The outline is the data of an SVG path, with its baseline at 0. Matplotlib typesets it, so it
     needs no font and looks the same everywhere.
     """
     from matplotlib.font_manager import FontProperties
@@ -145,7 +150,7 @@ def formula(tex):
         elif code == path.CLOSEPOLY:
             data.append("z")
             continue
-        else:  # from the last point on: shorter numbers
+        else:  # the last point's coordinates are shorter as differences
             steps = " ".join(f"{x - here[0]} {y - here[1]}" for x, y in pairs)
             data.append(" mlqc"[int(code)] + steps.replace(" -", "-"))
         here = pairs[-1]

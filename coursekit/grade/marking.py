@@ -1,4 +1,4 @@
-"""Mark one submission: every task by itself, with visible and hidden inputs."""
+"""Mark one submission: every task separately, with visible and hidden inputs."""
 
 import ast
 import contextlib
@@ -18,14 +18,14 @@ SUSPICIOUS |= {"server", "socket", "subprocess", "sys", "tracemalloc", "urllib"}
 
 @dataclass
 class Mark:
-    """What one student gets: the outcomes of all parts, the answers to open questions, notes."""
+    """The result of one student: the outcomes of all parts, answers to open questions, notes."""
 
     student: str
     outcomes: list
     answers: dict = field(default_factory=dict)  # cell id -> text
     notes: list = field(default_factory=list)  # for the lecturer
     remarks: list = field(default_factory=list)  # for the student as well
-    graded: bool = True  # False: the grader or the machine failed, and it is to be tried again
+    graded: bool = True  # False: the grader or the machine failed, so grading must be repeated
 
     @property
     def points(self):
@@ -48,7 +48,7 @@ class Mark:
 
 
 def mark(submission, plan, sandbox, *, hidden=True):
-    """Mark one submission in processes of this sandbox; `hidden`: with the hidden inputs too."""
+    """Mark one submission in processes of this sandbox; `hidden`: use the hidden inputs too."""
     homework = plan.homework
     if submission.trouble:
         parts = [_nothing(part, submission.trouble, UNREADABLE) for part in homework.parts]
@@ -65,7 +65,7 @@ def mark(submission, plan, sandbox, *, hidden=True):
                 outcomes += [_nothing(part, reason, reason) for part in homework.of(task)]
                 continue
             remarks += _missing(task, plan, found)
-            # where the engine is taken away it is gone for all: such tasks have a process
+            # Removing the engine affects every task of a process, so tasks by hand have their own.
             kind = bool(homework.by_hand.get(task))
             if kind not in workers:
                 workers[kind] = stack.enter_context(Worker(sandbox))
@@ -75,7 +75,9 @@ def mark(submission, plan, sandbox, *, hidden=True):
 
 
 def _of_task(task, plan, found, worker, hidden):
-    """The outcomes of a task; where it is not all right, also with the sample's earlier tasks."""
+    """Return the outcomes of a task; if it is not all right, try it with the sample's earlier tasks
+    too.
+    """
     parts = plan.homework.of(task)
     broken = [
         {"error": "SyntaxError", "message": e, "line": ""} for e in _broken(task, plan, found)
@@ -94,17 +96,18 @@ def _of_task(task, plan, found, worker, hidden):
 
 
 def _as_they_are(task, plan, found):
-    """In place of samples, which students do not have: their own, with all of tinyattn."""
+    """Return the student's own solutions instead of samples, which students do not have."""
     earlier = set(plan.homework.earlier.get(task, ()))
     needed, _ = found.code.needed(earlier) if earlier else ([], None)
     return [ast.unparse(statement.node) for statement in needed]
 
 
 def refused(task, plan, found):
-    """Why a task is not even run: it is untouched, or uses what it may not."""
+    """Return why a task is not run: it is untouched, or uses a forbidden name."""
     if untouched(task, plan, found):
         return NOT_DONE
-    earlier = plan.homework.earlier.get(task, ())  # another task is judged by what these use
+    # another task is judged by its use of these functions
+    earlier = plan.homework.earlier.get(task, ())
     needed, _ = found.code.needed(plan.asked(task), earlier)
     trees = [ast.Module([s.node], []) for s in needed]
     imports = [ast.parse(source) for source in plan.given(task)]
@@ -114,23 +117,23 @@ def refused(task, plan, found):
 
 
 def untouched(task, plan, found):
-    """True if nothing of the task was written."""
+    """Return True if nothing of the task was written."""
     written = found.code.bound(plan.asked(task), but=plan.stubs)
     return not written and not _broken(task, plan, found)
 
 
 def needed_by(task, plan, code):
-    """The statements of the notebook that answer a task: those that define what it asks for."""
+    """Return the statements of the notebook that answer a task: those that define its names."""
     return code.needed(plan.asked(task))[0]
 
 
 def _broken(task, plan, found):
-    """The syntax errors of cells, if what the task asks for is nowhere else."""
+    """Return the syntax errors of cells, if the names of the task are defined nowhere else."""
     return [] if found.code.bound(plan.asked(task), but=plan.stubs) else found.code.broken.values()
 
 
 def _missing(task, plan, found):
-    """A remark about names that the task's code uses and that no cell defines."""
+    """Return a remark about names that the task's code uses and that no cell defines."""
     there = set().union(set(), *(names_asked(source) for source in plan.given(task)))
     names = found.missing(plan.asked(task), there)
     if not names:
@@ -140,7 +143,7 @@ def _missing(task, plan, found):
 
 
 def _look(task, plan, found):
-    """Notes for the lecturer about unusual names."""
+    """Return notes for the lecturer about unusual names."""
     handed_out = set()
     for cell in plan.of_task(task):
         handed_out |= {n.arg for n in ast.walk(ast.parse(cell.source)) if isinstance(n, ast.arg)}

@@ -1,7 +1,7 @@
-"""The homework as a source notebook for nbgrader, so that an existing course can take it.
+"""The homework as a source notebook for nbgrader, so that an existing course can use it.
 
-The cell metadata are those of nbgrader's format, version 3: answers are autograded answer cells,
-each part of a task is a test cell worth one point, open questions are graded by hand.
+The cell metadata follow nbgrader's format, version 3: answers are autograded answer cells, each
+part of a task is a test cell worth one point, and open questions are graded by hand.
 """
 
 import re
@@ -16,7 +16,7 @@ HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
 
 
 def write(document, path):
-    """Write the notebook to `path`; returns how many points it has."""
+    """Write the notebook to `path` and return its number of points."""
     nbformat = need("nbformat")
     plan = plan_of(document)
     cells, tested = [], set()
@@ -41,7 +41,7 @@ def write(document, path):
 
 
 def _task_checked(cell):
-    """The task that a cell `hw.check(3)` checks, else None."""
+    """Return the task that a cell `hw.check(3)` checks, otherwise None."""
     text = cell.source.strip()
     if cell.kind == "code" and text.startswith("hw.check(") and text.endswith(")"):
         return int(text[len("hw.check(") : -1])
@@ -49,9 +49,10 @@ def _task_checked(cell):
 
 
 def _test(nbformat, plan, part):
-    title = re.sub(r"[^A-Za-z0-9]+", "-", part.title)  # what nbgrader allows in a name
+    # nbgrader allows only these characters in a name
+    title = re.sub(r"[^A-Za-z0-9]+", "-", part.title)
     name = f"{plan.document.number}-task-{part.task}-{title}"
-    # not the notebook's own `hw`, which a student can set to anything
+    # A student can set the notebook's own `hw` to anything, so it is not used.
     fresh = f"checks.homework({plan.document.number!r}, globals()).require"
     visible = f"from tinyattn.course import checks\n\n{fresh}({part.task}, {part.title!r})"
     hidden = HIDDEN.format(f"{fresh}({part.task}, {part.title!r}, hidden=True)")
@@ -74,7 +75,7 @@ def _metadata(name, *, solution=False, grade=False, locked=False, points=None, k
 
 
 def _marks(source):
-    """nbgrader's marks in place of ours; what to write stays as a comment above them."""
+    """Replace our marks by nbgrader's; the instructions stay as a comment above them."""
     lines = []
     for line in source.split("\n"):
         if begin := BEGIN.match(line):

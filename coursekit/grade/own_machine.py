@@ -1,7 +1,7 @@
 """Run a student's own notebook as grading does, on the student's own machine.
 
-This is no sandbox: the code runs as it does in the notebook, in a process of its own, and
-`tinyattn check --as-handed-in` is the only one that uses it. Grading asks for WebAssembly.
+This is not a sandbox: the code runs as it does in the notebook, in a separate process. Only
+`tinyattn check --as-handed-in` uses it; grading needs WebAssembly.
 """
 
 import os
@@ -23,7 +23,7 @@ server.serve(server.quiet())
 
 
 class OwnMachine(Sandbox):
-    """Processes of the operating system, for code that one trusts."""
+    """Processes of the operating system, for trusted code."""
 
     description = "in a process of this machine, without a sandbox"
 
@@ -48,7 +48,7 @@ class OwnProcess:
         threading.Thread(target=self._read, daemon=True).start()
 
     def send(self, line):
-        """The answer to one line. Raises ProcessLost."""
+        """Return the answer to one line. Raises ProcessLost."""
         try:
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
@@ -86,7 +86,9 @@ class OwnProcess:
 
 
 def seconds_of(pid):
-    """The seconds that a process has computed; None where the system does not tell (not Linux)."""
+    """Return the computing time of a process in seconds, or None if the system does not report it
+    (not Linux).
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             fields = file.read().rpartition(")")[2].split()

@@ -39,7 +39,7 @@ addEventListener("DOMContentLoaded", () => {
 
 
 def write(folder, plan, marks):
-    """Write all pages into the folder; returns the page of the class."""
+    """Write all pages into the folder and return the page of the class."""
     css, js = formulas()
     write_text(folder / "formulas.css", css)
     write_text(folder / "formulas.js", js + SET)
@@ -54,7 +54,7 @@ def write(folder, plan, marks):
 
 
 def file_name(student):
-    """A file's name for any student's name, different for different ones."""
+    """Return a file name for any student's name, different for different names."""
     plain = re.sub(r"[^\w-]+", "_", student)[:60]
     if plain == student:
         return plain
@@ -62,9 +62,9 @@ def file_name(student):
 
 
 def page(title, body, up=""):
-    """A whole page; what comes from students has been escaped before.
+    """Return a whole page; text from students must be escaped before.
 
-    `up` leads to the folder of formulas.js, which sets the formulas of the elements .formulas.
+    `up` leads to the folder of formulas.js, which typesets the formulas of the elements .formulas.
     """
     setting = (
         f'<link rel="stylesheet" href="{up}formulas.css"><script src="{up}formulas.js"></script>'
@@ -79,7 +79,7 @@ def page(title, body, up=""):
 
 
 def student_page(plan, result):
-    """What was right, what went wrong and why; no solution."""
+    """Return the page about correct and incorrect parts and the reasons, without solutions."""
     lines = [
         f"<h1>{escape(result.student)}</h1>",
         f"<p>{_title(plan)}: <strong>{_sum(result)}</strong></p>",
@@ -114,7 +114,7 @@ def _part(part):
 
 
 def class_page(plan, marks):
-    """Points of all, how each task went, and the mistakes that were made most."""
+    """Return all points, the results of each task, and the most frequent mistakes."""
     marks, everybody = [result for result in marks if result.graded], marks
     lines = [
         f"<h1>{_title(plan)}: {len(everybody)} submissions</h1>",
@@ -186,7 +186,7 @@ def _points(parts):
 
 
 def _average(plan, marks):
-    """How many points were given on average, to those that could be graded."""
+    """Return the average number of points of all students that could be graded."""
     graded = [result.points for result in marks if result.graded]
     total = sum(graded) / max(len(graded), 1)
     missing = len(marks) - len(graded)
@@ -195,7 +195,7 @@ def _average(plan, marks):
 
 
 def questions(plan, marks):
-    """Every open question with its sample answer and all that was written, side by side."""
+    """Return every open question with its sample answer and all submitted answers, side by side."""
     lines = [f"<h1>{_title(plan)}: open questions</h1>"]
     for cell in plan.open_questions:
         lines.append(f"<h2>{question_name(cell)}</h2>")
@@ -215,13 +215,13 @@ def questions(plan, marks):
 
 
 def question_name(cell):
-    """What the cell that was handed out calls the question, such as 7b; else its task."""
+    """Return the name of the question in its distributed cell, such as 7b, or else its task."""
     found = re.search(r"answer to (\w+)", cell.source)
     return f"Question {escape(found[1])}" if found else f"Task {cell.task}"
 
 
 def _markdown(text):
-    """Text of ours with its headings, bold and slanted words, and code; no formula is changed."""
+    """Return our text with headings, bold and italic words, and code; formulas stay unchanged."""
     pieces = re.split(r"(\$\$.+?\$\$|\$[^$\n]+\$|`[^`\n]+`)", escape(text.strip()), flags=re.S)
     for i, piece in enumerate(pieces):
         if i % 2:

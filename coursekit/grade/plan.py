@@ -1,4 +1,4 @@
-"""The pristine homework as the grader needs it: which cells hold tasks, and what is given."""
+"""The original homework as the grader needs it: which cells contain tasks, and which are given."""
 
 import ast
 import functools
@@ -15,25 +15,25 @@ ROOTS = {"np", "ta", "nn", "F", "data", "optim", "graph", "len", "range", "list"
 
 @dataclass
 class Cell:
-    """A cell of the student's version, with its solution where it is a task."""
+    """A cell of the student's version, with its solution if it is a task."""
 
     id: str
     kind: str
     task: int | None
     source: str
-    solution: str = ""  # of a task: with the sample solution; of an open question: the sample
-    wanted: bool = False  # it is taken from what was handed in
+    solution: str = ""  # the sample solution of a task, or the sample answer of an open question
+    wanted: bool = False  # True: the cell is read from the submission
     question: str = ""
 
     @functools.cached_property
     def asked(self):
-        """The names that a task cell asks to define."""
+        """Return the names that a task cell asks the student to define."""
         return names_asked(self.source) if self.kind == "code" else set()
 
 
 @dataclass
 class Plan:
-    """All that is known about a homework before anybody handed it in."""
+    """All facts about a homework that do not depend on a submission."""
 
     document: object
     homework: object
@@ -41,7 +41,7 @@ class Plan:
 
     @property
     def has_solutions(self):
-        """False for what a student has: a notebook without the text that it was made from."""
+        """Return False for a student's version: a notebook without its source text."""
         return any(cell.solution for cell in self.cells)
 
     @property
@@ -50,17 +50,19 @@ class Plan:
 
     @functools.cached_property
     def given_trees(self):
-        """Cells that were handed out and ask for nothing, as texts of their trees."""
+        """Return distributed cells without a task, as texts of their trees."""
         return {_text(c.source) for c in self.cells if c.kind == "code" and not c.wanted}
 
     @functools.cached_property
     def stubs(self):
-        """The statements of the task cells as they were handed out, as texts of their trees."""
+        """Return the statements of the task cells as they were distributed, as texts of their
+        trees.
+        """
         wanted = (parsed(c.source) for c in self.cells if c.kind == "code" and c.wanted)
         return {ast.dump(node) for tree in wanted for node in tree.body}
 
     def of_task(self, task):
-        """The task cells of one task."""
+        """Return the task cells of one task."""
         return [c for c in self.cells if c.wanted and c.kind == "code" and c.task == task]
 
     def asked(self, task):
@@ -68,13 +70,15 @@ class Plan:
         return set().union(set(), *(cell.asked for cell in self.of_task(task)))
 
     def given(self, task):
-        """The definitions of the cells that were handed out up to the end of a task."""
+        """Return the definitions of the distributed cells up to the end of a task."""
         code = [cell for cell in self.cells if cell.kind == "code"]
         last = max((i for i, cell in enumerate(code) if cell.task == task), default=len(code) - 1)
         return [definitions(cell.source) for cell in code[: last + 1] if not cell.wanted]
 
     def samples(self, task):
-        """The sample solutions of the earlier functions that a task builds on, and theirs."""
+        """Return the sample solutions of the earlier functions that a task uses, and of those they
+        use.
+        """
         names, earlier = set(self.homework.earlier.get(task, ())), self.homework.earlier
         while True:
             chosen = [c for c in self.cells if c.asked & names and c.solution]
@@ -84,7 +88,7 @@ class Plan:
             names |= more
 
     def program(self, sources):
-        """The cells to run: definitions that are given, and the task cells out of `sources`."""
+        """Return the cells to run: given definitions, and the task cells out of `sources`."""
         return [
             (sources.get(c.id) or "") if c.wanted else definitions(c.source)
             for c in self.cells
@@ -98,7 +102,7 @@ def _text(source):
 
 
 def plan_of_notebook(document):
-    """The same without the text and its solutions, from the notebook that a student was given."""
+    """Return the same from the student's notebook, without the text and its solutions."""
     cells, question = [], ""
     source = read_notebook(document, document.notebook)
     for task, cell in by_task(source):
@@ -139,7 +143,9 @@ def plan_of(document):
 
 
 def definitions(source):
-    """What a given cell defines: imports, functions, classes and constants; nothing that trains."""
+    """Return the definitions of a given cell: imports, functions, classes and constants; no
+    training.
+    """
     kept = [node for node in ast.parse(source).body if _defines(node)]
     return "\n".join(ast.unparse(node) for node in kept)
 

@@ -1,4 +1,4 @@
-"""What is sent to a sandbox for a task: given cells, the student's, and what they may use."""
+"""The message to a sandbox for a task: given cells, the student's cells, and the allowed names."""
 
 import ast
 
@@ -6,7 +6,7 @@ from tinyattn.course.checks.code import free_names
 
 
 class Program:
-    """What runs in the box of a task: given cells, the student's statements, what it may use."""
+    """The code in the box of a task: given cells, the student's statements, the allowed names."""
 
     def __init__(self, task, plan, code, samples=()):
         self.task, self.plan, self.code = task, plan, code
@@ -17,7 +17,7 @@ class Program:
         self.own, _ = code.needed(names)
 
     def job(self, box, *, light=False):
-        """The message that fills a box; `light`: without what may take long."""
+        """Return the message that fills a box; `light`: without statements that may take long."""
         homework = self.plan.homework
         kept = {}
         for statement in self.own:

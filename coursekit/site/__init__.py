@@ -1,5 +1,5 @@
-"""The course's place on the web: texts, notebooks, slides and docstrings as one static site.
+"""The web site of the course: texts, notebooks, slides and docstrings as static pages.
 
-`build.build_site(root)` writes the pages' sources (`build/site-sources/`), and Sphinx makes
-`build/site/` of them. Nothing is executed, and nothing is loaded from a network.
+`build.build_site(root)` writes the sources of the pages (`build/site-sources/`), from which Sphinx
+makes `build/site/`. Nothing is executed, and nothing is loaded from a network.
 """

@@ -1,4 +1,4 @@
-"""Where things of the project are found on the site."""
+"""The addresses of texts and files of the project on the site."""
 
 import posixpath
 import re
@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from tinyattn.course.project import homework, lectures
 
-# texts of the project that have a page of their own: its address without ending
+# These texts of the project have their own page. The value is its address without the extension.
 TEXTS = {
     "README.md": "index",
     "CONTRIBUTING.md": "project/contributing",
@@ -29,12 +29,12 @@ TEXTS = {
 
 
 def page_of(document):
-    """The address of a lecture or homework, without ending."""
+    """Return the address of a lecture or homework, without extension."""
     return f"{'homework' if document.is_homework else 'lectures'}/{document.name}"
 
 
 def pages(root):
-    """{path in the project: page} of all texts and notebooks that have a page."""
+    """Return {path in the project: page} of all texts and notebooks that have a page."""
     found = dict(TEXTS)
     for document in lectures(root) + homework(root):
         for path in (document.notebook, document.source):
@@ -45,17 +45,19 @@ def pages(root):
 
 
 def source_page(path):
-    """The page of a file of the code: tinyattn/ops/index.py → source/tinyattn/ops/index.py."""
+    """Return the page of a source file: tinyattn/ops/index.py → source/tinyattn/ops/index.py."""
     return f"source/{path}"
 
 
 def relative(target, here):
-    """The address of `target` as it reads on the page `here`; both from the top of the site."""
+    """Return the address of `target` relative to the page `here`; both count from the top of the
+    site.
+    """
     file, mark, more = re.match(r"([^?#]*)([?#]?)(.*)", target).groups()
     return quote(posixpath.relpath(file, posixpath.dirname(here) or ".")) + mark + more
 
 
 def slug(title):
-    """A heading as part of an address: letters, digits and hyphens."""
+    """Return a heading as part of an address: letters, digits and hyphens."""
     plain = re.sub(r"\\[a-zA-Z]+|[*`$\\{}']", "", title).lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "slide"

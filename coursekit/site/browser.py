@@ -1,8 +1,8 @@
-"""JupyterLab inside the browser: a notebook opens from the site, and nothing has to be installed.
+"""JupyterLab inside the browser: a notebook opens from the site, without any installation.
 
-JupyterLite serves the student's copies as files, and Pyodide, a Python in WebAssembly that the
-page loads from its makers' server, runs them. The package with its data and trained weights comes
-from the site itself, as a wheel. There is no compiler: everything runs on array algebra, with the
+JupyterLite serves the student's copies as files. Pyodide, a Python in WebAssembly that the page
+loads from its makers' server, runs them. The package with its data and trained weights comes from
+the site itself, as a wheel. There is no compiler, so everything runs on array algebra, with the
 sizes of `course.small()`.
 """
 
@@ -27,14 +27,16 @@ FIRST_CELL = """\
 
 
 def address(document):
-    """Where a lecture or homework opens in the browser, from the top of the site."""
+    """Return the address at which a lecture or homework opens in the browser, from the top of the
+    site.
+    """
     return f"{FOLDER}/notebooks/index.html?path={quote(document.notebook.name)}"
 
 
 def write_browser(root, site, work):
     """Build JupyterLite with the student's copies and the package's wheel into `site`/browser.
 
-    Raises CourseError with what went wrong, when the wheel or JupyterLite cannot be built.
+    Raises CourseError with the output if the wheel or JupyterLite cannot be built.
     """
     for package in ("jupyterlite_core", "jupyterlite_pyodide_kernel"):
         need(package, "site")
@@ -43,7 +45,7 @@ def write_browser(root, site, work):
     for document in lectures(root) + homework(root):
         copy = for_browser(copy_of(document, new))
         write_text(work / "files" / document.notebook.name, copy)
-    # so that `python -m tests.scripts.in_browser` can run a notebook
+    # `python -m tests.scripts.in_browser` needs these to run a notebook
     settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
     write_text(work / "jupyter-lite.json", json.dumps(settings))
     _run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", work, root], work)
@@ -71,7 +73,7 @@ def write_browser(root, site, work):
 
 
 def for_browser(text):
-    """The text of a notebook with a first cell that brings the package into the browser."""
+    """Return the text of a notebook with a first cell that loads the package into the browser."""
     notebook = json.loads(text)
     cell = {
         "cell_type": "code",
@@ -91,4 +93,4 @@ def _run(command, folder):
     )
     if done.returncode:
         said = (done.stdout + done.stderr).strip()[-2000:]
-        raise CourseError(f"{Path(command[2]).name} failed; it said:\n{said}")
+        raise CourseError(f"{Path(command[2]).name} failed with the output:\n{said}")

@@ -1,4 +1,4 @@
-"""The command `tinyattn site`: the pages' sources, then the pages."""
+"""The command `tinyattn site`: the sources of the pages, then the pages."""
 
 import shutil
 import subprocess
@@ -19,10 +19,9 @@ SOURCES = Path("build") / "site-sources"
 
 
 def build_site(root):
-    """Write the whole site; returns its first page.
+    """Write the whole site and return its first page.
 
-    Raises CourseError with what Sphinx said if a page has an error, such as a link that leads
-    nowhere.
+    Raises CourseError with Sphinx's message if a page has an error, such as a broken link.
     """
     for package in ("sphinx", "myst_nb", "furo"):
         need(package, "site")
@@ -50,13 +49,13 @@ def build_site(root):
     ]
     done = subprocess.run(command, check=False)
     if done.returncode:
-        raise CourseError("the site has errors; they stand above")
+        raise CourseError("the site has errors, which are printed above")
     browser.write_browser(root, root / SITE, root / SOURCES / "browser")
     return root / SITE / "index.html"
 
 
 def write_sources(root, sources, extra):
-    """Write what Sphinx makes the pages of, and the files that it only copies."""
+    """Write the sources of Sphinx's pages, and the files that it only copies."""
     documents, tasks = lectures(root), homework(root)
     built = {document: slides(read_notebook(document)) for document in documents}
     anchors = {document: notebooks.anchors(document) for document in documents}
@@ -96,7 +95,7 @@ def write_sources(root, sources, extra):
 
 
 def ways(root, document, tasks):
-    """The buttons under the title of a lecture or homework: (words, address on the site)."""
+    """Return the buttons under the title of a lecture or homework: (words, address on the site)."""
     found = [("Open in the browser", browser.address(document))]
     if document.is_homework:
         number = document.number.removeprefix("hw")
@@ -118,7 +117,7 @@ def teaching(root, number):
 
 
 def write_teaching(root, sources):
-    """Write the pages for those who teach; returns their table of contents."""
+    """Write the pages for lecturers and return their table of contents."""
     there = [d for d in lectures(root) if teaching(root, d.number).is_file()]
     for document in there:
         path = f"lectures/teaching/{document.number}.md"
@@ -129,7 +128,7 @@ def write_teaching(root, sources):
 
 
 def numpy_page():
-    """What each of NumPy's functions does with a tensor."""
+    """Return the page about the effect of each of NumPy's functions on a tensor."""
     parts = [
         "# NumPy's functions\n\n"
         "NumPy's own functions take tensors. What each of them does with one:"
@@ -141,7 +140,7 @@ def numpy_page():
 
 
 def contents(documents, tasks):
-    """The site's table of contents, which stands beside every page."""
+    """Return the site's table of contents, which is shown next to every page."""
     parts = {
         "Lectures": [f"{title(d)} <{page_of(d)}>" for d in documents],
         "Homework": [page_of(document) for document in tasks],
@@ -175,7 +174,7 @@ def contents(documents, tasks):
 
 
 def title(document):
-    """The title of a lecture with its number, for the table of contents."""
+    """Return the title of a lecture with its number, for the table of contents."""
     return f"{document.number} {slides(read_notebook(document))[0].title}"
 
 

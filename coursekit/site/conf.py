@@ -19,7 +19,7 @@ extensions = ["myst_nb", "coursekit.site.extension"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 exclude_patterns = []
 
-# texts and notebooks as they are: nothing is executed here
+# Texts and notebooks are shown unchanged, and nothing is executed here.
 nb_execution_mode = "off"
 nb_code_prompt_show = "Show the {type}"
 nb_code_prompt_hide = "Hide the {type}"
@@ -42,7 +42,7 @@ pygments_style = "friendly"
 pygments_dark_style = "monokai"
 html_theme_options = {"navigation_with_keys": False, "top_of_page_buttons": []}
 
-# the addresses of the project are known where the site is published, and nowhere else
+# Only the machine that publishes the site knows the addresses of the project.
 if os.environ.get("GITHUB_REPOSITORY"):
     server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
     address = f"{server}/{os.environ['GITHUB_REPOSITORY']}"

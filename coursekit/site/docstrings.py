@@ -11,11 +11,11 @@ CODE = re.compile(
     r"^\s*(?:with |for |from |import |@|def |class |"
     r"\w+(?:\.\w+)*\(|[\w., ]+ = [\w.]+\(|\w+\.\w+ [-+]?=)"
 )
-# Google's headings, as PyTorch and JAX have them
+# Google's section headings, which PyTorch and JAX use too.
 SECTION = re.compile(r"^(Args|Shape|Returns|Raises|Note|Example|Attributes):$")
 NOT_CODE = re.compile(r"[←√²₂ᵀ…π]|\.\.T")
 LEADS = r"(?:Raises|Source:|Sources:|TypeError for|ValueError for)"
-# an array with its shape, x [B, T, d], or a shape alone
+# an array with its shape, such as x [B, T, d], or only a shape
 SHAPE = re.compile(
     r"(?<![\w`$])((?:(?!(?:or|is|to|of|in|at|as|by|on) )(?:\w{1,2}|\w+_\w+|ids|mask|keep|out|src|"
     r"tgt|batch|index|bias|weight|points|images)²?'? )?\[[^\]\n]*\])(?![(\w])"
@@ -27,9 +27,9 @@ SPECIAL = re.compile(r"([\\*_\[\]<>$`{}~#|^])")
 
 
 def markdown(docstring, link=lambda words: None, *, lead=True):
-    """The Markdown of a docstring. link: the address of a name in backticks, or None.
+    """Return the Markdown of a docstring. link: the address of a name in backticks, or None.
 
-    lead: the first paragraph in larger letters.
+    lead: show the first paragraph in larger letters.
     """
     text = inspect.cleandoc(docstring or "")
     written = []
@@ -42,7 +42,7 @@ def markdown(docstring, link=lambda words: None, *, lead=True):
 
 
 def sections(text):
-    """[(heading, what is indented below it)]; the heading is "" for what no heading is above."""
+    """Return [(heading, indented text below it)]; the heading is "" for text without a heading."""
     found = [("", [])]
     for line in text.split("\n"):
         heading = SECTION.match(line)
@@ -57,12 +57,12 @@ def sections(text):
 
 
 def paragraphs(text):
-    """Pieces of a docstring: between empty lines, and between sentences and what is indented."""
+    """Return the pieces of a docstring, divided at blank lines and at changes of indentation."""
     found = []
     for piece in re.split(r"\n{2,}", text):
         lines = piece.split("\n")
         if found and found[-1].startswith("    ") and lines[0].startswith("    "):
-            found[-1] += "\n\n" + piece  # code with an empty line in it
+            found[-1] += "\n\n" + piece  # the code contains a blank line
             continue
         kinds = [_kind(line) for line in lines]
         start = 0
@@ -100,7 +100,7 @@ def _paragraph(text, link, first):
 
 
 def _lead(part, link):
-    """A part of a paragraph; errors and sources begin with a bold word."""
+    """Return a part of a paragraph; errors and sources begin with a bold word."""
     match = re.match(rf"{LEADS}", part)
     if not match:
         return sentence(part, link)
@@ -110,7 +110,7 @@ def _lead(part, link):
 
 
 def _arguments(text, link):
-    """A table of arguments as a definition list."""
+    """Return a table of arguments as a definition list."""
     items = []
     for line in text.split("\n"):
         match = ARGUMENT.match(line)
@@ -128,7 +128,9 @@ def _arguments(text, link):
 
 
 def _inner_table(lines):
-    """What the argument is, and the values it may have: lines such as '"numpy"   array algebra'."""
+    """Return the description of an argument, and its values: lines such as '"numpy"   array
+    algebra'.
+    """
     plain, rows = [], []
     for line in lines:
         match = re.match(r'^("[^"]*") {2,}(.*)$', line)
@@ -142,7 +144,7 @@ def _inner_table(lines):
 
 
 def _indented(text, link):
-    """Formulas line by line, or code, or words as they are set."""
+    """Return formulas line by line, or code, or words in their own lines."""
     block = textwrap.dedent(text)
     lines = [line for line in block.split("\n") if line.strip()]
     if any(CODE.match(line) and not NOT_CODE.search(line) for line in lines):
@@ -156,7 +158,7 @@ def _indented(text, link):
 
 
 def _row(line):
-    """A line of formulas, with what is said beside them."""
+    """Return a line of formulas with its remarks."""
     parts = []
     for piece in re.split(r" {2,}", line):
         parts.append("".join(code if math else _upright(code) for code, math in in_sentence(piece)))
@@ -164,7 +166,7 @@ def _row(line):
 
 
 def _upright(words):
-    """Words between formulas."""
+    """Return words between formulas."""
     if not words.strip(", "):
         return words
     escaped = re.sub(r"([_&%#{}$])", r"\\\1", words)
@@ -172,7 +174,7 @@ def _upright(words):
 
 
 def sentence(text, link=lambda words: None):
-    """A sentence as Markdown: names in backticks become links, formulas LaTeX, shapes code."""
+    """Return Markdown of a sentence: names in backticks become links, formulas LaTeX."""
     text = re.sub(NAMED, lambda m: f"`{m[0]}`" if link(m[0]) else m[0], text)
     pieces = re.split(r"(`[^`]+`|https?://[^\s;,)]+[^\s;,.)])", text)
     return "".join(_piece(piece, link) for piece in pieces)
@@ -188,7 +190,7 @@ def _piece(piece, link):
 
 
 def _words(text):
-    """Words without a meaning in Markdown; shapes such as x [B, T] as code."""
+    """Return words without a meaning in Markdown; shapes such as x [B, T] become code."""
     parts = SHAPE.split(text)
     return "".join(
         f"`{part}`" if i % 2 else SPECIAL.sub(r"\\\1", part) for i, part in enumerate(parts)

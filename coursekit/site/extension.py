@@ -1,4 +1,4 @@
-"""What Sphinx lacks: formulas by the KaTeX that the slides use, and pages of the source code."""
+"""Additions to Sphinx: formulas by the slides' KaTeX, and pages of the source code."""
 
 from html import escape
 from pathlib import Path
@@ -28,7 +28,7 @@ def _skip():
 
 
 def source_pages(app):
-    """(name, context, template) of a page for each file of the package, its lines numbered."""
+    """Return (name, context, template) of a page with line numbers for each file of the package."""
     style = HtmlFormatter(linenos="inline", anchorlinenos=True, lineanchors="L", linespans=None)
     files = sorted(p for p in (ROOT / "tinyattn").rglob("*.py") if "shipped" not in p.parts)
     for path in files:

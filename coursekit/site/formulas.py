@@ -1,7 +1,7 @@
-"""Formulas as docstrings write them, `y_t = Σ_s a_ts v_s`, as LaTeX.
+"""Formulas of docstrings, such as `y_t = Σ_s a_ts v_s`, as LaTeX.
 
-Only what is surely a formula is typeset: signs, single letters with their indices, and the words of
-`WORDS`. What has any other word in it stays text.
+Only text that is certainly a formula is typeset: signs, single letters with their indices, and the
+words of `WORDS`. Text with any other word stays text.
 """
 
 import re
@@ -86,7 +86,8 @@ LOWER = dict(
     )
 )
 BARS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "hat"}
-ROMAN = ["exp", "ln", "log", "max", "min", "tanh", "cos", "sin", "tan"]  # TeX knows them
+# TeX has commands for these
+ROMAN = ["exp", "ln", "log", "max", "min", "tanh", "cos", "sin", "tan"]
 WORDS = {
     *ROMAN,
     "softmax",
@@ -185,8 +186,8 @@ TOKEN = re.compile(
 
 
 def tex(text):
-    """LaTeX of a formula, or None if it is not surely one."""
-    parts, depth, roots = [], 0, []  # roots: how deep in brackets each open root began
+    """Return LaTeX of a formula, or None if it is not certainly a formula."""
+    parts, depth, roots = [], 0, []  # roots: the bracket depth at which each open root began
     after_root = False
     for token in TOKEN.findall(text.strip()):
         if token == "√":
@@ -212,7 +213,7 @@ def tex(text):
 
 
 def _norms(code):
-    """Every second bar of a norm closes it; a bar alone stands between two vectors."""
+    """Mark opening and closing bars of norms; a single bar is between two vectors."""
     pieces = code.split(r"\lVert ")
     if len(pieces) == 2:
         return r"\,\Vert\,".join(pieces)
@@ -223,7 +224,7 @@ def _norms(code):
 
 
 def _token(token):
-    """LaTeX of one token, None for a word of a sentence."""
+    """Return LaTeX of one token, or None for a word of a sentence."""
     if token in ("...", "->"):
         return r"\dots" if token == "..." else r"\to"
     if token in SIGNS:
@@ -239,7 +240,7 @@ def _token(token):
     if token in WORDS:
         base, index = token, ""
     elif base in ROMAN and len(index) > 2:
-        return None  # the name of an argument, such as max_norm
+        return None  # this is an argument's name, such as max_norm
     code = _letters(base.removesuffix("'"))
     if code is None:
         return None
@@ -247,7 +248,7 @@ def _token(token):
 
 
 def _index(text):
-    """The LaTeX of an index: _ts, _{i ∈ N(j)}, _(i+d/2)."""
+    """Return the LaTeX of an index: _ts, _{i ∈ N(j)}, _(i+d/2)."""
     bare = text[1:]
     if bare[0] in "{(":
         bare = bare[1:-1]
@@ -259,14 +260,14 @@ def _index(text):
 
 
 def _scripts(text):
-    """The LaTeX of what is written below and above a letter: ₀ˣ."""
+    """Return the LaTeX of the text below and above a letter: ₀ˣ."""
     low = "".join(LOWER[c] for c in text if c in LOWER)
     high = "".join(UPPER[c] for c in text if c in UPPER).replace("T", r"\top")
     return (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
 
 
 def _letters(base):
-    """The LaTeX of a word of `WORDS`, or of letters with accents and what is below and above."""
+    """Return the LaTeX of a word of `WORDS`, or of letters with accents and indices."""
     marks = "".join(c for c in base if c in UPPER or c in LOWER)
     plain = base.rstrip(marks) if marks else base
     if plain in SIGNS:
@@ -290,7 +291,9 @@ def _letter(letter, accent, marks):
 
 
 def in_sentence(text):
-    """The text in pieces: [(LaTeX, True) or (text, False)], formulas cut out of the sentence."""
+    """Return the text in pieces, [(LaTeX, True) or (text, False)], with formulas cut out of the
+    sentence.
+    """
     pieces, at = [], 0
     for start, end in _runs(text):
         code = tex(text[start:end])
@@ -302,7 +305,9 @@ def in_sentence(text):
 
 
 def _runs(text):
-    """Where the formulas of a sentence are: longest stretches of tokens that can be in one."""
+    """Return the positions of the formulas of a sentence: longest sequences of tokens that can be
+    in one.
+    """
     found, start, end = [], None, None
     for match in TOKEN.finditer(text):
         token = match[0]
@@ -321,7 +326,9 @@ def _runs(text):
 
 
 def _trimmed(text, start, end):
-    """A stretch without the commas at its ends and without parts that are none of the formula."""
+    """Return a sequence without commas at its ends and without parts that do not belong to the
+    formula.
+    """
     run = text[start:end]
     pieces, depth, last = [], 0, 0
     for i, c in enumerate(run):
@@ -340,7 +347,7 @@ def _trimmed(text, start, end):
 
 
 def _without_words(piece):
-    """Without a word at the beginning that belongs to the sentence, as in 'the keys s ≤ t'."""
+    """Drop an initial word that belongs to the sentence, as in 'the keys s ≤ t'."""
     match = re.match(r"[ ,]*([a-zA-Z]{2,}) (?=[^\W\d_])", piece)
     if match and match[1] in WORDS and match[1] not in ROMAN:
         return " " * match.end() + piece[match.end() :]

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from coursekit.site.addresses import relative, source_page
 
-# {name: [(title, what it is, functions)]}
+# {name: [(title, description, functions)]}
 IMPLEMENTATIONS = {
     "functional/scaled_dot_product_attention": [
         (
@@ -28,7 +28,7 @@ IMPLEMENTATIONS = {
 
 
 def side_by_side(key, here):
-    """The Markdown of the implementations of a function, [] if it has none on view."""
+    """Return the Markdown of the implementations of a function, or [] if none is shown."""
     columns = []
     for title, words, names in IMPLEMENTATIONS.get(key, []):
         codes = [inspect.getsource(function_of(name)).strip() for name in names]
@@ -48,13 +48,15 @@ def side_by_side(key, here):
 
 
 def function_of(name):
-    """The Python function of a name such as ops.attention.attention_softmax, compiled or not."""
+    """Return the Python function of a name such as ops.attention.attention_softmax, compiled or
+    not.
+    """
     module, _, name = name.rpartition(".")
     return _plain(getattr(import_module(f"tinyattn.{module}"), name))
 
 
 def _plain(function):
-    """The Python function that a compiled one is made of."""
+    """Return the Python function from which a compiled one was made."""
     for attribute in ("py_func", "f", "function", "__wrapped__"):
         if hasattr(function, attribute):
             return _plain(getattr(function, attribute))

@@ -1,7 +1,7 @@
-"""A lecture's or homework's notebook as a source for its page.
+"""The notebook of a lecture or homework as the source of its page.
 
-The outputs of the committed notebook are kept, pictures as files of their own. Code that only draws
-is folded, and so is what answers a question.
+The outputs of the committed notebook are kept, with images as separate files. Code that only draws
+is folded, and so are the answers of questions.
 """
 
 import base64
@@ -17,18 +17,18 @@ from coursekit.site.addresses import page_of, relative, slug
 from tinyattn.course.project import write_text
 from tinyattn.progress import MIME
 
-PICTURES = "pictures"  # their folder on the site
+PICTURES = "pictures"  # the folder of images on the site
 
 
 def write_page(document, sources, extra, ways, copy):
-    """Write the source of a page into `sources`, pictures and the student's copy into `extra`.
+    """Write the source of a page into `sources`, and images and the student's copy into `extra`.
 
-    ways: [(words, address from the top of the site)], the buttons under the title.
-    copy: the file of the student's copy.
+    ways: [(words, address from the top of the site)], the buttons under the title. copy: the file
+    of the student's copy.
     """
     here = page_of(document)
     names, title, cells = anchors(document), "", []
-    inside = False  # below a heading of a part, which is one level lower than in the notebook
+    inside = False  # True below a heading of a part, which is one level lower than in the notebook
     for position, cell in enumerate(read_notebook(document)):
         heading = slide_heading(cell) if not document.is_homework else None
         if heading:
@@ -51,7 +51,7 @@ def write_page(document, sources, extra, ways, copy):
 
 
 def anchors(document):
-    """{cell: name} of the cells that begin a slide, as links of other pages name them."""
+    """Return {cell: name} of the cells that begin a slide, for links from other pages."""
     if document.is_homework:
         return {}
     found, taken = {}, set()
@@ -67,7 +67,7 @@ def anchors(document):
 
 
 def lowered(text, by):
-    """Headings `by` levels lower, and never the highest, which is the page's title."""
+    """Lower headings by `by` levels, and never use the highest level, which is the page's title."""
 
     def lower(match):
         level = len(match[1])
@@ -81,7 +81,7 @@ def lowered(text, by):
 
 
 def with_ways(source, ways, here):
-    """The text of the first cell with the buttons below its title."""
+    """Return the text of the first cell with the buttons below its title."""
     links = "\n".join(
         f'<a href="{relative(address, here)}"{_download(address)}>{html.escape(words)}</a>'
         for words, address in ways
@@ -128,7 +128,7 @@ def _is_hidden(part, hidden):
 
 
 def _output(output, name, title, extra, here):
-    """An output as the page shows it: a picture becomes a file, all else stays."""
+    """Return an output as the page shows it: an image becomes a file, everything else stays."""
     data = output.get("data", {})
     if "image/png" in data:
         png = base64.b64decode("".join(data["image/png"]))

@@ -1,4 +1,4 @@
-"""The pages that gather something from all lectures: drawings, claims, sources."""
+"""The pages that collect items from all lectures: drawings, claims, sources."""
 
 import html
 import inspect
@@ -10,11 +10,11 @@ from coursekit.site.addresses import page_of, pages, relative, source_page
 from tinyattn.course import claims
 from tinyattn.course.project import LEDGER, CourseError
 
-PROJECT_PICTURES = "pictures"  # where `build` copies the pictures of texts
+PROJECT_PICTURES = "pictures"  # `build` copies the images of texts to this folder
 
 
 def home(root, template, built, anchors, tasks):
-    """The first page, from `docs/index.md`: the tables and sections that its marks name."""
+    """Return the first page, from `docs/index.md`: the tables and sections that its marks name."""
     readme = linked((root / "README.md").read_text(encoding="utf-8"), root, "README.md", "index")
     marks = {
         "bullets": "\n".join(re.findall(r"^- \*\*.*?(?=^- |\n\n)", _opening(readme), re.M | re.S)),
@@ -31,7 +31,7 @@ def _opening(readme):
 
 
 def section(text, title):
-    """What stands below a heading of the second level."""
+    """Return the text below a heading of the second level."""
     match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     return match[1].strip()
 
@@ -50,7 +50,7 @@ def lectures_table(built, tasks):
 
 
 def gallery(root, built, anchors, here):
-    """All drawings as small pictures, each a link to the slide that shows it."""
+    """Return all drawings as small images, each with a link to the slide that shows it."""
     shown = {}
     for document, parts in built.items():
         for slide in parts:
@@ -73,7 +73,9 @@ def gallery(root, built, anchors, here):
 
 
 def claims_page(root, built, anchors):
-    """The ledger as a table that can be filtered by verdict and lecture; leads to the cells."""
+    """Return the ledger as a table that can be filtered by verdict and lecture, with links to the
+    cells.
+    """
     ledger = claims.read_ledger(root / LEDGER)
     tried = {
         number: document
@@ -121,7 +123,7 @@ def _claim_row(number, entry, document):
 
 
 def sources_table(names):
-    """The papers that docstrings name as the source of a function, a layer or a model."""
+    """Return the papers that docstrings name as the source of a function, a layer or a model."""
     rows = []
     for name in names:
         doc = " ".join((inspect.getdoc(name.object) or "").split()) if name.is_callable else ""
@@ -134,16 +136,16 @@ def sources_table(names):
 
 
 def project_text(root, path, here):
-    """A text of the project as a page."""
+    """Return a text of the project as a page."""
     text = (root / path).read_text(encoding="utf-8")
     return linked(text, root, path, here)
 
 
 def linked(text, root, path, here):
-    """The text with links to files of the project changed into links to the site's pages.
+    """Replace links to files of the project in a text by links to the site's pages.
 
-    Links to files that are not on the site become words. Raises CourseError for a
-    link to a file that does not exist.
+    Links to files that are not on the site become words. Raises CourseError for a link to a file
+    that does not exist.
     """
     known = pages(root)
     folder = (root / path).parent
@@ -177,7 +179,7 @@ def _inline(words):
 
 
 def _site_address(root, there, name, known):
-    """Where a file or folder of the project is on the site, None if it is not there."""
+    """Return the address of a file or folder of the project on the site, or None."""
     if name in known:
         page = known[name]
         return page if page.startswith("source/") else f"{page}.html"

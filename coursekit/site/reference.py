@@ -36,7 +36,7 @@ def write_reference(root, sources, uses, anchors, examples):
 
 
 def page(root, name, use, anchors, examples, links, original):
-    """The page of one name."""
+    """Return the page of one name."""
     thing, here = name.object, name.page
     link = lambda words: _address(links, words, name, here)
     parts = [
@@ -66,7 +66,7 @@ def _own_doc(thing):
 
 
 def signature(written, thing):
-    """The call, one argument a line where it is long."""
+    """Return the call, with one argument per line if it is long."""
     try:
         parameters = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -91,7 +91,7 @@ def signature(written, thing):
 
 
 class _Plain:
-    """A default value as a reader would write it."""
+    """A default value in a readable form."""
 
     def __init__(self, value):
         self.value = value
@@ -107,7 +107,7 @@ class _Plain:
 
 
 def _methods(name, link):
-    """The methods of a class that are its own, `forward` first."""
+    """Return the methods that a class defines itself, `forward` first."""
     found = {}
     for attribute, value in vars(name.object).items():
         public = not attribute.startswith("_")
@@ -131,7 +131,7 @@ def _methods(name, link):
 
 
 def _course(name, use, anchors, original):
-    """Where the course introduces it."""
+    """Return the place in the course that introduces the name."""
     doc = inspect.getdoc(name.object) or ""
     lines = []
     named = [
@@ -168,7 +168,7 @@ def _plain(title):
 
 
 def _slides(anchors):
-    """{original slide: (lecture, anchor, title)}"""
+    """Return {original slide: (lecture, anchor, title)}."""
     from coursekit.build.text import read_notebook
 
     return {
@@ -181,7 +181,7 @@ def _slides(anchors):
 
 
 def _links(names):
-    """{what a docstring writes in backticks: page}"""
+    """Return {text in backticks of a docstring: page}."""
     found = {}
     for name in names:
         for written in (name.written, *name.also, f"{name.module}.{name.name}"):
@@ -190,7 +190,7 @@ def _links(names):
 
 
 def _address(links, words, name, here):
-    """The address of a name on the page `here`, as MyST wants it; None if there is none."""
+    """Return the address of a name on the page `here`, in MyST's form, or None."""
     bare = re.sub(r"\(.*", "", words)
     for candidate in (bare, f"{name.prefix}.{bare}", f"{name.module}.{bare}"):
         target = links.get(candidate)
@@ -203,7 +203,7 @@ def _address(links, words, name, here):
 
 
 def overview(module, prefix, words, names):
-    """The page of a module: what it is, and a line for each name."""
+    """Return the page of a module: its description, and a line for each name."""
     doc = inspect.cleandoc(import_module(module).__doc__ or words)
     own = [name for name in names if name.module == module]
     others = [
@@ -225,7 +225,7 @@ def overview(module, prefix, words, names):
 
 
 def contents(names):
-    """The first page of the reference."""
+    """Return the first page of the reference."""
     links = "\n".join(
         f"| [`{module}`]({section(module)}.md) | `{prefix}` | {words} | "
         f"{sum(name.module == module for name in names)} |"
@@ -251,7 +251,7 @@ numpy
 
 
 def _first(name):
-    """The first sentence of a docstring, for lists."""
+    """Return the first sentence of a docstring, for lists."""
     if not name.is_callable:
         return ""
     text = docstrings.paragraphs(inspect.cleandoc(_own_doc(name.object)))
@@ -263,7 +263,7 @@ def _first(name):
 
 
 def read_examples(folder):
-    """{key of a name: code with what it prints}, from the files of `docs/examples`."""
+    """Return {key of a name: code with its output}, from the files of `docs/examples`."""
     found = {}
     for path in sorted(folder.glob("*.md")):
         for title, code in re.findall(
@@ -271,6 +271,6 @@ def read_examples(folder):
         ):
             key = f"{path.stem}/{title}"
             if key in found:
-                raise CourseError(f"{path.name}: two examples for {title}")
+                raise CourseError(f"{path.name}: there are two examples for {title}")
             found[key] = code
     return found

@@ -1,1 +1,1 @@
-"""What the commands of a student do: open a workbook, run a lecture, check homework."""
+"""The student's commands: open a workbook, run a lecture, check homework."""

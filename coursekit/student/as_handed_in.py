@@ -1,4 +1,4 @@
-"""What grading makes of a saved notebook, on the student's own machine."""
+"""Grade a saved notebook as a submission, on the student's own machine."""
 
 import json
 import sys
@@ -12,14 +12,14 @@ from tinyattn.course.project import find, find_root
 
 
 def as_handed_in(document, path):
-    """The Mark of the notebook at `path`, by the grader's code and with the visible inputs."""
+    """Return the Mark of the notebook at `path`, by the grader's code with the visible inputs."""
     with OwnMachine() as here:
         submission = handed_in.read("you", Path(path))
         return mark(submission, plan_of_notebook(document), here, hidden=False)
 
 
 def points(result):
-    """{task: points} of a Mark."""
+    """Return {task: points} of a Mark."""
     tasks = dict.fromkeys(outcome.task for outcome in result.outcomes)
     return {task: sum(o.right for o in result.of_task(task)) for task in tasks}
 

@@ -9,13 +9,13 @@ from tinyattn.course.project import CourseError
 
 
 def check(document, *, saved=False):
-    """Run the student's copy and check every task; returns True if all is right.
+    """Run the student's copy and check every task; return True if all is right.
 
-    A cell that stops is reported, and the rest goes on. With `saved` a second column says what
-    grading gives for the file, and every task for which it gives less is explained.
+    A cell that stops is reported, and the rest continues. With `saved`, a second column shows the
+    grading of the file, and every task with fewer points is explained.
     """
     if not document.is_homework:
-        raise CourseError(f"{document.number} is a lecture; its homework is hw{document.number}")
+        raise CourseError(f"{document.number} is a lecture. Its homework is hw{document.number}")
     path = document.workbook if document.workbook.is_file() else document.notebook
     cells = read_notebook(document, path)
     homework, names = checks.load(document.number, document.root), namespace()
@@ -40,7 +40,7 @@ def check(document, *, saved=False):
 
 
 def _explained(outcomes, result):
-    """Lines about what grading sees otherwise than the check."""
+    """Return lines about differences between grading and the check."""
     lines = [f"  note: {remark}" for remark in result.remarks]
     for task, parts in outcomes.items():
         for part, graded in zip(parts, result.of_task(task), strict=True):
@@ -50,7 +50,9 @@ def _explained(outcomes, result):
 
 
 def run_cells(cells, names):
-    """Run all code cells but the checks; the errors of those that stopped, unwritten ones aside."""
+    """Run all code cells except the checks; return the errors of cells that stopped, except
+    unwritten ones.
+    """
     stopped = []
     for cell in cells:
         if cell["cell_type"] != "code" or cell["source"].startswith(("hw.check", "hw.table")):

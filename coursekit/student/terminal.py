@@ -1,4 +1,4 @@
-"""What the command prints: a lecture run slide by slide, and the ledger as a table."""
+"""The output of the command: a lecture run slide by slide, and the ledger as a table."""
 
 import shutil
 import sys
@@ -13,9 +13,9 @@ from tinyattn.course.project import LEDGER, CourseError
 
 
 def run(document, *, verbose=False):
-    """Execute a lecture or homework in this process and print how it goes, slide by slide.
+    """Execute a lecture or homework in this process and print its progress, slide by slide.
 
-    The text is run where jupytext is there to read it, the notebook otherwise; of homework the
+    The text is run if jupytext is installed to read it, otherwise the notebook; of homework, the
     student's own copy. Returns True if every cell ran and every claim agreed with the ledger.
     """
     cells, origin = _cells(document)
@@ -56,7 +56,7 @@ def _heading(slide):
 
 
 def _run_slide(slide, label, names, verbose):
-    """Run the cells of one slide, print its line and what came out; returns the outcomes."""
+    """Run the cells of one slide, print its line and the results, and return the outcomes."""
     moving = sys.stdout.isatty()
     if moving:
         print(label, end="", flush=True)
@@ -82,7 +82,7 @@ def _run_slide(slide, label, names, verbose):
 
 
 def _wrapped(shown):
-    """A claim, or its disagreement with the ledger, indented and as wide as the terminal."""
+    """Return a claim, or its disagreement with the ledger, indented and as wide as the terminal."""
     text = f"! {shown}" if isinstance(shown, claims.ClaimError) else repr(shown)
     lines = []
     for line in text.split("\n"):
@@ -117,7 +117,9 @@ def print_claims(root, lecture=None):
     chosen = {n: e for n, e in ledger.items() if lecture in (None, e["lecture"])}
     if not chosen:
         there = ", ".join(sorted({entry["lecture"] for entry in ledger.values()})) or "none"
-        raise CourseError(f"lecture {lecture} has no claims in the ledger; these have: {there}")
+        raise CourseError(
+            f"lecture {lecture} has no claims in the ledger. Lectures with claims: {there}"
+        )
     width = _width()
     for number, entry in chosen.items():
         verdict = entry["verdict"]

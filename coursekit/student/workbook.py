@@ -1,7 +1,7 @@
-"""The student's own copies of the notebooks, and JupyterLab on them.
+"""The student's own copies of the notebooks, and JupyterLab with them.
 
-The committed notebooks stay as they are: saving in JupyterLab would change them, and the next
-`git pull` would stop on the student's work.
+The committed notebooks must not change: saving in JupyterLab would change them, and the next `git
+pull` would stop at the student's work.
 """
 
 import importlib.util
@@ -17,11 +17,11 @@ from tinyattn.course.project import CourseError, homework, install, lectures, wr
 
 
 def prepare(document, *, fresh=False):
-    """Make the copies in workbook/ that are not there yet; returns the document's copy.
+    """Make the missing copies in workbook/ and return the document's copy.
 
-    With `fresh` the student's copy is renamed, never deleted, and a new one is made.
+    With `fresh`, the student's copy is renamed, never deleted, and a new one is made.
     """
-    read_notebook(document)  # says so if it is not built or damaged
+    read_notebook(document)  # this raises an error if the notebook is not built or is damaged
     if fresh and document.workbook.exists():
         _set_aside(document.workbook)
     missing = [
@@ -36,7 +36,7 @@ def prepare(document, *, fresh=False):
 
 
 def copy_of(document, new):
-    """The file in which a student works; new: of `names.new_names`."""
+    """Return the file in which a student works; new: from `names.new_names`."""
     text = document.notebook.read_text(encoding="utf-8")
     return text if document.is_homework else student_copy(text, new[document.number])
 
@@ -45,14 +45,15 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
     """Start JupyterLab on the student's copy and wait until it ends; returns its exit code."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise CourseError(
-            f"JupyterLab is not installed; install it with\n    {install('class')}\n"
-            f"or without it, in the terminal: tinyattn run {document.number}"
+            "JupyterLab is not installed. Install it with\n"
+            f"    {install('class')}\n"
+            f"or run the notebook in the terminal: tinyattn run {document.number}"
         )
     path = prepare(document, fresh=fresh)
-    # as the address, not as the file to run: so the address that is printed leads there too
+    # The notebook is given as an address, so that the printed address opens it too.
     folder = document.home / "workbook"
     address = f"--LabApp.default_url=/lab/tree/{path.relative_to(folder).as_posix()}"
-    # the file browser shows the copies alone: the texts with the solutions are not below them
+    # The file browser shows only the copies, because the texts with the solutions are outside.
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", address]
     if not browser:
         command.append("--no-browser")
@@ -69,13 +70,14 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
         try:
             return process.wait()
         except KeyboardInterrupt:
-            continue  # JupyterLab got it too, and asks whether to stop
+            continue  # JupyterLab received the interrupt too, and asks whether to stop
 
 
 def _environment():
-    """With our settings (labconfig/) among JupyterLab's defaults; the student's own come first.
+    """Return the environment with our settings (labconfig/) among JupyterLab's defaults.
 
-    They keep its question about news from lying over the first slide.
+    The student's own settings have priority. Ours prevent JupyterLab's question about news from
+    covering the first slide.
     """
     name = "JUPYTER_CONFIG_PATH"
     places = [str(Path(__file__).parent), *filter(None, [os.environ.get(name)])]

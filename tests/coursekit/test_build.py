@@ -109,7 +109,7 @@ def test_a_tag_that_means_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('["notes"]', '["notes", "N14"]', "speaker notes with the tag 'N14'"),
+        ('["notes"]', '["notes", "N14"]', "got 'N14'"),
         (
             "# How much is one",
             '+++ {"tags": ["notes"]}\n\nHi\n\n+++\n\n# How much',
@@ -218,7 +218,7 @@ def test_a_notebook_that_differs_names_the_slide(lecture, old, new, slide):
 
 
 def test_a_notebook_that_is_missing_or_short(lecture):
-    assert "not built yet: tinyattn build 04" in notebooks.differences(lecture)[0]
+    assert "not built yet. Run: tinyattn build 04" in notebooks.differences(lecture)[0]
     notebook = text.read_source(lecture)
     notebook.cells.pop()
     project.write_text(lecture.notebook, notebooks.to_json(notebook))
@@ -345,7 +345,7 @@ def test_a_deck_of_an_old_notebook_is_refused(built):
     source = other.source.read_text(encoding="utf-8")
     try:
         other.source.write_text(source.replace("- two", "- three"), encoding="utf-8")
-        with pytest.raises(CourseError, match="older than its text; run: tinyattn build 04"):
+        with pytest.raises(CourseError, match="older than its text. Run: tinyattn build 04"):
             render.build_deck(other)
     finally:
         other.source.write_text(source, encoding="utf-8")

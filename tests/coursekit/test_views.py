@@ -250,7 +250,7 @@ def test_a_prediction_comes_back_beside_the_result(tmp_path):
 
 
 def test_a_prediction_is_a_text_and_a_claim_is_one_of_the_ledger(tmp_path):
-    with pytest.raises(TypeError, match="a text in quotes, but this is 3 "):
+    with pytest.raises(TypeError, match="a text in quotes, got 3 "):
         predictions.predict(3)
     with pytest.raises(CourseError, match="there is no claim C999"):
         predictions.compare("C999", root=course_project.make(tmp_path))
@@ -313,7 +313,7 @@ def test_an_answer_reads_the_letter(prediction, said):
 
 
 def test_the_right_answer_is_one_of_those_offered():
-    with pytest.raises(ValueError, match="one of those offered, A, B; here it is 'C'"):
+    with pytest.raises(ValueError, match="one of the choices, A, B, got 'C'"):
         predictions.answer("C", A="too few", B="enough")
 
 

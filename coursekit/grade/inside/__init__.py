@@ -1,1 +1,1 @@
-"""Copied into the sandbox: these files run beside the student's code, never in the grader."""
+"""Files that are copied into the sandbox and run with the student's code, never in the grader."""

@@ -1,8 +1,8 @@
-"""What a student's code finds in the sandbox: a list of names, and nothing beside it.
+"""The environment of a student's code in the sandbox: a list of names, and nothing else.
 
-A student's cell runs with the builtins of `builtins_of`, and its imports give stand-ins for
-modules that show listed names only: NumPy's, some of Python's own library, and of tinyattn what the
-task names. `constructs.refused` has looked at the code before, so no attribute leads further.
+A student's cell runs with the builtins of `builtins_of`. Its imports return stand-ins for modules
+that show only listed names: NumPy's, some of Python's own library, and those of tinyattn that the
+task names. `constructs.refused` has checked the code before, so no attribute leads further.
 """
 
 import ast
@@ -15,7 +15,7 @@ from constructs import BUILTINS, is_refused, refused
 
 
 class Forbidden(Exception):
-    """Something was used that the task does not list."""
+    """An error for the use of a name that the task does not list."""
 
 
 # --- what is listed
@@ -43,7 +43,7 @@ NUMPY_REFUSED = {
     "test",
 }
 NUMPY = [name for name in np.__all__ if name not in NUMPY_REFUSED]
-MODULES = {  # of Python and NumPy: which names a student's code can import
+MODULES = {  # These names of Python and NumPy can be imported by a student's code.
     "numpy": [n for n in NUMPY if not isinstance(getattr(np, n), types.ModuleType)],
     "numpy.linalg": np.linalg.__all__,
     "numpy.fft": np.fft.__all__,
@@ -76,7 +76,7 @@ MODULES = {  # of Python and NumPy: which names a student's code can import
         Sequence Set Tuple TypeVar Union""".split(),
 }
 NOT_OF = {"operator": {"attrgetter", "call", "methodcaller"}}
-# they draw, print and measure: nobody looks, so they do nothing
+# these draw, print or measure, and nothing reads the result, so they do nothing
 SILENT = {
     "IPython",
     "PIL",
@@ -91,7 +91,7 @@ SILENT = {
     "tqdm",
     "warnings",
 }
-# attributes of a Tensor beside those that NumPy has as well
+# attributes of a Tensor that NumPy's arrays do not have
 TENSOR = set(
     """backward bmm bool cat chunk clamp clone contiguous cpu data detach device dim double eq
     expand expand_as flatten float grad grad_fn gt half int is_leaf item long lt mT masked_fill mm
@@ -106,18 +106,18 @@ NOT_BY_HAND = {"cmath", "decimal", "numpy.fft", "numpy.random", "random", "stati
 NO_WAY_ROUND = {"geomspace", "logspace", "vectorize", "frompyfunc", "emath", "kaiser", "longdouble"}
 
 
-# in a task by hand: what a Tensor has of the engine
+# these attributes of a Tensor belong to the engine, which tasks by hand must not use
 ENGINE = {"backward", "grad", "grad_fn", "requires_grad", "requires_grad_"}
 
 
 class Count:
-    """How many numbers went through exp, tanh and the like."""
+    """The count of numbers that passed through exp, tanh and similar functions."""
 
     numbers = 0
 
 
 def silent(name="it"):
-    """A thing that takes every call, attribute and loop, and does nothing."""
+    """Return an object that accepts every call, attribute and loop, and does nothing."""
 
     class Nothing:
         __slots__ = ()
@@ -129,7 +129,7 @@ def silent(name="it"):
 
         def __call__(self, *given, **options):
             if len(given) == 1 and callable(given[0]):
-                return given[0]  # as a decorator
+                return given[0]  # the call is a decorator
             if given and hasattr(type(given[0]), "__iter__") and name == "tqdm":
                 return given[0]
             return self
@@ -153,7 +153,7 @@ def silent(name="it"):
 
 
 def refusing(what):
-    """A thing that stops with Forbidden when it is used."""
+    """Return an object that raises Forbidden when it is used."""
 
     def stop(*given, **options):
         raise Forbidden(what)
@@ -168,7 +168,7 @@ def refusing(what):
 
 
 def shown(full):
-    """A full name as students write it."""
+    """Return a full name as students write it."""
     return (
         full.replace("tinyattn.functional", "F", 1)
         if full.startswith("tinyattn.functional.")
@@ -186,18 +186,18 @@ class Box:
         self.builtins = self._builtins()
 
     def lists(self, value):
-        """True for a thing of the library that the task lists."""
+        """Return True for an object of the library that the task lists."""
         return any(value is one for one in self.allowed)
 
     def refuse(self, value):
-        """In place of a thing of the library that the task does not list."""
+        """Return a replacement for an object of the library that the task does not list."""
         full = shown(f"{value.__module__}.{getattr(value, '__name__', type(value).__name__)}")
         return refusing(f"you use {full}, which this task asks you to write yourself")
 
     # --- modules
 
     def module(self, name):
-        """The stand-in for a module."""
+        """Return the stand-in for a module."""
         if name not in self.made:
             self.made[name] = self._stand_in(name)
         return self.made[name]
@@ -273,7 +273,7 @@ class Box:
         return stand_in(name, look)
 
     def refuses(self, attribute):
-        """True for an attribute that the student's code may not have."""
+        """Return True for an attribute that the student's code may not use."""
         return is_refused(attribute) or (self.by_hand and attribute in ENGINE)
 
     # --- builtins
@@ -315,7 +315,7 @@ class Box:
         return _from(self, name)
 
     def power(self, a, b):
-        """a ** b."""
+        """Return a ** b."""
         result = a**b
         if self.by_hand:
             plain = (0.5, -0.5, 2.0, -1.0, -2.0)
@@ -328,7 +328,7 @@ class Box:
     # --- running
 
     def run(self, tree, where, names):
-        """Run statements of a student's (an ast.Module) with these builtins."""
+        """Run statements of a student (an ast.Module) with these builtins."""
         if found := refused(tree):
             raise Forbidden(f"you use {found}, which grading does not run")
         for node in ast.walk(tree) if self.by_hand else ():
@@ -342,7 +342,7 @@ class Box:
 
 
 def _from(box, name):
-    """What `from module import names` reads its names from; one that is refused may wait."""
+    """Return the object from which `from module import names` reads; a refused name may wait."""
     module = box.module(name)
 
     def look(attribute):
@@ -363,7 +363,7 @@ def _complex_literal(node):
 
 
 class Rewrite(ast.NodeTransformer):
-    """Powers and str.format go through functions of ours, whose names no student can write."""
+    """Replace powers and str.format by our functions, whose names no student can write."""
 
     def visit_BinOp(self, node):
         self.generic_visit(node)
@@ -398,7 +398,7 @@ def _call(at, name, *arguments):
 
 
 def stand_in(name, look):
-    """An object whose attributes are what look(attribute) returns."""
+    """Return an object whose attributes are the results of look(attribute)."""
 
     class Module:
         __slots__ = ()
@@ -413,13 +413,13 @@ def stand_in(name, look):
 
 
 def public(module):
-    """The public names of a module, without the modules that it imports."""
+    """Return the public names of a module, without the modules that it imports."""
     names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
     return [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
 
 
 def resolve(full):
-    """The library's thing of this full name."""
+    """Return the library's object with this full name."""
     parts = full.split(".")
     for cut in range(len(parts) - 1, 0, -1):
         try:
@@ -433,7 +433,9 @@ def resolve(full):
 
 
 def safe(function, refuses):
-    """getattr and its like, which see the attributes that a student may write."""
+    """Return a version of getattr or a similar function that only sees attributes a student may
+    write.
+    """
 
     def same(value, name, *rest):
         if type(name) is not str:
@@ -448,14 +450,14 @@ def safe(function, refuses):
 
 
 def kind_of(value):
-    """type(value), but not the type of types, which makes classes with any attribute."""
+    """Return type(value), except for the type of types, which makes classes with any attribute."""
     if isinstance(value, type):
         raise Forbidden("you use the type of a type, which grading does not run")
     return type(value)
 
 
 def formatter(value, name):
-    """A bound `format` whose fields are no attributes."""
+    """Return a bound `format` whose fields cannot be attributes."""
     if value is str or isinstance(value, str):
 
         def fill(*given, **named):
@@ -482,11 +484,11 @@ def _fields(text):
 
 
 def nothing(*given, **options):
-    """print(), without printing."""
+    """Accept the arguments of print(), without printing."""
 
 
 def counted(function):
-    """The function; the numbers that go through it are counted."""
+    """Return the function, with the numbers that pass through it counted."""
 
     def same(*given, **options):
         result = function(*given, **options)
@@ -504,7 +506,7 @@ def _no_complex(result):
 
 
 def close_tensor():
-    """Take from Tensor the methods that NumPy does not have and no task lists."""
+    """Remove from Tensor the methods that NumPy does not have and no task lists."""
     from tinyattn import Tensor
 
     for name in dir(Tensor):

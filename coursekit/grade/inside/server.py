@@ -1,11 +1,12 @@
-"""What runs inside the sandbox: the student's cells, and answers to the grader's questions.
+"""The process inside the sandbox: the student's cells, and answers to the grader's questions.
 
-One line of JSON comes in, one goes out. Whatever the student's code does in here, all it can
-change is its own answers: the grader reads numbers, compares them, and keeps its judge outside.
+One line of JSON comes in, and one goes out. Whatever the student's code does here, it can only
+change its own answers, because the grader reads numbers, compares them, and keeps its judge
+outside.
 
-A box has two places for names. In `given` run the cells that were handed out, with all of the
-library, and sample solutions of earlier tasks; in `own` runs what the student wrote, with what the
-task lists. Each sees what the other defines.
+A box has two namespaces. The distributed cells run in `given`, with all of the library, and so do
+sample solutions of earlier tasks. The student's code runs in `own`, with the names that the task
+lists. Each sees the definitions of the other.
 """
 
 import ast
@@ -27,14 +28,16 @@ boxes = {}  # number -> Names
 
 
 class Bin(io.TextIOBase):
-    """Where the student's prints go."""
+    """A replacement for standard output that drops the student's prints."""
 
     def write(self, text):
         return len(text)
 
 
 def reply(line):
-    """The answer to one request, as a line of JSON. Prints of the student's code are dropped."""
+    """Return the answer to one request, as a line of JSON. Prints of the student's code are
+    dropped.
+    """
     kept = sys.stdout, sys.stderr
     sys.stdout = sys.stderr = Bin()
     try:
@@ -51,14 +54,14 @@ def reply(line):
 
 
 class Names:
-    """The two places for names of one box, and what the grader sees of them."""
+    """The two namespaces of one box, and the part of them that the grader sees."""
 
     def __init__(self, job):
         self.box = Box(job["allow"], job["by_hand"])
-        self.tasks = set(job["asked"])  # names that the student is asked to define
+        self.tasks = set(job["asked"])  # the names that the student must define
         self.given, self.own = ({"__name__": "__main__"} for _ in range(2))
         self.given["__builtins__"] = __builtins__
-        self.fixed = set()  # what sample solutions define: it stays
+        self.fixed = set()  # names that sample solutions define, which stay unchanged
 
     def __contains__(self, name):
         return name in self.own or name in self.given
@@ -68,7 +71,7 @@ class Names:
         return first[name] if name in first else second[name]
 
     def run_given(self, tree, where):
-        """Run a cell that was handed out, and show its names to the student's code."""
+        """Run a distributed cell, and show its names to the student's code."""
         before = dict(self.given)
         exec(compile(tree, where, "exec"), self.given)
         for name, value in list(self.given.items()):
@@ -79,7 +82,7 @@ class Names:
             self.own[name] = self.seen(value)
 
     def seen(self, value):
-        """What the student's code sees of a value that a given cell has."""
+        """Return the student's view of a value that a distributed cell defines."""
         if isinstance(value, types.ModuleType):
             return self.box.module(value.__name__)
         module = getattr(value, "__module__", None)
@@ -89,13 +92,13 @@ class Names:
         return value
 
     def run_sample(self, tree, where):
-        """Run a sample solution of an earlier task, in place of the student's."""
+        """Run a sample solution of an earlier task instead of the student's."""
         before = dict(self.given)
         self.run_given(tree, where)
         self.fixed |= {n for n in self.given if self.given[n] is not before.get(n)}
 
     def run_own(self, tree, where):
-        """Run statements of the student's, and show its names to the given cells."""
+        """Run statements of the student, and show their names to the distributed cells."""
         before = dict(self.own)
         try:
             self.box.run(tree, where, self.own)
@@ -110,7 +113,7 @@ class Names:
 
 
 def prepare(job):
-    """Fill a box; {"cells": what stopped, one for each statement that did not run}."""
+    """Fill a box; return {"cells": errors, one for each statement that did not run}."""
     if job["by_hand"]:
         forbid_gradients(job["engine"])
     else:
@@ -131,14 +134,14 @@ def prepare(job):
 
 
 def _statements(cell):
-    """One tree for each statement of a cell that is to run."""
+    """Return one tree for each statement of a cell that runs."""
     body = ast.parse(cell["source"]).body
     kept = range(len(body)) if cell["keep"] is None else cell["keep"]
     return [(ast.Module([body[i]], []),) for i in kept]
 
 
 def _run_all(waiting):
-    """Run statements; those whose names are not there yet are tried again after the others."""
+    """Run statements; those whose names do not exist yet are tried again after the others."""
     while waiting:
         again, errors = [], []
         for run, tree, where in waiting:
@@ -163,7 +166,7 @@ STOPPED = []
 
 
 def run_ask(job):
-    """Run a function of the grader's beside the student's code."""
+    """Run a function of the grader together with the student's code."""
     place = {}
     exec(job["ask"], place)
     Count.numbers = 0
@@ -174,12 +177,12 @@ def run_ask(job):
 
 
 def forbid_gradients(names):
-    """Take the engine's gradients away, wherever they are known."""
+    """Remove the engine's gradients wherever they are known."""
     for name in names:
         owner, _, last = name.rpartition(".")
         try:
             holder = importlib.import_module(owner)
-        except ModuleNotFoundError:  # a method: its class stands in a module
+        except ModuleNotFoundError:  # a method has no module of its own, so look in its class
             module, _, kind = owner.rpartition(".")
             holder = getattr(importlib.import_module(module), kind)
         _refuse(holder, last, name.replace("tinyattn.", ""))
@@ -203,7 +206,7 @@ WAYS = {"own": prepare, "ask": run_ask}
 
 
 def quiet():
-    """Keep standard output for the answers, where nothing that is printed gets into them."""
+    """Reserve standard output for the answers, so that no print can reach them."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):
@@ -212,7 +215,7 @@ def quiet():
 
 
 def serve(answers):
-    """Answer requests on standard input until it ends; for a process of its own."""
+    """Answer requests on standard input until it ends, in a separate process."""
     for line in sys.stdin:
         answers.write(reply(line) + "\n")
         answers.flush()
