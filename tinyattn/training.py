@@ -3,7 +3,7 @@
     train, held_out = data.split(*data.digits(), rng=0)
     history = training.fit(model, loss, optim.Adam(model.parameters()), train, held_out, rng=0)
 
-The loss is a function of the model and a batch, so that it can be read beside the model:
+The loss is a function of the model and a batch, so that you can read it next to the model:
 
     def loss(model, x, y):
         return F.cross_entropy(model(x), y)
@@ -76,7 +76,7 @@ def fit(
     check_range("fit", above=0, clip=clip)
     _belongs(model, optimizer, schedule)
     if valid is None and (patience is not None or metric is not None):
-        raise ValueError("fit: patience and metric are measured on held-out data: pass valid=")
+        raise ValueError("fit: patience and metric are computed on held-out data. Pass valid=")
     train = _batches("train", train, batch_size=batch_size, rng=rng)
     history, best = History(metric_name=_name(metric)), _Best()
     watching = check.watch(model, optimizer) if watch else nullcontext()
@@ -146,20 +146,20 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
 
 
 def _step(model, loss, optimizer, batch, clip, history):
-    """One step of the optimizer on one batch; returns the loss before it."""
+    """Take one step of the optimizer on one batch; return the loss before it."""
     optimizer.zero_grad()
     value = loss(model, *batch)
     if not isinstance(value, Tensor) or value.size != 1:
         shape = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
         raise TypeError(
-            f"fit: loss(model, *batch) must return a Tensor with a single number, got {shape}; "
-            f"take the mean over the batch, and do not use .item() or .numpy()"
+            f"fit: loss(model, *batch) must return a Tensor with a single number, got {shape}. "
+            "Take the mean over the batch, and do not use .item() or .numpy()"
         )
     if not math.isfinite(value.item()):
         raise FloatingPointError(
             f"fit: the loss is {value.item()} in step {len(history.steps) + 1} (epoch "
-            f"{len(history.losses) + 1}). Usual causes: the learning rate is too large (lower it, "
-            f"or pass clip=1.0), a logarithm of 0 or a division by 0, or nan in the data"
+            f"{len(history.losses) + 1}). Look for a learning rate that is too large (lower it, or "
+            "pass clip=1.0), a logarithm of 0, a division by 0, or nan in the data"
         )
     value.backward()
     if clip is not None:
@@ -180,7 +180,7 @@ def _belongs(model, optimizer, schedule):
     if getattr(schedule, "optimizer", optimizer) is not optimizer:
         raise ValueError(
             "fit: the schedule changes the learning rate of another optimizer. Make it from the "
-            "one that is passed: optim.CosineLR(optimizer, ...)"
+            "optimizer that you pass: optim.CosineLR(optimizer, ...)"
         )
 
 
@@ -188,9 +188,9 @@ def _finite(value, epoch):
     """Raise FloatingPointError for a held-out loss that cannot be compared with others."""
     if not math.isfinite(value):
         raise FloatingPointError(
-            f"fit: the held-out loss is {value} after epoch {epoch}, though that of training is "
-            f"finite. Usual causes: nan in the held-out data (np.isnan(x).any()), a logarithm of "
-            f"0, or a layer that differs in evaluation, such as a batch norm"
+            f"fit: the held-out loss is {value} after epoch {epoch}, although the training loss is "
+            "finite. Look for nan in the held-out data (np.isnan(x).any()), a logarithm of 0, or a "
+            "layer that behaves differently in evaluation, such as a batch norm"
         )
 
 
@@ -201,14 +201,14 @@ class _Best:
         self.loss, self.epoch, self.weights = math.inf, None, None
 
     def waited(self, model, losses):
-        """How many epochs ago the lowest loss was; keeps the weights if it is the last."""
+        """Return how many epochs ago the lowest loss was; keep the weights if it is the last."""
         if losses[-1] < self.loss:
             self.loss, self.epoch = losses[-1], len(losses)
             self.weights = {name: np.array(to_array(w)) for name, w in model.state_dict().items()}
         return len(losses) - (self.epoch or 0)
 
     def restore(self, model):
-        """Go back to those weights; returns their epoch."""
+        """Restore those weights; return their epoch."""
         if self.weights is not None:
             model.load_state_dict(self.weights)
         return self.epoch
@@ -247,7 +247,7 @@ class History:
         if self.best is not None:
             stopped = "stopped early, " if self.stopped_early else ""
             text += f" ({stopped}back to epoch {self.best})"
-        at = (self.best or 0) - 1  # the best epoch, or the last
+        at = (self.best or 0) - 1  # index of the best epoch, or of the last
         for name, values in (("loss", self.losses), ("held-out loss", self.valid)):
             text += f", {name} {values[at]:.4g}" if values else ""
         return text + (f", {self.metric_name} {self.metric[at]:.4f}" if self.metric else "")
@@ -291,7 +291,7 @@ def evaluate(model, f, held_out, batch_size=256):
 
 
 def accuracy(model, x, y):
-    """Return the fraction of examples whose largest score is that of the right class.
+    """Return the fraction of examples for which the right class has the largest score.
 
     You can use it as `metric=` of `fit`.
 
@@ -310,7 +310,7 @@ def accuracy(model, x, y):
 
 
 class _Mean:
-    """The mean over examples, of numbers that are themselves means over batches."""
+    """The mean over examples of numbers that are themselves means over batches."""
 
     def __init__(self):
         self.total, self.n = 0.0, 0
@@ -321,14 +321,14 @@ class _Mean:
     def mean(self, problem):
         if self.n == 0:
             raise ValueError(
-                f"{problem}; a generator is used up after one epoch: pass arrays, a list of "
-                f"batches, or data.batches(...)"
+                f"{problem}, because a generator is used up after one epoch. Pass arrays, a list "
+                "of batches, or data.batches(...)"
             )
         return self.total / self.n
 
 
 def _batches(name, examples, **options):
-    """Arrays become batches; what gives batches already stays as it is."""
+    """Turn arrays into batches; anything that yields batches stays unchanged."""
     if isinstance(examples, np.ndarray | Tensor):
         examples = (examples,)
     if isinstance(examples, tuple) and all([hasattr(a, "shape") for a in examples]):
@@ -346,7 +346,7 @@ def _length(batch):
 
 
 def _mode(model, mode):
-    getattr(model, mode, lambda: None)()  # a model without modes needs no switching
+    getattr(model, mode, lambda: None)()  # a model without modes needs no switch
 
 
 def _name(metric):
@@ -358,5 +358,5 @@ torch_hints.hint_functions(globals(), torch_hints.public_names(sys.modules[__nam
 
 
 def __getattr__(name):
-    """Only asked for what there is not: say what it is called here."""
+    """Raise the error for a missing name, with its name in this library."""
     raise torch_hints.no_such_name(__name__, name)

@@ -1,4 +1,4 @@
-"""Compile the kernels that lectures use, so that nobody waits for them in class."""
+"""Compile the kernels that lectures use, so that the class need not wait for them."""
 
 import argparse
 import os
@@ -18,11 +18,11 @@ DTYPES = (np.float32, np.float64)
 
 
 def warm(quiet=False, lock=None):
-    """Compile what is not on the disk yet, and say how long each took; returns the exit code.
+    """Compile kernels that are not on disk yet, print each duration, and return the exit code.
 
-    lock: a file that is touched after each step, so that others see that somebody compiles.
+    lock: a file that is touched after each step, so that others see that compiling continues.
     """
-    if not have_numba("warm"):  # which has said why
+    if not have_numba("warm"):  # this has already printed the reason
         return 0
     first_use.compile_now()
     start = time.perf_counter()
@@ -55,7 +55,7 @@ def _remember():
 
 
 def main(arguments=None):
-    """Run `warm` as the process in the background does (see kernels/machine/first_use.py)."""
+    """Run `warm` in the background process (see kernels/machine/first_use.py)."""
     parser = argparse.ArgumentParser(prog="python -m tinyattn.warm", description=__doc__)
     parser.add_argument("--quiet", action="store_true", help="print nothing")
     parser.add_argument("--lock", type=Path, help="a file to remove at the end")
@@ -114,7 +114,7 @@ def _recurrent(dtype):
 
 
 def _rows(dtype):
-    """What chooses by itself: with so much work it takes the kernel."""
+    """Return operations that choose themselves: with this much work, they take the kernel."""
     x, w = _tensor(dtype, 256, 64), _tensor(dtype, 64)
     ids = np.arange(256) % 64
     _back(F.softmax(x)), _back(F.log_softmax(x)), _back(F.cross_entropy(x, ids))

@@ -152,7 +152,7 @@ def test_a_module_list_grows_like_a_list():
     assert [n for n, _ in layers.named_parameters()] == [
         f"{i}.{name}" for i in range(3) for name in ("weight", "bias")
     ]
-    with pytest.raises(TypeError, match="entry 3 is a int"):
+    with pytest.raises(TypeError, match="entry 3 must be an nn.Module, got a int"):
         layers.extend([3])
     assert len(layers) == 3
 

@@ -32,7 +32,7 @@ PATTERNS = {
     "hears": r"\b(?:hears?|heard|says|tells?|told|speaks?|listens?)\b",
     "nobody": r"\b(?:nobody|everybody|somebody|anybody)\b",
     "anew": r"\b(?:anew|by itself|by themselves|all the same|at once|alike)\b",
-    "no + noun": r"\b(?:is|are|was|were|it is) no (?!longer\b|more\b|other\b|such\b)[a-z]+\b",
+    "no + noun": r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|other\b|such\b)[a-z]+\b",
     "so many": r"\b(?:so many|so much|as many|as much)\b",
     "home-made": r"\b(?:rivals?|rungs?|knobs?|heaps?|pictures?|places?|spellings?)\b",
     "by lot": r"\b(?:by lot|dealt out|for lot)\b",

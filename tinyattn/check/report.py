@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a check. It is true if the check passed, and prints what was compared.
+    """The outcome of a check, which is true if the check passed, and prints the comparison.
 
     Attributes:
         passed     whether the check passed

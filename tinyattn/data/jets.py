@@ -83,7 +83,7 @@ def jet_features(jets):
 
     They are Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet) and ΔR.
 
-    Energies are those of massless particles, E = pT cosh η. Padding is 0.
+    Particles count as massless, so their energies are E = pT cosh η. Padding is 0.
 
     Args:
         jets   `Jets`
@@ -110,7 +110,7 @@ def jet_features(jets):
 def four_momenta(jets):
     """Return E, px, py, pz of each particle in GeV, [B, P, 4] float64; padding is 0.
 
-    The beam is the z axis, the axis of the jet lies at φ = 0, and particles count as massless:
+    The beam is the z axis, the axis of the jet is at φ = 0, and particles count as massless:
     px = pT cos Δφ, py = pT sin Δφ, pz = pT sinh η, E = pT cosh η with η = η(jet) + Δη.
 
     Args:

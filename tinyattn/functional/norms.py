@@ -82,7 +82,7 @@ def batch_norm(
         running_var    running average [C], or None; likewise
         weight         [C], or None
         bias           [C], or None
-        training       True: mean and var are those of the batch; False: the running ones
+        training       True: mean and var come from the batch; False: the running averages
         momentum       weight of the batch in the running averages, 0 <= momentum <= 1
         eps            ε >= 0
 

@@ -58,7 +58,7 @@ def _check_nodes(x, graph):
 def _first_linear(nn):
     """The first linear layer of nn and what follows it, or (None, None).
 
-    The layers that are taken apart are those whose `forward` nobody changed; others are called.
+    Only layers whose `forward` has not been overridden are split; others are called.
     """
     if _is_unchanged(nn, MLP):
         nn = nn.layers
@@ -67,7 +67,7 @@ def _first_linear(nn):
 
 
 def _is_unchanged(module, *classes):
-    """Whether a module is of one of these classes, and as the library wrote it."""
+    """Return whether a module is of one of these classes, and unchanged."""
     return type(module) in classes and describe_override(module) is None
 
 
@@ -85,7 +85,7 @@ def _split_product(linear, x):
 
 
 def _monotone_tail(parts, aggr):
-    """The parts in two: what each message needs, and what may as well follow the maximum."""
+    """Divide the layers into those that each message needs and those after the maximum."""
     n = len(parts)
     while aggr == "max" and n and _is_unchanged(parts[n - 1], *MONOTONE):
         n -= 1
@@ -99,7 +99,7 @@ def _apply(parts, x):
 
 
 def _table(graph):
-    """The senders to each node [N, K], if all nodes have as many and edges come in their order."""
+    """Return the senders [N, K] to each node, if all have the same number and edges are ordered."""
     N, E = graph.num_nodes, graph.num_edges
     if E == 0 or E % N or np.any(graph.dst != np.repeat(np.arange(N), E // N)):
         return None

@@ -1,6 +1,6 @@
 """Operations on the K neighbours of each point, for any arrays: the arguments are checked here.
 
-What they compute is in `ops/neighbours.py`.
+The operations are in `ops/neighbours.py`.
 """
 
 import numpy as np

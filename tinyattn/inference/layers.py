@@ -52,7 +52,7 @@ class OneTokenEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """What the layer gives;   x [B, T, D]."""
+        """Return the output of the layer;   x [B, T, D]."""
         heads = self.layer.self_attn
         if mask is not None or not is_one_token(x, heads.embed_dim, cache):
             return self.layer(x, mask, causal, cache)
@@ -87,7 +87,7 @@ class OneTokenLlamaBlocks(Module):
         self.pairs = PAIRS[type(heads.rotary)](heads.d)
 
     def forward(self, x, cache=None):
-        """What the blocks give;   x [B, T, D], a cache for each block."""
+        """Return the output;   x [B, T, D], a cache for each block."""
         if (
             cache is None
             or len(cache) != len(self.maps)
@@ -126,7 +126,7 @@ class OneTokenLlamaBlock(OneTokenLlamaBlocks):
     """`nn.LlamaBlock`: the same for one block."""
 
     def forward(self, x, cache=None):
-        """What the block gives;   x [B, T, D]."""
+        """Return the output;   x [B, T, D]."""
         if cache is None or not is_one_token(x, self.width, cache):
             return self.layer(x, cache)
         return super().forward(x, [cache])
@@ -141,7 +141,7 @@ class FewRowsNorm(Module):
         self.layer, self.eps = layer, epsilons(layer)[0]
 
     def forward(self, x):
-        """What the layer gives;   x [B, T, D]."""
+        """Return the output of the layer;   x [B, T, D]."""
         weight = self.layer.weight.data
         if not is_array_of(x, weight.size):
             return self.layer(x)
@@ -157,7 +157,7 @@ class FewRowsQuantizedLinear(Module):
         self.layer, self.columns = layer, layer.blocks.shape[1]
 
     def forward(self, x):
-        """What the layer gives;   x [..., in]."""
+        """Return the output of the layer;   x [..., in]."""
         if not (
             isinstance(x, Tensor)
             and x.dtype == np.float32
@@ -179,7 +179,7 @@ class FewTokensEncoderLayer(Module):
         self.eps = epsilons(layer.norm1, layer.norm2)
 
     def forward(self, x, mask=None, causal=False, cache=None):
-        """What the layer gives;   x [B, T, D], mask as there; compiled are [B, 1, T] and None."""
+        """Return the output of the layer;   x [B, T, D]; compiled for masks [B, 1, T] and None."""
         heads = self.layer.self_attn
         if causal or cache is not None or not self._fits(x, heads.embed_dim, mask):
             return self.layer(x, mask, causal, cache)

@@ -246,14 +246,14 @@ class Hidden(NamedTuple):
 def hide_magnitudes(magnitudes, keep=None, share=0.5, rng=None):
     """Hide magnitudes of light curves, for the pre-training.
 
-    A fraction of the observations is to be predicted. Of these, 60% are hidden, 20% get the
+    The model must predict a fraction of the observations. Of these, 60% are hidden, 20% get the
     magnitude of another observation of the curve, and 20% stay, so that the model cannot rely on
-    what it sees.
+    its input.
 
     Args:
         magnitudes   magnitudes [B, T]
         keep         bool [B, T], True for observations; None: all are observations
-        share        fraction of the observations that is to be predicted
+        share        fraction of the observations that the model must predict
         rng          seed or numpy.random.Generator
 
     Returns:

@@ -22,8 +22,8 @@ from tinyattn.ops.quantized import QuantizedMatrix
 class Llama(nn.Module):
     """A language model with RMSNorm, rotary positions and shared keys; token t sees the tokens ≤ t.
 
-    Weights start as in `GPT`. Parameter names are those of LlamaForCausalLM in the Transformers
-    library without the leading "model.": see `from_huggingface`.
+    Weights start as in `GPT`. Parameter names are the same as in LlamaForCausalLM of the
+    Transformers library, without the leading "model.": see `from_huggingface`.
 
     Args:
         vocab_size     number of tokens V

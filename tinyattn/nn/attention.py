@@ -22,7 +22,8 @@ class MultiheadAttention(Module):
 
     W_q, W_k and W_v are the three blocks of in_proj_weight [3·embed_dim, embed_dim]. If kdim or
     vdim is given, they are q_proj_weight, k_proj_weight and v_proj_weight instead. Names, layouts
-    and initial values are those of torch.nn.MultiheadAttention, so its state_dict can be loaded.
+    and initial values are the same as in torch.nn.MultiheadAttention, so its state_dict can be
+    loaded.
 
     Args:
         embed_dim   number of features of the queries and of the output; a multiple of num_heads

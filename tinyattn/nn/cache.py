@@ -28,7 +28,7 @@ class KeyValueCache:
         self._places = None, None, ()  # positions of the keys and values
 
     def append(self, k, v):
-        """Add the keys and values of T new tokens, and return those of all tokens.
+        """Add the keys and values of T new tokens, and return the keys and values of all tokens.
 
         Args:
             k   keys of the new tokens [B, H, T, d]

@@ -35,7 +35,7 @@ def uniform_(tensor, a=0.0, b=1.0, rng=None):
     """Fill a tensor with independent numbers, uniform in [a, b].
 
     Args:
-        tensor   what is filled, and returned
+        tensor   tensor to fill, which is returned
         a        smallest number
         b        largest number
         rng      seed or numpy.random.Generator
@@ -47,7 +47,7 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
     """Fill a tensor with independent normal numbers.
 
     Args:
-        tensor   what is filled, and returned
+        tensor   tensor to fill, which is returned
         mean     their mean
         std      their standard deviation
         rng      seed or numpy.random.Generator
@@ -59,7 +59,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, rng=None):
     """Fill a tensor with normal numbers, and draw those outside [a, b] again.
 
     Args:
-        tensor   what is filled, and returned
+        tensor   tensor to fill, which is returned
         mean     mean of the normal distribution
         std      its standard deviation
         a        smallest number
@@ -82,7 +82,7 @@ def constant_(tensor, val):
     """Fill a tensor with one number.
 
     Args:
-        tensor   what is filled, and returned
+        tensor   tensor to fill, which is returned
         val      the number
     """
     return _filled(tensor, np.full(tensor.shape, val))
@@ -293,7 +293,7 @@ class SkipInit(np.random.Generator):
         model = GPT(50257, 768, 12, 12, 1024, rng=nn.SkipInit())
         model.load_state_dict(state)
 
-    Drawing initial values that are replaced at once takes most of the time of loading. Here all
+    Drawing initial values that are replaced immediately takes most of the time of loading. Here all
     elements of a parameter share one NaN, which takes no time and no memory. A parameter that was
     never loaded makes every result NaN, and writing into it raises ValueError. Weights of norms are
     1 and biases are 0 where a layer starts them so. Other random numbers, such as those of dropout,

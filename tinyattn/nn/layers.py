@@ -152,8 +152,8 @@ class Dropout(Module):
 
     Args:
         p     probability of 0, 0 <= p <= 1
-        rng   seed or numpy.random.Generator for what is dropped; None: the default generator, which
-              `ta.seed` sets
+        rng   seed or numpy.random.Generator for the dropped numbers; None: the default generator,
+              which `ta.seed` sets
 
     Raises:
         ValueError: p is not between 0 and 1

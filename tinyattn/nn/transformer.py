@@ -88,7 +88,7 @@ class TransformerEncoderLayer(_Layer):
         dropout           probability with which a number becomes 0 in training
         activation        "relu", "gelu", or a function
         layer_norm_eps    ε of the norms
-        norm_first        True: the norm stands before each part; False: after the sum, as in the
+        norm_first        True: the norm comes before each part; False: after the sum, as in the
                           paper
         bias              False: linear layers and norms have no bias
         rng               seed or numpy.random.Generator for the initial values
@@ -126,7 +126,7 @@ class TransformerDecoderLayer(_Layer):
         dropout           probability with which a number becomes 0 in training
         activation        "relu", "gelu", or a function
         layer_norm_eps    ε of the norms
-        norm_first        True: the norm stands before each part; False: after the sum, as in the
+        norm_first        True: the norm comes before each part; False: after the sum, as in the
                           paper
         bias              False: linear layers and norms have no bias
         rng               seed or numpy.random.Generator for the initial values
@@ -291,7 +291,7 @@ class Transformer(Module):
         dropout              probability with which a number becomes 0 in training
         activation           "relu", "gelu", or a function
         layer_norm_eps       ε of the norms
-        norm_first           True: the norm stands before each part; False: after the sum
+        norm_first           True: the norm comes before each part; False: after the sum
         bias                 False: linear layers and norms have no bias
         rng                  seed or numpy.random.Generator for the initial values
 

@@ -127,8 +127,8 @@ convolution.implement("kernel", _kernel, _kernel_backward)
 def table_and_places(lengths, kernel, stride, before, after, dilation):
     """I[j, i]: the position of x that position j of y sees at place i of the kernel. [P, K]
 
-    On each axis place i of position j is j · stride + i · dilation - before; -1 stands where that
-    is outside of x. Several axes are counted as one, the last axis first (index unrolling, slide
+    On each axis place i of position j is j · stride + i · dilation - before; it is -1 where this is
+    outside of x. Several axes are counted as one, the last axis first (index unrolling, slide
     KB14). All arguments have one number for each axis; before, after: the padding. The second
     result is the number of positions of y on each axis. Slide K03.
     """

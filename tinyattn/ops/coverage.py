@@ -1,4 +1,4 @@
-"""What each of NumPy's public functions does with a Tensor, for `tinyattn doctor --numpy`."""
+"""The effect of each of NumPy's public functions on a Tensor, for `tinyattn doctor --numpy`."""
 
 import textwrap
 

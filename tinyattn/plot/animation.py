@@ -156,8 +156,8 @@ def film(
 ):
     """Write a GIF from a function that draws each of its images.
 
-    The first quarter runs at half speed, so that nobody misses how it begins. It needs Pillow,
-    which comes with matplotlib.
+    The first quarter runs at half speed, so that viewers do not miss the beginning. It needs
+    Pillow, which comes with matplotlib.
 
     Args:
         draw         draw(i, *axes) fills the empty axes with image i

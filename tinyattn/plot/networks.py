@@ -98,7 +98,7 @@ def _write(ax, place, text):
 
 
 def _put_apart(labels):
-    """Where two labels would lie on each other, the left one goes to the left of its node."""
+    """Where two labels would overlap, the left one goes to the left of its node."""
     if len(labels) < 2:
         return
     labels[0].figure.draw_without_rendering()  # the positions are only known now

@@ -71,7 +71,7 @@ def canvas(ax, size, **options):
 
 
 def finish(picture, title=None, xlabel=None, ylabel=None):
-    """Title and labels; leaves alone what is None."""
+    """Set title and labels, except for those that are None."""
     if title is not None:
         picture.ax.set_title(title)
     if xlabel is not None:

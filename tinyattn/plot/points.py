@@ -1,4 +1,4 @@
-"""Points in the plane with their classes, and what a classifier says everywhere else."""
+"""Points in the plane with their classes, and a classifier's predictions everywhere else."""
 
 import numpy as np
 

@@ -1,17 +1,18 @@
-"""Where does this number come from? One HTML page that goes through a recorded computation.
+"""Explain where a number comes from: one HTML page that steps through a recorded computation.
 
     ta.trace(loss)                      a result that was computed before
     ta.trace(loss, model)               the same, with the names of the model's parameters
-    ta.trace(f, x, y)                   runs f(x, y) and knows its lines and layers, too
+    ta.trace(f, x, y)                   runs f(x, y) and also knows its lines and layers
     with ta.trace() as t: ...           the same for the lines of a block
 
-What comes back shows itself in a notebook; `.save("trace.html")` writes a file without network.
-On the page any number can be clicked: what it was made of, term by term, and how dL/d(it) came.
+The result shows itself in a notebook, and `.save("trace.html")` writes a file that needs no
+network. Click any number on the page to see the terms it was computed from, and how its gradient
+dL/d(number) was computed.
 
-The files, in the order of reading: `tape` copies the steps and their gradients, `jacobian_rows`
-asks each rule what an element is made of, `forward` measures the same slopes, `patterns` and
-`terms` say it in few numbers, `record` notes names, lines and layers, `build` and `page` put it
-together.
+The files, in reading order: `tape` copies the steps and their gradients, `jacobian_rows` uses each
+rule to find the inputs of an element, `forward` measures the same slopes, `patterns` and `terms`
+store them in few numbers, `record` notes names, lines and layers, and `build` and `page` combine
+everything.
 """
 
 import sys
@@ -23,7 +24,7 @@ __all__ = ["Block", "Trace", "trace"]
 
 
 class _Callable(ModuleType):
-    """`ta.trace` is this package and can be called, as its main function has the same name."""
+    """A module class that makes `ta.trace`, this package, callable like its main function."""
 
     def __call__(self, *args, **options):
         return trace(*args, **options)

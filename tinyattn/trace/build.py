@@ -1,4 +1,4 @@
-"""From a tape and what was recorded to the data of the page."""
+"""Build the data of the page from a tape and the recorded names, lines and layers."""
 
 import linecache
 
@@ -16,9 +16,9 @@ STORED = 3_000  # a step with at most this many slopes keeps each measured slope
 
 
 def built(tape, recorder, model=None, title="trace"):
-    """All that the page needs, as dictionaries, lists and arrays; {id of a Tensor: its number}.
+    """Return the data of the page, as dictionaries, lists and arrays; {id of a Tensor: its index}.
 
-    Raises ValueError if the computation is too large to be looked at number by number.
+    Raises ValueError if the computation is too large to be viewed number by number.
     """
     _small_enough(tape)
     roots = ([model] if model is not None else []) + [r for r in recorder.roots if r is not model]
@@ -37,7 +37,7 @@ def _small_enough(tape):
 
 
 class Builder:
-    """The nodes of the page: arrays that were given, and results, oldest first."""
+    """The nodes of the page: given arrays and results, oldest first."""
 
     def __init__(self, tape, recorder, roots):
         self.tape, self.recorder, self.roots = tape, recorder, roots
@@ -68,7 +68,7 @@ class Builder:
         }
 
     def _names_before_reshapes(self):
-        """A reshape is passed through: what the user called its result names what it came from."""
+        """Skip reshapes: the user's name of the reshaped result becomes the name of its source."""
         for node in reversed(self.nodes):
             if node.get("through") and node["rank"] == 0:
                 (source,) = [self.nodes[i["node"]] for i in node["inputs"] if i.get("rows")]
@@ -78,7 +78,7 @@ class Builder:
     # ---- arrays that were given
 
     def _leaf(self, x, value):
-        """A node for an array that no step made: a parameter, an input, a constant."""
+        """Return a node for an array that no step computed: a parameter, an input, a constant."""
         key = id(x) if x is not None else id(value)
         is_array = isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
         if key in self.number or not is_array:
@@ -90,7 +90,7 @@ class Builder:
         self._add(key, value, x, name=name or _plain_name(value), kind=kind)
 
     def _variable(self, x, value):
-        """The user's name of a Tensor, or of the plain array that it holds."""
+        """Return the user's name of a Tensor, or of the plain array that it holds."""
         original = [k for k, (_, copy) in self.tape._copies.items() if copy is value]
         for key in ([id(x)] if x is not None else []) + original:
             if key in self.recorder.names:
@@ -149,12 +149,12 @@ class Builder:
         )
 
     def _rank(self, tensor):
-        """0 for a name of the user, 1 for one of the library, 2 for none."""
+        """Return 0 for a user's name, 1 for one of the library, 2 for none."""
         found = self.recorder.names.get(id(tensor))
         return 2 if found is None or found.text in names.DULL else found.rank
 
     def _input(self, step, k, form):
-        """An operand on the page: a node, a number, or the text of an index or an axis."""
+        """Return an operand on the page: a node, a number, or the text of an index or an axis."""
         x, value = step.inputs[k], step.values[k]
         key = id(x) if x is not None else id(value)
         if key in self.number:
@@ -168,7 +168,7 @@ class Builder:
         return {"k": k, "text": names.brief(value), "what": what}
 
     def _operand(self, entry, operation):
-        """What an operand is called in an expression; None for what has no name."""
+        """Return the name of an operand in an expression, or None if it has no name."""
         if "number" in entry:
             return f"{entry['number']:.3g}"
         if "text" in entry:
@@ -179,7 +179,7 @@ class Builder:
         return node["name"] if node["kind"] != "constant" else None
 
     def _operation(self, operation, function):
-        """The number of an operation among those that the page describes."""
+        """Return the index of an operation among those that the page describes."""
         key = f"{operation.name} {id(operation)}"
         if key in self.operations:
             return self.operations[key]["number"]
@@ -191,7 +191,7 @@ class Builder:
         return number
 
     def _groups(self):
-        """The layers and functions that results were made in, outer ones first: each a frame."""
+        """Return the layers and functions that computed results, outer ones first, as frames."""
         groups, seen = [], set()
         results = [(i, n["time"]) for i, n in enumerate(self.nodes) if n["kind"] == "result"]
         for call in self.recorder.calls:
@@ -220,7 +220,7 @@ def _flat_float32(a):
 
 
 def _moves_only(step, rows, forms):
-    """Whether the result has the same numbers as its one input, in other places."""
+    """Return whether the result has the same numbers as its single input, at other positions."""
     tensors = [k for k, r in enumerate(rows) if r is not None]
     if len(tensors) != 1:
         return False
@@ -235,7 +235,7 @@ def _moves_only(step, rows, forms):
 
 
 def _line(lines, time):
-    """(file, number, text) of the line that began last before a time; None if none was noted."""
+    """Return (file, number, text) of the last line that began before a time, or None."""
     before = [line for line in lines if line.time <= time]
     if not before:
         return None
@@ -246,13 +246,14 @@ def _line(lines, time):
 
 
 def _measured(step, function, rows, forms):
-    """Measured slopes beside those of the rules. Adds to `forms` what the page shows of each one:
+    """Return measured slopes next to those of the rules, and add to `forms` what the page shows:
 
     measured   the slopes by differences, in the order of the rule's, of a small step
     wrong      [element of y, column, rule's slope, measured slope] where the two differ
 
-    Returns how many were compared, and the largest difference; None if the function is unknown.
-    A compiled kernel is not measured: some of its inputs were computed from others.
+    Returns the number of compared slopes, and the largest difference; None if the function is
+    unknown. A compiled kernel is not measured, because some of its inputs were computed from
+    others.
     """
     if function is None or "residuals" in step.options:
         return None
@@ -281,7 +282,7 @@ def _measured(step, function, rows, forms):
 
 
 def _columns_of(step, r, k, columns):
-    """The rule's slopes [elements of y, columns] of some input elements."""
+    """Return the rule's slopes [elements of y, columns] of some input elements."""
     place = np.full(np.size(step.values[k]), -1)
     place[columns] = np.arange(len(columns))
     out = np.zeros((step.y.size, len(columns)))

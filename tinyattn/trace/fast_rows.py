@@ -1,6 +1,6 @@
-"""Rows of a Jacobian that are found with a few questions to the rule, in place of one an element.
+"""Find rows of a Jacobian with a few evaluations of the rule, instead of one per element.
 
-A guess is kept only if the rule confirms it for random gradients: nothing is declared.
+A guess is kept only if the rule confirms it for random gradients, so no pattern is assumed.
 """
 
 from typing import NamedTuple
@@ -21,20 +21,20 @@ class Rows(NamedTuple):
     slopes: np.ndarray
 
     def dense(self, n_columns):
-        """The same as a matrix."""
+        """Return the same as a matrix."""
         matrix = np.zeros((len(self.starts) - 1, n_columns))
         matrix[self.owners(), self.columns] = self.slopes
         return matrix
 
     def owners(self):
-        """The element of y that each slope belongs to."""
+        """Return the element of y to which each slope belongs."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
 def moved(step):
-    """Rows of an operation that puts the numbers of one input elsewhere: reshape, slice, ...
+    """Return the rows of an operation that only moves the numbers of one input: reshape, slice, ...
 
-    The gradient 1, 2, 3, ... comes back with each number at the element that it went to.
+    The gradient 1, 2, 3, ... returns with each number at the position of its element.
     """
     n = step.y.size
     if n >= MOST:
@@ -57,11 +57,11 @@ def moved(step):
 
 
 def element_by_element(asked):
-    """Rows of an operation in which each element comes from one element of each input.
+    """Return the rows of an operation in which each element depends on one element of each input.
 
-    asked: the step, and the same step at other numbers. Inputs may be broadcast: then one question
-    is asked for each place along the axes that are, and all elements of such a place answer at
-    once, since no two of them share a source.
+    asked: the step, and the same step at other numbers. Inputs may broadcast. Then one evaluation
+    is needed for each position along the broadcast axes, which answers for all elements of this
+    position together, because no two of them share a source.
     """
     step = asked[0]
     places = _places(step)
@@ -87,8 +87,10 @@ def element_by_element(asked):
 
 
 def _places(step):
-    """For each input the column of each element of y, and a colour for each element: those of one
-    colour have no source in common. None if an input cannot be broadcast to y."""
+    """Return, for each input, the column of each element of y, and a colour for each element.
+
+    Elements of one colour share no source. None if an input cannot broadcast to y.
+    """
     shape, columns, shared = step.y.shape, [], np.zeros(step.y.ndim, bool)
     for value in step.values:
         if not (isinstance(value, np.ndarray | np.floating | float)):
@@ -108,7 +110,7 @@ def _places(step):
 
 
 def _slopes(step, columns, colour, number):
-    """For each input dy_i/dx of the one source of each element i."""
+    """Return, for each input, dy_i/dx of the single source of each element i."""
     found = [None] * len(step.values)
     for c in range(number):
         mine = np.flatnonzero(colour == c)
@@ -127,7 +129,7 @@ def _slopes(step, columns, colour, number):
 
 
 def _confirmed(step, rows):
-    """Whether the rule makes of random gradients what these rows make of them."""
+    """Return whether the rule gives the same as these rows for random gradients."""
     rng = np.random.default_rng(0)
     for _ in range(CONFIRMATIONS):
         g = rng.normal(size=step.y.shape).astype(step.y.dtype)

@@ -1,4 +1,4 @@
-"""The function of an operation, found again, so that slopes can be measured with it."""
+"""Find the function of an operation again, so that slopes can be measured with it."""
 
 import sys
 from types import FunctionType
@@ -13,10 +13,10 @@ RTOL, ATOL = 1e-3, 1e-5  # float32 rules differ in the sixth digit, wrong rules 
 
 
 def function_of(operation, seen=None):
-    """The NumPy function behind an operation, or None if it is nowhere to be found.
+    """Return the NumPy function behind an operation, or None if it cannot be found.
 
-    seen: {operation: function} noted while it ran. Otherwise it is looked for among the names of
-    the file in which its rule is written.
+    seen: {operation: function} recorded while it ran. Otherwise, the function is looked for among
+    the names of the file in which its rule is written.
     """
     if seen and operation in seen:
         return seen[operation]
@@ -29,9 +29,9 @@ def function_of(operation, seen=None):
 
 
 def primitives_of(value):
-    """The primitives that a value is or, as an operation, has among its implementations.
+    """Return the primitives that a value is or, as an operation, has among its implementations.
 
-    A primitive is what `ta.primitive` makes of a function. Any value may be asked.
+    A primitive is the result of `ta.primitive` for a function. The value may be of any type.
     """
     if type(value) is not FunctionType:
         return []
@@ -40,7 +40,7 @@ def primitives_of(value):
 
 
 def _spaces(operation):
-    """The global names of the files that the rules come from."""
+    """Return the global names of the files that define the rules."""
     rules = [operation.joint] if operation.joint is not None else list(operation.rules)
     for rule in rules:
         for f in [rule, *_enclosed(rule)]:
@@ -52,7 +52,7 @@ def _spaces(operation):
 
 
 def _enclosed(f):
-    """The functions that a closure holds on to."""
+    """Return the functions that a closure refers to."""
     for cell in getattr(f, "__closure__", None) or ():
         try:
             if callable(cell.cell_contents):
@@ -62,7 +62,7 @@ def _enclosed(f):
 
 
 def run(function, step, values):
-    """(y, options) of the operation at other values; the options are what its rule needs."""
+    """Return (y, options) of the operation at other values; the rule needs the options."""
     with np.errstate(all="ignore"):
         # a compiled kernel also returns the arrays that its rule needs
         if "residuals" in step.options:
@@ -72,7 +72,7 @@ def run(function, step, values):
 
 
 def measured_through(tape, functions, tensor, element):
-    """dL/d(an element of a leaf) by computing everything again with it larger and smaller.
+    """Return dL/d(element of a leaf) by computing everything again with larger and smaller values.
 
     functions: {operation: function}. None if one of them is unknown.
     """
@@ -95,7 +95,7 @@ def measured_through(tape, functions, tensor, element):
 class Measured:
     """The slopes dy/dx of one input by central differences.
 
-    columns  the input elements that were moved
+    columns  the input elements that were changed
     slopes   [elements of y, columns]
     """
 
@@ -123,7 +123,7 @@ class Measured:
         return run(self._function, self._step, values)[0].astype(np.float64).reshape(-1)
 
     def wrong(self, slopes):
-        """Where the rule's slopes [elements of y, columns] are not the measured ones."""
+        """Return where the rule's slopes [elements of y, columns] differ from the measured ones."""
         with np.errstate(all="ignore"):
             largest = np.abs(self.slopes[np.isfinite(self.slopes)]).max(initial=0)
             room = RTOL * np.maximum(np.abs(slopes), np.abs(self.slopes)) + ATOL * (1 + largest)
@@ -135,8 +135,11 @@ class Measured:
         return wrong
 
     def _range(self, j):
-        """What a right slope may be: at a kink anything between the slopes to the two sides, and
-        where the function is steep what differences of another length leave open."""
+        """Return the range of a correct slope.
+
+        At a kink, this is anything between the slopes on the two sides; where the function is
+        steep, it is the range left open by differences with another step.
+        """
         h, here = self._h(j), self._at(j, 0)
         sides = (self._at(j, h) - here) / h, (here - self._at(j, -h)) / h
         wider = (self._at(j, 8 * h) - self._at(j, -8 * h)) / (16 * h)

@@ -1,8 +1,8 @@
-"""What each element of a result is made of: row i of the Jacobian.
+"""Find the inputs of each element of a result: row i of the Jacobian.
 
     dy_i / dx_j = rule(e_i, y, x)_j        e_i is 1 at element i and 0 elsewhere
 
-No operation is described by hand: the rows are what its own rule makes of one-hot gradients.
+No operation is described by hand: its own rule gives the rows for one-hot gradients.
 """
 
 import numpy as np
@@ -20,12 +20,12 @@ SAMPLE = 24
 
 
 def rows_of(step, function):
-    """For each input of a step its Rows, or None for one that has no slopes.
+    """Return the Rows of each input of a step, or None for one that has no slopes.
 
-    A source whose slope happens to be 0 (a dead relu, the losers of a maximum, a factor 0) is a
-    source all the same. It is found by asking the rule at other numbers, too. Two kinds of rows
-    are found with few questions, and kept only if random gradients confirm them; for all others
-    there is one question for each element.
+    A source whose slope happens to be 0 (a dead relu, the elements that are not the maximum, a
+    factor 0) is still a source. It is found by evaluating the rule at other numbers, too. Two kinds
+    of rows are found with few evaluations, and kept only if random gradients confirm them; all
+    others need one evaluation for each element.
     """
     with np.errstate(all="ignore"), no_grad():
         asked = [step, *_elsewhere(step, function)]
@@ -51,7 +51,7 @@ def _same_sources(a, b):
 
 
 def _answers(asked, elements):
-    """The rows of some elements of y, which the rule of each of `asked` is asked for."""
+    """Return the rows of some elements of y, from the rule of each of `asked`."""
     found = [[] for _ in asked[0].values]  # for each input and each i: (columns, slopes)
     # separate arrays, because a rule may return a view of its g
     g = [np.zeros(s.y.shape, s.y.dtype) for s in asked]
@@ -98,7 +98,9 @@ def _joined(found):
 
 
 def _elsewhere(step, function):
-    """The same step at other numbers: its own numbers in another order, smaller, some negative."""
+    """Return the same step at other numbers: its own numbers in another order, smaller, some
+    negative.
+    """
     if function is None:
         return
     work = step.y.size * sum(np.size(v) for v in step.values if isinstance(v, np.ndarray))

@@ -1,4 +1,4 @@
-"""What the arrays of a computation are called, as a student would call them."""
+"""Name the arrays of a computation as a student would."""
 
 import numpy as np
 
@@ -9,9 +9,12 @@ DULL = {"x", "y", "out", "output", "input", "result", "t", "a", "b", "inputs", "
 
 
 def base_name(step, recorder, operands):
-    """The name of a result: the user's variable, else the library's, else an expression of two
-    names, else the operation. operands: names of variables and numbers, None for anything else.
-    Returns it with whether it is a name, which may stand in an expression itself."""
+    """Return the name of a result, and whether it is a name, which may appear in an expression
+    itself.
+
+    The name is the user's variable, or the library's, or an expression of two names, or the
+    operation. operands: names of variables and numbers, None for anything else.
+    """
     own = recorder.names.get(id(step.tensor))
     if own is not None and (own.rank == 0 or own.text not in DULL):
         return own.text, True
@@ -31,7 +34,7 @@ def _expression(operation, operands):
 
 
 def numbered(names):
-    """The names, with subscripts where one is given to several arrays: h₁, h₂."""
+    """Return the names, with subscripts if several arrays have the same one: h₁, h₂."""
     count, seen, out = {}, {}, []
     for n in names:
         count[n] = count.get(n, 0) + 1
@@ -47,7 +50,7 @@ def _subscript(number):
 
 
 def of_parameters(recorder, roots):
-    """{id of a parameter: its name}; with several modules the variable's name stands before."""
+    """Return {id of a parameter: its name}; if there are several modules, prefix the variable."""
     found = {}
     for root in roots:
         variable = recorder.names.get(id(root))
@@ -58,7 +61,7 @@ def of_parameters(recorder, roots):
 
 
 def of_modules(roots):
-    """{id of a module: what its frame is called}."""
+    """Return {id of a module: the name of its frame}."""
     found = {}
     for root in roots:
         for name, m in root.named_modules():
@@ -69,7 +72,7 @@ def of_modules(roots):
 
 
 def brief(value):
-    """An input that is no array of numbers, in a few letters: an index, an axis, a shape."""
+    """Return a short text for an input other than numbers: an index, an axis, a shape."""
     if isinstance(value, np.ndarray):
         flat = ", ".join(map(str, value.reshape(-1)[:8].tolist()))
         return f"[{flat}{', …' if value.size > 8 else ''}]"

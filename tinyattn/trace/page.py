@@ -1,7 +1,7 @@
 """The page: data, scripts and styles in one HTML file that needs no network.
 
-Data and scripts are packed with zlib; `page/inflate.js` unpacks them in the browser, which then
-shows the scripts as they stand in `page/`, comments and all.
+Data and scripts are packed with zlib. `page/inflate.js` unpacks them in the browser, which then
+shows the scripts exactly as in `page/`, including comments.
 """
 
 import base64
@@ -28,7 +28,7 @@ MOST_BYTES = 10_000_000
 
 
 def page(data):
-    """The HTML of a trace. Raises ValueError if it has more than ten million letters."""
+    """Return the HTML of a trace. Raises ValueError if it has more than ten million letters."""
     head, numbers = _parts(data)
     scripts = "\n".join(_read(name) for name in SCRIPTS) + "\n//# sourceURL=trace.js"
     text = _read("page.html")
@@ -54,7 +54,7 @@ def _read(name):
 
 
 def _parts(data):
-    """(JSON in which each array is its place in a block of numbers, that block), as bytes."""
+    """Return (JSON with each array as a position in a block of numbers, that block), as bytes."""
     blocks, place = [], 0
 
     def put(value):

@@ -1,20 +1,22 @@
-"""Rows in few numbers: patterns that are found by comparing, never declared by an operation.
+"""Store rows in few numbers, with patterns that are found by comparison, never assumed.
 
-columns   one row's columns lie in steps from a first one on, the same steps in every row
-slopes    one number; one a row; the same in every row; the values of another input (products)
+columns   the columns of a row have equal steps from a first one on, the same in every row
+slopes    one number; one per row; the same in every row; the values of another input (products)
 """
 
 import numpy as np
 
 
 def packed(step, rows):
-    """For each input its rows as a dictionary that the page can read; None where there are none.
+    """Return the rows of each input as a dictionary that the page can read, or None if there are
+    none.
 
-    n       slopes in every row; else `starts`
-    first   the first column of each row; "i" if that is the row's own number
-    offset  the columns from there: a number (equal steps) or a list; else `columns`, all of them
-    slope   a number for all; `row` one number for each row; `same` one row for all;
-            `partner` the input whose values they are; else `slopes`, all of them
+    n       slopes in every row; otherwise `starts`
+    first   the first column of each row; "i" if it is the row's own index
+    offset  the columns from there: a number (equal steps) or a list; otherwise `columns`, all of
+            them
+    slope   a number for all; `row` one number for each row; `same` one row for all; `partner` the
+            input whose values they are; otherwise `slopes`, all of them
     """
     out = []
     for k, r in enumerate(rows):
@@ -28,7 +30,7 @@ def packed(step, rows):
 
 
 def _equal(r):
-    """The number of slopes in every row, if it is the same in all and not 0."""
+    """Return the number of slopes in every row, if it is the same in all and not 0."""
     lengths = np.diff(r.starts)
     return int(lengths[0]) if len(lengths) and (lengths == lengths[0]).all() else 0
 
@@ -61,7 +63,7 @@ def _slopes(step, rows, k, n):
 
 
 def _partner(step, rows, k, n):
-    """The input whose values are the slopes of input k, as in a product."""
+    """Return the input whose values are the slopes of input k, as in a product."""
     for p, other in enumerate(rows):
         if p != k and other is not None and _equal(other) == n:
             values = np.asarray(step.values[p]).reshape(-1)

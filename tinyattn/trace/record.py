@@ -1,8 +1,8 @@
-"""Who made what: names, lines and layers of a computation, by Python's own tracing.
+"""Record the names, lines and layers of a computation with Python's own tracing.
 
-Every result carries the time of the engine's clock at which it was made. So it is enough to note
-that clock whenever a line or a function begins: a result belongs to the calls during which it was
-made, and to the line that began last before.
+Every result carries the time of the engine's clock at which it was computed. It is therefore enough
+to note the clock whenever a line or a function begins: a result belongs to the calls during which
+it was computed, and to the last line that began before it.
 """
 
 import os
@@ -44,7 +44,7 @@ class Call(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line that began, or to which a call came back."""
+    """A line that began, or to which a call returned."""
 
     time: int
     file: str
@@ -52,21 +52,21 @@ class Line(NamedTuple):
 
 
 class Name(NamedTuple):
-    """What a variable called an array; rank 0 in the user's code, 1 in the library's."""
+    """A variable's name of an array; rank 0 in the user's code, 1 in the library's."""
 
     rank: int
     text: str
 
 
 class Recorder:
-    """What was seen while it was on.
+    """The observations while recording was on.
 
     calls      of layers and public functions, in the order of their beginning
     lines      of the user's code;  inner: those of the library's
     names      {id of a Tensor, array or module: Name}
     functions  {operation: its function}
     roots      the outermost modules that were called
-    tape       the tape of the last backward pass that ran meanwhile, or None
+    tape       the tape of the last backward pass that ran in the meantime, or None
     given      tensors made of arrays that a traced function was called with
     last       the youngest single number that was bound to a variable of the user, or None
     """
@@ -80,7 +80,7 @@ class Recorder:
 
     @contextmanager
     def on(self, frame=None):
-        """Record inside the block; with a frame also the lines that follow in that frame."""
+        """Record inside the block; with a frame, also the lines that follow in that frame."""
         before = sys.gettrace(), frame and frame.f_trace
         if frame is not None:
             frame.f_trace = self._follower(frame, library=False, born=self._now())
@@ -94,8 +94,11 @@ class Recorder:
                 self.look(frame.f_locals, 0, 0)
 
     def look(self, variables, rank, born):
-        """Note what the variables are called. In a function of the library a name counts only
-        for what was made during that call, not for what it was given."""
+        """Note the names of the variables.
+
+        In a function of the library, a name counts only for arrays that were computed during that
+        call, not for its arguments.
+        """
         for name, value in list(variables.items()):
             if name.startswith("_"):
                 continue
@@ -119,7 +122,9 @@ class Recorder:
         return autograd._clock()
 
     def _begin(self, frame, event, argument):
-        """What Python calls when a function begins; it returns what follows the lines inside."""
+        """The function that Python calls when a function begins; it returns the tracer of its
+        lines.
+        """
         code, file = frame.f_code, frame.f_code.co_filename
         if code is BACKWARD:
             self._keep_tape(frame.f_locals["root"])
@@ -158,7 +163,7 @@ class Recorder:
         return follow
 
     def _come_back(self, frame):
-        """After a call its caller's line goes on, and so does that of the user."""
+        """Continue the caller's line, and the user's, after a call."""
         inside = True
         while frame is not None and frame.f_code.co_filename.startswith(HERE):
             file = frame.f_code.co_filename
@@ -170,7 +175,7 @@ class Recorder:
             self.lines.append(Line(self._now(), frame.f_code.co_filename, frame.f_lineno))
 
     def _what(self, frame):
-        """The module whose forward this is, or the name of a public function of the library."""
+        """Return the module of this forward, or the name of a public function of the library."""
         name, me = frame.f_code.co_name, frame.f_locals.get("self")
         if isinstance(me, nn.Module):
             if name != "forward":
@@ -185,13 +190,13 @@ class Recorder:
             self.functions[variables["op"]] = variables["f"]
 
     def _keep_tape(self, root):
-        """The tape as it is before a backward pass frees it, and before training goes on."""
+        """Keep the tape before a backward pass frees it and training continues."""
         if root.size == 1 and root.requires_grad and root._operation is not None:
             self.tape = Tape(root)
 
 
 def _named(name, value):
-    """(text, Tensor, array or module) of a variable, and of the elements of a list."""
+    """Return (text, Tensor, array or module) of a variable, and of the elements of a list."""
     if isinstance(value, Tensor | np.ndarray | nn.Module):
         yield name, value
     elif isinstance(value, list | tuple) and len(value) <= MOST_ITEMS:

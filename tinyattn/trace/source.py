@@ -1,4 +1,4 @@
-"""The lines of an operation and of its rules, as they stand in their file."""
+"""The source lines of an operation and of its rules."""
 
 import ast
 import linecache
@@ -16,7 +16,7 @@ def _parsed(file, text):
 
 
 def source_of(function):
-    """(file, first line, text) of a function as it is written; None if it cannot be read."""
+    """Return (file, first line, text) of a function's source, or None if it cannot be read."""
     code = getattr(function, "__code__", None)
     lines = linecache.getlines(code.co_filename) if code else []
     if not lines:
@@ -40,7 +40,7 @@ def source_of(function):
 
 
 def _tidy(text):
-    """The further lines of a lambda moved to the left."""
+    """Move the further lines of a lambda to the left."""
     first, _, rest = text.partition("\n")
     return first + ("\n" + textwrap.indent(textwrap.dedent(rest), "    ") if rest else "")
 
@@ -61,13 +61,15 @@ def _first_line(node):
 
 
 def short(file):
-    """tinyattn/ops/matmul.py for a file of the package, the bare name for any other."""
+    """Return tinyattn/ops/matmul.py for a file of the package, and the file name for any other."""
     inside = relpath(file, PACKAGE) if file.startswith(PACKAGE) else basename(file)
     return inside.replace("\\", "/")
 
 
 def described(operation, function):
-    """What the page shows of an operation: its formula, its lines, the lines of each rule."""
+    """Return the page's description of an operation: its formula, its lines, the lines of each
+    rule.
+    """
     doc = (
         cleandoc(function.__doc__).partition("\n\n")[0] if getattr(function, "__doc__", "") else ""
     )
@@ -82,7 +84,7 @@ def described(operation, function):
 
 
 def _written(rule):
-    """The rule as somebody wrote it: that of a compiled kernel lies inside of another function."""
+    """Return the rule as it is written; that of a compiled kernel is inside another function."""
     rule = getattr(rule, "__wrapped__", rule)
     for cell in getattr(rule, "__closure__", None) or ():
         inside = cell.cell_contents

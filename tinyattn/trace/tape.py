@@ -1,6 +1,6 @@
 """The tape of a computation, copied step by step, with the gradient of every array on it.
 
-`backward` forgets the gradients of intermediate results and frees the graph. Here both are kept.
+`backward` forgets the gradients of intermediate results and frees the graph. Here, both are kept.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tinyattn.engine.invalid import where_none_arrives
 class Step(NamedTuple):
     """One operation that ran: y = operation(*values, **options).
 
-    inputs  the Tensors among the inputs, None in place of any other
+    inputs  the Tensors among the inputs, with None for other inputs
     values  all inputs as plain arrays and numbers, as they were
     """
 
@@ -50,7 +50,9 @@ class Tape:
         return Step(t, t._operation, list(t._inputs), values, dict(t._options), self.copy_of(t))
 
     def copy_of(self, x):
-        """The array of a Tensor, or an array, as it was when the tape was read; all else itself."""
+        """Return a Tensor's array, or an array, as it was when the tape was read; anything else
+        unchanged.
+        """
         array = x._data if isinstance(x, Tensor) else x
         if not isinstance(array, np.ndarray):
             return array
@@ -85,10 +87,10 @@ def _check(root):
 
 
 def pull(step, g, constants=False):
-    """What the rules of a step make of the gradient g: for each input an array, or None.
+    """Return the results of a step's rules for the gradient g: for each input an array, or None.
 
-    constants: also for inputs of floating-point numbers that ask for no gradient, where the
-    operation has a rule for them.
+    constants: include inputs of floating-point numbers that require no gradient, if the operation
+    has a rule for them.
     """
     asked = [
         _is_float(v) and (constants or _wanted(x))
@@ -110,7 +112,7 @@ def pull(step, g, constants=False):
 
 
 def _one(rule: Callable, g, step, options, value, must):
-    """The gradient of one input; None for a constant that no rule can differentiate by."""
+    """Return the gradient of one input, or None for a constant without a derivative."""
     try:
         d = rule(g, step.y, *step.values, **options)
         d = where_none_arrives(step.operation, g, d)

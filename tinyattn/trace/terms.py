@@ -1,14 +1,14 @@
-"""Which inputs are the summands of a result: y_i = Σ_j dy_i/dx_j x_j, where that holds."""
+"""Find the inputs that are the summands of a result: y_i = Σ_j dy_i/dx_j x_j, where this holds."""
 
 import numpy as np
 
 
 def summands(step, rows, packed):
-    """The inputs whose terms slope · value add up to y_i for every i; None if no choice does.
+    """Return the inputs whose terms slope · value add up to y_i for every i, or None if none do.
 
-    Tried in this order: all inputs; all but one of a pair of factors; one alone. "One alone"
-    finds that attention is a sum over its values. The sum shown is right, also where the
-    operation is no sum (maximum, relu): there it is Euler's theorem for functions of degree one.
+    The choices are tested in this order: all inputs; all but one of a pair of factors; a single
+    input. The last one finds that attention is a sum over its values. The sum is also correct where
+    the operation is not a sum (maximum, relu): this is Euler's theorem for functions of degree one.
     """
     inputs = [k for k, r in enumerate(rows) if r is not None]
     with np.errstate(all="ignore"):
@@ -31,7 +31,7 @@ def _adds_up(step, sums):
 
 
 def _without_partner(step, inputs, packed):
-    """All inputs but one factor of a product, which counts once: as the tensor of the two."""
+    """Return all inputs but one factor of a product, which counts only once."""
     is_tensor = [x is not None for x in step.inputs]
     for k in sorted(inputs, key=lambda k: not is_tensor[k]):
         partner = packed[k].get("partner")

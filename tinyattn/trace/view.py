@@ -1,4 +1,4 @@
-"""`trace`, and what it returns: something that shows itself in a notebook and can be saved."""
+"""`trace`, and its result, which shows itself in a notebook and can be saved."""
 
 import html
 import sys
@@ -92,7 +92,7 @@ def _argument_names(f, n):
 
 
 def _tape_of(loss, recorder):
-    """The tape of a loss, also if a backward pass has freed it meanwhile."""
+    """Return the tape of a loss, even if a backward pass has freed it in the meantime."""
     if recorder.tape is not None and (loss is None or recorder.tape.root is loss):
         return recorder.tape
     if loss is None:
@@ -111,7 +111,7 @@ class Trace:
 
     Args:
         tape       the steps, and all gradients in `tape.gradients`: {tensor: dL/d(tensor)}
-        recorder   what was recorded beside them
+        recorder   the recorded names, lines and layers
         model      module whose parameters are named, or None
         title      title of the page
         labels     words for rows, as in `trace`
@@ -160,7 +160,7 @@ class Trace:
         return self
 
     def _place(self, name, index):
-        """The number of an array by its name, and of one of its elements."""
+        """Return the index of an array with this name, and of one of its elements."""
         names = [n["name"] for n in self.data["nodes"]]
         if name not in names:
             raise ValueError(f"trace: there is no array {name!r}. Choose one of {', '.join(names)}")
@@ -179,7 +179,7 @@ class Trace:
             raise ValueError(f"trace: {node['name']} has no gradient, so there is no {what}")
 
     def _measured(self, number, element):
-        """dL/d(the element) by running everything again; None for what is no leaf."""
+        """Return dL/d(the element) by running everything again, or None for anything but a leaf."""
         leaves = {id(x): x for s in self.tape.steps for x in s.inputs if x is not None}
         tensor = next(
             (
@@ -199,7 +199,7 @@ class Trace:
         return page(self.data)
 
     def save(self, path):
-        """Write the page to the file `path`, which needs no network; returns its path."""
+        """Write the page to the file `path`, which needs no network, and return its path."""
         path = Path(path)
         path.write_text(self.html(), encoding="utf-8")
         return path
