@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyattn import data
-from tinyattn.data.overlaps import HUES, SIDE, SIZES, VISIBLE, _shape
+from tinyattn.data.overlaps import DARK, HUES, SIDE, SIZES, VISIBLE, _shape
 from tinyattn.data.tracks import BENT, CELL, RINGS, cells, wires
 
 seeds = st.integers(0, 10**6)
@@ -44,6 +44,40 @@ def test_touching_shapes_differ_in_colour():
         beside = np.all(image[:, :-1] == image[:, 1:], axis=-1)
         np.testing.assert_array_equal(below, truth[:-1] == truth[1:])
         np.testing.assert_array_equal(beside, truth[:, :-1] == truth[:, 1:])
+
+
+def test_outlined_shapes_share_two_colours_and_keep_a_dark_line():
+    p = data.overlaps(40, 0, noise=0, outlined=True)
+    touching_alike = 0
+    for image, truth in zip(p.images, p.truth, strict=True):
+        seen = np.unique(image[truth >= 0], axis=0)
+        vivid = np.ptp(seen, axis=1) > 0
+        assert vivid.sum() <= 2  # the two colours of a picture; the third is the outline
+        np.testing.assert_allclose(seen[~vivid], DARK)
+        for ours, theirs in (
+            ((slice(1, None),), (slice(None, -1),)),
+            ((slice(None), slice(1, None)), (slice(None), slice(None, -1))),
+        ):
+            border = truth[ours] != truth[theirs]  # one of the two pixels is dark
+            dark = np.all(np.isclose(image, DARK), axis=-1)
+            assert np.all((dark[ours] | dark[theirs])[border])
+        for k in np.unique(truth[truth >= 0]):  # an object's own colour, where it has one
+            inner = np.unique(image[(truth == k) & ~np.all(np.isclose(image, DARK), -1)], axis=0)
+            assert len(inner) <= 1
+        touching_alike += _share_a_colour(image, truth)
+    assert touching_alike > 20  # else colour alone would still separate what touches
+
+
+def _share_a_colour(image, truth):
+    """How many pairs of touching shapes have the same colour."""
+    pairs = set()
+    for a, b in ((truth[1:], truth[:-1]), (truth[:, 1:], truth[:, :-1])):
+        pairs |= {tuple(sorted(p)) for p in zip(a[a != b], b[a != b], strict=True)}
+    colour = {
+        k: tuple(image[truth == k][np.ptp(image[truth == k], axis=1).argmax()])
+        for k in np.unique(truth)
+    }
+    return sum(colour[a] == colour[b] for a, b in pairs if min(a, b) >= 0)
 
 
 def test_pictures_without_noise_have_the_eight_colours_and_paper():

@@ -15,6 +15,7 @@ SIDE = 20  # pixels
 SIZES = (3.0, 6.0)  # from the middle to the edge, in pixels
 VISIBLE = 0.35  # each object keeps at least this share of its pixels
 HUES = 8  # colours
+DARK = 0.15  # brightness of an outline
 TRIES = 200  # to place a shape without hiding another one too much
 
 
@@ -35,12 +36,27 @@ class Overlaps(NamedTuple):
     centre: np.ndarray
 
 
-def overlaps(n, rng=None, objects=(2, 5), noise=0.05):
-    """n pictures of objects[0] to objects[1] overlapping shapes in one of eight colours.
+def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
+    """Make n pictures of objects[0] to objects[1] overlapping shapes in one of eight colours.
 
-    A new shape has another colour than those it touches; shapes apart may look alike.
-    noise: standard deviation added to every colour of every pixel. A shape for which no place is
-    found without hiding another one too much is left out. Slide K58.
+    A shape for which no place is found without hiding another one too much is left out.
+
+    Args:
+        n         number of pictures
+        rng       generator, seed or None
+        objects   fewest and most shapes of a picture
+        noise     standard deviation added to every colour of every pixel
+        outlined  False: a new shape has another colour than those it touches, while shapes apart
+                  may share one. True: a picture has only two colours, touching shapes may share
+                  one, and only a dark outline, one pixel wide, separates them
+
+    Returns:
+        `Overlaps`
+
+    Raises:
+        ValueError: a number of objects, or a noise, that makes no sense
+
+    Source: slide K58.
     """
     low, high = objects
     if n < 0 or not 1 <= low <= high <= HUES or noise < 0:
@@ -52,7 +68,7 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05):
     images, truth = np.empty((n, SIDE, SIDE, 3)), np.empty((n, SIDE, SIDE), np.int64)
     kinds, sizes, centres = [], [], []
     for b in range(n):
-        images[b], here, kind, size, centre = _picture(rng.integers(low, high + 1), rng)
+        images[b], here, kind, size, centre = _picture(rng.integers(low, high + 1), outlined, rng)
         truth[b] = np.where(here >= 0, here + len(kinds), -1)
         kinds += kind
         sizes += size
@@ -64,17 +80,21 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05):
     )
 
 
-def _picture(K, rng):
+def _picture(K, outlined, rng):
     """One picture [SIDE, SIDE, 3] and the object of each pixel; kinds, sizes, centres."""
     image, truth = np.full((SIDE, SIDE, 3), 0.95), np.full((SIDE, SIDE), -1)
     kinds, sizes, centres, hues, least = [], [], [], [], []  # least: pixels that stay visible
+    two = rng.choice(HUES, 2, replace=False) if outlined else None
     for _ in range(K):
         kind, size, centre, pixels = _placed(truth, least, rng)
         if pixels is None:
             continue
         touched = {hues[k] for k in np.unique(truth[_wider(pixels)]) if k >= 0}
-        hues.append(int(rng.choice([h for h in range(HUES) if h not in touched])))
+        allowed = two if outlined else [h for h in range(HUES) if h not in touched]
+        hues.append(int(rng.choice(allowed)))
         truth[pixels], image[pixels] = len(kinds), _color(hues[-1] / HUES)
+        if outlined:
+            image[pixels & _wider(~pixels)] = DARK
         kinds.append(kind)
         sizes.append(size)
         centres.append(centre)
