@@ -574,3 +574,59 @@ def test_the_style_can_stay_on():
     with plt.rc_context():
         plot.use_style()
         assert plt.rcParams["font.size"] == wanted
+
+
+# ---------------------------------------------------------------- events and their objects
+
+
+def test_a_landscape_has_forces_downhill():
+    drawn = plot.events.landscape(lambda d: d**2, "bowl", scale=12)
+    arrows = next(c for c in drawn.ax.collections if hasattr(c, "U"))
+    np.testing.assert_allclose(np.stack([arrows.U, arrows.V]), -2 * arrows.XY.T)  # -grad of d²
+    x, y = drawn.axes[1].lines[0].get_data()
+    np.testing.assert_allclose(y, x**2)
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_an_outline_surrounds_the_pixels_of_its_shape(kind):
+    from matplotlib.path import Path
+
+    from tinyattn.data.overlaps import SIDE, _shape
+
+    size, centre = 5.3, (9.2, 10.1)
+    corners = plot.events.shape_outline(kind, size, centre)
+    at = np.stack(np.meshgrid(np.arange(SIDE), np.arange(SIDE)), axis=-1).reshape(-1, 2)
+    inside = Path(corners).contains_points(at)
+    np.testing.assert_array_equal(inside, _shape(kind, size, *centre).ravel())
+
+
+def test_collected_pixels_are_coloured_by_object():
+    found = np.array([[[0, 0], [-1, 3]], [[2, 2], [2, 2]]])
+    drawn = plot.events.collected_pixels(
+        np.ones((2, 2, 2, 3)), np.zeros((2, 2, 2)), found, [[np.zeros((3, 2))], []]
+    )
+    assert [len(ax.lines) for ax in drawn.axes] == [1, 0, 0, 0, 0, 0]
+    first, second = (np.asarray(ax.images[0].get_array()) for ax in drawn.axes[4:])
+    assert np.all(first[1, 0] == plot.events.PAPER)
+    assert len(np.unique(first.reshape(-1, 3), axis=0)) == 3
+    assert np.all(second == second[0, 0])
+    assert not np.all(second == plot.events.PAPER)
+
+
+def test_drift_circles_have_the_radius_of_the_drift():
+    drawn = plot.figure()
+    wires, drift = np.array([[0.0, 0.5], [0.3, 0.3]]), np.array([0.02, 0.001])
+    plot.events.drift_circles(drawn.ax, wires, drift, [2, -1])
+    (hits,) = drawn.ax.collections
+    heights = [p.get_extents().height for p in hits.get_paths()]
+    np.testing.assert_allclose(heights, [0.04, 0.012])  # the second one at least visible
+    colors = [matplotlib.colors.to_hex(c).upper() for c in hits.get_edgecolors()]
+    assert colors == [plot.COLORS[2].upper(), plot.events.NOISE]
+
+
+def test_a_table_writes_numbers_and_leaves_nan_empty():
+    drawn = plot.events.table([[0.5, np.nan], [-1.25, 2]], ["a", "b"], ["x", "y"], title="t")
+    assert texts(drawn.ax) == ["0.50", "", "−1.25", "2.00"]
+    assert names(drawn.ax.xaxis) == ["x", "y"]
+    words = plot.events.table([["yes", 0.5]], ["a"], ["x", "y"], shade=[[0, 1]])
+    assert texts(words.ax) == ["yes", "0.50"]

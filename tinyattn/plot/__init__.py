@@ -6,6 +6,7 @@ first figure is drawn; computation graphs do not need it.
 """
 
 from tinyattn.engine import torch_hints
+from tinyattn.plot import events as events
 from tinyattn.plot.animation import Film, animate_points, film
 from tinyattn.plot.attention import attention_lines, attention_map
 from tinyattn.plot.graph_svg import GraphPicture, computation_graph

@@ -1,0 +1,231 @@
+"""Measure objects that were found in events of points, as lecture 12 does.
+
+The arrays are those of `graph.condense` and `graph.match`: found and truth [N] hold the object of
+each point (negative: none), event [N] holds the event of each point. Read `quality` first, then
+`redrawn`, which says how much a figure depends on the events that happened to be there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyattn import graph
+
+
+def quality(found, truth, weights=None):
+    """Return efficiency and purity of the objects found, as an array of two; 0 where undefined.
+
+    efficiency = true objects that were found / true objects
+    purity     = found objects that match a true one / found objects
+
+    A found and a true object match if their intersection over union exceeds 0.5 (`graph.match`).
+    """
+    m = graph.match(found, truth, weights=weights)
+    return np.nan_to_num([m.efficiency, m.purity])
+
+
+def balance(efficiency, purity):
+    """Return the harmonic mean of efficiency and purity; 0 if both are 0."""
+    total = np.asarray(efficiency) + np.asarray(purity)
+    return 2 * np.multiply(efficiency, purity) / np.where(total > 0, total, 1)
+
+
+def condensation_points(beta, truth):
+    """Return the point of highest β of each true object, in the order of the objects' numbers."""
+    order = np.argsort(-np.asarray(beta), kind="stable")
+    return first_of_each(order, truth)
+
+
+def first_of_each(order, truth):
+    """Return, of the points in this order, the first one of each true object."""
+    order = order[truth[order] >= 0]
+    return order[np.unique(truth[order], return_index=True)[1]]
+
+
+def silhouette(x, truth, event):
+    """Return the mean of (b - a) / max(a, b) over the points of objects.
+
+    a is a point's mean distance to the other points of its object, b the mean distance to the
+    nearest other object of the event. Events with fewer than two objects are left out.
+    """
+    values = []
+    for e in np.unique(event):
+        rows = np.flatnonzero((event == e) & (truth >= 0))
+        names, own = np.unique(truth[rows], return_inverse=True)
+        if len(names) < 2:
+            continue
+        d = np.linalg.norm(x[rows, None] - x[rows], axis=-1)
+        member = np.eye(len(names))[own]  # [points, objects]
+        others = member.sum(axis=0) - member  # how many other points each object has
+        mean = np.where(others > 0, d @ member / np.maximum(others, 1), np.nan)
+        a = mean[np.arange(len(rows)), own]
+        mean[np.arange(len(rows)), own] = np.inf
+        b = mean.min(axis=1)
+        values.append((b - a) / np.maximum(np.maximum(a, b), 1e-9))
+    return np.nanmean(np.concatenate(values))
+
+
+# ---------------------------------------------------------------- thresholds
+
+
+def scan(beta, x, truth, event, t_beta, t_d, weights=None):
+    """Return efficiency and purity for all pairs of thresholds. [2, len(t_beta), len(t_d)]"""
+    found = [
+        [quality(graph.condense(beta, x, b, d, event)[0], truth, weights) for d in t_d]
+        for b in t_beta
+    ]
+    return np.moveaxis(np.array(found), -1, 0)
+
+
+def best_pair(values):
+    """Return the indices (i, j) at which a `scan` has the highest balance."""
+    balanced = balance(*values)
+    return np.unravel_index(np.argmax(balanced), balanced.shape)
+
+
+def one_step_aside(values, place):
+    """Return the lowest efficiency and purity of a `scan` within one step of this pair."""
+    i, j = place
+    return values[:, max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2].min(axis=(1, 2))
+
+
+def best_setting(collect, settings, truth, weights=None):
+    """Return the setting for which collect(*setting) has the highest balance."""
+    return max(settings, key=lambda s: balance(*quality(collect(*s), truth, weights)))
+
+
+# ---------------------------------------------------------------- the same figures for other events
+
+
+def redrawn(sums, statistic, draws=1000, rng=0):
+    """Return a figure for the events as they are, and for events drawn again. [1 + draws, ...]
+
+    Each draw takes as many events as there are, at random and with repetition (the bootstrap).
+    Two systems that are measured on the same events get the same draws, so the difference of
+    their results is the distribution of the lead.
+
+    Args:
+        sums       [E, ...], what each event adds to some sums
+        statistic  function of the sums [1 + draws, ...], for example a ratio of two of them
+        draws      how many times the events are drawn
+        rng        seed of the draws
+    """
+    drawn = times_drawn(len(sums), draws, rng)
+    return statistic(np.tensordot(drawn, np.asarray(sums, float), axes=1))
+
+
+def redrawn_values(values, event, E, statistic, draws=200, rng=0):
+    """Return a figure of single values, such as a median, for events drawn again. [1 + draws]
+
+    Args:
+        values     [n]
+        event      [n] int, the event of each value
+        E          how many events there are, those without a value included
+        statistic  function of an array of values
+        draws      how many times the events are drawn; nan where a draw has no value
+        rng        seed of the draws
+    """
+    drawn = times_drawn(E, draws, rng)
+    samples = (np.repeat(values, times[event]) for times in drawn)
+    return np.array([statistic(v) if len(v) else np.nan for v in samples])
+
+
+def times_drawn(E, draws=1000, rng=0):
+    """Return how many times each event occurs: once each in row 0, then in each draw.
+
+    Shape: [1 + draws, E] int.
+    """
+    drawn = np.random.default_rng(rng).multinomial(E, np.full(E, 1 / E), size=draws)
+    return np.concatenate([np.ones((1, E), int), drawn])
+
+
+def interval(values):
+    """Return the central 95% of the draws of `redrawn`: (low, high), along axis 0."""
+    return np.percentile(values[1:], [2.5, 97.5], axis=0)
+
+
+def counts(found, truth, event, weights=None):
+    """Count objects for each event: true ones, found ones, matches. [E, 3]"""
+
+    def objects(numbers):
+        pairs = np.unique(np.stack([event, numbers])[:, numbers >= 0], axis=1)
+        return np.bincount(pairs[0], minlength=event[-1] + 1)
+
+    matched = graph.match(found, truth, weights=weights, batch=event).event
+    return np.stack(
+        [objects(truth), objects(found), np.bincount(matched, minlength=event[-1] + 1)], axis=1
+    )
+
+
+def counted_balance(sums):
+    """Return the balance of efficiency and purity from sums of `counts`."""
+    return 2 * sums[..., 2] / np.maximum(sums[..., 0] + sums[..., 1], 1)
+
+
+class Outcome(NamedTuple):
+    """What became of M true and F found objects."""
+
+    hit: np.ndarray  # [M] bool, the true object was found
+    right: np.ndarray  # [F] bool, the found object matches a true one
+    holds: np.ndarray  # [F] int, the true object of which it holds most; -1: noise alone
+    home: np.ndarray  # [F] int, the event of the found object
+    pairs: np.ndarray  # [P, 2] int, found and true object that match
+
+
+def outcome(found, truth, event, M, weights=None):
+    """Return the `Outcome` of objects found among M true ones; arguments as for `counts`."""
+    pairs, F = graph.match(found, truth, weights=weights).pairs, found.max(initial=-1) + 1
+    hit, right = np.zeros(M, bool), np.zeros(F, bool)
+    hit[pairs[:, 1]], right[pairs[:, 0]] = True, True
+    held, both = np.zeros((F, M)), (found >= 0) & (truth >= 0)
+    np.add.at(held, (found[both], truth[both]), 1 if weights is None else weights[both])
+    holds = np.where(held.sum(axis=1) > 0, held.argmax(axis=1) if M else -1, -1)
+    home = np.zeros(F, int)
+    home[found[found >= 0]] = event[found >= 0]
+    return Outcome(hit, right, holds, home, pairs)
+
+
+def binned(result, group, home, groups, E):
+    """Count true, hit, found and right objects for each event and group of true ones.
+
+    A found object counts in the group of the true one of which it holds most; one of noise alone
+    counts in no group.
+
+    Args:
+        result  an `Outcome`
+        group   [M] int, the group of each true object
+        home    [M] int, its event
+        groups  how many groups there are
+        E       how many events
+
+    Shape: [E, groups, 4]. See `efficiency_purity`.
+    """
+    counted = np.zeros((E, groups, 4))
+    held = result.holds >= 0
+    of = result.holds[held]
+    np.add.at(counted[..., 0], (home, group), 1)
+    np.add.at(counted[..., 1], (home, group), result.hit)
+    np.add.at(counted[..., 2], (home[of], group[of]), 1)
+    np.add.at(counted[..., 3], (home[of], group[of]), result.right[held])
+    return counted
+
+
+def efficiency_purity(sums):
+    """Return efficiency and purity [..., 2] from sums [..., 4] of `binned`."""
+    return sums[..., 1::2] / np.maximum(sums[..., 0::2], 1)
+
+
+def per_event(event, columns, E):
+    """Sum each column [N] over the points of an event. [E, columns]"""
+    return np.stack([np.bincount(event, weights=c, minlength=E) for c in columns], axis=1)
+
+
+def ranks(values):
+    """Return the rank of each value, from 0; equal values are ranked in their order."""
+    return np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(float)
+
+
+def correlation(sums):
+    """Return Pearson's correlation of a and b from sums of (1, a, b, a², b², ab)."""
+    n, a, b, aa, bb, ab = np.moveaxis(np.asarray(sums, float), -1, 0)
+    return (n * ab - a * b) / np.sqrt((n * aa - a * a) * (n * bb - b * b))
