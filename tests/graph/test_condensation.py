@@ -51,11 +51,11 @@ def test_by_hand():
     one, two = math.tanh(1), math.tanh(2)
     beta, x = np.array([two, one, one]), np.array([[0.0], [0.5], [0.25]])
     t = condensation_terms(beta, x, np.array([0, 0, 1]), np.array([1.0, 2.0, 4.0]), q_min=0)
-    # point 1 to point 0: d² q_α q = 0.25 · 4 · 1; the others are at their own representative
+    # point 1 to point 0: d² q_α q = 0.25 · 4 · 1; the others are at their own condensation point
     assert t.attraction.item() == pytest.approx(0.25 * 4 / 3)
     # points 0, 1 from point 2 (charge 1), 0.25 away; point 2 from point 0 (charge 4)
     assert t.repulsion.item() == pytest.approx((4 * 0.75 + 1 * 0.75 + 1 * 0.75 * 4) / 3)
-    assert t.representatives.item() == pytest.approx(((1 - two) + (1 - one)) / 2)
+    assert t.condensation_points.item() == pytest.approx(((1 - two) + (1 - one)) / 2)
     assert t.noise == 0
     assert float(np.asarray(t.properties)) == pytest.approx((1 * 4 + 2 + 4) / 6)
 
@@ -88,7 +88,7 @@ def test_the_weights_of_the_sum():
     )
     t = condensation_terms(beta, x, truth, np.array([1.0, 2.0, 9.0]))
     found = condensation_loss(beta, x, truth, np.array([1.0, 2.0, 9.0]), s_B=0.5, s_C=3.0)
-    total = t.properties + 3 * (t.attraction + t.repulsion + t.representatives + 0.5 * t.noise)
+    total = t.properties + 3 * (t.attraction + t.repulsion + t.condensation_points + 0.5 * t.noise)
     assert float(np.asarray(found)) == pytest.approx(float(np.asarray(total)))
     assert t.noise.item() == pytest.approx(0.6)
 
@@ -105,7 +105,7 @@ def test_above_the_highest_beta_the_charge_stays():
 def test_noise_only():
     t = condensation_terms(np.array([0.2, 0.4]), np.zeros((2, 2)), np.array([-1, -1]), np.ones(2))
     assert t.noise.item() == pytest.approx(0.3)
-    assert t.attraction == t.repulsion == t.representatives == t.properties == 0
+    assert t.attraction == t.repulsion == t.condensation_points == t.properties == 0
 
 
 def test_objects_of_one_hit_feel_no_attraction():
@@ -145,7 +145,7 @@ def test_the_same_label_in_two_events_is_two_objects():
     beta, x = np.array([0.5, 0.5]), np.array([[0.0], [7.0]])
     t = condensation_terms(beta, x, np.array([4, 4]), batch=np.array([0, 1]))
     assert t.attraction == t.repulsion == 0
-    assert t.representatives.item() == pytest.approx(0.5)
+    assert t.condensation_points.item() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -165,7 +165,7 @@ def test_gradients_equal_those_of_pytorch(seed):
     for k, a in enumerate(alpha):
         d2 = ((x - x[a]) ** 2).sum(dim=1)
         mine = torch.tensor(truth == k)
-        d = torch.sqrt(torch.where(mine, 1.0, d2))  # the representative itself is left out
+        d = torch.sqrt(torch.where(mine, 1.0, d2))  # the condensation point itself is left out
         V = V + torch.where(mine, d2, torch.clamp(1 - d, min=0)) * q[a]
     noise, hits = torch.tensor(truth < 0), torch.tensor(truth >= 0)
     expected = (L * charge)[hits].sum() / charge[hits].sum() + 1.4 * (
@@ -175,6 +175,26 @@ def test_gradients_equal_those_of_pytorch(seed):
     assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a.grad, b.grad.numpy(), atol=1e-10)
+
+
+def test_beta_learns_from_the_properties_by_hand():
+    """Two points of one object at one position: the one that predicts worse is weakened."""
+    x, truth = np.zeros((2, 2)), np.zeros(2, int)
+    beta = ta.Tensor(np.array([0.9, 0.9]), requires_grad=True)
+    condensation_terms(beta, x, truth, np.array([0.1, 1.0])).properties.backward()
+    w, slope = math.atanh(0.9) ** 2, 2 * math.atanh(0.9) / (1 - 0.9**2)
+    push = slope * (1.0 - 0.55) / (2 * w)  # w' (L - L_p) / Σ w = 1.609
+    np.testing.assert_allclose(beta.grad, [-push, push], rtol=1e-12)
+    whole = [
+        condensation_loss(np.array([0.9, b]), x, truth, np.array([0.1, 1.0])).item()
+        for b in (0.9, 0.1)
+    ]
+    np.testing.assert_allclose(whole, [0.650, 0.204], atol=5e-4)
+    equal = [
+        condensation_loss(np.array([0.9, b]), x, truth, np.array([0.4, 0.4])).item()
+        for b in (0.9, 0.1)
+    ]
+    assert equal[0] == pytest.approx(equal[1])  # both predict equally well: nothing to gain
 
 
 def test_gradient_stays_finite_at_the_ends():

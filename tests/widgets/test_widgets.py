@@ -79,7 +79,7 @@ def sinusoid(p):
     return np.stack([np.sin(angle), np.cos(angle)], axis=-1).ravel()
 
 
-found, representatives = condense(BETA, X, 0.3, 0.5)
+found, points = condense(BETA, X, 0.3, 0.5)
 moved, slope = potential(np.array([0.4, 0.1]))
 
 # (widget, what is set, [(what the page says, what it should be)])
@@ -103,7 +103,7 @@ CHECKS = [
     ("over_smoothing", {"layers": 2}, {"spread": FEATURES[2].std()}),
     ("gravnet", {"c": 1}, {"weights": np.exp(-10 * DISTANCES**2)}),
     ("condensation", {}, {"value": moved, "gradient": slope}),
-    ("thresholds", {"t_beta": 0.3, "t_d": 0.5}, {"found": found, "points": representatives}),
+    ("thresholds", {"t_beta": 0.3, "t_d": 0.5}, {"found": found, "points": points}),
 ]
 
 SCRIPT = """

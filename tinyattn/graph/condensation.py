@@ -1,13 +1,14 @@
 """Object condensation: find several objects in one cloud of points, without a grid or a limit.
 
-The points are moved into a space where those of one object lie together and objects apart, and
-one point of each object is made its representative. Letters as in the paper, arXiv:2002.03605:
+The points are moved into a space where the points of an object are close together and objects are
+apart, and one point of each object becomes its condensation point, which predicts the properties of
+the object. Letters as in the paper, arXiv:2002.03605:
 
-    β_i in [0, 1]                           how much point i wants to represent its object
+    β_i in [0, 1]                           the condensation strength of point i
     q_i = arctanh² β_i + q_min              its charge
-    α_k                                     the point of object k with the highest charge
+    α_k                                     the condensation point of object k: its highest charge
     V̌_k(x) = |x - x_αk|² q_αk               attracts the points of object k
-    V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk    repels all others, in proportion to the distance
+    V̂_k(x) = max(0, 1 - |x - x_αk|) q_αk    repels all other points; falls linearly to 0 at 1
 
 Slides K55-K60, KB02.
 """
@@ -30,13 +31,13 @@ class Terms(NamedTuple):
 
     attraction: object  # 1/N Σ_j q_j Σ_k M_jk V̌_k(x_j)
     repulsion: object  # 1/N Σ_j q_j Σ_k (1 - M_jk) V̂_k(x_j)
-    representatives: object  # 1/K Σ_k (1 - β_αk)
+    condensation_points: object  # 1/K Σ_k (1 - β_αk)
     noise: object  # 1/N_B Σ_i n_i β_i
     properties: object  # Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
 
 
 def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1, s_B=1.0, s_C=1.0):
-    """L = L_p + s_C (L_β + L_V), one number to be made small.
+    """The object condensation loss, L = L_p + s_C (L_β + L_V), a scalar.
 
         L_V = 1/N Σ_j q_j Σ_k (M_jk V̌_k(x_j) + (1 - M_jk) V̂_k(x_j))
         L_β = 1/K Σ_k (1 - β_αk) + s_B 1/N_B Σ_i n_i β_i
@@ -45,16 +46,18 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
     beta           [N] in [0, 1], for example a sigmoid
     x              [N, C], the points in the space where they condense
     truth          [N] int, the object a point belongs to; negative: noise (n_i = 1)
-    property_loss  [N], L_i: how wrong the properties predicted at point i are; None: no L_p
+    property_loss  [N], L_i: the error of the properties predicted at point i; None: no L_p
     batch          [N] int, the event of a point; the loss is the mean over the events
 
     N, K and N_B count the points, objects and noise points of an event; M_jk = 1 if point j belongs
-    to object k. A term without anything to sum is 0. Time grows with hits × objects, memory with
-    their sum. Raises ValueError if shapes do not fit, there are no points, or a β is not in [0, 1].
-    Source: Kieseler 2020; slide KB02.
+    to object k. L_p is a weighted mean, so it also sends β a gradient,
+    ∂L_p/∂β_i = w'(β_i) (L_i - L_p) / Σ w with w = arctanh² β: a point that predicts worse than the
+    mean gets a smaller β. A term without anything to sum is 0. Time grows with hits × objects,
+    memory with their sum. Raises ValueError if shapes do not fit, there are no points, or a β is
+    not in [0, 1]. Source: Kieseler 2020; slide KB02.
     """
     t = condensation_terms(beta, x, truth, property_loss, batch, q_min)
-    return t.properties + s_C * (t.attraction + t.repulsion + t.representatives + s_B * t.noise)
+    return t.properties + s_C * (t.attraction + t.repulsion + t.condensation_points + s_B * t.noise)
 
 
 def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1):
@@ -219,13 +222,13 @@ def _events(name, batch, N):
 
 
 def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
-    """Collect objects: the point of highest β > t_β takes all within t_d of it, then the next.
+    """Collect objects: the point of highest β > t_β claims all within t_d of it, then the next.
 
-    beta [N], x [N, C]. Only points that no object has taken yet can be taken, or start one; of
-    equal β the first comes first. Returns (found [N] int64, points): found[i] is the object of
-    point i, -1 for none, and points[found[i]] the point that represents it. With batch [N], objects
-    stay within an event. Raises ValueError if shapes do not fit, and for nan or infinity in beta
-    or x. Source: Kieseler 2020; slide K58.
+    beta [N], x [N, C]. A point can join or start an object only if it has not been assigned yet;
+    ties in β go to the point that comes first. Returns (found [N] int64, points): found[i] is the
+    object of point i, -1 for none, and points[found[i]] its condensation point. With batch [N],
+    objects stay within an event. Raises ValueError if shapes do not fit, and for nan or infinity
+    in beta or x. Source: Kieseler 2020; slide K58.
     """
     beta, x = np.asarray(to_array(beta)), np.asarray(to_array(x))
     if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
@@ -306,7 +309,8 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
         event[rows] = number
     (labels, of_found, f), (objects, _, t) = _by_event(found, event), _by_event(truth, event)
     both, pair = np.unique(f * max(len(objects), 1) + t, return_inverse=True)
-    shared = np.bincount(pair, weights=w).astype(np.float64)  # of nothing, they are integers
+    # without points, bincount returns integers
+    shared = np.bincount(pair, weights=w).astype(np.float64)
     f_of, t_of = both // max(len(objects), 1), both % max(len(objects), 1)
     size_f, size_t = np.bincount(f, weights=w), np.bincount(t, weights=w)
     union = size_f[f_of] + size_t[t_of] - shared

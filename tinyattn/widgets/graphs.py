@@ -110,7 +110,7 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
     return Widget(
         "condensation",
         "What a point feels in object condensation",
-        "Its own representative attracts it, the more the farther away; the others repel it, up "
+        "Its own condensation point attracts it, the more the farther away; others repel it, up "
         "to the distance 1 (the dashed circle) and no farther.",
         {
             "centres": centres,
@@ -118,7 +118,7 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
             "start": {"x": x},
             "names": names_of("condensation", "names", given, len(centres)),
         },
-        still.points("representatives and a point", np.vstack([centres, x]), [*charges, 0.5]),
+        still.points("condensation points and a point", np.vstack([centres, x]), [*charges, 0.5]),
     )
 
 

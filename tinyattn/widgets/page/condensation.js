@@ -1,4 +1,4 @@
-// Object condensation: what a point feels from the representatives of its own and of other objects.
+// Object condensation: what a point feels from the condensation points of its own and of other objects.
 
 const WIDGET = {
   hint: "Go to the picture with Tab, and the arrow keys move the point.",
