@@ -15,10 +15,11 @@ homework = Homework("hw12")
 HIGHEST = 1 - 1e-4
 homework.build_on(3, "charge", "attraction", "repulsion")
 homework.build_on(4, "potential_loss")
+homework.build_on(6, "charge", "potential_loss")
 
 
 def event(case, N=40):
-    """β [N], x [N, 2], truth [N] (-1: noise) and property losses [N] of a made-up event."""
+    """β [N], x [N, 2], truth [N] (-1: noise) and property errors [N] of a made-up event."""
     N = case.size(N, 20, 50)
     truth = case.rng.integers(-1, 3, N)
     truth[:6] = [-1, -1, 0, 1, 2, 2]
@@ -215,10 +216,8 @@ def wrong_potentials(beta, x, truth, q_min):
         "without q_j: each point feels the forces in proportion to its own charge": loss(
             charged=False
         ),
-        "from noise that nobody pushes: M is 0 for noise, so it is repelled by all": loss(
-            noise=False
-        ),
-        "from the point of lowest charge of each object: the highest represents it, argmax": loss(
+        "when noise is not repelled: M is 0 for noise, so all objects repel it": loss(noise=False),
+        "from the point of lowest charge of each object: take the highest, argmax": loss(
             represent=lambda k: np.flatnonzero(truth == k)[np.argmin(q[truth == k])]
         ),
         "by dividing by K, the number of objects: L_V divides by N, all points": loss(divide="K"),
@@ -226,16 +225,16 @@ def wrong_potentials(beta, x, truth, q_min):
         "from argmax among the points of the object, used as a row of the event": loss(
             represent=lambda k: np.argmax(q[truth == k])
         ),
-        "from one representative for all objects: take the maximum within each object": loss(
+        "from one condensation point for all objects: take the maximum within each object": loss(
             represent=lambda k: np.argmax(q)
         ),
-        "from the first point of each object: its strongest represents it": loss(
+        "from the first point of each object: its strongest is the condensation point": loss(
             represent=lambda k: np.flatnonzero(truth == k)[0]
         ),
-        "when noise is taken as an object: truth < 0 belongs to nobody": potentials(
+        "when noise is taken as an object: truth < 0 is no object": potentials(
             beta, x, np.where(truth < 0, 99, truth), q_min
         ),
-        "with the mean place of an object as c: its strongest point represents it": _to_the_mean(
+        "with the mean position of an object as c: its condensation point is c": _to_the_mean(
             beta, x, truth, q_min
         ),
         "from the last object alone: the sums of all objects are added up": loss(
@@ -290,7 +289,7 @@ def other_names(student, case):
 def gradient_by_x(student, case):
     beta, x, truth, _ = event(case, 20)
     slips = {
-        "when the representatives x_αk are plain numbers: they are moved too": (
+        "when the condensation points x_αk are plain numbers: they are moved too": (
             lambda *inputs: potentials(*inputs, centres=x)
         )
     }
@@ -318,7 +317,7 @@ def gradient_by_beta(student, case):
         return lambda *inputs: potentials(*inputs, fixed=dict.fromkeys(which, q))
 
     slips = {
-        "when the charges of the representatives, q_αk, are plain numbers: they are learned too": (
+        "when the charges of the condensation points are plain numbers: they are learned too": (
             with_fixed("representative")
         ),
         "when the charges q_j of the points are plain numbers: they are learned too": (
@@ -474,3 +473,176 @@ def _terms(student, given):
         "repaired: expected a dictionary with potentials, objects, noise and properties",
     )
     return {name: float(number_of(value, f"repaired, {name}")) for name, value in found.items()}
+
+
+# --- task 5
+
+
+def collected(
+    beta, x, t_beta, t_d, *, order=None, again=False, over=False, strong=False, near=None
+):
+    """Objects found in order of β, and with a usual slip in it."""
+    found, number = np.full(len(beta), -1), 0
+    order = np.argsort(-beta, kind="stable") if order is None else order
+    for i in order:
+        if beta[i] > t_beta and (found[i] < 0 or again):
+            d2 = np.square(x - x[i]).sum(axis=1)
+            mine = (d2 <= t_d**2) if near is None else near(d2)
+            mine &= (found < 0) | over
+            if strong:
+                mine &= beta > t_beta
+            found[mine] = number
+            number += 1
+    return found
+
+
+def wrong_collections(beta, x, t_beta, t_d):
+    def slip(**options):
+        return collected(beta, x, t_beta, t_d, **options)
+
+    right = slip()
+    return {
+        "when the weakest point comes first: go from the highest β down": slip(
+            order=np.argsort(beta, kind="stable")
+        ),
+        "in the order of the points: go from the highest β down": slip(order=range(len(beta))),
+        "when a point that is claimed starts an object: only unclaimed points are free": slip(
+            again=True
+        ),
+        "when claimed points start objects and take points: only unclaimed points are free": slip(
+            again=True, over=True
+        ),
+        "when an object takes points from another one: only unclaimed points are free": slip(
+            over=True
+        ),
+        "when only points above t_β can be claimed: weak points can be claimed, too": slip(
+            strong=True
+        ),
+        "when the squared distance is compared with t_d": slip(near=lambda d2: d2 <= t_d),
+        "with t_d = 0.7 whatever it is: use t_d": collected(beta, x, t_beta, 0.7),
+        "with t_β = 0.1 whatever it is: use t_beta": collected(beta, x, 0.1, t_d),
+        "from the first object alone: go on with the points that are left": np.where(
+            right == 0, 0, -1
+        ),
+        "with numbers from 1: the first object is 0": np.where(right >= 0, right + 1, -1),
+        "with 0 for points that no object claims: they get -1": np.where(right >= 0, right + 1, 0),
+        "as the point that claims each point: number the objects 0, 1, 2, … instead": (
+            _claiming_points(beta, right)
+        ),
+    }
+
+
+def _claiming_points(beta, found):
+    first = [
+        np.flatnonzero(found == k)[np.argmax(beta[found == k])] for k in range(found.max() + 1)
+    ]
+    return np.where(found >= 0, np.array([*first, -1])[found], -1)
+
+
+def cloud(case):
+    """β and x of points between which distances of 0.3 to 0.9 are frequent."""
+    N = case.size(30, 20, 40)
+    beta = case.rng.uniform(0.01, 0.99, N) ** 2
+    return beta, 0.6 * case.normal(N, 2)
+
+
+COLLECT = "found is [N] int, one number for each point."
+
+
+@homework.part(5, "the objects found")
+def collect(student, case):
+    beta, x = cloud(case)
+    for t_beta, t_d in ((0.1, 0.7), (0.3, 0.45)):
+        right = collected(beta, x, t_beta, t_d)
+        came = student.collect(beta, x, t_beta, t_d, hint=COLLECT)
+        slips = wrong_collections(beta, x, t_beta, t_d)
+        judge(came, right, slips, what=f"collect with t_β = {t_beta}, t_d = {t_d}")
+
+
+@homework.part(5, "nothing to collect")
+def nothing(student, case):
+    beta, x = cloud(case)
+    none = np.full(len(beta), -1)
+    came = student.collect(0.05 * beta, x, 0.1, 0.7, hint=COLLECT)
+    judge(came, none, what="collect where no β is above t_β")
+    apart = 10.0 * np.arange(len(beta))[:, None] * np.ones(2)
+    right = collected(beta, apart, 0.1, 0.7)
+    judge(
+        student.collect(beta, apart, 0.1, 0.7, hint=COLLECT),
+        right,
+        wrong_collections(beta, apart, 0.1, 0.7),
+        what="collect where all points are far apart",
+    )
+
+
+# --- task 6
+
+
+def whole(beta, x, truth, L, *, weights=None, s_beta=1, s_noise=1, s_V=1, s_p=1, squared=True):
+    """The whole loss of one event, and with a usual slip in it; `weights`: those of L_p."""
+    noise = truth < 0
+    w = np.arctanh(np.minimum(beta, HIGHEST))
+    w = (w**2 if squared else w) if weights is None else weights
+    strongest = [beta[truth == k].max() for k in np.unique(truth[~noise])]
+    L_p = np.sum((L * w)[~noise]) / np.sum(w[~noise])
+    L_beta = s_beta * np.mean([1 - b for b in strongest]) + s_noise * np.mean(beta[noise])
+    return s_p * L_p + s_V * potentials(beta, x, truth) + L_beta
+
+
+WHOLE_HINT = "beta, truth and L are [N], x is [N, C]; the loss is one number."
+
+
+@homework.part(6, "the whole loss")
+def whole_loss(student, case):
+    given = event(case)
+    beta, _, truth, _ = given
+    noise, w = truth < 0, charges(beta, 0.0)
+    slips = {
+        "without L_V": whole(*given, s_V=0),
+        "without the term of the condensation points, 1 - β": whole(*given, s_beta=0),
+        "without the noise term": whole(*given, s_noise=0),
+        "without L_p": whole(*given, s_p=0),
+        "with q_min in the weights of L_p: they are arctanh² β alone": whole(
+            *given, weights=w + 0.1
+        ),
+        "with arctanh β as the weights of L_p: they are squared": whole(*given, squared=False),
+        "with a plain mean as L_p: it is weighted with arctanh² β": whole(
+            *given, weights=np.ones(len(w))
+        ),
+        "with the noise in the denominator of L_p: its weights are (1 - n) arctanh² β": (
+            whole(*given, s_p=w[~noise].sum() / w.sum())
+        ),
+        "with the mean of 1 - β over all points of objects: only the condensation points": (
+            whole(*given, s_beta=0) + np.mean(1 - beta[~noise])
+        ),
+        "with β instead of 1 - β for the condensation points": (
+            whole(*given, s_beta=0) + 1 - (whole(*given) - whole(*given, s_beta=0))
+        ),
+    }
+    came = number_of(student.whole_loss(*given, hint=WHOLE_HINT))
+    judge(came, whole(*given), slips, what="the whole loss")
+
+
+@homework.part(6, "gradient by β")
+def whole_by_beta(student, case):
+    beta, x, truth, L = event(case, 20)
+    fixed = charges(beta, 0.0)
+    slips = {
+        "when the weights of L_p are plain numbers: β learns from the properties too": (
+            lambda *inputs: whole(*inputs, weights=fixed)
+        ),
+        "when L_V sends β nothing": (
+            lambda *inputs: whole(*inputs, s_V=0) + potentials(beta, inputs[1], truth)
+        ),
+    }
+    judge_gradients(
+        student, "whole_loss", whole, beta, x, truth, L, of=[0], letters="β", case=case, slips=slips
+    )
+
+
+@homework.part(6, "gradients by x and L")
+def whole_by_others(student, case):
+    beta, x, truth, L = event(case, 20)
+    judge_gradients(
+        student, "whole_loss", whole, beta, x, truth, L, of=[1, 3], letters="xL", case=case
+    )

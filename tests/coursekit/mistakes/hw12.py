@@ -14,6 +14,16 @@ POTENTIALS = '"potentials": float(array(potential_loss(beta, x, truth))),\n     
 NOISE = "np.sum(beta[noise]) / max(np.sum(noise), 1)"
 PROPERTIES = "/ max(np.sum(weight[~noise]), 1e-12)"
 
+ORDER = 'for i in np.argsort(-beta, kind="stable"):'
+CLAIM = "if beta[i] > t_beta and found[i] < 0:"
+NEAR = "near = np.linalg.norm(x - x[i], axis=1) <= t_d"
+FREE = "found[near & (found < 0)] = number"
+EMPTY = "found, number = np.full(len(beta), -1), 0"
+WEIGHT = "weight = charge(beta, 0)[hits]"
+L_BETA = "L_beta = np.mean(1 - beta[np.array(alpha)]) + np.mean(beta[noise])"
+WHOLE = "return potential_loss(beta, x, truth) + L_beta + np.sum(weight * L[hits]) / np.sum(weight)"
+L_P = " + np.sum(weight * L[hits]) / np.sum(weight)"
+
 MISTAKES = [  # right, wrong, what the check must say about it
     (CHARGE, CHARGE.replace("return ", ""), "Is the `return` missing?"),
     (CHARGE, CHARGE.replace("np.square(", "("), "arctanh without the square"),
@@ -38,19 +48,19 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MEAN, "return total / len(np.unique(truth[truth >= 0]))", "by dividing by K"),
     (ALPHA, ALPHA.replace("argmax", "argmin"), "the point of lowest charge"),
     (SUM, "total = total + np.sum(V)", "in proportion to its own charge"),
-    (SUM, "total = total + np.sum((q * V)[truth >= 0])", "noise that nobody pushes"),
+    (SUM, "total = total + np.sum((q * V)[truth >= 0])", "when noise is not repelled"),
     (
         V,
         "V = repulsion(x, x[alpha], q[alpha]) + mine * attraction(x, x[alpha], q[alpha])",
         "repel their own points",
     ),
     (ALPHA, "alpha = np.argmax(array(q)[mine])", "used as a row of the event"),
-    (ALPHA, "alpha = np.argmax(array(q))", "one representative for all objects"),
+    (ALPHA, "alpha = np.argmax(array(q))", "one condensation point for all objects"),
     (ALPHA, "alpha = np.flatnonzero(mine)[0]", "the first point of each object"),
     (SUM, "total = total + np.sum(array(q * V))", "the gradient is lost"),
     (SUM, "total = total + np.sum(array(q) * V)", "when the charges q_j of the points"),
-    (V, V.replace("q[alpha]", "array(q)[alpha]"), "when the charges of the representatives"),
-    (V, V.replace("x[alpha]", "np.mean(x[mine], axis=0)"), "the mean place of an object"),
+    (V, V.replace("q[alpha]", "array(q)[alpha]"), "when the charges of the condensation points"),
+    (V, V.replace("x[alpha]", "np.mean(x[mine], axis=0)"), "the mean position of an object"),
     ("q, total = charge(beta, q_min), 0.0", "q, total = charge(beta, 0.0), 0.0", "without q_min"),
     ("q, total = charge(beta, q_min), 0.0", "q, total = charge(beta), 0.0", "hand it on to charge"),
     (
@@ -98,6 +108,29 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (SUM, "total = np.sum(q * V)", "from the last object alone"),
     (V, V.replace("mine,", "~mine,"), "with the two potentials exchanged"),
     (V, V.replace("x[alpha]", "array(x)[alpha]"), "they are moved too"),
+    (ORDER, "for i in np.argsort(beta, kind='stable'):", "go from the highest β down"),
+    (ORDER, "for i in range(len(beta)):", "in the order of the points"),
+    (FREE, "found[near] = number", "takes points from another one"),
+    (CLAIM, "if beta[i] > t_beta:", "only unclaimed points are free"),
+    (FREE, "found[near & (found < 0) & (beta > t_beta)] = number", "weak points can be claimed"),
+    (NEAR, "near = np.sum((x - x[i]) ** 2, axis=1) <= t_d", "the squared distance"),
+    (NEAR, NEAR.replace("t_d", "0.7"), "use t_d"),
+    (CLAIM, CLAIM.replace("t_beta", "0.1"), "use t_beta"),
+    (EMPTY, "found, number = np.full(len(beta), -1), 1", "the first object is 0"),
+    (FREE, "found[near & (found < 0)] = i", "number the objects 0, 1, 2"),
+    (WHOLE, WHOLE.replace("potential_loss(beta, x, truth) + ", ""), "without L_V"),
+    (L_BETA, "L_beta = np.mean(beta[noise])", "the term of the condensation points"),
+    (L_BETA, "L_beta = np.mean(1 - beta[np.array(alpha)])", "without the noise term"),
+    (L_BETA, L_BETA.replace("np.array(alpha)", "hits"), "only the condensation points"),
+    (L_BETA, L_BETA.replace("1 - beta", "beta"), "with β instead of 1 - β"),
+    (WHOLE, WHOLE.replace(L_P, ""), "without L_p"),
+    (WHOLE, WHOLE.replace(L_P, " + np.mean(L[hits])"), "with a plain mean as L_p"),
+    (WHOLE, WHOLE.replace("np.sum(weight)", "np.sum(charge(beta, 0))"), "in the denominator"),
+    (WEIGHT, "weight = charge(beta)[hits]", "with q_min in the weights"),
+    (WEIGHT, "weight = np.arctanh(beta)[hits]", "they are squared"),
+    (WEIGHT, "weight = array(charge(beta, 0))[hits]", "β learns from the properties too"),
+    (WHOLE, WHOLE.replace("potential_loss(beta", "potential_loss(array(beta)"), "sends β nothing"),
+    (WHOLE, WHOLE.replace("L[hits]", "array(L)[hits]"), "no gradient arrives at L"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too
@@ -108,6 +141,13 @@ RIGHT = [  # the sample's way, another one that is right too
     (ALPHA, "alpha = np.argmax(np.where(mine, array(beta), -1))"),
 ]
 
+RIGHT += [
+    (ORDER, "for i in sorted(range(len(beta)), key=lambda i: -beta[i]):"),
+    (WEIGHT, "weight = np.square(np.arctanh(beta[hits]))"),
+]
+
 LIBRARY = [  # right, the library's function in its place
     (MEAN, "return sum(ta.graph.condensation_terms(beta, x, truth)[:2])"),
+    (EMPTY, "return graph.condense(beta, x, t_beta, t_d)[0]"),
+    (WHOLE, "return graph.condensation_loss(beta, x, truth, L)"),
 ]
