@@ -17,12 +17,12 @@ STRENGTHS = (
 )  # fmt: skip
 
 
-def representative():
+def condensation_point():
     """Slide K57."""
     d = Drawing(
-        "representative",
+        "condensation_point",
         "Hits of two objects and two of noise, each with a strength beta. The strongest hit of "
-        "each object represents it, and the properties of the object are read there.",
+        "each object is its condensation point, and the properties of the object are read there.",
     )
     d.heading(2, 24, 1, "each hit has a strength", part="strengths")
     for x, y, percent, k in STRENGTHS:
@@ -31,7 +31,7 @@ def representative():
     d.note(436, 500, "object 2", color=VIOLET_INK)
     d.note(290, 540, r"number and size: $\beta$; white: noise", color=QUIET)
     with d.step(1):
-        d.heading(640, 24, 2, "the strongest represents its object", part="chosen")
+        d.heading(640, 24, 2, "the strongest is the condensation point", part="chosen")
         d.text(
             676, 64, r"$\alpha = $ the hit with the largest $\beta$", anchor="start", part="chosen"
         )
@@ -40,7 +40,7 @@ def representative():
             d.shape("reach", f"alpha {k + 1}", ring + 'stroke-width="3" stroke-dasharray="6 5"/>')
             d.text(x + 48, y - 30, r"$\alpha$", BIG, OBJECTS[k][1], part=f"alpha {k + 1}")
     with d.step(2):
-        d.heading(640, 124, 3, "it tells what the object is", part="told")
+        d.heading(640, 124, 3, "its prediction counts for the object", part="told")
         for k, (y, words) in enumerate(((196, "photon, 12.1 GeV"), (330, "pion, 8.4 GeV"))):
             fill, stroke = OBJECTS[k][2], OBJECTS[k][0]
             card = f'<rect x="676" y="{y - 30}" width="330" height="60" rx="6" fill="{fill}" '
@@ -48,9 +48,7 @@ def representative():
             d.text(841, y, words, 22, OBJECTS[k][1], part=f"told {k + 1}")
         d.arrow((194, 196), (672, 196), color=OBJECTS[0][0], part="told 1")
         d.arrow((464, 330), (672, 330), color=OBJECTS[1][0], part="told 2")
-        d.text(
-            676, 420, "energy, class, direction of the whole object,", anchor="start", part="told"
-        )
+        d.text(676, 420, "energy and class of the whole object,", anchor="start", part="told")
         d.text(676, 452, "not of this hit", anchor="start", part="told")
     return d
 
@@ -75,19 +73,19 @@ def potentials():
     """Slides K55 and K56."""
     d = Drawing(
         "potentials",
-        "A hit is pulled to the representative of its own object by a parabola, and pushed from "
-        "the representative of another object by a cone that ends at distance 1. In the plane, "
-        "hits of each object move to their own representative.",
+        "A hit is pulled to the condensation point of its own object by a parabola, and pushed "
+        "from the one of another object by a cone that ends at distance 1. In the plane, hits of "
+        "each object move to their own condensation point.",
     )
     with d.part("attraction"):
-        d.heading(2, 24, 1, "own object: pull")
+        d.heading(2, 24, 1, "own object: attraction")
         # the caron of the slide's letter; Matplotlib sets its own beside the letter
-        caron = f'<path d="M11 56l4.5 5.5l4.5 -5.5" {paint("none", INK, 1.5)}/>'
+        caron = f'<path d="M9 61.5l4 4.5l4 -4.5" {paint("none", INK, 1.5)}/>'
         d.shape("label", None, caron)
         d.text(2, 76, r"$V_k(x) = \Vert x - x_\alpha\Vert^2\, q_{\alpha k}$", 21, anchor="start")
         _parabola(d, 158, 430)
     with d.step(1), d.part("repulsion"):
-        d.heading(392, 24, 2, "other object: push")
+        d.heading(392, 24, 2, "other object: repulsion")
         d.text(
             392,
             76,
@@ -113,7 +111,7 @@ def _hit(d, x, y, k=0, radius=9):
     return box
 
 
-def _representative(d, x, y, k=0):
+def _alpha(d, x, y, k=0):
     corner = 16 if k == 0 else 2
     rect = f'<rect x="{x - 16}" y="{y - 16}" width="32" height="32" rx="{corner}" fill="{PAPER}" '
     d.shape("hit", f"alpha {k + 1}", rect + f'stroke="{OBJECTS[k][0]}" stroke-width="4"/>')
@@ -135,7 +133,7 @@ def _parabola(d, x, y):
         _hit(d, x + t, height(t))
         force = (x + t * (1 - 0.42 * abs(t) / 122), y + low)
         d.arrow((x + t, y + low), force, color=TEAL, width=3, part="force")
-    _representative(d, x, y)
+    _alpha(d, x, y)
     d.note(x, y + 88, "the force grows with the distance", color=TEAL_INK)
 
 
@@ -150,7 +148,7 @@ def _cone(d, x, y):
         if abs(t) < UNIT:
             end = (x + t + (34 if t > 0 else -34), y + 52)
             d.arrow((x + t, y + 52), end, color=TEAL, width=3, part="force")
-    _representative(d, x, y, 1)
+    _alpha(d, x, y, 1)
     d.arrow((x, y + 80), (x + UNIT, y + 80), width=2, part="margin")
     d.arrow((x + UNIT, y + 80), (x, y + 80), width=2, part="margin")
     d.note(x + UNIT / 2, y + 102, "1", part="margin")
@@ -176,29 +174,29 @@ def _plane(d, x, y):
             d.arrow(begin, tuple(end), color=OBJECTS[k][0], width=3, part=f"force {k + 1}")
             _hit(d, *start, k)
     for k, (px, py) in enumerate(alphas):
-        _representative(d, px, py, k)
+        _alpha(d, px, py, k)
     d.note(x - 84, y + 160, "object 1", color=TEAL_INK)
     d.note(x + 84, y + 160, "object 2", color=VIOLET_INK)
-    d.note(x, y + 200, "dashed: how far the push reaches", color=QUIET)
+    d.note(x, y + 200, "dashed: range of the repulsion", color=QUIET)
 
 
 def hits_to_objects():
     """Slides K57 to K60: from hits to objects."""
     d = Drawing(
         "hits_to_objects",
-        "A graph network gives each hit a condensation strength, a place in the clustering space, "
-        "and the properties of its object. Then the strongest hit becomes an object and takes "
-        "all hits near it, again and again, until no strong hit is left.",
+        "A graph network predicts for each hit a condensation strength, a position in the "
+        "clustering space, and the energy of its object. Then the strongest hit starts an object "
+        "and claims all hits near it, again and again, until no strong hit is left.",
     )
     d.text(2, 40, "hits", anchor="start", weight=600, part="hits")
-    d.matrix(52, 150, 8, 5, 20, "data", "$X$", part="hits")
-    d.sizes(52, 250, "N", "5", part="hits")
+    d.matrix(62, 150, 8, 6, 20, "data", "$X$", part="hits")
+    d.sizes(62, 250, "N", "6", part="hits")
     net = d.box("linear", 204, 150, 124, 120, "graph", "network", part="network")
-    d.arrow((102, 150), net.w, part="network")
+    d.arrow((122, 150), net.w, part="network")
     outs = (
-        (r"$\beta$", "how strong", 60, 1),
-        ("$x_c$", "where it gathers", 150, 2),
-        ("$p$", "energy, direction", 240, 3),
+        (r"$\beta$", "strength", 60, 1),
+        ("$x_c$", "position", 150, 2),
+        ("$p$", "energy", 240, 1),
     )
     for k, (letter, words, y, columns) in enumerate(outs):
         with d.part(("beta", "place", "properties")[k]):
@@ -207,7 +205,7 @@ def hits_to_objects():
             m = d.matrix(352 + 10 * columns, y, 4, columns, 20, "state")
             d.text(m.right + 14, y - 12, letter, BIG, anchor="start")
             d.note(m.right + 14, y + 18, words, anchor="start")
-    titles = ("the strongest", "takes what is near", "the next one", "rest: noise")
+    titles = ("the strongest", "claims its vicinity", "the next one", "the rest: noise")
     for k, title in enumerate(titles):
         left = 2 + 292 * k
         with d.step(k + 1), d.part(f"collect {k + 1}"):
@@ -222,11 +220,11 @@ def hits_to_objects():
         d.text(
             620,
             104,
-            r"2.  all free hits within $t_d$ of it are its object",
+            r"2.  claims all free hits within $t_d$ of it",
             anchor="start",
             part="rules",
         )
-        d.text(656, 140, "and have its properties", anchor="start", part="rules")
+        d.text(656, 140, "for its object", anchor="start", part="rules")
     with d.step(3):
         d.text(620, 184, "3.  again, with the hits that are left", anchor="start", part="rules")
     with d.step(4):

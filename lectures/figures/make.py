@@ -67,7 +67,7 @@ DRAWINGS = [
     lecture_10.dgcnn,
     lecture_10.particlenet,
     lecture_11.gravnet,
-    lecture_12.representative,
+    lecture_12.condensation_point,
     lecture_12.potentials,
     lecture_12.hits_to_objects,
     lecture_13.blockwise,

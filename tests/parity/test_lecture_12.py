@@ -1,4 +1,4 @@
-"""Lecture 12's capstone: its trained network says the same in PyTorch Geometric."""
+"""Lecture 12's worked study: its trained network computes the same in PyTorch Geometric."""
 
 import ast
 import builtins
@@ -38,11 +38,11 @@ def lecture():
             exec(compile(ast.Module([tree], []), str(LECTURE.source), "exec"), found)
     assert NAMES <= set(found)
     found["finder"] = found["Finder"](np.random.default_rng(0))
-    shipped = weights.unpacked(load(ROOT / project.WEIGHTS / "12_capstone_1.safetensors"))
+    shipped = weights.unpacked(load(ROOT / project.WEIGHTS / "12_showers_1.safetensors"))
     found["finder"].load_state_dict(
         {n.removeprefix("module."): a for n, a in shipped.items() if n.startswith("module.")}
     )
-    found["finder_new"] = data.showers(2, rng=2432, objects=(2, 8))
+    found["shower_test"] = data.showers(2, rng=3432, objects=(2, 8))
     return found
 
 
@@ -53,7 +53,7 @@ def statements():
 
 
 def said(lecture):
-    """What the last cell of the capstone prints."""
+    """What the last cell of the study prints."""
     (comparison,) = [t for t in statements() if isinstance(t, ast.Try)]
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
@@ -76,7 +76,7 @@ def peers(monkeypatch):
 def test_the_trained_network_says_the_same_in_pytorch(lecture, peers):
     network = lecture["finder"].network
     for e in range(2):
-        event = lecture["select"](lecture["finder_new"], e)
+        event = lecture["select"](lecture["shower_test"], e)
         ours, theirs = lecture["both_networks"](network, event)
         assert ours.shape == theirs.shape and ours.shape[1] == 4
         assert np.abs(ours).max() > 1  # a trained network has something to say
@@ -88,7 +88,7 @@ def test_the_trained_network_says_the_same_in_pytorch(lecture, peers):
 def test_another_weight_would_be_seen(lecture, peers):
     """The comparison is sharp: with one bias changed the two say different things."""
     both, network = lecture["both_networks"], lecture["finder"].network
-    event = lecture["select"](lecture["finder_new"], 0)
+    event = lecture["select"](lecture["shower_test"], 0)
     ours = both(network, event)[0]
     state = {n: np.array(v) for n, v in network.state_dict().items()}
     state["blocks.1.gravnet.lin_h.bias"] += 0.1
