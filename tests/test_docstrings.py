@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from importlib import import_module
 
 import pytest
 
@@ -24,7 +25,9 @@ from tinyattn import (
     training,
     widgets,
 )
+from tinyattn.course import objects
 from tinyattn.data import tokenizers
+from tinyattn.graph import condensation
 
 MODULES = {
     "F": F,
@@ -32,15 +35,18 @@ MODULES = {
     "course": course,
     "data": data,
     "graph": graph,
+    "condensation": condensation,
     "inference": inference,
     "io": io,
     "kernels": kernels,
     "metrics": metrics,
     "models": models,
     "nn": nn,
+    "objects": objects,
     "optim": optim,
     "plot": plot,
     "ta": ta,
+    "overlaps": import_module("tinyattn.data.overlaps"),  # data.overlaps is its function
     "tokenizers": tokenizers,
     "trace": trace,
     "training": training,

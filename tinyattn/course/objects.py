@@ -13,31 +13,54 @@ from tinyattn import graph
 
 
 def quality(found, truth, weights=None):
-    """Return efficiency and purity of the objects found, as an array of two; 0 where undefined.
+    """Return efficiency and purity of the objects found; 0 where undefined.
 
-    efficiency = true objects that were found / true objects
-    purity     = found objects that match a true one / found objects
+        efficiency = true objects that were found / true objects
+        purity     = found objects that match a true one / found objects
 
     A found and a true object match if their intersection over union exceeds 0.5 (`graph.match`).
+
+    Args:
+        found     object that each point was assigned to [N] int; negative: none
+        truth     object that each point belongs to [N] int; negative: noise
+        weights   [N], for example energies; None: 1 for each point
+
+    Returns:
+        [2]
     """
     m = graph.match(found, truth, weights=weights)
     return np.nan_to_num([m.efficiency, m.purity])
 
 
 def balance(efficiency, purity):
-    """Return the harmonic mean of efficiency and purity; 0 if both are 0."""
+    """Return the harmonic mean of efficiency and purity; 0 if both are 0.
+
+    Args:
+        efficiency   a number, or an array
+        purity       of the same shape
+    """
     total = np.asarray(efficiency) + np.asarray(purity)
     return 2 * np.multiply(efficiency, purity) / np.where(total > 0, total, 1)
 
 
 def condensation_points(beta, truth):
-    """Return the point of highest β of each true object, in the order of the objects' numbers."""
+    """Return the point of highest β of each true object, in the order of the objects' numbers.
+
+    Args:
+        beta    condensation strength of each point [N]
+        truth   object of each point [N] int; negative: noise
+    """
     order = np.argsort(-np.asarray(beta), kind="stable")
     return first_of_each(order, truth)
 
 
 def first_of_each(order, truth):
-    """Return, of the points in this order, the first one of each true object."""
+    """Return, for each true object, the first of its points in this order.
+
+    Args:
+        order   indices of points, from the first to the last
+        truth   object of each point [N] int; negative: noise
+    """
     order = order[truth[order] >= 0]
     return order[np.unique(truth[order], return_index=True)[1]]
 
@@ -47,6 +70,11 @@ def silhouette(x, truth, event):
 
     a is a point's mean distance to the other points of its object, b the mean distance to the
     nearest other object of the event. Events with fewer than two objects are left out.
+
+    Args:
+        x       positions of the points [N, C]
+        truth   object of each point [N] int; negative: noise
+        event   event of each point [N] int
     """
     values = []
     for e in np.unique(event):
@@ -69,7 +97,20 @@ def silhouette(x, truth, event):
 
 
 def scan(beta, x, truth, event, t_beta, t_d, weights=None):
-    """Return efficiency and purity for all pairs of thresholds. [2, len(t_beta), len(t_d)]"""
+    """Return efficiency and purity for all pairs of thresholds.
+
+    Args:
+        beta      condensation strength of each point [N]
+        x         positions of the points [N, C]
+        truth     object of each point [N] int; negative: noise
+        event     event of each point [N] int
+        t_beta    thresholds of β
+        t_d       distances within which a point claims others
+        weights   [N], for example energies; None: 1 for each point
+
+    Returns:
+        [2, len(t_beta), len(t_d)]
+    """
     found = [
         [quality(graph.condense(beta, x, b, d, event)[0], truth, weights) for d in t_d]
         for b in t_beta
@@ -78,19 +119,35 @@ def scan(beta, x, truth, event, t_beta, t_d, weights=None):
 
 
 def best_pair(values):
-    """Return the indices (i, j) at which a `scan` has the highest balance."""
+    """Return the indices (i, j) of thresholds at which the balance is highest.
+
+    Args:
+        values   the result of `scan`
+    """
     balanced = balance(*values)
     return np.unravel_index(np.argmax(balanced), balanced.shape)
 
 
 def one_step_aside(values, place):
-    """Return the lowest efficiency and purity of a `scan` within one step of this pair."""
+    """Return the lowest efficiency and the lowest purity within one step of a pair of thresholds.
+
+    Args:
+        values   the result of `scan`
+        place    indices (i, j) of the pair
+    """
     i, j = place
     return values[:, max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2].min(axis=(1, 2))
 
 
 def best_setting(collect, settings, truth, weights=None):
-    """Return the setting for which collect(*setting) has the highest balance."""
+    """Return the setting for which collect(*setting) has the highest balance.
+
+    Args:
+        collect    function from the numbers of a setting to the object found for each point [N]
+        settings   the settings, tuples
+        truth      object of each point [N] int; negative: noise
+        weights    [N], for example energies; None: 1 for each point
+    """
     return max(settings, key=lambda s: balance(*quality(collect(*s), truth, weights)))
 
 
@@ -98,32 +155,38 @@ def best_setting(collect, settings, truth, weights=None):
 
 
 def redrawn(sums, statistic, draws=1000, rng=0):
-    """Return a figure for the events as they are, and for events drawn again. [1 + draws, ...]
+    """Return a figure for the events as they are, and for events drawn again.
 
     Each draw takes as many events as there are, at random and with repetition (the bootstrap).
     Two systems that are measured on the same events get the same draws, so the difference of
     their results is the distribution of the lead.
 
     Args:
-        sums       [E, ...], what each event adds to some sums
-        statistic  function of the sums [1 + draws, ...], for example a ratio of two of them
-        draws      how many times the events are drawn
-        rng        seed of the draws
+        sums        what each event adds to some sums [E, ...]
+        statistic   function of the sums [1 + draws, ...], for example a ratio of two of them
+        draws       number of times the events are drawn
+        rng         seed of the draws
+
+    Returns:
+        [1 + draws, ...]
     """
     drawn = times_drawn(len(sums), draws, rng)
     return statistic(np.tensordot(drawn, np.asarray(sums, float), axes=1))
 
 
 def redrawn_values(values, event, E, statistic, draws=200, rng=0):
-    """Return a figure of single values, such as a median, for events drawn again. [1 + draws]
+    """Return a figure of single values, such as a median, for events drawn again.
 
     Args:
-        values     [n]
-        event      [n] int, the event of each value
-        E          how many events there are, those without a value included
-        statistic  function of an array of values
-        draws      how many times the events are drawn; nan where a draw has no value
-        rng        seed of the draws
+        values      [n]
+        event       event of each value [n] int
+        E           number of events, those without a value included
+        statistic   function of an array of values
+        draws       number of times the events are drawn; nan where a draw has no value
+        rng         seed of the draws
+
+    Returns:
+        [1 + draws]
     """
     drawn = times_drawn(E, draws, rng)
     samples = (np.repeat(values, times[event]) for times in drawn)
@@ -133,19 +196,39 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
 def times_drawn(E, draws=1000, rng=0):
     """Return how many times each event occurs: once each in row 0, then in each draw.
 
-    Shape: [1 + draws, E] int.
+    Args:
+        E       number of events
+        draws   number of times the events are drawn
+        rng     seed of the draws
+
+    Returns:
+        [1 + draws, E] int
     """
     drawn = np.random.default_rng(rng).multinomial(E, np.full(E, 1 / E), size=draws)
     return np.concatenate([np.ones((1, E), int), drawn])
 
 
 def interval(values):
-    """Return the central 95% of the draws of `redrawn`: (low, high), along axis 0."""
+    """Return the central 95% of the draws: (low, high), along axis 0.
+
+    Args:
+        values   the result of `redrawn`; its row 0, the events as they are, is not a draw
+    """
     return np.percentile(values[1:], [2.5, 97.5], axis=0)
 
 
 def counts(found, truth, event, weights=None):
-    """Count objects for each event: true ones, found ones, matches. [E, 3]"""
+    """Count the true objects, the found ones and the matches of each event.
+
+    Args:
+        found     object that each point was assigned to [N] int; negative: none
+        truth     object that each point belongs to [N] int; negative: noise
+        event     event of each point [N] int, in ascending order
+        weights   [N], for example energies; None: 1 for each point
+
+    Returns:
+        [E, 3] int
+    """
 
     def objects(numbers):
         pairs = np.unique(np.stack([event, numbers])[:, numbers >= 0], axis=1)
@@ -158,22 +241,45 @@ def counts(found, truth, event, weights=None):
 
 
 def counted_balance(sums):
-    """Return the balance of efficiency and purity from sums of `counts`."""
+    """Return the balance of efficiency and purity.
+
+    Args:
+        sums   sums of `counts` over events [..., 3]
+    """
     return 2 * sums[..., 2] / np.maximum(sums[..., 0] + sums[..., 1], 1)
 
 
 class Outcome(NamedTuple):
-    """What became of M true and F found objects."""
+    """What became of M true and F found objects.
 
-    hit: np.ndarray  # [M] bool, the true object was found
-    right: np.ndarray  # [F] bool, the found object matches a true one
-    holds: np.ndarray  # [F] int, the true object of which it holds most; -1: noise alone
-    home: np.ndarray  # [F] int, the event of the found object
-    pairs: np.ndarray  # [P, 2] int, found and true object that match
+    Attributes:
+        hit     whether each true object was found [M] bool
+        right   whether each found object matches a true one [F] bool
+        holds   the true object of which a found one holds most, -1 for noise alone [F] int
+        home    event of each found object [F] int
+        pairs   found and true object of each match [P, 2] int
+    """
+
+    hit: np.ndarray
+    right: np.ndarray
+    holds: np.ndarray
+    home: np.ndarray
+    pairs: np.ndarray
 
 
 def outcome(found, truth, event, M, weights=None):
-    """Return the `Outcome` of objects found among M true ones; arguments as for `counts`."""
+    """Find out what became of M true objects.
+
+    Args:
+        found     object that each point was assigned to [N] int; negative: none
+        truth     object that each point belongs to [N] int; negative: noise
+        event     event of each point [N] int
+        M         number of true objects
+        weights   [N], for example energies; None: 1 for each point
+
+    Returns:
+        an `Outcome`
+    """
     pairs, F = graph.match(found, truth, weights=weights).pairs, found.max(initial=-1) + 1
     hit, right = np.zeros(M, bool), np.zeros(F, bool)
     hit[pairs[:, 1]], right[pairs[:, 0]] = True, True
@@ -189,16 +295,17 @@ def binned(result, group, home, groups, E):
     """Count true, hit, found and right objects for each event and group of true ones.
 
     A found object counts in the group of the true one of which it holds most; one of noise alone
-    counts in no group.
+    counts in no group. See `efficiency_purity`.
 
     Args:
-        result  an `Outcome`
-        group   [M] int, the group of each true object
-        home    [M] int, its event
-        groups  how many groups there are
-        E       how many events
+        result   an `Outcome`
+        group    group of each true object [M] int
+        home     event of each true object [M] int
+        groups   number of groups
+        E        number of events
 
-    Shape: [E, groups, 4]. See `efficiency_purity`.
+    Returns:
+        [E, groups, 4]
     """
     counted = np.zeros((E, groups, 4))
     held = result.holds >= 0
@@ -211,21 +318,42 @@ def binned(result, group, home, groups, E):
 
 
 def efficiency_purity(sums):
-    """Return efficiency and purity [..., 2] from sums [..., 4] of `binned`."""
+    """Return efficiency and purity [..., 2]; 0 where there is nothing to count.
+
+    Args:
+        sums   sums of `binned` over events [..., 4]
+    """
     return sums[..., 1::2] / np.maximum(sums[..., 0::2], 1)
 
 
 def per_event(event, columns, E):
-    """Sum each column [N] over the points of an event. [E, columns]"""
+    """Sum each column over the points of each event.
+
+    Args:
+        event     event of each point [N] int
+        columns   arrays [N]
+        E         number of events
+
+    Returns:
+        [E, columns]
+    """
     return np.stack([np.bincount(event, weights=c, minlength=E) for c in columns], axis=1)
 
 
 def ranks(values):
-    """Return the rank of each value, from 0; equal values are ranked in their order."""
+    """Return the rank of each value, from 0; equal values are ranked in their order.
+
+    Args:
+        values   [n]
+    """
     return np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(float)
 
 
 def correlation(sums):
-    """Return Pearson's correlation of a and b from sums of (1, a, b, a², b², ab)."""
+    """Return Pearson's correlation of a and b.
+
+    Args:
+        sums   sums of (1, a, b, a², b², ab) over points [..., 6]
+    """
     n, a, b, aa, bb, ab = np.moveaxis(np.asarray(sums, float), -1, 0)
     return (n * ab - a * b) / np.sqrt((n * aa - a * a) * (n * bb - b * b))

@@ -20,13 +20,14 @@ TRIES = 200  # to place a shape without hiding another one too much
 
 
 class Overlaps(NamedTuple):
-    """Pictures and their objects; the objects of all pictures are numbered through.
+    """B pictures and their M objects, which are numbered through all pictures.
 
-    images  [B, SIDE, SIDE, 3] float32 in 0..1
-    truth   [B, SIDE, SIDE] int64: the object that a pixel shows, -1 for the paper
-    kind    [M] int64: 0, 1, 2 for the names in KINDS
-    size    [M] float32: from the middle to the edge, in pixels
-    centre  [M, 2] float32: column and row of the middle, in pixels
+    Attributes:
+        images   colours between 0 and 1 [B, SIDE, SIDE, 3] float32
+        truth    the object that a pixel shows, -1 for the paper [B, SIDE, SIDE] int64
+        kind     0, 1 or 2 for the names in KINDS [M] int64
+        size     pixels from the middle to the edge [M] float32
+        centre   column and row of the middle, in pixels [M, 2] float32
     """
 
     images: np.ndarray
@@ -42,19 +43,19 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
     A shape for which no place is found without hiding another one too much is left out.
 
     Args:
-        n         number of pictures
-        rng       generator, seed or None
-        objects   fewest and most shapes of a picture
-        noise     standard deviation added to every colour of every pixel
-        outlined  False: a new shape has another colour than those it touches, while shapes apart
-                  may share one. True: a picture has only two colours, touching shapes may share
-                  one, and only a dark outline, one pixel wide, separates them
+        n          number of pictures
+        rng        generator, seed or None
+        objects    fewest and most shapes of a picture
+        noise      standard deviation of what is added to every colour of every pixel
+        outlined   False: a new shape has another colour than those it touches, while shapes apart
+                   may share one. True: a picture has only two colours, touching shapes may share
+                   one, and only a dark outline, one pixel wide, separates them
 
     Returns:
         `Overlaps`
 
     Raises:
-        ValueError: a number of objects, or a noise, that makes no sense
+        ValueError: n or noise is negative, or not 1 <= objects[0] <= objects[1] <= HUES
 
     Source: slide K58.
     """

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.graph.segment import segment_sum
 from tinyattn.ops.condensation import repulsion
@@ -27,41 +28,72 @@ PIECE, MOST_KEPT = 2**18, 8  # pairs that are worked on together, and pieces of 
 
 
 class Terms(NamedTuple):
-    """The parts of the loss, each a mean over the events of the batch."""
+    """The five terms of the loss, each a scalar Tensor: the mean over the events of the batch.
 
-    attraction: object  # 1/N Σ_j q_j Σ_k M_jk V̌_k(x_j)
-    repulsion: object  # 1/N Σ_j q_j Σ_k (1 - M_jk) V̂_k(x_j)
-    condensation_points: object  # 1/K Σ_k (1 - β_αk)
-    noise: object  # 1/N_B Σ_i n_i β_i
-    properties: object  # Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
+    Attributes:
+        attraction            1/N Σ_j q_j Σ_k M_jk V̌_k(x_j)
+        repulsion             1/N Σ_j q_j Σ_k (1 - M_jk) V̂_k(x_j)
+        condensation_points   1/K Σ_k (1 - β_αk)
+        noise                 1/N_B Σ_i n_i β_i
+        properties            Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
+    """
+
+    attraction: Tensor
+    repulsion: Tensor
+    condensation_points: Tensor
+    noise: Tensor
+    properties: Tensor
 
 
 def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1, s_B=1.0, s_C=1.0):
-    """The object condensation loss, L = L_p + s_C (L_β + L_V), a scalar.
+    """Return the object condensation loss, L = L_p + s_C (L_β + L_V).
 
         L_V = 1/N Σ_j q_j Σ_k (M_jk V̌_k(x_j) + (1 - M_jk) V̂_k(x_j))
         L_β = 1/K Σ_k (1 - β_αk) + s_B 1/N_B Σ_i n_i β_i
         L_p = Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
 
-    beta           [N] in [0, 1], for example a sigmoid
-    x              [N, C], the points in the space where they condense
-    truth          [N] int, the object a point belongs to; negative: noise (n_i = 1)
-    property_loss  [N], L_i: the error of the properties predicted at point i; None: no L_p
-    batch          [N] int, the event of a point; the loss is the mean over the events
-
     N, K and N_B count the points, objects and noise points of an event; M_jk = 1 if point j belongs
     to object k. L_p is a weighted mean, so it also sends β a gradient,
     ∂L_p/∂β_i = w'(β_i) (L_i - L_p) / Σ w with w = arctanh² β: a point that predicts worse than the
     mean gets a smaller β. A term without anything to sum is 0. Time grows with hits × objects,
-    memory with their sum. Raises ValueError if shapes do not fit, there are no points, or a β is
-    not in [0, 1]. Source: Kieseler 2020; slide KB02.
+    memory with their sum.
+
+    Args:
+        beta            condensation strength of each point [N], in [0, 1], for example a sigmoid
+        x               the points in the space where they condense [N, C]
+        truth           the object that each point belongs to [N] int; negative: noise (n_i = 1)
+        property_loss   L_i [N]: error of the properties predicted at point i; None: no L_p
+        batch           event of each point [N] int; the loss is the mean over the events.
+                        None: a single event
+        q_min           smallest charge; it keeps potentials between points of low β
+        s_B             weight of the noise term
+        s_C             weight of potentials and β terms against L_p
+
+    Returns:
+        a scalar Tensor
+
+    Raises:
+        ValueError: shapes do not fit, there are no points, a β is not in [0, 1], or q_min < 0
+
+    Source: Kieseler 2020; slide KB02.
     """
     t = condensation_terms(beta, x, truth, property_loss, batch, q_min)
     return t.properties + s_C * (t.attraction + t.repulsion + t.condensation_points + s_B * t.noise)
 
 
 def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1):
-    """The `Terms` of `condensation_loss`, before s_B and s_C; arguments and errors as there."""
+    """Return the five terms of `condensation_loss`, before they are weighted with s_B and s_C.
+
+    Args:
+        beta            as in `condensation_loss`, and so are x, truth, batch and q_min
+        property_loss   L_i [N]; None: the term `properties` is 0
+
+    Returns:
+        `Terms`
+
+    Raises:
+        ValueError: as in `condensation_loss`
+    """
     beta, x = as_tensor(beta), as_tensor(x)
     property_loss = None if property_loss is None else as_tensor(property_loss)
     truth, events = _check(beta, x, truth, property_loss, batch)
@@ -224,11 +256,24 @@ def _events(name, batch, N):
 def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
     """Collect objects: the point of highest β > t_β claims all within t_d of it, then the next.
 
-    beta [N], x [N, C]. A point can join or start an object only if it has not been assigned yet;
-    ties in β go to the point that comes first. Returns (found [N] int64, points): found[i] is the
-    object of point i, -1 for none, and points[found[i]] its condensation point. With batch [N],
-    objects stay within an event. Raises ValueError if shapes do not fit, and for nan or infinity
-    in beta or x. Source: Kieseler 2020; slide K58.
+    A point can join or start an object only if it has not been assigned yet; ties in β go to the
+    point that comes first.
+
+    Args:
+        beta     condensation strength of each point [N]
+        x        the points in the space where they condensed [N, C]
+        t_beta   a point starts an object only if its β is above this
+        t_d      distance within which it claims points, at least 0
+        batch    event of each point [N] int; objects stay within an event. None: a single event
+
+    Returns:
+        (found [N] int64, points): found[i] is the object of point i, -1 for none, and
+        points[found[i]] its condensation point
+
+    Raises:
+        ValueError: shapes do not fit, t_d < 0, or beta or x is nan or infinite
+
+    Source: Kieseler 2020; slide K58.
     """
     beta, x = np.asarray(to_array(beta)), np.asarray(to_array(x))
     if beta.ndim != 1 or x.ndim != 2 or len(x) != len(beta):
@@ -265,13 +310,21 @@ def _finite(name, letter, values):
 
 
 class Matching(NamedTuple):
-    """Found objects beside true ones."""
+    """Which found objects match which true ones.
 
-    pairs: np.ndarray  # [M, 2], found and true object that belong together
-    iou: np.ndarray  # [M], points they share / points of either
-    efficiency: float  # share of the true objects that were found; nan if there are none
-    purity: float  # share of the found objects that are true; nan if there are none
-    event: np.ndarray  # [M], the event of each pair; 0 without batch
+    Attributes:
+        pairs        found and true object of each of M matches [M, 2]
+        iou          intersection over union of each match [M]
+        efficiency   fraction of the true objects that were found; nan if there are none
+        purity       fraction of the found objects that match; nan if there are none
+        event        event of each match [M]; 0 without batch
+    """
+
+    pairs: np.ndarray
+    iou: np.ndarray
+    efficiency: float
+    purity: float
+    event: np.ndarray
 
 
 def match(found, truth, threshold=0.5, weights=None, batch=None):
@@ -279,11 +332,24 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
 
         IoU = Σ_{i in both} w_i / Σ_{i in either} w_i
 
-    found, truth [N] int, negative for points of no object; weights [N] (for example energies), 1
-    if None. The highest IoU is paired first, and each object at most once. batch [N] is the event
-    of a point: objects of two events are different ones, though both count from 0. Without it all
-    points are of one event. Raises TypeError for the pair that `condense` returns, ValueError for
-    other shapes and for weights that are nan or infinite. Slide K59.
+    The pair of highest IoU is matched first, and each object at most once.
+
+    Args:
+        found       object that each point was assigned to [N] int; negative: none
+        truth       object that each point belongs to [N] int; negative: noise
+        threshold   a pair matches only if its IoU is above this
+        weights     w_i [N], for example energies; None: 1 for each point
+        batch       event of each point [N] int; objects of two events are different ones, though
+                    both count from 0. None: all points are of one event
+
+    Returns:
+        `Matching`
+
+    Raises:
+        TypeError: found or truth is the pair that `condense` returns
+        ValueError: other shapes do not fit, or a weight is nan or infinite
+
+    Source: slide K59.
     """
     for name, given in (("found", found), ("truth", truth)):
         if isinstance(given, tuple):
