@@ -55,8 +55,6 @@ MODULES = {
 # the docstrings of these files have no sections yet
 WITHOUT_SECTIONS = {
     "tinyattn.data.grids",
-    "tinyattn.data.overlaps",
-    "tinyattn.graph.condensation",
     "tinyattn.models.captioner",
 }
 SECTIONS = re.compile(r"^([A-Z]\w+):$", re.MULTILINE)

@@ -76,7 +76,7 @@ def test_what_a_lecture_shows_is_there(document):
 def test_a_drawing_that_is_not_there_is_named(tmp_path):
     with pytest.raises(course.CourseError, match="no drawing 'transformers' in .*transformer"):
         course.drawing("transformers", root=ROOT)
-    with pytest.raises(course.CourseError, match="there are none"):
+    with pytest.raises(course.CourseError, match="There are none"):
         course.drawing("transformer", root=tmp_path)
 
 

@@ -43,7 +43,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "return np.abs(np.sort(array(F(X[p])), 0) - np.sort(array(F(X)), 0)).max()",
         "Compare row with row",
     ),
-    ('"running sum": "neither"', '"running sum": "Neither"', "must be one of"),
+    ('"running sum": "neither"', '"running sum": "Neither"', "is none of"),
     (COUNT, "np.maximum(mask.sum(), 1)", "each set has its own number"),
     (
         "return rho(np.sum(z, axis=1) / count)",
