@@ -53,6 +53,8 @@ PACKAGES = {
     "warm": {"numba"},
     "doctor": {"numba", "llvmlite", "threadpoolctl"},
 }
+# of these folders beside the package the table of CONTRIBUTING.md names the inner ones too
+FOLDERS_OF = {"coursekit", "lectures", "docs", "tools"}
 # what `import tinyattn` must not load: it shall stay as quick as NumPy
 HEAVY = ["numba", "llvmlite", "matplotlib", "IPython", "jupytext", "nbformat", "torch", "scipy"]
 
@@ -286,6 +288,23 @@ def test_the_table_of_places_names_every_floor():
         for place in re.findall(r"`(\w+)`", places)
     }
     assert named == set(FLOORS.items())
+
+
+def test_the_table_of_folders_names_every_folder():
+    """Every top-level folder but the package, and every folder inside those of FOLDERS_OF."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout, so it is not known which folders belong to the project")
+    folders = set()
+    for path in listed.stdout.splitlines():
+        top, *inner = path.split("/")[:-1] or [""]
+        folders |= {top} if top else set()
+        folders |= {f"{top}/{inner[0]}"} if inner and top in FOLDERS_OF else set()
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = {folder for row in rows for folder in re.findall(r"`([\w./]+)/`", row)}
+    assert folders - {"tinyattn"} - named == set()
+    assert [folder for folder in named if not (ROOT / folder).is_dir()] == []
 
 
 def test_the_package_itself_only_names():
