@@ -5,7 +5,12 @@ from tinyattn.nn.module import Module
 
 
 class Identity(Module):
-    """A layer that returns its input, y = x, in the position of another layer."""
+    """A layer that returns its input, y = x, in the position of another layer.
+
+    Args:
+        arguments   any arguments, which are ignored, so that another layer can be replaced by name
+        options     any keyword arguments, likewise
+    """
 
     def __init__(self, *arguments, **options):
         pass
