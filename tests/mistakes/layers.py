@@ -146,7 +146,7 @@ MISTAKES = [
     ("nn.Sequential(nn.Linear(3, 2), np.tanh)", TypeError, "entry 1", r"nn\.Tanh\(\)"),
     ("nn.Sequential([nn.Linear(3, 2)], nn.Tanh())", TypeError, "got a list"),
     ("model.to('cpu')", AttributeError, "a module has no", r"model\.astype\(np\.float64\)"),
-    ("model.cuda()", AttributeError, "only the CPU: leave it out"),
+    ("model.cuda()", AttributeError, "only the CPU, so leave it out"),
     ("model.half()", AttributeError, r"model\.astype\(np\.float16\)"),
     ("nn.Linear.double", AttributeError, r"model\.astype\(np\.float64\)"),
     ("model.register_buffer('m', a)", AttributeError, r"model\.m = nn\.Buffer\(m\)"),

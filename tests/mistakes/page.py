@@ -8,36 +8,40 @@ PAGE = ROOT / "lectures" / "from_pytorch.md"
 TOP = """\
 # Coming from PyTorch
 
-Names, arguments, shapes and weights of layers are PyTorch's, so that a `state_dict` can be loaded
-from one into the other. This page lists what differs. `python -m tests.mistakes.page` makes it from
-[`tinyattn/engine/torch_hints.py`](../tinyattn/engine/torch_hints.py); a test runs both
-sides of each line that has a value, and compares them. The error for a name that is not here, of a
-method, a function or an argument, shows its line: `x.view(3, 2)` says that it is `x.reshape(3, 2)`.
+This page is for readers who know PyTorch. Names, arguments, shapes and weights of layers are the
+same, so you can load a `state_dict` from one library into the other. The tables list what differs.
+`python -m tests.mistakes.page` makes them from
+[`tinyattn/engine/torch_hints.py`](../tinyattn/engine/torch_hints.py), and a test runs both sides of
+each line that has a value and compares them. If you use a method, function or argument of PyTorch
+that does not exist here, the error message quotes the matching line: `x.view(3, 2)` tells you to
+write `x.reshape(3, 2)`.
 
 In short:
 
-- **Arrays are NumPy's.** `x.data`, `x.grad` and what `model.state_dict()` holds are arrays,
-  functions of tensors are NumPy's (`np.exp(x)`, `np.einsum(...)`), and so are the names of
-  arguments: `axis`, `keepdims`.
-- **The batch is the first axis**, everywhere: recurrent layers take `x [B, T, D]`, where
-  PyTorch's default is `[T, B, D]`. The state is `[layers · directions, B, H]`, as there.
-- **True in a mask means "may take part"**, in every function and layer. PyTorch's
-  `scaled_dot_product_attention` means the same, its layers (`attn_mask`, `key_padding_mask`) the
-  opposite.
-- **No device**, no `.to(...)`: there is only the CPU. `model.astype(np.float64)` changes the
-  dtype.
-- **`x.std()` and `x.var()` divide by n**, as in NumPy; PyTorch divides by n - 1.
-- **`.grad` is kept on leaves only**, and a result says so; `ta.gradients(y, [h])` gives that of a
-  result h.
-- **Operations make new arrays**, and none has a variant with a `_` at its end. What writes is
-  `x[...] = v` and `x.data = v`, for values without a gradient, and `p -= lr * p.grad` inside
-  `ta.no_grad()`; if a graph has used the old values, its `backward` refuses.
-- **A plain array is not watched.** It must not be changed between an operation that it took part in
-  and `backward`, or the gradient is silently wrong; `ta.tensor(array)` is a copy.
+- **Arrays are NumPy's.** `x.data`, `x.grad` and the entries of `model.state_dict()` are arrays.
+  Functions of tensors are NumPy's (`np.exp(x)`, `np.einsum(...)`), and so are the names of their
+  arguments, `axis` and `keepdims`.
+- **The batch is the first axis** everywhere. Recurrent layers take `x [B, T, D]`, where PyTorch's
+  default is `[T, B, D]`. The state is `[layers · directions, B, H]`, as in PyTorch.
+- **In a mask, True means "attend to this position"**, in every function and layer. PyTorch's
+  `scaled_dot_product_attention` means the same, but its layers (`attn_mask`, `key_padding_mask`)
+  mean the opposite.
+- **There is only the CPU**, so tensors have no device and no `.to(...)`.
+  `model.astype(np.float64)` changes the dtype.
+- **`x.std()` and `x.var()` divide by n**, as in NumPy. PyTorch divides by n - 1.
+- **Only leaf tensors store `.grad`.** Reading it on any other tensor gives None and a warning. For
+  the gradient of an intermediate result h, use `ta.gradients(y, [h])`.
+- **Operations return new tensors**, and none has an in-place variant whose name ends in `_`. To
+  overwrite values, use `x[...] = v` or `x.data = v`, where v must not carry a gradient, or
+  `p -= lr * p.grad` inside `ta.no_grad()`. If a graph still needs the old values, its `backward()`
+  raises an error.
+- **Changes to plain NumPy arrays are not tracked.** If you modify an array between the operation
+  that used it and `backward()`, the gradient is silently wrong. `ta.tensor(array)` copies the
+  array, so it is safe.
 """
 
 SECTIONS = [
-    ("Called the same, or taken for granted, and different", DIFFERENT),
+    ("Same name, different behaviour", DIFFERENT),
     ("Arguments", KEYWORDS),
     ("Attributes and methods of a tensor", METHODS),
     ("Attributes and methods of a module", MODULES),

@@ -1,4 +1,4 @@
-"""Names that differ in PyTorch: one table, from which errors and a page are made.
+"""What has another name in PyTorch: one table, from which errors and the page are made.
 
 Each line contains PyTorch's way and the equivalent here. Errors show the line when code asks a
 Tensor, a function or a layer for PyTorch's name, and `lectures/from_pytorch.md` shows all lines.
@@ -61,12 +61,12 @@ METHODS = {
     "type": Hint("x.type(torch.float64)", "x.astype(np.float64)"),
     "type_as": Hint("x.type_as(y)", "x.astype(y.dtype)"),
     "to": Hint("x.to(torch.float64)", "x.astype(np.float64)", "there is only the CPU"),
-    "cpu": Hint("x.cpu()", "x", "there is only the CPU: leave it out"),
-    "cuda": Hint("x.cuda()", "x", "there is only the CPU: leave it out"),
-    "device": Hint("x.device", '"cpu"', "there is only the CPU: leave it out"),
-    "contiguous": Hint("x.contiguous()", "x", "every array can be reshaped: leave it out"),
+    "cpu": Hint("x.cpu()", "x", "there is only the CPU, so leave it out"),
+    "cuda": Hint("x.cuda()", "x", "there is only the CPU, so leave it out"),
+    "device": Hint("x.device", '"cpu"', "there is only the CPU, so leave it out"),
+    "contiguous": Hint("x.contiguous()", "x", "every array can be reshaped, so leave it out"),
     "requires_grad_": Hint("x.requires_grad_()", "ta.tensor(x, requires_grad=True)"),
-    "retain_grad": Hint("h.retain_grad()", "ta.gradients(y, [h])", "of a result h that y uses"),
+    "retain_grad": Hint("h.retain_grad()", "ta.gradients(y, [h])", "h is an intermediate result"),
     "is_leaf": Hint("x.is_leaf", "x._operation is None"),
     "grad_fn": Hint("x.grad_fn", "x._operation"),
     "pow": Hint("x.pow(2)", "x**2"),
@@ -109,7 +109,7 @@ METHODS = {
     "topk": Hint("x.topk(2).values", "-np.sort(-x)[..., :2]"),
     "chunk": Hint("x.chunk(3, 1)[0]", "np.split(x, 3, axis=1)[0]"),
     "split": Hint(
-        "x.split(1, 1)[0]", "np.split(x, 3, axis=1)[0]", "the number of parts, not their size"
+        "x.split(1, 1)[0]", "np.split(x, 3, axis=1)[0]", "give the number of parts, not their size"
     ),
     "unbind": Hint("x.unbind(0)[0]", "x[0]", "a loop over x gives all of them"),
     "flip": Hint("x.flip(0)", "np.flip(x, 0)"),
@@ -118,15 +118,15 @@ METHODS = {
     "triu": Hint("x.triu()", "np.triu(x)"),
     "new_zeros": Hint("x.new_zeros(2)", "np.zeros(2, x.dtype)"),
     "cat": Hint("torch.cat([x, x])", "np.concatenate([x, x])"),
-    "values": Hint("x.max(1).values", "x.max(axis=1)", "x.sort() gives the values themselves too"),
-    "indices": Hint("x.max(1).indices", "x.argmax(axis=1)", "of x.sort() it is x.argsort()"),
+    "values": Hint("x.max(1).values", "x.max(axis=1)", "x.sort() also returns the values only"),
+    "indices": Hint("x.max(1).indices", "x.argmax(axis=1)", "for x.sort() it is x.argsort()"),
 }
 
 # names that users look for on a module
 MODULES = {
     "to": Hint("model.to(torch.float64)", "model.astype(np.float64)", "there is only the CPU"),
-    "cpu": Hint("model.cpu()", "model", "there is only the CPU: leave it out"),
-    "cuda": Hint("model.cuda()", "model", "there is only the CPU: leave it out"),
+    "cpu": Hint("model.cpu()", "model", "there is only the CPU, so leave it out"),
+    "cuda": Hint("model.cuda()", "model", "there is only the CPU, so leave it out"),
     "float": Hint("model.float()", "model.astype(np.float32)"),
     "double": Hint("model.double()", "model.astype(np.float64)"),
     "half": Hint("model.half()", "model.astype(np.float16)"),
@@ -135,7 +135,11 @@ MODULES = {
     "register_buffer": Hint('model.register_buffer("m", m)', "model.m = nn.Buffer(m)"),
     "register_parameter": Hint('model.register_parameter("p", p)', "model.p = p"),
     "add_module": Hint('model.add_module("first", layer)', "model.first = layer"),
-    "compile": Hint("model.compile()", "ta.inference.compile(model)", "which gives a copy"),
+    "compile": Hint(
+        "model.compile()",
+        "ta.inference.compile(model)",
+        "returns a compiled copy, and the model stays as it is",
+    ),
 }
 
 # keyword arguments of functions, layers and optimizers
@@ -143,8 +147,8 @@ KEYWORDS = {
     "dim": Hint("F.softmax(x, dim=-1)", "F.softmax(x, axis=-1)"),
     "dims": Hint("torch.flip(x, dims=(0,))", "np.flip(x, axis=(0,))"),
     "keepdim": Hint("x.sum(1, keepdim=True)", "x.sum(1, keepdims=True)"),
-    "unbiased": Hint("x.var(1, unbiased=True)", "x.var(1, ddof=1)", "ddof is 0 if not given"),
-    "correction": Hint("x.std(1, correction=1)", "x.std(1, ddof=1)", "ddof is 0 if not given"),
+    "unbiased": Hint("x.var(1, unbiased=True)", "x.var(1, ddof=1)", "ddof defaults to 0"),
+    "correction": Hint("x.std(1, correction=1)", "x.std(1, ddof=1)", "ddof defaults to 0"),
     "descending": Hint("x.sort(descending=True).values", "-np.sort(-x)"),
     "is_causal": Hint(
         "F.scaled_dot_product_attention(b, b, b, is_causal=True)",
@@ -153,34 +157,34 @@ KEYWORDS = {
     "attn_mask": Hint(
         "F.scaled_dot_product_attention(b, b, b, attn_mask=keep)",
         "F.scaled_dot_product_attention(b, b, b, mask=keep)",
-        "True: may take part, everywhere. PyTorch's layers mean the opposite with a bool mask: "
-        "there it is mask=~attn_mask; numbers that are added to the scores are bias=",
+        "True means attend, everywhere. PyTorch's layers use the opposite convention for a bool "
+        "mask, so there it is mask=~attn_mask; numbers that are added to the scores are bias=",
     ),
     "key_padding_mask": Hint(
         "attention(b, b, b, key_padding_mask=padding)[0]",
         "attention(b, b, b, mask=~padding[:, None, :])[0]",
-        "True: may take part",
+        "True means attend",
     ),
     "src_key_padding_mask": Hint(
         "encoder(b, src_key_padding_mask=padding)",
         "encoder(b, mask=~padding[:, None, :])",
-        "True: may take part; in a Transformer it is src_mask=",
+        "True means attend; in a Transformer it is src_mask=",
     ),
     "tgt_key_padding_mask": Hint(
         "decoder(b, b, tgt_key_padding_mask=padding)",
         "decoder(b, b, mask=~padding[:, None, :])",
-        "True: may take part; in a Transformer it is tgt_mask=",
+        "True means attend; in a Transformer it is tgt_mask=",
     ),
     "memory_key_padding_mask": Hint(
         "decoder(b, b, memory_key_padding_mask=padding)",
         "decoder(b, b, memory_mask=~padding[:, None, :])",
-        "True: may take part",
+        "True means attend",
     ),
     "src_mask": Hint(
-        "encoder(b, src_mask=hidden)", "encoder(b, mask=~hidden)", "True: may take part"
+        "encoder(b, src_mask=hidden)", "encoder(b, mask=~hidden)", "True means attend"
     ),
     "tgt_mask": Hint(
-        "decoder(b, b, tgt_mask=hidden)", "decoder(b, b, mask=~hidden)", "True: may take part"
+        "decoder(b, b, tgt_mask=hidden)", "decoder(b, b, mask=~hidden)", "True means attend"
     ),
     "tgt_is_causal": Hint(
         "decoder(b, b, tgt_mask=later, tgt_is_causal=True)", "decoder(b, b, causal=True)"
@@ -190,11 +194,13 @@ KEYWORDS = {
         "F.scaled_dot_product_attention(b, b, b)",
         "dropout of weights: nn.MultiheadAttention(d, heads, dropout=0.1)",
     ),
-    "inplace": Hint("F.relu(x, inplace=True)", "F.relu(x)", "leave it out: results are new"),
+    "inplace": Hint(
+        "F.relu(x, inplace=True)", "F.relu(x)", "leave it out: every operation returns a new tensor"
+    ),
     "device": Hint(
         'torch.tensor([1.0, 2.0], device="cpu")',
         "ta.tensor([1.0, 2.0])",
-        "there is only the CPU: leave it out",
+        "there is only the CPU, so leave it out",
     ),
     "dtype": Hint(
         "torch.nn.Linear(3, 2, dtype=torch.float64)", "nn.Linear(3, 2).astype(np.float64)"
@@ -202,26 +208,28 @@ KEYWORDS = {
     "batch_first": Hint(
         "torch.nn.TransformerEncoderLayer(4, 2, batch_first=True)",
         "nn.TransformerEncoderLayer(4, 2)",
-        "the batch is the first axis everywhere: leave it out",
+        "the batch is the first axis everywhere, so leave it out",
     ),
     "edge_index": Hint(
         "conv(x, edge_index)",
         "conv(x, graph.Graph(edge_index[0], edge_index[1], len(x)))",
-        "edges run from row 0 to row 1, as there",
+        "edges run from row 0 to row 1, as in PyTorch Geometric",
     ),
     "retain_graph": Hint(
         "y.backward(retain_graph=True)",
         "(a + b).backward()",
-        "a graph is freed by backward: add the losses up, or compute y again",
+        "backward frees the graph, so add up the losses, or compute y again",
     ),
     "size_average": Hint(
         "F.mse_loss(x, y, size_average=True)", 'F.mse_loss(x, y, reduction="mean")'
     ),
-    "amsgrad": Hint("optim.Adam(p, amsgrad=False)", "optim.Adam(p)", "this variant is not here"),
+    "amsgrad": Hint(
+        "optim.Adam(p, amsgrad=False)", "optim.Adam(p)", "this variant is not implemented"
+    ),
     "fused": Hint(
         "optim.Adam(p, fused=True)",
         "optim.Adam(p)",
-        "large models take one compiled pass by themselves",
+        "large models use one compiled pass automatically",
     ),
     "foreach": Hint("optim.SGD(p, foreach=True)", "optim.SGD(p)", "leave it out"),
     "maximize": Hint("optim.SGD(p, maximize=True)", "optim.SGD(p)", "minimize -loss instead"),
@@ -239,7 +247,7 @@ FUNCTIONS = {
     "rand": Hint("torch.rand(2, 3)", "np.random.default_rng(0).random((2, 3))"),
     "randint": Hint("torch.randint(5, (2,))", "np.random.default_rng(0).integers(5, size=2)"),
     "manual_seed": Hint("torch.manual_seed(0)", "ta.seed(0)"),
-    "from_numpy": Hint("torch.from_numpy(array)", "ta.tensor(array)", "which is a copy"),
+    "from_numpy": Hint("torch.from_numpy(array)", "ta.tensor(array)", "which copies the array"),
     "is_tensor": Hint("torch.is_tensor(x)", "isinstance(x, ta.Tensor)"),
     "FloatTensor": Hint("torch.FloatTensor([1, 2])", "ta.tensor([1.0, 2.0])"),
     "LongTensor": Hint("torch.LongTensor([1, 2])", "ta.tensor([1, 2])"),
@@ -250,31 +258,31 @@ FUNCTIONS = {
     "lr_scheduler": Hint(
         "optim.lr_scheduler.CosineAnnealingLR(o, 10)",
         "optim.CosineLR(o, 10)",
-        "others are WarmupLR, NoamLR, StepLR and LambdaLR",
+        "there are also WarmupLR, NoamLR, StepLR and LambdaLR",
     ),
     "utils": Hint(
         "torch.nn.utils.rnn.pad_sequence(ids, True)",
         "data.tokenizers.padded(ids)[0]",
-        "for tokens; packed sequences are lstm(x, lengths=n), DataLoader is "
-        "data.batches, clipping is optim.clip_grad_norm(p, 1)",
+        "for tokens; instead of packed sequences use lstm(x, lengths=n), instead of DataLoader "
+        "data.batches, and for clipping optim.clip_grad_norm(p, 1)",
     ),
     "LogSoftmax": Hint("nn.LogSoftmax(-1)(x)", "F.log_softmax(x, axis=-1)"),
     "NLLLoss": Hint("nn.NLLLoss()(x, c)", "F.nll_loss(x, c)"),
     "ParameterList": Hint(
         "self.both = nn.ParameterList([p, q])",
         "self.p, self.q = p, q",
-        "each in an attribute of its own; nn.ModuleList holds modules",
+        "each parameter in an attribute of its own; nn.ModuleList holds modules",
     ),
     "functional": Hint("torch.nn.functional", "tinyattn.functional"),
     "softmin": Hint("F.softmin(x, dim=-1)", "F.softmax(-x, axis=-1)"),
     "matmul": Hint("torch.matmul(x, x.T)", "x @ x.T"),
 }
 
-# names or habits that exist in both libraries, but with different meanings
+# the same name or habit in both, but different behaviour
 DIFFERENT = {
     "repeat": Hint("x.repeat(2, 1)", "np.tile(x, (2, 1))", "x.repeat(2, axis=0) repeats each row"),
     "std": Hint("x.std()", "x.std(ddof=1)", "x.std() and x.var() divide by n here, as in NumPy"),
-    "var": Hint("x.var(0)", "x.var(axis=0, ddof=1)", "as x.std()"),
+    "var": Hint("x.var(0)", "x.var(axis=0, ddof=1)", "ddof defaults to 0, as for x.std()"),
     "transpose": Hint(
         "b.transpose(1, 2)",
         "b.swapaxes(1, 2)",
@@ -284,7 +292,11 @@ DIFFERENT = {
     "size": Hint("x.size(0)", "x.shape[0]", "x.size is the number of elements"),
     "sort": Hint("x.sort().values", "x.sort()", "the order is x.argsort()"),
     "min": Hint("torch.minimum(x, y)", "np.minimum(x, y)", "functions of two tensors are NumPy's"),
-    "functions": Hint("torch.exp(x)", "np.exp(x)", "so are those of one; what has no rule says so"),
+    "functions": Hint(
+        "torch.exp(x)",
+        "np.exp(x)",
+        "so are functions of one tensor; one without a derivative rule raises an error",
+    ),
     "where": Hint("torch.where(m, x, 0.0)", "np.where(m, x, 0.0)", ""),
     "data": Hint("x.data.numpy()", "x.data", "a NumPy array; so is .grad"),
     "flatten": Hint("b.flatten(1)", "b.reshape(len(b), -1)", "x.flatten() takes no axes"),
@@ -293,12 +305,12 @@ DIFFERENT = {
     "mask of attention": Hint(
         "encoder(b, src_mask=hidden)",
         "encoder(b, mask=~hidden)",
-        "True means may take part, everywhere; in PyTorch's layers it means hidden",
+        "True means attend, everywhere; in PyTorch's layers it means hidden",
     ),
     "a recurrent layer": Hint(
         "nn.LSTM(3, 4, batch_first=True)",
         "nn.LSTM(3, 4)",
-        "x is [B, T, D] always, the state [layers · directions, B, H]",
+        "x is always [B, T, D], and the state [layers · directions, B, H]",
     ),
     "padded sequences": Hint(
         "lstm(nn.utils.rnn.pack_padded_sequence(x, n, batch_first=True))", "lstm(x, lengths=n)"
@@ -391,7 +403,7 @@ class ModuleTorchNames(_Names):
 
 
 def _fill():
-    new = "results are new, nothing is changed in place; "
+    new = "operations return new tensors and change none in place; "
     hints = {name: f"write np.{name}(x)" for name in NUMPY_FUNCTIONS}
     hints |= {name: str(hint) for name, hint in METHODS.items()}
     hints |= {f"{name}_": f"{new}{hints[name]}" for name in IN_PLACE}
