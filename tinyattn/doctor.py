@@ -29,9 +29,9 @@ MODELS = {
 
 # Extra -> its purpose. Those below CHECKOUT_ONLY need the project's folder.
 GROUPS = {
-    "": ("needed", ["numpy", "numba"]),
+    "": ("required", ["numpy", "numba"]),
     "class": ("for the notebooks", ["matplotlib", "jupyterlab", "ipykernel"]),
-    "models": ("pretrained models, which some lectures show", list(MODELS)),
+    "models": ("for the pretrained models of some lectures", list(MODELS)),
     "dev": (
         "to build lectures and run the tests",
         ["pytest", "hypothesis", "jupytext", "nbclient", "nbconvert", "ruff"],
@@ -61,7 +61,7 @@ def examine():
     print("\ncourse")
     found = _print_course()
     for extra in missing:
-        print(f"\nto get what is missing {GROUPS[extra][0]}:\n    {_command(extra)}")
+        print(f"\nmissing packages, {GROUPS[extra][0]}:\n    {_command(extra)}")
     return 0 if found and "" not in missing and "class" not in missing else 1
 
 
@@ -73,7 +73,7 @@ def _print_group(extra):
     for package, version in versions.items():
         print(f"  {package:20} {version or 'missing':10}{_remark(package, version)}".rstrip())
     if "numba" in versions and not versions["numba"]:
-        print("  without numba everything runs, on NumPy alone, and some of it slowly")
+        print("  everything also runs without numba, on NumPy alone, but some parts are slow")
         del versions["numba"]
     return all(versions.values())
 
@@ -104,7 +104,7 @@ def _remark(package, version):
     oldest, newest = TESTED[package]
     here = _major_minor(version)
     if here < _major_minor(oldest):
-        return f"  too old: {oldest} or newer is needed"
+        return f"  too old: {oldest} or newer is required"
     return f"  newer than {newest}, the newest tested" if here > _major_minor(newest) else ""
 
 
@@ -122,7 +122,7 @@ def _version(package):
 
 def _processors():
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{usable} processors usable"
+    return f"{usable} usable processors"
 
 
 def _blas():
@@ -143,7 +143,7 @@ def _blas():
                 f"{pool['num_threads']} threads ({layer})",
             )
     found = config.get("SIMD Extensions", {}).get("found", [])
-    yield "vectors", ", ".join(found) or "the baseline only"
+    yield "vectors", ", ".join(found) or "only the baseline"
 
 
 def _numba():
@@ -162,9 +162,9 @@ def _numba():
     for folder, names in folders.items():
         yield "compiled", f"{len(names)} kernel files in {folder}: {', '.join(names)}"
     if not folders:
-        yield "compiled", "no kernel yet; they are compiled in the background at the first use"
+        yield "compiled", "no kernel yet; the first use compiles them in the background"
     elif not first_use.is_marked():
-        yield "", "not all kernels of the lectures yet; `tinyattn warm` compiles them"
+        yield "", "not yet all kernels of the lectures; `tinyattn warm` compiles them"
 
 
 def _kernels():
@@ -211,5 +211,5 @@ def _print_course():
         built = "" if document.notebook.is_file() else f"  (tinyattn build {document.number})"
         print(f"  {document.number:12} {document.slug.replace('_', ' ')}{built}")
     tried = sum(entry["verdict"] != NOT_RUN for entry in ledger.values())
-    print(f"  claims       {tried} of {len(ledger)} tried")
+    print(f"  claims       {tried} of {len(ledger)} tested")
     return True

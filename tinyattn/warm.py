@@ -47,11 +47,11 @@ def _remember():
     folders = compiled_files()
     if not folders:
         return (
-            "but no folder takes the compiled kernels, so each run compiles them again. Set "
-            "NUMBA_CACHE_DIR to a folder that you may write to"
+            "but no folder can store the compiled kernels, so each run compiles them again. Set "
+            "NUMBA_CACHE_DIR to a folder that you can write to"
         )
     first_use.mark()
-    return f"from now on they are on the disk, in {next(iter(folders))}"
+    return f"cached on disk from now on, in {next(iter(folders))}"
 
 
 def main(arguments=None):

@@ -32,7 +32,9 @@ def run(documents, *, again=False):
         done = _read(document.root)
         text = _digest(document)
         if not again and done.get(document.number, {}).get("text") == text:
-            print(f"{document.name}: done before, unchanged since (--again runs it all the same)")
+            print(
+                f"{document.name}: unchanged since its last full run (--again runs it nevertheless)"
+            )
             continue
         began = time.perf_counter()
         if _one(document) != 0:
@@ -43,7 +45,7 @@ def run(documents, *, again=False):
         write_text(document.root / DONE, json.dumps(done, indent=1))
         write_times(document.root, done)
     if failed:
-        print(f"failed: {', '.join(failed)}; the next call tries them again", file=sys.stderr)
+        print(f"failed: {', '.join(failed)}; the next call runs them again", file=sys.stderr)
     return 1 if failed else 0
 
 

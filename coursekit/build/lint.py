@@ -24,7 +24,7 @@ def problems(documents):
             for slide_id in slide.ids:
                 here = f"{name}, slide '{slide.title}'"
                 if slide_id in places:
-                    found.append(f"{here}: {slide_id} stands already in {places[slide_id]}")
+                    found.append(f"{here}: {slide_id} is already used in {places[slide_id]}")
                 places.setdefault(slide_id, here)
     return found
 
@@ -42,7 +42,7 @@ def lecture_problems(cells):
         for cell in slide.cells:
             of_slides = slide_ids(cell) + [tag for tag in tags_of(cell) if _of_a_slide(tag)]
             if of_slides and slide_heading(cell) is None:
-                yield f"{where}: {' '.join(of_slides)} tags a cell that is no heading"
+                yield f"{where}: {' '.join(of_slides)} tags a cell that is not a heading"
             if cell["cell_type"] == "code":
                 yield from (f"{where}: {problem}" for problem in _code(cell))
 
@@ -54,7 +54,7 @@ def _choices(slide):
         if "notebook-only" not in tags_of(cell):
             yield "a cell with the tag 'choices' needs 'notebook-only' too"
         if not asks(shown):
-            yield "it has choices, but no question"
+            yield "it has choices but no question"
         try:
             _, words = choices(cell)
         except CourseError as error:
@@ -63,7 +63,7 @@ def _choices(slide):
         yield from (f"no answer '{a})' is offered" for a in words if f"{a}) " not in shown)
         answers = [c for c, waits in waiting(slide) if waits and c["cell_type"] == "code"]
         if any(slide.cells.index(c) > slide.cells.index(cell) for c in answers):
-            yield "its choices stand before what answers the question"
+            yield "its choices must come after the cell that answers the question"
 
 
 def _of_a_slide(tag):
@@ -98,12 +98,12 @@ def disagreements(ledger, lectures_claims):
         if entry["lecture"] in lectures_claims and where != [entry["lecture"]]:
             yield (
                 f"{LEDGER.as_posix()}: {number} belongs to lecture {entry['lecture']} and must be "
-                f"tried there once, but is tried in {where or 'none'}"
+                f"tested there once, but is tested in {where or 'none'}"
             )
     for number, lecture in tried:
         if number not in ledger:
             yield (
-                f"lecture {lecture} tries {number}, which is not in {LEDGER.as_posix()}: add a "
+                f"lecture {lecture} tests {number}, which is not in {LEDGER.as_posix()}: add a "
                 f'table [{number}] there with verdict = "not run"'
             )
 

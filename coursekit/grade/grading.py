@@ -39,7 +39,7 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
     if len(left) < len(submissions):
         print(f"{len(submissions) - len(left)} were graded before and have not changed")
     if left:
-        print("preparing the sandbox; the first time this may take some minutes", flush=True)
+        print("preparing the sandbox; the first time, this may take some minutes", flush=True)
         with make_sandbox() as where:
             print(f"the students' code runs {where.description}")
             _try_the_solution(plan, where)

@@ -199,7 +199,7 @@ def _read(student, content):
             submission.cells.append((str(cell.get("id", "")), str(cell["cell_type"]), text))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         submission.cells = []
-        submission.trouble = f"this is no notebook that can be read ({error})"[:200]
+        submission.trouble = f"this is not a readable notebook ({error})"[:200]
     return submission
 
 

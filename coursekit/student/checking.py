@@ -27,7 +27,7 @@ def check(document, *, saved=False):
         for task in homework.tasks:
             print(checker.report(task), flush=True)
     for error in stopped:
-        print(f"\na cell stopped: {error}")
+        print(f"\na cell raised an error: {error}")
     outcomes = checker.outcomes
     right = all(outcome.right for parts in outcomes.values() for outcome in parts)
     if not saved:

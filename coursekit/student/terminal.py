@@ -22,7 +22,7 @@ def run(document, *, verbose=False):
     parts = slides(cells)
     print(f"{document.number} {document.slug.replace('_', ' ')}, from {origin}")
     if claims.full():
-        print("full run: all claims at full size; the ledger takes the verdicts")
+        print("full run: all claims at full size; the verdicts go into the ledger")
     outcomes, names, began = [], namespace(), time.perf_counter()
     with surroundings(document.folder):
         for number, slide in enumerate(parts, 1):

@@ -58,14 +58,14 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
     if not browser:
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        print("you are root (as in a container): JupyterLab is started with --allow-root")
+        print("you are root (as in a container), so JupyterLab is started with --allow-root")
         command.append("--allow-root")
-    print(f"opening {document.relative(path)}, your own copy; Ctrl-C twice ends JupyterLab")
+    print(f"opening your copy {document.relative(path)}; press Ctrl-C twice to end JupyterLab")
     process = subprocess.Popen(command, cwd=folder, env=_environment())
     from tinyattn.kernels.machine import first_use
 
     if first_use.start(say=False):
-        print("the kernels of the lectures are compiled in the background, once")
+        print("the kernels of the lectures are now compiled in the background, once")
     while True:
         try:
             return process.wait()

@@ -242,7 +242,7 @@ def test_check_names_what_a_lecture_lacks(tmp_path, capsys):
     (root / "lectures/homework/hw04_counting.md").unlink()
     make.check(project.lectures(root))
     said = capsys.readouterr().err
-    assert "lecture 04 tries C990, which is not in lectures/claims.toml: add a table" in said
+    assert "lecture 04 tests C990, which is not in lectures/claims.toml: add a table" in said
     assert "04_counting has no homework: write lectures/homework/hw04_counting.md" in said
 
 
@@ -372,9 +372,9 @@ def test_in_a_browser_formulas_are_set_and_pages_fit(built, page, tmp_path):
         ("A question to begin with.", "word " * 61, "has 61 words, at most 60"),
         ("one and one?", "one and one", "does not open with the question"),
         ("## What you saw", "## The end", "ends with 'The end'"),
-        ('["K15", "N13"]', '["K15", "N12"]', "N12 stands already in lectures/04_counting.md"),
-        ('["notebook-only"]', '["N14"]', "N14 tags a cell that is no heading"),
-        ('["notebook-only"]', '["3min"]', "3min tags a cell that is no heading"),
+        ('["K15", "N13"]', '["K15", "N12"]', "N12 is already used in lectures/04_counting.md"),
+        ('["notebook-only"]', '["N14"]', "N14 tags a cell that is not a heading"),
+        ('["notebook-only"]', '["3min"]', "3min tags a cell that is not a heading"),
         ("total = 1 + 1", "%timeit 1", "is not plain Python"),
         ("total = 1 + 1", 'course.claim("C002", True)', "C002: a cell has one claim, and it is"),
         ("    pass\n", "    pass\n" + "1\n" * 34, "37 lines of code in the deck"),

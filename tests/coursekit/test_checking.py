@@ -72,7 +72,7 @@ def test_a_cell_that_stops_is_reported(document, capsys):
     write(document, lambda source: source.replace("def own(X):", "def own(X:"))
     assert cli.main(["check", "5"]) == 1
     said = capsys.readouterr().out
-    assert "a cell stopped: SyntaxError" in said and "Task 4 is right." in said
+    assert "a cell raised an error: SyntaxError" in said and "Task 4 is right." in said
 
 
 def test_a_lecture_is_no_homework(document, capsys):

@@ -28,9 +28,9 @@ def test_it_goes_on_where_it_stopped(lecture, capfd):
     assert "| 03 | 7 |\n| 04 | 0 |\n" in table
     assert table.startswith("before\n") and table.endswith("\nafter\n")
     assert full_runs.run([lecture]) == 0
-    assert "done before" in capfd.readouterr().out
+    assert "unchanged since its last full run" in capfd.readouterr().out
     assert full_runs.run([lecture], again=True) == 0
-    assert "done before" not in capfd.readouterr().out
+    assert "unchanged since its last full run" not in capfd.readouterr().out
 
 
 def test_a_changed_text_is_run_again(lecture, capfd):
@@ -38,7 +38,7 @@ def test_a_changed_text_is_run_again(lecture, capfd):
     lecture.source.write_text(small_project.LECTURE + "\nMore.\n", encoding="utf-8")
     capfd.readouterr()
     assert full_runs.run([lecture]) == 0
-    assert "done before" not in capfd.readouterr().out
+    assert "unchanged since its last full run" not in capfd.readouterr().out
 
 
 def test_a_lecture_that_fails_is_tried_again(lecture, capfd):

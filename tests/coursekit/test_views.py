@@ -325,7 +325,7 @@ def test_the_right_answer_is_one_of_those_offered():
         ("- A: heads", "- **A**: heads", "one of them '- **B**: why'"),
         ("- A: heads", "A remark, and - A: heads", "at least two lines"),
         ("- A: heads", "- C: heads", "no answer 'C)' is offered"),
-        ("next? A)", "next: A)", "it has choices, but no question"),
+        ("next? A)", "next: A)", "it has choices but no question"),
     ],
 )
 def test_choices_of_another_form_are_named(offering, old, new, said):
@@ -341,7 +341,7 @@ def test_choices_stand_behind_the_answer(offering):
     at = source.index("```{code-cell} ipython3\nshown = 3")
     offering.source.write_text(source[:at] + CHOICES + source[at:], "utf-8")
     found = "\n".join(lint.lecture_problems(text.read_source(offering).cells))
-    assert "its choices stand before what answers the question" in found
+    assert "its choices must come after the cell that answers the question" in found
 
 
 WALK = """<script>

@@ -44,9 +44,9 @@ FIELDS = (
     "experiment",
 )
 HEADER = """\
-# The claims of the slides, and what came out when they were tried.
+# The claims of the slides, and what we found when we tested them.
 # Verdict, evidence and control are written by a full run: tinyattn full NN
-# control: what was tried that would have come out the same if the claim's reason were not at work.
+# control: the experiment without the claimed cause, or a deliberate error that is detected.
 # experiment: a digest of the code that led to the verdict; when the code changes, run it in full.
 # Add a claim by hand with verdict = "not run"; `tinyattn claims` prints this file as a table.
 """
