@@ -159,7 +159,7 @@ def run(name):
     if process.wait():
         lines.append(f"\nThe script ended with error {process.returncode}.\n")
     if hasattr(os, "getloadavg"):
-        lines.append(f"\nOther programs that wanted a processor at the start: {load:.1f}.\n")
+        lines.append(f"\nLoad of the machine at the start, in processors: {load:.1f}.\n")
     return "".join(lines)
 
 

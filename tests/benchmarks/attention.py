@@ -131,7 +131,7 @@ def main(rounds=11):
         measured(
             "forward + backward, key padding", shape, 1.5, peak, rounds, False, True, padding=True
         )
-    note = "Padding and causal masks: only what may be seen is counted as work (padding: all keys)."
+    note = "With causal masks, only visible positions are counted as work; with padding, all keys."
     print(foot(rounds, np, torch, ta, peak=peak, note=note))
 
 

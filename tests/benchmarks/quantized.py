@@ -127,7 +127,7 @@ def main(rounds=9):
             runs[name].append(process(name))
     length = len(programs["tinyattn"].tokenizer.encode(PROMPT))
     print(HEADER)
-    print(line(f"writing a token, behind {length} and up to {NEW} more", writing, 1.3))
+    print(line(f"generating a token after {length} to {length + NEW} others", writing, 1.3))
     print(line(f"reading a prompt of {length} tokens", reading))
     print(
         line("loading", {n: [seconds for seconds, _ in found] for n, found in runs.items()}, 0.8, 0)
@@ -136,11 +136,11 @@ def main(rounds=9):
     peaks = {name: max(peak for _, peak in found) for name, found in runs.items()}
     _, alone = process("tinyattn", with_scipy=False)
     print(
-        f"\nTokens a second: {each['tinyattn']:.0f} and {each['llama.cpp']:.0f}. Peak memory of a "
-        f"process that loads and writes: {alone:.0f} MB (goal: 400), {peaks['tinyattn']:.0f} MB "
-        f"where SciPy is installed, which Numba imports, and {peaks['llama.cpp']:.0f} MB. The "
-        f"texts are {'the same' if len(set(texts.values())) == 1 else 'not the same'}. {THREADS} "
-        f"threads "
+        f"\nTokens per second: {each['tinyattn']:.0f} and {each['llama.cpp']:.0f}. Peak memory of "
+        f"a process that loads and generates: {alone:.0f} MB (goal: 400), "
+        f"{peaks['tinyattn']:.0f} MB where SciPy is installed, which Numba imports, and "
+        f"{peaks['llama.cpp']:.0f} MB. The texts are "
+        f"{'the same' if len(set(texts.values())) == 1 else 'not the same'}. {THREADS} threads "
         f"each, median and quartiles of {rounds} rounds, of {max(3, rounds // 2)} for loading.\n"
     )
     import xllamacpp

@@ -1,4 +1,4 @@
-"""How long a program waits before it can begin: import, the first kernel, compiling anew.
+"""How long a program waits before it can begin: import, the first kernel, compiling again.
 
     python -m tests.benchmarks.startup [rounds]
 
@@ -83,7 +83,7 @@ def main(rounds=9):
         ("`import tinyattn`, over `import numpy`", over, 0.1),
         ("first attention forward, compiled before", warm, 0.25),
         ("the same where SciPy is not installed, which Numba imports", alone, 0.25),
-        ("attention forward and backward, compiled anew", cold, 3),
+        ("attention forward and backward, compiled again", cold, 3),
         ("first cell of a new installation: import, attention, backward", first, 2),
     ):
         middle = statistics.median(seconds)
