@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tinyattn import ops  # noqa: F401 - gives Tensor its operators
 from tinyattn.check import detect_anomaly
-from tinyattn.engine import torch_hints
+from tinyattn.engine import torch_hints, tracebacks
 from tinyattn.engine.autograd import Tensor, no_grad, primitive, tensor
 from tinyattn.engine.memory import keep_memory
 from tinyattn.engine.random import seed
@@ -35,6 +35,8 @@ else:
     tensor = with_torch_hints(tensor)  # the engine itself does not know PyTorch's arguments
     for _name in ("grad", "gradients", "hessian", "jacobian", "value_and_grad"):
         globals()[_name] = with_torch_hints(globals()[_name])
+
+tracebacks.install()
 
 _SUBMODULES = [
     "check",

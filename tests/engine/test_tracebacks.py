@@ -1,0 +1,152 @@
+"""A mistake shows the student's own lines and the message; the library's frames are left out."""
+
+import os
+import re
+import subprocess
+import sys
+import traceback
+
+import numpy as np
+import pytest
+
+import tinyattn as ta
+from tests import ROOT
+from tinyattn.engine import tracebacks
+
+PROGRAM = """\
+import numpy as np
+from tinyattn import functional as F
+from tinyattn import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+
+    def forward(self, x):
+        return F.relu(self.first(x))
+
+net = Net()
+net(np.ones((5, 4), np.float32))
+"""
+MESSAGE = "ValueError: linear: x has shape (5, 4), but the weight (4, 3)"
+
+
+def run(command, **environment):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    environment.pop("PYTEST_ADDOPTS", None)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=os.getcwd())
+    return done.stdout + done.stderr
+
+
+def test_plain_python_shows_own_lines_and_the_message(tmp_path):
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    lines = run([sys.executable, str(tmp_path / "mine.py")]).splitlines()
+    assert len(lines) <= 12
+    assert any("net(np.ones" in line for line in lines)
+    assert any("self.first(x)" in line for line in lines)
+    assert not any(f"tinyattn{os.sep}nn" in line for line in lines)
+    assert lines[-2].startswith(MESSAGE)
+    assert "TINYATTN_TRACEBACKS=full" in lines[-1]
+    full = run([sys.executable, str(tmp_path / "mine.py")], TINYATTN_TRACEBACKS="full")
+    assert f"tinyattn{os.sep}nn" in full and "left out" not in full
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    """The texts of the errors of some cells, in a kernel of Jupyter."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    cells = {
+        "layers": PROGRAM,
+        "numpy": (
+            "import tinyattn as ta\nx = ta.tensor([[1.0]], requires_grad=True)\nnp.sum(x, axis=7)"
+        ),
+        "cause": (
+            "try:\n    x.view(2)\nexcept AttributeError as e:\n    raise ValueError('mine') from e"
+        ),
+        "own": "1 / 0",
+        "debugger": (
+            "import sys, traceback\nprint(len(traceback.extract_tb(sys.last_traceback)))\n"
+            "print(get_ipython().InteractiveTB.tb is sys.last_traceback)"
+        ),
+        "verbose": "%xmode Verbose\nnp.sum(x, axis=7)",
+    }
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells.values()])
+    client = nbclient.NotebookClient(
+        nb, kernel_name="python3", allow_errors=True, resources={"metadata": {"path": str(ROOT)}}
+    )
+    client.execute()
+    outputs = [
+        "\n".join("\n".join(o.get("traceback", [o.get("text", "")])) for o in cell.outputs)
+        for cell in nb.cells
+    ]
+    return dict(zip(cells, [re.sub(r"\x1b\[[0-9;]*m", "", o) for o in outputs], strict=True))
+
+
+def test_a_notebook_shows_own_lines_and_the_message(notebook):
+    lines = [line for line in notebook["layers"].splitlines() if line.strip()]
+    assert len(lines) <= 12
+    assert sum(line.startswith("Cell In") for line in lines) == 2
+    assert not any(line.startswith("File") for line in lines)
+    assert "%xmode Verbose shows all" in lines[-2]
+    assert lines[-1].startswith(MESSAGE)
+
+
+def test_frames_of_numpy_below_the_library_go_with_it(notebook):
+    lines = [line for line in notebook["numpy"].splitlines() if line.strip()]
+    assert len(lines) <= 8
+    assert "File" not in notebook["numpy"]
+    assert lines[-1].startswith("AxisError")
+
+
+def test_a_cause_is_shortened_too(notebook):
+    assert "x.reshape(3, 2)" in notebook["cause"] and "ValueError: mine" in notebook["cause"]
+    assert "File" not in notebook["cause"]
+
+
+def test_an_error_without_the_library_is_left_alone(notebook):
+    assert "left out" not in notebook["own"] and "ZeroDivisionError" in notebook["own"]
+
+
+def test_the_debugger_has_all_frames(notebook):
+    assert notebook["debugger"].split()[1] == "True"
+
+
+def test_xmode_verbose_shows_all(notebook):
+    assert "reduce.py" in notebook["verbose"] and "left out" not in notebook["verbose"]
+
+
+def caught(f):
+    try:
+        f()
+    except Exception as error:
+        return error
+    raise AssertionError("no error")
+
+
+def test_what_is_kept():
+    error = caught(lambda: ta.grad(lambda x: np.sum(x @ np.ones(4)))(np.ones(3)))
+    short, hidden = tracebacks.shortened(error.__traceback__)
+    names = [frame.name for frame in traceback.extract_tb(short)]
+    assert names == ["caught", "<lambda>", "<lambda>"]
+    assert hidden == len(traceback.extract_tb(error.__traceback__)) - 3 > 3
+    assert tracebacks.shortened(None) == (None, 0)
+
+
+def test_a_traceback_of_the_library_alone_stays():
+    error = caught(lambda: ta.tensor([1.0]).view(2))
+    inside = error.__traceback__.tb_next.tb_next  # what is below the lambda
+    assert tracebacks.shortened(inside) == (inside, 0)
+
+
+def test_pytest_shows_the_line_of_the_test(tmp_path):
+    (tmp_path / "test_mine.py").write_text(
+        "import numpy as np\nfrom tinyattn import nn\n\n"
+        "def test_mine():\n    nn.Linear(3, 4)(np.ones((5, 4), np.float32))\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    shown = run([*command, "-p", "coursekit.pytest_plugin"])
+    assert ">       nn.Linear(3, 4)" in shown and MESSAGE.split(": ", 1)[1] in shown
+    assert "module.py" not in shown
+    full = run([*command, "-p", "coursekit.pytest_plugin", "--full-trace"])
+    assert "module.py" in full

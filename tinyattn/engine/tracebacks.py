@@ -1,0 +1,143 @@
+"""Tracebacks that show the reader's own lines: frames of the library are left out.
+
+An error of a student's line passes through many functions of the library before it is raised, and
+each of them would fill five lines of a notebook. What is wrong is in the message, and where it is
+wrong is the student's own line. So wherever a traceback is printed that contains frames of this
+library, they are left out, with those of NumPy and others between them.
+
+All frames are shown with TINYATTN_TRACEBACKS=full in the environment, in a notebook also after
+`%xmode Verbose`. The debugger (`%debug`, `pdb.pm()`) always has all of them. For pytest see
+`coursekit/pytest_plugin.py`.
+"""
+
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+
+LIBRARY = str(Path(__file__).resolve().parents[1]) + os.sep  # the folder tinyattn/
+PYTHON = tuple(
+    str(Path(folder)) + os.sep
+    for folder in {Path(os.__file__).parent, Path(os.__file__).resolve().parent}
+)  # the standard library, and site-packages below it
+SHOW_ALL = "TINYATTN_TRACEBACKS"
+
+
+def shortened(tb):
+    """(traceback without the frames of the library, number of frames that are left out).
+
+    A run of frames that belong to libraries is left out when one of them is ours. If no other
+    frame would remain, nothing is left out.
+    """
+    frames = []
+    while tb is not None:
+        frames.append(tb)
+        tb = tb.tb_next
+    kept, run = [], []
+    for frame in (*frames, None):
+        place = frame and _place(frame.tb_frame.f_code.co_filename)
+        if place in ("library", "python"):
+            run.append((frame, place))
+            continue
+        if all(place == "python" for _, place in run):
+            kept += [passed for passed, _ in run]
+        run = []
+        if frame is not None:
+            kept.append(frame)
+    if not any(_place(t.tb_frame.f_code.co_filename) == "own" for t in kept):
+        return frames[0] if frames else None, 0
+    short = None
+    for frame in reversed(kept):
+        short = TracebackType(short, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return short, len(frames) - len(kept)
+
+
+def _place(filename):
+    """Whose code a file is: "library" (this one), "python" (any other) or "own"."""
+    if filename.startswith(LIBRARY):
+        return "library"
+    if filename.startswith(PYTHON) or filename.startswith("<frozen") or "site-packages" in filename:
+        return "python"
+    return "own"
+
+
+def install():
+    """Leave out the frames of the library in this process: in IPython, or in plain Python.
+
+    A hook that somebody else has set before stays as it is.
+    """
+    if os.environ.get(SHOW_ALL) == "full":
+        return
+    # get_ipython is a name of every program that IPython runs, and asking for it imports nothing
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    if shell is not None:
+        _install_in(getattr(shell, "InteractiveTB", None))
+    elif sys.excepthook is sys.__excepthook__:
+        sys.excepthook = print_shortened
+
+
+def print_shortened(kind, error, tb):
+    """`sys.excepthook` in plain Python: print an error without the frames of the library."""
+    chain = _shorten_all(error)
+    hidden = sum(n for _, _, n in chain)
+    try:
+        sys.__excepthook__(kind, error, error.__traceback__)
+    finally:
+        _restore(chain)
+    if hidden:
+        print(_told(hidden, f"{SHOW_ALL}=full"), file=sys.stderr)
+
+
+def _install_in(formatter):
+    """Let the object that formats IPython's tracebacks leave the frames out."""
+    original = getattr(formatter, "structured_traceback", None)
+    if original is None or getattr(original, "shortens", False):
+        return
+
+    def structured_traceback(kind=None, error=None, tb=None, *args, **options):
+        full = isinstance(error, BaseException) and getattr(formatter, "mode", "") == "Verbose"
+        if full or not isinstance(error, BaseException) or not isinstance(tb, TracebackType):
+            return original(kind, error, tb, *args, **options)
+        chain = _shorten_all(error)
+        short, hidden = shortened(tb)
+        hidden += sum(n for e, _, n in chain if e is not error)
+        try:
+            if hidden and not args:
+                options.setdefault("context", 3)  # lines of each frame
+            lines = original(kind, error, short, *args, **options)
+        finally:
+            _restore(chain)
+            formatter.tb = tb  # for %debug
+        if hidden and len(lines) > 1:  # above the message, which stays the last to be read
+            messages = [i for i, line in enumerate(lines) if kind.__name__ in line]
+            lines.insert(messages[-1] if messages else len(lines), _told(hidden, "%xmode Verbose"))
+        return lines
+
+    structured_traceback.shortens = True
+    formatter.structured_traceback = structured_traceback
+
+
+def _told(hidden, way):
+    frames = "1 line of tinyattn is" if hidden == 1 else f"{hidden} lines of tinyattn are"
+    return f"({frames} left out here: {way} shows all)"
+
+
+def _shorten_all(error):
+    """Shorten the tracebacks of an error and of what it came from; (error, before, hidden)."""
+    chain, seen = [], set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        short, hidden = shortened(error.__traceback__)
+        chain.append((error, error.__traceback__, hidden))
+        error.__traceback__ = short
+        cause = error.__cause__
+        if cause is None and not error.__suppress_context__:
+            cause = error.__context__
+        error = cause
+    return chain
+
+
+def _restore(chain):
+    for error, tb, _ in chain:
+        error.__traceback__ = tb
