@@ -58,6 +58,14 @@ def save(path, tensors, metadata=None):
         TypeError: an entry cannot be stored
         OSError: `path` is not a regular file, or cannot be written
     """
+    kept = [tensors, *tensors.values()] if isinstance(tensors, dict) else [tensors]
+    nested = any(isinstance(x, dict) or hasattr(x, "state_dict") for x in kept[1:])
+    if nested or hasattr(tensors, "param_groups"):
+        raise TypeError(
+            "save: the values of the dictionary are arrays. To save a model and its optimizer, "
+            "write tinyattn.io.save_checkpoint(path, model, optimizer), and to continue "
+            "tinyattn.io.load_checkpoint(path, model, optimizer)"
+        )
     if not isinstance(path, str | os.PathLike) or not hasattr(tensors, "items"):
         raise TypeError(
             "save: expected a path and a dictionary of arrays such as model.state_dict(), got "

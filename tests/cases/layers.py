@@ -233,4 +233,4 @@ layer(nn.PositionalEncoding, X, make=nn.PositionalEncoding(4))
 
 # no function of its own: holds other modules, parameters, or is the base class
 NOTHING_TO_CHECK = {nn.Module, nn.ModuleDict, nn.ModuleList, nn.Parameter, nn.Buffer}
-NO_GRADIENT = {F.neighbour_table, F.one_hot}
+NO_GRADIENT = {F.multinomial, F.neighbour_table, F.one_hot}

@@ -508,3 +508,20 @@ def test_a_rule_that_forgets_what_arrives_is_seen_also_for_a_single_number():
     total.defvjp(lambda g, y, x: 2 * x)
     report = check.gradcheck(total, np.array([1.0, 2.0, 3.0]))
     assert not report and "factor 1/2" in str(report)
+
+
+def writes_by_at(g, y, x):
+    np.add.at(g, [0], 1.0)
+    return g * 2 * x
+
+
+def test_a_rule_that_writes_into_read_only_arrays_is_named():
+    """np.add.at writes into an array that is read-only, up to NumPy 2.4."""
+
+    @primitive
+    def square(x):
+        return x**2
+
+    square.defvjp(writes_by_at)
+    report = check.gradcheck(square, np.array([1.0, 2.0]))
+    assert not report and "square: its rule writes into the arrays" in str(report)

@@ -411,3 +411,24 @@ def test_other_arguments_are_refused():
     with pytest.raises(TypeError, match=r"Write check\.watch\(model, optimizer\)"):
         with check.watch(optim.SGD([ta.tensor([1.0], requires_grad=True)]), linear()):
             pass
+
+
+def test_a_rule_that_adds_into_its_gradient_is_named():
+    """np.add.at writes into an array that is read-only, up to NumPy 2.4."""
+
+    @ta.primitive
+    def square(x):
+        return x**2
+
+    def rule(g, y, x):
+        np.add.at(g, [0], np.float32(1))
+        return g * 2 * x
+
+    square.defvjp(rule)
+    model = nn.Linear(3, 2, rng=0)
+    optimizer = optim.SGD(model.parameters(), lr=0.01)
+    x = np.ones((4, 3), np.float32)
+    with pytest.raises(ValueError, match="square: its rule writes into the arrays"):
+        with check.watch(model, optimizer):
+            np.sum(2 * square(model(x)[:, 0])).backward()
+    np.sum(2 * square(model(x)[:, 0])).backward()  # outside of a block nothing is compared

@@ -21,7 +21,7 @@ MORE += (tests.cases.rowwise,)
 # what these find are numbers of nodes, points or objects: plain arrays, as indices are
 INDICES = {graph.knn, graph.knn_graph, graph.radius_graph, graph.knn_edges, graph.condense}
 INDICES |= {graph.match, graph.Matching, graph.Graph, graph.batch, graph.fully_connected}
-INDICES |= {graph.from_adjacency, graph.from_networkx, F.neighbour_table}
+INDICES |= {graph.from_adjacency, graph.from_networkx, F.neighbour_table, F.multinomial}
 NO_FUNCTION = NOTHING_TO_CHECK | {
     graph.Terms,
     nn.KeyValueCache,

@@ -20,7 +20,7 @@ from tinyattn.check.report import Report, at, name_of, number
 from tinyattn.engine.autograd import Tensor, backward_pass
 from tinyattn.engine.convert import as_tensor
 from tinyattn.engine.ranges import check_range
-from tinyattn.engine.read_only import WrittenError
+from tinyattn.engine.read_only import WrittenError, comparing
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)
 
@@ -71,7 +71,8 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
     check_range("gradcheck", 0, atol=atol, rtol=rtol)
     precision = Precision(eps or STEP, atol, rtol, eps is None)
     try:
-        return _gradcheck(_function(f, inputs, precision), name_of(f), order)
+        with comparing():
+            return _gradcheck(_function(f, inputs, precision), name_of(f), order)
     except WrittenError as error:
         return Report(
             False, f"gradcheck of {name_of(f)}: WRONG\n  {error}", np.inf, 0, (str(error),)

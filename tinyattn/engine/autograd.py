@@ -377,6 +377,8 @@ def record(op, y, inputs, values, options):
         else:
             tensors.append(None)
     if not (wanted and _mode.grad_enabled and (y.dtype is FLOAT32 or y.dtype.kind == "f")):
+        if y.dtype.kind == "c" and wanted and _mode.grad_enabled:
+            raise TypeError(messages.complex_result(op.name))
         return from_numpy(y, written)
     t = new(Tensor)
     t._data, t._version, t._created, t._grad, t.requires_grad = y, written, _clock(), None, True

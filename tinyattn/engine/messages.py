@@ -33,8 +33,19 @@ NO_GRAPH = (
 )
 FREED = (
     "backward: this graph was freed by an earlier backward(), even if that raised an error. "
-    "Compute the result again, or add up the losses and call backward() once"
+    "Compute the result again, or add up the losses and call backward() once. Use nn.detach(state) "
+    "for a state of an earlier batch"
 )
+
+
+def complex_result(name):
+    """A complex number has no gradient here, and would lose that of the Tensor it is made of."""
+    return (
+        f"{name}: the result is complex, but gradients are real here, so the gradient of the "
+        f"Tensor would be lost. Compute the real and the imaginary part as two Tensors (np.cos(x) "
+        f"and np.sin(x) for np.exp(1j * x); np.fft.fft(x) has .real and .imag), or .detach() the "
+        f"Tensor"
+    )
 
 
 class StateError(KeyError):

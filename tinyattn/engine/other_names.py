@@ -35,6 +35,7 @@ NAMES = {
     "NAdam": "use optim.Adam",
     # torch_geometric, DGL, jraph
     "scatter": "use graph.segment_sum(values, ids, num_segments), or segment_mean, segment_max",
+    "Categorical": "use F.multinomial(p) to draw, and np.log(p)[i] for log_prob",
     "softmax": "use F.softmax(x), or graph.segment_softmax(x, ids, num_segments) over neighbours",
     "add_self_loops": "use g.with_self_loops()",
     "remove_self_loops": "use g.without_self_loops()",

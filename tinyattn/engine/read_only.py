@@ -2,11 +2,14 @@
 
 A rule that writes into g returns the right gradient, but the other operations that receive g get a
 wrong one. A function that writes into x changes its caller's weights. Neither effect is visible
-where it is caused, so functions outside the library receive views that cannot be written to. (Only
-np.add.at and similar functions still write into them, up to NumPy 2.4.)
+where it is caused, so functions outside the library receive views that cannot be written to. np.add.at
+and similar functions still write into them, up to NumPy 2.4. Inside a block of `comparing` the
+arrays are compared with what they were before, which finds these too, but takes time.
 """
 
+from contextlib import contextmanager
 from functools import wraps
+from threading import local
 
 import numpy as np
 
@@ -15,6 +18,23 @@ LIBRARY = __name__.partition(".")[0]
 
 class WrittenError(ValueError):
     """An error for a function or rule that writes into its arguments."""
+
+
+class _Comparing(local):
+    on = False
+
+
+_comparing = _Comparing()
+
+
+@contextmanager
+def comparing():
+    """Inside the block, in this thread: find what writes into read-only arrays too."""
+    before, _comparing.on = _comparing.on, True
+    try:
+        yield
+    finally:
+        _comparing.on = before
 
 
 def protected(f, name, what):
@@ -28,22 +48,33 @@ def protected(f, name, what):
 
     @wraps(f)
     def guarded(*inputs, **options):
+        before = _copies(inputs) if _comparing.on else None
         try:
             y = f(*map(read_only, inputs), **{k: read_only(v) for k, v in options.items()})
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
-            given = "one of its arguments (g, y or an input)" if what == "rule" else "an input"
-            raise WrittenError(
-                f"{name}: its {what} writes into {given}, which other code still needs. Write x = "
-                "x * 2 instead of x *= 2, np.where instead of x[...] = 0, or write into a copy, "
-                "x.copy()"
-            ) from error
+            raise _written(name, what) from error
+        if before is not None and before != _copies(inputs):
+            raise _written(name, what)
         if isinstance(y, np.ndarray) and not y.flags.writeable and shares(y, inputs):
             y.flags.writeable = True  # a view of an input is as writeable as the input
         return y
 
     return guarded
+
+
+def _copies(inputs):
+    """The bytes of each array."""
+    return [x.tobytes() for x in inputs if isinstance(x, np.ndarray)]
+
+
+def _written(name, what):
+    given = "one of its arguments (g, y or an input)" if what == "rule" else "an input"
+    return WrittenError(
+        f"{name}: its {what} writes into {given}, which other code still needs. Write x = x * 2 "
+        "instead of x *= 2, np.where instead of x[...] = 0, or write into a copy, x.copy()"
+    )
 
 
 def shares(y, inputs):

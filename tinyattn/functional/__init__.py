@@ -44,6 +44,7 @@ from tinyattn.functional.losses import (
     nll_loss,
 )
 from tinyattn.functional.norms import batch_norm, layer_norm, rms_norm
+from tinyattn.functional.sampling import multinomial
 
 __all__ = [
     "attention_weights",
@@ -74,6 +75,7 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "mse_loss",
+    "multinomial",
     "neighbour_table",
     "nll_loss",
     "normalize",

@@ -49,14 +49,27 @@ def _check_fit(name, lengths, span):
         )
 
 
+def _advice_on_channels(x, unbatched, weight, groups):
+    """What to write for pictures without a channel, or with the channels last."""
+    channels = weight.shape[1] * groups if weight.ndim == x.ndim else 0
+    if unbatched and channels == 1:
+        axes = "N, L" if x.ndim == 3 else "N, H, W"
+        return f". For a batch [{axes}] without channels write x[:, None]"
+    if channels and x.shape[-1] == channels:
+        return f". If the channels are the last axis, write np.moveaxis(x, -1, {-x.ndim + 1})"
+    return ""
+
+
 def _convolution(name, x, weight, bias, stride, padding, dilation, groups, impl, n):
     x, unbatched = _batched(name, x, n)
     x, weight, bias = of_one_dtype(x, weight, bias)
     kernel = weight.shape[2:]
     if weight.ndim != n + 2 or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
+        shape = x.shape[unbatched:]
         raise ValueError(
-            f"{name}: the channels do not match, because x has shape {x.shape} and the weight has "
+            f"{name}: the channels do not match, because x has shape {shape} and the weight has "
             f"{weight.shape} [out, in / groups, *kernel] with groups={groups}"
+            f"{_advice_on_channels(x, unbatched, weight, groups)}"
         )
     stride, dilation = (
         _as_tuple(name, w, v, n) for w, v in (("stride", stride), ("dilation", dilation))

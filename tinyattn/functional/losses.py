@@ -7,6 +7,7 @@ shapes of input and target do not fit, or for another reduction.
 
 import numpy as np
 
+from tinyattn.engine.autograd import Tensor
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
@@ -136,6 +137,7 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
         ValueError: the shapes differ, or a number is not between 0 and 1
     """
     input, target = _same_shape("binary_cross_entropy", input, target)
+    _check_order("binary_cross_entropy", input, target)
     p = to_array(input)
     if np.size(p) and not (np.min(p) >= 0 and np.max(p) <= 1):
         raise ValueError(
@@ -166,6 +168,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
         ValueError: the shapes differ, or a target is not between 0 and 1
     """
     input, target = _same_shape("binary_cross_entropy_with_logits", input, target)
+    _check_order("binary_cross_entropy_with_logits", input, target)
     _check_unit_interval("binary_cross_entropy_with_logits", target)
     _check_not_negative("binary_cross_entropy_with_logits", "weight", weight)
     _check_not_negative("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
@@ -208,12 +211,10 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
     """Compute the common part of nll_loss and cross_entropy: checks, weights, ignored classes."""
     expected = input.shape[:axis] + input.shape[axis + 1 :]
     if np.shape(target) != expected:
-        last = input.ndim > 2 and np.shape(target) == input.shape[:-1]
-        C = input.shape[-1]
-        advice = f"; are the classes last? Then pass x.reshape(-1, {C}) and target.ravel()" * last
         raise ValueError(
             f"{name}: input has shape {input.shape} [N, C, ...] with the classes on axis {axis}, "
-            f"so the target should be {expected}, got {np.shape(target)}{advice}"
+            f"so the target should be {expected}, got {np.shape(target)}"
+            f"{_advice_on_target(name, input, target)}"
         )
     ids = check_indices(f"{name} target", target, input.shape[axis], ignore_index)
     weight = _class_weights(name, weight, input.shape[axis], input.dtype)
@@ -225,6 +226,31 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
     if weight is not None:
         w = w * weight[ids]
     return _reduce(np.where(counted, loss_of(ids) * w, 0), reduction, count=w.sum())
+
+
+def _advice_on_target(name, input, target):
+    """What to write where the shapes of scores and classes do not fit in a usual way."""
+    shape = np.shape(target)
+    if input.ndim > 2 and shape == input.shape[:-1]:
+        C = input.shape[-1]
+        return f"; are the classes last? Then pass x.reshape(-1, {C}) and target.ravel()"
+    if shape == input.shape and input.ndim > 1:
+        soft = ", or .astype(np.float32) for probabilities" if name == "cross_entropy" else ""
+        return f". For one-hot labels pass target.argmax(1){soft}"
+    if input.dtype.kind in "iub" and len(shape) == input.ndim + 1:
+        return f". Are they swapped? Write {name}(scores, labels)"
+    if len(shape) == 2 and shape == (input.shape[0], 1):
+        return ". For labels [N, 1] pass target[:, 0]"
+    return ""
+
+
+def _check_order(name, input, target):
+    """Raise where only the target has a gradient: then prediction and labels are swapped."""
+    if isinstance(target, Tensor) and target.requires_grad and not input.requires_grad:
+        raise ValueError(
+            f"{name}: the second argument has a gradient and the first has none. Are they "
+            f"swapped? Write {name}(prediction, labels)"
+        )
 
 
 def _class_weights(name, weight, C, dtype):
@@ -265,6 +291,12 @@ def cross_entropy(
             f"label_smoothing={label_smoothing}"
         )
     input = as_tensor(input)
+    if input.dtype.kind in "iub" and len(np.shape(target)) == input.ndim + 1:
+        raise ValueError(
+            f"cross_entropy: input has shape {input.shape} {input.dtype}, target "
+            f"{np.shape(target)}. Are they swapped? Write cross_entropy(scores, labels)"
+        )
+    _check_order("cross_entropy", input, target)
     axis = 0 if input.ndim == 1 else 1
     soft = np.shape(target) == input.shape and np.asarray(to_array(target)).dtype.kind == "f"
     if input.ndim == 2 and not soft and label_smoothing == 0:  # the usual case

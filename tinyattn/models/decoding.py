@@ -19,6 +19,7 @@ import numpy as np
 from tinyattn.engine.autograd import no_grad
 from tinyattn.engine.convert import to_array
 from tinyattn.engine.random import generator
+from tinyattn.functional.sampling import multinomial
 
 
 def index_state(state, index):
@@ -101,11 +102,7 @@ def sample(logits, temperature=1.0, top_k=None, top_p=None, rng=None):
         z = to_array(logits)
         _check_logits(z, temperature, top_k, top_p)
         return z.argmax(axis=-1)
-    total = np.cumsum(probabilities(logits, temperature, top_k, top_p), axis=-1)
-    u = generator(rng).random(total.shape[:-1]) * total[..., -1]
-    # The token is the one in whose interval of the cumulative probabilities u falls; impossible
-    # tokens have no interval.
-    return np.sum(total <= u[..., None], axis=-1)
+    return multinomial(probabilities(logits, temperature, top_k, top_p), rng)
 
 
 def _check_logits(z, temperature, top_k, top_p):

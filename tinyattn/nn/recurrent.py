@@ -338,9 +338,12 @@ class RNN(_Recurrent):
 class GRU(_Recurrent):
     """A gated recurrent unit over sequences, with the gates in the order r, z, n.
 
-    It is called as `RNN` is.
+    It is called with x [B, T, D] and, if wanted, the first state [layers · directions, B, H], and
+    returns y [B, T, H · directions] and the last state; lengths as in `RNN`.
 
-        y, h = nn.GRU(3, 16)(x)                      # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
+        gru = nn.GRU(3, 16)
+        y, h = gru(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
+        y, h = gru(more, h)                          # continues where x ended
 
     Args:
         input_size      number D of features of x
@@ -362,9 +365,13 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """A long short-term memory over sequences, with the gates in the order i, f, g, o.
 
-    It is called as `RNN` is, but the state is a tuple (h, c), each [layers · directions, B, H].
+    It is called with x [B, T, D] and, if wanted, the first state (h, c), and returns
+    y [B, T, H · directions] and the last state (h, c), each [layers · directions, B, H]; lengths
+    as in `RNN`.
 
-        y, (h, c) = nn.LSTM(3, 16)(x)                # x [B, T, 3] → y [B, T, 16], h, c [1, B, 16]
+        lstm = nn.LSTM(3, 16)
+        y, (h, c) = lstm(x)                          # x [B, T, 3] → y [B, T, 16], h, c [1, B, 16]
+        y, (h, c) = lstm(more, (h, c))               # continues where x ended
 
     Args:
         input_size      number D of features of x

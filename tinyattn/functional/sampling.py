@@ -1,0 +1,36 @@
+"""Drawing at random from probabilities that a network computed."""
+
+import numpy as np
+
+from tinyattn.engine.convert import to_array
+from tinyattn.engine.random import generator
+
+
+def multinomial(input, rng=None):
+    """Draw one index for each row of probabilities, which may be float32 and need not sum to 1.
+
+    `rng.choice(V, p=p)` refuses probabilities of a Tensor when their sum is 1 only to the precision
+    of float32. Here each row is divided by its sum.
+
+    Args:
+        input   probabilities p [..., V], or other weights >= 0
+        rng     seed or numpy.random.Generator
+
+    Returns:
+        indices [...], whole numbers in [0, V)
+
+    Raises:
+        ValueError: there is a negative number or nan, or a row has no positive one
+    """
+    p = np.asarray(to_array(input), np.float64)
+    if p.ndim == 0 or not np.all(p >= 0) or not np.all(np.isfinite(p)):
+        raise ValueError(
+            "multinomial: expected probabilities [..., V] with p >= 0; for scores use "
+            "F.softmax(scores) first"
+        )
+    total = np.cumsum(p, axis=-1)
+    if not np.all(total[..., -1:] > 0) or p.shape[-1] == 0:
+        raise ValueError("multinomial: a row of probabilities has no positive number")
+    u = generator(rng).random(total.shape[:-1]) * total[..., -1]
+    # the index in whose interval of the cumulated probabilities u falls; an impossible one has none
+    return np.sum(total <= u[..., None], axis=-1)
