@@ -251,7 +251,11 @@ def test_only_real_numbers_have_gradients():
     x = leaf(3)
     with pytest.raises(TypeError, match="only floating-point"):
         x.data = np.arange(3)
-    assert not (x * np.array([1j, 1, 1])).requires_grad
+    with pytest.raises(TypeError, match="multiply: the result is complex"):
+        x * np.array([1j, 1, 1])
+    with no_grad():
+        assert (x * np.array([1j, 1, 1])).dtype == np.complex128
+    assert (x.detach() * 1j).dtype == np.complex128
     ids = Tensor(np.arange(3))
     ids.requires_grad = True
     with pytest.raises(TypeError, match="only floating-point"):
