@@ -18,12 +18,15 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 SHIPPED = [
     "lectures/[0-9][0-9]_*.md",
+    "lectures/GLOSSARY.md",
+    "lectures/from_pytorch.md",
     "lectures/*.toml",
     "lectures/figures/*.svg",
     "lectures/weights/*.safetensors",
     "lectures/homework/checks/*.py",
 ]
 NOTEBOOKS = ["notebooks/[0-9][0-9]_*.ipynb", "notebooks/homework/hw[0-9][0-9]_*.ipynb"]
+NOTEBOOKS += ["notebooks/index.ipynb"]
 
 
 def ship(root, target):

@@ -309,6 +309,8 @@ def _add_site(commands):
 
 
 def class_(options):
+    if not options.run:
+        print("opening the course, which takes some seconds ...", flush=True)
     from coursekit.student import terminal, workbook
     from tinyattn.course import project
 

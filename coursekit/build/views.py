@@ -17,6 +17,7 @@ from coursekit.build.lint import claims_in
 from coursekit.build.public_api import summary
 from coursekit.build.questions import asks, choices, choices_of, waiting
 from coursekit.build.text import slides, tags_of
+from tinyattn.course.predictions import sealed
 from tinyattn.progress import MIME as PROGRESS
 
 NOT_SHOWN = (
@@ -88,12 +89,36 @@ def student_copy(text, new=None):
     for slide, after in zip(parts, [*parts[1:], None], strict=True):
         stays_open = _hands_on(slide, after, silent)
         first, *others = _with_predictions(slide, open_before, stays_open)
+        if slide.optional:
+            first["source"] = _marked_optional(first["source"])
         # the introduced words come last, because they may contain a question mark
         introduced = (new or {}).get(first["id"])
         between = [_introduction(first["id"], introduced)] if introduced else []
-        notebook["cells"] += [first, *between, *others]
+        about = [] if notebook["cells"] else [_about(first["id"])]
+        notebook["cells"] += [first, *about, *between, *others]
         open_before = stays_open
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+ABOUT = """\
+This is your own copy, so change what you like and run it again. [All lectures](index.ipynb), the \
+[glossary](glossary.ipynb) and [what has another name in PyTorch](from_pytorch.ipynb) are beside it.
+
+- A label such as **C027** is the number of a claim of the slides. The lecture tests each claim by \
+an experiment, and a badge shows the verdict.
+- A slide marked *Optional* is left out in the short version; no other slide needs it.
+- Before an answer there is a cell for your prediction. Write it, run the cell, and go on."""
+
+
+def _about(slide):
+    """A cell that says what is in a student's copy, under the title of the lecture."""
+    return {"cell_type": "markdown", "id": f"{slide}-about", "metadata": {}, "source": ABOUT}
+
+
+def _marked_optional(source):
+    """The first cell of a slide, with a word under its heading."""
+    heading, _, rest = source.partition("\n")
+    return f"{heading}\n\n*Optional*\n{rest}"
 
 
 def _introduction(slide, introduced):
@@ -159,15 +184,21 @@ def _with_predictions(slide, open_before=False, stays_open=False):
         *slide.cells[:first],
         *([] if open_before else [_code(f"{name}-predict", ask)]),
         *between,
-        *([] if stays_open else [_code(f"{name}-compare", reply)]),
+        *([] if stays_open else [_folded(_code(f"{name}-compare", reply))]),
         *slide.cells[last:],
     ]
 
 
 def _answer(right, words):
-    """Return the call that answers the prediction of a question with choices."""
-    lines = [f"    {letter}={_quoted(said)}," for letter, said in words.items()]
-    return "\n".join(["course.answer(", f"    {_quoted(right)},", *lines, ")"])
+    """Return the call that answers the prediction of a question with choices, sealed."""
+    return f"course.answer({_quoted(sealed(right, words))})"
+
+
+def _folded(cell):
+    """Return the cell, folded if it answers a question: it shows its text when it runs."""
+    if cell["source"].startswith("course.answer("):
+        cell["metadata"]["jupyter"] = {"source_hidden": True}
+    return cell
 
 
 def _quoted(words):

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from coursekit.build.public_api import new_names
 from coursekit.build.text import need
-from coursekit.student.workbook import copy_of
+from coursekit.student.workbook import companions, copy_of
 from tinyattn.course.project import CourseError, homework, lectures, write_text
 
 FOLDER = "browser"  # on the site
@@ -45,6 +45,8 @@ def write_browser(root, site, work):
     for document in lectures(root) + homework(root):
         copy = for_browser(copy_of(document, new))
         write_text(work / "files" / document.notebook.name, copy)
+    for name, text in companions(root).items():
+        write_text(work / "files" / name, text)
     # `python -m tests.scripts.in_browser` needs these to run a notebook
     settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
     write_text(work / "jupyter-lite.json", json.dumps(settings))

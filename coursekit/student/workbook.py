@@ -5,13 +5,15 @@ pull` would stop at the student's work.
 """
 
 import importlib.util
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from coursekit.build.public_api import new_names
-from coursekit.build.text import read_notebook
+from coursekit.build.text import METADATA, read_notebook
 from coursekit.build.views import student_copy
 from tinyattn.course.project import CourseError, homework, install, lectures, write_text
 
@@ -24,6 +26,9 @@ def prepare(document, *, fresh=False):
     read_notebook(document)  # this raises an error if the notebook is not built or is damaged
     if fresh and document.workbook.exists():
         _set_aside(document.workbook)
+    for name, text in companions(document.root).items():
+        if not (path := document.home / "workbook" / name).exists():
+            write_text(path, text)
     missing = [
         other
         for other in lectures(document.root) + homework(document.root)
@@ -33,6 +38,37 @@ def prepare(document, *, fresh=False):
     for other in missing:
         write_text(other.workbook, copy_of(other, new))
     return document.workbook
+
+
+def companions(root):
+    """{name: text} of the pages beside the copies: all lectures, the glossary, PyTorch's names."""
+    made = {}
+    index = root / "notebooks" / "index.ipynb"
+    if index.is_file():  # its pictures are in a folder that JupyterLab does not see
+        text = index.read_text("utf-8")
+        text = re.sub(r"<img src=[^>]*></a><br>([^<]*)</td>", r"\1</a></td>", text)
+        made["index.ipynb"] = text
+    for name, page in (
+        ("glossary.ipynb", "GLOSSARY.md"),
+        ("from_pytorch.ipynb", "from_pytorch.md"),
+    ):
+        path = root / "lectures" / page
+        if path.is_file():
+            made[name] = _as_notebook(name.partition(".")[0], path.read_text("utf-8"))
+    return made
+
+
+def _as_notebook(name, text):
+    """A page as a notebook of texts, which JupyterLab shows set, with links that lead on."""
+    text = text.replace("](../notebooks/", "](")
+    text = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)  # what is outside of the workbook
+    parts = re.split(r"\n(?=## )", text.strip())
+    cells = [
+        {"cell_type": "markdown", "id": f"{name}-{i:03d}", "metadata": {}, "source": part.strip()}
+        for i, part in enumerate(parts)
+    ]
+    page = {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(page, indent=1, ensure_ascii=False) + "\n"
 
 
 def copy_of(document, new):
@@ -60,7 +96,10 @@ def open_in_jupyterlab(document, *, fresh=False, browser=True):
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         print("you are root (as in a container), so JupyterLab is started with --allow-root")
         command.append("--allow-root")
-    print(f"opening your copy {document.relative(path)}; press Ctrl-C twice to end JupyterLab")
+    print(
+        f"opening your copy {document.relative(path)}; press Ctrl-C twice to end JupyterLab",
+        flush=True,
+    )
     process = subprocess.Popen(command, cwd=folder, env=_environment())
     from tinyattn.kernels.machine import first_use
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -240,6 +241,27 @@ def test_class_opens_the_students_copy(root, started, monkeypatch):
     assert sorted(below) == ["04_counting.ipynb", "homework/hw04_counting.ipynb"]
     assert "--no-browser" in command
     assert (root / "workbook" / "homework" / "hw04_counting.ipynb").is_file()
+
+
+def test_class_speaks_before_it_loads(root, started, capsys, monkeypatch):
+    """The rest takes some seconds, in which a silent terminal looks as if nothing happened."""
+    said = []
+    monkeypatch.setattr(project, "find_root", lambda: said.append(capsys.readouterr().out) or root)
+    cli.main(["class", "04"])
+    assert "opening the course" in said[0]
+
+
+def test_index_glossary_and_names_of_pytorch_are_beside_the_copies():
+    pages = workbook.companions(project.find_root())
+    assert set(pages) == {"index.ipynb", "glossary.ipynb", "from_pytorch.ipynb"}
+    there = {d.notebook.name for d in project.lectures(project.find_root())}
+    for name, page in pages.items():
+        cells = json.loads(page)["cells"]
+        words = "".join("".join(cell["source"]) for cell in cells)
+        assert "<img" not in words and "](../" not in words, name
+        links = set(re.findall(r"(?:\]\(|href=\")(\w+\.ipynb)", words))
+        assert links <= there | set(pages), name
+        assert links or name == "from_pytorch.ipynb"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows knows no root")

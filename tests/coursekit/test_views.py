@@ -286,6 +286,9 @@ def test_the_students_copy_answers_what_was_chosen(offering):
     sources = [cell["source"] for cell in wager(copy["cells"]).cells]
     assert sources[1].startswith('course.predict("")  # A, B, and why?')
     assert sources[3] == 'print("the picture")'
+    cell = wager(copy["cells"]).cells[4]
+    assert cell["metadata"] == {"jupyter": {"source_hidden": True}}
+    assert "memory" not in sources[4] and "coin" not in sources[4]
     predictions.predict("A, since I saw it")
     said = repr(eval(sources[4], {"course": predictions}))
     assert "You said: A; it is B." in said and 'a coin has no "memory".' in said
@@ -301,20 +304,32 @@ def test_the_students_copy_answers_what_was_chosen(offering):
         ("a sum", "You expected: “a sum”"),
         ("Both", "You expected: “Both”"),
         ("C", "You said: C, but the answers are A, B; it is B."),
-        ("", "You wrote no prediction. It is B."),
     ],
 )
 def test_an_answer_reads_the_letter(prediction, said):
     predictions.predict(prediction)
-    found = repr(predictions.answer("B", A="too few", B="enough"))
+    seal = predictions.sealed("B", {"A": "too few", "B": "enough"})
+    assert "enough" not in seal
+    found = repr(predictions.answer(seal))
     assert said in found and "Why: enough" in found
     assert ("too few" in found) == (prediction == "A")
-    assert "run a cell course.predict" in repr(predictions.answer("B", A="too few", B="enough"))
+    assert repr(predictions.answer(seal)) == found  # once more
+
+
+def test_an_answer_waits_for_the_prediction(monkeypatch):
+    monkeypatch.setattr(predictions, "_answered", {})
+    seal = predictions.sealed("B", {"A": "too few", "B": "enough"})
+    for _ in range(2):
+        predictions.predict("")
+        found = repr(predictions.answer(seal))
+        assert "No prediction yet" in found and "enough" not in found
+    predictions.predict("A")
+    assert "it is B" in repr(predictions.answer(seal))
 
 
 def test_the_right_answer_is_one_of_those_offered():
     with pytest.raises(ValueError, match="one of the choices, A, B, got 'C'"):
-        predictions.answer("C", A="too few", B="enough")
+        predictions.sealed("C", {"A": "too few", "B": "enough"})
 
 
 @pytest.mark.parametrize(
@@ -410,3 +425,19 @@ def test_the_short_way_leaves_optional_slides_out(tmp_path):
     whole, core = render.render(cells, here), render.render(cells, here, core=True)
     assert whole.count("<section") == 4 and core.count("<section") == 3
     assert 'data-minutes="7" data-optional' in whole and "It is two" not in core
+
+
+def test_the_students_copy_says_what_labels_and_optional_slides_are(tmp_path):
+    lecture = course_project.LECTURE.replace(
+        "## What you saw",
+        '+++ {"tags": ["optional"]}\n\n## By the way\n\nWords.\n\n+++\n\n## What you saw',
+    )
+    document = project.find(course_project.make(tmp_path, lecture=lecture), "04")
+    cells = text.read_source(document).cells
+    copy = json.loads(views.student_copy(notebooks.to_json(text.assemble("04", cells))))["cells"]
+    about = copy[1]["source"]
+    assert "C027** is the number of a claim" in about and "*Optional*" in about
+    assert re.findall(r"\]\((\w+)\.ipynb\)", about) == ["index", "glossary", "from_pytorch"]
+    sources = [cell["source"] for cell in copy]
+    assert "## By the way\n\n*Optional*\n\nWords." in sources
+    assert sum("\n*Optional*\n" in source for source in sources) == 1

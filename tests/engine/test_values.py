@@ -253,7 +253,7 @@ def test_only_real_numbers_have_gradients():
         x.data = np.arange(3)
     with pytest.raises(TypeError, match="multiply: the result is complex"):
         x * np.array([1j, 1, 1])
-    with no_grad():
+    with ta.no_grad():
         assert (x * np.array([1j, 1, 1])).dtype == np.complex128
     assert (x.detach() * 1j).dtype == np.complex128
     ids = Tensor(np.arange(3))

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from tinyattn.course.changes import changes
 from tinyattn.course.project import LEDGER, CourseError, find_root, write_text
 
 PROVED = "proved"  # an identity: its proof is on the slide, and the run tests the code against it
@@ -156,8 +157,9 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
     """Report the outcome of the experiment on a claim, and compare it with the ledger.
 
     A full run writes all of it into the ledger. Any other run must reach the ledger's verdict; the
-    badge shows the figures of the full run, and those of this run next to them. Away from the
-    project's folder, there is no ledger to compare with, and the badge says so.
+    badge shows the figures of the full run, and those of this run next to them. If a student has
+    changed cells of the lecture, another verdict is allowed, and the badge says what changed. Away
+    from the project's folder, there is no ledger to compare with, and the badge says so.
 
     Args:
         number          number of the claim, "C027"
@@ -196,11 +198,24 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
         return Claim(number, verdict, evidence, control, entry["claim"], note)
     note = f"{SHORT} {evidence}" if evidence and evidence != entry["evidence"] else ""
     if quick_decides or entry["verdict"] == NOT_RUN:
+        changed = changes(root, entry["lecture"]) if entry["verdict"] != verdict else []
+        if changed and entry["verdict"] != NOT_RUN:
+            note = _of_a_change(number, entry, verdict, changed)
+            return Claim(number, verdict, evidence, control, entry["claim"], note)
         _compare(number, entry, verdict, evidence)
     elif verdict != entry["verdict"]:
         note += f"{'; ' if note else ''}too short to decide, alone it would say '{verdict}'"
     return Claim(
         number, entry["verdict"], entry["evidence"], entry["control"], entry["claim"], note
+    )
+
+
+def _of_a_change(number, entry, verdict, changed):
+    """What to say where a student's change leads to another verdict."""
+    does = "refutes" if verdict == REFUTED else "changes"
+    return (
+        f"Your change {does} {number}: {'; '.join(changed)}. Without it, the verdict is "
+        f"'{entry['verdict']}': {entry['evidence']}"
     )
 
 

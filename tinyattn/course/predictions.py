@@ -6,8 +6,11 @@ the answer. If the question offers the answers A, B and C, `course.answer(...)` 
 of the student's answer is right.
 """
 
+import base64
 import html
+import json
 import re
+import zlib
 from dataclasses import dataclass
 
 from tinyattn.course import claims
@@ -17,6 +20,7 @@ from tinyattn.course.project import LEDGER, CourseError, find_root
 # with a word.
 LETTER = re.compile(r"\(?(?:([A-Z])\b|([a-z])(?=[).,:;]|$))")
 _open = []  # the prediction that has no answer yet
+_answered = {}  # seal of a question: what was predicted
 
 
 @dataclass(frozen=True)
@@ -71,12 +75,12 @@ def compare(*numbers, root=None):
     return Note((said, *(_measured(number, root) for number in numbers), _question(words, numbers)))
 
 
-def answer(right, /, **words):
-    """Tell whether the last prediction was right, and why, for a question that offers answers.
+def sealed(right, words):
+    """The answers of a question as a text that nobody reads in passing; `answer` opens it.
 
     Args:
-        right   letter of the right answer
-        words   for each letter, why this answer is right or wrong
+        right   the letter of the right answer
+        words   {letter: why it is right, or why it is wrong}
 
     Raises:
         ValueError: there are no words for `right`
@@ -85,7 +89,28 @@ def answer(right, /, **words):
         raise ValueError(
             f"the right answer must be one of the choices, {', '.join(words)}, got {right!r}"
         )
-    said = _taken_up()
+    written = json.dumps([right, words], ensure_ascii=False).encode()
+    return base64.b64encode(zlib.compress(written)).decode()
+
+
+def answer(seal):
+    """Say whether the last prediction was right, and why; for a question that offers answers.
+
+    Nothing is said before there is a prediction.
+
+    Args:
+        seal   the answers, as `sealed` wrote them into the student's copy
+    """
+    right, words = json.loads(zlib.decompress(base64.b64decode(seal)))
+    said = _taken_up() or _answered.get(seal)  # the second when this cell is run once more
+    if not said:
+        return Note(
+            (
+                ("No prediction yet.", "The answer waits for it: write one, even a guess, in the"),
+                ("", 'cell course.predict("...") above, run that cell, and then this one.'),
+            )
+        )
+    _answered[seal] = said
     because = ("Why:", words[right])
     match = LETTER.match(said or "")
     letter = (match[1] or match[2]).upper() if match else ""
@@ -106,9 +131,7 @@ def answer(right, /, **words):
                 because,
             )
         )
-    if said:
-        return Note((("You expected:", f"“{said}”"), ("It is:", f"{right}."), because))
-    return Note(((_missing(said), f"It is {right}."), because))
+    return Note((("You expected:", f"“{said}”"), ("It is:", f"{right}."), because))
 
 
 def _taken_up():

@@ -2,8 +2,8 @@
 
 A rule that writes into g returns the right gradient, but the other operations that receive g get a
 wrong one. A function that writes into x changes its caller's weights. Neither effect is visible
-where it is caused, so functions outside the library receive views that cannot be written to. np.add.at
-and similar functions still write into them, up to NumPy 2.4. Inside a block of `comparing` the
+where it is caused, so functions outside the library receive views that cannot be written to. Up to
+NumPy 2.4, np.add.at and similar functions still write into them. Inside a block of `comparing` the
 arrays are compared with what they were before, which finds these too, but takes time.
 """
 

@@ -1,0 +1,67 @@
+"""A student who changes an experiment is told what the change did to the claim."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tests.coursekit import small_project
+from tinyattn import course
+from tinyattn.course import changes
+
+GIVEN = ["rate = 0.1\ntotal = train(rate)\nprint(total)", "course.claim('C001', total == 2)"]
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """A course whose lecture has the cells GIVEN, and a function that says what ran in Jupyter."""
+    root = small_project.make(tmp_path)
+    cells = [{"cell_type": "code", "source": source} for source in GIVEN]
+    path = root / "notebooks" / "04_counting.ipynb"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+
+    def ran(*sources):
+        shell = SimpleNamespace(user_ns={"In": ["", *sources]})
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+        return root
+
+    return ran
+
+
+def test_a_change_refutes_a_claim(kernel):
+    root = kernel(GIVEN[0], GIVEN[0].replace("0.1", "10"), GIVEN[1])
+    claim = course.claim("C001", holds=False, evidence="total 3", root=root)
+    assert claim.verdict == "refuted as worded" and claim.evidence == "total 3"
+    assert "Your change refutes C001: `rate = 0.1` became `rate = 10`." in claim.note
+    assert "Without it, the verdict is 'holds': total 2" in claim.note
+    assert "Your change refutes C001" in claim._repr_html_().partition("<details>")[0]
+    changed = course.claim("C001", holds="partly", root=root)
+    assert "Your change changes C001" in changed.note
+
+
+def test_the_last_run_of_a_cell_counts(kernel):
+    root = kernel(GIVEN[0].replace("0.1", "10"), GIVEN[0], GIVEN[1])
+    with pytest.raises(course.ClaimError, match="this run: refuted"):
+        course.claim("C001", holds=False, root=root)
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("rate = 0.1\nprint(rate)\ntotal = train(rate)\nprint(total)", ["`print(rate)` is new"]),
+        ("rate = 0.1\ntotal = train(rate)", ["`print(total)` is gone"]),
+        ("rate = 7", ["a cell of your own, rate = 7"]),
+        ('course.predict("three")', []),
+        ("%time 1", []),
+    ],
+)
+def test_what_was_changed(kernel, cell, found):
+    assert changes.changes(kernel(GIVEN[0], cell), "04") == found
+
+
+def test_outside_of_a_notebook_nothing_was_changed(root, monkeypatch):
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert changes.changes(root, "04") == []
+    assert changes.changes(root, "99") == []

@@ -1,0 +1,80 @@
+"""What a student changed in a lecture: the cells that ran, beside those of the notebook."""
+
+import difflib
+import json
+import sys
+
+from tinyattn.course.project import CourseError, find
+
+ALIKE = 0.6  # share of two cells that is the same if one is a change of the other
+SHOWN = 4  # lines of a change
+NO_CHANGE = ("course.predict", "course.compare", "course.answer", "%", "!", "?", "help(")
+
+
+def changes(root, number):
+    """What ran in this kernel otherwise than in the notebook of a lecture, as lines of text.
+
+    [] if nothing did, or if this is not a kernel of Jupyter.
+    """
+    ran = _cells_that_ran()
+    if not ran:
+        return []
+    try:
+        path = find(root, number).notebook
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    except (CourseError, OSError, ValueError, KeyError):
+        return []
+    given = ["".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"]
+    latest, own = {}, []
+    for source in ran:
+        if source in given:
+            latest[source] = source
+        elif source and not source.startswith(NO_CHANGE):
+            original = _original(source, given)
+            if original is None:
+                own.append(source)
+            else:
+                latest[original] = source
+    found = [_difference(a, b) for a, b in latest.items() if a != b]
+    if not found:
+        found = [f"a cell of your own, {_shortened(source)}" for source in own[-1:]]
+    return found
+
+
+def _cells_that_ran():
+    """The sources of the cells of this kernel, in the order in which they ran."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    return [str(source).strip() for source in getattr(shell, "user_ns", {}).get("In", [])]
+
+
+def _original(source, given):
+    """The cell of the notebook that this one is a change of; None if there is none."""
+    matcher, best, most = difflib.SequenceMatcher(autojunk=False), None, ALIKE
+    matcher.set_seq2(source)
+    for cell in given:
+        matcher.set_seq1(cell)
+        if matcher.real_quick_ratio() > most and matcher.quick_ratio() > most:
+            ratio = matcher.ratio()
+            if ratio > most:
+                best, most = cell, ratio
+    return best
+
+
+def _difference(before, after):
+    lines = list(difflib.ndiff(before.splitlines(), after.splitlines()))
+    gone = [line[2:].strip() for line in lines if line[:2] == "- " and line[2:].strip()]
+    new = [line[2:].strip() for line in lines if line[:2] == "+ " and line[2:].strip()]
+    if gone and new:
+        return f"{_joined(gone)} became {_joined(new)}"
+    return f"{_joined(new)} is new" if new else f"{_joined(gone)} is gone"
+
+
+def _joined(lines):
+    more = f" and {len(lines) - SHOWN} more lines" if len(lines) > SHOWN else ""
+    return ", ".join(f"`{_shortened(line)}`" for line in lines[:SHOWN]) + more
+
+
+def _shortened(text):
+    line = text.strip().splitlines()[0]
+    return line if len(line) <= 80 else f"{line[:77]}..."
