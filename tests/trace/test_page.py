@@ -11,11 +11,13 @@ import re
 import numpy as np
 import pytest
 
+import tinyattn as ta
+import tinyattn.functional as F
 from coursekit.deck import render
 from tests import ROOT
 from tests.coursekit import browser
 from tests.trace import examples
-from tinyattn import widgets
+from tinyattn import nn, widgets
 from tinyattn.course import project
 
 pytestmark = browser.needed
@@ -538,3 +540,24 @@ def test_where_the_frame_is_taken_out_a_sentence_is_left(tmp_path):
         assert "Trust Notebook" in re.search(r'data-said="([^"]*)"', found)[1]
         size, pictures = int(re.search(r'data-size="(\d+)"', found)[1]), left.count("<img")
         assert 60 < size < 160 + 400 * pictures
+
+
+def test_a_loss_is_closed_and_relu_adds_nothing(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 4, rng=0), nn.ReLU(), nn.Linear(4, 3, rng=1))
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    with ta.trace() as t:
+        loss = F.cross_entropy(model(x), np.array([0, 2]))  # noqa: F841
+    boxes, sums, reasons = run(
+        t,
+        """const boxes = [...document.querySelectorAll("#steps button.folded, .folded")]
+             .map((b) => b.textContent);
+           const reasons = trace.results.flatMap((node) => node.inputs.filter((o) => o.rows)
+             .map((input) => [operationOf(node).name,
+                reasonOf({ node, input, i: 0, at: -1, slope: 1, from: [node, 0] })]));
+           return [boxes, document.body.textContent.length, reasons];""",
+        tmp_path,
+    )
+    assert any("cross_entropy()" in box for box in boxes) and sums
+    said = dict(reasons)
+    assert said["relu"] == ": relu passes it on as it is"
+    assert "passes it on" in said["getitem"] and "added" not in said["getitem"]

@@ -229,3 +229,30 @@ def test_a_kernel_that_was_asked_for_is_traced_as_it_is():
     starts = rows["starts"]  # query i sees i + 1 keys
     found = np.concatenate([rows["slopes"][starts[2 * i] : starts[2 * i + 1]] for i in range(3)])
     assert np.allclose(found, weights[np.tri(3, dtype=bool)], atol=1e-6)
+
+
+def classified():
+    model = nn.Sequential(nn.Linear(3, 4, rng=0), nn.ReLU(), nn.Linear(4, 3, rng=1))
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    return model, x, np.array([0, 2])
+
+
+def test_weights_have_their_names_after_the_fact():
+    """The model is found among the variables of the caller."""
+    model, x, ids = classified()
+    loss = F.cross_entropy(model(x), ids)
+    named = [n["name"] for n in ta.trace(loss).data["nodes"] if n["kind"] == "parameter"]
+    assert named == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    before, unused = nn.Linear(3, 3, rng=0), nn.Linear(3, 3, rng=0)  # noqa: F841
+    trace = ta.trace(F.cross_entropy(model(before(x)), ids))
+    named = [n["name"] for n in trace.data["nodes"] if n["kind"] == "parameter"]
+    assert named[:3] == ["before.weight", "before.bias", "model.0.weight"]
+
+
+def test_a_loss_is_one_box_with_its_formula():
+    model, x, ids = classified()
+    with ta.trace() as t:
+        loss = F.cross_entropy(model(x), ids)  # noqa: F841
+    closed = [g for g in t.data["groups"] if g.get("closed")]
+    assert [g["label"] for g in closed] == ["cross_entropy()"]
+    assert closed[0]["formula"] == "-ln softmax(x)[target] for scores x."

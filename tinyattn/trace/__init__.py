@@ -1,7 +1,7 @@
 """Explain where a number comes from: one HTML page that steps through a recorded computation.
 
     ta.trace(loss)                      a result that was computed before
-    ta.trace(loss, model)               the same, with the names of the model's parameters
+    ta.trace(loss, model)               the same, if no variable here holds the model
     ta.trace(f, x, y)                   runs f(x, y) and also knows its lines and layers
     with ta.trace() as t: ...           the same for the lines of a block
 

@@ -4,10 +4,12 @@ import linecache
 
 import numpy as np
 
+from tinyattn import functional
 from tinyattn.trace import names
 from tinyattn.trace.forward import Measured, function_of
 from tinyattn.trace.jacobian_rows import rows_of
 from tinyattn.trace.patterns import packed
+from tinyattn.trace.record import Loss
 from tinyattn.trace.source import described, short
 from tinyattn.trace.terms import summands
 
@@ -201,13 +203,15 @@ class Builder:
             seen.add(inside)
             is_module = not isinstance(call.what, str)
             label = self.modules.get(id(call.what), type(call.what).__name__)
-            groups.append(
-                {
-                    "label": label if is_module else f"{call.what}()",
-                    "nodes": list(inside),
-                    "module": is_module,
-                }
-            )
+            group = {
+                "label": label if is_module else f"{call.what}()",
+                "nodes": list(inside),
+                "module": is_module,
+            }
+            if isinstance(call.what, Loss):
+                formula = (getattr(functional, call.what).__doc__ or "").partition("\n")[0]
+                group |= {"closed": True, "formula": formula.removeprefix("Return ")}
+            groups.append(group)
         return groups
 
 

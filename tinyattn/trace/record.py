@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyattn import nn
+from tinyattn import functional, nn
 from tinyattn.engine import autograd
 from tinyattn.engine.autograd import Tensor
 from tinyattn.trace.forward import primitives_of
@@ -32,7 +32,12 @@ OTHERS = tuple(
     {os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(np.__file__))}
 )
 BACKWARD = autograd.backward_pass.__code__
+LOSSES = functional.losses.__file__
 MOST_ITEMS = 64  # the elements of a list up to this length get names
+
+
+class Loss(str):
+    """The name of a loss of the library: one box, which opens when it is asked for."""
 
 
 class Call(NamedTuple):
@@ -109,6 +114,17 @@ class Recorder:
                 if rank == 0 or (made and x._created >= born):
                     self._note(x, Name(rank, text))
 
+    def find_roots(self, tape):
+        """Take the modules that a variable holds and whose parameters are on a tape as roots."""
+        used = {id(x) for step in tape.steps for x in step.inputs if x is not None}
+        modules = [
+            m
+            for m in self._kept.values()
+            if isinstance(m, nn.Module) and any(id(p) in used for p in m.parameters())
+        ]
+        inner = {id(i) for m in modules for i in m.modules() if i is not m}
+        self.roots = [m for m in modules if id(m) not in inner]
+
     def _note(self, x, name):
         if isinstance(x, Tensor) and name.rank == 0 and x.requires_grad and x.size == 1:
             if x._operation and (self.last is None or x._created >= self.last._created):
@@ -183,6 +199,8 @@ class Recorder:
             if not any(me is m for root in self.roots for m in root.modules()):
                 self.roots.append(me)
             return me
+        if frame.f_code.co_filename == LOSSES and name in functional.__all__:
+            return Loss(name)
         return None if name.startswith(("_", "<")) else name
 
     def _keep_function(self, variables):

@@ -23,7 +23,8 @@ HEIGHT = 720  # pixels of the frame in a notebook
 def trace(what=None, *args, model=None, title=None, labels=()):
     """Step through the computation of one number, forward and backward, number by number.
 
-        ta.trace(loss)            afterwards; ta.trace(loss, model) names the parameters
+        ta.trace(loss)            afterwards; weights have the names of the model, if a variable
+                                  holds it, and ta.trace(loss, model) says which one it is
         ta.trace(f, x, y)         runs f(x, y); arrays of floating-point numbers get gradients
         with ta.trace() as t:     records the lines of the block, up to its last single number
             loss = ...
@@ -60,7 +61,9 @@ def trace(what=None, *args, model=None, title=None, labels=()):
             raise TypeError("trace: after a Tensor, the only other argument is its model")
         recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)
         title = title or "Where does this number come from?"
-        return Trace(Tape(what), recorder, model, title, labels)
+        tape = Tape(what)
+        recorder.find_roots(tape)
+        return Trace(tape, recorder, model, title, labels)
     if not callable(what):
         raise TypeError(f"trace: expected a Tensor or a function, got a {type(what).__name__}")
     recorder.look({**frame.f_globals, **frame.f_locals}, 0, 0)

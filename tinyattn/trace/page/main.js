@@ -141,7 +141,7 @@ function start() {
   $("h1").textContent = trace.title;
   document.title = trace.title;
   $("#range").max = steps.length - 1;
-  if (trace.results.length > 30) groups.forEach((g) => state.folded.add(g.id));
+  groups.filter((g) => g.closed || trace.results.length > 30).forEach((g) => state.folded.add(g.id));
   if (trace.walk) startWalk();
   else if (trace.start) openAt(trace.nodes[trace.start[0]], trace.start[1], trace.start[2]);
   else { state.at = visible(0, 1); state.chosen.set(now().node.id, 0); draw(); }

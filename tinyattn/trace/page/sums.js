@@ -108,7 +108,7 @@ function folded(group, node, i, outside) {
   const lines = shown.map((p) => `<tr><td>by ${link(p.node, p.j)}</td><td>${text(p.node.data[p.j])}</td><td>${text(p.slope)}</td></tr>`);
   if (rest) lines.push(`<tr><td class="quiet">and ${rest.count} with a smaller slope</td></tr>`);
   return `<h2>${escaped(nameOf(node, i))} = ${text(node.data[i])}</h2>
-<p>out of <b>${escaped(group.label)}</b>, ${group.shown.length} steps <button data-group="${group.id}">open it</button></p>
+<p>out of <b>${escaped(group.label)}</b>${group.formula ? `: ${escaped(group.formula)}` : ""}, ${group.shown.length} steps <button data-group="${group.id}">open it</button></p>
 <p class="quiet">${all.length} numbers outside have a part in it; if one moves a little, this one moves by slope times as much:</p>
 <table class="dense"><tr><th></th><th>its value</th><th>slope</th></tr>${lines.join("")}</table>`;
 }

@@ -41,11 +41,15 @@ function opening(x, j, path) {
   };
 }
 
+// operations that add up several numbers; any other with the slope 1 passes one on
+const SUMS = new Set(["add", "subtract", "sum", "cumsum", "segment_sum", "scatter_add"]);
+
 // why a number moves the result of its operation by so much, in the words of a school book
 function reasonOf(p) {
   const factor = factorOf(p), { name } = operationOf(p.node), [from, i] = p.from;
   if (factor) return `, as it is multiplied with ${factor}`;
   if (p.node.terms?.includes(p.input.k)) {
+    if (p.slope === 1 && !SUMS.has(name)) return `: ${escaped(name)} passes it on as it is`;
     if (Math.abs(p.slope) === 1) return p.slope > 0 ? ": it is added once, unchanged" : ": it is taken away once";
     return `: it stands ${text(p.slope)} times in the sum`;
   }
