@@ -4,6 +4,7 @@ from coursekit.build.execute import CellError, execute, namespace, surroundings
 from coursekit.build.text import read_notebook
 from coursekit.student.as_handed_in import as_handed_in, points
 from tinyattn.course import checks
+from tinyattn.course.checks.code import names_asked
 from tinyattn.course.checks.homework_checker import HomeworkChecker, table
 from tinyattn.course.project import CourseError
 
@@ -52,14 +53,21 @@ def _explained(outcomes, result):
 def run_cells(cells, names):
     """Run all code cells except the checks; return the errors of cells that stopped, except
     unwritten ones.
+
+    A cell that needs what an unwritten cell would have defined has no error of its own.
     """
-    stopped = []
+    stopped, unwritten = [], set()
     for cell in cells:
         if cell["cell_type"] != "code" or cell["source"].startswith(("hw.check", "hw.table")):
             continue
         try:
             execute(cell, names)
         except CellError as error:
-            if not isinstance(error.cause, NotImplementedError):
+            waits = isinstance(error.cause, NotImplementedError)
+            if isinstance(error.cause, NameError) and error.cause.name in unwritten:
+                waits = True
+            if waits:
+                unwritten |= names_asked(cell["source"])
+            else:
                 stopped.append(error)
     return stopped

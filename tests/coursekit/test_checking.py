@@ -14,6 +14,8 @@ from coursekit.student.checking import run_cells
 from tests import ROOT
 from tinyattn.course import project
 from tinyattn.course.checks.errors import meaning
+from tinyattn.course.checks.homework_checker import report
+from tinyattn.course.checks.judging import Outcome
 
 pytest.importorskip("jupytext")
 pytest.importorskip("matplotlib")
@@ -187,3 +189,37 @@ def test_messages_of_numpy_are_explained():
     assert "np.stack" in meaning(error_in("z[0] = x", x=x, z=np.zeros(3)))[1]
     assert "whole numbers" in meaning(error_in("x[x]", x=x))[1]
     assert meaning("something else", "x") == ("", "")
+
+
+def test_untouched_homework_ends_without_errors_of_cells_that_wait(capsys):
+    """What an unwritten cell would have defined is missing in later cells; that is no error."""
+    homework = project.find(ROOT, "hw00")
+    cells = text.read_notebook(homework)
+    assert run_cells(cells, namespace()) == []
+    broken = [*cells, {"cell_type": "code", "source": "never_defined", "id": "x"}]
+    assert [error.cause.name for error in run_cells(broken, namespace())] == ["never_defined"]
+
+
+def test_one_error_is_printed_once():
+    parts = [
+        Outcome(2, title, False, "it stops with ValueError: no", "no") for title in ("one", "two")
+    ]
+    said = report(2, [*parts, Outcome(2, "three", False, "something else", "else")])
+    assert said.count("ValueError") == 1 and "two: the same as in 'one'" in said
+    assert "something else" in said
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "said"),
+    [
+        ("'numpy.ndarray' object has no attribute 'unsqueeze'", "", "np.expand_dims(x, 0)"),
+        ("'numpy.ndarray' object has no attribute 'masked_fill'", "", "np.where(m, 0, x)"),
+        ("sum() got an unexpected keyword argument 'keepdim'", "", "keepdims=True"),
+        ("name 'torch' is not defined", "y = torch.matmul(a, b)", "x @ x.T"),
+        ("name 'torch' is not defined", "import torch_", "NumPy's functions"),
+        ("'numpy.ndarray' object has no attribute 'foo'", "", ""),
+    ],
+)
+def test_names_of_pytorch_get_the_hint_on_plain_arrays(message, line, said):
+    found = meaning(message, line)[1]
+    assert said in found and (found == "") == (said == "")

@@ -99,13 +99,34 @@ def summed(g, shape):
     return found
 
 
+def _axes(g, shape, came):
+    """Which axes a result is summed over, and which ones it should be; "" if it is no such sum."""
+    left = g.ndim - len(shape)
+    copies = tuple(left + i for i, n in enumerate(shape) if n == 1 and g.shape[left + i] > 1)
+    wanted = (*range(left), *copies)
+    for code in range(1, 2**g.ndim):
+        axes = tuple(i for i in range(g.ndim) if code >> i & 1)
+        for keep in (False, True):
+            total = g.sum(axes, keepdims=keep)
+            if axes != wanted and total.shape == came.shape and np.allclose(total, came):
+                return (
+                    f"Yours is summed over {_list(axes)} of g; the copies are along "
+                    f"{_list(wanted) if wanted else 'no axis'}."
+                )
+    return ""
+
+
+def _list(axes):
+    return f"axis {axes[0]}" if len(axes) == 1 else f"the axes {', '.join(map(str, axes))}"
+
+
 @homework.part(3, "sums over copies")
 def sum_to(student, case):
     for small, large in SHAPES if case.number == 0 else MORE_SHAPES:
         g = case.normal(*large)
         what = f"g of shape {large}, to be summed to {small}"
         came = array_of(student.sum_to(g, small, hint=what))
-        reason = (
+        reason = _axes(g, small, came) or (
             "An axis is missing: use keepdims=True where shape has length 1."
             if came.ndim < len(small)
             else "Some axes or copies left over must still be summed."
@@ -128,6 +149,8 @@ def sum_to(student, case):
             part["from the sum of all numbers of g, in every position"] = np.full(
                 np.shape(right), g.sum()
             )
+        if not np.allclose(came, right) and (reason := _axes(g, small, came)):
+            part[f"by a sum over other axes. {reason}"] = came
         judge(came, right, part, what=what)
 
 
@@ -372,8 +395,8 @@ def descended(its, start, idle, step, times):
 
 
 DESCEND = (
-    "One of the parameters has no gradient, its .grad is None. Change the numbers in p.data, "
-    "not the tensor itself."
+    "A parameter may have no gradient (its .grad is None), and then it stays as it is. Change the "
+    "numbers in p.data, not the tensor itself."
 )
 
 
@@ -490,6 +513,9 @@ def bell_rules(student, case):
             "without g: the gradient from above is not used": by_x / g,
             "without y": by_x / y,
             "without the division by width²": by_x * width**2,
+            "from the rule of the width. Are the two rules swapped? The first is that of x": (
+                by_width
+            ),
         },
         what="the rule of x",
         **EXACT,
@@ -503,7 +529,7 @@ def bell_rules(student, case):
             "with x instead of x²": (by_width / x).sum(axis=0),
             "without g: the gradient from above is not used": (by_width / g).sum(axis=0),
             "without y": (by_width / y).sum(axis=0),
-            "from the rule of x": by_x.sum(axis=0),
+            "from the rule of x. Are the two rules swapped?": by_x.sum(axis=0),
             "with two factors of width too many": (by_width * width**2).sum(axis=0),
             "without the 2": by_width.sum(axis=0) / 2,
         },

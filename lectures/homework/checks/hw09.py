@@ -196,8 +196,16 @@ def tall(student, case):
     e, adj = some_scores(case)
     for shift in (1000.0, -1000.0):
         came = array_of(student.attention(np.where(adj, e + shift, e), adj, hint=ROWS))
+        finite = np.isfinite(came.astype(float))
+        lonely = ~adj.any(axis=1)
         expect(
-            np.isfinite(came.astype(float)),
+            came.shape != e.shape or finite.all() or not finite[~lonely].all(),
+            "attention: only the row of a node without neighbours is nan (0 / 0, or -inf - -inf); "
+            "it should be zeros",
+            "nan in the row of a node without neighbours",
+        )
+        expect(
+            finite,
             "attention: scores of 1000 overflow; subtract the largest of the row before exp",
             "scores of 1000 overflow",
         )

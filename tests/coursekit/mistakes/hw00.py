@@ -21,6 +21,10 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (TOTAL, "return np.ones_like(x)", "the g of its own sum"),
     (SUM_TO, "return g", "copies left over"),
     (SUM_TO, "return g.sum(axis=short)", "use keepdims=True"),
+    (SUM_TO, "return g.sum(axis=1)", "Yours is summed over axis 1 of g"),
+    (SUM_TO, "return np.unsqueeze(g, 0)", "np.expand_dims(x, 0)"),
+    (SUM_TO, "return g.unsqueeze(0)", "PyTorch's x.unsqueeze(0) is np.expand_dims(x, 0)"),
+    (SUM_TO, "return torch.sum(g)", "NumPy's functions (np.exp"),
     (SUM_TO, "return g.mean(axis=short, keepdims=True)", "Did you take a mean"),
     (MATMUL_A, "return g @ b", "b must be transposed"),
     (MATMUL_A, "return b.T @ g", "in the wrong order"),
@@ -58,6 +62,8 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ("x.grad += slope * number.grad", "x.grad += slope * number.value", "in the product itself"),
     (BELL_X, "y * -2 * x / width**2", "is not used"),
     (BELL_WIDTH, "g * y * -2 * x / width**2", "from the rule of x"),
+    (BELL_X, BELL_WIDTH, "Are the two rules swapped"),
+    (STEP, "p -= step * p.grad", "Perhaps this helps: A parameter may have no gradient"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too

@@ -30,7 +30,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (LOOP_SUM, "Y[t] += e[s] * V[s]", "without dividing by the sum of the row"),
     (LOOP_EXP, LOOP_EXP.replace("np.exp(", "("), "without the exponential"),
     (LOOP_SUM, LOOP_SUM.replace("V[s]", "V[t]"), "Most different at index"),
-    (EXP, "e = np.exp(s)\n    return", "scores of 1000 overflow"),
+    (EXP, "e = np.exp(s)\n    return", "Perhaps exp overflows"),
     (SHARE, SHARE.replace("axis=-1, keepdims=True", ""), "the sum of all numbers"),
     (SHARE, SHARE.replace("axis=-1", "axis=0"), "along the first axis"),
     (SHARE, "return e\n    # END", "without dividing by the sum"),

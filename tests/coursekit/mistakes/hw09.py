@@ -38,6 +38,11 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MASKED, "e = e; adj = np.ones((5, 5), bool)", "adj is not used"),
     (MASKED, "pass", "over the neighbours only"),
     (EXP, "p = adj * np.exp(e)", "subtract the largest"),
+    (
+        EXP,
+        "s = np.where(adj > 0, e, -np.inf)\n    p = adj * np.exp(s - s.max(axis=1, keepdims=True))",
+        "only the row of a node without neighbours is nan",
+    ),
     (EXP, "p = adj * np.where(adj, e, 0)", "the exp is missing"),
     (DIVIDED, "return p / np.sum(p, axis=1, keepdims=True)", "its row is nan"),
     (TOTAL, TOTAL.replace("axis=1", "axis=0"), "by the sum of a column"),

@@ -2,6 +2,8 @@
 
 import re
 
+from tinyattn.engine.torch_hints import FUNCTIONS, KEYWORDS, METHODS
+
 PRODUCT = re.compile(r"matmul: Input operand 1 .*\(size (\d+) is different from (\d+)\)")
 BROADCAST = re.compile(r"could not be broadcast together with shapes (\([\d,]*\)) (\([\d,]*\))")
 OTHERS = (
@@ -37,10 +39,29 @@ def meaning(message, line=""):
             "einsum: each operand needs one letter for each axis, and a letter stands for axes of "
             "one length only."
         )
+    if told := _of_pytorch(message, line):
+        return "a name of PyTorch's", told
     for pattern, short, sentence in OTHERS:
         if re.search(pattern, message):
             return short, sentence
     return "", ""
+
+
+def _of_pytorch(message, line):
+    """What PyTorch's name is here, where it is asked of a plain array or of NumPy."""
+    if found := re.search(r"'numpy\.ndarray' object has no attribute '(\w+)'", message):
+        return str(METHODS[found[1]]) if found[1] in METHODS else ""
+    if re.search(r"module 'numpy' has no attribute '(\w+)'", message):
+        name = re.search(r"no attribute '(\w+)'", message)[1]
+        found = FUNCTIONS.get(name) or METHODS.get(name)
+        return str(found) if found else ""
+    if "name 'torch' is not defined" in message:
+        asked = re.search(r"torch\.(\w+)", line)
+        found = asked and (FUNCTIONS.get(asked[1]) or METHODS.get(asked[1]))
+        return str(found) if found else "NumPy's functions (np.exp, np.sum, ...) are used here."
+    if found := re.search(r"unexpected keyword argument '(\w+)'", message):
+        return str(KEYWORDS[found[1]]) if found[1] in KEYWORDS else ""
+    return ""
 
 
 def _product(right, left, line):

@@ -112,7 +112,9 @@ def _diagnosis(reply, hint):
         return Diagnosis(message, message)
     line = f"\nin the line: {reply['line']}" if reply["line"] else ""
     short, sentence = meaning(message, reply["line"])
-    lines = [f"it stops with {error}: {message}{line}", sentence, hint]
+    # the hint was written for this task before anybody saw the error: it may not be the reason
+    guess = f"Perhaps this helps: {hint}" if hint else ""
+    lines = [f"it stops with {error}: {message}{line}", sentence, guess]
     return Diagnosis(
         "\n".join(filter(None, lines)), ": ".join(filter(None, [f"it stops with {error}", short]))
     )
