@@ -3,13 +3,17 @@
 An installed package brings the lectures as a student needs them: texts, notebooks, drawings,
 ledger, trained weights and the checks of the homework, in `tinyattn/course/shipped/`. Notebooks
 come without outputs, which are most of their bytes: `tinyattn slides` runs a lecture once before it
-shows its slides. The texts of the homework, which have the solutions, are left out; but a check
-compares with an answer of its own, so a student who opens it can read how a task is done.
+shows its slides. The texts of the homework, which have the solutions, are left out. A check
+compares with an answer of its own; checks come packed, so that nobody reads one by accident.
+Whoever wants to read them can: what runs on a student's machine cannot be hidden from the student.
 """
 
+import base64
 import json
 import os
 import shutil
+import textwrap
+import zlib
 from pathlib import Path
 
 from setuptools import setup
@@ -23,20 +27,24 @@ SHIPPED = [
     "lectures/*.toml",
     "lectures/figures/*.svg",
     "lectures/weights/*.safetensors",
-    "lectures/homework/checks/*.py",
 ]
+CHECKS = "lectures/homework/checks/*.py"
 NOTEBOOKS = ["notebooks/[0-9][0-9]_*.ipynb", "notebooks/homework/hw[0-9][0-9]_*.ipynb"]
 NOTEBOOKS += ["notebooks/index.ipynb"]
+HEAD = "# the checks of a homework, packed, because they compare with an answer of their own"
 
 
 def ship(root, target):
     """Copy the course of the project `root` into the folder `target`; returns the files."""
     written = []
-    for pattern in SHIPPED + NOTEBOOKS:
+    for pattern in [*SHIPPED, CHECKS, *NOTEBOOKS]:
         for path in filter(Path.is_file, sorted(root.glob(pattern))):
             copy = target / path.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            if pattern in NOTEBOOKS:
+            if pattern == CHECKS:
+                copy = copy.with_suffix(".packed")
+                copy.write_text(packed(path.read_text("utf-8")), encoding="utf-8", newline="\n")
+            elif pattern in NOTEBOOKS:
                 copy.write_text(
                     without_outputs(path.read_text("utf-8")), encoding="utf-8", newline="\n"
                 )
@@ -44,6 +52,12 @@ def ship(root, target):
                 shutil.copyfile(path, copy)
             written.append(copy)
     return written
+
+
+def packed(source):
+    """A file of checks that is not read by accident; `tinyattn.course.checks.unpacked` reads it."""
+    letters = base64.b64encode(zlib.compress(source.encode(), 9)).decode()
+    return "\n".join([HEAD, *textwrap.wrap(letters, 100)]) + "\n"
 
 
 def without_outputs(text):

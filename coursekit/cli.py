@@ -72,6 +72,7 @@ def parser():
     _add_warm(commands)
     _add_check(commands)
     _add_grade(commands)
+    _add_bundle(commands)
     _add_site(commands)
     _add_doctor(commands)
     return whole
@@ -289,6 +290,25 @@ def _add_grade(commands):
     command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
 
 
+def _add_bundle(commands):
+    command = _command(
+        commands,
+        "bundle",
+        bundle,
+        "make the folder that a class gets",
+        "Make a folder with what students get: notebooks to fill in, slides without the notes of\n"
+        "the lecturer, and the library with its data as a wheel, whose checks of the homework are\n"
+        "packed. Sample solutions, answers to open questions and lecturer's pages are not in it.\n"
+        "A check runs on the student's machine and compares with an answer of its own, so whoever\n"
+        "unpacks it on purpose can read that answer; the hidden inputs of 'grade' are there too.",
+        "tinyattn bundle class --lectures 00 03 04 hw00 hw04",
+    )
+    command.add_argument("folder", nargs="?", metavar="FOLDER", help="default: build/class")
+    command.add_argument(
+        "--lectures", nargs="+", metavar="NN", default=[], help="04 or hw04; without it all"
+    )
+
+
 def _add_site(commands):
     command = _command(
         commands,
@@ -305,6 +325,9 @@ def _add_site(commands):
     )
     command.add_argument(
         "--port", type=int, default=8000, help="port to serve on; 0 picks a free one"
+    )
+    command.add_argument(
+        "--for-students", action="store_true", help="leave out the pages for lecturers"
     )
 
 
@@ -373,10 +396,20 @@ def site(options):
     from coursekit.site import build as building
     from tinyattn.course import project
 
-    first = building.build_site(project.find_checkout())
+    first = building.build_site(project.find_checkout(), students=options.for_students)
     print(first)
     if options.serve:
         building.serve(first.parent, options.port)
+
+
+def bundle(options):
+    from coursekit.build import bundle as bundling
+    from tinyattn.course import project
+
+    root = project.find_checkout()
+    chosen = [project.find(root, number) for number in options.lectures]
+    chosen = chosen or project.lectures(root) + project.homework(root)
+    print(bundling.write(root, options.folder, chosen))
 
 
 def claims(options):

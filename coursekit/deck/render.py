@@ -16,10 +16,11 @@ KATEX = "vendor/katex"
 ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "hat"}
 
 
-def build_deck(document, *, core=False):
+def build_deck(document, *, core=False, notes=True, path=None):
     """Write the deck of a lecture from its built notebook and return the path.
 
-    core: leave out the slides that are tagged `optional`, in a separate file.
+    core: leave out the slides that are tagged `optional`, in a separate file. notes: include the
+    lecturer's notes. path: where to write the deck, if not into build/decks.
 
     Raises CourseError for homework, for a notebook that is not built, and for one that no longer
     agrees with its text (if the text can be read).
@@ -32,13 +33,14 @@ def build_deck(document, *, core=False):
             f"{document.relative(document.notebook)} is older than its text. Run: tinyattn build "
             f"{document.number}"
         )
-    path = document.deck.with_stem(f"{document.deck.stem}_core") if core else document.deck
-    write_text(path, render(cells, document, core=core))
+    if path is None:
+        path = document.deck.with_stem(f"{document.deck.stem}_core") if core else document.deck
+    write_text(path, render(cells, document, core=core, notes=notes))
     return path
 
 
-def render(cells, document, *, core=False):
-    """Return the HTML of the deck of an executed notebook's cells; core: see `build_deck`."""
+def render(cells, document, *, core=False, notes=True):
+    """Return the HTML of the deck of an executed notebook's cells; options: see `build_deck`."""
     nbconvert = need("nbconvert", "class")
     setting_css, setting_js = formulas()
     # only the filters of nbconvert's own template are used
@@ -54,6 +56,8 @@ def render(cells, document, *, core=False):
     template = environment.from_string((FOLDER / "deck.html.j2").read_text(encoding="utf-8"))
     chosen = [slide for slide in slides(cells) if not (core and slide.optional)]
     pages = [page for page in map(_page, chosen) if page]
+    if not notes:
+        pages = [page | {"notes": ""} for page in pages]
     return template.render(
         deck={
             "title": pages[0]["plain"] if pages else document.name,

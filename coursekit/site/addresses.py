@@ -27,19 +27,29 @@ TEXTS = {
     "tinyattn/trace/README.md": "project/trace",
 }
 
+# of these, and with the page of each lecture, what `tinyattn site --for-students` leaves out
+LECTURERS = {"lectures/TEACHING.md", "lectures/README.md"}
+
 
 def page_of(document):
     """Return the address of a lecture or homework, without extension."""
     return f"{'homework' if document.is_homework else 'lectures'}/{document.name}"
 
 
-def pages(root):
-    """Return {path in the project: page} of all texts and notebooks that have a page."""
-    found = dict(TEXTS)
+def texts(students=False):
+    """Return {path in the project: page} of the texts; students: without those for lecturers."""
+    return {path: page for path, page in TEXTS.items() if not (students and path in LECTURERS)}
+
+
+def pages(root, students=False):
+    """Return {path in the project: page} of all texts and notebooks with a page; see `texts`."""
+    found = texts(students)
     for document in lectures(root) + homework(root):
         for path in (document.notebook, document.source):
             found[document.relative(path)] = page_of(document)
     for path in sorted((root / "lectures" / "teaching").glob("[0-9][0-9].md")):
+        if students:
+            break
         found[path.relative_to(root).as_posix()] = f"teaching/{path.stem}"
     return found
 

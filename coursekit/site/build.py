@@ -9,7 +9,7 @@ from coursekit.build.public_api import first_uses, new_names, public_names
 from coursekit.build.text import need, read_notebook, slides
 from coursekit.deck import render
 from coursekit.site import browser, notebooks, pages, reference
-from coursekit.site.addresses import TEXTS, page_of
+from coursekit.site.addresses import page_of, texts
 from coursekit.student.workbook import copy_of
 from tinyattn.course.project import CourseError, homework, lectures, write_text
 from tinyattn.ops import coverage
@@ -18,8 +18,10 @@ SITE = Path("build") / "site"
 SOURCES = Path("build") / "site-sources"
 
 
-def build_site(root):
+def build_site(root, students=False):
     """Write the whole site and return its first page.
+
+    students: leave out the pages for lecturers and the notes of the slides.
 
     Raises CourseError with Sphinx's message if a page has an error, such as a broken link.
     """
@@ -27,7 +29,7 @@ def build_site(root):
         need(package, "site")
     sources, extra = root / SOURCES / "pages", root / SOURCES / "files"
     shutil.rmtree(root / SOURCES, ignore_errors=True)
-    write_sources(root, sources, extra)
+    write_sources(root, sources, extra, students)
     shutil.rmtree(root / SITE, ignore_errors=True)
     command = [
         sys.executable,
@@ -54,7 +56,7 @@ def build_site(root):
     return root / SITE / "index.html"
 
 
-def write_sources(root, sources, extra):
+def write_sources(root, sources, extra, students=False):
     """Write the sources of Sphinx's pages, and the files that it only copies."""
     documents, tasks = lectures(root), homework(root)
     built = {document: slides(read_notebook(document)) for document in documents}
@@ -62,12 +64,11 @@ def write_sources(root, sources, extra):
     by_number = {task.number: task for task in tasks}
     new = new_names(documents)
     for document in documents + tasks:
-        buttons, copy = ways(root, document, by_number), copy_of(document, new)
+        buttons, copy = ways(root, document, by_number, students), copy_of(document, new)
         notebooks.write_page(document, sources, extra, buttons, copy)
     for document in documents:
-        made = render.build_deck(document)
-        (extra / "decks").mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(made, extra / "decks" / made.name)
+        deck = extra / "decks" / document.deck.name
+        render.build_deck(document, notes=not students, path=deck)
     shutil.copytree(
         root / "lectures" / "figures",
         extra / "figures",
@@ -81,20 +82,20 @@ def write_sources(root, sources, extra):
     reference.write_reference(root, sources, uses, anchors, examples)
     write_text(sources / "reference" / "numpy.md", numpy_page())
     template = (root / "docs" / "index.md").read_text(encoding="utf-8")
-    home = pages.home(root, template, built, anchors, by_number) + contents(documents, tasks)
-    write_text(sources / "index.md", home)
+    home = pages.home(root, template, built, anchors, by_number, students)
+    write_text(sources / "index.md", home + contents(documents, tasks, students))
     write_text(sources / "claims.md", pages.claims_page(root, built, anchors))
     after = {
         "references": pages.sources_table(names),
-        "teaching/index": write_teaching(root, sources),
+        "teaching/index": "" if students else write_teaching(root, sources),
     }
-    for path, page in TEXTS.items():
+    for path, page in texts(students).items():
         if path.endswith(".md") and page != "index":
-            text = pages.project_text(root, path, page)
+            text = pages.project_text(root, path, page, students)
             write_text(sources / f"{page}.md", "\n\n".join([text, after.get(page, "")]))
 
 
-def ways(root, document, tasks):
+def ways(root, document, tasks, students=False):
     """Return the buttons under the title of a lecture or homework: (words, address on the site)."""
     found = [("Open in the browser", browser.address(document))]
     if document.is_homework:
@@ -107,7 +108,8 @@ def ways(root, document, tasks):
         if task:
             found.append(("Homework", f"{page_of(task)}.html"))
     found.append(("Notebook to work in", f"notebooks/{document.notebook.name}"))
-    if not document.is_homework and teaching(root, document.number).is_file():
+    taught = not document.is_homework and teaching(root, document.number).is_file()
+    if taught and not students:
         found.append(("For those who teach", f"teaching/{document.number}.html"))
     return found
 
@@ -139,8 +141,9 @@ def numpy_page():
     return "\n\n".join(parts) + "\n"
 
 
-def contents(documents, tasks):
+def contents(documents, tasks, students=False):
     """Return the site's table of contents, which is shown next to every page."""
+    lecturers = [] if students else ["teaching/index", "project/writing_lectures"]
     parts = {
         "Lectures": [f"{title(d)} <{page_of(d)}>" for d in documents],
         "Homework": [page_of(document) for document in tasks],
@@ -153,9 +156,8 @@ def contents(documents, tasks):
             "from_pytorch",
             "benchmarks",
         ],
-        "Teaching and making": [
-            "teaching/index",
-            "project/writing_lectures",
+        "Making" if students else "Teaching and making": [
+            *lecturers,
             "project/contributing",
             "project/kernels",
             "project/trace",

@@ -10,18 +10,20 @@ from coursekit.site.addresses import page_of, pages, relative, source_page
 from tinyattn.course import claims
 from tinyattn.course.project import LEDGER, CourseError
 
+TEACH = "Lecturers find [notes on teaching each lecture](teaching/index.md)."
 PROJECT_PICTURES = "pictures"  # `build` copies the images of texts to this folder
 
 
-def home(root, template, built, anchors, tasks):
+def home(root, template, built, anchors, tasks, students=False):
     """Return the first page, from `docs/index.md`: the tables and sections that its marks name."""
-    readme = linked((root / "README.md").read_text(encoding="utf-8"), root, "README.md", "index")
+    readme = project_text(root, "README.md", "index", students)
     marks = {
         "bullets": "\n".join(re.findall(r"^- \*\*.*?(?=^- |\n\n)", _opening(readme), re.M | re.S)),
         "start": section(readme, "Start"),
         "ten lines": section(readme, "Ten lines"),
         "lectures": lectures_table(built, tasks),
         "gallery": gallery(root, built, anchors, "index"),
+        "teaching": "" if students else TEACH,
     }
     return re.sub(r"<!-- (\w[\w ]*) -->", lambda m: marks[m[1]].strip(), template)
 
@@ -135,19 +137,19 @@ def sources_table(names):
     )
 
 
-def project_text(root, path, here):
-    """Return a text of the project as a page."""
+def project_text(root, path, here, students=False):
+    """Return a text of the project as a page; students: see `linked`."""
     text = (root / path).read_text(encoding="utf-8")
-    return linked(text, root, path, here)
+    return linked(text, root, path, here, students)
 
 
-def linked(text, root, path, here):
+def linked(text, root, path, here, students=False):
     """Replace links to files of the project in a text by links to the site's pages.
 
-    Links to files that are not on the site become words. Raises CourseError for a link to a file
-    that does not exist.
+    Links to files that are not on the site become words, and so do links to the pages for
+    lecturers on the site for students. Raises CourseError for a link to a file that does not exist.
     """
-    known = pages(root)
+    known = pages(root, students)
     folder = (root / path).parent
 
     def change(match):

@@ -3,10 +3,12 @@
 `tests/scripts/site.py` looks at the whole site, `tests/scripts/examples.py` runs the examples.
 """
 
+import re
+
 import pytest
 
 from coursekit.build.public_api import PLACES, first_uses, place, public_names, section
-from coursekit.site import docstrings, formulas, implementations, notebooks, pages, reference
+from coursekit.site import build, docstrings, formulas, implementations, notebooks, pages, reference
 from tests import ROOT
 from tests.scripts import site
 from tests.scripts.examples import FOLDER, failures
@@ -163,3 +165,30 @@ def test_the_workflow_publishes_what_the_tests_saw():
     text = (ROOT / ".github" / "workflows" / "site.yml").read_text("utf-8")
     assert text.index("tests.scripts.site") < text.index("actions/deploy-pages")
     assert "path: build/site" in text
+
+
+def test_the_site_for_students_leaves_out_the_pages_for_those_who_teach(tmp_path, monkeypatch):
+    pytest.importorskip("nbconvert")
+    monkeypatch.setattr(build, "lectures", lambda root: project.lectures(root)[4:5])
+    monkeypatch.setattr(build, "homework", lambda root: project.homework(root)[4:5])
+    made = {}
+    for students in (False, True):
+        pages_of = tmp_path / str(students)
+        build.write_sources(ROOT, pages_of / "pages", pages_of / "files", students=students)
+        texts = {
+            path.relative_to(pages_of).as_posix(): path.read_text(encoding="utf-8")
+            for path in pages_of.rglob("*.*")
+            if path.suffix in (".md", ".ipynb", ".html")
+        }
+        made[students] = texts
+        link = re.compile(r"teaching/(index|\d\d)|project/writing_lectures")
+        named = [name for name, text in texts.items() if link.search(text + name)]
+        assert bool(named) is not students, named
+        deck = texts["files/decks/04_self_attention.html"]
+        assert ('<aside class="notes' in deck) is not students
+    left_out = set(made[False]) - set(made[True])
+    assert left_out == {
+        "pages/teaching/04.md",
+        "pages/teaching/index.md",
+        "pages/project/writing_lectures.md",
+    }

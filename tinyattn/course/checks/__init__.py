@@ -5,8 +5,13 @@ A notebook loads them with `hw = checks.homework("hw04", globals())` and calls `
 each task and `hw.table()` at the end. `tinyattn check` and `tinyattn grade` use the same checks.
 """
 
+import base64
+import linecache
 import sys
+import zlib
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 
 from tinyattn.course.checks.homework_checker import HomeworkChecker
 from tinyattn.course.checks.student import LocalStudent
@@ -29,18 +34,39 @@ def load(number, root=None):
 
 
 def module(number, root=None):
-    """Return the file `lectures/homework/checks/<number>.py` as a module, which is loaded once."""
+    """Return the file `lectures/homework/checks/<number>.py` as a module, which is loaded once.
+
+    In an installed course the file is `<number>.packed`; `setup.py` says why.
+    """
     path = (find_root() if root is None else root) / CHECKS / f"{number}.py"
     name = f"tinyattn.course.checks.{number}"  # tracebacks and pickle use this name
     if name in sys.modules and sys.modules[name].__file__ == str(path):
         return sys.modules[name]
-    if not path.is_file():
+    if path.is_file():
+        spec = spec_from_file_location(name, path)
+        made, run = module_from_spec(spec), spec.loader.exec_module
+    elif path.with_suffix(".packed").is_file():
+        made, run = ModuleType(name), _run_packed
+        made.__file__ = str(path)
+    else:
         raise CourseError(f"{number} has no checks, because there is no file {path}")
-    spec = spec_from_file_location(name, path)
-    sys.modules[name] = made = module_from_spec(spec)
+    sys.modules[name] = made
     try:
-        spec.loader.exec_module(made)
+        run(made)
     except BaseException:
         del sys.modules[name]
         raise
     return made
+
+
+def unpacked(text):
+    """The source of packed checks."""
+    return zlib.decompress(base64.b64decode(text.partition("\n")[2])).decode()
+
+
+def _run_packed(made):
+    path = made.__file__
+    source = unpacked(Path(path).with_suffix(".packed").read_text(encoding="utf-8"))
+    # checks are sent to the student's code as text, so their lines must be found
+    linecache.cache[path] = (len(source), None, source.splitlines(True), path)
+    exec(compile(source, path, "exec"), vars(made))

@@ -1,0 +1,101 @@
+"""The command `tinyattn bundle`: the folder that a class gets, and nothing that is the lecturer's.
+
+A checkout has the sample solutions, the answers to open questions and the lecturer's pages. The
+folder that is made here has none of them.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from coursekit.build.public_api import new_names
+from coursekit.deck import render
+from coursekit.student.workbook import copy_of
+from tinyattn import __version__
+from tinyattn.course.project import CourseError, lectures, write_text
+
+BUNDLE = Path("build") / "class"
+MARK = "START.md"
+# of a checkout, what a wheel is built from
+SOURCES = ("coursekit", "lectures", "notebooks", "tinyattn")
+FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
+NOT_COPIED = ("__pycache__", ".ipynb_checkpoints", "teaching", "*.nbi", "*.nbc", "hw*.md")
+BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+START = """\
+# Start here
+
+You need Python 3.11 or newer. In this folder:
+
+```bash
+python3 -m venv .venv
+.venv/bin/pip install "./{wheel}[class]"
+.venv/bin/tinyattn class {first}
+```
+
+On Windows, write `.venv\\Scripts\\` instead of `.venv/bin/`. The last line opens JupyterLab with a
+copy of each notebook, in the new folder `tinyattn-course/workbook/`. Write into these copies.
+
+- **`slides/`** has the slides of the lectures. Each is one file, which any browser opens without a
+  network; `?` lists the keys.
+- **`notebooks/`** has the same notebooks to fill in, if you have a JupyterLab or Colab of your own.
+- **`{wheel}`** is the library with the data sets and the trained networks.
+
+`.venv/bin/tinyattn check {number}` tells you what of your homework is right. Hand in the notebook
+itself, saved.
+"""
+
+
+def write(root, folder=None, documents=()):
+    """Write the folder; returns its path. documents: lectures and homework, None of them: all.
+
+    Raises CourseError if the folder is there and was not made by this command.
+    """
+    folder = root / BUNDLE if folder is None else Path(folder)
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise CourseError(f"{folder} is not empty. Name a folder that is, or one that is not there")
+    shutil.rmtree(folder, ignore_errors=True)
+    new = new_names(lectures(root))
+    for document in documents:
+        name = document.notebook.relative_to(root / "notebooks")
+        write_text(folder / "notebooks" / name, copy_of(document, new))
+        if not document.is_homework:
+            deck = folder / "slides" / document.deck.name
+            render.build_deck(document, notes=False, path=deck)
+    wheel = build_wheel(root, folder)
+    first = documents[0].number
+    number = first.removeprefix("hw")
+    write_text(folder / MARK, START.format(wheel=wheel.name, first=first, number=number))
+    return folder
+
+
+def build_wheel(root, folder):
+    """Build the package of the checkout `root` into the folder; returns its path.
+
+    The wheel is built from a copy, so nothing is left in the checkout.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tinyattn-bundle-") as place:
+        copy = Path(place)
+        for name in SOURCES:
+            ignored = shutil.ignore_patterns(*NOT_COPIED)
+            shutil.copytree(root / name, copy / name, ignore=ignored)
+        for name in FILES:
+            shutil.copyfile(root / name, copy / name)
+        done = subprocess.run(
+            [sys.executable, "-c", BUILD, folder.resolve()],
+            cwd=copy,
+            capture_output=True,
+            text=True,
+            env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        )
+    made = sorted(folder.glob(f"tinyattn-{__version__}-*.whl"))
+    if done.returncode or not made:
+        last = (done.stderr.strip().split("\n") or [""])[-1]
+        raise CourseError(
+            f"the wheel could not be built: {last}\nIt needs setuptools 77 or newer: "
+            f"{sys.executable} -m pip install -U setuptools"
+        )
+    return made[0]
