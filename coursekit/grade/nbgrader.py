@@ -13,6 +13,15 @@ from coursekit.grade.plan import plan_of
 from tinyattn.course.project import write_text
 
 HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
+# Answers run in the kernel of the tests and can replace functions of the checks, so the hidden test
+# reads the checks from their files again. A NumPy or a Python that was changed stays changed: only
+# a sandbox withstands that, as in `tinyattn grade 04 submitted`.
+ANEW = """import sys
+
+for name in [name for name in sys.modules if name.startswith("tinyattn.course")]:
+    del sys.modules[name]
+from tinyattn.course import checks
+"""
 
 
 def write(document, path):
@@ -55,7 +64,7 @@ def _test(nbformat, plan, part):
     # A student can set the notebook's own `hw` to anything, so it is not used.
     fresh = f"checks.homework({plan.document.number!r}, globals()).require"
     visible = f"from tinyattn.course import checks\n\n{fresh}({part.task}, {part.title!r})"
-    hidden = HIDDEN.format(f"{fresh}({part.task}, {part.title!r}, hidden=True)")
+    hidden = HIDDEN.format(f"{ANEW}\n{fresh}({part.task}, {part.title!r}, hidden=True)")
     return nbformat.v4.new_code_cell(
         f"{visible}\n{hidden}", metadata=_metadata(name, grade=True, locked=True, points=1)
     )
