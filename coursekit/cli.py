@@ -287,6 +287,9 @@ def _add_grade(commands):
         metavar="FILE",
         help="fill the points into the table that Moodle or Canvas exported",
     )
+    command.add_argument(
+        "--settings", metavar="FILE", help="class.toml: when homework is due, what late days cost"
+    )
     command.add_argument("--nbgrader", metavar="FILE", help="write the homework for nbgrader")
 
 
@@ -459,6 +462,7 @@ def grade(options):
         html=options.html,
         jobs=options.jobs,
         worksheet=options.worksheet,
+        settings=options.settings,
     )
     return 0
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from coursekit.grade import handed_in, pages, worksheets
+from coursekit.grade import handed_in, late, pages, worksheets
 from coursekit.grade.marking import Mark, mark
 from coursekit.grade.plan import plan_of
 from coursekit.grade.sandbox import WasiSandbox
@@ -24,13 +24,17 @@ from tinyattn.course.project import CHECKS, CourseError, install, write_text
 CACHE = ".grading"  # results that are already graded, in the folder of the submissions
 
 
-def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=None):
+def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=None, settings=None):
     """Grade all notebooks of a folder, write the table and the pages, and return the marks.
 
-    worksheet: the table from Moodle or Canvas, whose points are filled in.
+    worksheet: the table from Moodle or Canvas, whose points are filled in. settings: a file with
+    the class's rule for late days, see `late`.
     """
     folder = Path(folder)
-    submissions = handed_in.submissions(folder)
+    rules = late.read(settings, document.number, csv_file) if settings is not None else None
+    submissions = handed_in.submissions(folder, document.number)
+    if worksheet is not None:
+        worksheets.take_times(Path(worksheet), submissions)
     plan, began = plan_of(document), time.perf_counter()
     kept = folder if folder.is_dir() else folder.parent
     cache = GradeCache(kept / CACHE / document.number, plan)
@@ -50,6 +54,8 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
                 says = f"{result.points:3d} of {result.of}" if result.graded else "NOT GRADED"
                 print(f"{done:4d}/{len(left)}  {says}  {result.student}")
     marks = _with_copies(marks, submissions, plan)
+    if rules is not None:
+        marks = [rules.apply(s, m) for s, m in zip(submissions, marks, strict=True)]
     text = table(plan, marks, submissions)
     if csv_file is not None:
         write_text(csv_file, f"\ufeff{text}")  # the mark tells Excel that this is UTF-8
@@ -186,7 +192,8 @@ def _not_graded(submission, plan, error):
 
 
 def table(plan, marks, submissions=()):
-    """Return the marks as CSV: student, points, of, the points of each task, open questions, notes.
+    """Return the marks as CSV: student, points, late days, what counts, each task, open questions,
+    notes.
 
     The columns of open questions are empty, for points that a person gives.
     """
@@ -194,15 +201,17 @@ def table(plan, marks, submissions=()):
     identifiers = {s.student: s.identifier for s in submissions}
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    head = ["student", "identifier", "points", "of", *(f"task {task}" for task in tasks)]
-    writer.writerow([*head, *asked, "note"])
+    head = ["student", "identifier", "homework", "points", "of", "late days", "counted"]
+    writer.writerow([*head, *(f"task {task}" for task in tasks), *asked, "note"])
     for result in marks:
-        points = [result.points, result.of]
+        late_days = "" if result.late_days is None else result.late_days
+        points = [result.points, result.of, late_days, result.counted]
         points += [sum(o.right for o in result.of_task(task)) for task in tasks]
         if not result.graded:  # a score of 0 would mean that everything was wrong
-            points = ["", result.of, *("" for _ in tasks)]
+            points = ["", result.of, late_days, "", *("" for _ in tasks)]
         note = "; ".join(result.notes)
         start = [_cell(result.student), identifiers.get(result.student, "")]
+        start.append(plan.document.number)
         writer.writerow([*start, *points, *("" for _ in asked), _cell(note)])
     return file.getvalue()
 

@@ -8,8 +8,10 @@ import re
 import zipfile
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
+from coursekit.grade.late import time_of
 from tinyattn.course.checks.code import Code, code_of, missing, parsed
 from tinyattn.course.project import CourseError
 
@@ -33,6 +35,7 @@ class Submission:
     notes: list = field(default_factory=list)
     identifier: str = ""  # Moodle's identifier of a participant, or Canvas's of a user
     folder: str = ""  # Moodle's name of the folder, which the feedback folder must have too
+    time: datetime | None = None  # when it was submitted, if the system says so
 
 
 @dataclass
@@ -51,16 +54,21 @@ class Found:
         return missing(self.code, needed, there)
 
 
-def submissions(place):
+def submissions(place, number=None):
     """Return one Submission for each student in a folder or zip from Moodle, Canvas or nbgrader.
 
     A student is a file, or a folder with files. Unreadable files have a Submission as well.
+    number: "hw04"; if students have folders for several homeworks, as in nbgrader's `submitted/`,
+    only those of this name are read.
     """
     place = Path(place)
     if not place.exists():
         raise CourseError(f"there is no folder or zip {place}")
     files = {}  # name of the submission -> [(path in it, bytes)]
-    for parts, content in _files(place):
+    read = list(_files(place))
+    if number is not None and any(parts[1:2] == (number,) for parts, _ in read):
+        read = [(parts, content) for parts, content in read if parts[1:2] == (number,)]
+    for parts, content in read:
         files.setdefault(parts[0], []).append(("/".join(parts[1:]) or parts[0], content))
     found = []
     for entry, inside in sorted(files.items()):
@@ -79,19 +87,27 @@ def _of_one(entry, inside):
         there = ", ".join(path for path, content in inside if content is not None) or "nothing"
         trouble = f"no notebook was handed in, but {there}"[:200]
         return [Submission(student, Path(entry), trouble=trouble, **facts)]
-    made = []
+    made, time = [], _timestamp(inside)
     for path, content in notebooks:
         name = student
         if len(notebooks) > 1:
             name = f"{student}/{path.removesuffix(_ending(path) or '')}"
         new = _read(name, content)
-        new.path = Path(entry, path)
+        new.path, new.time = Path(entry, path), time
         for fact, value in facts.items():
             setattr(new, fact, value)
         if len(notebooks) > 1:
             new.notes.append(f"one of {len(notebooks)} notebooks of {student}")
         made.append(new)
     return made
+
+
+def _timestamp(inside):
+    """When nbgrader collected it."""
+    for path, content in inside:
+        if path.rpartition("/")[2] == "timestamp.txt" and content:
+            return time_of(content.decode("utf-8", "replace"))
+    return None
 
 
 def _tell_apart(found):

@@ -26,10 +26,17 @@ class Mark:
     notes: list = field(default_factory=list)  # for the lecturer
     remarks: list = field(default_factory=list)  # for the student as well
     graded: bool = True  # False: the grader or the machine failed, so grading must be repeated
+    late_days: int | None = None  # None: not known
+    final: float | None = None  # the points that remain after late days; None: all
 
     @property
     def points(self):
         return sum(outcome.right for outcome in self.outcomes)
+
+    @property
+    def counted(self):
+        """The points that count, after late days."""
+        return self.points if self.final is None else self.final
 
     @property
     def of(self):

@@ -104,7 +104,8 @@ def student_page(plan, result):
 def _sum(result):
     if not result.graded:
         return "not graded yet"
-    return f"{result.points} of {result.of} points"
+    counted = f", {result.counted:g} of them count" if result.final is not None else ""
+    return f"{result.points} of {result.of} points{counted}"
 
 
 def _part(part):

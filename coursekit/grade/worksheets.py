@@ -8,17 +8,15 @@ import csv
 import io
 import zipfile
 
+from coursekit.grade.late import time_of
 from tinyattn.course.project import CourseError, write_text
+
+LAST = "last modified (submission)"
 
 
 def fill(path, document, marks, submissions):
     """Write a copy of the sheet with the points, and return a sentence about the result."""
-    text = path.read_bytes().decode("utf-8-sig")
-    dialect = "excel" if text.partition("\n")[0].count(",") else "excel-tab"
-    rows = list(csv.reader(io.StringIO(text), dialect))
-    if not rows:
-        raise CourseError(f"{path} is empty. Export the grading worksheet once more")
-    columns = {name.strip().lower(): i for i, name in enumerate(rows[0])}
+    rows, dialect, columns = _read(path)
     who, name, where, comment = _columns(path, columns, document)
     by_id, by_name = _index(marks, submissions)
     filled = set()
@@ -29,9 +27,10 @@ def fill(path, document, marks, submissions):
         if result is None or not result.graded:
             continue
         filled.add(result.student)
-        row[where] = str(result.points)
+        row[where] = str(result.counted)
         if comment is not None:
-            row[comment] = f"{result.points} of {result.of} points"
+            late = f", {result.late_days} days late" if result.late_days else ""
+            row[comment] = f"{result.points} of {result.of} points{late}"
     file = io.StringIO()
     csv.writer(file, dialect, lineterminator="\n").writerows(rows)
     made = path.with_name(f"{path.stem}-filled{path.suffix}")
@@ -39,6 +38,32 @@ def fill(path, document, marks, submissions):
     left = [m.student for m in marks if m.student not in filled]
     rest = f"; not in it: {', '.join(left)}" if left else ""
     return f"wrote {made}, {len(filled)} of {len(marks)} students{rest}"
+
+
+def _read(path):
+    """(rows, how it is written, {name of a column: its place}) of a sheet."""
+    text = path.read_bytes().decode("utf-8-sig")
+    dialect = "excel" if text.partition("\n")[0].count(",") else "excel-tab"
+    rows = list(csv.reader(io.StringIO(text), dialect))
+    if not rows:
+        raise CourseError(f"{path} is empty. Export the grading worksheet once more")
+    return rows, dialect, {name.strip().lower(): i for i, name in enumerate(rows[0])}
+
+
+def take_times(path, submissions):
+    """Give the submissions the times of Moodle's sheet, where they have none."""
+    rows, _, columns = _read(path)
+    if not {"identifier", LAST} <= columns.keys():
+        return
+    times = {
+        row[columns["identifier"]].removeprefix("Participant ").strip(): row[columns[LAST]]
+        for row in rows[1:]
+        if len(row) > columns[LAST]
+    }
+    for submission in submissions:
+        text = times.get(submission.identifier, "").strip()
+        if submission.time is None:
+            submission.time = time_of(text)
 
 
 def _columns(path, columns, document):

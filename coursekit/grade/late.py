@@ -1,0 +1,175 @@
+"""Late days: what a class's settings say about homework that was handed in late.
+
+    [due]
+    hw04 = 2026-11-20T23:59:00
+
+    [late]
+    free_days = 3      # of each student, in the whole course
+    per_day = 0.1      # the fraction of the points that each further day costs
+    most_days = 7      # after these there are no points; without it any day is taken
+    tables = "points/*.csv"   # what --csv wrote for other homework: its days count as used
+
+    [days.hw04]
+    "Ada Lovelace" = 0        # what you decide, whatever the time of the file says
+
+A day begins with its first minute. Times are those of nbgrader's `timestamp.txt` and of Moodle's
+worksheet; Canvas only says that a file is late.
+"""
+
+import csv
+import math
+import tomllib
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from tinyattn.course.project import CourseError
+
+DAY = 24 * 60 * 60
+KNOWN = {"due", "late", "days"}
+OF_LATE = {"free_days": 0, "per_day": 0.0, "most_days": None, "tables": ""}
+FORMS = ("%A, %d %B %Y, %I:%M %p", "%d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M")
+
+
+@dataclass
+class Rules:
+    """What the settings say about one homework."""
+
+    due: datetime | None = None
+    free_days: int = 0
+    per_day: float = 0.0
+    most_days: int | None = None
+    decided: dict = field(default_factory=dict)  # student: days
+    used: dict = field(default_factory=dict)  # student: days in other homework
+
+    def days(self, submission):
+        """How many days late it is; None where nobody knows."""
+        for name in (submission.student, submission.identifier):
+            if name in self.decided:
+                return self.decided[name]
+        if self.due is None or submission.time is None:
+            return None
+        seconds = (local(submission.time) - self.due).total_seconds()
+        return max(0, math.ceil(seconds / DAY))
+
+    def apply(self, submission, mark):
+        """The mark with its late days, and with the points that they leave."""
+        days = self.days(submission)
+        if days is None:
+            note = (
+                []
+                if self.due is None
+                else ["the time of the hand-in is not known or cannot be read"]
+            )
+            return replace(mark, notes=[*mark.notes, *note])
+        left = max(0, self.free_days - self._used(submission))
+        charged = max(0, days - left)
+        share = max(0.0, 1 - self.per_day * charged)
+        if self.most_days is not None and days > self.most_days:
+            share = 0.0
+        says = [_sentence(days, days - charged, share)] if days else []
+        return replace(
+            mark,
+            late_days=days,
+            final=round(share * mark.points, 2),
+            notes=[*mark.notes, *says],
+            remarks=[*mark.remarks, *says],
+        )
+
+    def _used(self, submission):
+        return self.used.get(submission.identifier or submission.student, 0)
+
+
+def _sentence(days, free, share):
+    late = f"{days} day{'s' if days > 1 else ''} late, {free} of them free"
+    return f"{late}: {round(100 * share)}% of the points count"
+
+
+def read(path, number, table=None):
+    """The Rules of the settings in `path` for a homework; table: the file that --csv will write.
+
+    Raises CourseError for settings that mean nothing.
+    """
+    path = Path(path)
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CourseError(f"there is no file {path} with the settings of the class") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path} is no TOML that can be read: {error}") from None
+    _only(path, settings, KNOWN)
+    late = settings.get("late", {})
+    _only(path, late, OF_LATE, "late.")
+    late = OF_LATE | late
+    if not 0 <= late["per_day"] <= 1:
+        raise CourseError(f"{path}: expected 0 <= late.per_day <= 1, got {late['per_day']}")
+    if late["free_days"] < 0:
+        raise CourseError(f"{path}: expected late.free_days >= 0, got {late['free_days']}")
+    return Rules(
+        due=_due(path, settings.get("due", {}).get(number)),
+        free_days=late["free_days"],
+        per_day=late["per_day"],
+        most_days=late["most_days"],
+        decided=settings.get("days", {}).get(number, {}),
+        used=_used_days(path.parent, late["tables"], number, table),
+    )
+
+
+def _only(path, found, known, where=""):
+    unknown = sorted(set(found) - set(known))
+    if unknown:
+        expected = ", ".join(f"{where}{name}" for name in sorted(known))
+        raise CourseError(f"{path}: '{where}{unknown[0]}' means nothing; expected {expected}")
+
+
+def _due(path, value):
+    """The time until which homework is in time; of a date it is the end of the day."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return local(value)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, 23, 59, 59)
+    raise CourseError(f"{path}: due is a date or a time such as 2026-11-20T23:59:00, got {value!r}")
+
+
+def local(time):
+    """A time as the clock on the wall shows it here."""
+    return time if time.tzinfo is None else time.astimezone().replace(tzinfo=None)
+
+
+def time_of(text):
+    """The time in a text of nbgrader's or Moodle's; None if it is none."""
+    text = text.strip()
+    if text.endswith(" UTC"):
+        found = time_of(text[:-4])
+        return found and found.replace(tzinfo=UTC)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    for form in FORMS:
+        try:
+            return datetime.strptime(text, form)
+        except ValueError:
+            continue
+    return None
+
+
+def _used_days(folder, pattern, number, table):
+    """{identifier or student: late days} of the tables of other homework."""
+    used, own = {}, table and Path(table).resolve()
+    for path in sorted(folder.glob(pattern)) if pattern else ():
+        if path.resolve() == own:
+            continue
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+        if any(row.get("homework") == number for row in rows):
+            continue  # an earlier table of this homework
+        seen = {}
+        for row in rows:
+            who = row.get("identifier") or row.get("student", "").lstrip("'")
+            seen[who] = max(seen.get(who, 0), int(row.get("late days") or 0))
+        for who, days in seen.items():
+            used[who] = used.get(who, 0) + days
+    return used
