@@ -33,7 +33,7 @@ from tests.coursekit.handed_in import (
 from tests.scripts.grading import small_plan
 from tinyattn.course import project
 from tinyattn.course.checks import load
-from tinyattn.course.checks.judging import Diagnosis
+from tinyattn.course.checks.judging import Diagnosis, NotAsked
 from tinyattn.course.project import CourseError
 
 pytest.importorskip("jupytext")
@@ -618,6 +618,15 @@ def test_a_question_is_stopped_by_what_it_computes(monkeypatch, in_wasm):
         monkeypatch.setattr(sandbox, "SECONDS", 1)
         with pytest.raises(Diagnosis, match="did not come to an end"):
             student.ask(ask_for, "f")
+
+
+@needs_wasi
+def test_on_a_machine_that_is_too_busy_no_answer_is_wrong(plan, monkeypatch, in_wasm):
+    """The clock runs out while hardly anything was computed: the hand-in is not graded."""
+    monkeypatch.setattr(sandbox, "SECONDS", 30)
+    monkeypatch.setattr(sandbox, "PATIENCE", 0.02)
+    with pytest.raises(NotAsked, match="too much else is running"):
+        mark(submission(Class(plan).cells(solved)), plan, in_wasm)
 
 
 def test_names_do_no_harm(plan, tmp_path):
