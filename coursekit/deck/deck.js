@@ -2,6 +2,7 @@
 (() => {
   const deck = document.getElementById("deck"), bar = document.getElementById("bar");
   const panel = document.getElementById("panel"), keys = document.getElementById("keys");
+  const goto = document.getElementById("goto");
   const pages = () => [...deck.children];
   let at = 0, notes = null;
 
@@ -123,7 +124,7 @@
     all.forEach((slide, i) => slide.classList.toggle("current", i === at));
     steps(all[at]).forEach((step, i) => hide(step, !whole && i >= first(all[at])));
     bar.style.width = `${(100 * (at + 1)) / all.length}%`;
-    history.replaceState(null, "", `#${at + 1}`);
+    remember();
     showNotes();
     if (document.body.classList.contains("overview")) all[at].scrollIntoView({ block: "nearest" });
   };
@@ -143,54 +144,96 @@
     const named = pages().findIndex((slide) => slide.dataset.ids.split(" ").includes(wanted));
     return wanted && named >= 0 ? named : (parseInt(wanted, 10) || 1) - 1;
   };
-  const scale = () => deck.style.setProperty("--scale", Math.min(innerWidth / 1280, innerHeight / 720));
+  // the width of the screen: a telephone makes innerWidth larger where something sticks out
+  const scale = () => {
+    const { clientWidth, clientHeight } = document.documentElement;
+    deck.style.setProperty("--scale", Math.min(clientWidth / 1280, clientHeight / 720));
+  };
   const overview = () => { document.body.classList.toggle("overview"); scrollTo(0, 0); show(at, true); };
 
-  // --- speaker notes: in a panel here, or in a window for the second screen
+  // --- speaker notes: in a panel here, or in a window for the second screen, with clock and next page
+  const noted = () => pages()[at].querySelector(".notes")?.innerHTML ?? "<p>no notes on this page</p>";
   const showNotes = () => {
-    const slide = pages()[at], next = pages()[at + 1];
-    panel.innerHTML = slide.querySelector(".notes")?.innerHTML ?? "<p>no notes on this page</p>";
+    panel.innerHTML = noted();
     if (!notes || notes.closed) return;
-    const title = (s) => s?.dataset.title ?? "the end";
+    const slide = pages()[at], next = pages()[at + 1];
     notes.document.body.innerHTML = `<p id="clock"></p><p>${at + 1} of ${pages().length}</p><h1></h1>${panel.innerHTML}<p class="next"></p>`;
-    notes.document.querySelector("h1").textContent = title(slide);
-    notes.document.querySelector(".next").textContent = `next: ${title(next)}`;
+    notes.document.querySelector("h1").textContent = slide.dataset.title;
+    notes.document.querySelector(".next").textContent = next ? `next: ${next.dataset.title}` : "next: the end";
+    if (next) notes.document.body.append(small(next));
+    showClock();
+  };
+  // a page as a small picture: all of it, also what comes by key presses, and nothing that runs
+  const small = (slide) => {
+    const frame = document.createElement("div"), page = slide.cloneNode(true);
+    frame.className = "mini";
+    page.querySelectorAll(".notes, iframe").forEach((part) => part.remove());
+    page.querySelectorAll(".hidden").forEach((part) => part.classList.remove("hidden"));
+    frame.append(page);
+    return frame;
+  };
+  // The clock begins when the lecturer opens the notes. It is kept in the entry of the history, so it goes on
+  // when the page is loaded again.
+  const clock = { began: null, stopped: null, ...history.state?.clock };
+  const remember = () => history.replaceState({ clock }, "", `#${at + 1}`);
+  const pause = () => {
+    if (clock.began === null) return;
+    if (clock.stopped === null) clock.stopped = Date.now();
+    else { clock.began += Date.now() - clock.stopped; clock.stopped = null; }
+    remember();
     showClock();
   };
   // the plan: the minutes of all pages before this one, and of this one too
-  let began = null;
   const planned = (n) => pages().slice(0, n).reduce((sum, slide) => sum + Number(slide.dataset.minutes), 0);
   const showClock = () => {
-    const clock = notes && !notes.closed && notes.document.getElementById("clock");
-    if (!clock) return;
-    const [since, from, to] = [(Date.now() - began) / 60000, planned(at), planned(at + 1)];
+    const shown = notes && !notes.closed && notes.document.getElementById("clock");
+    if (!shown) return;
+    const since = ((clock.stopped ?? Date.now()) - clock.began) / 60000, [from, to] = [planned(at), planned(at + 1)];
     const late = since > to ? `, ${Math.ceil(since - to)} late` : since < from ? `, ${Math.ceil(from - since)} early` : "";
-    clock.textContent = `minute ${Math.floor(since)}; this page: ${from} to ${to} of ${planned(pages().length)}${late}`;
+    const stands = clock.stopped === null ? "" : " (the clock is stopped, t lets it go on)";
+    shown.textContent = `minute ${Math.floor(since)}; this page: ${from} to ${to} of ${planned(pages().length)}${late}${stands}`;
   };
   setInterval(showClock, 5000);
+  // A window of its own for each loading of the page: a file that is loaded again may not touch the older window
+  const nameOfNotes = `notes${Date.now()}`;
   const notesWindow = () => {
-    notes = open("", "notes", "width=800,height=600");
+    notes = open("", nameOfNotes, "width=800,height=900");
     if (!notes) return;
-    began ??= Date.now(); // the lecture begins when the lecturer opens the notes
+    clock.began ??= Date.now();
+    remember();
     notes.document.head.innerHTML = "<title>Speaker notes</title>";
     notes.document.head.append(document.querySelector("style").cloneNode(true), Object.assign(
       document.createElement("style"), { textContent: "body{background:#fff;padding:32px;font-size:24px;overflow:auto}.next{color:#6a7178}" }));
     notes.onkeydown = onkeydown;
     showNotes();
   };
+  addEventListener("pagehide", () => notes?.close());
+
+  // --- go to a page: its number, then Enter
+  let typed = "";
+  const type = (letters) => {
+    typed = letters;
+    goto.hidden = !typed;
+    goto.textContent = `page ${typed}: Enter`;
+  };
 
   const actions = {
     ArrowRight: on, ArrowDown: on, PageDown: on, " ": on, Enter: on, n: on,
     ArrowLeft: back, ArrowUp: back, PageUp: back, Backspace: back, p: back,
     Home: () => show(0), End: () => show(pages().length - 1), o: overview,
-    Escape: () => { keys.hidden = true; if (document.body.classList.contains("overview")) overview(); },
-    s: () => { panel.hidden = !panel.hidden; }, w: notesWindow, b: () => document.body.classList.toggle("blank"),
+    Escape: () => { keys.hidden = true; type(""); if (document.body.classList.contains("overview")) overview(); },
+    s: () => { panel.hidden = !panel.hidden; }, w: notesWindow, t: pause, b: () => document.body.classList.toggle("blank"),
     f: () => (document.fullscreenElement ? document.exitFullscreen() : document.documentElement.requestFullscreen()),
     "?": () => { keys.hidden = !keys.hidden; },
   };
   window.onkeydown = (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !actions[event.key]) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^[0-9]$/.test(event.key)) return type((typed + event.key).slice(-3));
+    if (!actions[event.key]) return;
     event.preventDefault();
+    const wanted = typed;
+    type("");
+    if (event.key === "Enter" && wanted) return show(Number(wanted) - 1);
     if (event.key === "Enter" && document.body.classList.contains("overview")) overview();
     else actions[event.key]();
   };

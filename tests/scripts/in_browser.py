@@ -149,17 +149,20 @@ class Page:
 
     def value(self, expression, seconds=60):
         """What a JavaScript expression gives; a promise is waited for."""
-        self.number += 1
-        self.socket.settimeout(seconds)
         wanted = {"expression": expression, "returnByValue": True, "awaitPromise": True}
-        request = {"id": self.number, "method": "Runtime.evaluate", "params": wanted}
-        self.socket.send(json.dumps(request))
-        while (answer := json.loads(self.socket.recv())).get("id") != self.number:
-            pass
-        result = answer["result"]
+        result = self.command("Runtime.evaluate", seconds, **wanted)
         if "exceptionDetails" in result:
             raise SystemExit(f"the page says: {result['exceptionDetails']['exception']}")
         return result["result"].get("value")
+
+    def command(self, method, seconds=60, **parameters):
+        """The answer to a command of the protocol."""
+        self.number += 1
+        self.socket.settimeout(seconds)
+        self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
+        while (answer := json.loads(self.socket.recv())).get("id") != self.number:
+            pass
+        return answer["result"]
 
 
 if __name__ == "__main__":
