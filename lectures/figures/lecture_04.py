@@ -112,7 +112,7 @@ def three_roles():
 
 
 def _keys(d, xs):
-    for i, (x, word) in enumerate(zip(xs, ("the", "dog", "chased", "it"), strict=True), 1):
+    for i, (x, word) in enumerate(zip(xs, ("the", "dog", "washed", "itself"), strict=True), 1):
         with d.part(f"word {i}"):
             d.text(x, 16, word, weight=600 if i == 4 else 400)
             state = d.matrix(x, 52, 1, 4, 24, "state", f"$x_{i}$", size=20)

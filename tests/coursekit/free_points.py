@@ -55,12 +55,15 @@ def softmax(s):
 
 
 def attention(Q, K, V):
-    *rest, H, T, dk = Q.shape
-    G = K.shape[-3]
-    Q = Q.reshape(*rest, G, H // G, T, dk)
-    K, V = K[..., None, :, :], V[..., None, :, :]
-    scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(dk)
-    return (softmax(scores) @ V).reshape(*rest, H, T, V.shape[-1])
+    return softmax(Q @ np.swapaxes(K, -1, -2) / np.sqrt(Q.shape[-1])) @ V
+
+
+def multi_head(X, WQ, WK, WV, WO, H):
+    d, total = X.shape[1] // H, 0
+    for h in range(0, H * d, d):
+        Q, K, V = (X @ W[:, h : h + d] for W in (WQ, WK, WV))
+        total = total + attention(Q, K, V) @ WO[h : h + d]
+    return total
 """
 
 

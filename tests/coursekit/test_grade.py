@@ -493,7 +493,7 @@ def test_submissions_are_graded_as_stated(tmp_path, capsys, monkeypatch):
 def _the_pages_are_there(folder, room):
     index = (folder / "index.html").read_text(encoding="utf-8")
     assert f"{len(NINE)} submissions" in index and f"of {len(NINE)}</td>" in index
-    solution = "np.array([np.exp(Q[t] @ K[s]"
+    solution = "np.array([np.exp(Q[i] @ K[j]"
     for student in room.students:
         page = (folder / "students" / f"{pages.file_name(student)}.html").read_text("utf-8")
         assert student in page and solution not in page

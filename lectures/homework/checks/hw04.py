@@ -52,7 +52,7 @@ def wrong_attentions(Q, K, V, slope=0.0):
         found = {
             "without the division by √d_k": soft(plain - far) @ V,
             "by dividing by d_k, not by its square root": soft(plain / root**2 - far) @ V,
-            "by multiplying with √d_k in place of dividing": soft(plain * root - far) @ V,
+            "by multiplying with √d_k instead of dividing": soft(plain * root - far) @ V,
             "with the softmax over the wrong axis: the weights of one query must sum to 1, "
             "so normalize along the keys": soft(scores, -2) @ V,
             "with one softmax over the whole matrix: each query's row needs its own": soft(
@@ -63,7 +63,7 @@ def wrong_attentions(Q, K, V, slope=0.0):
             "without the exponential: scores divided by their sum": scores
             / scores.sum(axis=-1, keepdims=True)
             @ V,
-            "with = in place of +=: only the last key is left": soft(scores)[..., -1:]
+            "with = instead of +=: only the last key is left": soft(scores)[..., -1:]
             * V[..., -1:, :],
             "with exp, but without dividing by the sum of the row": e @ V,
             "with the square root of the number of keys: √d_k is about the length of a key": soft(
@@ -94,13 +94,13 @@ def wrong_penalties(plain, far, root, V):
         "without the distance: the slope is not used": soft(plain / root) @ V,
         "by adding the distance: a far key must lose": soft(plain / root + far) @ V,
         "with the penalty inside the division by √d_k": soft((plain - far) / root) @ V,
-        "with t - s in place of |t - s|: keys on the right would win": soft(plain / root - signed)
+        "with i - j instead of |i - j|: keys on the right would win": soft(plain / root - signed)
         @ V,
         "with the penalty outside of the exponential: it belongs to the scores": _shares(
             np.exp(plain / root) - far
         )
         @ V,
-        "with the square of the distance: |t - s| is meant": soft(
+        "with the square of the distance: |i - j| is meant": soft(
             plain / root - far * distances(T, S)
         )
         @ V,
@@ -111,7 +111,7 @@ def wrong_penalties(plain, far, root, V):
 
 # --- task 1
 
-SHAPES = "Q[t] and K[s] have d_k numbers, V[s] and Y[t] have d_v; T and S may differ."
+SHAPES = "Q[i] and K[j] have d_k numbers, V[j] and Y[i] have d_v; T and S may differ."
 
 
 def queries(case, T=3, S=5, dk=4, dv=2):
@@ -159,82 +159,86 @@ def softmax_of_large_scores(student, case):
     came = np.asarray(student.softmax(s, hint=hint))
     expect(came.dtype.kind == "f", f"softmax: floating-point numbers expected, got {came.dtype}")
     expect(
-        np.isfinite(came).all(),
+        came.dtype.kind == "f" and np.isfinite(came).all(),
         "softmax: not all numbers are finite for scores of 1000. Perhaps exp overflows, or a sum "
-        "is 0: take the largest of each row off first",
-        "without taking the largest score off: 1000 overflows",
+        "is 0: subtract the largest score of each row first",
+        "without subtracting the largest score: 1000 overflows",
     )
     judge(came, soft(s), what="softmax of scores near 1000")
 
 
-def heads(case, H, G=None, rest=()):
-    """Q [..., H, T, d_k], K [..., G, S, d_k], V [..., G, S, d_v]; without G each has its own."""
-    if case.number and G:
-        H, G = [(4, 2), (3, 1), (6, 3)][case.number % 3]
-    G = G or H
+def leading(case, *rest):
+    """Q [..., T, d_k], K [..., S, d_k], V [..., S, d_v]."""
     T, S, dk, dv = case.size(3, 2, 4), case.size(5, 2, 6), case.size(4, 2, 5), case.size(2, 2, 5)
-    shapes = (H, T, dk), (G, S, dk), (G, S, dv)
-    return [case.normal(*rest, *shape) for shape in shapes]
+    return [case.normal(*rest, *shape) for shape in ((T, dk), (S, dk), (S, dv))]
 
 
-def grouped_reference(Q, K, V):
-    """Each head with the keys and values that it uses, as copies."""
-    share = Q.shape[-3] // K.shape[-3]
-    return reference(Q, np.repeat(K, share, axis=-3), np.repeat(V, share, axis=-3))
-
-
-def wrong_heads(Q, K, V):
-    """What frequent slips give, by name; those of one head, and those of sharing."""
-    H, G = Q.shape[-3], K.shape[-3]
-    share = H // G
-    found = wrong_attentions(Q, np.repeat(K, share, axis=-3), np.repeat(V, share, axis=-3))
-    if G == H:
-        return found
-    turn = np.arange(H) % G
-    first = np.zeros(H, int)
-    return found | {
-        "with the heads dealt out in turn; neighbours share: 0, 1, ... use the first keys": (
-            reference(Q, K[..., turn, :, :], V[..., turn, :, :])
-        ),
-        "where all heads use the first keys": reference(
-            Q, K[..., first, :, :], V[..., first, :, :]
-        ),
-        "with the keys shared, but the values dealt out in turn": reference(
-            Q, np.repeat(K, share, axis=-3), V[..., turn, :, :]
-        ),
-        "before the heads are put back behind each other: the result is [..., H, T, d_v]": (
-            grouped_reference(Q, K, V).reshape(*Q.shape[:-3], G, share, *Q.shape[-2:-1], -1)
-        ),
-    }
-
-
-def shapes(Q, K, V):
-    return f"Q was {list(Q.shape)}, K {list(K.shape)}, V {list(V.shape)}. "
-
-
-@homework.part(2, "heads with keys of their own")
-def own_keys(student, case):
-    Q, K, V = heads(case, 2)
-    hint = f"{shapes(Q, K, V)}Does K.T turn more axes than the last two?"
+@homework.part(2, "attention with leading axes")
+def leading_axes(student, case):
+    Q, K, V = leading(case, 2) if case.number % 2 == 0 else leading(case, 2, 3)
+    hint = (
+        f"Q was {list(Q.shape)}, K {list(K.shape)}, V {list(V.shape)}. "
+        "Does K.T turn more axes than the last two?"
+    )
     came = student.attention(Q, K, V, hint=hint)
     judge(came, reference(Q, K, V), wrong_attentions(Q, K, V))
 
 
-@homework.part(2, "shared keys")
-def shared_keys(student, case):
-    Q, K, V = heads(case, 6, 2, rest=(2,))
+def heads_of(X, WQ, WK, WV, H):
+    """The results of the heads, H times [T, D / H], and their columns."""
+    dk = X.shape[1] // H
+    columns = [slice(h * dk, (h + 1) * dk) for h in range(H)]
+    return [reference(X @ WQ[:, c], X @ WK[:, c], X @ WV[:, c]) for c in columns], columns
+
+
+def combined(X, WQ, WK, WV, WO, H):
+    Z, rows = heads_of(X, WQ, WK, WV, H)
+    return sum(z @ WO[r] for z, r in zip(Z, rows, strict=True))
+
+
+def wrong_heads(X, WQ, WK, WV, WO, H):
+    """What frequent slips give, by name."""
+    Z, columns = heads_of(X, WQ, WK, WV, H)
+    wide, right = np.concatenate(Z, axis=1), combined(X, WQ, WK, WV, WO, H)
+    dk, turn = X.shape[1] // H, np.arange(X.shape[1]).reshape(-1, H).T.ravel()
+    first = columns[0]
+    alone = reference(X @ WQ[:, first], X @ WK[:, first], X @ WV[:, first]) @ WO[first]
+    return {
+        "without WO: the heads side by side still have to be multiplied by it": wide,
+        "with every H-th column for a head: its columns are next to each other": combined(
+            X, WQ[:, turn], WK[:, turn], WV[:, turn], WO[turn], H
+        ),
+        "with the columns of WO: head h uses the same rows of WO": sum(
+            z @ WO[:, c].T for z, c in zip(Z, columns, strict=True)
+        ),
+        "with WO transposed: its rows belong to the heads": wide @ WO.T,
+        "from the mean of the heads: their products are added up": right / H,
+        "with += missing: only the last head is left": Z[-1] @ WO[columns[-1]],
+        "of the first head alone": alone,
+        "where all heads use the first columns": H * alone,
+        "with one head as wide as X": reference(X @ WQ, X @ WK, X @ WV) @ WO,
+        "with √D for √d_k: a head has only D / H columns": combined(
+            X, WQ / np.sqrt(X.shape[1] / dk), WK, WV, WO, H
+        ),
+    }
+
+
+@homework.part(2, "several heads")
+def several_heads(student, case):
+    H, dk = (2, 2) if case.number == 0 else (case.size(2, 2, 4), case.size(2, 2, 4))
+    T, D = case.size(3, 2, 5), H * dk
+    given = [case.normal(T, D), *(case.normal(D, D) for _ in range(4)), H]
     hint = (
-        f"{shapes(Q, K, V)}With Q as [..., G, H / G, T, d_k] and K as [..., G, 1, S, d_k] the axes "
-        "fit; at the end the two axes of heads become one again"
+        f"X was {[T, D]}, the matrices {[D, D]}, H {H}. Head h uses columns of WQ, WK and WV, and "
+        "the same rows of WO: W[:, a:b] and W[a:b]"
     )
-    came = student.attention(Q, K, V, hint=hint)
-    judge(came, grouped_reference(Q, K, V), wrong_heads(Q, K, V))
+    came = student.multi_head(*given, hint=hint)
+    judge(came, combined(*given), wrong_heads(*given))
 
 
 @homework.part(2, "gradient")
 def gradient(student, case):
-    given = heads(case, 4, 2)
-    judge_gradients(student, "attention", grouped_reference, *given, letters="QKV", case=case)
+    judge_gradients(student, "attention", reference, *leading(case, 2), letters="QKV", case=case)
 
 
 # --- task 3
@@ -269,8 +273,8 @@ def masked(student, case):
         infinite = soft(np.where(~some, scores, -np.inf)) @ V
     mistakes = {
         "without looking at the mask": reference(Q, K, V),
-        "with the mask the wrong way round: True means that a key may take part": inverted,
-        "with the mask the wrong way round, and -inf: True means may take part": infinite,
+        "with the mask the wrong way round: True means that a key may be attended to": inverted,
+        "with the mask the wrong way round, and -inf: True means may be attended to": infinite,
         "with the mask the wrong way round in one of two places: nothing is left": 0 * inverted,
         "by setting hidden scores to 0: exp(0) is 1, so they still get weight": soft(
             np.where(some, scores, 0)
@@ -352,7 +356,7 @@ def backward(g, Q, K, V, case=None):
         "with the softmax's sum over the wrong axis: it runs along the row, over the keys": (
             all_three(A * (gA - (gA * A).sum(axis=0, keepdims=True)))
         ),
-        "with the sum of the gradients in place of their weighted sum: Σ a_i g_i": all_three(
+        "with the sum of the gradients instead of their weighted sum: Σ a_i g_i": all_three(
             A * (gA - gA.sum(axis=1, keepdims=True))
         ),
         "with the softmax's sum over all rows; each row is its own softmax": all_three(
@@ -365,7 +369,7 @@ def backward(g, Q, K, V, case=None):
             all_three(gA)
         ),
         "with the sign turned round": all_three(-gS, -A.T @ g),
-        "from the scores in place of the weights": all_three(gS, (Q @ K.T / root).T @ g),
+        "from the scores instead of the weights": all_three(gS, (Q @ K.T / root).T @ g),
     }
     slips["with weights from scores that are not divided by √d_k"] = _unscaled(g, Q, K, V)
     return all_three(gS), slips
@@ -389,13 +393,13 @@ def backward_part(place, letter, more):
         )
         expect(
             isinstance(came, tuple) and len(came) == 3,
-            "return three arrays, the gradients by Q, K and V, separated by commas",
+            "return three arrays, the gradients with respect to Q, K and V, separated by commas",
         )
         right, slips = backward(g, Q, K, V)
-        slips["in another order: first the gradient by Q, then by K, then by V"] = right[::-1]
+        slips["in another order: first the gradient for Q, then for K, then for V"] = right[::-1]
         mistakes = {name: all_three[place] for name, all_three in slips.items()}
         mistakes |= more(g, Q, K, V)
-        judge(came[place], right[place], mistakes, what=f"the gradient by {letter}", **EXACT)
+        judge(came[place], right[place], mistakes, what=f"the gradient for {letter}", **EXACT)
         by_formula(student, 3 * len(Q) * len(K))
 
     return part
@@ -406,7 +410,7 @@ def with_V(g, Q, K, V):
     wrong = {
         "of a plain sum: each value counts with the weights that it got": np.ones_like(A).T @ g
     }
-    return wrong | ({"with A in place of Aᵀ": A @ g} if len(Q) == len(K) else {})
+    return wrong | ({"with A instead of Aᵀ": A @ g} if len(Q) == len(K) else {})
 
 
 homework.part(4, "the values")(backward_part(2, "V", with_V))
@@ -456,9 +460,9 @@ def gap(student, case):
     )
     numbers = np.arange(1, T + 1)[:, None]
     wrong = {
-        "multiplies each place by its number": ("numbers", lambda x: x * numbers),
-        "turns the sentence round": ("turned", lambda x: x[:, ::-1]),
-        "hears the first place only": ("minus", lambda x: -np.exp(x) * (numbers == 1)),
+        "multiplies each position by its number": ("numbers", lambda x: x * numbers),
+        "reverses the sentence": ("turned", lambda x: x[:, ::-1]),
+        "depends on the first position only": ("minus", lambda x: -np.exp(x) * (numbers == 1)),
     }
     for what, (kind, layer) in wrong.items():
         came, right = ask(kind), np.abs(layer(X[:, p]) - layer(X)[:, p]).max()
@@ -508,34 +512,34 @@ def merge(student, case):
 # --- task 6
 
 
-def placed(its, X, M, places):
+def placed(its, X, M, positions):
     import numpy as np
 
     import tinyattn as ta
 
     attend = lambda x: ta.tensor(np.tanh(np.asarray(x) @ M) + np.mean(np.asarray(x), 1)[:, None])
-    return its.WithPlaces(attend, places)(X)
+    return its.WithPositions(attend, positions)(X)
 
 
-@homework.part(6, "places")
-def places(student, case):
+@homework.part(6, "positions")
+def positions(student, case):
     T, D = case.size(6, 2, 7), 4
     X, M, vectors = case.normal(2, T, D), case.normal(D, D), case.normal(T, D)
 
     def attend(x):
         return np.tanh(x @ M) + x.mean(axis=1)[:, None]
 
-    came = student.ask(placed, X, M, vectors, hint="x is [B, T, D], the places are [T, D].")
+    came = student.ask(placed, X, M, vectors, hint="x is [B, T, D], the positions are [T, D].")
     if came is None:
         raise Diagnosis("forward returned None. Is the `return` missing?", NO_RETURN)
     mistakes = {
-        "without the places": attend(X),
-        "by adding the places after the layer": attend(X) + vectors,
-        "by adding the places before and after the layer": attend(X + vectors) + vectors,
+        "without the positions": attend(X),
+        "by adding the positions after the layer": attend(X) + vectors,
+        "by adding the positions before and after the layer": attend(X + vectors) + vectors,
         "without the layer": X + vectors,
-        "by multiplying with the places": attend(X * vectors),
+        "by multiplying with the positions": attend(X * vectors),
         "by adding x once more at the end: the layer alone is asked for": attend(X + vectors) + X,
-        "with the numbers 0, 1, 2, ... for the places: add self.places": attend(
+        "with the numbers 0, 1, 2, ... for the positions: add self.positions": attend(
             X + np.arange(T)[:, None]
         ),
     }

@@ -1,13 +1,15 @@
 """Wrong answers to homework 04, and what its checks must say about them."""
 
-LOOP_EXP = "e = np.array([np.exp(Q[t] @ K[s] / np.sqrt(dk) - m * abs(t - s)) for s in range(S)])"
-LOOP_SUM = "Y[t] += e[s] / e.sum() * V[s]"
+LOOP_EXP = "e = np.array([np.exp(Q[i] @ K[j] / np.sqrt(dk) - m * abs(i - j)) for j in range(S)])"
+LOOP_SUM = "Y[i] += e[j] / e.sum() * V[j]"
 EXP = "e = np.exp(s - s.max(axis=-1, keepdims=True))\n    return"
 SHARE = "return e / e.sum(axis=-1, keepdims=True)\n    # END"
-SHARED = "Q = Q.reshape(*rest, G, H // G, T, dk)"
-AXES = "K, V = K[..., None, :, :], V[..., None, :, :]  # [..., G, 1, S, d]"
-SCORES = "scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(dk)  # [..., G, H / G, T, S]"
-ALL = "return (softmax(scores) @ V).reshape(*rest, H, T, V.shape[-1])"
+SCORES = (
+    "scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(Q.shape[-1])\n    return softmax(scores) @ V"
+)
+PART = "part = slice(h * dk, (h + 1) * dk)"
+HEAD = "Z = attention(X @ WQ[:, part], X @ WK[:, part], X @ WV[:, part])"
+TOTAL = "total = total + Z @ WO[part]"
 HIDDEN = "scores = np.where(mask, scores, -1e30)  # finite, so that an empty row gives no nan"
 NOTHING = "return np.where(mask, softmax(scores), 0) @ V"
 GS = "gS = A * (gA - (gA * A).sum(axis=-1, keepdims=True))"
@@ -16,48 +18,42 @@ BEFORE = "before = np.asarray(layer(X[:, p]).detach())"
 AFTER = "after = np.asarray(layer(X).detach())[:, p]"
 GAP = "return np.abs(before - after).max()"
 MERGE = "return z.transpose(0, 2, 1, 3).reshape(B, T, H * dk)"
-PLACES = "return self.attend(x + self.places)"
+POSITIONS = "return self.attend(x + self.positions)"
 
 MISTAKES = [  # right, wrong, what the check must say about it
     (LOOP_EXP, LOOP_EXP.replace(" / np.sqrt(dk)", ""), "without the division by √d_k"),
     (LOOP_EXP, LOOP_EXP.replace("np.sqrt(dk)", "dk"), "not by its square root"),
     (LOOP_EXP, LOOP_EXP.replace("/ np.sqrt(dk)", "* np.sqrt(dk)"), "by multiplying with √d_k"),
     (LOOP_EXP, LOOP_EXP.replace("np.sqrt(dk)", "np.sqrt(S)"), "square root of the number of keys"),
-    (LOOP_EXP, LOOP_EXP.replace(" - m * abs(t - s)", ""), "the slope is not used"),
+    (LOOP_EXP, LOOP_EXP.replace(" - m * abs(i - j)", ""), "the slope is not used"),
     (LOOP_EXP, LOOP_EXP.replace("- m *", "+ m *"), "a far key must lose"),
-    (LOOP_EXP, LOOP_EXP.replace("abs(t - s)", "(t - s)"), "t - s in place of |t - s|"),
+    (LOOP_EXP, LOOP_EXP.replace("abs(i - j)", "(i - j)"), "i - j instead of |i - j|"),
     (LOOP_SUM, LOOP_SUM.replace("+=", "="), "only the last key is left"),
-    (LOOP_SUM, "Y[t] += e[s] * V[s]", "without dividing by the sum of the row"),
+    (LOOP_SUM, "Y[i] += e[j] * V[j]", "without dividing by the sum of the row"),
     (LOOP_EXP, LOOP_EXP.replace("np.exp(", "("), "without the exponential"),
-    (LOOP_SUM, LOOP_SUM.replace("V[s]", "V[t]"), "Most different at index"),
+    (LOOP_SUM, LOOP_SUM.replace("V[j]", "V[i]"), "Most different at index"),
     (EXP, "e = np.exp(s)\n    return", "Perhaps exp overflows"),
     (SHARE, SHARE.replace("axis=-1, keepdims=True", ""), "the sum of all numbers"),
     (SHARE, SHARE.replace("axis=-1", "axis=0"), "along the first axis"),
     (SHARE, "return e\n    # END", "without dividing by the sum"),
     (SHARE, "e / e.sum(axis=-1, keepdims=True)\n    # END", "Is the `return` missing?"),
     (SCORES, SCORES.replace("np.swapaxes(K, -1, -2)", "K.T"), "more axes than the last two"),
-    (SCORES, SCORES.replace(" / np.sqrt(dk)", ""), "without the division by √d_k"),
+    (SCORES, SCORES.replace(" / np.sqrt(Q.shape[-1])", ""), "without the division by √d_k"),
     (SCORES, SCORES.replace("np.swapaxes(K, -1, -2)", "K"), "K [2, 5, 4]"),
-    (ALL, ALL.replace("softmax(scores)", "scores"), "without the softmax"),
-    (ALL, "return softmax(scores) @ V", "the result is [..., H, T, d_v]"),
-    (AXES, "pass", "the axes fit"),
-    (AXES, "K, V = K[..., None, :, :, :], V[..., None, :, :, :]", "the axes fit"),
-    (
-        SHARED,
-        "K, V = (np.concatenate([x] * (H // G), axis=-3) for x in (K, V))\n    G = H\n    "
-        + SHARED,
-        "with the heads dealt out in turn",
-    ),
-    (
-        AXES,
-        "K, V = K[..., :1, None, :, :], V[..., :1, None, :, :]",
-        "where all heads use the first keys",
-    ),
+    (SCORES, SCORES.replace("softmax(scores) @", "scores @"), "without the softmax"),
+    (SCORES, SCORES.replace("Q.shape[-1]", "Q.shape[-2]"), "Most different at index"),
     (
         SCORES,
         SCORES.replace("Q @", "ta.tensor(Q.numpy() if isinstance(Q, ta.Tensor) else Q) @"),
         "no gradient arrives at Q",
     ),
+    (PART, "part = slice(h, None, H)", "with every H-th column for a head"),
+    (PART, "part = slice(0, dk)", "where all heads use the first columns"),
+    (HEAD, HEAD.replace("[:, part]", "[part]"), "Head h uses columns of WQ"),
+    (TOTAL, "total = total + Z", "expected shape"),
+    (TOTAL, TOTAL.replace("WO[part]", "WO[:, part].T"), "columns of WO"),
+    (TOTAL, TOTAL + " / H", "from the mean of the heads"),
+    (TOTAL, "total = Z @ WO[part]", "only the last head is left"),
     (HIDDEN, HIDDEN.replace("mask, scores", "~mask, scores"), "the wrong way round"),
     (HIDDEN, HIDDEN.replace("-1e30", "0"), "Most different at index"),
     (HIDDEN, "pass", "hiding after the softmax"),
@@ -72,7 +68,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (BACK, BACK.replace(" / root", ""), "without the factor 1/√d_k"),
     (BACK, BACK.replace("A.T @ G", "A @ G"), "Is one of them to be transposed"),
     (SHARE, SHARE.replace(", keepdims=True", ""), "keepdims=True"),
-    (LOOP_EXP, LOOP_EXP.replace("Q[t] @ K[s]", "Q @ K"), "a @ b sums over the last axis"),
+    (LOOP_EXP, LOOP_EXP.replace("Q[i] @ K[j]", "Q @ K"), "a @ b sums over the last axis"),
     (BACK, "return gS @ K / root, gS.T @ Q / root", "return three arrays"),
     (AFTER, AFTER.replace("[:, p]", ""), "that has none"),
     (AFTER, AFTER.replace("[:, p]", "[:, np.argsort(p)]"), "that has none"),
@@ -81,30 +77,30 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (GAP, "np.abs(before - after).max()", "Is the `return` missing?"),
     (MERGE, "return z.reshape(B, T, H * dk)", "by a reshape alone"),
     (MERGE, MERGE.replace("0, 2, 1, 3", "0, 2, 3, 1"), "the last two axes swapped too"),
-    (PLACES, "return self.attend(x)", "without the places"),
-    (PLACES, "return self.attend(x) + self.places", "adding the places after the layer"),
+    (POSITIONS, "return self.attend(x)", "without the positions"),
+    (POSITIONS, "return self.attend(x) + self.positions", "adding the positions after the layer"),
     (
         LOOP_EXP,
         LOOP_EXP.replace(
-            "np.exp(Q[t] @ K[s] / np.sqrt(dk) - m * abs(t - s))",
-            "np.exp(Q[t] @ K[s] / np.sqrt(dk)) - m * abs(t - s)",
+            "np.exp(Q[i] @ K[j] / np.sqrt(dk) - m * abs(i - j))",
+            "np.exp(Q[i] @ K[j] / np.sqrt(dk)) - m * abs(i - j)",
         ),
         "outside of the exponential",
     ),
-    (LOOP_EXP, LOOP_EXP.replace("abs(t - s)", "(t - s) ** 2"), "the square of the distance"),
+    (LOOP_EXP, LOOP_EXP.replace("abs(i - j)", "(i - j) ** 2"), "the square of the distance"),
     (EXP, EXP.replace("s.max(axis=-1, keepdims=True)", "s.max()"), "the largest of each row"),
     (GS, "gS = A * (gA - gA.sum(axis=-1, keepdims=True))", "their weighted sum"),
     ("A = softmax(Q @ K.T / root)", "A = softmax(Q @ K.T)", "not divided by √d_k"),
     (BACK, "return A.T @ G, gS.T @ Q / root, gS @ K / root", "in another order"),
     (GAP, "return np.abs(before - after).mean()", "from the mean"),
     (GAP, "return (before - after).max()", "without the absolute value"),
-    (PLACES, PLACES + " + x", "by adding x once more"),
-    (PLACES, "return self.attend(x + np.arange(x.shape[1])[:, None])", "add self.places"),
+    (POSITIONS, POSITIONS + " + x", "by adding x once more"),
+    (POSITIONS, "return self.attend(x + np.arange(x.shape[1])[:, None])", "add self.positions"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too
-    (LOOP_SUM, "Y[t] = Y[t] + np.exp(np.log(e[s]) - np.log(np.sum(e))) * V[s]"),
-    (SHARED, "K, V = (np.repeat(x, H // G, axis=-3) for x in (K, V))\n    G = H\n    " + SHARED),
+    (LOOP_SUM, "Y[i] = Y[i] + np.exp(np.log(e[j]) - np.log(np.sum(e))) * V[j]"),
+    (TOTAL, "total = np.add(np.dot(Z, WO[part]), total)"),
     (SCORES, SCORES.replace("np.swapaxes(K, -1, -2)", "K.swapaxes(-1, -2)")),
     (HIDDEN, "scores = scores + np.where(mask, 0, -np.inf)"),
     (GS, "gS = A * gA - A * (A * gA).sum(axis=1)[:, None]"),
@@ -112,7 +108,7 @@ RIGHT = [  # the sample's way, another one that is right too
 ]
 
 LIBRARY = [  # right, the library's function in its place
-    (LOOP_SUM, "Y[t] = F.scaled_dot_product_attention(Q, K, V).numpy()[t]"),
+    (LOOP_SUM, "Y[t] = F.scaled_dot_product_attention(Q, K, V).numpy()[i]"),
     (SHARE, "return F.softmax(s, axis=-1)\n    # END"),
     (NOTHING, "return F.scaled_dot_product_attention(Q, K, V, mask=mask)"),
 ]
