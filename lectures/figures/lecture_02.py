@@ -1,4 +1,4 @@
-"""Lecture 02: a picture into words, through one vector, and with attention."""
+"""Lecture 02: an image into words, through one vector and with attention."""
 
 from coursekit.drawing import Drawing
 from coursekit.drawing.paths import paint
@@ -13,9 +13,9 @@ def through_one_vector():
     """Slide KB08."""
     d = Drawing(
         "through_one_vector",
-        "A network turns the nine regions of a picture into nine vectors, and these into one "
-        "context vector. An LSTM gets that same vector at every word, together with the word "
-        "before, and says the next word.",
+        "A network turns the nine regions of an image into nine vectors, and these into one "
+        "context vector. An LSTM receives the same vector at every word, together with the "
+        "previous word, and predicts the next word.",
     )
     _picture(d, 2, 170)
     z = _regions(d, 306, 248)
@@ -25,7 +25,7 @@ def through_one_vector():
         c = d.matrix(490, 248, 4, 1, 20, "memory", part="c")
         d.arrow(f.e, c.w, thing="memory", width=3)
         d.text(490, 186, "$c$", 28, THINGS["memory"][1])
-        d.note(490, 318, "all there is")
+        d.note(490, 318, "the whole image")
     with d.step(2), d.part("decoder"):
         d.arrow(
             (500, 248),
@@ -54,14 +54,14 @@ def _picture(d, left, top):
         d.shape("cell", None, red + 'fill="#B5452C"/>')
         dot = f'<circle cx="{left + 130}" cy="{top + 26}" r="14" fill="#3D6FB4"/>'
         d.shape("cell", None, dot)
-        d.note(left + 78, top + 180, "a picture, nine cells")
+        d.note(left + 78, top + 180, "an image, nine cells")
 
 
 def _regions(d, x, y):
     with d.part("regions"):
         net = d.box("linear", 228, y, 70, 96, "CNN")
         d.arrow((158, y), net.w)
-        z = d.matrix(x, y, 9, 2, 18, "state", "$z_i$", size=22)
+        z = d.matrix(x, y, 9, 2, 18, "state", "$z_j$", size=22)
         d.arrow(net.e, z.w, thing="state")
         d.sizes(x, y + 100, "9", "D")
     return z
@@ -77,16 +77,16 @@ def _decoder(d, y):
         d.arrow((x + 22, 440), (x + 22, box.bottom), part=f"step {t + 1}", over="#FFFFFF")
         d.text(x, 462, WORDS[t], part=f"step {t + 1}")
     d.chain(boxes, "state", [f"step {t}" for t in range(1, len(xs) + 1)])
-    d.note(856, 520, "each word that was said is read at the next step")
+    d.note(856, 520, "each word is the input of the next step")
 
 
 def with_attention():
     """Slides KB09 to KB12, with their letters."""
     d = Drawing(
         "with_attention",
-        "The state of the decoder is compared with every region of the picture, and a softmax "
-        "makes weights of the scores. The regions are added up with these weights to a context "
-        "that is another one for each word, and the LSTM says the word.",
+        "The state of the decoder is compared with every region of the image, and a softmax "
+        "turns the scores into weights. The sum of the regions with these weights is the context, "
+        "a new one for each word, and the LSTM predicts the word from it.",
     )
     _picture(d, 2, 60)
     z = _regions(d, 306, 138)
@@ -97,17 +97,17 @@ def with_attention():
         d.arrow((470, 138), phi.n, thing="key")
         d.arrow((70, 440), (470, 440), thing="state", head=False)
         d.arrow((470, 440), phi.s, thing="query")
-        d.text(486, 186, "who is asked", 18, THINGS["key"][1], "start")
-        d.text(486, 330, "who asks", 18, THINGS["query"][1], "start")
+        d.text(486, 186, "the regions", 18, THINGS["key"][1], "start")
+        d.text(486, 330, "the query", 18, THINGS["query"][1], "start")
     with d.step(2), d.part("weights"):
         soft = d.box("softmax", 630, 250, 104, 46, "softmax")
         d.arrow(phi.e, soft.w)
-        d.text(548, 226, "$e_{ti}$", 20)
+        d.text(548, 226, "$e_{tj}$", 20)
         a = d.matrix(740, 250, 3, 3, 22, "data", "$a_t$")
         d.arrow(soft.e, a.w)
         d.note(740, 306, "one for each region")
     with d.step(3), d.part("context"):
-        times = d.box("activation", 740, 100, 200, 46, r"$c_t = \Sigma_i\, a_{ti}\, z_i$", size=20)
+        times = d.box("activation", 740, 100, 200, 46, r"$c_t = \Sigma_j\, a_{tj}\, z_j$", size=20)
         d.arrow((470, 138), (560, 138), (560, 100), times.w, thing="value")
         d.arrow(a.n, times.s)
     with d.step(4), d.part("word"):
@@ -116,13 +116,13 @@ def with_attention():
         d.text(978, 160, "$c_t$", BIG, VALUE, "start")
         d.arrow((470, 440), (880, 440), (880, 340), lstm.w, thing="state")
         d.arrow((960, 470), lstm.s)
-        d.text(960, 494, "$E\\,w_{t-1}$", BIG)
-        d.note(960, 530, "the word before")
+        d.text(960, 494, "$E[w_{t-1}]$", BIG)
+        d.note(960, 530, "the previous word")
         d.arrow(lstm.e, (1100, 340), thing="state", width=3)
         d.text(1100, 312, "$h_t$", BIG, STATE)
-        d.note(1150, 372, "says a word", "end")
+        d.note(1150, 372, "predicts a word", "end")
     with d.step(5), d.part("again"):
-        d.note(2, 500, "and again, with the new state, for the next word", "start")
+        d.note(2, 500, "and once more with the new state, for the next word", "start")
     return d
 
 
@@ -130,13 +130,12 @@ def two_layers():
     """Slide KB12: the layer of the captioner, and self-attention, box by box at the same places."""
     d = Drawing(
         "two_layers",
-        "On the left the attention of the captioner: the state h asks the regions z, a score, a "
-        "softmax and a weighted sum give the context c. On the right self-attention with the same "
-        "three boxes: a word asks the words, through three matrices of its own.",
+        "On the left is the attention of the captioner: the state h is compared with the regions "
+        "z, and a score, a softmax and a weighted sum give the context c. On the right is "
+        "self-attention with the same three boxes: a word attends to all words, through three "
+        "matrices.",
     )
-    for k, title in enumerate(
-        ("captioner: a state asks regions", "self-attention: a word asks words")
-    ):
+    for k, title in enumerate(("captioner: state to regions", "self-attention: word to words")):
         left = 600 * k
         with d.step(k), d.part(("captioner", "self-attention")[k]):
             d.frame(left + 2, 2, left + 550, 558, part="frame")
@@ -146,37 +145,37 @@ def two_layers():
 
 
 def _layer(d, left, *, own_matrices):
-    letters = ("$q_j$", "$k_i$", "$v_i$") if own_matrices else ("$h_{t-1}$", "$z_i$", "$z_i$")
+    letters = ("$q_i$", "$k_j$", "$v_j$") if own_matrices else ("$h_{t-1}$", "$z_j$", "$z_j$")
     score, weight, out = (
-        ("$s_{ij}$", "$a_{ij}$", "$y_j$") if own_matrices else ("$e_{ti}$", "$a_{ti}$", "$c_t$")
+        ("$s_{ij}$", "$a_{ij}$", "$y_i$") if own_matrices else ("$e_{tj}$", "$a_{tj}$", "$c_t$")
     )
-    asks, asked, told, y_in = left + 100, left + 380, left + 480, 490
+    query, key, value, y_in = left + 100, left + 380, left + 480, 490
     phi = d.box(
         "linear" if not own_matrices else "activation",
         left + 240,
         330,
         120,
         54,
-        r"$q_j \cdot k_i/\sqrt{d}$" if own_matrices else r"$\Phi(h, z_i)$",
+        r"$q_i \cdot k_j/\sqrt{d}$" if own_matrices else r"$\Phi(h, z_j)$",
         part="score",
     )
     soft = d.box("softmax", left + 240, 226, 120, 46, "softmax", part="softmax")
-    total = d.box("activation", left + 240, 130, 120, 46, r"$\Sigma_i$", size=BIG, part="sum")
+    total = d.box("activation", left + 240, 130, 120, 46, r"$\Sigma_j$", size=BIG, part="sum")
     above = y_in - 24
     if own_matrices:
         above = 410 - 22
-        for x, name in ((asks, "$W^Q$"), (asked, "$W^K$"), (told, "$W^V$")):
+        for x, name in ((query, "$W^Q$"), (key, "$W^K$"), (value, "$W^V$")):
             box = d.box("linear", x, 410, 72, 44, name, part=name)
             d.arrow((x, y_in - 24), box.s, thing="state")
-    d.arrow((asks, above), (asks, 330), phi.w, thing="query")
-    d.arrow((asked, above), (asked, 330), phi.e, thing="key")
-    d.arrow((told, above), (told, 130), total.e, thing="value")
+    d.arrow((query, above), (query, 330), phi.w, thing="query")
+    d.arrow((key, above), (key, 330), phi.e, thing="key")
+    d.arrow((value, above), (value, 130), total.e, thing="value")
     for x, y, label, thing in zip(
-        (asks, asked, told), (300, 300, 300), letters, ("query", "key", "value"), strict=True
+        (query, key, value), (300, 300, 300), letters, ("query", "key", "value"), strict=True
     ):
-        d.text(x + (0 if x != told else 34), y if x != told else 226, label, 22, THINGS[thing][1])
-    ends = ("$x_j$", "$x_i$", "$x_i$") if own_matrices else ("the state", "regions", "regions")
-    for x, label in zip((asks, asked, told), ends, strict=True):
+        d.text(x + (0 if x != value else 34), y if x != value else 226, label, 22, THINGS[thing][1])
+    ends = ("$x_i$", "$x_j$", "$x_j$") if own_matrices else ("the state", "regions", "regions")
+    for x, label in zip((query, key, value), ends, strict=True):
         d.text(x, y_in, label, 22 if own_matrices else 18)
     d.arrow(phi.n, soft.s)
     d.text(left + 262, 276, score, 20, anchor="start")
@@ -185,8 +184,8 @@ def _layer(d, left, *, own_matrices):
     d.arrow(total.n, (left + 240, 80), thing="state", width=3)
     d.text(left + 272, 84, out, BIG, STATE, "start")
     note = (
-        "three matrices make three roles of one word"
+        "three matrices give each word three roles"
         if own_matrices
-        else ("the regions are asked, and handed on, as they are")
+        else "the regions are both compared and summed"
     )
     d.note(left + 276, 534, note)

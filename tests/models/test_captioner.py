@@ -95,6 +95,23 @@ def test_regions_are_strided_convolutions_in_reading_order():
     np.testing.assert_allclose(regions(x).data - regions.places.data, y, rtol=0, atol=1e-12)
 
 
+def test_only_the_context_of_the_fixed_captioner_is_a_bottleneck_unless_hidden_is_narrower():
+    """The numbers that get through f_w: the rank of the contexts of many images, before tanh."""
+    images = np.random.default_rng(4).uniform(size=(400, 18, 18, 3))
+
+    def rank(context, hidden=None):
+        model = FixedCaptioner(
+            CaptionerCells(3, 6, 8, 9, rng=0), 9, V, context, 4, 6, hidden=hidden, rng=0
+        ).astype(np.float64)
+        with no_grad():
+            c = np.arctanh(model.start(images)[0].data)
+        return np.linalg.matrix_rank(c - c.mean(axis=0), tol=1e-8 * np.abs(c).max())
+
+    assert rank(5) == 5
+    assert rank(72) > 40  # 48: the other hidden units are 0 for every image
+    assert 0 < rank(72, hidden=6) <= 6
+
+
 # ---------------------------------------------------------------- the whole model
 
 

@@ -80,23 +80,31 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
     if objects.ndim != 1 or not len(objects) or objects.min() < 1 or objects.max() > 9:
         raise ValueError(f"grids: objects lists numbers from 1 to 9, got {objects.tolist()}")
     count = rng.choice(objects, n)
+    filled = rng.permuted(np.tile(np.arange(9), (n, 1)), axis=1) < count[:, None]  # [n, cells]
+    colors = rng.integers(len(COLORS), size=(n, 9))
+    shapes = rng.integers(len(SHAPES), size=(n, 1 if repeated else 9)) + np.zeros_like(colors)
+    tiles = np.where(filled, 1 + len(SHAPES) * colors + shapes, 0)
+    images = _tiles()[tiles].reshape(n, 3, 3, CELL, CELL, 3)  # row, column, y, x, RGB
+    images = images.swapaxes(2, 3).reshape(n, 3 * CELL, 3 * CELL, 3)
+
     longest = 2 * objects.max() + 1
-    images = np.ones((n, 3, CELL, 3, CELL, 3), np.float32)  # row, y, column, x, RGB
     tokens = np.full((n, longest + 1), PAD)
     cells = np.full((n, longest), -1)
-    stencils, palette = masks(), np.array(list(COLORS.values()), np.float32)
-    for i in range(n):
-        where = np.sort(rng.permutation(9)[: count[i]])
-        colors = rng.integers(len(COLORS), size=count[i])
-        shapes = rng.integers(len(SHAPES), size=1 if repeated else count[i])
-        shapes = np.broadcast_to(shapes, count[i])
-        for cell, color, shape in zip(where, colors, shapes, strict=True):
-            images[i, cell // 3, :, cell % 3][stencils[shape]] = palette[color]
-        tokens[i, 0] = START
-        for k in range(count[i]):
-            tokens[i, 2 * k + 1] = WORD["red"] + colors[k]
-            tokens[i, 2 * k + 2] = WORD["circle"] + shapes[k]
-            cells[i, 2 * k : 2 * k + 2] = where[k]
-        tokens[i, 2 * count[i] + 1] = END
-    images = images.reshape(n, 3 * CELL, 3 * CELL, 3)
+    i, cell = np.nonzero(filled)  # the cells of an image in reading order
+    k = (np.cumsum(filled, axis=1) - 1)[i, cell]  # the k-th object of image i is in this cell
+    tokens[:, 0] = START
+    tokens[i, 2 * k + 1] = WORD["red"] + colors[i, cell]
+    tokens[i, 2 * k + 2] = WORD["circle"] + shapes[i, cell]
+    tokens[np.arange(n), 2 * count + 1] = END
+    cells[i, 2 * k] = cells[i, 2 * k + 1] = cell
     return Grids(images, tokens, cells, count)
+
+
+def _tiles():
+    """What a cell may show, [17, CELL, CELL, RGB]: nothing, then each shape in each colour."""
+    tiles = np.ones((1 + len(COLORS) * len(SHAPES), CELL, CELL, 3), np.float32)
+    stencils = masks()
+    for i, color in enumerate(COLORS.values()):
+        for j, stencil in enumerate(stencils):
+            tiles[1 + len(SHAPES) * i + j][stencil] = color
+    return tiles

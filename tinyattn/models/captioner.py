@@ -1,7 +1,7 @@
 """Image captioning: a network gives features of the regions of a picture, an LSTM writes words.
 
 `Captioner` weighs the regions anew for every word (soft attention); `FixedCaptioner` has one vector
-for the whole picture. Both share everything else.
+for the whole picture. Regions, embedding, LSTM cell, head and search are the same in both.
 
 Source: Xu et al. 2015 "Show, Attend and Tell", Vinyals et al. 2015 "Show and Tell"; slides
 KB08-KB13.
@@ -110,7 +110,7 @@ def _placed(name, z, places):
 
 
 class AdditiveScore(nn.Module):
-    """e_i = v · tanh(W h + U z_i), [B, R] (Xu et al. 2015, Bahdanau et al. 2015).
+    """e_j = tanh(h W + z_j U) · v, [B, R] (Xu et al. 2015, Bahdanau et al. 2015).
 
     The term of z alone, `keys(z)`, is the same for every word: pass it if it is already computed.
     """
@@ -123,7 +123,7 @@ class AdditiveScore(nn.Module):
         self.v = nn.Linear(size, 1, bias=False, rng=rng)
 
     def keys(self, z):
-        """U z_i for all regions, [B, R, size]."""
+        """z_j U for all regions, [B, R, size]."""
         return self.from_region(z)
 
     def forward(self, h, z, keys=None):
@@ -133,7 +133,7 @@ class AdditiveScore(nn.Module):
 
 
 class DotScore(nn.Module):
-    """e_i = (W h) · (U z_i) / √size, [B, R]: query and key (Vaswani et al. 2017).
+    """e_j = (h W) · (z_j U) / √size, [B, R]: query and key (Vaswani et al. 2017).
 
     `keys(z)` as in `AdditiveScore`.
     """
@@ -146,7 +146,7 @@ class DotScore(nn.Module):
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
 
     def keys(self, z):
-        """U z_i for all regions, [B, R, size]."""
+        """z_j U for all regions, [B, R, size]."""
         return self.from_region(z)
 
     def forward(self, h, z, keys=None):
@@ -156,7 +156,7 @@ class DotScore(nn.Module):
 
 
 class SigmoidGate(nn.Module):
-    """a_i = σ(e_i): a weight for each region alone, they need not sum to 1 (slide KB10)."""
+    """a_j = σ(e_j): a weight for each region alone, so they need not sum to 1 (slide KB10)."""
 
     def forward(self, scores):
         """a [B, R];   scores [B, R]."""
@@ -172,7 +172,7 @@ class Softmax(nn.Module):
 
 
 class Attend(nn.Module):
-    """Attention to the regions:  e_i = score(h, z_i),  a = weights(e),  c = Σ_i a_i z_i.
+    """Attention to the regions:  e_j = score(h, z_j),  a = weights(e),  c = Σ_j a_j z_j.
 
     h [B, H] is the decoder's state before the word, z [B, R, D] are the regions; returns the
     context c [B, D] and the weights a [B, R]. If the regions are permuted, the weights are permuted
@@ -232,7 +232,7 @@ class _Captioner(nn.Module):
     def loss(self, images, tokens, pad=0, penalty=0.0):
         """Mean cross-entropy per word; tokens [B, T + 1] run from START to END, then `pad`.
 
-        penalty λ: adds λ/(B R) Σ_i (1 - Σ_t a_ti)², doubly stochastic attention: over the whole
+        penalty λ: adds λ/(B R) Σ_j (1 - Σ_t a_tj)², doubly stochastic attention: over the whole
         caption every region is to be looked at about once (Xu et al. 2015, eq. 14).
         """
         tokens = np.asarray(to_array(tokens))
@@ -290,14 +290,15 @@ class _Captioner(nn.Module):
 class Captioner(_Captioner):
     """A caption for a picture, with a new context for every word (soft attention).
 
-        e_ti = score(h_{t-1}, z_i),   a_t = softmax(e_t),   c_t = Σ_i a_ti z_i
-        h_t = LSTM([E w_{t-1}, c_t], h_{t-1}),   logits = head [h_t, c_t]
+        e_tj = score(h_{t-1}, z_j),   a_t = softmax(e_t),   c_t = Σ_j a_tj z_j
+        h_t = LSTM([E[w_{t-1}], c_t], h_{t-1}),   logits = head([h_t, c_t])
 
     regions    a module: pictures → z [B, R, D], with its D as `.size` (`Regions`, `CaptionerCells`)
     attend     a module: (h, z) → (c [B, D], a [B, R]); default: `Attend(AdditiveScore(...))`. If
                it has `keys(z)`, these are computed once per picture: (h, z, keys) → (c, a)
 
-    The first state is an MLP of the mean region. Where letters differ: Xu et al. have y for words.
+    The first state is an MLP of the mean region. Where letters differ: Xu et al. write y
+    for words and i for regions.
     """
 
     def __init__(self, regions, vocab_size, d_word=32, d_state=64, attend=None, rng=None):
@@ -334,16 +335,21 @@ class Captioner(_Captioner):
 class FixedCaptioner(_Captioner):
     """A caption for a picture, with one context vector that is the same for every word.
 
-        c = f_w(z_1, ..., z_R) [B, context],   h_t = LSTM([E w_{t-1}, c], h_{t-1})
+        c = f_w(z_1, ..., z_R) [B, context],   h_t = LSTM([E[w_{t-1}], c], h_{t-1})
 
-    f_w is an MLP on all regions side by side, so it can use where each of them is.
+    f_w is an MLP with one hidden layer on all regions concatenated, so it can use where each of
+    them is. The first state is zero.
 
     regions    a module: pictures → z [B, R, D], with its D as `.size`
     count      the number of regions R
-    context    the length of c: the bottleneck
+    context    the length of c
+    hidden     the width of the hidden layer of f_w; None: R·D, as many as all regions have, so
+               that only c can be a bottleneck
     """
 
-    def __init__(self, regions, count, vocab_size, context=32, d_word=32, d_state=64, rng=None):
+    def __init__(
+        self, regions, count, vocab_size, context=32, d_word=32, d_state=64, hidden=None, rng=None
+    ):
         check_sizes(
             self,
             count=count,
@@ -352,12 +358,14 @@ class FixedCaptioner(_Captioner):
             d_word=d_word,
             d_state=d_state,
         )
+        hidden = count * regions.size if hidden is None else hidden
+        check_sizes(self, hidden=hidden)
         rng = generator(rng)
         super().__init__(regions, vocab_size, context, d_word, d_state, rng)
         self.squeeze = nn.Sequential(
-            nn.Linear(count * regions.size, d_state, rng=rng),
+            nn.Linear(count * regions.size, hidden, rng=rng),
             nn.ReLU(),
-            nn.Linear(d_state, context, rng=rng),
+            nn.Linear(hidden, context, rng=rng),
         )
 
     def start(self, images):

@@ -22,9 +22,9 @@ def given(case):
     return (
         case.normal(B, H),
         case.normal(B, R, D),
-        case.normal(K, H),
+        case.normal(H, K),
         case.normal(K),
-        case.normal(K, D),
+        case.normal(D, K),
         case.normal(K),
         case.normal(H),
     )
@@ -36,45 +36,48 @@ def soft(e, axis=1):
 
 
 def score_of(h, z, W, b, U, v):
-    """By loops over pictures and regions."""
+    """By loops over images and regions."""
     rows = [
-        [v @ np.tanh(W @ h[n] + b + U @ z[n, i]) for i in range(z.shape[1])] for n in range(len(h))
+        [np.tanh(h[n] @ W + b + z[n, j] @ U) @ v for j in range(z.shape[1])] for n in range(len(h))
     ]
     return np.array(rows)
 
 
 # --- task 1
 
-STATE = "W h is [B, K] and U z is [B, R, K]: give the first an axis for the regions, [:, None]."
+STATE = "h @ W is [B, K] and z @ U is [B, R, K]. Give the first an axis for the regions, [:, None]."
 
 
 @homework.part(1, "the score")
 def score(student, case):
     h, z, W, b, U, v, _ = given(case)
-    state, region = (h @ W.T)[:, None], z @ U.T
+    state, region = (h @ W)[:, None], z @ U
     mistakes = {
         "without the bias b": np.tanh(state + region) @ v,
         "without tanh": (state + b + region) @ v,
-        "without the state: the score would look at the regions only": (
+        "without the state: the score depends on the regions only": (
             np.broadcast_to(np.tanh(b + region) @ v, region.shape[:2])
         ),
-        "without the state, and b twice: the score would look at the regions only": np.tanh(
+        "without the state and with b twice: the score depends on the regions only": np.tanh(
             2 * b + region
         )
         @ v,
-        "with tanh around the two parts, one by one": (np.tanh(state + b) + np.tanh(region)) @ v,
-        "before the product with v: one number for each region is wanted": np.tanh(
+        "with a tanh around each of the two parts instead of around their sum": (
+            np.tanh(state + b) + np.tanh(region)
+        )
+        @ v,
+        "before the product with v: one number for each region is needed": np.tanh(
             state + b + region
         ),
-        "from a product of the two: state and region are added": np.tanh((state + b) * region) @ v,
-        "with the tanh at the very end: it comes before the product with v": np.tanh(
+        "with the product of state and region: they are added": np.tanh((state + b) * region) @ v,
+        "with the tanh after the product with v: it comes before": np.tanh(
             (state + b + region) @ v
         ),
-        "without v: the features are weighed by v, not only summed up": np.tanh(
+        "without v: it is a weighted sum with the weights v, not a plain sum": np.tanh(
             state + b + region
         ).sum(axis=2),
-        "with b twice: it stands beside W h alone": np.tanh(state + 2 * b + region) @ v,
-        "with v inside of the tanh": np.tanh((state + b + region) * v).sum(axis=2),
+        "with b twice: it is added once": np.tanh(state + 2 * b + region) @ v,
+        "with v inside the tanh": np.tanh((state + b + region) * v).sum(axis=2),
     }
     right = score_of(h, z, W, b, U, v)
     judge(student.score(h, z, W, b, U, v, hint=STATE), right, mistakes, what="score")
@@ -88,7 +91,7 @@ def score_gradient(student, case):
 
 # --- task 2
 
-KEEP = "Keep the axis of the regions when you sum: keepdims=True."
+KEEP = "Keep the axis of the regions in the sum: keepdims=True."
 
 
 @homework.part(2, "the weights")
@@ -96,13 +99,14 @@ def weights(student, case):
     e = case.normal(case.size(2, 2, 4), case.size(5, 2, 6))
     p, top = np.exp(e), np.exp(e - e.max(axis=1, keepdims=True))
     mistakes = {
-        "over the pictures (axis 0): each picture has weights of its own": p / p.sum(axis=0),
-        "over everything: all pictures together sum to 1": p / p.sum(),
-        "over the pictures (axis 0), the largest of each picture taken off": top / top.sum(axis=0),
-        "over everything, the largest of each picture taken off": top / top.sum(),
+        "over the images (axis 0): the weights of each image must sum to 1": p / p.sum(axis=0),
+        "over everything: the weights of each image must sum to 1": p / p.sum(),
+        "over the images (axis 0), after the largest of each image was subtracted": top
+        / top.sum(axis=0),
+        "over everything, after the largest of each image was subtracted": top / top.sum(),
         "from a sigmoid of each score: they need not sum to 1": 1 / (1 + np.exp(-e)),
         "without dividing by the sum": p,
-        "without dividing by the sum, the largest taken off": top,
+        "without dividing by the sum, after the largest was subtracted": top,
         "from the scores themselves, without exp": e / e.sum(axis=1, keepdims=True),
     }
     judge(student.weights(e, hint=KEEP), soft(e), mistakes, what="weights")
@@ -114,23 +118,23 @@ def large_scores(student, case):
     apart = e + np.array([[0.0], [-2000.0]])
     wide = 1500.0 * np.arange(e.shape[1]) + e
     for shifted, why in (
-        (e + 1000, "with 1000 added to all scores. Take the largest score of each picture off"),
-        (e - 1000, "with 1000 taken from all. Take the largest score of each picture off"),
+        (e + 1000, "with 1000 added to all scores. Subtract the largest score of each image"),
+        (e - 1000, "with 1000 subtracted from all. Subtract the largest score of each image"),
         (
             apart,
-            "with a second picture whose scores are near -2000. Take the largest of each "
-            "picture off, not of all",
+            "with a second image whose scores are near -2000. Subtract the largest of each "
+            "image, not of all",
         ),
         (
             wide,
-            "with scores of one picture that are 1500 apart. Take the largest off: with any "
+            "with scores of one image that are 1500 apart. Subtract the largest: with any "
             "smaller number exp can still overflow",
         ),
     ):
         came = array_of(student.weights(shifted, hint=KEEP))
         expect(
             np.isfinite(came.astype(float)),
-            f"weights: there is nan or infinity {why}",
+            f"weights: there is NaN or infinity {why}",
             "large scores overflow",
         )
         judge(came, soft(shifted), what=f"weights, {why}")
@@ -148,7 +152,7 @@ def context(h, z, W, b, U, v, g):
     return gate_of(h, g)[:, None] * np.einsum("br,brd->bd", a, z)
 
 
-LOOK = "Weights are [B, R], regions [B, R, D]; the gate is one number a picture, [B]."
+LOOK = "Weights are [B, R] and regions [B, R, D]. The gate is one number for each image, [B]."
 
 
 def _look(student, *inputs):
@@ -171,21 +175,21 @@ def look(student, case):
         "without the gate": weighted.sum(axis=1),
         "with a tanh for the gate: σ is the sigmoid": np.tanh(h @ g)[:, None]
         * weighted.sum(axis=1),
-        "with the sign turned in the gate: σ(s) = 1 / (1 + exp(-s))": (1 - gate)
+        "with the wrong sign in the gate: σ(s) = 1 / (1 + exp(-s))": (1 - gate)
         * weighted.sum(axis=1),
-        "with the region of the largest weight alone: all regions are summed, weighted": gate
+        "with only the region of the largest weight: it is the weighted sum of all regions": gate
         * z[np.arange(len(z)), a.argmax(axis=1)],
         "with a gate that has no sigmoid": (h @ g)[:, None] * weighted.sum(axis=1),
         "before the sum over the regions": gate[:, :, None] * weighted,
         "before the sum over the regions, without the gate": weighted,
-        "with the weights of every picture on every picture: a @ z pairs them all": a @ z,
-        "from the mean: every weighted region is there, divided by their number": gate
+        "with the weights of every image for every image: a @ z pairs them all": a @ z,
+        "with a mean instead of a sum: it is divided by the number of regions": gate
         * weighted.mean(axis=1),
         "without the weights, as the plain sum of the regions": gate * z.sum(axis=1),
         "without the weights, as the mean of the regions": gate * z.mean(axis=1),
-        "with the scores in place of the weights": gate * np.einsum("br,brd->bd", e, z),
-        "with the weights of the first picture for all": gate * np.einsum("r,brd->bd", a[0], z),
-        "when it is not the context: the context comes first, then the weights": a,
+        "with the scores instead of the weights": gate * np.einsum("br,brd->bd", e, z),
+        "with the weights of the first image for all": gate * np.einsum("r,brd->bd", a[0], z),
+        "with the weights first: return the context first, then the weights": a,
     }
     judge(_look(student, *inputs)[0], context(*inputs), mistakes, what="look")
 
@@ -218,14 +222,16 @@ def look_gradient(student, case):
     grads = student.ask(look_gradients, list(inputs), arriving, hint=LOOK)
     expect(
         grads is not None,
-        "look: the gradient is lost on the way: use NumPy functions on the arguments themselves, "
+        "look: the gradient is lost on the way. Use NumPy functions on the arguments themselves, "
         "not .numpy() or np.asarray",
         "when the gradient is lost on the way",
     )
     for i, (letter, came) in enumerate(zip("hzWbUvg", grads, strict=True)):
         expect(came is not None, f"look: no gradient arrives at {letter}")
         right = slopes(context, inputs, i, arriving)
-        judge(came, right, what=f"look, the gradient by {letter}", rtol=1e-4, atol=1e-6)
+        judge(
+            came, right, what=f"look, the gradient with respect to {letter}", rtol=1e-4, atol=1e-6
+        )
 
 
 # --- task 4
@@ -239,24 +245,24 @@ def doubly_stochastic(student, case):
     seen, other, n = there.sum(axis=1), there.sum(axis=2), keep.sum(axis=1)[:, None]
     mistakes = {
         "when padding is counted as well": np.mean((1 - a.sum(axis=1)) ** 2),
-        "from a sum over the regions: for each word they sum to 1 anyway. Sum over the words": (
+        "with a sum over the regions: for each word they sum to 1 anyway. Sum over the words": (
             np.mean((1 - other) ** 2)
         ),
         "without dividing by B R": np.sum((1 - seen) ** 2),
         "without the square": np.mean(1 - seen),
-        "from the square of the sum, without taking it from 1": np.mean(seen**2),
+        "with the square of the sum, which is not subtracted from 1": np.mean(seen**2),
         "dividing by B only": np.sum((1 - seen) ** 2) / B,
-        "from the mean over the words in place of the sum": np.mean((1 - seen / n) ** 2),
-        "before the last mean: one number is wanted": (1 - seen) ** 2,
-        "from one number for each picture: the mean is taken over the pictures, too": np.mean(
+        "with the mean over the words instead of the sum": np.mean((1 - seen / n) ** 2),
+        "before the last mean: one number is needed": (1 - seen) ** 2,
+        "as one number for each image: the mean is over the images, too": np.mean(
             (1 - seen) ** 2, axis=1
         ),
-        "from the square of the mean: first the square, then the mean": np.mean(1 - seen) ** 2,
-        "from absolute values: the distance from 1 is squared": np.mean(np.abs(1 - seen)),
+        "with the square of the mean: first the square, then the mean": np.mean(1 - seen) ** 2,
+        "with absolute values: the distance from 1 is squared": np.mean(np.abs(1 - seen)),
         "with `keep` the wrong way round: True is a word": np.mean(
             (1 - (a * ~keep[:, :, None]).sum(axis=1)) ** 2
         ),
-        "from a mean over all T words in place of the sum": np.mean((1 - seen / a.shape[1]) ** 2),
+        "with a mean over all T words instead of the sum": np.mean((1 - seen / a.shape[1]) ** 2),
     }
     judge(_penalty(student, a, keep), np.mean((1 - seen) ** 2), mistakes, what="doubly_stochastic")
 
@@ -269,14 +275,15 @@ def nan_in_the_padding(student, case):
     came = array_of(_penalty(student, a, keep))
     expect(
         np.isfinite(came.astype(float)),
-        "doubly_stochastic: nan in the padding comes through: nan · 0 is nan. Choose with np.where",
-        "nan in the padding comes through",
+        "doubly_stochastic: NaN in the padding reaches the result, because NaN · 0 is NaN. "
+        "Choose with np.where",
+        "NaN in the padding reaches the result",
     )
     judge(came, np.mean((1 - seen) ** 2), what="doubly_stochastic")
 
 
 def _penalty(student, a, keep):
-    hint = "keep is [B, T] and a is [B, T, R]: give keep an axis for the regions, [:, :, None]."
+    hint = "keep is [B, T] and a is [B, T, R]. Give keep an axis for the regions, [:, :, None]."
     return student.doubly_stochastic(a, keep, hint=hint)
 
 
@@ -296,29 +303,88 @@ def named(student, case):
     if case.number:
         cells = case.rng.integers(-1, 4, (2, 3))
         cells[0, 0], cells[1] = case.rng.integers(0, 4), [-1, 2, -1]
-    hint = "np.nonzero(cells >= 0) gives the places n, t of all words that name a region."
+    hint = "np.nonzero(cells >= 0) returns the indices n, t of all words that name a region."
     picked = np.take_along_axis(a, cells[:, :, None], axis=2)[:, :, 0]
     there = cells >= 0
     zeroed = np.where(there, picked, 0)
     right = [a[n, t, cells[n, t]] for n in range(2) for t in range(3) if there[n, t]]
     mistakes = {
-        "when -1 is taken as a region: it counts from the end, without a warning": picked.mean(),
-        "when the others count as 0: divide by the number of words that name something": (
+        "with -1 as a region: as an index, it counts from the end without a warning": picked.mean(),
+        "with 0 for the other words: divide by the number of words that name something": (
             zeroed.mean()
         ),
-        "as a sum: the mean is wanted": zeroed.sum(),
+        "as a sum: the mean is needed": zeroed.sum(),
         "as the mean of the means of the captions: every word counts once": np.mean(
             zeroed.sum(axis=1) / there.sum(axis=1)
         ),
         "from the largest weight, wherever it is": a.max(axis=2)[there].mean(),
-        "one by one: one number is wanted": picked[there],
-        "without the words that name region 0: it is a region, too; -1 is none": picked[
+        "for each word: one number is needed": picked[there],
+        "without the words that name region 0: it is a region, too, and -1 is not": picked[
             cells > 0
         ].mean(),
-        "with cells != 0: region 0 is a region, and -1 is none": picked[cells != 0].mean(),
-        "as the share of words that look most at their region: the weight itself is wanted": (
+        "with cells != 0: region 0 is a region, and -1 is not": picked[cells != 0].mean(),
+        "as the fraction of words with the largest weight there: the weight itself is needed": (
             (a.argmax(axis=2) == cells)[there].mean()
         ),
     }
     came = student.weight_on_the_named(a, cells, hint=hint)
     judge(came, np.mean(right), mistakes, what="weight_on_the_named")
+
+
+# --- task 6
+
+PAST = "past is [B, R] and w is [K]. Give past an axis for the K units, [:, :, None]."
+
+
+def score_from_past(past, z, w, b, U, v):
+    """By loops over images and regions."""
+    B, R = past.shape
+    rows = [[np.tanh(past[n, j] * w + b + z[n, j] @ U) @ v for j in range(R)] for n in range(B)]
+    return np.array(rows)
+
+
+def given_past(case):
+    """past [B, R], z [B, R, D], w, b, U, v of the score without the state."""
+    _, z, _, b, U, v, _ = given(case)
+    return case.rng.uniform(0, 2, z.shape[:2]), z, case.normal(len(b)), b, U, v
+
+
+@homework.part(6, "the score without the state")
+def score_by_past(student, case):
+    inputs = past, z, w, b, U, v = given_past(case)
+    own, region = past[:, :, None] * w, z @ U
+    total = past.sum(axis=1)[:, None, None] * w
+    mistakes = {
+        "without the past weights: the score depends on the features only": np.tanh(b + region) @ v,
+        "without the features of the regions": np.tanh(own + b) @ v,
+        "without the bias b": np.tanh(own + region) @ v,
+        "without tanh": (own + b + region) @ v,
+        "with the sum over all regions: each region has its own past weight": np.tanh(
+            total + b + region
+        )
+        @ v,
+        "with the past weights outside the tanh": np.tanh(b + region) @ v + past,
+        "with a product of past weights and features: they are added": np.tanh(own * region + b)
+        @ v,
+        "before the product with v: one number for each region is needed": np.tanh(
+            own + b + region
+        ),
+        "without v: it is a weighted sum with the weights v, not a plain sum": np.tanh(
+            own + b + region
+        ).sum(axis=2),
+    }
+    right = score_from_past(*inputs)
+    judge(student.score_by_past(*inputs, hint=PAST), right, mistakes, what="score_by_past")
+
+
+@homework.part(6, "gradient")
+def score_by_past_gradient(student, case):
+    judge_gradients(
+        student,
+        "score_by_past",
+        score_from_past,
+        *given_past(case),
+        letters=("past", "z", "w", "b", "U", "v"),
+        hint=PAST,
+        case=case,
+    )
