@@ -55,7 +55,7 @@ def test_grids_are_seeded_and_all_numbers_of_objects_occur():
     assert set(a.objects) == {1, 2, 3, 4}
     assert set(data.grids(5, objects=[9], rng=0).objects) == {9}
     for objects in ([], [0, 1], [10], 3):
-        with pytest.raises(ValueError, match="objects lists numbers from 1 to 9"):
+        with pytest.raises(ValueError, match="expected numbers from 1 to 9"):
             data.grids(3, objects)
 
 

@@ -306,18 +306,18 @@ def trained(name, kept={}):  # noqa: B006 (trained once for all tests)
             lambda: CaptionerCells(3, 6, 8, 9)(PICTURES.images[0]),
             r"\[B, height, width, channels\], got shape",
         ),
-        (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: pictures are \[B, height"),
+        (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: images are \[B, height"),
         (
             lambda: CaptionerCells(3, 6, 8, 4)(PICTURES.images),
-            "CaptionerCells: the pictures have 9 regions, but 4 places",
+            "CaptionerCells: the images have 9 regions, expected 4",
         ),
         (
             lambda: Regions(3, (4,), 9)(PICTURES.images),
-            "Regions: the pictures have 81 regions, but 9 places",
+            "Regions: the images have 81 regions, expected 9",
         ),
         (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[0]), "START first"),
         (lambda: captioner().loss(PICTURES.images, PICTURES.tokens[:, :1]), "at least one word"),
-        (lambda: captioner()(PICTURES.images, PICTURES.tokens[:2]), "5 pictures but 2 captions"),
+        (lambda: captioner()(PICTURES.images, PICTURES.tokens[:2]), "got 5 images and 2 captions"),
     ],
 )
 def test_wrong_input_is_explained(call, message):

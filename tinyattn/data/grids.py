@@ -1,7 +1,7 @@
-"""Toy pictures with captions: a 3 by 3 grid of cells with 1 to 4 coloured shapes (generated).
+"""Toy images with captions: a 3 by 3 grid of cells with one to nine coloured shapes (generated).
 
-The caption names the objects in reading order (rows from the top, left to right), so that every
-word has a cell it speaks about, and this cell is known:
+The caption names the objects in reading order (rows from the top, left to right), so every word
+refers to one cell, and this cell is known:
 
     red circle blue square red circle
 """
@@ -27,12 +27,14 @@ CELL = 6  # pixels
 
 @dataclass(frozen=True)
 class Grids:
-    """Generated pictures, all arrays with the picture on the first axis.
+    """Generated images with captions; the first axis of all arrays is the image.
 
-    images   [N, 18, 18, 3] float32 in 0..1
-    tokens   [N, T + 1] int64: START, the caption, END, then PAD
-    cells    [N, T] int64: the cell 0..8 that tokens[:, 1:] speak about, -1 for END and PAD
-    objects  [N] int64: how many objects are in the picture
+    Attributes:
+        images    [N, 18, 18, 3] float32 in 0..1
+        tokens    [N, T + 1] int64: START, the caption, END, then PAD
+        cells     [N, T] int64: the cell 0..8 that each of tokens[:, 1:] refers to, -1 for END and
+                  PAD
+        objects   [N] int64: number of objects in the image
     """
 
     images: np.ndarray
@@ -44,12 +46,16 @@ class Grids:
         return len(self.objects)
 
     def captions(self):
-        """The captions as text."""
+        """Return the captions as a list of N texts."""
         return [words(row) for row in self.tokens]
 
 
 def words(tokens):
-    """The text of one row of tokens: up to END, without START and PAD."""
+    """Return the text of one row of tokens, up to END and without START and PAD.
+
+    Args:
+        tokens   token ids [T]
+    """
     text = []
     for token in tokens:
         if token == END:
@@ -60,7 +66,7 @@ def words(tokens):
 
 
 def masks():
-    """The shapes as [4, CELL, CELL] bool, with a border of one pixel at the right and below."""
+    """Return the shapes [4, CELL, CELL] bool, with a border of one pixel at the right and below."""
     y, x = np.mgrid[:CELL, :CELL] - 2  # -2 to 3
     inside = np.maximum(abs(y), abs(x)) < 3
     inside[-1], inside[:, -1] = False, False
@@ -71,14 +77,26 @@ def masks():
 
 
 def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
-    """n pictures with as many objects as drawn from `objects` (at most 9), as `Grids`.
+    """Draw images of coloured shapes, with captions.
 
-    repeated: all objects of a picture have the same shape, and colours repeat too.
+    The number of objects, their cells, colours and shapes are drawn independently and uniformly.
+
+    Args:
+        n          number of images
+        objects    numbers of objects to choose from, each 1 to 9
+        repeated   True: all objects of an image have the same shape
+        rng        seed or numpy.random.Generator; the same seed gives the same images
+
+    Returns:
+        `Grids`
+
+    Raises:
+        ValueError: objects is empty or holds a number outside 1 to 9
     """
     rng = generator(rng)
     objects = np.asarray(objects)
     if objects.ndim != 1 or not len(objects) or objects.min() < 1 or objects.max() > 9:
-        raise ValueError(f"grids: objects lists numbers from 1 to 9, got {objects.tolist()}")
+        raise ValueError(f"grids: expected numbers from 1 to 9 in objects, got {objects.tolist()}")
     count = rng.choice(objects, n)
     filled = rng.permuted(np.tile(np.arange(9), (n, 1)), axis=1) < count[:, None]  # [n, cells]
     colors = rng.integers(len(COLORS), size=(n, 9))
@@ -101,7 +119,7 @@ def grids(n=1000, objects=(1, 2, 3, 4), repeated=False, rng=None):
 
 
 def _tiles():
-    """What a cell may show, [17, CELL, CELL, RGB]: nothing, then each shape in each colour."""
+    """Return all that a cell may show, [17, CELL, CELL, RGB]: nothing, then colours by shapes."""
     tiles = np.ones((1 + len(COLORS) * len(SHAPES), CELL, CELL, 3), np.float32)
     stencils = masks()
     for i, color in enumerate(COLORS.values()):

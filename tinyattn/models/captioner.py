@@ -1,7 +1,11 @@
-"""Image captioning: a network gives features of the regions of a picture, an LSTM writes words.
+"""Image captioning: a network describes the regions of an image, and an LSTM writes words.
 
-`Captioner` weighs the regions anew for every word (soft attention); `FixedCaptioner` has one vector
-for the whole picture. Regions, embedding, LSTM cell, head and search are the same in both.
+`Captioner` weighs the regions again for every word (soft attention), and `FixedCaptioner` has one
+vector for the whole image. Regions, embedding, LSTM cell, head and search are the same in both.
+Read `Attend` first, then `Captioner`.
+
+Letters: B images, R regions with D features each, H numbers of the LSTM's state, T words of a
+caption, V words of the vocabulary.
 
 Source: Xu et al. 2015 "Show, Attend and Tell", Vinyals et al. 2015 "Show and Tell"; slides
 KB08-KB13.
@@ -26,16 +30,22 @@ from tinyattn.nn.validation import check_sizes
 
 
 class Regions(nn.Module):
-    """Features z [B, R, D] of the R regions of pictures [B, height, width, channels].
+    """Convolutions that describe the regions of an image.
 
-        z = places + relu(conv(... relu(conv(1 - pictures))))
+        z = places + relu(conv(... relu(conv(1 - images))))
 
-    Convolutions of 3 by 3 that move by 2 pixels: L of them make regions of 2^L by 2^L pixels, in
-    reading order (its features depend on some pixels of its neighbours, too). A learned vector is
-    added for the place of each region, since attention does not use their order. Pixels are
-    inverted, so that white (1) becomes 0.
+    Each convolution is 3 by 3 and moves by 2 pixels, so L of them make regions of 2^L by 2^L
+    pixels, in reading order. The features of a region depend on some pixels of its neighbours, too.
+    A learned vector is added for the position of each region, because attention does not use their
+    order. Pixels are inverted, so that white (1) becomes 0.
 
-    count     the number of regions R
+    Args:
+        channels   number of channels of an image, 3 for RGB
+        widths     numbers of channels after each convolution; the last one is D
+        count      number R of regions
+        rng        seed or numpy.random.Generator for the initial values
+
+    Source: Xu et al. 2015 (regions of a CNN); slide KB08.
     """
 
     def __init__(self, channels, widths, count, rng=None):
@@ -52,8 +62,18 @@ class Regions(nn.Module):
         self.places = normal_parameter((count, self.size), 0.3, rng)
 
     def forward(self, images):
-        """z [B, R, D];   images [B, height, width, channels]. ValueError for other shapes."""
-        x = _pictures("Regions", images)
+        """Describe the regions.
+
+        Args:
+            images   [B, height, width, channels] with values in 0..1
+
+        Returns:
+            z [B, R, D]
+
+        Raises:
+            ValueError: images has other axes, or its regions are not `count`
+        """
+        x = _images("Regions", images)
         x = np.moveaxis(1 - x, -1, 1)  # [B, channels, height, width]
         for convolution in self.convolutions:
             x = F.relu(convolution(x))
@@ -62,10 +82,17 @@ class Regions(nn.Module):
 
 
 class CaptionerCells(nn.Module):
-    """Features z [B, R, D] of the cells of a grid: one MLP for all cells of `cell`² pixels.
+    """An MLP that describes the cells of a grid, z_j = places_j + W₂ relu(W₁ (1 - cell_j)).
 
-    The features of a region depend on its own pixels only, so its attention weight says how much
-    these pixels were used. Places and inverted pixels as in `Regions`.
+    All cells share the MLP. The features of a cell depend on its own pixels only, so its attention
+    weight says how much these pixels were used. Positions and inverted pixels are as in `Regions`.
+
+    Args:
+        channels   number of channels of an image, 3 for RGB
+        cell       width and height of a cell in pixels
+        size       number D of features of a cell
+        count      number R of cells
+        rng        seed or numpy.random.Generator for the initial values
     """
 
     def __init__(self, channels, cell, size, count, rng=None):
@@ -77,10 +104,19 @@ class CaptionerCells(nn.Module):
         self.places = normal_parameter((count, size), 0.3, rng)
 
     def forward(self, images):
-        """z [B, R, D];   images [B, height, width, channels]. Raises ValueError for other
-        shapes, and for pictures that cannot be cut into cells.
+        """Describe the cells, row by row.
+
+        Args:
+            images   [B, height, width, channels] with values in 0..1
+
+        Returns:
+            z [B, R, D]
+
+        Raises:
+            ValueError: images has other axes, its sides are not multiples of `cell`, or its cells
+                are not `count`
         """
-        x = _pictures("CaptionerCells", images)
+        x = _images("CaptionerCells", images)
         b, height, width, channels = x.shape
         s = self.cell
         if height % s or width % s:
@@ -92,27 +128,34 @@ class CaptionerCells(nn.Module):
         return _placed("CaptionerCells", self.second(F.relu(self.first(x))), self.places)
 
 
-def _pictures(name, images):
+def _images(name, images):
+    """Images as a Tensor [B, height, width, channels]."""
     x = images if isinstance(images, Tensor) else Tensor(images)
     if x.ndim != 4:
-        raise ValueError(f"{name}: pictures are [B, height, width, channels], got shape {x.shape}")
+        raise ValueError(f"{name}: images are [B, height, width, channels], got shape {x.shape}")
     return x
 
 
 def _placed(name, z, places):
-    """z [B, R, D] + places [R, D]"""
+    """Add places [R, D] to z [B, R, D]."""
     if z.shape[1] != len(places):
         raise ValueError(
-            f"{name}: the pictures have {z.shape[1]} regions, but {len(places)} places were made: "
-            f"give count={z.shape[1]}"
+            f"{name}: the images have {z.shape[1]} regions, expected {len(places)}. Make it with "
+            f"count={z.shape[1]}, or give images of another size."
         )
     return z + places
 
 
 class AdditiveScore(nn.Module):
-    """e_j = tanh(h W + z_j U) · v, [B, R] (Xu et al. 2015, Bahdanau et al. 2015).
+    """An additive score, e_j = tanh(h W + b + z_j U) · v.
 
-    The term of z alone, `keys(z)`, is the same for every word: pass it if it is already computed.
+    Args:
+        state      number H of features of the state h
+        features   number D of features of a region z_j
+        size       width K of the hidden layer
+        rng        seed or numpy.random.Generator for the initial values
+
+    Source: Bahdanau et al. 2014, Xu et al. 2015; slide KB10.
     """
 
     def __init__(self, state, features, size, rng=None):
@@ -123,19 +166,38 @@ class AdditiveScore(nn.Module):
         self.v = nn.Linear(size, 1, bias=False, rng=rng)
 
     def keys(self, z):
-        """z_j U for all regions, [B, R, size]."""
+        """Return z_j U for all regions: [B, R, D] → [B, R, K], the part that no state changes.
+
+        Args:
+            z   features of the regions [B, R, D]
+        """
         return self.from_region(z)
 
     def forward(self, h, z, keys=None):
-        """e [B, R];   h [B, H], z [B, R, D], keys [B, R, size]."""
+        """Compare the state with every region.
+
+        Args:
+            h      state [B, H]
+            z      features of the regions [B, R, D]
+            keys   `keys(z)` [B, R, K] if it is already computed; None: it is computed here
+
+        Returns:
+            e [B, R]
+        """
         keys = self.keys(z) if keys is None else keys
         return self.v(np.tanh(self.from_state(h)[:, None] + keys))[:, :, 0]
 
 
 class DotScore(nn.Module):
-    """e_j = (h W) · (z_j U) / √size, [B, R]: query and key (Vaswani et al. 2017).
+    """A scaled dot product of query and key, e_j = (h W) · (z_j U) / √K.
 
-    `keys(z)` as in `AdditiveScore`.
+    Args:
+        state      number H of features of the state h
+        features   number D of features of a region z_j
+        size       number K of features of query and key
+        rng        seed or numpy.random.Generator for the initial values
+
+    Source: Vaswani et al. 2017; slide KB10.
     """
 
     def __init__(self, state, features, size, rng=None):
@@ -146,57 +208,96 @@ class DotScore(nn.Module):
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
 
     def keys(self, z):
-        """z_j U for all regions, [B, R, size]."""
+        """Return z_j U for all regions: [B, R, D] → [B, R, K], the part that no state changes.
+
+        Args:
+            z   features of the regions [B, R, D]
+        """
         return self.from_region(z)
 
     def forward(self, h, z, keys=None):
-        """e [B, R];   h [B, H], z [B, R, D], keys [B, R, size]."""
+        """Compare the state with every region.
+
+        Args:
+            h      state [B, H]
+            z      features of the regions [B, R, D]
+            keys   `keys(z)` [B, R, K] if it is already computed; None: it is computed here
+
+        Returns:
+            e [B, R]
+        """
         q, k = self.from_state(h), self.keys(z) if keys is None else keys
         return np.einsum("bd,brd->br", q, k) / math.sqrt(self.size)
 
 
 class SigmoidGate(nn.Module):
-    """a_j = σ(e_j): a weight for each region alone, so they need not sum to 1 (slide KB10)."""
+    """A sigmoid of each score, a_j = σ(e_j), so the weights need not sum to 1.
+
+    Source: slide KB10.
+    """
 
     def forward(self, scores):
-        """a [B, R];   scores [B, R]."""
+        """Turn scores into weights: scores [B, R] → a [B, R]."""
         return F.sigmoid(scores)
 
 
 class Softmax(nn.Module):
-    """a = softmax(e): weights in [0, 1] that sum to 1 over the regions."""
+    """A softmax over the regions, a = softmax(e), so the weights sum to 1."""
 
     def forward(self, scores):
-        """a [B, R];   scores [B, R]."""
+        """Turn scores into weights: scores [B, R] → a [B, R]."""
         return F.softmax(scores, axis=-1)
 
 
 class Attend(nn.Module):
-    """Attention to the regions:  e_j = score(h, z_j),  a = weights(e),  c = Σ_j a_j z_j.
+    """Attention of a state to regions, e_j = score(h, z_j), a = weights(e), c = Σ_j a_j z_j.
 
-    h [B, H] is the decoder's state before the word, z [B, R, D] are the regions; returns the
-    context c [B, D] and the weights a [B, R]. If the regions are permuted, the weights are permuted
-    in the same way and the context does not change (slide KB13).
+    If the regions are permuted, the weights are permuted in the same way and the context does not
+    change.
 
-    keys   `keys(z)`, the part of the score that no state changes, if it is already known
+    Args:
+        score     a module (h [B, H], z [B, R, D]) → e [B, R], such as `AdditiveScore`; if it has
+                  `keys(z)`, it is also called with a third argument, keys
+        weights   a module e [B, R] → a [B, R], such as `SigmoidGate`; None: `Softmax`
+
+    Source: Bahdanau et al. 2014, Xu et al. 2015; slides KB09, KB10, KB13.
     """
 
     def __init__(self, score, weights=None):
         self.score, self.weights = score, weights or Softmax()
 
     def keys(self, z):
-        """The term of the score that only the regions enter; None if the score has none."""
+        """Return the part of the score that no state changes, or None if the score has none.
+
+        Args:
+            z   features of the regions [B, R, D]
+        """
         return self.score.keys(z) if hasattr(self.score, "keys") else None
 
     def forward(self, h, z, keys=None):
-        """(c [B, D], a [B, R]);   h [B, H], z [B, R, D], keys as `keys(z)` gives them."""
+        """Attend to the regions.
+
+        Args:
+            h      state before the word [B, H]
+            z      features of the regions [B, R, D]
+            keys   `keys(z)` if it is already computed; None: the score computes it
+
+        Returns:
+            (context c [B, D], weights a [B, R])
+        """
         e = self.score(h, z) if keys is None else self.score(h, z, keys)  # [B, R]
         a = self.weights(e)
         return np.einsum("br,brd->bd", a, z), a
 
 
 class Caption(NamedTuple):
-    """A caption that was written: token ids [T], attention [T, R] (None without), log p."""
+    """A caption that a captioner wrote.
+
+    Attributes:
+        tokens            token ids [T], with the END token if it was written
+        attention         weights [T, R] before each word; None without attention
+        log_probability   sum of the log probabilities of its tokens
+    """
 
     tokens: np.ndarray
     attention: np.ndarray | None
@@ -204,7 +305,7 @@ class Caption(NamedTuple):
 
 
 class _Captioner(nn.Module):
-    """What both captioners share: embedding, LSTM cell, head, loss, and search for a caption."""
+    """The parts that both captioners share: embedding, LSTM cell, head, loss and search."""
 
     def __init__(self, regions, vocab_size, context, d_word, d_state, rng):
         check_sizes(self, vocab_size=vocab_size, context=context, d_word=d_word, d_state=d_state)
@@ -214,26 +315,61 @@ class _Captioner(nn.Module):
         self.head = nn.Linear(d_state + context, vocab_size, rng=rng)
 
     def forward(self, images, tokens):
-        """(logits [B, T, V], attention [B, T, R] or None): the words after each of tokens [B, T].
+        """Predict the word after each given word (teacher forcing).
 
-        Teacher forcing: the decoder is given the true word before, not the one it would have
-        written.
+        The decoder receives the true previous word, whatever it would have written.
+
+        Args:
+            images   [B, height, width, channels]
+            tokens   true captions [B, T], with START first
+
+        Returns:
+            (logits [B, T, V], attention weights [B, T, R] or None)
+
+        Raises:
+            ValueError: the number of images is not that of captions
         """
         if len(images) != len(tokens):
-            raise ValueError(f"captioner: {len(images)} pictures but {len(tokens)} captions")
+            raise ValueError(
+                f"captioner: got {len(images)} images and {len(tokens)} captions. "
+                "Give one caption for each image."
+            )
         y, maps = self.read(self.embedding(tokens), *self.start(images))
         return self.head(y), maps
 
     def step(self, word, memory, state):
-        """(logits [B, V], new state, weights [B, R] or None) after one more word [B, d_word]."""
+        """Predict the next word after one more word.
+
+        Args:
+            word     its vector [B, d_word]
+            memory   first result of `start`
+            state    second result of `start`, or the one that the last step returned
+
+        Returns:
+            (logits [B, V], new state, weights [B, R] or None)
+        """
         y, state, a = self.advance(word, memory, state)
         return self.head(y), state, a
 
     def loss(self, images, tokens, pad=0, penalty=0.0):
-        """Mean cross-entropy per word; tokens [B, T + 1] run from START to END, then `pad`.
+        """Return the mean cross-entropy of a word, -1/N Σ log p(word).
 
-        penalty λ: adds λ/(B R) Σ_j (1 - Σ_t a_tj)², doubly stochastic attention: over the whole
-        caption every region is to be looked at about once (Xu et al. 2015, eq. 14).
+        The penalty adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² (doubly stochastic attention), which asks for
+        a total weight of about 1 on every region of a caption.
+
+        Args:
+            images    [B, height, width, channels]
+            tokens    captions [B, T + 1] from START to END, then `pad`
+            pad       token that fills up short captions and does not count
+            penalty   λ; 0: no penalty
+
+        Returns:
+            the loss, a Tensor of shape ()
+
+        Raises:
+            ValueError: tokens has other axes or no word, or there is a penalty without attention
+
+        Source: Xu et al. 2015, eq. 14.
         """
         tokens = np.asarray(to_array(tokens))
         if tokens.ndim != 2 or tokens.shape[1] < 2:
@@ -246,14 +382,28 @@ class _Captioner(nn.Module):
         keep = target != pad
         loss = F.cross_entropy(logits[keep], target[keep])
         if penalty and maps is None:
-            raise ValueError("loss: penalty is on attention weights, and this captioner has none")
+            raise ValueError(
+                "loss: penalty is on attention weights, and this captioner has none. Use penalty=0."
+            )
         if penalty:
             seen = np.sum(np.where(keep[:, :, None], maps, 0.0), axis=1)  # [B, R]
             loss = loss + penalty * np.mean((1 - seen) ** 2)
         return loss
 
     def write(self, images, start, stop, beams=1, max_len=20, length_penalty=0.0):
-        """One `Caption` for each picture: greedy (beams=1) or by beam search."""
+        """Write a caption for each image, greedily or by beam search.
+
+        Args:
+            images           [B, height, width, channels]
+            start            token id before the first word
+            stop             token id that ends a caption
+            beams            number of partial captions that are kept; 1: greedy decoding
+            max_len          largest number of tokens of a caption
+            length_penalty   exponent that favours long captions, as in `decoding.beam_search`
+
+        Returns:
+            a list of B `Caption`
+        """
         with no_grad(), eval_mode(self):
             memory, state = self.start(images)
 
@@ -275,7 +425,7 @@ class _Captioner(nn.Module):
         return [Caption(b.tokens, a, b.log_probability) for b, a in zip(best, maps, strict=True)]
 
     def _maps(self, images, written, start):
-        """The attention while each of these captions is written, cut to its length."""
+        """Return the attention weights while each caption is written, cut to its length."""
         longest = max((len(w) for w in written), default=0)
         tokens = np.zeros((len(written), max(longest, 1)), np.int64)
         tokens[:, 0] = start
@@ -288,17 +438,24 @@ class _Captioner(nn.Module):
 
 
 class Captioner(_Captioner):
-    """A caption for a picture, with a new context for every word (soft attention).
+    """A captioner with a new context for every word (soft attention).
 
         e_tj = score(h_{t-1}, z_j),   a_t = softmax(e_t),   c_t = Σ_j a_tj z_j
         h_t = LSTM([E[w_{t-1}], c_t], h_{t-1}),   logits = head([h_t, c_t])
 
-    regions    a module: pictures → z [B, R, D], with its D as `.size` (`Regions`, `CaptionerCells`)
-    attend     a module: (h, z) → (c [B, D], a [B, R]); default: `Attend(AdditiveScore(...))`. If
-               it has `keys(z)`, these are computed once per picture: (h, z, keys) → (c, a)
+    The first state is tanh of a linear layer on the mean region. Xu et al. write y for words and i
+    for regions.
 
-    The first state is an MLP of the mean region. Where letters differ: Xu et al. write y
-    for words and i for regions.
+    Args:
+        regions      a module images → z [B, R, D] with its D as `.size`, such as `CaptionerCells`
+        vocab_size   number V of words
+        d_word       number of features of a word's vector
+        d_state      number H of features of the LSTM's state
+        attend       a module (h, z) → (c [B, D], a [B, R]); None: `Attend(AdditiveScore(...))`. If
+                     it has `keys(z)`, these are computed once for an image: (h, z, keys) → (c, a)
+        rng          seed or numpy.random.Generator for the initial values
+
+    Source: Xu et al. 2015; slides KB09, KB10.
     """
 
     def __init__(self, regions, vocab_size, d_word=32, d_state=64, attend=None, rng=None):
@@ -309,7 +466,15 @@ class Captioner(_Captioner):
         self.first_h, self.first_c = nn.Linear(d, d_state, rng=rng), nn.Linear(d, d_state, rng=rng)
 
     def start(self, images):
-        """(memory, first state): (z [B, R, D],) or (z, keys), and (h, c), each [B, d_state]."""
+        """Look at the images and prepare the first state.
+
+        Args:
+            images   [B, height, width, channels]
+
+        Returns:
+            (memory, state): memory is (z [B, R, D],) or (z, keys), and state is (h, c), each
+            [B, d_state]
+        """
         z = self.regions(images)
         keys = self.attend.keys(z) if hasattr(self.attend, "keys") else None
         mean = np.mean(z, axis=1)
@@ -317,7 +482,16 @@ class Captioner(_Captioner):
         return (z,) if keys is None else (z, keys), state
 
     def read(self, words, memory, state):
-        """([h_t, c_t] [B, T, ...], weights [B, T, R]) for the words [B, T, d_word] of captions."""
+        """Read captions word by word, with a look before each word.
+
+        Args:
+            words    vectors of the words [B, T, d_word]
+            memory   first result of `start`
+            state    second result of `start`
+
+        Returns:
+            ([h_t, c_t] [B, T, d_state + D], weights [B, T, R])
+        """
         features, maps = [], []
         for t in range(words.shape[1]):
             y, state, a = self.advance(words[:, t], memory, state)
@@ -326,25 +500,42 @@ class Captioner(_Captioner):
         return np.stack(features, axis=1), np.stack(maps, axis=1)
 
     def advance(self, word, memory, state):
-        """([h_t, c_t], new state, weights [B, R]) after one more word [B, d_word]."""
+        """Read one more word, after a look at the regions.
+
+        Args:
+            word     its vector [B, d_word]
+            memory   first result of `start`
+            state    (h, c) before the word
+
+        Returns:
+            ([h_t, c_t] [B, d_state + D], new state, weights [B, R])
+        """
         c, a = self.attend(state[0], *memory)
         state = self.cell(np.concatenate([word, c], axis=1), state)
         return np.concatenate([state[0], c], axis=1), state, a
 
 
 class FixedCaptioner(_Captioner):
-    """A caption for a picture, with one context vector that is the same for every word.
+    """A captioner with one context vector, which is the same for every word.
 
         c = f_w(z_1, ..., z_R) [B, context],   h_t = LSTM([E[w_{t-1}], c], h_{t-1})
 
-    f_w is an MLP with one hidden layer on all regions concatenated, so it can use where each of
-    them is. The first state is zero.
+    f_w is an MLP with one hidden layer on all regions concatenated, with tanh at the end. The first
+    state is zero. Vinyals et al. give the image to the decoder once, before the first word; here c
+    enters at every word, so the state need not carry the image along.
 
-    regions    a module: pictures → z [B, R, D], with its D as `.size`
-    count      the number of regions R
-    context    the length of c
-    hidden     the width of the hidden layer of f_w; None: R·D, as many as all regions have, so
-               that only c can be a bottleneck
+    Args:
+        regions      a module images → z [B, R, D] with its D as `.size`, such as `CaptionerCells`
+        count        number R of regions
+        vocab_size   number V of words
+        context      length of c
+        d_word       number of features of a word's vector
+        d_state      number H of features of the LSTM's state
+        hidden       width of the hidden layer of f_w; None: R·D, as many numbers as all regions
+                     have, so that only c can be a bottleneck
+        rng          seed or numpy.random.Generator for the initial values
+
+    Source: Vinyals et al. 2015; slide KB08.
     """
 
     def __init__(
@@ -369,17 +560,32 @@ class FixedCaptioner(_Captioner):
         )
 
     def start(self, images):
-        """(memory, first state): the context c [B, context] and a state of zeros."""
+        """Squeeze the images into one vector each, and begin with a state of zeros.
+
+        Args:
+            images   [B, height, width, channels]
+
+        Returns:
+            (c [B, context], state): state is (h, c) of the LSTM, each [B, d_state]
+        """
         z = self.regions(images)
         c = np.tanh(self.squeeze(np.reshape(z, (z.shape[0], -1))))
         zeros = Tensor(np.zeros((z.shape[0], self.cell.hidden_size), c.dtype))
         return c, (zeros, zeros)
 
     def read(self, words, c, state):
-        """([h_t, c] [B, T, ...], None) for the words [B, T, d_word] of captions.
+        """Read captions, with the same context at every word.
 
         No input depends on a state, so the LSTM runs over the whole caption at once; a cell whose
         `forward` was changed is called word by word.
+
+        Args:
+            words   vectors of the words [B, T, d_word]
+            c       context [B, context]
+            state   (h, c) of the LSTM before the first word
+
+        Returns:
+            ([h_t, c] [B, T, d_state + context], None)
         """
         if describe_override(self.cell) is not None:
             steps = []
@@ -393,6 +599,15 @@ class FixedCaptioner(_Captioner):
         return np.concatenate([h, c], axis=2), None
 
     def advance(self, word, c, state):
-        """([h_t, c], new state, None) after one more word [B, d_word]."""
+        """Read one more word.
+
+        Args:
+            word    its vector [B, d_word]
+            c       context [B, context]
+            state   (h, c) of the LSTM before the word
+
+        Returns:
+            ([h_t, c] [B, d_state + context], new state, None)
+        """
         state = self.cell(np.concatenate([word, c], axis=1), state)
         return np.concatenate([state[0], c], axis=1), state, None
