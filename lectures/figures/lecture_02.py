@@ -17,7 +17,7 @@ def through_one_vector():
         "context vector. An LSTM receives the same vector at every word, together with the "
         "previous word, and predicts the next word.",
     )
-    _picture(d, 2, 170)
+    _image(d, 2, 170)
     z = _regions(d, 306, 248)
     with d.step(1), d.part("context"):
         f = d.box("linear", 410, 248, 64, 150, "$f_w$", size=BIG)
@@ -43,8 +43,8 @@ def through_one_vector():
     return d
 
 
-def _picture(d, left, top):
-    with d.part("picture"):
+def _image(d, left, top):
+    with d.part("image"):
         side = 52
         for k in range(9):
             x, y = left + (k % 3) * side, top + (k // 3) * side
@@ -88,7 +88,7 @@ def with_attention():
         "turns the scores into weights. The sum of the regions with these weights is the context, "
         "a new one for each word, and the LSTM predicts the word from it.",
     )
-    _picture(d, 2, 60)
+    _image(d, 2, 60)
     z = _regions(d, 306, 138)
     d.text(2, 440, "$h_{t-1}$", BIG, STATE, "start", part="state")
     with d.step(1), d.part("scores"):
