@@ -25,7 +25,7 @@ def through_one_vector():
         c = d.matrix(490, 248, 4, 1, 20, "memory", part="c")
         d.arrow(f.e, c.w, thing="memory", width=3)
         d.text(490, 186, "$c$", 28, THINGS["memory"][1])
-        d.note(490, 318, "the whole image")
+        d.note(462, 352, "the whole image")
     with d.step(2), d.part("decoder"):
         d.arrow(
             (500, 248),
