@@ -14,32 +14,32 @@ def sliding_filter():
     """Slides K03 and K12, with the numbers of K12."""
     d = Drawing(
         "sliding_filter",
-        "A filter of three by three weights lies on the picture; products of weights and pixels "
-        "are added up to one output. It is moved by one pixel for the next output, with the same "
-        "weights.",
+        "A filter of three by three weights is laid on the image, and the products of weights "
+        "and pixels are added up to one output. For the next output the filter moves by one "
+        "pixel, with the same weights.",
     )
-    _grid(d, 2, 96, PICTURE, "picture", "$x$")
+    _grid(d, 2, 96, PICTURE, "image", "$x$")
     _grid(d, 404, 148, FILTER, "filter", r"$\omega$")
-    _grid(d, 712, 148, None, "found", "$y$")
+    _grid(d, 712, 148, None, "output", "$y$")
     d.text(340, 226, "$*$", 34, part="signs")
     d.text(636, 226, "$=$", 34, part="signs")
     with d.step(1):
         _window(d, 0, "solid")
     with d.step(2):
         _window(d, 1, "dashed")
-    with d.step(3), d.part("found"):
+    with d.step(3), d.part("output"):
         for j in range(2, 9):
             _number(d, 712, 148, j // 3, j % 3, FOUND[j // 3][j % 3])
-        d.note(790, 336, "the same weights at each of nine places")
+        d.note(790, 336, "the same weights at each of nine positions")
     with d.step(4), d.part("table"):
         d.text(930, 120, "neighbour table", anchor="start", weight=600)
-        rows = ("$I(0, i) = 0, 1, 2, 5, 6, ...$", "$I(1, i) = 1, 2, 3, 6, 7, ...$")
+        rows = ("$I(0, j) = 0, 1, 2, 5, 6, ...$", "$I(1, j) = 1, 2, 3, 6, 7, ...$")
         for k, row in enumerate(rows):
             d.text(930, 168 + 40 * k, row, 17, anchor="start")
-        d.note(930, 250, "which pixel lies under", "start")
-        d.note(930, 274, "weight $i$ for output $j$", "start")
+        d.note(930, 250, "which pixel is under", "start")
+        d.note(930, 274, "weight $j$ for output $i$", "start")
     d.text(
-        576, 480, r"$y_j = \theta\,(\,\sum_i\, \omega_i\, x_{I(j, i)} - T\,)$", 28, part="formula"
+        576, 480, r"$y_i = \theta\,(\,\sum_j\, \omega_j\, x_{I(i, j)} - T\,)$", 28, part="formula"
     )
     return d
 
@@ -75,8 +75,8 @@ def receptive_field():
     """Slide K10."""
     d = Drawing(
         "receptive_field",
-        "One output sees three places of the layer below, those see five places of the layer "
-        "below them, and so on. Each layer of filters of width three adds two places, one on "
+        "One output sees three positions of the layer below, those see five positions of the layer "
+        "below them, and so on. Each layer of filters of width three adds two positions, one on "
         "either side.",
     )
     columns, gap = 11, 76
@@ -119,20 +119,20 @@ def filter_or_attention():
     """Slides K12, K13 and K18: the weight of a place, or the weight of a pair."""
     d = Drawing(
         "filter_or_attention",
-        "In a convolution an output adds up its neighbours, and the weight depends on the place "
-        "only. In attention it adds up all inputs, and the weight is computed from the two words, "
-        "so that it is another one in each sentence.",
+        "In a convolution an output adds up its neighbours, and the weight depends only on the "
+        "position. In attention it adds up all inputs, and the weight is computed from the two "
+        "words, so it changes from sentence to sentence.",
     )
-    words = ("the", "bear", "near", "it", "sees")
+    words = ("the", "bear", "said", "it", "sees")
     offsets = (0, 0, 2.4, 7, 4)
     pairs = (2, 8, 1.5, 3, 5)
-    for k, title in enumerate(("a filter: the place decides", "attention: the words decide")):
+    for k, title in enumerate(("a filter: the position decides", "attention: the words decide")):
         left = 592 * k
         with d.step(k), d.part(("filter", "attention")[k]):
             d.frame(left + 2, 2, left + 558, 558, part="frame")
             d.heading(left + 20, 34, k + 1, title)
-            top = d.node(left + 280 + 96, 130, "$j$", "picked", 24)
-            d.text(left + 430, 130, "$y_j$", BIG, THINGS["state"][1])
+            top = d.node(left + 280 + 96, 130, "$i$", "picked", 24)
+            d.text(left + 430, 130, "$y_i$", BIG, THINGS["state"][1])
             for i, word in enumerate(words):
                 x = left + 88 + 96 * i
                 node = d.node(x, 320, f"$x_{i + 1}$", radius=24, size=20)
@@ -144,8 +144,8 @@ def filter_or_attention():
                 left + 280,
                 452,
                 (
-                    r"$y_j = \sum_{i = -1}^{1} \omega_i\, x_{j + i}$",
-                    r"$y_j = \sum_{i = 1}^{N} a(x_i, x_j)\, v_i$",
+                    r"$y_i = \sum_{j = -1}^{1} \omega_j\, x_{i + j}$",
+                    r"$y_i = \sum_{j = 1}^{N} a(x_i, x_j)\, v_j$",
                 )[k],
                 24,
             )
@@ -164,13 +164,13 @@ def index_sums():
     d = Drawing(
         "index_sums",
         "The inputs times three matrices give keys, queries and values. Sums over the features "
-        "of key and query are the scores, a softmax over the senders i makes the weights, and "
-        "with these the values are summed over i.",
+        "of query and key are the scores, a softmax over the senders j makes the weights, and "
+        "with these the values are summed over j.",
     )
     rows = (
-        ("key", 90, r"$\omega$", "K", "i", r"\beta", r"\alpha"),
-        ("query", 250, r"$\tilde\omega$", "Q", "j", r"\gamma", r"\alpha"),
-        ("value", 450, r"$\hat\omega$", "V", "i", r"\beta", r"\alpha"),
+        ("key", 90, r"$\omega$", "K", "j", r"\beta", r"\alpha"),
+        ("query", 250, r"$\tilde\omega$", "Q", "i", r"\gamma", r"\alpha"),
+        ("value", 450, r"$\hat\omega$", "V", "j", r"\beta", r"\alpha"),
     )
     out = {}
     for role, y, weight, letter, row, column, feature in rows:
@@ -189,22 +189,22 @@ def index_sums():
         d.arrow(out["query"].e, (520, 250), dot.s, thing="query")
         d.note(520, 300, r"over the features $\alpha$")
     with d.step(2), d.part("weights"):
-        soft = d.box("softmax", 690, 170, 132, 46, r"$\sigma_i\,(\,\cdot\, / \sqrt{d_k})$", size=18)
+        soft = d.box("softmax", 690, 170, 132, 46, r"$\sigma_j\,(\,\cdot\, / \sqrt{d_k})$", size=18)
         d.arrow(dot.e, soft.w)
         a = d.matrix(858, 170, 5, 5, 18, "data", "$a$")
         d.arrow(soft.e, a.w)
         _indices(d, a, "i", "j")
-        d.note(858, 244, "columns sum to 1")
+        d.note(858, 244, "rows sum to 1")
     with d.step(3), d.part("sum"):
-        total = d.box("activation", 858, 450, 92, 46, r"$\Sigma_i$", size=22)
+        total = d.box("activation", 858, 450, 92, 46, r"$\Sigma_j$", size=22)
         d.arrow((858, 262), total.n)
         d.arrow(out["value"].e, total.w, thing="value")
         y = d.matrix(1080, 450, 5, 4, 18, "state", "$y$")
         d.arrow(total.e, y.w, thing="state")
-        _indices(d, y, "j", r"\alpha")
-        d.note(858, 500, "over the senders $i$")
-    d.note(1150, 40, "$i$: who is asked", "end", color=QUIET, part="letters")
-    d.note(1150, 68, "$j$: who asks", "end", color=QUIET, part="letters")
+        _indices(d, y, "i", r"\alpha")
+        d.note(858, 500, "over the senders $j$")
+    d.note(1150, 40, "$i$: receiver", "end", color=QUIET, part="letters")
+    d.note(1150, 68, "$j$: sender", "end", color=QUIET, part="letters")
     return d
 
 

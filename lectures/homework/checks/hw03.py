@@ -14,10 +14,10 @@ def soft(s, axis):
 
 
 def table(N, k, stride=1, padding=0, dilation=1):
-    """I(j, i), by going through the padded input."""
+    """I(i, j), by going through the padded input."""
     padded = [-1] * padding + list(range(N)) + [-1] * padding
     starts = range(0, len(padded) - dilation * (k - 1), stride)
-    return np.array([[padded[start + i * dilation] for i in range(k)] for start in starts])
+    return np.array([[padded[start + j * dilation] for j in range(k)] for start in starts])
 
 
 # --- task 1
@@ -27,41 +27,41 @@ SECRET = [(8, 3, 3, 1, 2), (10, 4, 2, 3, 2), (7, 1, 1, 0, 1), (6, 2, 1, 0, 3)]
 
 
 def wrong_tables(N, k, stride, padding, dilation):
-    j, i = np.indices(table(N, k, stride, padding, dilation).shape)
+    i, j = np.indices(table(N, k, stride, padding, dilation).shape)
 
     def clean(t):
         return np.where((t >= 0) & (t < N), t, -1)
 
     return {
         "with the padding added: padding moves the first window to the left": clean(
-            j * stride + i * dilation + padding
+            i * stride + j * dilation + padding
         ),
-        "without the padding": clean(j * stride + i * dilation),
+        "without the padding": clean(i * stride + j * dilation),
         "without the stride: from one output to the next the window moves by `stride`": clean(
-            j + i * dilation - padding
+            i + j * dilation - padding
         ),
         "without the dilation: from one place of the kernel to the next it moves by `dilation`": (
-            clean(j * stride + i - padding)
+            clean(i * stride + j - padding)
         ),
-        "with the stride on the kernel's place i: that would be a dilation": clean(
-            j + i * stride - padding
+        "with the stride on the kernel's place j: that would be a dilation": clean(
+            i + j * stride - padding
         ),
-        "with stride and dilation exchanged": clean(j * dilation + i * stride - padding),
+        "with stride and dilation exchanged": clean(i * dilation + j * stride - padding),
         "with a step of k from window to window; it is `stride`": clean(
-            j * k + i * dilation - padding
+            i * k + j * dilation - padding
         ),
-        "with the nearest word outside: nobody is there, -1": np.clip(
-            j * stride + i * dilation - padding, 0, N - 1
+        "with the nearest word outside: there is no word, so -1": np.clip(
+            i * stride + j * dilation - padding, 0, N - 1
         ),
-        "with the words of the other end outside: nobody is there, -1": (
-            j * stride + i * dilation - padding
+        "with the words of the other end outside: there is no word, so -1": (
+            i * stride + j * dilation - padding
         )
         % N,
-        "without replacing places outside by -1": j * stride + i * dilation - padding,
-        "without replacing places behind the end by -1; outside by -1 on both sides": np.maximum(
-            j * stride + i * dilation - padding, -1
+        "without replacing positions outside by -1": i * stride + j * dilation - padding,
+        "without replacing positions after the end by -1: it is -1 on both sides": np.maximum(
+            i * stride + j * dilation - padding, -1
         ),
-        "with the table still full of zeros": 0 * j,
+        "with the table still full of zeros": 0 * i,
     }
 
 
@@ -69,7 +69,7 @@ def wrong_tables(N, k, stride, padding, dilation):
 def neighbours(student, case):
     for sizes in SHOWN if case.number == 0 else SECRET:
         what = "N={}, k={}, stride={}, padding={}, dilation={}".format(*sizes)
-        came = student.neighbours(*sizes, hint="I is [P, k]: row j is the window of output j.")
+        came = student.neighbours(*sizes, hint="I is [P, k]: row i is the window of output i.")
         judge(came, table(*sizes), wrong_tables(*sizes), what=what)
 
 
@@ -96,10 +96,10 @@ def features(x, w):
 def convolution(x, w, b, I):
     """By loops over outputs and the places of the kernel."""
     y, read = np.tile(b, (len(I), 1)), features(x, w)
-    for j, row in enumerate(I):
-        for i, n in enumerate(row):
+    for i, row in enumerate(I):
+        for j, n in enumerate(row):
             if n >= 0:
-                y[j] += (w[i] * x[n][read]).sum(axis=1)
+                y[i] += (w[j] * x[n][read]).sum(axis=1)
     return y
 
 
@@ -108,13 +108,13 @@ def wrong_convolutions(x, w, b, I):
     seen = np.where(there, x[I], 0)  # [P, k, N_F]
 
     def summed(seen, w=w, read=read):
-        return np.einsum("iab,jiab->ja", w, seen[..., read])
+        return np.einsum("jab,ijab->ia", w, seen[..., read])
 
     plain = summed(seen)
     k, _, size = w.shape
     terms = there.sum(axis=1) * size  # of each output
-    last = [max(i for i in range(k) if row[i] >= 0) for row in I]
-    only = [w[i, :, -1] * x[row[i]][read[:, -1]] for i, row in zip(last, I, strict=True)]
+    last = [max(j for j in range(k) if row[j] >= 0) for row in I]
+    only = [w[j, :, -1] * x[row[j]][read[:, -1]] for j, row in zip(last, I, strict=True)]
     found = {
         "where -1 reads the last word: a term without a neighbour is 0": summed(x[I]) + b,
         "without the bias b": plain,
@@ -123,9 +123,9 @@ def wrong_convolutions(x, w, b, I):
         "with b added once more for every term of the sum; it belongs there once": (
             plain + (terms + 1) * b
         ),
-        "with the kernel turned round (its last place first)": summed(seen, w[::-1]) + b,
-        "with = in place of +=: only the last term is left": np.array(only),
-        "where the first word is left out: number 0 is a word, only -1 is none": summed(
+        "with the kernel reversed (its last position first)": summed(seen, w[::-1]) + b,
+        "with = instead of +=: only the last term is left": np.array(only),
+        "where the first word is left out: 0 is a word, only -1 means none": summed(
             np.where(I[..., None] > 0, x[I], 0)
         )
         + b,
@@ -146,11 +146,11 @@ def wrong_groups(x, w):
     group = alpha // (out // groups)
     found = {
         "where all outputs read the features of the first group": beta,
-        "with the outputs dealt out in turn: those of one group stand side by side, so the group "
+        "with the outputs dealt out in turn: those of one group are adjacent, so the group "
         "of alpha is alpha // (N_out / G)": alpha % groups * size + beta,
         "with alpha // G for the group: a group has N_out / G outputs": alpha // groups * size
         + beta,
-        "with the features dealt out in turn: those of one group stand side by side": (
+        "with the features dealt out in turn: those of one group are adjacent": (
             beta * groups + group
         ),
         "with group + beta for the feature: each group before it has N_F / G features": (
@@ -162,12 +162,12 @@ def wrong_groups(x, w):
 
 
 INDICES = (
-    "w is [k, N_out, N_F / G]: w[i, alpha, beta]; x is [N, N_F]. With G groups each has N_F / G "
+    "w is [k, N_out, N_F / G]: w[j, alpha, beta]; x is [N, N_F]. With G groups each has N_F / G "
     "features and N_out / G outputs."
 )
 LETTERS = (
-    "With an axis for the groups: filters [k, G, N_out / G, N_F / G] with the letters i g a b, "
-    "windows [P, k, G, N_F / G] with j i g b; what comes out is [P, G, N_out / G]."
+    "With an axis for the groups: filters [k, G, N_out / G, N_F / G] with the letters j g a b, "
+    "windows [P, k, G, N_F / G] with i j g b; what comes out is [P, G, N_out / G]."
 )
 
 
@@ -219,20 +219,20 @@ def sentence(case):
 
 
 def rows(N, R, sign=1):
-    """The row of r for each pair [N, N]: sender i, receiver j."""
-    distance = np.arange(N)[:, None] - np.arange(N)
+    """The row of r for each pair [N, N]: receiver i, sender j."""
+    distance = np.arange(N) - np.arange(N)[:, None]
     return R + np.clip(sign * distance, -R, R)
 
 
 def weights_of(x, w, wt, r):
-    """a[i, j]: the weight of sender i for receiver j."""
-    keys = (x @ w.T)[:, None] + r[rows(len(x), len(r) // 2)]  # [N, N, d_k]
-    return soft((keys * (x @ wt.T)).sum(axis=-1) / np.sqrt(len(w)), 0)
+    """a[i, j]: the weight with which i receives from j."""
+    keys = x @ w.T + r[rows(len(x), len(r) // 2)]  # [N, N, d_k]
+    return soft((keys * (x @ wt.T)[:, None]).sum(axis=-1) / np.sqrt(len(w)), 1)
 
 
 def scores_of(x, w, wt, added):
     """Scores [N, N] with this added to the keys [N, N, d_k]."""
-    return (((x @ w.T)[:, None] + added) * (x @ wt.T)).sum(axis=-1)
+    return ((x @ w.T + added) * (x @ wt.T)[:, None]).sum(axis=-1)
 
 
 def wrong_weights(x, w, wt, r):
@@ -240,30 +240,31 @@ def wrong_weights(x, w, wt, r):
     R, root = len(r) // 2, np.sqrt(len(w))
     there = r[rows(N, R)]
     s = scores_of(x, w, wt, there)
-    alone = ((x @ w[-1])[:, None] + there[..., -1]) * (x @ wt[-1])
-    own = (x @ w.T)[:, None] + there  # the key of each pair
+    alone = (x @ w[-1] + there[..., -1]) * (x @ wt[-1])[:, None]
+    own = x @ w.T + there  # the key of each pair
     found = {
-        "with the softmax over the receivers j: the weights of one receiver must sum to 1": soft(
-            s / root, 1
+        "with the softmax over the receivers i: the weights of one receiver must sum to 1": soft(
+            s / root, 0
         ),
         "with one softmax over all pairs: each receiver needs its own": soft(s / root, (0, 1)),
-        "with sender and receiver exchanged: w belongs to x_i, wt to x_j": soft(s.T / root, 0),
-        "with both exchanged: your result is the transpose": soft(s / root, 0).T,
-        "without the division by √d_k": soft(s, 0),
-        "by dividing by d_k, not by its root": soft(s / len(w), 0),
-        "by dividing by the root of the number of features; d_k is len(w)": soft(s / np.sqrt(F), 0),
-        "by dividing by the root of the number of words; d_k is len(w)": soft(s / np.sqrt(N), 0),
+        "with sender and receiver exchanged: w belongs to x_j, wt to x_i": soft(s.T / root, 1),
+        "with both exchanged: your result is the transpose": soft(s / root, 1).T,
+        "without the division by √d_k": soft(s, 1),
+        "by dividing by d_k, not by its root": soft(s / len(w), 1),
+        "by dividing by the root of the number of features; d_k is len(w)": soft(s / np.sqrt(F), 1),
+        "by dividing by the root of the number of words; d_k is len(w)": soft(s / np.sqrt(N), 1),
         "without the softmax": s / root,
         "with w in both places: the query has its own map wt": soft(
-            scores_of(x, w, w, there) / root, 0
+            scores_of(x, w, w, there) / root, 1
         ),
-        "with the query of the sender: the query is that of x_j, the receiver": soft(
-            (own * (x @ wt.T)[:, None]).sum(axis=-1) / root, 0
+        "with the query of the sender: the query is that of x_i, the receiver": soft(
+            (own * (x @ wt.T)).sum(axis=-1) / root, 1
         ),
-        "with = in place of +=: only the last alpha is left": soft(alone / root, 0),
+        "with = instead of +=: only the last alpha is left": soft(alone / root, 1),
         "where one sum over a feature serves both brackets (beta = gamma)": soft(
-            (np.einsum("ab,ib,ab,jb->ij", w, x, wt, x) + (there * (x @ wt.T)).sum(axis=-1)) / root,
-            0,
+            (np.einsum("ab,jb,ab,ib->ij", w, x, wt, x) + (there * (x @ wt.T)[:, None]).sum(axis=-1))
+            / root,
+            1,
         ),
     }
     return found | wrong_distances(x, w, wt, r)
@@ -273,43 +274,43 @@ def wrong_distances(x, w, wt, r):
     """Slips with the distance."""
     N, R, root = len(x), len(r) // 2, np.sqrt(len(w))
     there, words = r[rows(N, R)], scores_of(x, w, wt, 0)
-    distance = rows(N, N) - N  # i - j
+    distance = rows(N, N) - N  # j - i
     keys, queries = x @ w.T, x @ wt.T
     found = {
         "without the distance: r is not used": words,
-        "with j - i: the rows before the middle belong to senders on the left of j, where "
-        "i - j < 0": scores_of(x, w, wt, r[rows(N, R, -1)]),
-        "without the shift by R: the middle row of r belongs to i = j": scores_of(
+        "with i - j: the rows before the middle belong to senders on the left of i, where "
+        "j - i < 0": scores_of(x, w, wt, r[rows(N, R, -1)]),
+        "without the shift by R: the middle row of r belongs to j = i": scores_of(
             x, w, wt, r[np.clip(distance, -R, R)]
         ),
-        "with |i - j|: left and right have rows of their own": scores_of(
+        "with |j - i|: left and right have rows of their own": scores_of(
             x, w, wt, r[np.minimum(R + abs(distance), 2 * R)]
         ),
         "with r added to the query: it belongs into the bracket of the key": (
-            keys[:, None] * (queries + there)
+            keys * (queries[:, None] + there)
         ).sum(axis=-1),
-        "with r added to key and query": ((keys[:, None] + there) * (queries + there)).sum(axis=-1),
+        "with r added to key and query": ((keys + there) * (queries[:, None] + there)).sum(axis=-1),
         "with r added to the score: it belongs into the bracket, before the product with the "
         "query": words + there.sum(axis=-1),
         "with r added once for every feature: it stands outside the sum over beta": scores_of(
             x, w, wt, there * x.shape[1]
         ),
-        "with the sum of key and query: they are multiplied": (keys[:, None] + there + queries).sum(
+        "with the sum of key and query: they are multiplied": (keys + there + queries[:, None]).sum(
             axis=-1
         ),
-        "with the distance modulo the rows of r: whoever is far gets the first or last row": (
+        "with the distance modulo the rows of r: distant senders get the first or last row": (
             scores_of(x, w, wt, r[distance % len(r)])
         ),
-        "with the key times r in place of the sum": (keys[:, None] * there * queries).sum(axis=-1),
+        "with the key times r instead of their sum": (keys * there * queries[:, None]).sum(axis=-1),
     }
-    found["with the root under the scores of the words alone: it stands under both"] = (
-        words + root * (scores_of(x, w, wt, there) - words)
+    found["with the root under the scores of the words alone: it divides both"] = words + root * (
+        scores_of(x, w, wt, there) - words
     )
-    found = {why: soft(s / root, 0) for why, s in found.items()}
+    found = {why: soft(s / root, 1) for why, s in found.items()}
     if (abs(distance) > R).any():
         near = np.where(abs(distance)[..., None] <= R, there, 0)
-        why = "with 0 for whoever is farther away than R: the first or last row of r is meant"
-        found[why] = soft(scores_of(x, w, wt, near) / root, 0)
+        why = "with 0 for senders farther away than R: they get the first or last row of r"
+        found[why] = soft(scores_of(x, w, wt, near) / root, 1)
     return found
 
 
@@ -326,11 +327,11 @@ def weights_loops(student, case):
 
 
 def attention(x, w, wt, r, wh):
-    return weights_of(x, w, wt, r).T @ x @ wh.T
+    return weights_of(x, w, wt, r) @ x @ wh.T
 
 
 EINSUM = (
-    'Letters: w "ab", x "ib", wt "ac", x again "jc", r[d] "ija"; the weights "ij", wh "ab". '
+    'Letters: w "ab", x "jb", wt "ac", x again "ic", r[d] "ija"; the weights "ij", wh "ab". '
     "A distance beyond R counts as R."
 )
 
@@ -340,15 +341,13 @@ def attention_einsum(student, case):
     *given, wh = sentence(case)
     v, a = given[0] @ wh.T, weights_of(*given)
     mistakes = {
-        why: weights.T @ v
-        for why, weights in wrong_weights(*given).items()
-        if "transpose" not in why
+        why: weights @ v for why, weights in wrong_weights(*given).items() if "transpose" not in why
     }
-    mistakes["with a_ij summed over j: the receiver j stays, the sender i is summed"] = a @ v
-    mistakes["without the weights: every word hears all words alike"] = np.broadcast_to(
+    mistakes["with a_ij summed over i: the receiver i stays, the sender j is summed"] = a.T @ v
+    mistakes["without the weights: every word receives from all words alike"] = np.broadcast_to(
         v.sum(axis=0), v.shape
     )
-    judge(student.attention_einsum(*given, wh, hint=EINSUM), a.T @ v, mistakes)
+    judge(student.attention_einsum(*given, wh, hint=EINSUM), a @ v, mistakes)
 
 
 @homework.part(5, "gradient")
@@ -422,20 +421,20 @@ def as_convolution(student, case):
     k = 5 if case.number == 0 else (3, 1, 5)[case.number % 3]
     kernel, N = case.normal(k, 2, x.shape[1]), len(x)
     inside = lambda place: place if 0 <= place < k else None
-    right = kernels(kernel, N, lambda i, j: inside(i - j + k // 2))
+    right = kernels(kernel, N, lambda i, j: inside(j - i + k // 2))
     ways = {
-        "with j - i: the kernel's first place is the word to the LEFT of j, where i - j < 0": (
-            lambda i, j: inside(j - i + k // 2)
+        "with i - j: the kernel's first place is the word to the LEFT of i, where j - i < 0": (
+            lambda i, j: inside(i - j + k // 2)
         ),
-        "without the shift by k // 2: the middle of the kernel belongs to i = j": (
-            lambda i, j: inside(i - j)
+        "without the shift by k // 2: the middle of the kernel belongs to j = i": (
+            lambda i, j: inside(j - i)
         ),
         "where a negative place reads the end of the kernel; too far means zeros": (
-            lambda i, j: i - j + k // 2
+            lambda i, j: j - i + k // 2
         ),
-        "with |i - j|: left and right have matrices of their own": lambda i, j: inside(abs(i - j)),
-        "with i - j - k // 2: the middle of the kernel belongs to i = j": (
-            lambda i, j: inside(i - j - k // 2)
+        "with |j - i|: left and right have matrices of their own": lambda i, j: inside(abs(j - i)),
+        "with j - i - k // 2: the middle of the kernel belongs to j = i": (
+            lambda i, j: inside(j - i - k // 2)
         ),
     }
     mistakes = {why: kernels(kernel, N, way) for why, way in ways.items()}
@@ -452,7 +451,7 @@ def as_attention(student, case):
         return weights[:, :, None, None] * wh
 
     mistakes = {
-        "with a[j, i]: the sender is the first index": of(a.T),
+        "with a[j, i]: the receiver is the first index": of(a.T),
         "without the weight a_ij": of(np.ones((N, N))),
         "from the square of the weight": of(a**2),
     }
