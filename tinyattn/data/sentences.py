@@ -1,5 +1,7 @@
 """Generated sentences in which a verb must agree with a distant subject: toy-agreement.
 
+    quietly the dogs often today <verb> the trout        →  plural: "see", not "sees"
+
 The verb is hidden, and only the subject determines whether it is singular or plural. Between them
 are either fillers, which have no number, or clauses with subjects of their own. Slide K11.
 """
@@ -78,8 +80,9 @@ def agreement(n, distance, before=2, rng=None):
 
 
 def nested(n, depth, before=2, rng=None):
-    """Generate n sentences with `depth` nested clauses; the last verb, of the first subject, is
-    hidden.
+    """Generate n sentences with nested clauses; the last verb, of the first subject, is hidden.
+
+        often the dog that the cats that the bear saw liked <verb>        (depth 2)
 
     Every subject has its own number, and the verbs inside are in the past tense, which has no
     number. So only the first subject determines the number of the hidden verb, 4 · depth + 1 words

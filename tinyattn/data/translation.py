@@ -35,6 +35,7 @@ def phrases(n, language="de", rng=None, kinds=("date", "number", "time")):
     The phrases are dates, numbers up to 9999, and times in the past or future:
 
         Sunday, May third, nineteen oh-five    Sonntag, der dritte Mai neunzehnhundertfünf
+        three thousand and eighty-two          dreitausendzweiundachtzig
         forty-seven weeks ago                  vor siebenundvierzig Wochen
 
     Half of them are dates if all kinds are requested. The weekday of a date is correct.

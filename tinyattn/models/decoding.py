@@ -56,7 +56,8 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         logits        scores [..., V]
         temperature   below 1 sharpens, above 1 flattens; 0 selects the largest logit
         top_k         only the k likeliest tokens remain; None: all
-        top_p         only the smallest set with total probability top_p remains; None: all
+        top_p         only the smallest set with a total probability of top_p or more remains; None:
+                      all
 
     Returns:
         [..., V]

@@ -3,6 +3,7 @@
 1. `ranks`       the column of each node: right of its last input, with leaves close to their reader
 2. `with_bends`  an edge that passes a column gets a bend there, so links join only neighbours
 3. `order`       the order in each column: repeatedly by the mean position of the neighbours
+                 (barycentre), keeping the order with the fewest crossings
 4. `heights`     y: as near to the neighbours as the order and the gaps allow
 
 A node is its index. An edge is (from, to, slot), where slot is its position among the inputs of
