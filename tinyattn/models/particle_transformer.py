@@ -24,11 +24,16 @@ SMALLEST = 1e-8  # smaller numbers are replaced by this one before the logarithm
 
 
 def pair_features(a, b):
-    """Return ln kT, ln z, ln Δ, ln m² of pairs of particles with the four-momenta a and b, [...,
-    4].
+    """Return ln kT, ln z, ln Δ, ln m² of pairs of particles, [..., 4].
 
-    a, b [..., 4]: E, px, py, pz in GeV. The features do not change if a and b are exchanged, if
-    both are rotated around the beam, or (up to rounding) if both are boosted along it.
+        Δ² = (y_a - y_b)² + (φ_a - φ_b)²          distance in rapidity and angle
+        kT = min(pT_a, pT_b) Δ                    in GeV
+        z  = min(pT_a, pT_b) / (pT_a + pT_b)      0 … 0.5
+        m² = (E_a + E_b)² - |p_a + p_b|²          in GeV²
+
+    a, b [..., 4] are the four-momenta E, px, py, pz in GeV. The features do not change if a and b
+    are exchanged, if both are rotated around the beam, or (up to rounding) if both are boosted
+    along it.
 
     Before the logarithm, each of kT, z, Δ and m² is raised to at least 1e-8, because the distance
     of a particle from itself is 0. ln Δ is computed as ½ ln Δ², because a root has no derivative at
