@@ -39,7 +39,12 @@ NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
 MAX_HEADER = 100_000_000  # the same limit as in the format's own reader
 MAX_DIGITS = 40  # sizes have 64 bits, and the state of a generator 128
 MAX_AXES = 64  # the limit of NumPy
-OTHERS = {b"PK": "a PyTorch (.pt) or NumPy (.npz) file", b"\x93NUMPY": "a NumPy (.npy) file"}
+OTHERS = {
+    b"PK": "a PyTorch (.pt) or NumPy (.npz) file",
+    b"\x93NUMPY": "a NumPy (.npy) file",
+    b"\x80": "perhaps a pickle of Python",
+    b"\x89HDF": "an HDF5 (.h5) file",
+}
 
 
 def save(path, tensors, metadata=None):
@@ -113,6 +118,11 @@ def atomic_write(path, chunks):
         OSError: `path` is not a regular file, or cannot be written
     """
     path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"{path.name} cannot be written, because there is no folder {path.parent}. Make it "
+            f"first: Path({str(path.parent)!r}).mkdir(parents=True)"
+        )
     mode = _mode(path)
     beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
@@ -198,6 +208,12 @@ def _read(path):
 def _header(path, content):
     size = int.from_bytes(content[:8], "little")
     if len(content) < 8 or size > min(len(content) - 8, MAX_HEADER):
+        if content.startswith(b"version https://git-lfs"):
+            _broken(
+                path,
+                "it is a pointer of Git LFS, which says where the file is: get the file itself "
+                "with `git lfs pull`, or download it from the web page",
+            )
         for start, kind in OTHERS.items():
             if content.startswith(start):
                 _broken(

@@ -112,6 +112,7 @@ class Optimizer:
         for p in self._parameters():
             p.grad = None
 
+    @torch_hints.with_torch_hints
     def step(self):
         """Take one step with every parameter that has a gradient.
 
@@ -426,6 +427,7 @@ class Adam(Optimizer):
             g = g + group["weight_decay"] * theta
         return theta, g
 
+    @torch_hints.with_torch_hints
     def step(self):
         """Take one step with every parameter that has a gradient.
 
@@ -592,6 +594,10 @@ class Schedule:
     Raises:
         TypeError: it is not an optimizer
     """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        torch_hints.explain_arguments(cls)
 
     def __init__(self, optimizer):
         if not isinstance(optimizer, Optimizer):

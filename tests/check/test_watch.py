@@ -432,3 +432,33 @@ def test_a_rule_that_adds_into_its_gradient_is_named():
         with check.watch(model, optimizer):
             np.sum(2 * square(model(x)[:, 0])).backward()
     np.sum(2 * square(model(x)[:, 0])).backward()  # outside of a block nothing is compared
+
+
+def trained(model, optimizer, steps=6):
+    x = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with check.watch(model, optimizer):
+            for _ in range(steps):
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), np.array([0, 1, 2, 0, 1, 2])).backward()
+                optimizer.step()
+    return [str(w.message) for w in caught]
+
+
+def test_a_learning_rate_of_0_is_named():
+    model = nn.Linear(3, 3, rng=0)
+    (said,) = trained(model, optim.SGD(model.parameters(), lr=0))
+    assert "the learning rate was 0 in 5 steps" in said
+    assert trained(model, optim.SGD(model.parameters(), lr=0.1)) == []
+
+
+def test_a_network_of_zeros_is_named():
+    model = nn.Sequential(nn.Linear(3, 8, rng=0), nn.Tanh(), nn.Linear(8, 3, rng=1))
+    for p in model.parameters():
+        p.data = np.zeros_like(p.data)
+    (said,) = trained(model, optim.SGD(model.parameters(), lr=0.1))
+    assert "all rows of 0.weight [8, 3] are equal" in said
+    last = nn.Sequential(nn.Linear(3, 8, rng=0), nn.Tanh(), nn.Linear(8, 3, rng=1))
+    last[2].weight.data = np.zeros_like(last[2].weight.data)  # as is often done, and trains
+    assert trained(last, optim.SGD(last.parameters(), lr=0.1)) == []

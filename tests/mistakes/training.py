@@ -44,6 +44,13 @@ MISTAKES = [
     ("optim.clip_grad_norm(model, 1.0)", TypeError, r"model\.parameters\(\)"),
     ("optim.SGD(p).load_state_dict({})", KeyError, "missing", "Nothing was changed"),
     ("optim.SGD(p).load_state_dict([1])", TypeError, "state_dict"),
+    ("optim.SGD(p).step(closure=None)", TypeError, "closure", r"call backward\(\) before step"),
+    ("optim.CosineLR(optim.SGD(p), 5, last_epoch=3)", TypeError, "step_count"),
+    ("optim.WarmupLR(optim.SGD(p), warmup_steps=3)", TypeError, "use warmup="),
+    ("data.batches((a, a), batch_size=2)", TypeError, "one by one", r"batches\(x, y, \.\.\.\)"),
+    ("data.batches([a, a[:1]], batch_size=2)", TypeError, "one by one"),
+    ("data.split((a, a))", TypeError, r"split\(x, y, \.\.\.\)"),
+    ("data.DataLoader", AttributeError, r"data\.batches\(x, y, batch_size=32\)"),
     ("optim.SGD(p).step(loss)", TypeError, "step"),
     # ---- training
     ("training.fit(model, None, None, 3)", TypeError, "train must be arrays"),

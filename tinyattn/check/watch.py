@@ -102,6 +102,7 @@ class _Watcher:
         self.old = {}  # parameter -> the gradient that the last step used
         # parameters that the last backward pass reached but that belong to no module
         self.unknown = set()
+        self.rates = []  # the largest learning rate of each step
         self.reached, self.moving = set(), set()  # names that got a gradient; one that is not 0
 
     # ---- where it looks on
@@ -152,6 +153,7 @@ class _Watcher:
         self.compared.clear()
         if self.steps == STEPS:
             self._check_gradients()
+            self._check_rates()
             self._stop_looking()
         return found
 
@@ -255,6 +257,7 @@ class _Watcher:
                     )
 
     def _before_step(self):
+        self.rates.append(max([group["lr"] for group in self.optimizer.param_groups], default=0))
         self._check_parameters()
         if all(p.grad is None for p in self._optimized()):
             cause = "call loss.backward() first"
@@ -303,6 +306,8 @@ class _Watcher:
         names = [n for n, p in _named_parameters(self.model) if p.requires_grad and id(p) in held]
         never = [n for n in names if n not in self.reached]
         still = [n for n in names if n in self.reached and n not in self.moving]
+        if len(still) < len(names):
+            self._check_still(still)
         cut = ""
         if self.cuts:
             name, (_, number) = self.cuts[0]
@@ -323,6 +328,29 @@ class _Watcher:
                 f"loss that does not depend on them may be the cause.{cut}",
                 self.cuts[0][1] if self.cuts else self.caller,
             )
+
+    def _check_rates(self):
+        if not any(self.rates):
+            self.say(
+                "rate 0",
+                f"the learning rate was 0 in {STEPS} steps, so no parameter moved. Is lr=0, or "
+                f"does a schedule end before the training?",
+                self.caller,
+            )
+
+    def _check_still(self, still):
+        """Weights that were initialized alike, and that no gradient tells apart."""
+        for name, p in _named_parameters(self.model):
+            w = p.data
+            if name in still and w.ndim == 2 and min(w.shape) > 1 and not np.ptp(w, axis=0).any():
+                self.say(
+                    f"equal rows {name.rpartition('.')[0]}",
+                    f"all rows of {name} {list(w.shape)} are equal and their gradient was 0 in "
+                    f"{STEPS} steps, so its units stay equal for ever. Initialize it with random "
+                    f"numbers",
+                    self.caller,
+                )
+                return
 
     # ---- the loss and the backward pass
 

@@ -91,6 +91,13 @@ def split(*arrays, held_out=0.2, rng=None):
 
 def _same_length(name, arrays):
     """Return the plain arrays and their common number of examples."""
+    for a in arrays:
+        if isinstance(a, list | tuple) and len(a) and all(np.ndim(to_array(v)) for v in a):
+            if len({np.shape(to_array(v)) for v in a}) > 1 or isinstance(a, tuple):
+                raise TypeError(
+                    f"{name}: expected arrays one by one, got a {type(a).__name__} of "
+                    f"{len(a)}. Write {name}(x, y, ...), with the options by name"
+                )
     arrays = tuple([np.asarray(to_array(a)) for a in arrays])
     if not arrays:
         raise TypeError(f"{name}: expected at least one array, got none")

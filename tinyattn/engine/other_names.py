@@ -51,7 +51,7 @@ NAMES = {
     "GATv2Conv": "write it with graph.propagate and graph.segment_softmax",
     "GNN": "use graph.GCNConv, graph.GATConv or graph.GraphNetBlock",
     # torch.utils.data, scikit-learn, torchvision, keras
-    "DataLoader": "use data.batches((x, y), batch_size)",
+    "DataLoader": "use data.batches(x, y, batch_size=32)",
     "TensorDataset": "pass the arrays (x, y) themselves",
     "Dataset": "pass the arrays (x, y) themselves, or anything that gives batches",
     "random_split": "use data.split(x, y)",

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from tinyattn.data.tokenizers.simple import checked
+from tinyattn.data.tokenizers.simple import check_text, checked
 from tinyattn.data.tokenizers.words import split_digits, split_gpt2
 
 
@@ -112,6 +112,7 @@ class BytePairs:
 
     def encode(self, text):
         """Return the tokens of `text`, [T] integers."""
+        check_text("BytePairs.encode", text)
         ids = []
         for part in self._special.split(text) if self.special else [text]:
             if part in self.special:

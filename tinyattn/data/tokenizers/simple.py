@@ -24,6 +24,7 @@ class Characters:
 
     def encode(self, text):
         """Return the tokens of `text`, [T] integers."""
+        check_text("Characters.encode", text)
         unknown = sorted(set(text) - self.ids.keys())
         if unknown:
             raise ValueError(
@@ -48,6 +49,7 @@ class Bytes:
 
     def encode(self, text):
         """Return the bytes of `text`, [T] integers from 0 to 255."""
+        check_text("Bytes.encode", text)
         return np.frombuffer(text.encode("utf-8"), np.uint8).astype(np.int64)
 
     def decode(self, ids):
@@ -74,6 +76,15 @@ def padded(sequences, pad=0):
     if len(sequences):
         ids[keep] = np.concatenate([np.asarray(s, np.int64) for s in sequences])
     return ids, keep
+
+
+def check_text(name, text):
+    """Raise TypeError unless `text` is one text."""
+    if not isinstance(text, str):
+        raise TypeError(
+            f"{name}: expected one text, got a {type(text).__name__}. For several texts write "
+            f"[tokenizer.encode(text) for text in texts], and tokenizers.padded(...) of that list"
+        )
 
 
 def checked(ids, n):

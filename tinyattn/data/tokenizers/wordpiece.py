@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyattn.data.tokenizers.simple import checked, padded
+from tinyattn.data.tokenizers.simple import check_text, checked, padded
 
 # Each Chinese character is a word of its own: (first, last) of each range.
 CHINESE = [
@@ -61,6 +61,7 @@ class WordPiece:
             text   the text
             pair   a second text, or None
         """
+        check_text("WordPiece.encode", text)
         pieces = ["[CLS]", *self.pieces(text), "[SEP]"]
         pieces += [] if pair is None else [*self.pieces(pair), "[SEP]"]
         return np.array([self.ids[p] for p in pieces], np.int64)
