@@ -428,7 +428,7 @@ def test_a_rule_that_adds_into_its_gradient_is_named():
     model = nn.Linear(3, 2, rng=0)
     optimizer = optim.SGD(model.parameters(), lr=0.01)
     x = np.ones((4, 3), np.float32)
-    with pytest.raises(ValueError, match="square: its rule writes into the arrays"):
+    with pytest.raises(ValueError, match="square: its rule writes into one of its arguments"):
         with check.watch(model, optimizer):
             np.sum(2 * square(model(x)[:, 0])).backward()
     np.sum(2 * square(model(x)[:, 0])).backward()  # outside of a block nothing is compared
