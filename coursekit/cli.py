@@ -147,6 +147,12 @@ def _add_slides(commands):
     command.add_argument(
         "--core", action="store_true", help="the short way, without the slides tagged 'optional'"
     )
+    command.add_argument(
+        "--handout", action="store_true", help="as PDF, some pages to a sheet with your notes"
+    )
+    command.add_argument(
+        "--pages", action="store_true", help="as PDF for students, many pages to a sheet, no notes"
+    )
 
 
 def _add_build(commands):
@@ -362,10 +368,16 @@ def run(options):
 def slides(options):
     import webbrowser
 
-    from coursekit.deck import render
+    from coursekit.deck import handout, render
     from tinyattn.course import project
 
     document = project.find(project.find_root(), options.lecture)
+    if options.handout or options.pages:
+        path = handout.build_handout(document, core=options.core, notes=options.handout)
+        print(path)
+        if path.suffix != ".pdf":
+            print("there is no Chromium, Chrome or Edge; open the file in a browser and print it")
+        return
     path = render.build_deck(document, core=options.core)
     print(path)
     if not options.no_open and not webbrowser.open(path.as_uri()):

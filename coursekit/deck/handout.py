@@ -1,0 +1,67 @@
+"""A handout of a deck: several pages to a sheet, with the notes beside them, as a PDF.
+
+A Chromium, Chrome or Edge of this machine prints it. Where there is none, the HTML file is left,
+which any browser prints.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from coursekit.build.notebooks import executed
+from coursekit.deck.render import render
+from tinyattn.course.project import write_text
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
+OPTIONS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-sync"
+OPTIONS += " --disable-background-networking --no-pdf-header-footer --virtual-time-budget=60000"
+SECONDS = 300
+# A4 with margins of 12 mm is 703 by 1031 of these pixels
+SHEET = """
+@page { size: A4 portrait; margin: 12mm; }
+@media print {
+  #deck { display: grid; }
+  .slide { width: auto !important; height: auto !important; break-after: auto !important; }
+  .page { zoom: var(--size); box-shadow: inset 0 0 0 3px var(--line); }
+  .explorer { visibility: hidden; } /* nobody clicks on paper, and a frame is not made smaller */
+  .noted #deck { --size: 0.3; display: block; }
+  .noted .slide { display: grid !important; grid-template-columns: 384px 1fr; gap: 16px;
+    min-height: 236px; padding-bottom: 14px; }
+  .noted .slide > aside.notes { display: block; font-size: 11.5px; line-height: 1.35; }
+  .bare #deck { --size: 0.265; grid-template-columns: 340px 340px; gap: 18px; }
+}
+"""
+
+
+def build_handout(document, *, core=False, notes=True):
+    """Write the handout of a lecture; returns the path of the PDF, or without a browser the HTML's.
+
+    core: only the short way. notes: three or four pages to a sheet with the lecturer's notes, or
+    eight or ten without them, for a class.
+    """
+    page = render(executed(document), document, core=core, notes=notes)
+    kind = "noted" if notes else "bare"
+    page = page.replace("</head>", f"<style>{SHEET}</style></head>", 1)
+    page = page.replace("<body>", f'<body class="{kind}">', 1)
+    name = f"{document.name}{'_core' if core else ''}_{'handout' if notes else 'pages'}"
+    path = document.deck.with_name(f"{name}.html")
+    write_text(path, page)
+    browser = find_browser()
+    if browser is None:
+        return path
+    print_page(browser, path, path.with_suffix(".pdf"))
+    return path.with_suffix(".pdf")
+
+
+def find_browser():
+    """The command of a browser that prints; None if there is none."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def print_page(browser, path, pdf):
+    """Let a browser print an HTML file, without a network."""
+    with tempfile.TemporaryDirectory(prefix="tinyattn-print-") as profile:
+        command = [browser, *OPTIONS.split(), f"--user-data-dir={profile}"]
+        command += ["--proxy-server=127.0.0.1:9", f"--print-to-pdf={pdf}", Path(path).as_uri()]
+        subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
