@@ -75,9 +75,7 @@ def gallery(root, built, anchors, here):
 
 
 def claims_page(root, built, anchors):
-    """Return the ledger as a table that can be filtered by verdict and lecture, with links to the
-    cells.
-    """
+    """Return the ledger as a table that can be filtered by verdict, lecture and words."""
     ledger = claims.read_ledger(root / LEDGER)
     tried = {
         number: document
@@ -92,6 +90,11 @@ def claims_page(root, built, anchors):
         for verdict in claims.VERDICTS
         if verdict in verdicts
     )
+    lectures = "\n".join(
+        f'<option value="{d.number}">{d.number} {html.escape(parts[0].title)}</option>'
+        for d, parts in built.items()
+        if d in tried.values()
+    )
     rows = "\n".join(_claim_row(number, ledger[number], tried[number]) for number in sorted(tried))
     return f"""# Claims and verdicts
 
@@ -100,6 +103,10 @@ the same if the claim's reason were not at work. The number leads to the experim
 
 <p class="filter" id="verdicts"><button type="button" data-verdict="" aria-pressed="true">
 all ({len(tried)})</button>{buttons}</p>
+
+<p class="filter"><label>lecture <select id="lecture"><option value="">all</option>
+{lectures}</select></label> <label>words <input id="words" type="search"
+placeholder="softmax mask"></label> <output id="shown">{len(tried)} claims</output></p>
 
 <div class="claims"><table><thead><tr><th></th><th>claim</th><th>verdict</th></tr></thead><tbody>
 {rows}
@@ -116,7 +123,8 @@ def _claim_row(number, entry, document):
         if entry[field]
     )
     return (
-        f'<tr data-verdict="{verdict}"><td><a href="{target}">{number}</a><br>'
+        f'<tr data-verdict="{verdict}" data-lecture="{document.number}">'
+        f'<td><a href="{target}">{number}</a><br>'
         f"<small>lecture {document.number}</small></td>"
         f"<td>{html.escape(entry['claim'])}{figures}</td>"
         f'<td style="color:{claims.COLOURS[verdict]}"><span class="verdict">'

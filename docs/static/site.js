@@ -8,18 +8,33 @@ function typeset() {
   }
 }
 
+// a claim is shown if it has the verdict, the lecture and all the words that are asked for
 function filterClaims() {
   const bar = document.getElementById("verdicts");
   if (!bar) return;
+  const [lecture, words, shown] = ["lecture", "words", "shown"].map(id => document.getElementById(id));
+  const rows = [...document.querySelectorAll("tr[data-verdict]")];
+  let verdict = "";
+  const filter = () => {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = Boolean(verdict && row.dataset.verdict !== verdict)
+        || Boolean(lecture.value && row.dataset.lecture !== lecture.value)
+        || !wanted.every(word => text.includes(word));
+    }
+    shown.textContent = `${rows.filter(row => !row.hidden).length} claims`;
+  };
   bar.addEventListener("click", event => {
     const button = event.target.closest("button");
     if (!button) return;
     for (const other of bar.querySelectorAll("button"))
       other.setAttribute("aria-pressed", String(other === button));
-    const wanted = button.dataset.verdict;
-    for (const row of document.querySelectorAll("tr[data-verdict]"))
-      row.hidden = Boolean(wanted) && row.dataset.verdict !== wanted;
+    verdict = button.dataset.verdict;
+    filter();
   });
+  lecture.addEventListener("change", filter);
+  words.addEventListener("input", filter);
 }
 
 // an address that leads into something folded opens it

@@ -7,9 +7,11 @@ import re
 
 import pytest
 
+from coursekit.build import text
 from coursekit.build.public_api import PLACES, first_uses, place, public_names, section
 from coursekit.site import build, docstrings, formulas, implementations, notebooks, pages, reference
 from tests import ROOT
+from tests.coursekit import browser
 from tests.scripts import site
 from tests.scripts.examples import FOLDER, failures
 from tinyattn.course import project
@@ -144,8 +146,8 @@ def test_links_of_texts_lead_to_pages():
 
 def test_the_first_page_keeps_the_links_of_its_template():
     template = "[the ledger](claims.md) <!-- start -->"
-    text = pages.home(ROOT, template, {}, {}, {})
-    assert text.startswith("[the ledger](claims.md) ") and "pip install" in text
+    home = pages.home(ROOT, template, {}, {}, {})
+    assert home.startswith("[the ledger](claims.md) ") and "pip install" in home
 
 
 def test_a_link_that_leads_nowhere_is_seen(tmp_path, monkeypatch):
@@ -192,3 +194,34 @@ def test_the_site_for_students_leaves_out_the_pages_for_those_who_teach(tmp_path
         "pages/teaching/index.md",
         "pages/project/writing_lectures.md",
     }
+
+
+@browser.needed
+def test_the_ledger_is_filtered_by_verdict_lecture_and_words(tmp_path):
+    documents = project.lectures(ROOT)[3:6]
+    built = {d: text.slides(text.read_notebook(d)) for d in documents}
+    page = pages.claims_page(ROOT, built, {})
+    script = (ROOT / "docs" / "static" / "site.js").read_text("utf-8")
+    walk = """
+      const count = () => document.querySelectorAll("tr[data-verdict]:not([hidden])").length;
+      const said = [count()];
+      const set = (id, value, kind) => {
+        document.getElementById(id).value = value;
+        document.getElementById(id).dispatchEvent(new Event(kind));
+        said.push(count());
+      };
+      addEventListener("DOMContentLoaded", () => {
+        set("lecture", "04", "change");
+        set("words", "SOFTMAX", "input");
+        set("words", "softmax nosuchword", "input");
+        set("words", "", "input");
+        document.querySelector("[data-verdict=holds]").click();
+        said.push(count());
+        document.body.dataset.said = said.join(" ") + " " + document.getElementById("shown").value;
+      });"""
+    path = tmp_path / "claims.html"
+    path.write_text(f"<body>{page}<script>{script}{walk}</script></body>", encoding="utf-8")
+    shown = re.search(r'data-said="([^"]*)"', browser.show(path, tmp_path))[1].split()
+    every, of_04, with_word, nothing, again, holds, said = map(int, shown[:-1])
+    assert every > of_04 > with_word > nothing == 0
+    assert again == of_04 >= holds > 0 and said == holds
