@@ -142,7 +142,10 @@ def _add_slides(commands):
         "speaker notes, f the full screen, and ? the list of keys.",
         "tinyattn slides 04",
     )
-    command.add_argument("lecture", help="the number: 04")
+    command.add_argument("lecture", nargs="?", help="the number: 04")
+    command.add_argument(
+        "--minutes", action="store_true", help="print the plan of minutes of all lectures instead"
+    )
     command.add_argument("--no-open", action="store_true", help="only make the file")
     command.add_argument(
         "--core", action="store_true", help="the short way, without the slides tagged 'optional'"
@@ -371,6 +374,13 @@ def slides(options):
     from coursekit.deck import handout, render
     from tinyattn.course import project
 
+    if options.minutes:
+        from coursekit.build import pages
+
+        print(pages.plan(project.find_root()))
+        return
+    if options.lecture is None:
+        raise project.CourseError("which lecture? tinyattn slides 04")
     document = project.find(project.find_root(), options.lecture)
     if options.handout or options.pages:
         path = handout.build_handout(document, core=options.core, notes=options.handout)

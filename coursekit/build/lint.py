@@ -67,7 +67,7 @@ def _choices(slide):
 
 
 def _of_a_slide(tag):
-    return tag == "optional" or MINUTES.fullmatch(tag)
+    return tag in ("optional", "guest") or MINUTES.fullmatch(tag)
 
 
 def slide_words(slide):
@@ -112,11 +112,18 @@ def without_homework(lectures, homework):
     """Return one line for each lecture that has no homework with its number and slug."""
     there = {document.name for document in homework}
     for document in lectures:
-        if f"hw{document.name}" not in there:
+        if f"hw{document.name}" not in there and not _is_guest(document):
             yield (
                 f"{document.name} has no homework: write lectures/homework/hw{document.name}.md, "
                 f"and build it with  tinyattn build hw{document.number}"
             )
+
+
+def _is_guest(document):
+    """Whether its title has the tag `guest`: such a unit has no homework."""
+    if not document.source.is_file():
+        return False
+    return "guest" in tags_of(read_source(document).cells[0])
 
 
 def _frame(parts):

@@ -7,7 +7,7 @@ only once, in its lecture, and these pages collect it from there.
 import re
 from pathlib import Path
 
-from coursekit.build.text import read_notebook, slides, tags_of
+from coursekit.build.text import read_notebook, read_source, slides, tags_of
 from tinyattn.course.project import CourseError, lectures, write_text
 
 GLOSSARY = Path("lectures") / "GLOSSARY.md"
@@ -58,6 +58,7 @@ def pages(root):
     """Return {path: text} of the pages, without lectures that are not built or not ready."""
     ready = [d for d in lectures(root) if d.number not in NOT_YET and d.notebook.is_file()]
     cells = {document: read_notebook(document) for document in ready}
+    cells = {d: of_one for d, of_one in cells.items() if "guest" not in tags_of(of_one[0])}
     made = {GLOSSARY: glossary(cells), REFERENCES: references(cells)}
     if (root / TEACHING).is_file():
         made[TEACHING] = _with_minutes((root / TEACHING).read_text(encoding="utf-8"), cells)
@@ -137,7 +138,17 @@ def _with_minutes(text, cells):
         raise CourseError(
             f"{TEACHING.as_posix()} has no lines '{BEGIN}' and '{END}' for the minutes"
         )
-    rows = ["", "| | lecture | slides, short way | minutes, short way | slides | minutes |"]
+    return before + begin + "\n".join(["", *_rows_of_plan(cells), ""]) + end + after
+
+
+def plan(root):
+    """The plan of minutes of the lectures' texts as they are now; nothing is written."""
+    there = [d for d in lectures(root) if d.source.is_file()]
+    return "\n".join(_rows_of_plan({d: read_source(d).cells for d in there}))
+
+
+def _rows_of_plan(cells):
+    rows = ["| | lecture | slides, short way | minutes, short way | slides | minutes |"]
     rows.append("|---|---|---|---|---|---|")
     for document, of_one in cells.items():
         parts = slides(of_one)
@@ -145,7 +156,7 @@ def _with_minutes(text, cells):
         short = len([slide for slide in parts if not slide.optional])
         name = f"[{document.number}](teaching/{teaching_page(document).name})"
         rows.append(f"| {name} | {parts[0].title} | {short} | {core} | {len(parts)} | {whole} |")
-    return before + begin + "\n".join([*rows, ""]) + end + after
+    return rows
 
 
 def _lines(cells, heading, form, example):

@@ -7,9 +7,10 @@ import re
 
 from coursekit.build.pages import GOALS, READ, WORDS, ending, minutes, teaching_page
 from coursekit.build.questions import choices_of
-from coursekit.build.text import notes_of, slides
+from coursekit.build.text import notes_of, slides, tags_of
 
 SHORT, LONG = (40, 45), (75, 90)  # minutes of the short version and of the whole lecture
+GUEST = (20, 40)  # minutes of a unit whose title has the tag `guest`; it has no homework
 PARTS = ("Prepare", "Goes wrong", "Last ten minutes", "Homework")
 FEWEST_ANSWERS, FEWEST_CHOICES = 3, 2
 
@@ -19,6 +20,8 @@ def lacks(document, cells, tasks):
     homework's text.
     """
     yield from _plan(cells)
+    if is_guest(cells):
+        return
     yield from _ending(cells)
     page = teaching_page(document)
     if page.is_file():
@@ -46,7 +49,18 @@ def page_lacks(text, tasks):
     yield from _homework(parts["Homework"], tasks)
 
 
+def is_guest(cells):
+    """Whether it is a unit that stands alone, for one hour with a guest."""
+    return any("guest" in tags_of(cell) for cell in slides(cells)[0].cells[:1])
+
+
 def _plan(cells):
+    if is_guest(cells):
+        whole = minutes(cells)[1]
+        if not GUEST[0] <= whole <= GUEST[1]:
+            yield f"the guest unit takes {whole} minutes, expected {GUEST[0]} to {GUEST[1]}"
+        yield from _silent(cells)
+        return
     for name, found, (least, most) in zip(
         ("short way", "whole lecture"), minutes(cells), (SHORT, LONG), strict=True
     ):
@@ -55,6 +69,10 @@ def _plan(cells):
     offering = sum(bool(choices_of(slide)) for slide in slides(cells))
     if offering < FEWEST_CHOICES:
         yield f"{offering} of its questions offer answers, expected {FEWEST_CHOICES} or more"
+    yield from _silent(cells)
+
+
+def _silent(cells):
     silent = [slide.title for slide in slides(cells) if not notes_of(slide.cells[0])]
     if silent:
         yield f"slides without speaker notes: {'; '.join(silent)}"

@@ -16,6 +16,7 @@ TAGS = {
     "shown",
     "solution",
     "optional",
+    "guest",
     "answer",
     "choices",
 }

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from coursekit.build import pages, teaching, text
+from coursekit import cli
+from coursekit.build import lint, pages, teaching, text
 from tests import ROOT
 from tests.coursekit import small_project
 from tinyattn.course import project
@@ -133,3 +134,31 @@ def test_a_lecture_without_plan_ending_and_page_is_told_so(tmp_path):
         "no page",
     ):
         assert said in found
+
+
+def test_a_unit_of_a_guest_has_its_own_bounds(tmp_path):
+    """30 minutes with notes pass, without homework and without a page; 60 minutes do not."""
+    notes = '+++ {"tags": ["notes"]}\n\nAsk.\n\n'
+    head, *rest = small_project.LECTURE.removeprefix(small_project.HEADER).split("\n## ")
+    texts = []
+    for minutes in (7, 15):
+        tags = f'+++ {{"tags": ["{minutes}min"]}}\n\n'
+        others = [part.split("\n+++ ")[0] for part in rest]
+        slides = "".join(f"{tags}## {part.strip()}\n\n{notes}" for part in others)
+        first = f'+++ {{"tags": ["guest", "{minutes}min"]}}\n\n'
+        texts.append(f"{small_project.HEADER}{first}{head.split('+++')[0]}\n{notes}{slides}")
+    found = []
+    for i, lecture in enumerate(texts):
+        (document,) = project.lectures(small_project.make(tmp_path / str(i), lecture=lecture))
+        found.append(list(teaching.lacks(document, text.read_source(document).cells, TASKS)))
+        assert not list(lint.without_homework([document], []))
+    assert found[0] == []
+    assert found[1] == ["the guest unit takes 60 minutes, expected 20 to 40"]
+
+
+def test_the_plan_is_printed_and_nothing_is_written(capsys):
+    before = (ROOT / pages.TEACHING).read_bytes()
+    assert cli.main(["slides", "--minutes"]) == 0
+    printed = capsys.readouterr().out
+    assert (ROOT / pages.TEACHING).read_bytes() == before
+    assert printed.strip() in before.decode("utf-8")
