@@ -4,6 +4,7 @@ The imports of a command happen when it runs, so that `--help` responds immediat
 """
 
 import argparse
+import errno
 import os
 import sys
 
@@ -42,12 +43,21 @@ def main(arguments=None):
     except CourseError as error:
         print(f"tinyattn: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # as in `tinyattn claims | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        print(
+            f"tinyattn: {error.filename} cannot be written ({error.strerror}). Call the command "
+            "in a folder of your own, or copy the course there",
+            file=sys.stderr,
+        )
+        return 1
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the pipe was closed, as by `tinyattn claims | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
 
 
 def parser():

@@ -1,5 +1,6 @@
 """The command as a student meets it: help, answers, errors without tracebacks."""
 
+import errno
 import json
 import os
 import re
@@ -369,3 +370,14 @@ def test_doctor_says_how_to_get_what_is_missing(root, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "matplotlib           missing" in shown
     assert 'for the notebooks:\n    .venv/bin/pip install -e ".[class]"' in shown
+
+
+def test_a_folder_that_is_read_only_is_named_without_a_traceback(root, capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EROFS, "Read-only file system", "/course/workbook")
+
+    monkeypatch.setattr("coursekit.student.workbook.prepare", refuse)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    assert cli.main(["class", "04", "--no-browser"]) == 1
+    said = capsys.readouterr().err
+    assert "/course/workbook cannot be written (Read-only file system)" in said

@@ -1,5 +1,7 @@
 """Clouds that move: panels side by side, and films."""
 
+import errno
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,17 @@ def test_wrong_film(tmp_path):
         plot.film(lambda i, ax: None, 2, tmp_path / "a.png")
     with pytest.raises(ValueError, match="at least one image"):
         plot.film(lambda i, ax: None, 0, tmp_path / "a.gif")
+
+
+def test_a_film_in_a_folder_that_is_read_only_goes_to_a_temporary_one(
+    tmp_path, monkeypatch, capsys
+):
+    path = tmp_path / "films" / "a.gif"
+
+    def mkdir(self, *args, **options):
+        raise PermissionError(errno.EROFS, "Read-only file system", str(self))
+
+    monkeypatch.setattr(type(path), "mkdir", mkdir)
+    made = plot.film(lambda i, panel: panel.plot([0, i]), 4, path, size=(2, 2))
+    assert made.path.is_file() and made.path.name == "a.gif" and not path.exists()
+    assert f"is read-only; the film is {made.path}" in capsys.readouterr().out

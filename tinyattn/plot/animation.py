@@ -1,6 +1,9 @@
 """Moving points: the same cloud at several times, side by side or as a short film."""
 
 import base64
+import errno
+import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -162,7 +165,7 @@ def film(
     Args:
         draw         draw(i, *axes) fills the empty axes with image i
         frames       number of images
-        path         file to write; its folder is made if needed
+        path         file to write; its folder is made if needed, a temporary one if it is read-only
         title        title of the film
         per_second   images per second
         first        seconds that the first image stays
@@ -180,8 +183,7 @@ def film(
     pyplot()  # this raises the error if matplotlib is missing
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = _writable(Path(path))
     pictures = []
     with style():
         picture = figure(1, columns, size=size)
@@ -196,6 +198,20 @@ def film(
         pyplot().close(picture.figure)
     _write_gif(path, pictures, _durations(frames, per_second, first, last))
     return Film(path, frames, title)
+
+
+def _writable(path):
+    """The path, or one of the same name in a temporary folder where its own is read-only."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if os.access(path.parent, os.W_OK):
+            return path
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+    there = Path(tempfile.mkdtemp(prefix="tinyattn-films-")) / path.name
+    print(f"{path.parent} is read-only; the film is {there}")
+    return there
 
 
 def _durations(frames, per_second, first, last):
