@@ -136,7 +136,7 @@ def test_the_saved_notebook_is_seen_as_grading_sees_it(homework_04, capsys):
     def edit(source):
         source = source.replace("def train(layer, steps=150)", "def train(layer, steps=1)")
         return source.replace("for x in losses[::30]", "for x in losses[:1]").replace(
-            "return self.attend(x + self.places)", "return self.attend(plus(x, self.places))"
+            "return self.attend(x + self.positions)", "return self.attend(plus(x, self.positions))"
         )
 
     write(homework_04, edit)

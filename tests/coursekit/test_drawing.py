@@ -91,7 +91,7 @@ def test_focus_leaves_a_part_and_its_parts_bright():
 
 
 def test_a_part_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match="no part 'quer'; there are .*query/W"):
+    with pytest.raises(ValueError, match="no part 'quer'. Choose one of .*query/W"):
         small().svg(focus=["output", "quer"])
 
 
@@ -124,7 +124,7 @@ def test_words_take_the_room_that_the_decks_font_needs():
 
 def test_what_cannot_be_read_or_measured_is_refused():
     d = Drawing("bad", ALT)
-    with pytest.raises(ValueError, match="has 15 px, at least 16"):
+    with pytest.raises(ValueError, match="has 15 px, but at least 16"):
         d.text(100, 100, "small", size=15)
     with pytest.raises(ValueError, match="Write it as a formula"):
         d.text(100, 100, "a → b")

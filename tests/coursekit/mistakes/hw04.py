@@ -88,7 +88,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "outside of the exponential",
     ),
     (LOOP_EXP, LOOP_EXP.replace("abs(i - j)", "(i - j) ** 2"), "the square of the distance"),
-    (EXP, EXP.replace("s.max(axis=-1, keepdims=True)", "s.max()"), "the largest of each row"),
+    (EXP, EXP.replace("s.max(axis=-1, keepdims=True)", "s.max()"), "the largest score of each row"),
     (GS, "gS = A * (gA - gA.sum(axis=-1, keepdims=True))", "their weighted sum"),
     ("A = softmax(Q @ K.T / root)", "A = softmax(Q @ K.T)", "not divided by √d_k"),
     (BACK, "return A.T @ G, gS.T @ Q / root, gS @ K / root", "in another order"),
