@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import signal
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -178,6 +179,24 @@ def test_a_trial_that_does_not_start_is_not_remembered(trials, monkeypatch):
     for i in (1, 2):
         expected = f"needs a trial of Numba, which the system did not let run ({error})"
         assert canary.problem_with(version) == expected and len(made) == i
+
+
+def test_a_trial_that_takes_too_long_is_not_remembered(trials, monkeypatch):
+    """The machine may be less busy the next time."""
+    version, _ = trials
+    started = []
+
+    def run(command, timeout, **_):
+        started.append(command)
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.undo()
+    monkeypatch.setattr(canary, "remembered", lambda key, places: None)
+    monkeypatch.setattr(canary, "remember", lambda *_: pytest.fail("it was remembered"))
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.delenv("TINYATTN_CANARY", raising=False)
+    for i in (1, 2):
+        assert "did not end within" in canary.problem_with(version) and len(started) == i
 
 
 def test_an_outcome_that_cannot_be_kept_is_told_once(tmp_path, monkeypatch, capsys):

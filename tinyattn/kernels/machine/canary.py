@@ -21,6 +21,7 @@ from tinyattn.kernels.machine import compile_notice
 HERE = Path(__file__).parent
 KNOWN = "0.68"  # the version of Numba that the kernels were written with
 SECONDS = 300  # no trial takes longer
+NOT_DONE = f"did not end within {SECONDS} s"
 REMEMBERED = 16  # outcomes that are kept
 
 # How an error of the system begins in a text, and one of a full disk: on Linux and macOS no space
@@ -65,6 +66,8 @@ def problem_with(numba):
         of_system = OF_SYSTEM.search(problem)
         if of_system:  # which may be another one in the next run
             return _not_tried(of_system.group())
+        if problem == NOT_DONE:  # on a machine that is less busy it may end in time
+            return f"needs a trial of Numba, which {NOT_DONE}; it is tried again in the next run"
         remember(key, problem, places)
     if not problem:
         return ""
@@ -156,7 +159,9 @@ def try_facts():
             timeout=SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        return NOT_DONE
+    except OSError as error:
         return f"their trial did not run: {error}"
     if done.returncode == 0:
         return ""
