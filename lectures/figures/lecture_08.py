@@ -12,9 +12,9 @@ def particle_transformer():
     """Slides H10 to H13 and Qu, Li, Qian 2022."""
     d = Drawing(
         "particle_transformer",
-        "Particles are embedded and pass eight blocks of attention, to whose scores a matrix U is "
-        "added that comes from the physics of each pair. Then a learned class token asks all "
-        "particles in two blocks, and its state tells the kind of jet.",
+        "Particles are embedded and pass through eight blocks of attention. A matrix U, computed "
+        "from the physics of each pair, is added to the scores. Then a learned class token attends "
+        "to all particles in two blocks, and the kind of jet is read from its state.",
     )
     y, low = 150, 400
     d.text(2, y, "particles", anchor="start", part="particles")
@@ -27,7 +27,7 @@ def particle_transformer():
         mlp = d.box("linear", 514, y, 90, 64, "MLP")
         d.arrow(embed.e, attention.w, thing="state", width=3)
         d.arrow(attention.e, mlp.w, thing="state")
-        d.note(426, 74, "sums, and a norm before and after each")
+        d.note(426, 74, "residual sums, norms before and after")
     _pairs(d, low, attention)
     with d.step(2), d.part("class attention"):
         d.frame(640, 46, 890, 256, r"2 $\times$", corner="se", part="frame")
@@ -58,9 +58,9 @@ def _pairs(d, low, attention):
         d.arrow(pairs.e, u.w)
         d.arrow(u.n, attention.s, width=3)
         d.sizes(430, low + 30, "N", "N", "heads", anchor="start")
-        d.note(430, low, "one table for each head", "start")
+        d.note(430, low, "one matrix for each head", "start")
         d.text(2, 500, r"$\ln k_T,\ \ln z,\ \ln\Delta,\ \ln m^2$", 22, anchor="start")
-        d.note(2, 536, "transverse momentum, share, angle, mass of two particles", "start")
+        d.note(2, 536, "transverse momentum, fraction, distance, mass of a pair", "start")
         d.text(600, 500, r"$\mathrm{softmax}(QK^T / \sqrt{d_k} + U)\,V$", BIG, anchor="start")
 
 
@@ -68,9 +68,9 @@ def class_attention():
     """Slide H12."""
     d = Drawing(
         "class_attention",
-        "A learned class token is the only one that asks. Keys and values come from the token "
-        "itself and from all particles, and the answer is the new state of the token; the "
-        "particles stay as they are.",
+        "Only the learned class token has a query. Keys and values come from the token and from "
+        "all particles, and the output is the new state of the token. The particles do not "
+        "change.",
     )
     d.matrix(150, 110, 1, 5, 28, "query", part="token")
     d.text(2, 110, r"$x_\mathrm{class}$", BIG, THINGS["query"][1], "start", part="token")
@@ -101,7 +101,7 @@ def class_attention():
         d.arrow(att.e, out.w, thing="state")
         d.text(930, 222, r"$x_\mathrm{class}'$", BIG, STATE)
         d.note(930, 300, "one vector for the jet")
-        d.note(930, 326, "in any order of particles")
+        d.note(930, 326, "for any order of the particles")
     return d
 
 
@@ -109,12 +109,12 @@ def molecule_attention():
     """Slide N28 and Maziarka et al. 2020."""
     d = Drawing(
         "molecule_attention",
-        "Three matrices say how much one atom counts for another: attention, distance and bonds. "
-        "They are added with fixed shares, and their sum weighs the values.",
+        "Three matrices contain weights between atoms: attention, distance and bonds. They are "
+        "added with fixed factors, and their sum weights the values.",
     )
     rows = (
         ("attention", 100, r"$\lambda_a$", r"$\mathrm{softmax}(QK^T / \sqrt{d_k})$", "learned"),
-        ("distance", 270, r"$\lambda_d$", "$g(D)$", "near atoms count more"),
+        ("distance", 270, r"$\lambda_d$", "$g(D)$", "near atoms weigh more"),
         ("bonds", 440, r"$\lambda_g$", r"$\mathrm{Adj}$", "1 where there is a bond"),
     )
     plus = d.op(670, 270, "+", "sum", size=40)
@@ -135,7 +135,7 @@ def molecule_attention():
         d.text(1010, 270, "$=$", 30)
         d.matrix(1076, 270, 6, 4, 20, "state", "$Y$")
         d.note(790, 356, "[atom, atom]")
-        d.note(940, 356, "what each atom tells")
+        d.note(940, 356, "value of each atom")
     return d
 
 
@@ -143,9 +143,9 @@ def astromer():
     """Slides H14 to H16."""
     d = Drawing(
         "astromer",
-        "A light curve is a row of brightnesses at uneven times. The times give the positions, "
-        "some brightnesses are hidden, and the network is trained to guess them; later its states "
-        "are read by a small classifier.",
+        "A light curve is a sequence of brightnesses at irregular times. The times give the "
+        "positions, some brightnesses are hidden, and the network is trained to predict them. "
+        "Later, a small classifier reads its states.",
     )
     _light_curve(d)
     with d.step(1), d.part("input"):

@@ -1,11 +1,19 @@
-"""The checks of homework 08: pair features, the class token, and a mask that leaks."""
+"""The checks of homework 08: pair features, a trained tagger, and a mask that leaks."""
 
 import numpy as np
 
-from tinyattn.course.checks.judging import NO_RETURN, Homework, array_of, expect, judge
+from tinyattn.course.checks.judging import (
+    NO_RETURN,
+    Homework,
+    array_of,
+    expect,
+    judge,
+    number_of,
+)
 
 homework = Homework("hw08")
 SMALLEST = 1e-8
+homework.allow(4, "tinyattn.functional.binary_cross_entropy_with_logits")
 
 
 def soft(s, axis=-1):
@@ -39,7 +47,7 @@ def four_columns(pt, eta, phi):
 def ask_pairs(student, case):
     """The jet, and the columns of its pairs [N, N, 4]: the student's and the right ones.
 
-    What is said of a particle and itself is not looked at here: it is 0 in both.
+    The diagonal (a particle with itself) is not compared here; it is 0 in both.
     """
     pt, eta, phi = jet(case)
     y = array_of(student.pairs(pt, eta, phi, hint="pt[:, None] with pt gives all pairs, [N, N]."))
@@ -55,7 +63,7 @@ def ask_pairs(student, case):
     places = [row.index(True) for row in same if any(row)]  # of each column among the right ones
     expect(
         places == [0, 1, 2, 3] or sorted(places) != [0, 1, 2, 3],
-        "pairs: all four are right, but in another order: ln kT, ln z, ln Δ, ln m² is asked for",
+        "pairs: all four are right, but in another order. Return ln kT, ln z, ln Δ, ln m²",
         "the columns are in another order",
     )
     return (pt, eta, phi), y, right
@@ -90,16 +98,16 @@ def pair_momenta(student, case):
     softer = of_pairs(np.log(np.minimum(pt[:, None], pt)))
     harder = of_pairs(np.log(np.maximum(pt[:, None], pt)))
     mistakes = {
-        "from the harder of the two; the softer one is wanted": harder + right[..., 2],
-        "from the softer pT alone; it is to be multiplied by Δ": softer,
-        "with Δ² in place of Δ": softer + 2 * right[..., 2],
+        "from the harder of the two; use the softer one": harder + right[..., 2],
+        "from the softer pT alone; multiply it by Δ": softer,
+        "with Δ² instead of Δ": softer + 2 * right[..., 2],
         "from a Δ whose Δφ is not in -π … π": softer + of_pairs(np.log(unwrapped)),
     }
     judge(y[..., 0], right[..., 0], mistakes, atol=1e-6, what="ln kT")
     mistakes = {
-        "from the softer pT alone: z is its share, so divide by the sum of both": softer,
-        "by dividing the softer by the harder; divide by the sum of both": softer - harder,
-        "for the harder one; z is the share of the softer one": right[..., 1] + harder - softer,
+        "from the softer pT alone: z is its fraction, so divide by the sum of both": softer,
+        "by dividing the softer pT by the harder one; divide by the sum of both": softer - harder,
+        "for the harder one; z is the fraction of the softer one": right[..., 1] + harder - softer,
     }
     judge(y[..., 1], right[..., 1], mistakes, atol=1e-6, what="ln z")
 
@@ -112,15 +120,15 @@ def pair_mass(student, case):
     exchanged = np.cosh(dphi) - np.cos(deta)
     with np.errstate(all="ignore"):
         mistakes = {
-            "for ln m, half of what is wanted": right[..., 3] / 2,
+            "for ln m; ln m² is twice as large": right[..., 3] / 2,
             "without the factor 2": of_pairs(right[..., 3] - np.log(2)),
-            "with Δ² in place of 2 (cosh Δη - cos Δφ): that holds for small distances only": (
+            "with Δ² instead of 2 (cosh Δη - cos Δφ), which holds for small distances only": (
                 of_pairs(from_pt - np.log(2) + 2 * right[..., 2])
             ),
             "with cosh Δη + cos Δφ: it is the difference": (
                 of_pairs(from_pt + np.log(np.cosh(deta) + np.cos(dphi)))
             ),
-            "with cosh of Δφ and cos of Δη: they are exchanged": (
+            "with cosh of Δφ and cos of Δη: swap the two": (
                 of_pairs(np.log(np.maximum(np.exp(from_pt) * exchanged, SMALLEST)))
             ),
         }
@@ -138,7 +146,11 @@ def same_direction(case):
 def pair_of_itself(student, case):
     pt, eta, phi = same_direction(case)
     y = array_of(student.pairs(pt, eta, phi))
-    expect(not np.isnan(y).any(), "pairs: nan. A root or a logarithm of a negative number?", "nan")
+    expect(
+        not np.isnan(y).any(),
+        "pairs: the result has NaN. Did you take a root or a logarithm of a negative number?",
+        "nan",
+    )
     expect(
         np.isfinite(y),
         "pairs: infinite. A particle has no distance from itself: take the larger of the value and "
@@ -154,12 +166,11 @@ def pair_of_itself(student, case):
             "when SMALLEST is added: that changes the others too": np.log(columns + SMALLEST)[
                 ..., k
             ],
-            "when the logarithm is raised to SMALLEST: raise the value before it": np.maximum(
-                right[..., k], SMALLEST
-            ),
+            "when the logarithm is raised to SMALLEST; raise the value before the "
+            "logarithm": np.maximum(right[..., k], SMALLEST),
         }
         if k == 0:
-            mistakes["from a Δ that was raised already: raise kT itself"] = early
+            mistakes["from a Δ that was raised already; raise kT itself"] = early
         judge(y[..., k], right[..., k], mistakes, rtol=1e-10, atol=1e-9, what=name)
 
 
@@ -173,7 +184,7 @@ def one_head(case, N=5, d=4):
     return case.normal(3, N, d), 2 * case.normal(N, N), mask
 
 
-HEAD_HINT = "q @ k.T is [N, N]: its row is who listens, its column who is heard."
+HEAD_HINT = "q @ k.T is [N, N]: row i receives, column j sends."
 
 
 @homework.part(2, "U and the scores")
@@ -181,19 +192,19 @@ def biased(student, case):
     (q, k, v), U, _ = one_head(case)
     s, root = q @ k.T, np.sqrt(q.shape[1])
     mistakes = {
-        "when U is added to the weights; it belongs to the scores, before the softmax": (
+        "when U is added to the weights; add it to the scores, before the softmax": (
             (soft(s / root) + U) @ v
         ),
-        "when U is multiplied with the scores; it is added": soft(s / root * U) @ v,
-        "when U is divided by √d, too; only QKᵀ is": soft((s + U) / root) @ v,
+        "when the scores are multiplied by U; add it": soft(s / root * U) @ v,
+        "when U is divided by √d, too; divide only QKᵀ": soft((s + U) / root) @ v,
         "without the root of d": soft(s + U) @ v,
-        "by dividing by d, not by its root": soft(s / root**2 + U) @ v,
-        "when the softmax runs over the listeners; each row has to sum to 1": (
+        "by dividing by d instead of its root": soft(s / root**2 + U) @ v,
+        "when the softmax runs over the rows, which receive; each row must sum to 1": (
             soft(s / root + U, axis=0) @ v
         ),
         "without U": soft(s / root) @ v,
         "when U is subtracted": soft(s / root - U) @ v,
-        "with U transposed: its row is who listens": soft(s / root + U.T) @ v,
+        "with U transposed: row i receives": soft(s / root + U.T) @ v,
         "without the softmax": (s / root + U) @ v,
     }
     everybody = np.ones(len(q), bool)
@@ -211,16 +222,18 @@ def biased_padding(student, case):
     same = np.allclose(y[mask], heard[mask])
     expect(
         not same or np.allclose(y[~mask], heard[~mask]),
-        "with padding: you masked who listens (rows); mask who is heard (columns)",
-        "rows masked in place of columns",
+        "with padding: you masked the rows, which receive; mask the columns, which send",
+        "rows masked instead of columns",
     )
     expect(
-        not same, "with padding: it is still heard, as if all were particles", "mask without effect"
+        not same,
+        "with padding: it still sends, as if all rows were particles",
+        "mask without effect",
     )
     mistakes = {
-        "when the weights of padding are set to 0 after the softmax: the rows no longer sum to 1. "
-        "Mask the scores with -inf": (soft(s) * mask) @ v,
-        "when the scores of padding are set to 0: exp(0) is 1, so it is heard": (
+        "when the weights of padding are set to 0 after the softmax, so the rows no longer sum "
+        "to 1. Mask the scores with -inf": (soft(s) * mask) @ v,
+        "when the scores of padding are set to 0: exp(0) is 1, so padding still sends": (
             soft(np.where(mask, s, 0)) @ v
         ),
         "when the mask is the wrong way round: True is a particle": soft(s[:, ~mask]) @ v[~mask],
@@ -238,9 +251,9 @@ def biased_nan(student, case):
     expect(y.shape == right.shape, f"expected shape {right.shape}, but yours has shape {y.shape}")
     expect(
         not np.isnan(y[mask]).any(),
-        "nan in U of the padding comes through: nan - inf is nan. Choose with np.where instead of "
-        "adding",
-        "nan in the padding comes through",
+        "NaN in U at the padding reaches the output, because nan - inf is nan. Choose with "
+        "np.where instead of adding",
+        "nan in the padding reaches the output",
     )
     judge(y[mask], right[mask], what="with nan in U of the padding")
 
@@ -266,23 +279,23 @@ def class_step(student, case):
     z, there = np.concatenate([c, x]), np.append(True, mask)
     everybody = np.ones(len(z), bool)
     mistakes = {
-        "when the token does not hear itself: keys and values come from [c, x]": step(
+        "when the token does not attend to itself: keys and values come from [c, x]": step(
             c, x, mask, c, W
         ),
-        "when the mask has slipped by one: the token stands in front, so its True does, too": step(
+        "when the mask is shifted by one: the token comes first, so its True does, too": step(
             c, z, np.append(mask, True), c, W
         ),
-        "when padding is heard": step(c, z, everybody, c, W),
+        "when the token attends to padding": step(c, z, everybody, c, W),
         "when the old token is not added": step(c, z, there, 0, W),
-        "when the token is last in z, but its True in front": step(
+        "when the token is last in z, but its True is first": step(
             c, np.concatenate([x, c]), there, c, W
         ),
         "without the root of d": step(c * np.sqrt(c.shape[1]), z, there, c, W),
-        "with W_q and W_k exchanged": step(c, z, there, c, W[[1, 0, 2]]),
-        "with z in place of z W_V": step(c, z, there, c, [*W[:2], np.eye(len(c.T))]),
+        "with W_q and W_k swapped": step(c, z, there, c, W[[1, 0, 2]]),
+        "with z instead of z W_V": step(c, z, there, c, [*W[:2], np.eye(len(c.T))]),
         "with the keys z, without W_K": step(c, z, there, c, [W[0], np.eye(len(c.T)), W[2]]),
     }
-    hint = "c is [1, d]: one row asks, so the scores are [1, N + 1]."
+    hint = "c is [1, d]: there is one query, so the scores are [1, N + 1]."
     judge(student.class_step(c, x, mask, *W, hint=hint), step(c, z, there, c, W), mistakes)
 
 
@@ -290,14 +303,114 @@ def class_step(student, case):
 def class_step_alone(student, case):
     c, x, mask, W = token_and_particles(case)
     mistakes = {
-        "when it hears nobody: without particles it still hears itself": c,
-        "when padding is heard": step(c, np.concatenate([c, x]), np.ones(len(x) + 1, bool), c, W),
+        "when the token receives nothing: without particles it still attends to itself": c,
+        "when the token attends to padding": step(
+            c, np.concatenate([c, x]), np.ones(len(x) + 1, bool), c, W
+        ),
     }
     came = student.class_step(c, x, mask & False, *W)
     judge(came, c + c @ W[2], mistakes, what="without any particle")
 
 
 # --- task 4
+
+
+def whose(y, x):
+    """For each jet of y [B, ...] the jet of x with the same numbers in the same places, else -1."""
+    same = [[np.array_equal(a, b) for b in x] for a in y]
+    return np.array([row.index(True) if any(row) else -1 for row in same])
+
+
+@homework.part(4, "the control")
+def another_jet(student, case):
+    B, N = case.size(5, 4, 8), case.size(3, 2, 5)
+    x = case.normal(B, N, N, 4)
+    y = array_of(
+        student.of_another_jet(x, hint="features is [B, N, N, 4]: the first axis counts jets.")
+    )
+    expect(
+        y.shape == x.shape,
+        f"of_another_jet: expected shape {x.shape}, but yours has shape {y.shape}",
+        "with another shape than asked for",
+    )
+    came = whose(y, x)
+    expect(
+        (came != np.arange(B)).all(),
+        f"of_another_jet: jet {int(np.argmax(came == np.arange(B)))} keeps its own features",
+        "a jet keeps its own features",
+    )
+    within = [
+        np.array_equal(np.sort(a, axis=None), np.sort(b, axis=None))
+        for a, b in zip(y, x, strict=True)
+    ]
+    expect(
+        not any(within),
+        "of_another_jet: these are the numbers of the same jet, at other particles. They still say "
+        "how large the jet is and how many sprays it has: exchange whole jets, axis 0",
+        "shuffled within the jet",
+    )
+    expect(
+        (came >= 0).all(),
+        "of_another_jet: your numbers are not those of one other jet. Keep each jet's [N, N, 4] as "
+        "it is, and only give it to another jet",
+        "not the features of one jet",
+    )
+    expect(
+        len(set(came.tolist())) == B,
+        "of_another_jet: some jets' features are used more than once, others never. Use each once",
+        "not each jet's features once",
+    )
+
+
+def one_step(its, W, x, labels, lr):
+    """A step of a linear layer with old gradients: the loss, and the weights after it."""
+    import numpy as np
+
+    import tinyattn.functional as F
+    from tinyattn import nn, optim
+
+    class Linear(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(len(W), 1, rng=0)
+
+        def forward(self, x):
+            return self.layer(x)[:, 0]
+
+    model = Linear().astype(np.float64)
+    model.layer.weight.data, model.layer.bias.data = W[None], np.zeros(1)
+    optimizer = optim.SGD(model.parameters(), lr=lr)
+    F.binary_cross_entropy_with_logits(model(x), labels).backward()
+    loss = its.train_step(model, optimizer, x, labels)
+    return loss, hasattr(loss, "item"), model.layer.weight.data[0], model.layer.bias.data
+
+
+@homework.part(4, "the training step")
+def the_step(student, case):
+    B, d = case.size(6, 4, 8), case.size(3, 2, 5)
+    W, x, lr = case.normal(d), case.normal(B, d), 0.1 + 0.1 * case.number
+    labels = (case.rng.random(B) < 0.5).astype(float)
+    value, has_item, after, bias = student.ask(one_step, W, x, labels, lr)
+    expect(value is not None, "train_step returned None. Is the `return` missing?", NO_RETURN)
+    expect(
+        has_item,
+        "train_step: return the loss itself, a Tensor, not a number",
+        "a number instead of the loss",
+    )
+    p = 1 / (1 + np.exp(-(x @ W)))
+    slope = (p - labels) @ x / B
+    mistakes = {
+        "when the weights did not move: is optimizer.step() missing?": W,
+        "from the gradients of this step plus those of the step before: gradients add up until "
+        "optimizer.zero_grad() clears them": W - 2 * lr * slope,
+        "when the weights go uphill": W + lr * slope,
+    }
+    judge(after, W - lr * slope, mistakes, what="train_step, the weights")
+    judge(bias, -lr * np.array([(p - labels).mean()]), what="train_step, the bias")
+    right = -np.log(np.where(labels > 0, p, 1 - p)).mean()
+    judge(number_of(value, "the loss"), right, what="the loss that train_step returns")
+
+
+# --- task 5
 
 
 def light_curve(case):
@@ -357,7 +470,7 @@ def ask_leaks(student, kind, case):
     )
     expect(
         np.array_equal(after, m),
-        "leaks: your test changed the magnitudes it was given: work on a copy",
+        "leaks: your test changed the magnitudes that it was given. Work on a copy",
         "the magnitudes are changed",
     )
     expect(
@@ -368,81 +481,81 @@ def ask_leaks(student, kind, case):
     return found, np.flatnonzero(~visible)
 
 
-@homework.part(4, "its own magnitude")
+@homework.part(5, "its own magnitude")
 def leak_of_itself(student, case):
     found, hidden = ask_leaks(student, "itself", case)
     expect(
         found.any(),
-        "leaks: a guess that depends on its own hidden magnitude is not found. Compare all "
-        "guesses, also the one at the place that was changed",
-        "a guess of its own magnitude is not found",
+        "leaks: a prediction that depends on its own hidden magnitude is not found. Compare all "
+        "predictions, also the one at the index that you changed",
+        "a prediction from its own magnitude is not found",
     )
     expect(
         found[hidden].all(),
-        f"leaks: the hidden places {hidden.tolist()} all leak, you found only "
-        f"{np.flatnonzero(found).tolist()}. Does the loop go through all of them, and is each "
-        "really changed? It may be 0 or 1 already: add something to it",
+        f"leaks: the hidden magnitudes {hidden.tolist()} all leak, but you found only "
+        f"{np.flatnonzero(found).tolist()}. Does the loop go through all of them, and does each "
+        "really change? It may be 0 or 1 already, so add something to it",
         "not all leaks are found",
     )
 
 
-@homework.part(4, "somebody else's magnitude")
+@homework.part(5, "another magnitude")
 def leak_of_another(student, case):
     for kind, sort in (("one", "is copied"), ("a little", "is added times 0.001")):
         found, hidden = ask_leaks(student, kind, case)
         expect(
             not found[hidden[1]] or found[hidden[0]],
-            "leaks: you marked the place where the guess changes; mark the one that was changed",
-            "marked where the guess changes",
+            "leaks: you marked the prediction that changes; mark the magnitude that you changed",
+            "marked where the prediction changes",
         )
         expect(
             found[hidden[0]],
-            f"leaks: the hidden magnitude at place {hidden[0]} {sort} in another guess, which is "
-            "not found. Compare all guesses, without sign, and with a small tolerance",
-            "a leak into another guess is not found",
+            f"leaks: the hidden magnitude {hidden[0]} {sort} in another prediction, which is "
+            "not found. Compare all predictions, without sign, and with a small tolerance",
+            "a leak into another prediction is not found",
         )
         expect(
             not found[hidden[1]],
-            f"leaks: only place {hidden[0]} leaks, but {hidden[1]} is marked too. Change one "
-            "magnitude at a time, and from the original ones",
+            f"leaks: only magnitude {hidden[0]} leaks, but {hidden[1]} is marked, too. Change one "
+            "magnitude at a time, starting from the original ones",
             "marked although it does not leak",
         )
 
 
-@homework.part(4, "both, or none")
+@homework.part(5, "both, or neither")
 def leak_of_a_difference(student, case):
     found, hidden = ask_leaks(student, "two", case)
     expect(
         found[hidden[0]],
-        "leaks: one guess rises with a hidden magnitude and another falls as much, so the sum of "
-        "the changes is 0. Look at the largest change",
+        "leaks: one prediction rises with a hidden magnitude and another falls by the same amount, "
+        "so the sum of the changes is 0. Look at the largest change",
         "changes cancel",
     )
     found, hidden = ask_leaks(student, "difference", case)
     expect(
         found[hidden[:2]].all(),
-        "leaks: a guess uses the difference of two hidden magnitudes, which stays when both are "
-        "changed alike. Change one at a time",
+        "leaks: a prediction uses the difference of two hidden magnitudes, which stays the same "
+        "when both are changed equally. Change one at a time",
         "a difference is not found",
     )
     found, _ = ask_leaks(student, "none", case)
     expect(
         not found.any(),
-        "leaks: a model that uses visible magnitudes only is said to leak at the places "
+        "leaks: for a model that uses visible magnitudes only, your test reports leaks at "
         f"{np.flatnonzero(found).tolist()}",
-        "a fair model is said to leak",
+        "a fair model is reported to leak",
     )
 
 
-# --- task 5
+# --- task 6
 
 
-def near(times, m, may_listen):
+def near(times, m, may_attend):
     far = np.abs(times[:, None] - times)
-    return 0.8 * soft(np.where(may_listen, -far, -np.inf)) @ m
+    return 0.8 * soft(np.where(may_attend, -far, -np.inf)) @ m
 
 
-@homework.part(5, "no leak")
+@homework.part(6, "no leak")
 def no_leak(student, case):
     times, m, visible = light_curve(case)
     y = array_of(student.repaired(times, m, visible))
@@ -457,18 +570,18 @@ def no_leak(student, case):
         if visible[t]:
             expect(
                 gap > 1e-9,
-                f"repaired: no guess depends on the visible magnitude at place {t}",
+                f"repaired: no prediction depends on the visible magnitude {t}",
                 "a visible magnitude is not used",
             )
         else:
             expect(
                 gap <= 1e-9,
-                f"repaired: still leaks: the hidden magnitude at place {t} changes a guess",
+                f"repaired: the hidden magnitude {t} still changes a prediction",
                 "still leaks",
             )
 
 
-@homework.part(5, "the same formula")
+@homework.part(6, "the same formula")
 def same_formula(student, case):
     times, m, visible = light_curve(case)
     mean, seen = m.mean(), m[visible].mean()
@@ -476,18 +589,20 @@ def same_formula(student, case):
     rows = columns.T | itself
     mistakes = {
         "when the mean still counts the hidden ones": near(times, m - mean, columns) + mean,
-        "when only the mean is repaired: the mask still says who may listen (rows), and must say "
-        "who is heard (columns)": near(times, m - seen, rows) + seen,
-        "when each still hears itself, also if it is hidden": (
+        "when only the mean is repaired: the mask still hides rows, which receive, and must hide "
+        "columns, which send": near(times, m - seen, rows) + seen,
+        "when each observation still attends to itself, also if it is hidden": (
             near(times, m - seen, columns | itself) + seen
         ),
-        "when hidden magnitudes are set to 0, but are still heard: 0 is a magnitude, too": (
+        "when hidden magnitudes are set to 0, but still send: 0 is a magnitude, too": (
             near(times, np.where(visible, m - seen, 0), True) + seen
         ),
         "without the mean that is added at the end": near(times, m - seen, columns),
-        "when the mean is not taken off first": near(times, m, columns) + seen,
-        "without the mean: it is taken off first, and added at the end": near(times, m, columns),
-        "when nobody hears itself: a visible one may": near(times, m - seen, columns & ~itself)
+        "when the mean is not subtracted first": near(times, m, columns) + seen,
+        "without the mean: subtract it first, and add it at the end": near(times, m, columns),
+        "when no observation attends to itself: a visible one may": near(
+            times, m - seen, columns & ~itself
+        )
         + seen,
         "when the mean divides by the number of all": near(
             times, m - np.where(visible, m, 0).mean(), columns
