@@ -206,7 +206,7 @@ def test_dropout():
     np.testing.assert_array_equal(x.grad, y.data)
     assert F.dropout(x, 0.3, training=False) is x
     assert not F.dropout(x, 1.0).data.any()
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match="0 <= p <= 1"):
         F.dropout(x, 1.5)
 
 
