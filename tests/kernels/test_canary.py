@@ -106,7 +106,7 @@ IMPORTS = {
     "none": (
         "numba",
         "raise ModuleNotFoundError('it is gone', name='numba')",
-        r"the compiled kernel needs Numba \(pip install numba\); ",
+        r"the compiled kernel needs Numba \(pip install numba\)\. ",
     ),
 }
 
