@@ -149,7 +149,7 @@ def test_neighbours(name, N, K, F, tied, dtype, seed):
 @pytest.mark.parametrize("impl", ["auto", *OTHERS])
 def test_an_index_of_other_points_is_refused(impl):
     """The kernel would read behind the end of the index."""
-    with pytest.raises(ValueError, match=r"index of 6 rows, one for each point of x, got \(4, 2\)"):
+    with pytest.raises(ValueError, match=r"6 rows, one for each point of x, got shape \(4, 2\)"):
         operations.squared_distances(np.ones((6, 3)), np.zeros((4, 2), int), impl)
 
 

@@ -281,10 +281,10 @@ def test_only_wanted_gradients():
 
 X = np.zeros((2, 3, 4), np.float32)
 WRONG = {
-    "features": (lambda: nn.GRU(5, 2)(X), "GRU: expected [B, T, D] with D = 5, got shape (2,"),
-    "no batch axis": (lambda: nn.RNN(4, 2)(X[0]), "RNN: expected [B, T, D] with D = 4"),
-    "a cell on a sequence": (lambda: nn.RNNCell(4, 2)(X), "RNNCell: expected [B, D] with D = 4"),
-    "ids": (lambda: nn.GRU(4, 2)(X.astype(int)), "GRU: expected floating-point numbers, got int64"),
+    "features": (lambda: nn.GRU(5, 2)(X), "GRU: x must be [B, T, D] with D = 5, got shape (2,"),
+    "no batch axis": (lambda: nn.RNN(4, 2)(X[0]), "RNN: x must be [B, T, D] with D = 4"),
+    "a cell on a sequence": (lambda: nn.RNNCell(4, 2)(X), "RNNCell: x must be [B, D] with D = 4"),
+    "ids": (lambda: nn.GRU(4, 2)(X.astype(int)), "GRU: x must be floating point, got int64"),
     "shape of the state": (
         lambda: nn.GRU(4, 2, 2)(X, np.zeros((1, 2, 2))),
         "GRU: the state must be [layers · directions, B, H] = (2, 2, 2), got shape (1, 2, 2)",
@@ -295,7 +295,7 @@ WRONG = {
         lambda: nn.GRU(4, 2)(X, lengths=[1, 4]),
         "GRU: expected 0 <= lengths <= 3, the number of steps of x, got lengths[1]=4",
     ),
-    "negative": (lambda: nn.GRU(4, 2)(X, lengths=[-1, 2]), "lengths[0] is -1"),
+    "negative": (lambda: nn.GRU(4, 2)(X, lengths=[-1, 2]), "got lengths[0]=-1"),
     "one length": (lambda: nn.GRU(4, 2)(X, lengths=[1]), "2 whole numbers"),
     "fractions": (lambda: nn.GRU(4, 2)(X, lengths=[1.0, 2.0]), "got float64"),
     "implementation": (
@@ -311,7 +311,7 @@ WRONG = {
         lambda: nn.LSTM(4, 2, 0),
         "LSTM: num_layers must be a whole number of at least 1, got 0",
     ),
-    "dropout": (lambda: nn.LSTM(4, 2, dropout=1.5), "LSTM: dropout is a probability"),
+    "dropout": (lambda: nn.LSTM(4, 2, dropout=1.5), "LSTM: expected 0 <= dropout <= 1"),
 }
 
 

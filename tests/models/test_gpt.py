@@ -150,7 +150,7 @@ def test_a_cache_is_not_for_training_nor_for_another_batch():
         model(IDS, model.empty_cache())
     cache = model.empty_cache()
     logits(model, IDS, cache)
-    with pytest.raises(ValueError, match="holds 3 sequences, but 2 came"):
+    with pytest.raises(ValueError, match="holds 3 sequences, got 2"):
         logits(model, IDS[:2, :1], cache)
     with pytest.raises(ValueError, match="cannot truncate"):
         cache[0].truncate([8, 7, 7])

@@ -439,5 +439,5 @@ def test_an_entry_can_be_replaced():
     assert "2.weight" in model.state_dict()
     with pytest.raises(IndexError):
         model[3] = last
-    with pytest.raises(TypeError, match="expected an nn.Module"):
+    with pytest.raises(TypeError, match="must be an nn.Module"):
         model[0] = np.tanh
