@@ -28,8 +28,7 @@ UPDATE_RECORDED = (
 )
 NO_GRAPH = (
     "backward: this tensor does not depend on anything that requires a gradient. Did you forget "
-    "requires_grad=True, or compute it under no_grad() or from plain arrays (.data, .numpy(), "
-    ".detach())?"
+    "requires_grad=True, or compute it under no_grad() or from plain arrays (.numpy(), .detach())?"
 )
 FREED = (
     "backward: this graph was freed by an earlier backward(), even if that raised an error. "
@@ -41,20 +40,9 @@ FREED = (
 def complex_result(name):
     """A complex number has no gradient here, and would lose that of the Tensor it is made of."""
     return (
-        f"{name}: the result is complex, but gradients are real here, so the gradient of the "
-        f"Tensor would be lost. Compute the real and the imaginary part as two Tensors (np.cos(x) "
-        f"and np.sin(x) for np.exp(1j * x); np.fft.fft(x) has .real and .imag), or .detach() the "
-        f"Tensor"
+        f"{name}: the result is complex, but gradients are real here. Compute its parts as two "
+        f"Tensors (np.fft.fft(x) has .real and .imag; np.cos(x), np.sin(x)), or .detach() it"
     )
-
-
-class StateError(KeyError):
-    """An error for saved values that do not fit, which unlike a plain KeyError shows its message
-    line by line.
-    """
-
-    def __str__(self):
-        return self.args[0]
 
 
 def stale_value(name):
@@ -84,8 +72,7 @@ def name_of(f):
     """Return the name of a function that becomes an operation."""
     if not hasattr(f, "__name__"):
         raise TypeError(
-            f"primitive: expected a function with a name, got a {type(f).__name__}. Define the "
-            "function with def"
+            f"primitive: expected a function with a name, got a {type(f).__name__}; use def"
         )
     return f.__name__.strip("_")
 
@@ -126,8 +113,7 @@ def by_position(f, name, inputs, options, Tensor):
         if isinstance(value, Tensor):
             raise TypeError(
                 f"{name}: {parameter} is a Tensor, but a keyword-only argument has no derivative "
-                f"rule. Let the function take {parameter} by position too, or pass "
-                f"{parameter}.numpy()"
+                f"rule. Let the function take it by position too, or pass {parameter}.numpy()"
             )
     return bound.args, bound.kwargs
 
@@ -199,9 +185,8 @@ def check_first_gradient(gradient, root):
     if gradient.dtype.kind not in "fiub":
         raise TypeError(f"backward: expected a real gradient, got {gradient.dtype}")
     if gradient.shape != root.shape:
-        raise ValueError(
-            f"backward: gradient has shape {gradient.shape}, but the tensor has {root.shape}"
-        )
+        shapes = gradient.shape, root.shape
+        raise ValueError("backward: gradient has shape {}, but the tensor has {}".format(*shapes))
 
 
 def check_joint_vjp(op, inputs, needed, gradients):

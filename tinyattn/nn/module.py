@@ -8,8 +8,16 @@ import numpy as np
 
 from tinyattn.engine import torch_hints
 from tinyattn.engine.autograd import Tensor
-from tinyattn.engine.messages import StateError
 from tinyattn.nn.summary import Summary, tree
+
+
+class StateError(KeyError):
+    """An error for saved values that do not fit, which unlike a plain KeyError shows its message
+    line by line.
+    """
+
+    def __str__(self):
+        return self.args[0]
 
 
 class Parameter(Tensor):
