@@ -1,6 +1,8 @@
 """`tinyattn warm` compiles, and `tinyattn class` lets it do so once, in the background."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 from coursekit.cli import main
+from tests import ROOT
 from tinyattn import warm
 from tinyattn.kernels.machine import first_use
 from tinyattn.ops import backends
@@ -133,3 +136,18 @@ def test_the_process_in_the_background_leaves_its_mark(installation, monkeypatch
     lock.touch()
     assert warm.main(["--quiet", "--lock", str(lock)]) == 0
     assert first_use.is_marked() and not lock.exists()
+
+
+def test_a_program_that_ends_first_says_nothing_of_the_process(tmp_path):
+    """The process in the background goes on, and no ResourceWarning is printed."""
+    program = (
+        "import subprocess, sys\n"
+        "from tinyattn.kernels.machine import first_use\n"
+        "wait = [sys.executable, '-c', 'import time; time.sleep(3)']\n"
+        "first_use._begin = lambda lock: subprocess.Popen(wait)\n"
+        "assert first_use.start(say=False)\n"
+    )
+    own = {"NUMBA_CACHE_DIR": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "always", "-c", program]
+    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -8,6 +8,7 @@ compiled where it is first used, so that all results have the same bits; tests, 
 build of notebooks do that.
 """
 
+import atexit
 import os
 import subprocess
 import sys
@@ -78,6 +79,7 @@ def start(say=True):
             lock.write_text("", encoding="utf-8")
             _process = _begin(lock)
             lock.write_text(str(_process.pid), encoding="utf-8")
+            atexit.register(_let_go, _process)
             break
     if say and _process is not None:
         print(TEXT, file=sys.stderr, flush=True)
@@ -99,6 +101,12 @@ def _begin(lock):
         stderr=subprocess.DEVNULL,
         **options,
     )
+
+
+def _let_go(process):
+    """Nobody waits for the process at the end of the program, and Python need not warn of that."""
+    if process.poll() is None:
+        process.returncode = 0
 
 
 def _somebody_compiles():
