@@ -23,7 +23,7 @@ MARK = "START.md"
 SOURCES = ("coursekit", "lectures", "notebooks", "tinyattn")
 FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 NOT_COPIED = ("__pycache__", ".ipynb_checkpoints", "teaching", "*.nbi", "*.nbc", "hw*.md")
-BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+BUILD = ["-m", "pip", "wheel", "-q", "--no-deps", "."]  # pip gets the setuptools that it needs
 START = """\
 # Start here
 
@@ -85,7 +85,7 @@ def build_wheel(root, folder):
         for name in FILES:
             shutil.copyfile(root / name, copy / name)
         done = subprocess.run(
-            [sys.executable, "-c", BUILD, folder.resolve()],
+            [sys.executable, *BUILD, "-w", folder.resolve()],
             cwd=copy,
             capture_output=True,
             text=True,
@@ -95,7 +95,7 @@ def build_wheel(root, folder):
     if done.returncode or not made:
         last = (done.stderr.strip().split("\n") or [""])[-1]
         raise CourseError(
-            f"the wheel could not be built: {last}\nIt needs setuptools 77 or newer: "
-            f"{sys.executable} -m pip install -U setuptools"
+            f"the wheel could not be built: {last}\npip downloads the setuptools that it needs, so "
+            "this takes a network connection"
         )
     return made[0]
