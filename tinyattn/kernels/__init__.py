@@ -24,5 +24,5 @@ def __getattr__(name):
 def set_threads(n: int) -> int:
     """Run kernels on n threads from now on; returns the number before."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"set_threads: expected a whole number of at least 1, got {n!r}")
+        raise ValueError(f"set_threads: n must be a whole number >= 1, got n={n!r}")
     return import_module("tinyattn.kernels.machine.thread_pool").set_threads(n)

@@ -1,20 +1,21 @@
-"""Attention as loops: every query t takes a weighted mean of the values, y_t = Σ_s a_ts v_s.
+"""Attention as loops: every query t receives a weighted mean of the values, y_t = Σ_s a_ts v_s.
 
-    score_ts = scale Σ_d q_td k_sd + bias_ts         how well key s answers query t
+    score_ts = scale Σ_d q_td k_sd + bias_ts         how well key s matches query t
     a_ts     = exp(score_ts) / Σ_s' exp(score_ts')   the weights of a query sum to 1
     y_td     = Σ_s a_ts v_sd
 
-The same result in two ways, each with its gradient:
+The same result is computed in two ways, each with its gradient:
 
 1. `attention_loops`: the three formulas, one after the other. It keeps all weights, T·S numbers.
-2. `blockwise`: one pass over the keys, a block of them at a time. It keeps the weights of one
-   block, and the backward pass computes them again, block by block.
+2. `blockwise`: one pass over the keys, a block of them at a time. It keeps only the weights of one
+block, and the backward pass computes them again, block by block.
 
-fast/attention.py is the second one on vectors and threads: 64 queries side by side in place of one.
+fast/attention.py is the blockwise form on vectors and threads, with 64 queries side by side instead
+of one.
 
 These loops see one head of one sequence: q [T, D], k [S, D], v [S, E], bias and mask [T, S]. Where
-the mask is False, or s > t under `causal`, the score is -∞. A query that may see no key gives y = 0
-and no gradient. A gradient dL/dx is called dx; g is dL/dy.
+the mask is False, or s > t under `causal`, the score is -∞. A query that may attend to no key gives
+y = 0 and no gradient. A gradient dL/dx is called dx; g is dL/dy.
 """
 
 import math
@@ -46,7 +47,7 @@ def attention_loops(q, k, v, bias, mask, causal, scale):
     y, a = np.zeros((T, E), q.dtype), np.zeros((T, S), q.dtype)
     for t in range(T):
         scores(a[t], q, k, bias, mask, causal, scale, t, 0, S)
-        highest = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞, not nan
+        highest = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞ and not nan
         for s in range(S):
             if a[t, s] > highest:
                 highest = a[t, s]
@@ -93,22 +94,22 @@ def attention_loops_backward(g, q, k, v, a, scale):
 
 @jit
 def blockwise(q, k, v, bias, mask, causal, scale, block):
-    """y_td with `block` keys at a time, and what the backward pass wants: highest and total.
+    """Compute y_td with `block` keys at a time, and highest and total for the backward pass.
 
-    The softmax needs the highest score before it can sum up, but the keys are seen only once. So
-    the sums begin with the highest score so far:
+    The softmax needs the highest score before it can sum up, but the keys are read only once. The
+    sums therefore begin with the highest score so far:
 
         total_t = Σ exp(score_ts - highest_t)    y_td = Σ exp(score_ts - highest_t) v_sd
 
-    When a block raises the maximum, both shrink by exp(old highest - new highest), and are what
-    they would have been with the new one from the start. The division by total_t comes at the end.
+    When a block raises the maximum, both are multiplied by exp(old highest - new highest), and then
+    equal the sums with the new maximum from the start. The division by total_t comes at the end.
     Source: Milakov and Gimelshein 2018 (online softmax); Dao et al. 2022 (FlashAttention).
     """
     T, (S, E) = len(q), v.shape
     y, highest, total = np.zeros((T, E), q.dtype), np.zeros(T), np.zeros(T)
     row = np.zeros(block)
     for t in range(T):
-        highest[t] = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞, not nan
+        highest[t] = np.finfo(q.dtype).min  # finite, so that -∞ - highest is -∞ and not nan
         for start in range(0, S, block):
             stop, old = min(start + block, S), highest[t]
             scores(row, q, k, bias, mask, causal, scale, t, start, stop)
@@ -148,7 +149,8 @@ def blockwise_backward(g, y, highest, total, q, k, v, bias, mask, causal, scale,
             scores(row, q, k, bias, mask, causal, scale, t, start, stop)
             for s in range(start, stop):
                 a = math.exp(row[s - start] - highest[t])
-                a = a / total[t] if a != 0 else 0.0  # hidden keys stay so beside a nan
+                # hidden keys keep weight 0 even if another score is nan
+                a = a / total[t] if a != 0 else 0.0
                 da = 0.0
                 for d in range(E):
                     da += g[t, d] * v[s, d]

@@ -13,7 +13,7 @@ A gradient dL/dx is called dx; g is dL/dy.
 
 from tinyattn.kernels import jit
 
-OUTSIDE = -1  # in the table: the kernel hangs over the edge of x
+OUTSIDE = -1  # entry of the table where the kernel extends beyond the edge of x
 
 
 @jit
@@ -21,7 +21,8 @@ def conv_loops(y, x, w, b, I, groups):
     """y_jα = b_α + Σ_β Σ_i w_αβi x_βI(j,i), each group of α with its own features β."""
     for n in range(len(x)):
         for α in range(len(w)):
-            first = α // (len(w) // groups) * w.shape[1]  # feature of x that this group begins with
+            # index of the first feature of x in this group
+            first = α // (len(w) // groups) * w.shape[1]
             for j in range(len(I)):
                 y[n, α, j] = b[α]
                 for β in range(w.shape[1]):

@@ -2,15 +2,16 @@
 
     d²_ij = Σ_d (x_id - x_jd)²,     the k smallest of row i in ascending order, ties by index j
 
-x [N, D] holds the points of several clouds, one behind the other: cloud c is rows offsets[c] to
-offsets[c + 1]. Neighbours are of the same cloud; a point is its own neighbour. All numbers must be
-finite, and each cloud has k points or more, or none.
+x [N, D] holds the points of several clouds, one after the other: cloud c has the rows offsets[c] to
+offsets[c + 1]. Neighbours are in the same cloud, and a point is its own neighbour. All numbers must
+be finite, and each cloud has k points or more, or none.
 
-Which points are nearest is a choice, not a number: it has no gradient. The distances have one, in
+Which points are nearest is a discrete choice, so it has no gradient. The distances have one, in
 neighbours.py.
 
-d² is summed up in the order of the features, and a·b + c is rounded twice, never once as in an FMA
-instruction (`jit_no_fma` in place of `jit`). So all versions round alike and have the same ties.
+d² is summed in the order of the features, and a·b + c is rounded twice, never once as in an FMA
+instruction (`jit_no_fma` instead of `jit`). All versions therefore round equally and have the same
+ties.
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ def knn_loops(index, d2, x, offsets, k):
                     found += 1
                 elif not distance < d2[i, k - 1]:
                     continue
-                p = found - 1  # j moves up past all that are farther; a tie stays behind
+                p = found - 1  # j moves ahead of all points that are farther; a tie stays behind
                 while p > 0 and distance < d2[i, p - 1]:
                     index[i, p], d2[i, p] = index[i, p - 1], d2[i, p - 1]
                     p -= 1

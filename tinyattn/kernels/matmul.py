@@ -2,8 +2,8 @@
 
     c_ij = Σ_k a_ik b_kj
 
-The loop over j is the innermost one: rows of b and c are read and written from left to right, as
-they lie in memory. A gradient dL/dx is called dx; g is dL/dc.
+The loop over j is the innermost one, so rows of b and c are read and written in the order of
+memory. A gradient dL/dx is called dx; g is dL/dc.
 """
 
 import numpy as np

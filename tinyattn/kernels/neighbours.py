@@ -1,14 +1,17 @@
-"""What a point hears from its K neighbours, as loops; neighbour k of point n is i = index_nk.
+"""Aggregation over the K neighbours of each point, as loops; neighbour k of point n is i =
+index_nk.
 
-    y_nf  = 1/K Σ_k w_nk h_if   and   z_nf = max_k w_nk h_if      what GravNet gathers (slide K48)
+    y_nf  = 1/K Σ_k w_nk h_if   and   z_nf = max_k w_nk h_if      the aggregation of GravNet (slide
+          K48)
     z_nf  = max_k h_if                                            the same without weights
     d²_nk = Σ_s (x_ns - x_is)²                                    squared distances
     e_nkf = p_nf + q_if                                           a sum for each edge
 
 index [N, K] with K ≥ 1, w [N, K], h [M, F], x [N, S], p and q [N, F]. A gradient dL/dx is called
-dx; g is the gradient of the result. A backward pass adds to the row i of each neighbour: several
-points may hear the same one. `jit_no_fma` forbids the instruction that computes a·b + c with one
-rounding: so a message is the same number wherever it is computed, and the largest is found again.
+dx; g is the gradient of the result. A backward pass adds to the row i of each neighbour, because
+several points may have the same one. `jit_no_fma` forbids the instruction that computes a·b + c
+with one rounding, so a message is the same number wherever it is computed, and the largest is found
+again.
 """
 
 import numpy as np
@@ -29,7 +32,7 @@ def mean_max(w, h, index):
             for k in range(K):
                 message = w[n, k] * h[index[n, k], f]
                 total += message
-                if message > highest or message != message:  # the second: not a number
+                if message > highest or message != message:  # the second condition is True for nan
                     highest = message
             out[n, f], out[n, F + f] = total / K, highest
     return out

@@ -47,7 +47,8 @@ def largest(y, x, I):
                 for i in range(I.shape[1]):
                     if I[j, i] != OUTSIDE:
                         value = x[n, α, I[j, i]]
-                        if value > y[n, α, j] or value != value:  # the second: not a number
+                        # the second condition is True for nan
+                        if value > y[n, α, j] or value != value:
                             y[n, α, j] = value
 
 

@@ -36,7 +36,7 @@ def radius_loops(j_of, i_of, d2, x, offsets, r2):
                 for d in range(x.shape[1]):
                     distance += (x[i, d] - x[j, d]) * (x[i, d] - x[j, d])
                 if distance <= r2:
-                    p = n  # j moves up past all neighbours of i that are farther
+                    p = n  # j moves ahead of all neighbours of i that are farther
                     while p > first and distance < d2[p - 1]:
                         j_of[p], d2[p] = j_of[p - 1], d2[p - 1]
                         p -= 1

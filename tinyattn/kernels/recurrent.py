@@ -21,8 +21,8 @@ import numpy as np
 
 from tinyattn.kernels import helper, jit
 
-TANH, RELU, GRU, LSTM = range(4)  # kinds of cells
-GATES = 1, 1, 3, 4  # G of each kind
+TANH, RELU, GRU, LSTM = range(4)  # the kinds of cells
+GATES = 1, 1, 3, 4  # number of gates G of each kind
 
 # ---------------------------------------------------------------- one step of one sequence
 
@@ -56,10 +56,11 @@ def step(kind, p, q, h, c):
 
 @helper
 def step_backward(kind, p, q, h, c, dh, dc, dp, dq):
-    """The chain rule through `step`, whose gates are computed again; h and c: before the step.
+    """Apply the chain rule through `step`, whose gates are computed again; h and c: before the
+    step.
 
-    dh and dc hold the gradients of the state behind the step, then those of the state before it,
-    apart from what reaches h through q. σ' = σ (1 - σ), tanh' = 1 - tanh².
+    dh and dc hold the gradients of the state after the step, then those of the state before it,
+    except for the part that reaches h through q. σ' = σ (1 - σ), tanh' = 1 - tanh².
     """
     H = len(h)
     for u in range(H):
@@ -83,7 +84,7 @@ def step_backward(kind, p, q, h, c, dh, dc, dp, dq):
             g = math.tanh(p[2 * H + u] + q[2 * H + u])
             o = sigmoid(p[3 * H + u] + q[3 * H + u])
             tanh_c = math.tanh(f * c[u] + i * g)
-            d = dc[u] + dh[u] * o * (1 - tanh_c * tanh_c)  # at c behind the step
+            d = dc[u] + dh[u] * o * (1 - tanh_c * tanh_c)  # c after the step
             dp[u] = dq[u] = d * g * i * (1 - i)
             dp[H + u] = dq[H + u] = d * c[u] * f * (1 - f)
             dp[2 * H + u] = dq[2 * H + u] = d * i * (1 - g * g)
@@ -147,7 +148,9 @@ def backward(kind, gy, gh, gc, residuals, x, w_ih, w_hh, lengths, reverse):
 
 
 def recurrent_loops(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """y, last h and, of an LSTM, last c, in one row of memory; and what the backward pass wants."""
+    """Return y, last h and, for an LSTM, last c, in one row of memory, and the arrays for the
+    backward pass.
+    """
     c0 = c0[:, : w_hh.shape[1] if kind == LSTM else 0]
     arrays = [np.require(a, None, ["C", "W"]) for a in (x, h0, c0, w_ih, w_hh, b_ih, b_hh)]
     y, h, c, residuals = forward(kind, *arrays, lengths, reverse)

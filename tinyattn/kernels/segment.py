@@ -46,7 +46,7 @@ def largest(values, ids, N):
         filled[ids[e]] = True
         for c in range(y.shape[1]):
             value = values[e, c]
-            if value > y[ids[e], c] or value != value:  # the second: not a number
+            if value > y[ids[e], c] or value != value:  # the second condition is True for nan
                 y[ids[e], c] = value
     for n in range(N):
         if not filled[n]:
@@ -107,7 +107,7 @@ def softmax(values, ids, N):
     total = np.zeros_like(top)
     for e in range(len(ids)):
         for c in range(top.shape[1]):
-            hidden = values[e, c] == -math.inf  # else at most 1: it cannot overflow
+            hidden = values[e, c] == -math.inf  # all others are at most 1, so they cannot overflow
             a[e, c] = 0 if hidden else math.exp(values[e, c] - top[ids[e], c])
             total[ids[e], c] += a[e, c]
     for e in range(len(ids)):

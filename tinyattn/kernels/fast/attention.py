@@ -1,21 +1,21 @@
-"""Attention: every query t takes a weighted mean of the values, y_t = Σ_s a_ts v_s.
+"""Attention: every query t receives a weighted mean of the values, y_t = Σ_s a_ts v_s.
 
-    score_ts = scale Σ_d q_td k_sd + bias_ts         how well key s answers query t
+    score_ts = scale Σ_d q_td k_sd + bias_ts         how well key s matches query t
     a_ts     = exp(score_ts) / Σ_s' exp(score_ts')   the weights of a query sum to 1
     y_td     = Σ_s a_ts v_sd
 
-kernels/attention.py has these sums as loops, and `blockwise`, which is to be read before this file:
-one pass over the keys in blocks, with a running maximum and a running sum. Here the same is done
-for 64 queries at a time, one in each lane. The weights of a block are used at once and forgotten,
-so the memory grows with T and S, not with T·S; the backward pass computes them again.
+kernels/attention.py has these sums as loops, and `blockwise`, which you should read first: one pass
+over the keys in blocks, with a running maximum and a running sum. Here, the same is done for 64
+queries at a time, one in each lane. The weights of a block are used immediately and forgotten, so
+the memory grows with T and S, not with T·S, and the backward pass computes them again.
 
 The functions take q [..., T, D], k [..., S, D], v [..., S, E] of one dtype, a bias of that dtype
-and a bool mask that broadcast to [..., T, S] (or None), and return y [..., T, E] and what the
-backward function wants to have back. Where the mask is False, or s > t under `causal`, the score is
--∞. A query that may see no key gives y = 0 and no gradient.
+and a bool mask that broadcast to [..., T, S] (or None). They return y [..., T, E] and the arrays
+that the backward function needs. Where the mask is False, or s > t under `causal`, the score is -∞.
+A query that may attend to no key gives y = 0 and no gradient.
 
-In the code n runs over all leading axes at once, t over queries, s over keys, d over features.
-A gradient dL/dx is called dx; g is dL/dy.
+In the code, n runs over all leading axes together, t over queries, s over keys, d over features. A
+gradient dL/dx is called dx; g is dL/dy.
 """
 
 import math
@@ -45,35 +45,36 @@ from tinyattn.kernels.machine.simd import (
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
 
-QUERIES = 64  # queries in a block: one in each lane, so that sums over keys need no hsum
+QUERIES = 64  # queries in a block, one per lane, so that sums over keys need no hsum
 KEYS = 64  # keys in a block
 DIAGONAL_KEYS = 32  # keys in a block on the diagonal of causal attention
-MIN_TASKS = 8  # of the backward pass: with few heads their queries are divided into parts
+# tasks of the backward pass, at least; with few heads, the queries are split into parts
+MIN_TASKS = 8
 
 
 class Inputs(NamedTuple):
-    """What every task of both passes reads: the memory of the matrices, and how they lie in it.
+    """The inputs of every task of both passes: the memory of the matrices, and its layout.
 
     Matrix n of q starts at q[starts[0, n]], with the stride rows[0] from row to row; k, v, bias and
-    mask have the numbers 1 … 4 in place of 0.
+    mask have the numbers 1 … 4 instead of 0.
     """
 
-    q: np.ndarray  # [N, T, D] with one axis; the others too
+    q: np.ndarray  # [N, T, D] with a single axis, like all arrays here
     k: np.ndarray  # [N, S, D]
     v: np.ndarray  # [N, S, E]
-    bias: np.ndarray  # [N, T, S]; of size 0 if there is none
-    mask: np.ndarray  # [N, T, S], in bytes; the same
+    bias: np.ndarray  # [N, T, S]; of size 0 without a bias
+    mask: np.ndarray  # [N, T, S], in bytes; of size 0 without a mask
     starts: np.ndarray  # [5, N]
     rows: tuple
-    columns: tuple  # strides along the rows of bias and of mask
+    columns: tuple  # strides along the rows of bias and mask
     sizes: tuple  # T, S, D, E
     causal: bool
     scale: float
-    lowest: float  # the lowest finite number
+    lowest: float  # lowest finite number
 
 
 class Outputs(NamedTuple):
-    """What the forward pass writes. Starts and strides are as in `Inputs`."""
+    """The outputs of the forward pass. Starts and strides are as in `Inputs`."""
 
     y: np.ndarray  # [N, T, E]
     starts: np.ndarray  # [1, N]
@@ -83,25 +84,25 @@ class Outputs(NamedTuple):
 
 
 class QueryRows(NamedTuple):
-    """What the backward pass reads and writes for each query, besides q."""
+    """The arrays that the backward pass reads and writes for each query, besides q."""
 
     g: np.ndarray  # [N, T, E]
     y: np.ndarray  # [N, T, E]
     dq: np.ndarray  # [N, T, D], written
     starts: np.ndarray  # [3, N]
     rows: tuple
-    highest: np.ndarray  # of the forward pass, as norm
+    highest: np.ndarray  # from the forward pass, like norm
     norm: np.ndarray
 
 
 class Sums(NamedTuple):
-    """What the backward pass adds up, each part of the queries of a head for itself."""
+    """The sums of the backward pass, separate for each part of the queries of a head."""
 
     dk: np.ndarray  # [parts, N, S, D]
     dv: np.ndarray  # [parts, N, S, E]
     starts: np.ndarray  # [2, parts · N]
     rows: tuple
-    dbias: np.ndarray  # of size 0 if it is not wanted
+    dbias: np.ndarray  # of size 0 if no gradient of the bias is needed
     bias_starts: np.ndarray  # [1, parts · N]
     bias_row: int  # strides from row to row and along a row
     bias_column: int
@@ -124,9 +125,9 @@ def attention(q, k, v, bias, mask, causal, scale):
 def attention_backward(
     g, y, saved, q, k, v, bias, mask, causal, scale, bias_wanted=True, into=None
 ):
-    """dq, dk, dv and dbias (None if not wanted), with all leading axes broadcast.
+    """Return dq, dk, dv and dbias (None if not needed), with all leading axes broadcast.
 
-    into: arrays for dq, dk, dv, which are made otherwise.
+    into: arrays for dq, dk, dv, which are allocated otherwise.
     """
     highest, norm, x = saved
     lead, (T, S, D, E) = y.shape[:-2], x.sizes
@@ -141,7 +142,8 @@ def attention_backward(
     else:
         dk, dv = dk[None], dv[None]
     rows, columns = ((1, 1) + bias.shape)[-2:] if bias_wanted else (0, 0)
-    every = rows > 1 and columns > 1 and S > 0 and mask is None and not causal  # each written once
+    # each number is written exactly once
+    every = rows > 1 and columns > 1 and S > 0 and mask is None and not causal
     make = np.empty if every else np.zeros
     db = make((parts if rows == 1 else 1, *lead, rows, columns), y.dtype)
     queries = *strided_matrices(lead, g, y, dq)[:-1], highest, norm
@@ -177,12 +179,12 @@ def forward(outputs, inputs, team, start, stop):
     top, total = alloc_aligned(QUERIES, like), alloc_aligned(QUERIES, like)
     seen = alloc_aligned(QUERIES, np.uint64(0))
     W, t_blocks = width(like), (T + QUERIES - 1) // QUERIES
-    interleaved = k_row > D  # rows of other heads lie between those of one, as after a projection
+    interleaved = k_row > D  # rows of other heads lie in between, as after a projection
     for task in range(start, stop):
         n, t0 = task_to_block(task, t_blocks)
         rows = min(QUERIES, T - t0)
-        wide = (rows + W - 1) // W * W  # lanes in use
-        if interleaved and task + 1 < stop:  # rows of the next task, while this one is computed
+        wide = (rows + W - 1) // W * W  # number of lanes in use
+        if interleaved and task + 1 < stop:  # prefetch the rows of the next task during this one
             then, t = task_to_block(task + 1, t_blocks)
             prefetch_rows(q, starts[0, then] + t * q_row, q_row, min(QUERIES, T - t), D)
             if then > n:
@@ -196,7 +198,7 @@ def forward(outputs, inputs, team, start, stop):
         at = starts[0, n] + t0 * q_row
         transpose(query, 0, QUERIES, q, at, q_row, rows, D, x.scale)
         fill(total, 0)
-        fill(top, x.lowest)  # finite, so that -∞ - top is -∞, not nan
+        fill(top, x.lowest)  # finite, so that -∞ - top is -∞ and not nan
         first = True
         s1, end = 0, min(S, t0 + rows) if x.causal else S
         while s1 < end:
@@ -323,14 +325,14 @@ def backward(queries, sums, inputs, parts, team, start, stop):
     top, factor = alloc_aligned(QUERIES, like), alloc_aligned(QUERIES, like)
     mean = alloc_aligned(QUERIES, like)
     for rows_of in (query_rows, grad_rows, y_rows):
-        fill(rows_of, 0)  # the columns that fill up the last vector stay 0
+        fill(rows_of, 0)  # the columns that fill the last vector stay 0
     for task in range(start, stop):
         n, part = task // parts, task % parts
         fill(dkeys, 0)
         fill(dvalues, 0)
         for t0 in range(part * QUERIES, T, parts * QUERIES):
             rows = min(QUERIES, T - t0)
-            wide = (rows + W - 1) // W * W  # lanes in use
+            wide = (rows + W - 1) // W * W  # number of lanes in use
             if rows < QUERIES:
                 fill(query, 0)
                 fill(grad, 0)
@@ -408,7 +410,7 @@ def backward(queries, sums, inputs, parts, team, start, stop):
                 for j in range(lane, wide, W):
                     tops, factors, means = load(top, j), load(factor, j), load(mean, j)
                     for i in range(j, j + keys * QUERIES, QUERIES):
-                        e = exp(load(a, i) - tops)  # 0 stays 0 beside a nan
+                        e = exp(load(a, i) - tops)  # 0 stays 0 even next to a nan
                         weight = select_equal(e, none, none, e * factors)
                         store(a, i, weight)
                         dscore = weight * (load(ds, i) - means)
@@ -487,7 +489,7 @@ def task_to_block(task, t_blocks):
 
 @helper
 def load_bias_tile(tile, bias, at, row, column, rows, keys):
-    """tile[s, t] = bias[t, s], with zeros behind the last row."""
+    """tile[s, t] = bias[t, s], with zeros after the last row."""
     noinline()
     if rows < QUERIES:
         fill(tile, 0)
@@ -507,10 +509,11 @@ NO_BITS, ALL_BITS = np.uint64(0), np.uint64(2**64 - 1)
 
 @helper
 def visibility(seen, mask, at, row, column, rows, keys, diagonal, first):
-    """NONE_, SOME_ or ALL_VISIBLE of a block; bit s of seen[t] says whether query t may see key s.
+    """Return NONE_, SOME_ or ALL_VISIBLE for a block; bit s of seen[t]: query t may attend to key
+    s.
 
-    first: the number of keys that come before the block's first query, counted from the block's
-    first key; on the diagonal query t sees so many and t + 1 more.
+    first: the number of keys before the block's first query, counted from the block's first key; on
+    the diagonal, query t may attend to this many keys and t + 1 more.
     """
     noinline()
     if mask.size == 0 and not diagonal:
@@ -519,7 +522,8 @@ def visibility(seen, mask, at, row, column, rows, keys, diagonal, first):
     some, every, own = NO_BITS, present, present
     seen[:] = ALL_BITS
     for t in range(rows):
-        if mask.size and (t == 0 or row > 0):  # else the same for all queries, as with padding
+        # otherwise, the range is the same for all queries, as with padding
+        if mask.size and (t == 0 or row > 0):
             if column == 1 and keys == KEYS:
                 own = load_bitmask(mask, at + t * row)
             else:
@@ -552,7 +556,7 @@ def mask_tile(tile, seen, lane, wide, keys):
 def add_bias_gradient(db, at, row, column, ds, lane, rows, keys):
     """dbias_ts += dscore_ts; where a number of the bias is broadcast, its gradients add up."""
     noinline()
-    if row > 0 and column > 0:  # not broadcast: each number is for one t and s
+    if row > 0 and column > 0:  # without broadcasting, each number belongs to one t and s
         transpose(db, at, row, ds, lane, QUERIES, keys, rows - lane, ds.dtype.type(1))
         return
     for t in range(rows - lane):

@@ -1,10 +1,10 @@
-"""Batch normalisation: each feature is normalised over a batch, forward and backward.
+"""Batch normalization: each feature is normalized over a batch, forward and backward.
 
-x [N, C] is contiguous: the C features of an item lie side by side; statistics are over the N items.
-A block of BLOCK_ROWS items stays in the first cache while it is summed for one vector of features
-after the other. The sums of blocks are added up in parts, the same for any number of threads. The
-reference in array algebra is `batch_norm` in tinyattn/ops/norms.py; one test runs
-over both.
+x [N, C] is contiguous: the C features of an item are adjacent, and statistics are over the N items.
+A block of BLOCK_ROWS items stays in the L1 cache while it is summed, one vector of features after
+the other. The sums of blocks are added up in parts, which are the same for any number of threads.
+The reference in array algebra is `batch_norm` in tinyattn/ops/norms.py, and one test runs over
+both.
 """
 
 import numpy as np
@@ -101,7 +101,7 @@ def statistics(x):
 
 
 def batch_norm(x, weight, bias, mean, var, eps):
-    """(x - mean) / √(var + ε) · weight + bias; what the backward pass wants."""
+    """(x - mean) / √(var + ε) · weight + bias, and the arrays for the backward pass."""
     N, C = x.shape
     scale = (1 / np.sqrt(var + eps)).astype(x.dtype, copy=False)
     factor = scale if weight is None else scale * weight

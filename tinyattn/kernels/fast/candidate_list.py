@@ -1,13 +1,13 @@
-"""A list of the k nearest candidates so far, made for vectors: append, and prune now and then.
+"""A list of the k nearest candidates so far, designed for vectors: append, and prune occasionally.
 
-Inserting each candidate where it belongs needs a branch that the processor predicts wrong half of
-the time. Here every candidate within the limit of a list is appended to it, without a branch. The
-first limits are found for many points at once, one in each lane, from a few candidates. When a list
-has grown long, a smaller limit is found that still keeps k of its entries, and the others are
-removed. Only the few that remain in the end are sorted, in registers if they fit.
+Inserting each candidate at its position needs a branch that the processor predicts wrongly half of
+the time. Here, every candidate within the limit of a list is appended to it, without a branch. The
+first limits are found for many points together, one in each lane, from a few candidates. When a
+list has grown long, a smaller limit is found that still keeps k of its entries, and the others are
+removed. Only the few that remain at the end are sorted, in registers if they fit.
 
-A list is dist[o : o + n] and ids[o : o + n]: squared distances, and the rows of x that they belong
-to. There must be room for one vector behind its end.
+A list is dist[o : o + n] and ids[o : o + n]: squared distances, and their rows of x. There must be
+room for one vector after its end.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from tinyattn.kernels.machine.load_store import load, store
 from tinyattn.kernels.machine.simd import broadcast, hmax, maximum, minimum, width
 from tinyattn.kernels.machine.sorting_network import fits_in_registers, sort_in_registers
 
-INSERTION_PLACES = 16  # places of a sorted list, at most
+INSERTION_PLACES = 16  # largest number of elements of a sorted list
 
 
 @helper_no_fma
@@ -43,8 +43,8 @@ def clear_lists(best, k):
 def insert(best, k, j, v):
     """Insert candidate j, at the distances v from the points, into their sorted lists.
 
-    At each place the nearer of two candidates stays and the farther one goes on to the next place;
-    what is left behind the last place is dropped. No branch depends on the distances.
+    At each position, the nearer of two candidates stays and the farther one moves to the next
+    position; the one left after the last position is dropped. No branch depends on the distances.
     """
     number, places = insertion_lists(k)
     first = j % number * places * width(best)
@@ -69,7 +69,7 @@ def upper_bound(best, k):
 
 @helper_no_fma
 def pad_end(dist, o, n):
-    """Write inf behind the end of the list, so that whole vectors can be read."""
+    """Write inf after the end of the list, so that whole vectors can be read."""
     store(dist, o + n, broadcast(dist, dist.dtype.type(np.inf)))
 
 
@@ -91,7 +91,7 @@ def find_limit(dist, o, n, k, limit):
     (regula falsi), and every other time the middle (bisection).
     """
     low, high, below, above = dist.dtype.type(0), limit, 0, n
-    if high == np.inf:  # the first time
+    if high == np.inf:  # this is the first call
         top = load(dist, o)
         for i in range(o, o + n - width(dist) + 1, width(dist)):
             top = maximum(load(dist, i), top)
@@ -157,9 +157,9 @@ def prune(dist, ids, o, n, k, limit):
     pad_end(dist, o, n)
     limit = find_limit(dist, o, n, k, limit)
     end = np.int64(0)  # for Numba the constant 0 would be another type
-    for i in range(0, n, width(dist)):  # the place to write is never ahead of the place to read
+    for i in range(0, n, width(dist)):  # the write position is never ahead of the read position
         end += compress_less_equal(dist, ids, o + end, load(dist, o + i), ids, o + i, limit)
-    if end > k + tolerance(k):  # many distances are equal or nearly so: sort them
+    if end > k + tolerance(k):  # many distances are (nearly) equal, so sort them
         sort(dist, ids, o, end)
         end, limit = k, dist[o + k - 1]
     return end, limit

@@ -47,10 +47,10 @@ class Shape(NamedTuple):
     C: int
     H: int
     W: int
-    O: int  # channels out
+    O: int  # output channels
     KH: int
     KW: int
-    rows: int  # of positions
+    rows: int  # number of rows of positions
     columns: int
     stride: tuple
     dilation: tuple
@@ -63,17 +63,18 @@ class Shape(NamedTuple):
 
 # ---------------------------------------------------------------- blocks of windows
 
-POSITIONS = 64  # positions at a time
-TERMS = 128  # terms at a time: 128 rows of 64 numbers fit into the first cache
-BATCH_PARTS = 8  # the gradient of w is summed over so many parts of the batch, then over these
+POSITIONS = 64  # positions that are computed together
+TERMS = 128  # terms that are added together; 128 rows of 64 numbers fit into the L1 cache
+# the gradient of w is summed over this many parts of the batch, then over the parts
+BATCH_PARTS = 8
 
 
 @helper
 def padded_frame(x, n):
-    """A picture with its padding, all zeros, and one vector more than needed at the end.
+    """Return an image with its padding, all zeros, and one vector of additional room at the end.
 
-    Element (c, u, v) is at [c, u, v % stride, v // stride]. So what neighbouring windows see at the
-    same place lies side by side in the frame, for any stride.
+    Element (c, u, v) is at [c, u, v % stride, v // stride], so elements that neighbouring windows
+    have at the same position are adjacent in the frame, for any stride.
     """
     frame = alloc_aligned(n.C * n.high * n.stride[1] * row_length(n) + width(x), x)
     fill(frame, x.dtype.type(0))
@@ -171,9 +172,9 @@ def cut_positions(pieces, n, W, p0, count):
 
 @helper
 def windows(block, row, frame, terms, c0, pieces, n_pieces):
-    """block[k, p] = what term k is at position p; rows of the block have `row` numbers.
+    """block[k, p] = value of term k at position p; rows of the block have `row` numbers.
 
-    Whole vectors are stored: the end of a piece is overwritten by the piece behind it.
+    Whole vectors are stored, so the next piece overwrites the end of the previous one.
     """
     noinline()
     for k in range(len(terms)):
@@ -410,7 +411,7 @@ def convolution(x, w, bias, n):
 
 
 def convolution_backward(g, x, w, n, x_wanted):
-    """dx (None if not wanted), dw, dbias"""
+    """Return dx (None if not needed), dw, dbias."""
     taps = terms_in(n)
     serial = g.size * taps < thresholds.CONV
     g_row, dx = ravel(g), None

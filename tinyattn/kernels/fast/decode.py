@@ -1,15 +1,15 @@
-"""A few tokens through a transformer layer in one compiled call: for `tinyattn.inference`.
+"""Process a few tokens in a transformer layer in one compiled call, for `tinyattn.inference`.
 
-There is so little to compute for a few tokens that Python between the operations would take as
-long as the operations. So a layer is put together here from the kernels of the other files, and
-each of them that has enough to do gets the team of threads. Most of the time goes into reading all
-weights once. The blocks of a Llama are one call together: their weights are many arrays, so the
-kernel gets tables of addresses.
+A few tokens need so little computation that Python between the operations would take as long as the
+operations. A layer is therefore composed here of the kernels of the other files, and each of them
+with enough work uses the team of threads. Most of the time is spent reading all weights once. The
+blocks of a Llama form a single call. Their weights are many arrays, so the kernel receives tables
+of addresses.
 
-B texts, D features, H heads with queries, G with keys and values, d features each. In the first
-two layers one token of each text is new: the keys and values of all tokens so far are in memory as
-[B, G, places, d], lengths[b] of them in use, and those of the new token are written behind them. In
-the third all T tokens of each text come at once. The formulas are those of
+B texts, D features, H heads with queries, G with keys and values, d features each. In the first two
+layers, one token of each text is new: the keys and values of all tokens so far are in memory as [B,
+G, places, d], of which lengths[b] are in use, and those of the new token are written after them. In
+the third, all T tokens of each text come together. The formulas are the same as in
 `nn.TransformerEncoderLayer` and `nn.LlamaBlock`, line by line.
 """
 
@@ -35,8 +35,8 @@ from tinyattn.kernels.machine.load_store import (
 from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_region
 
-MAX_ROWS = 24  # of a call: the kernel `few_rows` is made for so many
-FLOAT32 = 0  # the kind of a matrix that is not in blocks
+MAX_ROWS = 24  # largest number of rows in a call of the kernel `few_rows`
+FLOAT32 = 0  # kind of a matrix without blocks
 
 
 def encoder_layer(x, cache, H, eps, weights):
@@ -78,7 +78,9 @@ def llama_blocks(x, past, lengths, places, H, G, d, wide, pairs, cos, sin, eps, 
 
 
 def groups(B):
-    """Slices of at most MAX_ROWS texts each, as equal as possible: more at once are not faster."""
+    """Return slices of at most MAX_ROWS texts each, as equal as possible; more together are not
+    faster.
+    """
     n = -(-B // MAX_ROWS)
     return [slice(i * B // n, (i + 1) * B // n) for i in range(n)]
 
@@ -242,10 +244,10 @@ def linear(y, x, weight, bias, B, team):
 
 @helper
 def linear_maps(y, x, maps, sizes, B, team):
-    """y = x Wᵀ + b for several W of the same x, one behind the other: y_p [B, sizes[p]].
+    """y = x Wᵀ + b for several W of the same x, one after the other: y_p [B, sizes[p]].
 
-    A row of `maps` has the address of W, its kind, and the address of b, 0 for none. The kind is
-    FLOAT32, or that of blocks: see `fast.blocks`.
+    A row of `maps` contains the address of W, its kind, and the address of b, or 0 without one. The
+    kind is FLOAT32, or the kind of blocks in `fast.blocks`.
     """
     noinline()
     C = x.size // B
@@ -273,7 +275,7 @@ def linear_maps(y, x, maps, sizes, B, team):
 
 @helper
 def rows_of_maps(y, x, sum_x, pairs, maps, sizes, B, tiles, items, team, start, stop):
-    """The tiles of all matrices, ROWS rows each, are divided among so many items."""
+    """Divide the tiles of all matrices, ROWS rows each, among this many items."""
     noinline()
     if fork_join(team, start, stop):
         return
@@ -308,10 +310,10 @@ def silu_gate(y, gate):
 
 @helper
 def rotate(x, cos, sin, B, d, step, apart):
-    """Rotary positions for all heads of each row; cos, sin [d/2], or [B, d/2] contiguous.
+    """Apply rotary positions to all heads of each row; cos, sin [d/2], or [B, d/2] contiguous.
 
-    Pair j are the features j · step and j · step + apart of a head: with steps of 1 and d/2 apart
-    those of `nn.RotaryEmbedding`, with 2 and 1 those of `nn.InterleavedRotaryEmbedding`.
+    Pair j consists of the features j · step and j · step + apart of a head. Steps of 1 and d/2
+    apart give `nn.RotaryEmbedding`; 2 and 1 give `nn.InterleavedRotaryEmbedding`.
     """
     half, wide = d // 2, x.size // B
     for b in range(B):

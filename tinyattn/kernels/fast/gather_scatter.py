@@ -64,7 +64,8 @@ def sum_columns(y, rows, n, C, parts, team, start, stop):
     W = width(y)
     low, high = chunk_start(C, W, start, parts), chunk_start(C, W, stop, parts)
     whole, fours = low + (high - low) // W * W, n // 4 * 4
-    for e in range(0, fours * C, 4 * C):  # four rows at a time: y is read and written less often
+    # four rows at a time, so that y is read and written less often
+    for e in range(0, fours * C, 4 * C):
         for i in range(low, whole, W):
             two = load(y, i) + load(rows, e + i) + load(rows, e + C + i)
             store(y, i, two + load(rows, e + 2 * C + i) + load(rows, e + 3 * C + i))

@@ -36,17 +36,18 @@ from tinyattn.kernels.machine.load_store import alloc_aligned, load, load_partia
 from tinyattn.kernels.machine.simd import broadcast, maximum, width
 from tinyattn.kernels.machine.thread_pool import parallel_for
 
-# up to so many features the boxes of a k-d tree rule out most leaves; in a large cloud, for more
+# With up to this many features, the boxes of a k-d tree exclude most leaves; a large cloud allows
+# more.
 MAX_TREE_FEATURES, MAX_TREE_FEATURES_OF_LARGE_CLOUDS, LARGE_CLOUD = 6, 8, 10_000
-LEAF_SIZE = 64  # points of a leaf, at most: a few vectors
+LEAF_SIZE = 64  # largest number of points in a leaf, a few vectors
 
 
 class Forest(NamedTuple):
     """A k-d tree for each cloud, with 2^levels leaves; node i has the children 2i + 1 and 2i + 2.
 
     The points of a leaf are stored one feature after the other: feature d of point t of leaf l is
-    block[(l · D + d) · LEAF + t], and rows[l · LEAF + t] is its row in x. Behind the last point
-    stands inf.
+    block[(l · D + d) · LEAF + t], and rows[l · LEAF + t] is its row in x. After the last point,
+    there is inf.
     """
 
     block: np.ndarray
@@ -62,11 +63,12 @@ class Forest(NamedTuple):
 
 def forest(x, offsets):
     """Halve each cloud along its longest side, and the halves again, down to the leaves."""
-    if x.shape[1] == 0:  # all points are at the same place
+    if x.shape[1] == 0:  # all points are at the same position
         x = np.zeros((len(x), 1), x.dtype)
     N, D = x.shape
     n = np.diff(offsets)
-    # how often n is halved until LEAF_SIZE are left: the binary digits of (n - 1) // LEAF_SIZE
+    # number of times that n is halved until LEAF_SIZE points are left: the binary digits of (n - 1)
+    # // LEAF_SIZE
     levels = np.frexp(np.maximum(n - 1, 0) // LEAF_SIZE)[1].astype(np.int64)
     leaves = 1 << levels
     end = leaves.cumsum()
@@ -84,7 +86,7 @@ def forest(x, offsets):
         np.empty((nodes, D), x.dtype),
         np.empty((nodes, D), x.dtype),
     )
-    # to keep all threads busy, the halves of a large cloud are items of their own in some levels
+    # To keep all threads busy, the halves of a large cloud become separate items in some levels.
     order, shared = np.arange(N, dtype=np.int32), 3 if N > thresholds.KNN_SORT else 0
     for level in range(shared):
         parallel_for(split_clouds, len(n) << level, order, x, offsets, levels, level, level + 1)
@@ -97,7 +99,7 @@ def forest(x, offsets):
 
 @helper_no_fma
 def quickselect(key, rows, n, middle):
-    """Reorder keys until those before the middle are ≤ those behind it (Hoare's FIND, 1961)."""
+    """Reorder keys until those before the middle are ≤ those after it (Hoare's FIND, 1961)."""
     noinline()
     a, b = 0, n - 1
     while a < b:
@@ -134,17 +136,17 @@ class Keys(NamedTuple):
     rows: np.ndarray
 
 
-MAX_PASSES = 48  # two passes or so halve the number of keys: enough for 16 million
+MAX_PASSES = 48  # about two passes halve the number of keys, so this is enough for 16 million
 
 
 @helper_no_fma
 def quickselect_vectors(order, first, part, other, n, middle):
-    """The same for n keys; their rows go to order[first], order[first + 1], …
+    """Do the same for n keys; their rows go to order[first], order[first + 1], …
 
-    No branch depends on a single key: keys up to the pivot move to the front of `part`, those above
-    it go to `other`, as many at a time as a vector has lanes. The side that does not hold the
-    middle is finished. Keys keep their order, so after one bad pivot the next may be bad as well:
-    after MAX_PASSES passes the rest is selected one by one.
+    No branch depends on a single key: keys up to the pivot move to the front of `part`, and those
+    above it to `other`, one vector at a time. The side without the middle is finished. Keys keep
+    their order, so after one bad pivot the next may be bad as well. After MAX_PASSES passes, the
+    rest is selected one by one.
     """
     W, passes = width(part.key), 0
     while n > 2 * W and passes < MAX_PASSES:
@@ -155,7 +157,7 @@ def quickselect_vectors(order, first, part, other, n, middle):
             v = load_partial(part.key, i, n, np.nan)  # nan is neither ≤ the pivot nor > it
             high += compress_greater(other.key, other.rows, high, v, part.rows, i, pivot)
             low += compress_less_equal(part.key, part.rows, low, v, part.rows, i, pivot)
-        if high == 0:  # all keys are ≤ the pivot: too many are equal to it
+        if high == 0:  # all keys are ≤ the pivot, because too many are equal to it
             break
         if middle < low:
             copy_rows(order, first + low, other.rows, high)
@@ -315,7 +317,7 @@ def initial_limits(limit, best, f, l, k):
             insert(best, k, j, distances(f, l, j, l, t))
         store(limit, t, upper_bound(best, k))
     for q in range(size, LEAF_SIZE):
-        limit[q] = -1  # no point there: nothing is within the limit
+        limit[q] = -1  # no point is here, so nothing is within the limit
 
 
 @helper_no_fma
@@ -336,21 +338,19 @@ def search(index, d2, f, k, team, first, last):
     """
     if fork_join(team, first, last):
         return
-    slack = tolerance(k) + max(k // 2, 16)  # a list is pruned when it has so many more than k
-    # A list gets at most LEAF_SIZE points from each leaf, and is pruned after each leaf but the
-    # first. One vector more, because whole vectors are stored.
+    slack = tolerance(k) + max(k // 2, 16)  # a list is pruned when it exceeds k by this many
+    # A list gets at most LEAF_SIZE points from each leaf, and is pruned after each leaf except the
+    # first. It has room for one more vector, because whole vectors are stored.
     list_size = max(k + slack, LEAF_SIZE) + LEAF_SIZE + width(f.block)
     dist = alloc_aligned(LEAF_SIZE * list_size, f.block)
     ids, n = np.empty(LEAF_SIZE * list_size, np.int32), np.zeros(LEAF_SIZE, np.int64)
     limit = alloc_aligned(LEAF_SIZE, f.block)
     best = alloc_aligned((k + INSERTION_PLACES) * width(f.block), f.block)
     stack, distance = np.empty(130, np.int64), alloc_aligned(130, f.block)
-    highest = np.finfo(
-        limit.dtype
-    ).max  # below inf, the distance of the places behind the last point
+    highest = np.finfo(limit.dtype).max  # below inf, the distance after the last point
     for l in range(first, last):
         c, size = f.cloud[l], f.size[l]
-        root, inner = f.node[c], (1 << f.levels[c]) - 1  # nodes from number `inner` on are leaves
+        root, inner = f.node[c], (1 << f.levels[c]) - 1  # nodes with an index >= inner are leaves
         own = l - f.leaf[c] + inner
         initial_limits(limit, best, f, l, k)
         n[:] = 0
@@ -367,7 +367,7 @@ def search(index, d2, f, k, team, first, last):
             if node < inner:
                 a = box_distance(f, root + own, root + 2 * node + 1)
                 b = box_distance(f, root + own, root + 2 * node + 2)
-                swap = 1 if a < b else 0  # the nearer one last, because it is taken first
+                swap = 1 if a < b else 0  # the nearer node comes last, because it is taken first
                 stack[top + swap], distance[top + swap] = 2 * node + 1, a
                 stack[top + 1 - swap], distance[top + 1 - swap] = 2 * node + 2, b
                 top += 2
@@ -386,7 +386,7 @@ def search(index, d2, f, k, team, first, last):
         for q in range(size):
             o, row = q * list_size, f.rows[l * LEAF_SIZE + q]
             m = n[q]
-            if m > 2 * k + width(dist):  # to sort so many takes longer than to prune them first
+            if m > 2 * k + width(dist):  # sorting this many takes longer than pruning them first
                 m, _ = prune(dist, ids, o, m, k, limit[q])
             sort(dist, ids, o, m)
             for i in range(k):

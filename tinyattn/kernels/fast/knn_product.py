@@ -42,19 +42,19 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import fill as set_all
 from tinyattn.kernels.machine.tiles import product, transpose
 
-BLOCK = 64  # points that are multiplied together
+BLOCK = 64  # points whose products are computed together
 
 
 class Blocks(NamedTuple):
     """The points of each cloud in blocks: feature d of point t of block b is [(b D + d) 64 + t]."""
 
-    points: np.ndarray  # minus the mean of their cloud; 0 behind the last point
-    half: np.ndarray  # [blocks · 64], |x|² / 2; inf behind the last
+    points: np.ndarray  # points minus the mean of their cloud, with 0 after the last point
+    half: np.ndarray  # [blocks · 64], |x|² / 2, with inf after the last point
     rows: np.ndarray  # [blocks · 64] int32, the row of x
     size: np.ndarray  # [blocks]
     cloud: np.ndarray  # [blocks]
-    block: np.ndarray  # [clouds + 1], the first block of each cloud
-    margin: np.ndarray  # [clouds], how much farther than the k-th a candidate may be
+    block: np.ndarray  # [clouds + 1], index of the first block of each cloud
+    margin: np.ndarray  # [clouds], allowed excess of a candidate over the k-th distance
 
 
 def blocks(x, offsets):
@@ -86,7 +86,7 @@ def fill(b, x, offsets, team, first, last):
     for c in range(first, last):
         start, stop, longest = offsets[c], offsets[c + 1], x.dtype.type(0)
         part = one / x.dtype.type(max(stop - start, 1))
-        for d in range(0, D, W):  # about the mean: any place among the points will do
+        for d in range(0, D, W):  # an approximate mean; any point inside the cloud would do
             total = broadcast(x, 0)
             for i in range(start, stop):
                 total = total + load_partial(x, i * D + d, (i + 1) * D, 0) * part
@@ -113,7 +113,7 @@ def fill(b, x, offsets, team, first, last):
                 b.rows[l * BLOCK + t] = i + t if t < size else 0
             for t in range(size, BLOCK):
                 b.half[l * BLOCK + t] = np.inf
-        info = np.finfo(x.dtype)  # near 0 rounding errors are as large as the smallest number
+        info = np.finfo(x.dtype)  # near 0, rounding errors are as large as the smallest number
         b.margin[c] = 4 * (D + 8) * (info.eps * longest + info.eps * info.tiny)
 
 
@@ -139,7 +139,7 @@ def exact_distances(dist, ids, o, n, x, i, D):
     end = (n + 2 * W - 1) // (2 * W) * (2 * W)
     for m in range(n, end):
         ids[o + m] = i
-    # two vectors at a time, because their sums do not wait for each other
+    # two vectors at a time, because their sums are independent
     for m in range(o, o + end, 2 * W):
         total, other = broadcast(dist, dist.dtype.type(0)), broadcast(dist, dist.dtype.type(0))
         for f in range(0, D, W):
@@ -170,7 +170,7 @@ def initial_limits(limit, best, b, tile, l, k):
 
 @jit_no_fma
 def search(index, d2, overflow, x, b, k, team, first, last):
-    """One task: the points of one block against all blocks of its cloud, from itself on.
+    """Compare the points of one block with all blocks of its cloud, from itself on, as one task.
 
     If a point has so many nearly equal candidates that its list is full, overflow[block] becomes
     true, and the results for this block are not valid.

@@ -1,16 +1,16 @@
 """The product of two matrices, C = A B, in the same threads as all other kernels.
 
-NumPy's product has threads of its own. They go on spinning for a while after each call, and so keep
-the processors busy when the next kernel begins. Hence this one.
+NumPy's product uses its own threads. They keep spinning for a while after each call, and so keep
+the processors busy when the next kernel begins.
 
-kernels/matmul.py has the formula as loops. Here B is first packed into column panels, as wide as a
+kernels/matmul.py has the formula as loops. Here, B is first packed into column panels, as wide as a
 tile (see machine/packing.py). Then blocks of A are packed into row panels, as high as a tile, and
-multiplied with some of the panels of B: a panel stays in the second cache until all row panels have
-been multiplied with it, and each number that is read is used for a whole tile.
+multiplied by some of the panels of B. A panel stays in the L2 cache until all row panels have been
+multiplied by it, and each number that is read is used for a whole tile.
 
-Where B is wide, each thread begins with a group of panels of its own, which it packs and multiplies
-with all rows of A, because what another thread has just written takes long to read. When its group
-is done it helps with the next one. `counters` says what is left to do in each group.
+Where B is wide, each thread begins with its own group of panels, which it packs and multiplies by
+all rows of A, because numbers that another thread has just written take long to read. When its
+group is done, it helps with the next one. `counters` contains the remaining work of each group.
 
 Source: Goto and van de Geijn, Anatomy of high-performance matrix multiplication (2008).
 """
@@ -37,19 +37,20 @@ from tinyattn.kernels.machine.simd import width
 from tinyattn.kernels.machine.thread_pool import num_threads, parallel_for
 from tinyattn.kernels.machine.tiles import TILE_ROWS, TILES, copy, fill, transpose
 
-MAX_GROUP_COLUMNS = 2048  # columns of B and C that are multiplied with a block of A
-MIN_GROUP_COLUMNS = 512  # a group of its own for each thread has so many columns, at least
+MAX_GROUP_COLUMNS = 2048  # columns of B and C that are multiplied by one block of A
+MIN_GROUP_COLUMNS = 512  # fewest columns for which each thread has its own group
 MAX_BLOCK_ROWS, MAX_BLOCK_DEPTH = 192, 1024  # rows and columns of a block of A
-MAX_BLOCK_SIZE = 147_456  # numbers of a block of A
-MAX_TASKS = 16  # about so many tasks for all threads: the faster one does more of them
-MIN_TASK_WORK = 2**20  # multiplications of a task, except that there are two for each thread
-MIN_TASK_ROWS = 4 * TILE_ROWS  # rows of a task, at least
-FEW_ROWS = 128  # up to so many rows Bᵀ Aᵀ is computed instead, where B is much larger than A
+MAX_BLOCK_SIZE = 147_456  # largest number of elements in a block of A
+MAX_TASKS = 16  # about this many tasks in total, so that a faster thread can take more of them
+# multiplications per task, unless that leaves fewer than two tasks per thread
+MIN_TASK_WORK = 2**20
+MIN_TASK_ROWS = 4 * TILE_ROWS  # fewest rows of a task
+FEW_ROWS = 128  # with up to this many rows, Bᵀ Aᵀ is computed instead if B is much larger than A
 
-# counters of a group, each in a cache line of its own
-NEXT_PANEL = 0  # the next panel to pack
-PANELS_READY = 8  # how many panels are packed
-NEXT_ROWS = 16  # the next rows to multiply
+# Counters of a group, each in its own cache line.
+NEXT_PANEL = 0  # index of the next panel to pack
+PANELS_READY = 8  # number of panels that are packed
+NEXT_ROWS = 16  # index of the next rows to multiply
 COUNTERS = 24
 
 
@@ -67,11 +68,11 @@ class Blocking(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """A matrix as it lies in memory."""
+    """A matrix and its memory layout."""
 
     numbers: np.ndarray
     row: int  # stride from row to row
-    column: int  # stride from column to column; one of the two is 1
+    column: int  # stride from column to column; one of the strides is 1
 
 
 def matmul(a, b, bias=None):
@@ -79,7 +80,7 @@ def matmul(a, b, bias=None):
     (M, K), N = a.shape, b.shape[1]
     upright = a.flags.c_contiguous or not b.flags.c_contiguous
     if M <= FEW_ROWS and 2 * M < N < K and not upright and bias is None:
-        return transposed(matmul(b.T, a.T))  # packing B would take long for few rows
+        return transposed(matmul(b.T, a.T))  # with few rows, packing B would take too long
     dtype, a, b = a.dtype, _operand(a), _operand(b)
     bias = np.empty(0, dtype) if bias is None else ravel(bias)
     threads = 1 if M * N * K <= thresholds.MATMUL else num_threads()
@@ -94,7 +95,8 @@ def matmul(a, b, bias=None):
 def plan(M, N, K, W, threads):
     """(the `Blocking` as a tuple, groups, size of the packed panels) of a product."""
     n = choose_blocking(M, N, K, W, threads)
-    size = -(-N // n.panel) * n.panel * K + 16  # 16 more, to begin with a cache line
+    # 16 more, so that the start can be aligned to a cache line
+    size = -(-N // n.panel) * n.panel * K + 16
     return tuple(n), -(-N // n.group), size
 
 
@@ -159,10 +161,10 @@ def run_tasks(c, a, b, bias, packed, counters, n, threads, team, start, stop):
     if fork_join(team, start, stop):
         return
     a, b, n, groups = Operand(*a), Operand(*b), Blocking(*n), counters.size // COUNTERS
-    packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # lines have 64 bytes
+    packed = packed[-packed.ctypes.data % 64 // packed.itemsize :]  # a cache line has 64 bytes
     packed_a = alloc_aligned(packed_size(n.height, n.depth, width(c)), c)
     tile = alloc_aligned(n.height * n.panel, c)
-    for later in range(groups):  # each thread begins with another one
+    for later in range(groups):  # each thread starts with a different group
         group = (start * groups // threads + later) % groups
         j0, j1, at = group * n.group, min((group + 1) * n.group, n.N), group * COUNTERS
         first, panels = j0 // n.panel, (j1 - j0 + n.panel - 1) // n.panel
@@ -187,7 +189,7 @@ def pack_panel(packed, b, n, p):
         return
     j, one = p * n.panel, packed.dtype.type(1)
     columns = min(n.panel, n.N - j)
-    if columns < n.panel:  # zeros behind the last column
+    if columns < n.panel:  # zeros after the last column
         fill(packed[j * n.K : (j + n.panel) * n.K], 0)
     if b.column == 1:
         copy(packed, j * n.K, n.panel, b.numbers, j, b.row, n.K, columns, one)
@@ -214,7 +216,8 @@ def multiply_block(c, a, packed, bias, packed_a, tile, n, i0, i1, j0, j1):
                 out, at_out, out_row = c, at, N
                 onto, at_onto, onto_row = (c, at, N) if k0 > 0 else (bias, j, 0)
                 ragged = high > rows or wide > columns
-                if ragged:  # whole panels or vectors do not fit into C: they go to a tile first
+                # C has no room for whole panels or vectors, so they are written to a tile first
+                if ragged:
                     out, at_out, out_row = tile, 0, n.panel
                     if add:
                         copy(tile, 0, n.panel, onto, at_onto, onto_row, rows, columns, one)

@@ -1,11 +1,11 @@
 """The product of a matrix with one vector or a few, y_i = W x_i + b, without packing the matrix.
 
-`matmul` packs a matrix first, because each number of it is then used for many rows. For a few rows
-packing takes longer than the product. Here y_ij is the dot product of row i of x with row j of W,
-both contiguous; machine/dot_products.py computes several of them at once.
+`matmul` packs a matrix first, because each of its numbers is then used for many rows. For a few
+rows, packing takes longer than the product. Here, y_ij is the dot product of row i of x with row j
+of W, both contiguous; machine/dot_products.py computes several of them together.
 
-This is what a model does when it generates text: one new token for each text, and all weights are
-read for it.
+A model does this when it generates text: there is one new token for each text, for which all
+weights are read.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def product(a, b, bias=None):
 
 @jit
 def few_rows(y, x, w, bias, M, N, K, items, team, start, stop):
-    """y = x Wᵀ + b, or + 0 without a bias; the tiles of y are divided among so many items."""
+    """y = x Wᵀ + b, or + 0 without a bias; the tiles of y are divided among this many items."""
     noinline()
     if fork_join(team, start, stop):
         return

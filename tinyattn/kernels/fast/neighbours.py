@@ -136,7 +136,7 @@ def mean_max(w, h, index):
 
 
 def mean_max_backward(g, y, w, h, index, reverse, weights_wanted):
-    """dw (None if not wanted) and dh."""
+    """Return dw (None if not needed) and dh."""
     (N, K), (M, F) = index.shape, h.shape
     shared, dh = np.empty(N * F, h.dtype), np.empty_like(h)
     dw = np.empty(w.shape if weights_wanted else (0, 0), h.dtype)
@@ -296,7 +296,7 @@ def pair_sums(p, q, index):
 
 
 def pair_sums_backward(g, reverse):
-    """dp and dq; there are as many p as q."""
+    """Return dp and dq; p and q have the same number of rows."""
     dp, dq = np.empty((2, len(g), g.shape[2]), g.dtype)
     parallel_for(backward_pairs, len(g), dp, dq, g, reverse)
     return dp, dq

@@ -21,11 +21,11 @@ from tinyattn.kernels.machine.fork_join import fork_join
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.pool import equal
 
-TIED = -1  # in place of the place: several numbers are the largest
+TIED = -1  # instead of an index: several numbers are equally large
 
 
 class Windows(NamedTuple):
-    """Where the windows lie; each pair is one number for rows and one for columns."""
+    """The positions of the windows; each pair is one number for rows and one for columns."""
 
     kernel: tuple
     stride: tuple
@@ -76,7 +76,7 @@ def largest_backward(dx, g, y, place, x, n, team, start, stop):
                     receives[at] += g[c, i, j]
                     continue
                 tied = 0
-                for add in (False, True):  # count, then hand out
+                for add in (False, True):  # first count, then distribute
                     for k in range(n.kernel[0]):
                         u = i * n.stride[0] + k * n.dilation[0] - n.padding[0]
                         for m in range(n.kernel[1]):

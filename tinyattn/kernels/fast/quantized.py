@@ -1,14 +1,14 @@
-"""The product with a matrix whose numbers have few bits: its blocks are read where they lie.
+"""The product with a matrix whose numbers have few bits, and whose blocks are read in place.
 
-`raw` are the bytes of all blocks, row by row; C numbers of a row are C / 32 blocks.
+`raw` contains the bytes of all blocks, row by row; C numbers of a row are C / 32 blocks.
 
     Q4_1   20 bytes: d and m as float16, 32 numbers q of 4 bits;   w = d q + m
     Q8_0   34 bytes: d as float16, 32 numbers q of 8 bits;         w = d q
 
-For one row of x all sums are formed from blocks in registers: what comes from memory is a sixth of
-what float32 would be, with 8 bits a quarter, and that is what a model that writes waits for. For
-several rows of x, some rows of the matrix are unpacked into the nearest cache, and used for all of
-them.
+For one row of x, all sums are formed from blocks in registers. The data from memory is a sixth of
+float32, or a quarter with 8 bits, which matters because generation spends most of its time reading
+weights. For several rows of x, some rows of the matrix are unpacked into the nearest cache, and
+used for all of them.
 """
 
 from tinyattn.engine.memory import empty_pooled
@@ -30,11 +30,11 @@ from tinyattn.kernels.machine.prefetch import prefetch
 from tinyattn.kernels.machine.simd import broadcast, fma, hsum, width
 from tinyattn.kernels.machine.thread_pool import parallel_for, parallel_region
 
-Q4_1, Q8_0 = 20, 34  # the kind of blocks is their number of bytes
-ROWS = 2 * TILE_COLUMNS  # of the matrix, that stay together
+Q4_1, Q8_0 = 20, 34  # the kind of blocks is the number of their bytes
+ROWS = 2 * TILE_COLUMNS  # rows of the matrix that are stored together
 MIN_MULTIPLICATIONS_PER_CHUNK = 24_000
-# How many bytes before their turn weights are prefetched. The processor does so by itself only up
-# to the end of a page; measured from 3,000 to 32,000, more or less of it made no difference.
+# Weights are prefetched this many bytes ahead. The processor itself prefetches only up to the end
+# of a page; between 3,000 and 32,000 bytes, the distance made no difference.
 AHEAD = 8192
 
 
@@ -68,7 +68,7 @@ def block_product(y, x, raw, kind, M, N, C, team):
 
 @helper
 def block_rows(y, x, sum_x, pairs, raw, kind, M, N, C, items, team, start, stop):
-    """The rows of the matrix are divided among so many items."""
+    """Divide the rows of the matrix among this many items."""
     noinline()
     if fork_join(team, start, stop):
         return
@@ -133,14 +133,14 @@ def q4_1_sums(y, sum_x, pairs, raw, n, j0, j1):
     noinline()
     W, zero, scales = width(y), y.dtype.type(0), alloc_aligned(4 * n, y)
     for j in range(j0, j1, 2):
-        k = min(j + 1, j1 - 1)  # where no row is left, the same one again
+        k = min(j + 1, j1 - 1)  # if no row is left, repeat the last one
         row, other = j * n * Q4_1, k * n * Q4_1
         for b in range(n):  # d and m of both rows
             copy_two_float16(raw, row + b * Q4_1, scales, 4 * b)
             copy_two_float16(raw, other + b * Q4_1, scales, 4 * b + 2)
         sums_j, sums_k, offset_j, offset_k = broadcast(y, 0), broadcast(y, 0), zero, zero
         for b in range(n):
-            prefetch(raw, row + b * 2 * Q4_1 + AHEAD)  # of two rows, one behind the other
+            prefetch(raw, row + b * 2 * Q4_1 + AHEAD)  # the two rows follow each other
             d_j, d_k = broadcast(y, scales[4 * b]), broadcast(y, scales[4 * b + 2])
             offset_j += scales[4 * b + 1] * sum_x[b]
             offset_k += scales[4 * b + 3] * sum_x[b]

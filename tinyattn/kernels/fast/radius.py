@@ -38,7 +38,7 @@ def search(f, r2, number, j_of, d2, starts, team, first, last):
         c, size = f.cloud[l], f.size[l]
         root, inner = f.node[c], (1 << f.levels[c]) - 1
         own = l - f.leaf[c] + inner
-        limit[:] = -1  # no point there: nothing is within the limit
+        limit[:] = -1  # no point is here, so nothing is within the limit
         for q in range(size):
             limit[q] = r2
             number[f.rows[l * LEAF_SIZE + q]] = 0
@@ -78,7 +78,7 @@ def radius(x, offsets, r2):
     if len(x) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     f = forest(x, offsets)
-    r2 = min(r2, np.finfo(x.dtype).max)  # below inf, at which the places behind the last point are
+    r2 = min(r2, np.finfo(x.dtype).max)  # below inf, the distance after the last point
 
     number, starts = np.zeros(len(x), np.int64), np.zeros(len(x), np.int64)
     no_ids, no_distances = np.zeros(0, np.int32), np.zeros(0, x.dtype)

@@ -40,11 +40,11 @@ from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.machine.tiles import copy, fill, product, transpose
 from tinyattn.kernels.recurrent import GATES, GRU, LSTM, RELU, TANH, parts_of
 
-BLOCK_STEPS = 6  # steps whose W_ih x is computed at once: long products, that stay in the cache
-MAX_PART_SEQUENCES = 32  # sequences that go through the steps together
-TERMS = 128  # terms of a sum that are added up at once: a panel of so many rows fits the cache
-KEPT = 1, 1, 4, 6  # numbers of a unit that are kept of each step for the backward pass
-BLOCKS = 1, 1, 4, 4  # G, and one block more for the GRU, whose r needs q_n apart from p_n
+BLOCK_STEPS = 6  # steps whose W_ih x is computed together: long products that stay in the cache
+MAX_PART_SEQUENCES = 32  # largest number of sequences that go through the steps together
+TERMS = 128  # terms of a sum that are added together; a panel of this many rows fits into the cache
+KEPT = 1, 1, 4, 6  # numbers per unit that are kept from each step for the backward pass
+BLOCKS = 1, 1, 4, 4  # number of gates, plus one for the GRU, whose r needs q_n separately from p_n
 
 
 class Sizes(NamedTuple):
@@ -64,10 +64,10 @@ class Forward(NamedTuple):
     """The arrays of the forward pass, each with one axis; the first five are written."""
 
     y: np.ndarray  # [B, T, H]
-    h: np.ndarray  # [B, H]: the first state when called, then the last
-    c: np.ndarray  # [B, H], of an LSTM: the same
+    h: np.ndarray  # [B, H]: the first state before the call, the last one after it
+    c: np.ndarray  # [B, H]: likewise the cell state of an LSTM
     prev: np.ndarray  # [B, T, P]: h before each step, for the backward pass
-    kept: np.ndarray  # [B, T, KEPT, P]: what else it wants to know
+    kept: np.ndarray  # [B, T, KEPT, P]: other numbers for the backward pass
     x: np.ndarray  # [B, T, D]
     w_ih: np.ndarray  # packed
     w_hh: np.ndarray
@@ -78,12 +78,13 @@ class Forward(NamedTuple):
 class Backward(NamedTuple):
     """The arrays of the backward pass, each with one axis; the first four are written."""
 
-    dx: np.ndarray  # [B, T, L], of size 0 if it is not wanted
-    dh: np.ndarray  # [B, H]: the gradient of the last state when called, then of the first
-    dc: np.ndarray  # [B, H], of an LSTM: the same
-    dgates: np.ndarray  # [B, T, BLOCKS · P + W]: what arrives at p and q
+    dx: np.ndarray  # [B, T, L], of size 0 if this gradient is not needed
+    # [B, H]: the gradient of the last state before the call, of the first one after it
+    dh: np.ndarray
+    dc: np.ndarray  # [B, H]: likewise for the cell state of an LSTM
+    dgates: np.ndarray  # [B, T, BLOCKS · P + W]: gradient of p and q
     gy: np.ndarray  # [B, T, H]
-    prev: np.ndarray  # of the forward pass, as kept
+    prev: np.ndarray  # from the forward pass, like kept
     kept: np.ndarray
     w_ih: np.ndarray  # packed
     w_hh: np.ndarray
@@ -129,11 +130,12 @@ def tile_width(W, columns, j):
 
 @jit
 def pack_transposed(w, gates, rows, columns, P):
-    """W^T [columns, gates · P], packed into column panels as wide as a tile, one behind the other.
+    """Return W^T [columns, gates · P], packed into column panels as wide as a tile, one after the
+    other.
 
-    So a tile reads its numbers one after the other. With rows of W^T it would skip through memory
-    in equal steps, and where these are a power of two, all rows fall into the same places of the
-    cache. Panel j of a gate starts at (gate · P + j) · columns.
+    A tile thus reads its numbers one after the other. With rows of W^T, it would skip through
+    memory in equal steps, and where these are a power of two, all rows fall into the same positions
+    of the cache. Panel j of a gate starts at (gate · P + j) · columns.
     """
     W = width(w)
     out = alloc_aligned(gates * P * columns, w)
@@ -291,7 +293,7 @@ def input_products(gates, x, ih, n, t0, steps, b0, R):
                             terms,
                             k > 0,
                         )
-                else:  # or one step of all sequences
+                else:  # the rows of a product are one step of all sequences
                     for i in range(steps):
                         product(
                             gates,
@@ -532,8 +534,8 @@ def vectors_backward(dgates, now, dh, dc, gy, kept, prev, n, r, place):
 def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, stop):
     """dW_ih = Σ dp x, dW_hh = Σ dq h, over all sequences and steps; parts start … stop of the rows.
 
-    TERMS terms of the sums at a time: x and h of so many steps are packed into panels, then 4 · W
-    columns of dgates at a time are copied together and multiplied with all panels.
+    TERMS terms of the sums are added together: x and h of this many steps are packed into panels,
+    then 4 · W columns of dgates at a time are copied together and multiplied by all panels.
     """
     if fork_join(team, start, stop):
         return
@@ -542,7 +544,7 @@ def weight_gradients(dw_ih, dw_hh, db, dgates, x, prev, n, parts, team, start, s
     row, one = row_of_gradients(n, W), x.dtype.type(1)
     panels, own = alloc_aligned(TERMS * (n.L + P), x), alloc_aligned(TERMS * 4 * W, x)
     low, high = chunk_start(rows, W, start, parts), chunk_start(rows, W, stop, parts)
-    cut = max(low, min(high, 2 * P)) if n.kind == GRU else high  # from here on dq differs from dp
+    cut = max(low, min(high, 2 * P)) if n.kind == GRU else high  # from here on, dq differs from dp
     for k0 in range(0, N, TERMS):
         k = min(TERMS, N - k0)
         for j in range(0, n.L, 4 * W):
@@ -647,7 +649,7 @@ def is_small(n):
 
 
 def padded(x, shape):
-    """x with zeros behind the end of each axis."""
+    """Return x with zeros after the end of each axis."""
     if x.shape == shape:
         return x
     out = np.zeros(shape, x.dtype)
@@ -656,10 +658,10 @@ def padded(x, shape):
 
 
 def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
-    """The result in one row of memory, and what the backward pass wants."""
+    """Return the result in one row of memory, and the arrays for the backward pass."""
     n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
     full = lengths.size == 0 or lengths.min() == n.T
-    empty = np.empty if full else np.zeros  # behind the end of a sequence nothing is written
+    empty = np.empty if full else np.zeros  # nothing is written after the end of a sequence
     row = empty(n.B * (n.T + states) * n.H, x.dtype)
     y, h, c = parts_of(row, x, n.H, states)
     h[:] = h0
@@ -677,7 +679,7 @@ def sequence(kind, x, h0, c0, w_ih, w_hh, b_ih, b_hh, lengths, reverse):
 
 
 def sequence_gradients(kind, g, saved, wanted_x, x, w_ih, w_hh, lengths, reverse):
-    """dx (None if not wanted), dh0, dc0, dW_ih, dW_hh, db_ih, db_hh"""
+    """Return dx (None if not needed), dh0, dc0, dW_ih, dW_hh, db_ih, db_hh."""
     n, states, G = sizes_of(kind, x, w_hh, reverse), 1 + (kind == LSTM), GATES[kind]
     P, H, D = n.P, n.H, n.D
     prev, kept = saved

@@ -1,12 +1,12 @@
 """One step of a GRU or LSTM cell after its two products p and q, forward and backward.
 
-As array algebra a step is some fifteen operations, and each makes an array and a node of the graph.
-Here all of them are done on one vector of units before the next vector is read. The formulas are in
-kernels/recurrent.py, where `step` is the same as a plain loop; recurrent.py beside this file
-does whole sequences.
+As array algebra, a step consists of some fifteen operations, each of which creates an array and a
+node of the graph. Here, all of them are done on one vector of units before the next vector is read.
+The formulas are in kernels/recurrent.py, where `step` is the same as a plain loop;
+fast/recurrent.py processes whole sequences.
 
-p and q are [B, G·H]; `before` [B, H] is what the step carries on unit by unit: h for the GRU, c
-for the LSTM. All arrays have one axis.
+p and q are [B, G·H]; `before` [B, H] is the state that the step updates unit by unit: h for the
+GRU, c for the LSTM. All arrays have one axis.
 """
 
 import numpy as np
@@ -21,12 +21,14 @@ from tinyattn.kernels.machine.simd import broadcast, fma, width
 from tinyattn.kernels.machine.thread_pool import parallel_for
 from tinyattn.kernels.recurrent import GATES, LSTM
 
-GRU_KEEPS, LSTM_KEEPS = 3, 5  # numbers of a unit that are kept for the backward pass
+GRU_KEEPS, LSTM_KEEPS = 3, 5  # numbers per unit that are kept for the backward pass
 
 
 @helper
 def part(x, k, H, u):
-    """The vector of the units from u on of the k-th block of H numbers; zeros behind its end."""
+    """Return the vector of the units from u on of the k-th block of H numbers, with zeros after its
+    end.
+    """
     return load_partial(x, k * H + u, (k + 1) * H, 0)
 
 

@@ -32,7 +32,7 @@ from tinyattn.kernels.machine.simd import (
 )
 from tinyattn.kernels.machine.thread_pool import parallel_for
 
-REDUCTION_PARTS = 16  # sums over rows (gradients of weights) are made in so many parts first
+REDUCTION_PARTS = 16  # sums over rows (gradients of weights) are computed in this many parts first
 
 
 def parallel_rows(kernel, n, size, *arguments):
@@ -143,7 +143,7 @@ def cross_entropy_rows_backward(dx, g, tops, shifts, x, ids, C, team, start, sto
 
 
 def cross_entropy(x, ids):
-    """-ln softmax(x)[id] for each row of x [N, C]; what the backward pass wants."""
+    """-ln softmax(x)[id] for each row of x [N, C], and the arrays for the backward pass."""
     N, C = x.shape
     losses, tops, shifts = (np.empty(N, x.dtype) for _ in range(3))
     ids = np.require(ids, np.int64, ["C", "W"])
@@ -233,7 +233,7 @@ def norm_rows_backward(dx, dw, db, g, x, saved, C, N, centred, team, start, stop
 
 
 def norm(x, weight, bias, eps, centred):
-    """Layer norm (centred) or RMS norm over the last axis; what the backward pass wants."""
+    """Layer norm (centred) or RMS norm over the last axis, and the arrays for the backward pass."""
     C = x.shape[-1]
     N, nothing = x.size // C, np.empty(0, x.dtype)
     y, means, scales = empty_pooled(x.shape, x.dtype), np.empty(N, x.dtype), np.empty(N, x.dtype)

@@ -34,8 +34,8 @@ from tinyattn.kernels.machine.prefetch import (
 from tinyattn.kernels.machine.simd import broadcast, exp, fma, maximum, select_equal, width
 
 MAX, MIN, PROD = range(3)
-NARROW = 2  # numbers a row up to which ordering the rows costs more than it brings
-MAX_PREFETCHED_ROWS = 64  # of the next segment
+NARROW = 2  # with up to this many numbers per row, ordering the rows costs more than it saves
+MAX_PREFETCHED_ROWS = 64  # prefetched rows of the next segment, at most
 
 # ---------------------------------------------------------------- the order of the rows
 
@@ -102,7 +102,7 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop)
             row = order[place] * C
             for c in range(C):
                 ties[c] += one if values[row + c] == y[at + c] else zero
-        for c in range(C):  # from here on the share of each of them
+        for c in range(C):  # from here on, the fraction of each of them
             ties[c] = g[at + c] / (ties[c] if ties[c] > one else one)
         for place in range(first, last):
             row = order[place] * C
@@ -112,7 +112,7 @@ def extreme_rows_backward(dx, g, y, values, order, starts, C, team, start, stop)
 
 @jit
 def prod_rows_backward(dx, g, values, order, starts, C, team, start, stop):
-    """dx_e = g_s · product of the rows before e · product of those behind it; no division."""
+    """dx_e = g_s · product of the rows before e · product of the rows after it; no division."""
     if fork_join(team, start, stop):
         return
     product = np.empty(C, g.dtype)
@@ -135,7 +135,7 @@ def prod_rows_backward(dx, g, values, order, starts, C, team, start, stop):
 
 
 def reduce(values, ids, n, kind):
-    """y [n, ...] and what the backward pass wants."""
+    """Return y [n, ...] and the arrays for the backward pass."""
     y = empty_pooled((n, *values.shape[1:]), values.dtype)
     order, starts = count_rows(np.require(ids, np.int64, ["C", "W"]), n)
     C = math.prod(values.shape[1:])
@@ -196,14 +196,14 @@ def softmax_segments(y, values, order, starts, C, stream, team, start, stop):
             for place in range(first, last):
                 row = order[place] * C
                 top = maximum(load_partial(values, row + i, row + C, 0), top)
-            top = select_equal(top, lowest, zero, top)  # nothing but -inf: exp gives 0
+            top = select_equal(top, lowest, zero, top)  # all are -inf, and exp gives 0
             total = zero
             for place in range(first, last):
                 row = order[place] * C
                 e = exp(load_partial(values, row + i, row + C, 0) - top)
                 total = total + e
                 store(exps, (place - first) * W, e)
-            factor = one / maximum(one, total)  # the largest alone adds 1
+            factor = one / maximum(one, total)  # the largest term alone is 1
             for place in range(first, last):
                 row, weight = order[place] * C, load(exps, (place - first) * W) * factor
                 if stream:
@@ -243,7 +243,7 @@ def softmax_segments_backward(dx, g, y, order, starts, C, stream, team, start, s
 
 
 def softmax(values, ids, n):
-    """The weights, in the shape of values, and what the backward pass wants."""
+    """Return the weights, in the shape of values, and the arrays for the backward pass."""
     ids, C = np.require(ids, np.int64, ["C", "W"]), math.prod(values.shape[1:])
     if C <= NARROW:
         return segment_softmax.softmax(values, ids, n), (ids, n)

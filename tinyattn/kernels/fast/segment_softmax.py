@@ -1,13 +1,12 @@
 """Softmax over segments for rows of few numbers, such as one score for each edge.
 
-With few numbers a row, ordering the rows by segment costs more than the softmax itself. So the rows
-are taken in the order in which they lie, and each segment has a place for its maximum and one for
-its sum. These places are far fewer numbers than the rows, so they stay in the cache.
+With few numbers per row, ordering the rows by segment costs more than the softmax itself. The rows
+are therefore processed in their given order, and each segment has one number for its maximum and
+one for its sum. There are far fewer of these than rows, so they stay in the cache.
 
-Rows are split into parts, whose number depends on the shapes alone; each part has its own maxima
-and sums, and those of the parts are then put together in their order. So several threads can work,
-and the result does not depend on how many there are. Arrays of rows have one axis, with C numbers a
-row.
+Rows are split into parts, whose number depends only on the shapes. Each part has its own maxima and
+sums, which are then combined in order. Several threads can therefore work, and the result does not
+depend on their number. Arrays of rows have one axis, with C numbers per row.
 """
 
 import math
@@ -22,9 +21,9 @@ from tinyattn.kernels.machine.layout import ravel
 from tinyattn.kernels.machine.load_store import load_partial, store_partial
 from tinyattn.kernels.machine.simd import exp, width
 
-BLOCK = 1024  # numbers that stay in the first cache while several loops go over them
+BLOCK = 1024  # numbers that stay in the L1 cache while several loops process them
 MAX_PARTS = 8
-SERIAL_ROWS = 2**16  # rows below which one part is enough for any number of segments
+SERIAL_ROWS = 2**16  # with fewer rows, one part is enough for any number of segments
 
 
 @jit
@@ -120,7 +119,7 @@ def softmax(values, ids, n):
     tops = np.full((parts, n * C), -np.inf, values.dtype)
     parallel_rows(segment_maxima, parts, work, tops, x, ids, C)
     top, sums = tops.max(axis=0), np.zeros((parts, n * C), values.dtype)
-    top[np.isneginf(top)] = 0  # nothing but -inf: exp gives 0, and so does 0 / 1
+    top[np.isneginf(top)] = 0  # all are -inf, so exp gives 0, and so does 0 / 1
     parallel_rows(segment_exponentials, parts, work, flat, sums, x, top, ids, C)
     total = sums.sum(axis=0)
     total[total == 0] = 1

@@ -1,8 +1,9 @@
-"""From how much work on a second thread pays: below these numbers one thread does all of it.
+"""The amount of work from which a second thread pays: below these numbers, one thread does all of
+it.
 
 Sharing a loop costs waking the workers, if they sleep, and waiting for the last of them. Measured
 in float32 on two cores with AVX-512: µs on one thread and on two, at the threshold and at four
-times as much (best of some hundred runs, beside other programs).
+times as much (best of some hundred runs, while other programs were running).
 """
 
 #                        the work is counted in             at the threshold    four times
@@ -16,6 +17,6 @@ ROWWISE = 40_000  #      numbers (here softmax)             22 and 23           
 POOL = 2**16  #          numbers read, window by window     209 and 212         831 and 476
 KNN_SORT = 2048  #       points that are sorted in leaves   69 and 79           245 and 262
 
-# Multiplications of one product in a layer of `decode`. Lower than MATVEC: the workers are awake
-# already from the product before, so that sharing costs less.
+# Multiplications of one product in a layer of `decode`. The threshold is lower than MATVEC, because
+# the workers are already awake after the previous product, so sharing costs less.
 DECODE = 40_000

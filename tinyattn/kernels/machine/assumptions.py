@@ -405,7 +405,7 @@ def main():
                 fact()
             except Exception as error:
                 lines = str(error).strip().splitlines() or [""]
-                # Numba puts an error of the system, such as a full disk, behind a line of its own
+                # Numba adds an error of the system, such as a full disk, after a line of its own
                 line = next((line for line in lines if OF_SYSTEM.search(line)), lines[0])
                 print(f"{name.removeprefix('fact_')}: {type(error).__name__}: {line}")
                 sys.exit(1)

@@ -1,8 +1,8 @@
-"""Whether this version of Numba is one that the kernels can be compiled with.
+"""Check whether the kernels can be compiled with this version of Numba.
 
-The kernels rely on facts of Numba's insides (assumptions.py), and a new version may change them. So
-they are tried once for each version, before the first kernel is compiled, in a process of its own,
-and the outcome is remembered beside Numba's cache. TINYATTN_CANARY=off leaves the trial out.
+The kernels rely on details of Numba (assumptions.py), which a new version may change. They are
+therefore tested once for each version, before the first kernel is compiled, in a separate process,
+and the outcome is stored next to Numba's cache. TINYATTN_CANARY=off skips the test.
 """
 
 import errno
@@ -19,13 +19,13 @@ from pathlib import Path
 from tinyattn.kernels.machine import compile_notice
 
 HERE = Path(__file__).parent
-KNOWN = "0.68"  # the version of Numba that the kernels were written with
-SECONDS = 300  # no trial takes longer
+KNOWN = "0.68"  # version of Numba for which the kernels were written
+SECONDS = 300  # longest duration of a trial
 NOT_DONE = f"did not end within {SECONDS} s"
-REMEMBERED = 16  # outcomes that are kept
+REMEMBERED = 16  # number of outcomes that are kept
 
-# How an error of the system begins in a text, and one of a full disk: on Linux and macOS no space
-# is left, or the user's share of it is used up; Windows has two numbers for no space.
+# The beginning of a system error in a text, and of one for a full disk. On Linux and macOS, no
+# space is left, or the user's share is used up; Windows has two numbers for no space.
 OF_SYSTEM = re.compile(r"\[(Errno|WinError) \d+\].*")
 OF_FULL_DISK = re.compile(
     rf"\[(Errno ({errno.ENOSPC}|{getattr(errno, 'EDQUOT', errno.ENOSPC)})|WinError (39|112))\]"
@@ -37,7 +37,7 @@ def import_numba():
     try:
         import numba
         from numba import config, extending  # noqa: F401  also an empty folder can be imported
-    except Exception as error:  # any, where it was built for another NumPy, Python or LLVM
+    except Exception as error:  # it may have been built for another NumPy, Python or LLVM
         return None, _not_imported(error)
     problem = problem_with(numba)
     return (None, problem) if problem else (numba, "")
@@ -64,7 +64,7 @@ def problem_with(numba):
     if problem is None:
         problem = try_facts()
         of_system = OF_SYSTEM.search(problem)
-        if of_system:  # which may be another one in the next run
+        if of_system:  # the next run may have another system error
             return _not_tried(of_system.group())
         if problem == NOT_DONE:  # on a machine that is less busy it may end in time
             return f"needs a trial of Numba, which {NOT_DONE}; it is tried again in the next run"
@@ -84,7 +84,9 @@ def _not_tried(error):
 
 
 def key_of(numba):
-    """What the outcome depends on: versions, processor, and the files of this folder."""
+    """Return everything that the outcome depends on: versions, processor, and the files of this
+    folder.
+    """
     import llvmlite
 
     checksum = 0
@@ -99,7 +101,7 @@ def places_of(numba):
     """Files for the outcomes, from the best place to the last resort."""
     folder = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else HERE / "__pycache__"
     folders = [folder]
-    with suppress(RuntimeError):  # a user without a home
+    with suppress(RuntimeError):  # the user may have no home directory
         folders.append(Path.home() / ".cache" / "tinyattn")
     return [folder / "canary.json" for folder in folders]
 
@@ -131,7 +133,8 @@ def remember(key, problem, places):
             place.parent.mkdir(parents=True, exist_ok=True)
             outcomes = dict(list(read(place).items())[1 - REMEMBERED :]) | {key: problem}
             unfinished.write_text(json.dumps(outcomes), encoding="utf-8")
-            unfinished.replace(place)  # whole or not at all: others may read meanwhile
+            # replace the file atomically, because other processes may read it
+            unfinished.replace(place)
             return
         except OSError as error:
             errors.append(error)
@@ -145,7 +148,7 @@ def try_facts():
     paths = [str(HERE.parents[2]), os.environ.get("PYTHONPATH", "")]
     own = {
         "TINYATTN_CANARY": "off",
-        "NUMBA_NRT_STATS": "1",  # counts what is allocated and freed
+        "NUMBA_NRT_STATS": "1",  # counts allocated and freed blocks
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
     try:

@@ -12,8 +12,8 @@ from tinyattn.kernels.machine import compile_notice
 from tinyattn.kernels.machine.canary import import_numba
 from tinyattn.kernels.machine.first_use import checksum_of_sources
 
-# missing: why kernels are not compiled, as the end of a sentence; "" if they are. Where they are
-# not, numba is None, and everything is as if it were not installed.
+# missing: the reason why kernels are not compiled, as the end of a sentence; "" if they are. If
+# they are not, numba is None, and everything works as if it were not installed.
 numba, missing = import_numba()
 
 if numba is not None:
@@ -23,10 +23,10 @@ if numba is not None:
     from numba.extending import intrinsic as numba_intrinsic
 
 OPTIONS = {
-    "nogil": True,  # other Python threads run meanwhile
+    "nogil": True,  # other Python threads can run meanwhile
     "error_model": "numpy",  # x / 0 is infinite, not an exception
-    "fastmath": {"contract"},  # a·b + c in one instruction (FMA); infinities and nan stay right
-    "no_cfunc_wrapper": True,  # nobody calls kernels from C
+    "fastmath": {"contract"},  # a·b + c in one instruction (FMA); infinities and nan stay correct
+    "no_cfunc_wrapper": True,  # kernels are never called from C
 }
 
 
@@ -57,13 +57,13 @@ def helper(f, **options):
 if numba is not None:
 
     class KernelCache(FunctionCache):
-        """Numba's cache of a kernel, without which the kernel is compiled and runs all the same."""
+        """Numba's cache of a kernel; if it cannot be used, the kernel is still compiled and run."""
 
         def load_overload(self, signature, target):
             """The machine code from the disk; None if there is none that can be read."""
             try:
                 return super().load_overload(signature, target)
-            except Exception:  # a damaged file may be anything
+            except Exception:  # a damaged file may raise any error
                 self._forget()
                 return None
 
@@ -81,7 +81,7 @@ if numba is not None:
                 Path(self._cache_file._index_path).unlink(missing_ok=True)
 
 
-# with a·b and + c rounded one after the other: then all versions of a formula round alike
+# a·b and + c are rounded separately, so that all versions of a formula round equally
 jit_no_fma, helper_no_fma = partial(jit, fastmath=False), partial(helper, fastmath=False)
 
 
@@ -133,7 +133,7 @@ def compiled_files():
     users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
     found = {}
     for folder in [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else [package, users]:
-        # files outside of the package's folder may belong to other programs
+        # files outside the package's folder may belong to other programs
         own = {path.stem for path in package.rglob("*.py")}
         names = {path.name.split(".")[0] for path in folder.rglob("*.nbi")} & own
         if names:

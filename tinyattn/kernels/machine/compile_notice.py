@@ -7,8 +7,8 @@ import sys
 import tempfile
 import threading
 
-AFTER = 1.0  # seconds
-TRIED = 1 << 18  # bytes that are written to find out whether the disk takes them
+AFTER = 1.0  # seconds until the notice
+TRIED = 1 << 18  # bytes that are written to test whether the disk accepts them
 TEXT = (
     "tinyattn: compiling the kernel {} for this machine; that is once, later runs find it on the "
     "disk (`tinyattn warm` compiles all that lectures use)"
@@ -19,7 +19,8 @@ NOT_KEPT = (
 )
 
 _said = set()
-_waiting = threading.local()  # .timers: one for each compilation of this thread, the inner ones too
+# .timers: one for each compilation of this thread, including nested ones
+_waiting = threading.local()
 
 
 def _say(topic, line):
@@ -71,7 +72,7 @@ def install():
     """Let Numba tell us when it compiles; a kernel that is read from the disk is not compiled."""
     try:
         from numba.core import event
-    except ImportError:  # a version without events: then compiling is silent
+    except ImportError:  # this version has no events, so compiling is silent
         return
 
     class Announcer(event.Listener):
@@ -79,12 +80,13 @@ def install():
             timers = _waiting.__dict__.setdefault("timers", [])
             kernel = start.data["dispatcher"]
             timer = None
-            if not timers and _name_of(kernel.py_func):  # the inner ones belong to the first
+            # nested compilations belong to the first one
+            if not timers and _name_of(kernel.py_func):
                 found = [kernel.py_func, kernel.stats.cache_path]
                 timer = threading.Timer(AFTER, _compiling, found)
             timers.append(timer)
             if timer is not None:
-                timer.daemon = True  # nobody waits for it at the end of the program
+                timer.daemon = True  # the end of the program does not wait for it
                 timer.start()
 
         def on_end(self, end):

@@ -1,8 +1,8 @@
 """Comparisons of vectors whose result is a bit mask, and the compress store: some lanes, packed.
 
-A list that grows by those of 16 candidates that are near enough needs no branch: the chosen lanes
-are moved together in a register and stored at the end of the list, and the number of bits in the
-mask says how much longer it is now.
+A list to which the near ones of 16 candidates are appended needs no branch: the chosen lanes are
+moved together in a register and stored at the end of the list, and the number of bits in the mask
+is the growth of the list.
 """
 
 from functools import partial
@@ -81,10 +81,11 @@ def _compress_reference(dist, ids, o, v, source, i, limit, comparison=np.less_eq
 
 @intrinsic(_compress_reference)
 def compress_less_equal(typing, dist, ids, o, v, source, i, limit):
-    """Store the lanes of v that are ≤ limit at dist[o], dist[o + 1], …, without gaps; how many.
+    """Store the lanes of v that are ≤ limit at dist[o], dist[o + 1], …, without gaps; return how
+    many.
 
     The ids of the lanes of v are source[i], source[i + 1], …; those of the stored lanes go to
-    ids[o], ids[o + 1], …. A whole vector is written, so what stood behind the list is overwritten.
+    ids[o], ids[o + 1], …. A whole vector is written, so the numbers after the list are overwritten.
     """
     return _emit_compress("<=", dist, ids, o, v, source, i, limit)
 
@@ -109,7 +110,7 @@ def _emit_compress(comparison, dist, ids, o, v, source, i, limit):
         from_ids = element_pointer(context, builder, kinds[4], source, i, lanes)
         integers = ir.VectorType(ir.IntType(32), lanes)
         id_ = builder.load(builder.bitcast(from_ids, integers.as_pointer()), align=4)
-        # packed in a register and stored as a whole vector: a masked store takes far longer
+        # packed in a register and stored as a whole vector, because a masked store is much slower
         for value, place in ((v, to), (id_, to_ids)):
             packed = emit_packed(builder, value, mask)
             builder.store(packed, builder.bitcast(place, value.type.as_pointer()), align=4)

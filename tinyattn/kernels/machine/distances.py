@@ -50,7 +50,7 @@ def add_squares(typing, total, x, i, ids, m, f, D):
                 )
                 gap = builder.fsub(row(builder.sext(builder.load(place), integer), lanes), own)
                 squares.append(builder.fmul(gap, gap))
-            # behind the last feature they are 0
+            # features after the last one are 0
             for square in transpose_in_registers(builder, squares):
                 found = builder.fadd(found, square)
             return found

@@ -37,11 +37,11 @@ if numba is not None:
     from tinyattn.kernels.machine.llvm import INT64
 
 
-# rows of x in a tile, and in those for the last rows
+# Rows of x in a tile, and in the tiles of the last rows.
 TILE_HEIGHTS = (6, 2, 1) if VECTOR_REGISTERS == 32 else (3, 2, 1)
 
 
-TILE_COLUMNS = 4  # columns of y in a tile: so many rows of w
+TILE_COLUMNS = 4  # columns of y in a tile, which need as many rows of w
 
 
 def _dot_products_reference(y, y0, y_row, x, x0, x_row, w, w0, w_row, rows, columns, n):
@@ -83,7 +83,7 @@ def _emit_tiles(builder, y, y_row, x, x_row, w, w_row, rows, columns, n):
     for many, heights in (
         (TILE_COLUMNS, TILE_HEIGHTS),
         (1, (1,)),
-    ):  # few kinds of tiles, so that less is compiled
+    ):  # few kinds of tiles, so that less code is compiled
         stop = builder.add(builder.sub(columns, INT64(many)), INT64(1))
         with emit_loop(builder, j0, stop, many) as (j, _):
             w_j, i0 = builder.gep(w, [builder.mul(j, w_row)]), INT64(0)
@@ -137,7 +137,7 @@ def _emit_tile(builder, height, many, y, y_row, x, x_row, w, w_row, n):
         )
         for row in w_rows:
             emit_prefetch(builder, builder.gep(row, [builder.add(k, next_tile)]))
-    with builder.if_then(builder.icmp_signed("<", whole, n)):  # the last lanes fill no whole vector
+    with builder.if_then(builder.icmp_signed("<", whole, n)):  # the last lanes do not fill a vector
         lanes = tail_mask(builder, kind, whole, n)
 
         def rest(row):
@@ -157,10 +157,11 @@ def _emit_hsums(builder, vectors):
     In each round one half of the lanes is added to the other half. While there are several vectors,
     the halves of two of them are put together into one.
     """
-    lanes = length = vectors[0].type.count  # length: lanes that belong to the same sum
+    lanes = length = vectors[0].type.count  # length: number of lanes that belong to the same sum
     while length > 1:
         half = length // 2
-        pairs = list(zip(vectors[::2], vectors[1::2] or vectors, strict=True))  # one: with itself
+        # a single vector is paired with itself
+        pairs = list(zip(vectors[::2], vectors[1::2] or vectors, strict=True))
         total = lanes if len(vectors) > 1 else vectors[0].type.count // 2
         low = [s * length + i for s in range(total // half) for i in range(half)]
         orders = [ir.VectorType(ir.IntType(32), total)([i + up for i in low]) for up in (0, half)]
@@ -171,5 +172,6 @@ def _emit_hsums(builder, vectors):
         length = half
     if len(vectors) == 1:
         return vectors[0]
-    both = ir.VectorType(ir.IntType(32), 2 * lanes)(list(range(2 * lanes)))  # vectors are so short
+    # the vectors are this short
+    both = ir.VectorType(ir.IntType(32), 2 * lanes)(list(range(2 * lanes)))
     return builder.shuffle_vector(*vectors, both)

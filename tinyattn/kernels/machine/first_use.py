@@ -22,7 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]  # the folder of the kernels
 SETTING = "TINYATTN_COMPILE"
-LONGEST = 900  # seconds between two signs of life; nobody waits longer for a process
+LONGEST = 900  # seconds between two signs of life; other processes wait no longer
 PAUSE = 0.25  # seconds between two looks at the disk
 TEXT = (
     "tinyattn: compiling the kernels for this machine in the background; that is once, and takes a "
@@ -30,7 +30,7 @@ TEXT = (
 )
 
 _ready = False
-_look_again = 0.0  # by time.monotonic()
+_look_again = 0.0  # next time of a look, by time.monotonic()
 _process = None
 _one_at_a_time = threading.Lock()
 
@@ -55,7 +55,8 @@ def _is_ready():
     if os.environ.get(SETTING) == "now" or _cannot_be_compiled() or is_marked():
         return True
     if _process is not None:
-        return _process.poll() is not None  # without a mark: what it could not do is done here
+        # without the file, this process compiles the kernels that the other could not
+        return _process.poll() is not None
     return not (start() or _somebody_compiles())
 
 
@@ -121,7 +122,7 @@ def _somebody_compiles():
 
 
 def _lives(pid):
-    if os.name == "nt":  # there os.kill would end it
+    if os.name == "nt":  # on Windows, os.kill would end the process
         return True
     try:
         os.kill(pid, 0)
@@ -150,7 +151,7 @@ def _files(what):
     """Files of this name for this installation, from the best place to the last resort."""
     cache = os.environ.get("NUMBA_CACHE_DIR")
     folders = [Path(cache) if cache else HERE / "__pycache__"]
-    with suppress(RuntimeError):  # a user without a home
+    with suppress(RuntimeError):  # the user may have no home directory
         folders.append(Path.home() / ".cache" / "tinyattn")
     return [folder / f"{what}_{_key()}" for folder in folders]
 

@@ -38,20 +38,20 @@ if numba is not None:
     from numba.core import cgutils
 
 NO_TEAM = np.zeros(0, np.int64)
-CHUNKS_PER_THREAD = 4  # several, so that the faster thread takes more of them
-SPINS_BEFORE_SLEEP = 16_000  # so often a worker looks for work before it sleeps
-SPINS_BEFORE_YIELD = 16  # and after so many looks it lets other threads have its processor
+CHUNKS_PER_THREAD = 4  # several chunks, so that a faster thread can take more of them
+SPINS_BEFORE_SLEEP = 16_000  # times a worker looks for work before it sleeps
+SPINS_BEFORE_YIELD = 16  # looks after which it gives other threads its processor
 
-# places in a team
+# Indices of the elements of a team.
 STATE = 0  # CLOSED, OPEN while workers may join, SHUTDOWN when they shall end
 ACTIVE = 8  # the number of workers that have joined
-CLAIMED = 16  # chunks that a thread has begun
-FRONT, BACK = 24, 32  # how many of them counted from the first chunk, and from the last
-CHUNKS, START, STOP = 40, 41, 42  # the number of chunks, and the items that they are made of
-FUNCTION, ARGUMENTS = 43, 44  # addresses: of the function for a chunk, of the kernel's arguments
+CLAIMED = 16  # number of chunks that threads have begun
+FRONT, BACK = 24, 32  # how many of them were counted from the first chunk, and from the last
+CHUNKS, START, STOP = 40, 41, 42  # number of chunks, and the range of items that they divide
+FUNCTION, ARGUMENTS = 43, 44  # addresses of the function for a chunk and of the kernel's arguments
 FAILED = 45  # 1 if a chunk ended with an error
 ADMITTED = 46  # workers 0 … ADMITTED - 1 may join
-WORKERS = 48  # from here on, for each worker: SLEEPING, WAKING or RUNNING
+WORKERS = 48  # first of the workers' elements, each SLEEPING, WAKING or RUNNING
 
 CLOSED, OPEN, SHUTDOWN = 0, 1, 2
 SLEEPING, WAKING, RUNNING = 0, 1, 2
@@ -71,9 +71,9 @@ def fork_join(typing, team, start, stop):
     def code(context, builder, signature, args):
         if any(isinstance(kind, types.Literal) for kind in context.fndesc.argtypes[-2:]):
             raise TypeError(
-                "fork_join: a kernel is called with a constant for start or stop, and would be "
-                "compiled for just these items; its chunks begin and end elsewhere, so pass a "
-                "variable, runtime_zero() for 0"
+                "fork_join: a kernel with a constant for start or stop would be compiled only for "
+                "those items, but its chunks begin and end elsewhere. Pass a variable, for example "
+                "runtime_zero() for 0"
             )
         size = context.make_array(team)(context, builder, args[0]).nitems
         shared = builder.icmp_signed(">", size, size.type(0))
@@ -113,9 +113,9 @@ def runtime_true(typing):
     return types.boolean(), lambda context, builder, signature, args: ir.IntType(1)(1)
 
 
-# Numba's calling convention: a compiled function has two more arguments in front, for its result
-# and for an error. An array is passed as seven numbers and pointers, so that the last three
-# arguments of a kernel, team, start and stop, are nine of the compiled function.
+# Numba's calling convention: a compiled function has two more arguments at the beginning, for its
+# result and for an error. An array is passed as seven numbers and pointers, so the last three
+# arguments of a kernel, team, start and stop, become nine of the compiled function.
 LEADING_ARGUMENTS, TRAILING_ARGUMENTS = 2, 9
 
 
@@ -139,7 +139,7 @@ def _chunk_function(module, kernel, kind):
     return f
 
 
-@intrinsic(None)  # it needs no reference: without Numba there is no team
+@intrinsic(None)  # the intrinsic needs no reference, because without Numba there is no team
 def _call_chunk(typing, function, arguments, start, stop):
     """The status of the function at an address, called with (arguments, start, stop)."""
 

@@ -1,7 +1,8 @@
-"""Arrays as kernels take them: one-dimensional, with the strides as numbers beside them.
+"""The arrays of kernels: one-dimensional, with the strides as separate numbers.
 
-Numba compiles a function anew for every type of array: other numbers of axes, other kinds of
-strides, read-only. So kernels take one-dimensional arrays and compute the places themselves.
+Numba compiles a function again for every type of array: other numbers of axes, other kinds of
+strides, read-only. Kernels therefore take one-dimensional arrays and compute the positions
+themselves.
 """
 
 from functools import lru_cache
@@ -39,7 +40,7 @@ def _plan(lead, layouts):
     todo, all_strides = [], []
     for i, (shape, strides, size, writeable) in enumerate(layouts):
         contiguous = i > 2 or len(shape) < 2 or strides[-1] == size or shape[-1] <= 1
-        # read-only arrays are another type for Numba: it would compile all kernels once more
+        # read-only arrays are another type for Numba, which would compile all kernels once more
         fits = contiguous and writeable and all(s >= 0 and s % size == 0 for s in strides)
         if not fits:
             strides = np.empty(shape, f"V{size}").strides

@@ -55,10 +55,10 @@ def _array_at_reference(address, n, like):
 
 @intrinsic(_array_at_reference)
 def array_at(typing, address, n, like):
-    """The n numbers at an address of memory, of the dtype of `like`, as an array.
+    """Return the n numbers at an address of memory, of the dtype of `like`, as an array.
 
-    So a kernel gets hundreds of arrays as one table of addresses. Whoever made the table must keep
-    the arrays alive meanwhile.
+    A kernel can thus receive hundreds of arrays as one table of addresses. The code that made the
+    table must keep the arrays alive in the meantime.
     """
     dtype = getattr(like, "dtype", like)
 

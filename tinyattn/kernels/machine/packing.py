@@ -43,7 +43,7 @@ if numba is not None:
 
     from tinyattn.kernels.machine.llvm import INT64
 
-PREFETCH_DISTANCE = 4  # a row of a panel of B is prefetched so many rows before it is used
+PREFETCH_DISTANCE = 4  # a row of a panel of B is prefetched this many rows before its use
 
 
 @helper

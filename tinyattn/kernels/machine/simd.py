@@ -1,19 +1,19 @@
 """Vector instructions for kernels: one instruction does the same with 4, 8 or 16 numbers (SIMD).
 
-A compiler finds vector instructions by itself where a loop is simple. Where it does not, or picks
-too few registers, a kernel says what it wants with the functions of this file and load_store.py:
+A compiler finds vector instructions on its own where a loop is simple. Where it does not, or uses
+too few registers, a kernel requests them with the functions of this file and load_store.py:
 
     x = load(a, i)                  the vector a[i], a[i + 1], …, a[i + width - 1]
     y = fma(x, x, broadcast(x, 2))  x · x + 2 in each lane (x + y, x - y, x * y work too)
     store(b, i, y)
 
 Each of them is an `intrinsic`: the function in its first line is the reference, in NumPy, which
-runs where Numba is missing. Below it stands what Numba puts into the machine code: a piece of
-LLVM's intermediate language, written through its `builder`.
+runs if Numba is missing. The code below it is Numba's machine code: a piece of LLVM's intermediate
+language, written through its `builder`.
 
-How wide a vector is depends on the processor: 64 bytes with AVX-512, 32 with AVX2, else 16 (NEON,
-SSE). `width(x)` is the number of lanes for the dtype of x. Numba compiles for the processor at
-hand, and its cache on disk keeps the versions for different processors apart.
+The width of a vector depends on the processor: 64 bytes with AVX-512, 32 with AVX2, otherwise 16
+(NEON, SSE). `width(x)` is the number of lanes for the dtype of x. Numba compiles for the current
+processor, and its cache on disk distinguishes processors.
 """
 
 import operator

@@ -1,10 +1,9 @@
 """A sorting network: a few vectors are sorted in registers, without a branch.
 
-In an ordinary sort the processor predicts the outcome of each comparison, and half of the
+In an ordinary sort, the processor predicts the outcome of each comparison, and half of the
 predictions are wrong; each wrong one costs as much as twenty instructions. A sorting network
-compares the same places in the same order whatever numbers are in them, so there is nothing to
-predict, and one instruction compares as many pairs as a vector has lanes. With 16 lanes, 64 numbers
-take 21 steps.
+compares the same positions in the same order for any numbers, so there is nothing to predict, and
+one instruction compares one pair per lane. With 16 lanes, 64 numbers take 21 steps.
 
 Source: Batcher, Sorting networks and their applications (1968), the bitonic sorter.
 """
@@ -26,7 +25,7 @@ if numba is not None:
     from llvmlite import ir
     from numba import types
 
-MAX_VECTORS = 8  # of distances; with those of their ids they fill 16 registers
+MAX_VECTORS = 8  # vectors of distances, at most; with their ids they fill 16 registers
 
 
 @helper
@@ -119,7 +118,7 @@ def _emit_network(builder, columns):
     columns = [list(column) for column in columns]
     for step in steps(lanes * vectors):
         far, near = divmod(step, lanes)
-        if far:  # place e is in another vector than e XOR step
+        if far:  # element e is in another vector than element e XOR step
             for v in range(vectors):
                 if v < v ^ far:
                     own = [column[v] for column in columns]
@@ -130,7 +129,7 @@ def _emit_network(builder, columns):
                         column[v] = builder.select(first, a, b)
                         column[v ^ far] = builder.select(first, b, a)
         else:
-            highest = 1 << (near.bit_length() - 1)  # the bit that is 0 in the lower place
+            highest = 1 << (near.bit_length() - 1)  # the bit that is 0 at the lower index
             bits = ir.VectorType(ir.IntType(1), lanes)
             upper = bits([int(e & highest > 0) for e in range(lanes)])
             for v in range(vectors):

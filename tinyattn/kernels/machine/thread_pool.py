@@ -1,8 +1,8 @@
 """The pool of worker threads that share the work of one kernel.
 
-A compiled kernel releases the interpreter, so ordinary threads run it side by side; how they divide
-the work is in fork_join.py. Numba's own parallel loops are not used: they abort when two threads
-call them at once, or hang after a fork.
+A compiled kernel releases the interpreter, so ordinary threads run it side by side; fork_join.py
+divides the work among them. Numba's own parallel loops are not used, because they abort when two
+threads call them at the same time, or hang after a fork.
 """
 
 import atexit
@@ -30,8 +30,8 @@ from tinyattn.kernels.machine.fork_join import (
 
 MAX_WORKERS = 255
 
-# The lock is held by the thread that uses the team. An RLock knows its thread: after an interrupt
-# right behind `acquire` the thread can see that it still has the lock.
+# The thread that uses the team holds the lock. An RLock knows its thread, so after an interrupt
+# right after `acquire` the thread can see that it still has the lock.
 _lock, _workers, _team = RLock(), [], make_team(MAX_WORKERS)
 
 
@@ -45,8 +45,8 @@ def requested_threads():
     value = os.environ.get("TINYATTN_THREADS") or "0"
     if not value.isdecimal():
         raise ValueError(
-            f"TINYATTN_THREADS in the environment: expected a whole number of threads, 0 for one "
-            f"on each processor, it is {value!r}"
+            "TINYATTN_THREADS in the environment must be a whole number of threads (0: one on each "
+            f"processor), got {value!r}"
         )
     return int(value)
 
@@ -102,7 +102,7 @@ def _run_with_team(kernel, arguments, items):
         return kernel(*arguments, NO_TEAM, *items)
     team = _team
     try:
-        team[FAILED] = 0  # an interrupt may have kept the call before from reading it
+        team[FAILED] = 0  # an interrupt may have kept the previous call from reading it
         _wake_workers(min(_threads - 1, MAX_WORKERS))
         kernel(*arguments, team, *items)
     finally:
@@ -110,8 +110,8 @@ def _run_with_team(kernel, arguments, items):
         _lock.release()
     if failed:
         raise RuntimeError(
-            f"{kernel.__name__}: an error in a kernel on several threads; "
-            f"with TINYATTN_THREADS=1 in the environment it says which"
+            f"{kernel.__name__}: an error occurred in a kernel that runs on several threads. Set "
+            "TINYATTN_THREADS=1 in the environment to see which error"
         )
 
 
@@ -159,7 +159,7 @@ def _pin_workers(workers):
         others = sorted(os.sched_getaffinity(0) - {here})
         for i, worker in enumerate(workers):
             if others:
-                with suppress(OSError):  # where that is not allowed, they stay where they are
+                with suppress(OSError):  # without permission, the threads keep their processors
                     os.sched_setaffinity(worker.thread.native_id, {others[i % len(others)]})
             worker.away_from = here
 
@@ -181,7 +181,8 @@ class _Worker:
 
     def __init__(self, team, me):
         self.team, self.me, self.away_from = team, me, -1
-        self.awake = Lock()  # locked while the worker sleeps; whoever wakes it releases the lock
+        # locked while the worker sleeps; the thread that wakes it releases the lock
+        self.awake = Lock()
         self.awake.acquire()
         self.thread = Thread(target=self.run, name="tinyattn", daemon=True)
         self.thread.start()
@@ -189,7 +190,7 @@ class _Worker:
     def wake(self):
         self.team[WORKERS + self.me] = WAKING
         if self.awake.locked():  # after an interrupt it may be marked, but not yet released
-            with suppress(RuntimeError):  # a finalizer that came between has released it
+            with suppress(RuntimeError):  # a finalizer that ran meanwhile has released it
                 self.awake.release()
 
     def run(self):
@@ -202,13 +203,14 @@ def _shut_down():
     """Stop the workers before Python ends: the machine code that they run goes with it."""
     set_threads(1)
     _team[STATE] = SHUTDOWN
-    for _ in range(1000):  # no longer than a second
+    for _ in range(1000):  # wait at most a second
         if (_team[WORKERS : WORKERS + len(_workers)] == SLEEPING).all():
             return
         time.sleep(0.001)
 
 
-def _reset_after_fork():  # a forked child has no copies of its parent's threads: it makes its own
+# A forked child has no copies of its parent's threads, so it creates its own.
+def _reset_after_fork():
     global _lock, _workers, _team
     _lock, _workers, _team = RLock(), [], make_team(MAX_WORKERS)
 

@@ -40,11 +40,11 @@ if numba is not None:
 
     INT64 = ir.IntType(64)
 
-# (vectors, rows) of a tile, the widest first; the last columns of C take a narrower one
+# (vectors, rows) of a tile, the widest first; the last columns of C use a narrower one
 TILES = ((4, 6), (2, 8), (1, 8)) if VECTOR_REGISTERS == 32 else ((2, 6), (1, 6))
 TILE_ROWS = TILES[0][1]  # rows of the widest tile
 REMAINDER_ROWS = 4, 2, 1  # heights of the tiles for the last rows of C
-PREFETCH_ROWS = 8  # a row is prefetched so many rows before it is copied
+PREFETCH_ROWS = 8  # a row is prefetched this many rows before it is copied
 
 
 # ---------------------------------------------------------------- product
