@@ -124,6 +124,9 @@ def _add_class(commands):
     command.add_argument(
         "--no-browser", action="store_true", help="print the address instead of opening a browser"
     )
+    command.add_argument(
+        "--copies-only", action="store_true", help="make your copies, and do not start JupyterLab"
+    )
 
 
 def _add_run(commands):
@@ -362,6 +365,10 @@ def class_(options):
     document = project.find(project.find_root(), options.lecture)
     if options.run:
         return 0 if terminal.run(document) else 1
+    if options.copies_only:
+        copy = workbook.prepare(document, fresh=options.fresh)
+        print(f"your copy is {document.relative(copy)}; the others are beside it")
+        return 0
     return workbook.open_in_jupyterlab(
         document, fresh=options.fresh, browser=not options.no_browser
     )

@@ -60,7 +60,7 @@ def write(root, folder=None, documents=()):
     new = new_names(lectures(root))
     for document in documents:
         name = document.notebook.relative_to(root / "notebooks")
-        write_text(folder / "notebooks" / name, copy_of(document, new))
+        write_text(folder / "notebooks" / name, copy_of(document, new, install=True))
         if not document.is_homework:
             deck = folder / "slides" / document.deck.name
             render.build_deck(document, notes=False, path=deck)

@@ -29,6 +29,14 @@ METADATA = {
     "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
 }
 
+# The second cell of every notebook. `read_notebook` leaves it out, because it is not in the text.
+INSTALL = """\
+# Where tinyattn is missing, such as on Colab, this cell installs it.
+from importlib.util import find_spec
+
+if find_spec("tinyattn") is None:
+    %pip install --quiet tinyattn"""
+
 
 @dataclass
 class Slide:
@@ -100,7 +108,8 @@ def assemble(number, cells):
 
 
 def read_notebook(document, path=None):
-    """Return the cells of a lecture's notebook (or of the copy at `path`) as dictionaries.
+    """Return the cells of a lecture's notebook (or of the copy at `path`) as dictionaries, without
+    the one that installs the package.
 
     It needs no package. Raises CourseError if the file is not built, or not a notebook.
     """
@@ -115,7 +124,7 @@ def read_notebook(document, path=None):
         raise CourseError(f"{document.relative(path)} is not a notebook (or damaged)") from None
     for cell in cells:
         cell["source"] = "".join(cell["source"])
-    return cells
+    return [cell for cell in cells if cell["source"] != INSTALL]
 
 
 def slides(cells):

@@ -16,7 +16,7 @@ from html import unescape
 from coursekit.build.lint import claims_in
 from coursekit.build.public_api import summary
 from coursekit.build.questions import asks, choices, choices_of, waiting
-from coursekit.build.text import slides, tags_of
+from coursekit.build.text import INSTALL, slides, tags_of
 from tinyattn.course.predictions import sealed
 from tinyattn.progress import MIME as PROGRESS
 
@@ -66,6 +66,29 @@ def _is_explorer(cell):
     """
     shown = ["".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"]]
     return any('class="explorer"' in text for text in shown)
+
+
+def with_install(text):
+    """Return the file of a notebook with the cell that installs the package, below its title."""
+    notebook = json.loads(text)
+    first = notebook["cells"][0]["id"]
+    cell = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": f"{first}-install",
+        "metadata": {},
+        "outputs": [],
+        "source": INSTALL.splitlines(keepends=True),
+    }
+    notebook["cells"].insert(1, cell)
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def without_install(text):
+    """Return the file of a notebook without the cell that installs the package."""
+    notebook = json.loads(text)
+    notebook["cells"] = [c for c in notebook["cells"] if "".join(c["source"]) != INSTALL]
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 def student_copy(text, new=None):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from coursekit.build.text import INSTALL
 from coursekit.grade.late import time_of
 from tinyattn.course.checks.code import Code, code_of, missing, parsed
 from tinyattn.course.project import CourseError
@@ -212,7 +213,8 @@ def _read(student, content):
         for cell in cells:
             source = cell.get("source", cell.get("input", ""))
             text = source if isinstance(source, str) else "".join(source)
-            submission.cells.append((str(cell.get("id", "")), str(cell["cell_type"]), text))
+            if text.strip() != INSTALL:
+                submission.cells.append((str(cell.get("id", "")), str(cell["cell_type"]), text))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         submission.cells = []
         submission.trouble = f"this is not a readable notebook ({error})"[:200]

@@ -1,9 +1,11 @@
 """The command `tinyattn site`: the sources of the pages, then the pages."""
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from coursekit.build.public_api import first_uses, new_names, public_names
 from coursekit.build.text import need, read_notebook, slides
@@ -64,7 +66,8 @@ def write_sources(root, sources, extra, students=False):
     by_number = {task.number: task for task in tasks}
     new = new_names(documents)
     for document in documents + tasks:
-        buttons, copy = ways(root, document, by_number, students), copy_of(document, new)
+        buttons = ways(root, document, by_number, students)
+        copy = copy_of(document, new, install=True)
         notebooks.write_page(document, sources, extra, buttons, copy)
     for document in documents:
         deck = extra / "decks" / document.deck.name
@@ -108,10 +111,26 @@ def ways(root, document, tasks, students=False):
         if task:
             found.append(("Homework", f"{page_of(task)}.html"))
     found.append(("Notebook to work in", f"notebooks/{document.notebook.name}"))
+    if not students:
+        found += elsewhere(document.relative(document.notebook))
     taught = not document.is_homework and teaching(root, document.number).is_file()
     if taught and not students:
         found.append(("For those who teach", f"teaching/{document.number}.html"))
     return found
+
+
+def elsewhere(path, environment=os.environ):
+    """Return the buttons that open a notebook on other machines: (words, address).
+
+    Only the workflow that publishes the site knows the address of the repository.
+    """
+    repository = environment.get("GITHUB_REPOSITORY")
+    if not repository:
+        return []
+    return [
+        ("Colab", f"https://colab.research.google.com/github/{repository}/blob/main/{quote(path)}"),
+        ("Binder", f"https://mybinder.org/v2/gh/{repository}/main?labpath={quote(path)}"),
+    ]
 
 
 def teaching(root, number):

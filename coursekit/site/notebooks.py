@@ -83,7 +83,7 @@ def lowered(text, by):
 def with_ways(source, ways, here):
     """Return the text of the first cell with the buttons below its title."""
     links = "\n".join(
-        f'<a href="{relative(address, here)}"{_download(address)}>{html.escape(words)}</a>'
+        f'<a href="{_link(address, here)}"{_download(address)}>{html.escape(words)}</a>'
         for words, address in ways
     )
     lines = source.split("\n")
@@ -92,8 +92,12 @@ def with_ways(source, ways, here):
     return "\n".join(lines)
 
 
+def _link(address, here):
+    return address if address.startswith("https://") else relative(address, here)
+
+
 def _download(address):
-    return " download" if address.endswith(".ipynb") else ""
+    return " download" if address.startswith("notebooks/") else ""
 
 
 def _text(cell, source):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from coursekit.build.public_api import new_names
 from coursekit.build.text import METADATA, read_notebook
-from coursekit.build.views import student_copy
+from coursekit.build.views import student_copy, with_install, without_install
 from tinyattn.course.project import CourseError, homework, install, lectures, write_text
 
 
@@ -71,10 +71,15 @@ def _as_notebook(name, text):
     return json.dumps(page, indent=1, ensure_ascii=False) + "\n"
 
 
-def copy_of(document, new):
-    """Return the file in which a student works; new: from `names.new_names`."""
-    text = document.notebook.read_text(encoding="utf-8")
-    return text if document.is_homework else student_copy(text, new[document.number])
+def copy_of(document, new, *, install=False):
+    """Return the file in which a student works.
+
+    new: from `names.new_names`. With `install`, it keeps the cell that installs the package, for
+    work on another machine.
+    """
+    text = without_install(document.notebook.read_text(encoding="utf-8"))
+    copy = text if document.is_homework else student_copy(text, new[document.number])
+    return with_install(copy) if install else copy
 
 
 def open_in_jupyterlab(document, *, fresh=False, browser=True):

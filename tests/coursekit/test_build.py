@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from coursekit.build import homework, index, lint, make, notebooks, pages, text, tidy
+from coursekit.build import homework, index, lint, make, notebooks, pages, text, tidy, views
 from coursekit.deck import render
 from tests import ROOT
 from tests.coursekit import browser
@@ -134,7 +134,7 @@ def outputs(document):
 
 def test_a_built_notebook_has_stable_outputs(built):
     first = built.notebook.read_text(encoding="utf-8")
-    printed, claimed = outputs(built)
+    _, printed, claimed = outputs(built)  # the first cell installs the package
     assert printed[0]["text"] == ["counted\n"]
     assert claimed[0]["data"]["text/plain"] == ["counting: 3 of 3"]
     assert "✓ C001 holds" in "".join(claimed[1]["data"]["text/plain"])
@@ -209,7 +209,9 @@ def test_a_failing_cell_names_slide_and_error(tmp_path):
     ],
 )
 def test_a_notebook_that_differs_names_the_slide(lecture, old, new, slide):
-    project.write_text(lecture.notebook, notebooks.to_json(text.read_source(lecture)))
+    project.write_text(
+        lecture.notebook, views.with_install(notebooks.to_json(text.read_source(lecture)))
+    )
     assert notebooks.differences(lecture) == []
     lecture.source.write_text(course_project.LECTURE.replace(old, new), encoding="utf-8")
     (line,) = notebooks.differences(lecture)
@@ -221,7 +223,7 @@ def test_a_notebook_that_is_missing_or_short(lecture):
     assert "not built yet. Run: tinyattn build 04" in notebooks.differences(lecture)[0]
     notebook = text.read_source(lecture)
     notebook.cells.pop()
-    project.write_text(lecture.notebook, notebooks.to_json(notebook))
+    project.write_text(lecture.notebook, views.with_install(notebooks.to_json(notebook)))
     assert "slide 'What you saw', cell 7 is missing" in notebooks.differences(lecture)[0]
 
 
@@ -229,7 +231,9 @@ def test_check_returns_the_exit_code(root, capsys):
     documents = project.lectures(root) + project.homework(root)
     assert make.check(documents) == 1
     for document in documents:
-        project.write_text(document.notebook, notebooks.to_json(notebooks.unexecuted(document)))
+        project.write_text(
+            document.notebook, views.with_install(notebooks.to_json(notebooks.unexecuted(document)))
+        )
     index.write_index(root)
     pages.write_pages(root)
     assert make.check(documents) == 0

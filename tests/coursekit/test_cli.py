@@ -14,7 +14,7 @@ import pytest
 
 import tinyattn as tinyattn_package
 from coursekit import cli
-from coursekit.build import index, notebooks, pages, text
+from coursekit.build import index, notebooks, pages, text, views
 from coursekit.student import workbook
 from tests.coursekit import small_project as course_project
 from tinyattn import doctor
@@ -29,7 +29,9 @@ def root(tmp_path, monkeypatch):
     """A small project with built (not executed) notebooks, entered."""
     root = course_project.make(tmp_path / "project")
     for document in project.lectures(root) + project.homework(root):
-        project.write_text(document.notebook, notebooks.to_json(notebooks.unexecuted(document)))
+        project.write_text(
+            document.notebook, views.with_install(notebooks.to_json(notebooks.unexecuted(document)))
+        )
     monkeypatch.chdir(root / "lectures")
     return root
 
@@ -286,6 +288,14 @@ def test_class_keeps_what_the_student_wrote(root, started, capsys):
     assert (root / "workbook" / "04_counting.old1.ipynb").read_text(encoding="utf-8") == mine
 
 
+def test_class_can_make_the_copies_only(root, started, capsys):
+    assert cli.main(["class", "04", "--copies-only"]) == 0
+    assert not started
+    assert "04_counting.ipynb" in capsys.readouterr().out
+    copy = (root / "workbook" / "04_counting.ipynb").read_text(encoding="utf-8")
+    assert "%pip install" not in copy  # the package is here
+
+
 def test_class_run_executes_in_the_terminal(root, capsys):
     assert cli.main(["class", "04", "--run"]) == 0
     assert "✓ C001 holds" in capsys.readouterr().out
@@ -317,7 +327,7 @@ def test_build_homework(root, capsys):
     cells = json.loads((root / "notebooks/homework/hw04_counting.ipynb").read_text("utf-8"))[
         "cells"
     ]
-    assert "twice x" in "".join(cells[1]["source"])
+    assert "twice x" in "".join(cells[2]["source"])  # after the one that installs the package
 
 
 def test_slides_of_homework_are_refused(root, capsys):

@@ -15,6 +15,7 @@ import pytest
 
 from coursekit import cli
 from coursekit.build.execute import execute, namespace
+from coursekit.build.text import INSTALL
 from coursekit.grade import grading, handed_in, nbgrader, own_machine, pages, sandbox, worksheets
 from coursekit.grade.marking import mark
 from coursekit.grade.own_machine import OwnMachine
@@ -414,6 +415,13 @@ def test_a_notebook_of_format_3_and_one_that_is_nested_as_no_program_is(plan):
     deep = submission([("a", "code", "x = " + "-" * 5000 + "1"), ("b", "code", "1+" * 9000 + "1")])
     result = mark(deep, plan, None)
     assert result.points == 0 and "nested too deeply" in " ".join(result.notes)
+
+
+def test_the_cell_that_installs_the_package_is_not_the_students():
+    cells = [{"cell_type": "code", "source": source} for source in (INSTALL, "x = 1")]
+    read = handed_in._read("x", json.dumps({"cells": cells}).encode())
+    assert read.cells == [("", "code", "x = 1")]
+
 
 
 def test_the_same_code_is_noted_and_untouched_code_is_not(plan):

@@ -196,6 +196,18 @@ def test_the_site_for_students_leaves_out_the_pages_for_those_who_teach(tmp_path
     }
 
 
+def test_a_notebook_opens_elsewhere_where_the_repository_is_known():
+    path = "notebooks/04_self_attention.ipynb"
+    assert build.elsewhere(path, {}) == []
+    assert build.elsewhere(path, {"GITHUB_REPOSITORY": "us/tinyattn"}) == [
+        ("Colab", f"https://colab.research.google.com/github/us/tinyattn/blob/main/{path}"),
+        ("Binder", f"https://mybinder.org/v2/gh/us/tinyattn/main?labpath={path}"),
+    ]
+    first = notebooks.with_ways("# Title", build.elsewhere(path, {"GITHUB_REPOSITORY": "a/b"}), "x")
+    assert 'href="https://mybinder.org/v2/gh/a/b/main?labpath=' in first
+    assert "download" not in first
+
+
 @browser.needed
 def test_the_ledger_is_filtered_by_verdict_lecture_and_words(tmp_path):
     documents = project.lectures(ROOT)[3:6]

@@ -8,6 +8,7 @@ import pytest
 
 from coursekit.build import lint, notebooks, questions, text, views
 from coursekit.deck import render
+from tests import ROOT
 from tests.coursekit import browser
 from tests.coursekit import small_project as course_project
 from tinyattn import widgets
@@ -137,6 +138,17 @@ def test_the_notebook_to_read_folds_pictures_and_answers(asking):
     assert picture.jupyter == {"source_hidden": True, "outputs_hidden": True}
     counted = next(m for source, m in by_source.items() if "counted" in source)
     assert counted.jupyter == {"source_hidden": True} and "collapsed" not in counted
+
+
+def test_a_notebook_brings_a_cell_that_installs_the_package():
+    for document in project.lectures(ROOT) + project.homework(ROOT):
+        file = document.notebook.read_text(encoding="utf-8")
+        second = json.loads(file)["cells"][1]
+        assert second["cell_type"] == "code" and "".join(second["source"]) == text.INSTALL
+        assert all(cell["source"] != text.INSTALL for cell in text.read_notebook(document))
+        without = views.without_install(file)
+        assert text.INSTALL.splitlines()[-1] not in without
+        assert views.with_install(without) == file
 
 
 def test_a_page_to_click_through_is_not_folded(asking):
