@@ -423,7 +423,6 @@ def test_the_cell_that_installs_the_package_is_not_the_students():
     assert read.cells == [("", "code", "x = 1")]
 
 
-
 def test_the_same_code_is_noted_and_untouched_code_is_not(plan):
     def cells(write):
         return Class(plan).cells(write)
