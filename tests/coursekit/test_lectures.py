@@ -37,7 +37,9 @@ each_homework = pytest.mark.parametrize("document", HOMEWORK, ids=lambda d: d.na
 
 
 def cells_of(document):
-    return json.loads(document.notebook.read_text(encoding="utf-8"))["cells"]
+    """The cells as the file has them, without the one that installs the package."""
+    cells = json.loads(document.notebook.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if "".join(cell["source"]) != text.INSTALL]
 
 
 def code_cells(document):
