@@ -49,7 +49,7 @@ TESTED = {"python": ("3.11", "3.14"), "numpy": ("2.2", "2.5"), "numba": ("0.62",
 
 
 def examine():
-    """Print everything; return 1 if a part that the course needs is missing."""
+    """Print the report, and return 1 if a part that the course needs is missing."""
     version = platform.python_version()
     print(f"python      {version} at {sys.executable}{_remark('python', version)}")
     print(f"system      {platform.system()} {platform.machine()}, {_processors()}")
@@ -66,7 +66,7 @@ def examine():
 
 
 def _print_group(extra):
-    """Print the versions of one group of packages; False if one is missing."""
+    """Print the versions of one group of packages, and return False if one is missing."""
     purpose, packages = GROUPS[extra]
     versions = {package: _version(package) for package in packages}
     print(f"\n{purpose}" + (f"  [{extra}]" if extra else ""))
@@ -199,7 +199,7 @@ def _cpu(llvm):
 
 
 def _print_course():
-    """Print the location of the lectures; False if they are not found."""
+    """Print the location of the lectures, and return False if they are not found."""
     try:
         root = find_root()
         ledger = read_ledger(root / LEDGER)

@@ -21,9 +21,10 @@ def detect_anomaly():
             loss.backward()                      # or sqrt gave an infinite gradient ...
 
     The result of every operation inside the block is checked, and so are the gradients that pass
-    through those operations, even if `backward` is called later. An infinity that the code puts in
+    through those operations, even if `backward` is called later. An infinity that the code inserts
     on purpose, as in np.where(mask, scores, -np.inf), is not an anomaly, but an operation that
-    turns it into nan is. Only this thread is checked, and outside the block there is no cost.
+    turns it into nan is. Only the current thread is checked, and code outside the block does not
+    become slower.
 
     Raises:
         FloatingPointError: with the operation, the line that called it, the layers around it, its
@@ -38,7 +39,7 @@ def detect_anomaly():
 
 
 def _look(t, op, values, inputs):
-    """Check the result of an operation, and let its rules check their gradients."""
+    """Check the result of an operation, and make its rules check their gradients."""
     origin = _Origin(op, values)
     came = [_kind(v) for v in values]
     kind = _kind(t.data)

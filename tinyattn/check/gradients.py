@@ -43,29 +43,29 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
     """Compare the gradient of f(*inputs) with central differences, in float64.
 
     The whole Jacobian is compared if it has at most 10,000 numbers. Otherwise three random
-    combinations of its rows are compared, along three random directions of the inputs; a wrong
-    number in the Jacobian still changes these with probability 1. A rule that writes into g, y or
-    an input is wrong too.
+    combinations of its rows are compared, along three random directions of the inputs. A wrong
+    number in the Jacobian still changes these with probability 1. A rule that modifies g, y or an
+    input in place is also reported.
 
     Args:
-        f        function that returns a Tensor, or a tuple, list or dictionary of them; or a
-                 module, of which a copy in float64 is checked, with its parameters
-        inputs   its arguments. Floating-point ones (arrays, Tensors, Python floats, lists of them)
-                 are converted to float64 and checked; the others are passed on as they are
-        order    2 checks the gradient of the gradient too, 3 also that of this one. The incoming
-                 gradient is then an input, called g: a rule must also be right as a function of g,
-                 and a rule that computes in another way when it is recorded must give the same
-                 gradient
-        eps      step, as a multiple of max(1, |x|); None: 6e-6, and shorter where that is too long
-        atol     difference that counts as none; None: 1e-8 of the largest result
-        rtol     the same, as a fraction of the derivative
+        f        function that returns a Tensor, or a tuple, list or dictionary of Tensors; or a
+                 module, which is copied to float64 and checked together with its parameters
+        inputs   arguments of f. Floating-point arguments (arrays, Tensors, Python floats, lists of
+                 them) are converted to float64 and checked, and all others are passed on unchanged
+        order    2 also checks second derivatives, and 3 third derivatives. The incoming gradient is
+                 then an input called g, so a rule must be right as a function of g too, and a rule
+                 that computes differently when it is recorded must give the same gradient
+        eps      step, as a multiple of max(1, |x|); None: 6e-6, or a shorter step where 6e-6 is too
+                 long
+        atol     largest absolute difference that passes; None: 1e-8 times the largest result
+        rtol     largest difference that passes, as a fraction of the derivative
 
     Returns:
         a `Report`
 
     Raises:
-        ValueError: there is nothing to check, f gives another result each time, f makes float32 of
-            its float64 inputs, or eps, atol or rtol is not positive
+        ValueError: there is nothing to check, f is not deterministic, f makes float32 of its
+            float64 inputs, or eps, atol or rtol is not positive
     """
     check_range("gradcheck", above=0, below=1, eps=eps)
     check_range("gradcheck", 0, atol=atol, rtol=rtol)

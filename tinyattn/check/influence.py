@@ -18,8 +18,9 @@ def causal(f, x, axis=None, rng=0):
     """Check that each position depends only on itself and on earlier positions.
 
     Args:
-        f      module or function of x, whose result has the T positions on the same axis. Of
-               several results, check one: lambda x: f(x)[0]. A module is checked in float64
+        f      module or function of x, whose result has the T positions on the same axis. If there
+               are several results, check one of them: lambda x: f(x)[0]. A module is checked in
+               float64
         x      numbers [B, T, D], or integer tokens [B, T]
         axis   axis of the positions; None: the last one of tokens, the last but one of numbers
         rng    seed or numpy.random.Generator for the changes that are tried
@@ -48,10 +49,10 @@ def causal(f, x, axis=None, rng=0):
 
 
 def isolated(f, x, batch=None, rng=0):
-    """Check that each member of a batch depends on itself only.
+    """Check that the result of each member of a batch depends on this member only.
 
-    A module is checked in float64, in the mode it is in. Batch norm in training mode is not
-    isolated, and the check tells you so.
+    A module is checked in float64 and in its current mode, so batch norm in training mode fails the
+    check.
 
     Args:
         f       module or function of x, whose result has the members on axis 0

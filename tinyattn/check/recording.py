@@ -17,7 +17,7 @@ _blocks = 0  # number of blocks, in any thread, that are recording
 
 
 class _Observers(local):
-    """The functions that this thread calls for each operation that is recorded."""
+    """The functions that the current thread calls for each recorded operation."""
 
     def __init__(self):
         self.functions = ()
@@ -29,7 +29,7 @@ _observers = _Observers()
 def observe(look):
     """Call look(t, op, values, inputs) for each result t that this thread records from now on.
 
-    Undo it with `stop_observing(look)`. Without observers, recording has no additional cost.
+    Use `stop_observing(look)` to end it. Without observers, recording has no additional cost.
     """
     _observers.functions = (*_observers.functions, look)
     _count(+1)

@@ -7,13 +7,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a check, which is true if the check passed, and prints the comparison.
+    """The outcome of a check. It is true if the check passed, and its text shows the comparison.
 
     Attributes:
         passed     whether the check passed
-        text       what was compared, where it differs most, and what may be the cause
-        error      the largest difference, relative to the size of what was compared
-        compared   how many numbers were compared
+        text       the comparison, the position of the largest difference, and possible causes
+        error      the largest difference, relative to the size of the numbers that were compared
+        compared   the number of values that were compared
         causes     possible causes, the likeliest first; empty if passed
     """
 

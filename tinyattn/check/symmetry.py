@@ -16,7 +16,8 @@ def equivariant(f, x, axis=-2, out_axis=None, rng=0, times=5):
     """Check that f(permuted x) equals the permuted f(x).
 
     Args:
-        f          module or function of x. Of several results, check one: lambda x: f(x)[0]
+        f          module or function of x. If there are several results, check one of them: lambda
+                   x: f(x)[0]
         x          array
         axis       axis of x that is permuted; -2: the rows
         out_axis   axis of the result; None: the same
@@ -103,10 +104,9 @@ def same(impls, inputs, gradients=True):
 
     Args:
         impls       {name: function}, or a list of functions
-        inputs      the arguments as a list or tuple, or one array; gradients are taken with respect
-                    to all floating-point ones
-        gradients   False: only values are compared. The gradients are those of one random weighting
-                    of the results
+        inputs      the arguments as a list or tuple, or one array. Gradients are computed for all
+                    floating-point arguments
+        gradients   True: also compare the gradients of a randomly weighted sum of the results
 
     Returns:
         a `Report`

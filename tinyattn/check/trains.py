@@ -1,4 +1,4 @@
-"""Does a model learn? All parameters must move, and a small batch must be learned by heart."""
+"""Does a model learn? All parameters must change, and the model must memorize a small batch."""
 
 import math
 from copy import deepcopy
@@ -17,15 +17,15 @@ LEARNED = 0.1  # fraction of the first loss below which the batch counts as lear
 
 
 def trains(module, batch, loss=None, steps=300, learned=LEARNED):
-    """Check that every parameter gets a gradient and moves, and that one batch can be memorized.
+    """Check that every parameter gets a gradient and changes, and that one batch can be memorized.
 
-    The check passes if all parameters that are not frozen moved and the loss fell far enough. Give
-    it few examples, such as 4 to 16, because a good model must be able to remember them. Equal
-    examples with different targets cannot be learned.
+    The check passes if all parameters that are not frozen have changed and the loss has fallen far
+    enough. Pass few examples, such as 4 to 16, because a good model must be able to memorize them.
+    Equal examples with different targets cannot be learned.
 
     Args:
-        module    a copy of it is trained with Adam and without dropout; the module does not change
-        batch     what the loss takes: (x, target), or (x, mask, target), …
+        module    the module, of which a copy is trained with Adam and without dropout
+        batch     the arguments of the loss after the module: (x, target), or (x, mask, target), …
         loss      loss(module, *batch) -> Tensor, a single number, as for `training.fit`. None:
                   module(*inputs) is compared with the target, the last one of the batch, by
                   cross-entropy if it is integers (classes on the last axis of the result, or on

@@ -33,12 +33,12 @@ COMPARED = (np.equal, np.not_equal)
 
 
 class SlipWarning(UserWarning):
-    """A line of a training loop that runs, but hardly does what was intended."""
+    """A warning about a line of a training loop that runs but probably is not what you intended."""
 
 
 @contextmanager
 def watch(model, optimizer):
-    """Warn of mistakes in a training loop that would run without an error.
+    """Warn about mistakes in a training loop that would run without an error.
 
         with check.watch(model, optimizer):
             for x, y in data.batches(train, 32):
@@ -47,12 +47,13 @@ def watch(model, optimizer):
                 loss.backward()
                 optimizer.step()
 
-    The first 5 steps are checked in full, and the loss during the first 100. Later steps cost
-    practically nothing. Each mistake causes one `SlipWarning` that names the line and the remedy.
-    Examples are labels [N] with predictions [N, 1], a softmax before the cross-entropy, a mask that
-    hides the wrong keys, a missing `zero_grad()`, an optimizer of another model, parameters that no
-    gradient reaches, and a learning rate that is too high. NumPy's own warnings about overflow,
-    division by zero and nan appear once instead of at every step. Only this thread is checked.
+    The first 5 steps are checked completely, and the loss is checked during the first 100 steps.
+    Later steps cost practically nothing. Each mistake causes one `SlipWarning` that names the line
+    and explains how to fix it. Examples are labels [N] with predictions [N, 1], a softmax before
+    the cross-entropy, a mask that hides the wrong keys, a missing `zero_grad()`, an optimizer of
+    another model, parameters that no gradient reaches, and a learning rate that is too high.
+    NumPy's own warnings about overflow, division by zero and nan appear once instead of at every
+    step. Only the current thread is checked.
 
     Args:
         model      the module that is trained
@@ -175,7 +176,7 @@ class _Watcher:
     # ---- saying it
 
     def say(self, topic, text, line=None):
-        """Warn once of a mistake at a line (file, number); None: the user's current line."""
+        """Warn once about a mistake at a line (file, number), or at the user's current line."""
         if topic in self.told:
             return
         self.told.add(topic)
@@ -339,7 +340,7 @@ class _Watcher:
             )
 
     def _check_still(self, still):
-        """Weights that were initialized alike, and that no gradient tells apart."""
+        """Find weights that have equal initial values and always get equal gradients."""
         for name, p in _named_parameters(self.model):
             w = p.data
             if name in still and w.ndim == 2 and min(w.shape) > 1 and not np.ptp(w, axis=0).any():

@@ -1,4 +1,4 @@
-"""What a student changed in a lecture: the cells that ran, beside those of the notebook."""
+"""Find what a student changed in a lecture by comparing the cells that ran with the notebook."""
 
 import difflib
 import json
@@ -12,9 +12,9 @@ NO_CHANGE = ("course.predict", "course.compare", "course.answer", "%", "!", "?",
 
 
 def changes(root, number):
-    """What ran in this kernel otherwise than in the notebook of a lecture, as lines of text.
+    """Describe how the cells that ran in this kernel differ from the lecture's notebook.
 
-    [] if nothing did, or if this is not a kernel of Jupyter.
+    It returns lines of text, or [] if nothing differs or this is not a Jupyter kernel.
     """
     ran = _cells_that_ran()
     if not ran:
@@ -42,14 +42,14 @@ def changes(root, number):
 
 
 def _cells_that_ran():
-    """The sources of the cells of this kernel, in the order in which they ran."""
+    """Return the sources of the cells of this kernel in the order in which they ran."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
     return [str(source).strip() for source in getattr(shell, "user_ns", {}).get("In", [])]
 
 
 def _original(source, given):
-    """The cell of the notebook that this one is a change of; None if there is none."""
+    """Return the notebook's cell from which this cell was changed, or None if there is none."""
     matcher, best, most = difflib.SequenceMatcher(autojunk=False), None, ALIKE
     matcher.set_seq2(source)
     for cell in given:

@@ -66,17 +66,17 @@ def full():
 
 
 def small():
-    """Return True where no kernel can be compiled, as in a browser: lectures then use their
-    smallest size.
+    """Return True where lectures use their smallest size, because no kernel can be compiled.
 
-    TINYATTN_SMALL=1 does the same on any machine. A full run is never small.
+    A browser is such a place, and TINYATTN_SMALL=1 does the same on any machine. A full run is
+    never small.
     """
     asked = os.environ.get("TINYATTN_SMALL", "") not in ("", "0")
     return not full() and (asked or find_spec("numba") is None)
 
 
 class Seeds(tuple):
-    """The seeds of a loop; as text, their number: "5 seeds"."""
+    """The seeds of a loop. As text, they give their number: "5 seeds"."""
 
     def __str__(self):
         return f"{len(self)} seed{'s' * (len(self) != 1)}"
@@ -95,15 +95,15 @@ def seeds(quick=1):
 
 @dataclass(frozen=True)
 class Claim:
-    """The outcome of an experiment. It shows itself as a badge in a notebook and as text elsewhere.
+    """The outcome of an experiment, displayed as a badge in a notebook and as text elsewhere.
 
     Attributes:
         number     number of the claim, "C027"
         verdict    "proved", "holds", "holds partly", "refuted as worded", "undecided" or "not run"
-        evidence   figures that decided it
+        evidence   figures that decided the verdict
         control    result of the control experiment, which tests the reason that the claim gives
-        text       the claim in words
-        note       what this run adds: its own figures, or a remark on the ledger
+        text       wording of the claim
+        note       text added by this run: its own figures, or a remark on the ledger
     """
 
     number: str
@@ -156,22 +156,22 @@ def _first_sentence(text):
 def claim(number, holds, evidence="", control="", *, proved=False, quick_decides=True, root=None):
     """Report the outcome of the experiment on a claim, and compare it with the ledger.
 
-    A full run writes all of it into the ledger. Any other run must reach the ledger's verdict; the
-    badge shows the figures of the full run, and those of this run next to them. If a student has
-    changed cells of the lecture, another verdict is allowed, and the badge says what changed. Away
-    from the project's folder, there is no ledger to compare with, and the badge says so.
+    A full run writes the verdict, evidence and control into the ledger. Any other run must reach
+    the ledger's verdict, and the badge shows the figures of both runs. If a student has changed
+    cells of the lecture, another verdict is allowed, and the badge lists the changes. Outside the
+    project's folder, there is no ledger to compare with, which the badge mentions.
 
     Args:
         number          number of the claim, "C027"
         holds           True, False, "partly", or "undecided": at this scale, the baseline or the
                         control is within the spread
-        evidence        the figures that decided it, with the number of seeds and events
+        evidence        the figures that decided the verdict, with the number of seeds and events
         control         an experiment, with its figure, whose result would have been the same if the
                         claim's reason were not at work; for an identity, the deliberate error that
                         is detected
-        proved          True for an identity whose proof is on the slide: the verdict is then
-                        "proved" as long as the code agrees with it (holds=True)
-        quick_decides   False if one short training may give either result: then a quick run does
+        proved          True for an identity whose proof is on the slide; the verdict is "proved" as
+                        long as the code agrees with it (holds=True)
+        quick_decides   False if one short training may give either result, so that a quick run does
                         not decide
         root            folder of the project; None: found from the working folder
 
@@ -211,7 +211,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
 
 
 def _of_a_change(number, entry, verdict, changed):
-    """What to say where a student's change leads to another verdict."""
+    """Return the note for a student's change that leads to another verdict."""
     does = "refutes" if verdict == REFUTED else "changes"
     return (
         f"Your change {does} {number}: {'; '.join(changed)}. Without it, the verdict is "

@@ -7,7 +7,7 @@ PALE = 0.25  # opacity of the parts that are not in focus
 
 
 class SavedDrawing:
-    """A drawing read from its file; it appears as the last line of a notebook cell."""
+    """A drawing read from its file, which appears if it is the last line of a notebook cell."""
 
     def __init__(self, svg):
         self.svg = svg

@@ -9,12 +9,12 @@ FOLDER = "lectures/figures"
 
 
 def drawing(name, until=None, focus=(), root=None):
-    """Show the drawing `lectures/figures/<name>.svg`. In a deck its steps come by key presses.
+    """Show the drawing `lectures/figures/<name>.svg`, step by step with key presses in a deck.
 
     Args:
         name    name of the drawing
-        until   show it as a whole up to this step, without key presses
-        focus   names of parts; all others are pale
+        until   number of the step up to which the drawing is shown at once, without key presses
+        focus   names of the parts that keep their colour, while all others are pale
         root    folder of the project; None: found from the working folder
 
     Raises:
@@ -27,7 +27,7 @@ def drawing(name, until=None, focus=(), root=None):
 
 
 def where(name, *parts, root=None):
-    """Show a small map of a drawing: which of its parts the slide is about.
+    """Show a small map of a drawing with the parts that the slide is about.
 
     A deck shows it next to the title.
 

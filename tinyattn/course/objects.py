@@ -1,8 +1,8 @@
 """Measure objects that were found in events of points, as lecture 12 does.
 
 The arrays are those of `graph.condense` and `graph.match`: found and truth [N] hold the object of
-each point (negative: none), event [N] holds the event of each point. Read `quality` first, then
-`redrawn`, which says how much a figure depends on the events that happened to be there.
+each point (negative: none), and event [N] holds the event of each point. Read `quality` first, then
+`redrawn`, which measures how much a figure depends on the choice of events.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from tinyattn import graph
 
 
 def quality(found, truth, weights=None):
-    """Return efficiency and purity of the objects found; 0 where undefined.
+    """Return efficiency and purity of the objects found, with 0 where they are undefined.
 
         efficiency = true objects that were found / true objects
         purity     = found objects that match a true one / found objects
@@ -33,18 +33,18 @@ def quality(found, truth, weights=None):
 
 
 def balance(efficiency, purity):
-    """Return the harmonic mean of efficiency and purity; 0 if both are 0.
+    """Return the harmonic mean of efficiency and purity, or 0 if both are 0.
 
     Args:
         efficiency   a number, or an array
-        purity       of the same shape
+        purity       purity, of the same shape
     """
     total = np.asarray(efficiency) + np.asarray(purity)
     return 2 * np.multiply(efficiency, purity) / np.where(total > 0, total, 1)
 
 
 def condensation_points(beta, truth):
-    """Return the point of highest β of each true object, in the order of the objects' numbers.
+    """Return the point with the highest β of each true object, ordered by the objects' numbers.
 
     Args:
         beta    condensation strength of each point [N]
@@ -68,8 +68,9 @@ def first_of_each(order, truth):
 def silhouette(x, truth, event):
     """Return the mean of (b - a) / max(a, b) over the points of objects.
 
-    a is a point's mean distance to the other points of its object, b the mean distance to the
-    nearest other object of the event. Events with fewer than two objects are left out.
+    Here a is a point's mean distance to the other points of its object, and b its mean distance to
+    the points of the nearest other object of the event. Events with fewer than two objects are left
+    out.
 
     Args:
         x       positions of the points [N, C]
@@ -119,7 +120,7 @@ def scan(beta, x, truth, event, t_beta, t_d, weights=None):
 
 
 def best_pair(values):
-    """Return the indices (i, j) of thresholds at which the balance is highest.
+    """Return the indices (i, j) of the thresholds with the highest balance.
 
     Args:
         values   the result of `scan`
@@ -155,16 +156,16 @@ def best_setting(collect, settings, truth, weights=None):
 
 
 def redrawn(sums, statistic, draws=1000, rng=0):
-    """Return a figure for the events as they are, and for events drawn again.
+    """Return a statistic of the given events, and of random draws of events (the bootstrap).
 
-    Each draw takes as many events as there are, at random and with repetition (the bootstrap).
-    Two systems that are measured on the same events get the same draws, so the difference of
-    their results is the distribution of the lead.
+    Each draw takes E of the E events at random, with replacement. Two systems that are measured on
+    the same events get the same draws, so the differences of their results show the distribution of
+    the gap between them.
 
     Args:
-        sums        what each event adds to some sums [E, ...]
+        sums        contribution of each event to some sums [E, ...]
         statistic   function of the sums [1 + draws, ...], for example a ratio of two of them
-        draws       number of times the events are drawn
+        draws       number of draws
         rng         seed of the draws
 
     Returns:
@@ -175,14 +176,14 @@ def redrawn(sums, statistic, draws=1000, rng=0):
 
 
 def redrawn_values(values, event, E, statistic, draws=200, rng=0):
-    """Return a figure of single values, such as a median, for events drawn again.
+    """Return a statistic of single values, such as their median, for random draws of events.
 
     Args:
         values      [n]
         event       event of each value [n] int
-        E           number of events, those without a value included
+        E           number of events, including those without a value
         statistic   function of an array of values
-        draws       number of times the events are drawn; nan where a draw has no value
+        draws       number of draws; the result is nan if a draw has no value
         rng         seed of the draws
 
     Returns:
@@ -194,11 +195,11 @@ def redrawn_values(values, event, E, statistic, draws=200, rng=0):
 
 
 def times_drawn(E, draws=1000, rng=0):
-    """Return how many times each event occurs: once each in row 0, then in each draw.
+    """Return how often each event occurs: once each in row 0, then once per row for each draw.
 
     Args:
         E       number of events
-        draws   number of times the events are drawn
+        draws   number of draws
         rng     seed of the draws
 
     Returns:
@@ -213,7 +214,7 @@ def interval(values):
     """Return the central 95% of the draws: (low, high), along axis 0.
 
     Args:
-        values   the result of `redrawn`; its row 0, the events as they are, is not a draw
+        values   the result of `redrawn`, whose row 0 belongs to the given events and is left out
     """
     return np.percentile(values[1:], [2.5, 97.5], axis=0)
 
@@ -251,12 +252,13 @@ def counted_balance(sums):
 
 
 class Outcome(NamedTuple):
-    """What became of M true and F found objects.
+    """The outcome for M true and F found objects.
 
     Attributes:
         hit     whether each true object was found [M] bool
         right   whether each found object matches a true one [F] bool
-        holds   the true object of which a found one holds most, -1 for noise alone [F] int
+        holds   the true object with the largest part in each found one, -1 if that contains only
+                noise [F] int
         home    event of each found object [F] int
         pairs   found and true object of each match [P, 2] int
     """
@@ -269,7 +271,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(found, truth, event, M, weights=None):
-    """Find out what became of M true objects.
+    """Compare the found objects with M true ones.
 
     Args:
         found     object that each point was assigned to [N] int; negative: none
@@ -295,8 +297,8 @@ def outcome(found, truth, event, M, weights=None):
 def binned(result, group, home, groups, E):
     """Count true, hit, found and right objects for each event and group of true ones.
 
-    A found object counts in the group of the true one of which it holds most; one of noise alone
-    counts in no group. See `efficiency_purity`.
+    A found object counts in the group of the true object that makes up most of it. An object that
+    contains only noise counts in no group. See `efficiency_purity`.
 
     Args:
         result   an `Outcome`
@@ -319,7 +321,7 @@ def binned(result, group, home, groups, E):
 
 
 def efficiency_purity(sums):
-    """Return efficiency and purity [..., 2]; 0 where there is nothing to count.
+    """Return efficiency and purity [..., 2], with 0 where there is nothing to count.
 
     Args:
         sums   sums of `binned` over events [..., 4]
@@ -342,7 +344,7 @@ def per_event(event, columns, E):
 
 
 def ranks(values):
-    """Return the rank of each value, from 0; equal values are ranked in their order.
+    """Return the rank of each value, from 0. Equal values are ranked in their order.
 
     Args:
         values   [n]

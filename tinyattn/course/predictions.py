@@ -25,7 +25,7 @@ _answered = {}  # seal of a question: what was predicted
 
 @dataclass(frozen=True)
 class Note:
-    """Lines of (label, words), which show themselves in a notebook and in a terminal."""
+    """Lines of (label, words), displayed in a notebook and in a terminal."""
 
     lines: tuple
 
@@ -44,10 +44,10 @@ def predict(words=""):
     """Keep your prediction until `compare` shows it next to the result.
 
     Args:
-        words   your prediction, a text
+        words   text of your prediction
 
     Raises:
-        TypeError: it is not a text
+        TypeError: words is not a string
     """
     if not isinstance(words, str):
         raise TypeError(
@@ -60,7 +60,7 @@ def predict(words=""):
 
 
 def compare(*numbers, root=None):
-    """Show the last prediction next to the outcome of claims.
+    """Show your last prediction next to the outcome of claims.
 
     Args:
         numbers   numbers of claims, such as "C030", whose verdict and evidence are read from the
@@ -76,7 +76,7 @@ def compare(*numbers, root=None):
 
 
 def sealed(right, words):
-    """The answers of a question as a text that nobody reads in passing; `answer` opens it.
+    """Encode the answers of a question so that nobody reads them by accident; see `answer`.
 
     Args:
         right   the letter of the right answer
@@ -94,9 +94,9 @@ def sealed(right, words):
 
 
 def answer(seal):
-    """Say whether the last prediction was right, and why; for a question that offers answers.
+    """Show whether the last prediction was right, and why, for a question that offers answers.
 
-    Nothing is said before there is a prediction.
+    Nothing is shown before there is a prediction.
 
     Args:
         seal   the answers, as `sealed` wrote them into the student's copy

@@ -1,7 +1,7 @@
 """The location of the course on disk: the project's folder, its lectures and its homework.
 
-In a checkout, all of it is one folder. An installed package contains the course in `shipped/`,
-where nothing is written; the student's files then go into a separate folder.
+In a checkout, everything is in one folder. An installed package contains the course in `shipped/`,
+where nothing is written, so the student's files go into a separate folder.
 """
 
 import re
@@ -23,7 +23,7 @@ CHECKOUT = (
 
 
 class CourseError(Exception):
-    """A part of the course is not as it must be; the message says what to do about it."""
+    """A part of the course is missing or wrong. The message explains what to do."""
 
 
 class NoSuchLecture(CourseError):

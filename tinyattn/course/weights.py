@@ -2,7 +2,7 @@
 
 A network that is compared with another one must be trained to the end, which takes minutes or
 hours. The full run therefore trains it once and keeps it here, and the notebook in class begins
-with the converged network; a short training next to it shows how it got there.
+with the converged network. A short training next to it shows how it got there.
 """
 
 import json
@@ -29,8 +29,8 @@ def trained(name, module, train, *, root=None):
 
     Args:
         name     "05_sum_of_digits" stands for lectures/weights/05_sum_of_digits.safetensors
-        module   any nn.Module; its parameters and buffers are replaced
-        train    function without arguments that trains the module; it returns a dictionary of
+        module   any nn.Module, whose parameters and buffers are replaced
+        train    function without arguments that trains the module and returns a dictionary of
                  arrays to show, such as {"loss": [...]}, or None
         root     folder of the project; None: found from the working folder
 
@@ -71,11 +71,11 @@ def trained(name, module, train, *, root=None):
 def as_shipped(module):
     """Return the module with its weights rounded to the 16 bits in which they are shipped.
 
-    It is for networks that are judged in a full run and not shipped, so that they are as exact as
-    the shipped ones.
+    Use it for networks that a full run compares but does not ship, so that their weights are as
+    precise as the shipped ones.
 
     Args:
-        module   the module; its parameters and buffers are replaced
+        module   the module, whose parameters and buffers are replaced
     """
     module.load_state_dict({k: _halves(v) for k, v in module.state_dict().items()})
     return module
@@ -88,8 +88,7 @@ def _halves(value):
 
 
 def packed(arrays):
-    """Return the arrays as they are stored: those of 16-bit numbers in one, [2, N], with separate
-    bytes.
+    """Return the arrays as they are stored, with all 16-bit numbers in one array of bytes [2, N].
 
     "layout" contains their shapes as JSON. The upper bytes of weights are similar, so a compressed
     package becomes 7% smaller. The arrays are ordered by name, so a full run that finds the same

@@ -7,7 +7,7 @@ from tinyattn.engine.random import generator
 
 
 def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
-    """Cut arrays into batches of the same examples, in a new random order in each epoch.
+    """Cut arrays into batches of matching examples, in a new random order in each epoch.
 
         for x, y in data.batches(images, labels, batch_size=64, rng=0): ...
 
@@ -25,8 +25,7 @@ def batches(*arrays, batch_size=32, shuffle=True, rng=None, drop_last=False):
 
 
 class Batches:
-    """The batches that `batches` returns, which can be iterated over again and again, once per
-    epoch.
+    """The result of `batches`, which you can iterate over once per epoch.
 
     Args:
         arrays       as in `batches`

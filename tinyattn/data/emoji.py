@@ -26,7 +26,7 @@ def emoji():
 
 @dataclass(frozen=True)
 class Scenes:
-    """Images of one or two emoji; all arrays have the image on the first axis.
+    """Images of one or two emoji. The first axis of all arrays is the image.
 
     Attributes:
         images   [N, 24, 52, 3] float32 in 0..1
@@ -51,7 +51,7 @@ class Scenes:
 
 
 def scenes(pictures, which, rng=None):
-    """Put emoji side by side, each whole and at a random position, as `Scenes`.
+    """Place emoji side by side at random positions, each of them complete, as `Scenes`.
 
     Args:
         pictures   images to choose from [M, 24, 24, 3]

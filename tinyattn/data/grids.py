@@ -27,7 +27,7 @@ CELL = 6  # pixels
 
 @dataclass(frozen=True)
 class Grids:
-    """Generated images with captions; the first axis of all arrays is the image.
+    """Generated images with captions. The first axis of all arrays is the image.
 
     Attributes:
         images    [N, 18, 18, 3] float32 in 0..1

@@ -11,7 +11,7 @@ FILE, HARD_FILE = (Path(__file__).with_name(f"{name}.npz") for name in ("jets", 
 
 
 class Jets(NamedTuple):
-    """B jets of at most P = 40 particles, the hardest first; padding is 0.
+    """B jets of at most P = 40 particles, ordered by descending pT and padded with 0.
 
     Attributes:
         particles   pT in GeV, Δη and Δφ from the axis of the jet [B, P, 3] float32
@@ -33,7 +33,7 @@ def jets(part="train"):
 
     They were simulated by Pythia 8 and clustered by anti-kT with radius 0.8 (make_jets.py), without
     a detector. The 40 hardest particles are kept: 96% of the momentum, but only 78% of the mass of
-    a QCD jet and 89% of that of a top jet (medians).
+    a QCD jet and 89% of the mass of a top jet (medians).
 
     Args:
         part   "train", "test" or "all"
@@ -47,8 +47,8 @@ def jets(part="train"):
 def hard_jets(part="train"):
     """Load QCD and top jets of 700 to 1000 GeV, half of each: 16000 to train, 4000 to test.
 
-    They are made like `jets`, so that a model can learn from many of these and then meet a few of
-    those.
+    They are made like `jets`, so that a model can learn from many of these jets and then be
+    fine-tuned on a few of the others.
 
     Args:
         part   "train", "test" or "all"
@@ -81,9 +81,8 @@ def _loaded(name, file, part, test):
 def jet_features(jets):
     """Return the inputs of ParticleNet for each particle, [B, P, 7].
 
-    They are Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet) and ΔR.
-
-    Particles count as massless, so their energies are E = pT cosh η. Padding is 0.
+    They are Δη, Δφ, ln pT, ln E, ln pT/pT(jet), ln E/E(jet) and ΔR. Particles are treated as
+    massless, so their energies are E = pT cosh η. Padding is 0.
 
     Args:
         jets   `Jets`
@@ -108,9 +107,9 @@ def jet_features(jets):
 
 
 def four_momenta(jets):
-    """Return E, px, py, pz of each particle in GeV, [B, P, 4] float64; padding is 0.
+    """Return E, px, py, pz of each particle in GeV, [B, P, 4] float64, padded with 0.
 
-    The beam is the z axis, the axis of the jet is at φ = 0, and particles count as massless:
+    The beam is the z axis, the axis of the jet is at φ = 0, and particles are treated as massless:
     px = pT cos Δφ, py = pT sin Δφ, pz = pT sinh η, E = pT cosh η with η = η(jet) + Δη.
 
     Args:

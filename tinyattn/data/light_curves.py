@@ -26,8 +26,8 @@ class LightCurves(NamedTuple):
     Attributes:
         times        days from the first observation, not evenly spaced [B, T] float32
         magnitudes   around the mean of the star; smaller is brighter [B, T] float32
-        errors       standard deviation of the noise that is in them [B, T] float32
-        label        which of CLASSES [B] int64
+        errors       standard deviation of the noise in the magnitudes [B, T] float32
+        label        index into CLASSES [B] int64
         period       main period in days [B] float32
     """
 
@@ -45,16 +45,16 @@ def light_curves(part="train", length=200, rng=0, noise=True, out_of=None):
     of observation are real, too: they come from a star of the MACHO survey, about one per night,
     with gaps. Each curve combines the two: the phase is random, the noise is normal with MACHO's
     error of that night, and Mira and semi-regular stars, which in reality change from cycle to
-    cycle, are sums of three sines. Another rng gives the same stars at other times.
+    cycle, are sums of three sines. A different rng gives the same stars at different times.
 
     Args:
         part     "train", "test" or "all"
         length   number T of observations of each star
         rng      seed or numpy.random.Generator for times, phases and noise
-        noise    False: there is no noise
+        noise    False: the magnitudes are exact
         out_of   choose the observations at random from this many consecutive ones, like a telescope
-                 that returns only now and then. None: consecutive observations; the nights then
-                 follow so evenly that their number is nearly as good as the time
+                 that returns only now and then. None: consecutive observations, which are spaced so
+                 evenly that their index is nearly as informative as the time
 
     Returns:
         `LightCurves`

@@ -23,15 +23,15 @@ TARGETS = (
 
 
 class Molecules(NamedTuple):
-    """B molecules of at most N = 29 atoms, hydrogen included; padding is 0.
+    """B molecules of at most N = 29 atoms, including hydrogen, padded with 0.
 
     Attributes:
-        atoms       which of SYMBOLS, one-hot [B, N, 5] float32
-        positions   in Å, around the middle of the molecule [B, N, 3] float32
-        bonds       bonded or not, of whatever order [B, N, N] bool
+        atoms       symbol of each atom, one-hot over SYMBOLS [B, N, 5] float32
+        positions   coordinates in Å, relative to the centre of the molecule [B, N, 3] float32
+        bonds       whether two atoms are bonded, by a bond of any order [B, N, N] bool
         mask        True where there is an atom [B, N] bool
-        targets     the properties TARGETS [B, 9] float32
-        smiles      formula of the bonds without hydrogen [B] text
+        targets     the properties listed in TARGETS [B, 9] float32
+        smiles      SMILES string, which describes the bonds without hydrogen [B] text
     """
 
     atoms: np.ndarray  # one-hot index into SYMBOLS

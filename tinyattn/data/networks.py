@@ -13,9 +13,9 @@ def karate_club():
     """Load 34 members of a karate club, 78 ties, and the half that each joined when the club split.
 
     Returns:
-        (graph, club): every tie is two edges; club [34] int is 0 for members who stayed with the
-        instructor (node 0) and 1 for those who left with the officer (node 33). There are no node
-        features
+        (graph, club). Every tie is two edges, and there are no node features. club [34] int is 0
+        for members who stayed with the instructor (node 0) and 1 for those who left with the
+        officer (node 33)
 
     Source: Zachary 1977.
     """
@@ -27,8 +27,8 @@ def les_miserables():
     """Load 77 characters of Les Misérables, and 254 pairs that meet in a chapter.
 
     Returns:
-        (graph, names): every pair is two edges; `graph.edge_attr` [508] float32 is the number of
-        chapters in which the two meet; names is the list of the characters
+        (graph, names). Every pair is two edges, `graph.edge_attr` [508] float32 is the number of
+        chapters in which the two meet, and names is the list of the characters
 
     Source: Knuth 1993.
     """
@@ -82,24 +82,24 @@ def stochastic_block_model(sizes=(20, 20, 20), inside=0.3, between=0.03, rng=Non
 def distractors(num_nodes=200, neighbours=(4, 12), told=2, classes=3, noise=0.3, rng=None):
     """Generate a graph whose nodes have a few neighbours that know their class.
 
-    The other neighbours are distractors. A third of the nodes know: they carry their class, and a
-    flag that says so. The others carry a random class. A node receives from neighbours[0] to
-    neighbours[1] other nodes: `told` of them are knowing nodes of its own class, and the rest do
-    not know. Weights that depend only on the sender solve the task; weights that depend on the
-    degrees do not.
+    The other neighbours are distractors. A third of the nodes know their class: their features
+    contain it, together with a flag. The others carry a random class. A node receives messages from
+    neighbours[0] to neighbours[1] other nodes, of which `told` know and have the same class as the
+    node, and the rest do not know. Weights that depend only on the sender solve the task, but
+    weights that depend on the degrees do not.
 
     Args:
         num_nodes    number of nodes
         neighbours   (smallest, largest) number of neighbours
-        told         number of neighbours that know
+        told         number of neighbours that know their class
         classes      number of classes
         noise        standard deviation added to the features
         rng          seed or numpy.random.Generator
 
     Returns:
-        (graph, y, asked): graph.x [N, classes + 1] float32 holds the carried classes as one-hot
-        rows with noise, and the flag; y [N] int the true classes; asked [N] bool the nodes that do
-        not know
+        (graph, y, asked). graph.x [N, classes + 1] float32 holds the carried classes as one-hot
+        rows with noise, and the flag. y [N] int holds the true classes, and asked [N] bool marks
+        the nodes that do not know
     """
     if not 0 <= told <= neighbours[0] <= neighbours[1]:
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Small pictures of coloured shapes that hide each other (generated), with class, size and place.
+"""Small generated images of coloured shapes that hide each other, with class, size and position.
 
-Each picture has several objects. A pixel belongs to the object painted last on it, pixels of the
-paper to none. Class, size and centre are those of the whole shape, its hidden part included.
+Each image has several objects. A pixel belongs to the object painted last on it, and a pixel of the
+background to none. Class, size and centre describe the whole shape, including its hidden part.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,14 @@ TRIES = 200  # to place a shape without hiding another one too much
 
 
 class Overlaps(NamedTuple):
-    """B pictures and their M objects, which are numbered through all pictures.
+    """B images and their M objects, which are numbered consecutively across all images.
 
     Attributes:
         images   colours between 0 and 1 [B, SIDE, SIDE, 3] float32
-        truth    the object that a pixel shows, -1 for the paper [B, SIDE, SIDE] int64
-        kind     0, 1 or 2 for the names in KINDS [M] int64
-        size     pixels from the middle to the edge [M] float32
-        centre   column and row of the middle, in pixels [M, 2] float32
+        truth    the object that each pixel shows, -1 for the background [B, SIDE, SIDE] int64
+        kind     index into KINDS [M] int64
+        size     distance from the centre to the edge, in pixels [M] float32
+        centre   column and row of the centre, in pixels [M, 2] float32
     """
 
     images: np.ndarray
@@ -38,18 +38,18 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
-    """Make n pictures of objects[0] to objects[1] overlapping shapes in one of eight colours.
+    """Generate n images of overlapping shapes, each shape in one of eight colours.
 
-    A shape for which no place is found without hiding another one too much is left out.
+    A shape is left out if no position is found where it does not hide too much of another one.
 
     Args:
-        n          number of pictures
-        rng        generator, seed or None
-        objects    fewest and most shapes of a picture
-        noise      standard deviation of what is added to every colour of every pixel
-        outlined   False: a new shape has another colour than those it touches, while shapes apart
-                   may share one. True: a picture has only two colours, touching shapes may share
-                   one, and only a dark outline, one pixel wide, separates them
+        n          number of images
+        rng        seed or numpy.random.Generator
+        objects    (smallest, largest) number of shapes in an image
+        noise      standard deviation of the noise added to every colour of every pixel
+        outlined   False: shapes that touch have different colours. True: an image has only two
+                   colours, so shapes that touch may share one, and only a dark outline one pixel
+                   wide separates them
 
     Returns:
         `Overlaps`
@@ -82,7 +82,7 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
 
 
 def _picture(K, outlined, rng):
-    """One picture [SIDE, SIDE, 3] and the object of each pixel; kinds, sizes, centres."""
+    """Return one image [SIDE, SIDE, 3], the object of each pixel, and kinds, sizes and centres."""
     image, truth = np.full((SIDE, SIDE, 3), 0.95), np.full((SIDE, SIDE), -1)
     kinds, sizes, centres, hues, least = [], [], [], [], []  # least: pixels that stay visible
     two = rng.choice(HUES, 2, replace=False) if outlined else None
@@ -104,7 +104,7 @@ def _picture(K, outlined, rng):
 
 
 def _placed(truth, least, rng):
-    """Kind, size, centre and pixels of one more shape; the pixels are None if there is no room."""
+    """Return kind, size, centre and pixels (None if there is no room) of one more shape."""
     for _ in range(TRIES):
         kind, size = int(rng.integers(len(KINDS))), rng.uniform(*SIZES)
         centre = rng.uniform(size - 0.5, SIDE - 0.5 - size, 2)
@@ -116,7 +116,7 @@ def _placed(truth, least, rng):
 
 
 def _wider(pixels):
-    """These pixels and their neighbours to all four sides."""
+    """Return these pixels and their neighbours on all four sides."""
     wide = pixels.copy()
     wide[1:] |= pixels[:-1]
     wide[:-1] |= pixels[1:]
@@ -126,7 +126,7 @@ def _wider(pixels):
 
 
 def _shape(kind, size, cx, cy):
-    """The pixels of one shape around (cx, cy), [SIDE, SIDE] bool."""
+    """Return the pixels of one shape around (cx, cy), [SIDE, SIDE] bool."""
     x, y = np.arange(SIDE) - cx, (np.arange(SIDE) - cy)[:, None]  # y grows downwards
     if KINDS[kind] == "circle":
         return x * x + y * y <= size * size
@@ -136,6 +136,6 @@ def _shape(kind, size, cx, cy):
 
 
 def _color(hue):
-    """A strong colour of the colour wheel, hue in 0..1."""
+    """Return a saturated colour with this hue, from 0 to 1."""
     wheel = np.abs((6 * hue + np.array([0, 4, 2])) % 6 - 3) - 1
     return 0.1 + 0.8 * np.clip(wheel, 0, 1)

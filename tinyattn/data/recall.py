@@ -6,8 +6,7 @@ from tinyattn.engine.random import generator
 
 
 def first_bit(n, length, rng=None):
-    """Generate n sequences of random bits; the target is the first bit, which is queried at the
-    end.
+    """Generate n sequences of random bits, where the target at the end is the first bit.
 
     Args:
         n        number of sequences
@@ -15,7 +14,8 @@ def first_bit(n, length, rng=None):
         rng      seed or numpy.random.Generator
 
     Returns:
-        (x, y): x [n, length, 1] float32 of -1 and 1; y [n] int64, 1 if the first entry is 1
+        (x, y), where x [n, length, 1] float32 holds -1 and 1, and y [n] int64 is 1 if the first
+        entry is 1, else 0
 
     Source: slides H19, H20.
     """
@@ -33,9 +33,9 @@ def delayed_bit(n, length, rng=None):
         rng      seed or numpy.random.Generator
 
     Returns:
-        (x, y, when): in x [n, length, 3] float32, column 0 is the bit (-1 or 1) at the step where
-        it is shown and 0 elsewhere, column 1 is 1 at the marker, and column 2 is noise, ±1; y [n]
-        int64 is the bit; when [n, 2] int64 holds the step of the bit (in the first quarter) and of
+        (x, y, when). In x [n, length, 3] float32, column 0 is the bit (-1 or 1) at the step where
+        it is shown and 0 elsewhere, column 1 is 1 at the marker, and column 2 is noise, ±1. y [n]
+        int64 is the bit. when [n, 2] int64 holds the step of the bit (in the first quarter) and of
         the marker (in the last)
 
     Source: slide KB04.

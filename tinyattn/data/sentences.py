@@ -37,8 +37,9 @@ class Agreement(NamedTuple):
 def agreement(n, distance, before=2, rng=None):
     """Generate n sentences with distance - 1 fillers between the subject and its verb.
 
-    Before the subject are `the` and up to `before` fillers. After the verb is `the trout`, which
-    has no number. All sentences are padded to the length before + largest distance + 4.
+    Up to `before` fillers and `the` come before the subject. The verb is followed by `the trout`,
+    which may be singular or plural. All sentences are padded to the length before + largest
+    distance + 4.
 
     Args:
         n          number of sentences
@@ -80,15 +81,15 @@ def agreement(n, distance, before=2, rng=None):
 
 
 def nested(n, depth, before=2, rng=None):
-    """Generate n sentences with nested clauses; the last verb, of the first subject, is hidden.
+    """Generate n sentences with nested clauses, in which the verb of the first subject is hidden.
 
         often the dog that the cats that the bear saw liked <verb>        (depth 2)
 
     Every subject has its own number, and the verbs inside are in the past tense, which has no
     number. So only the first subject determines the number of the hidden verb, 4 · depth + 1 words
-    after it, and counting plurals does not help. Before the first subject are up to `before`
-    fillers and `the`. All sentences are padded to the length before + 4 · depth + 3. With depth 0,
-    a sentence is: the dog <verb>.
+    after it, and counting plurals does not help. Up to `before` fillers and `the` come before the
+    first subject. All sentences are padded to the length before + 4 · depth + 3. With depth 0, a
+    sentence is: the dog <verb>.
 
     Args:
         n        number of sentences

@@ -27,7 +27,7 @@ class Shapes(NamedTuple):
     """B clouds of N points on a surface. The points of a cloud come in random order.
 
     Attributes:
-        points   centred, the farthest one at distance 1 [B, N, 3] float32
+        points   coordinates, with mean 0 and the farthest point at distance 1 [B, N, 3] float32
         part     index into PARTS [B, N] int64
         kind     index into KINDS [B] int64
     """
@@ -44,9 +44,10 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
         B         number of surfaces
         N         number of points on each
         kinds     names of the kinds to choose from
-        rotated   True: rotated at random; False: all stand upright
-        uneven    the density falls like exp(uneven · position) along a random direction; 0: it does
-                  not. A part gets points by the root of its area, so that thin legs do not vanish
+        rotated   True: each surface is rotated at random; False: all are upright
+        uneven    the density varies like exp(uneven · position) along a random direction; 0: it is
+                  uniform. The number of points on a part is proportional to the square root of its
+                  area, so that thin legs do not vanish
         noise     standard deviation of the points around the surface
         rng       seed or numpy.random.Generator
 
@@ -54,7 +55,7 @@ def shapes(B, N=256, kinds=KINDS, rotated=True, uneven=1.0, noise=0.01, rng=None
         `Shapes`
 
     Raises:
-        ValueError: a kind is unknown, or a number makes no sense
+        ValueError: a kind is unknown, or a number is out of range
 
     Source: slide K42.
     """

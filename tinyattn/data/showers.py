@@ -71,12 +71,12 @@ def showers(n, rng=None, objects=(1, 8), noise=0.01, spread=8.0, planes=0, cells
         n         number of events
         rng       seed or numpy.random.Generator
         objects   (smallest, largest) number of showers
-        noise     standard deviation of each cell in GeV, up to 1; cells above three of them are
-                  hits
-        spread    cm: the showers enter at |x|, |y| < spread; 3 to 5 makes them overlap
-        planes    number of thin tracking planes before the calorimeter, 0 to 3; they see each
-                  particle at a precise position and measure no energy
-        cells     another detector [cells, 6], such as `irregular_cells()`; None: `geometry()`
+        noise     standard deviation of the noise in each cell in GeV, up to 1; a cell is a hit if
+                  its energy exceeds three standard deviations
+        spread    showers enter at |x|, |y| < spread, in cm; with 3 to 5, they overlap
+        planes    number of thin tracking planes before the calorimeter, 0 to 3; they measure the
+                  position of each particle precisely, but not its energy
+        cells     cells of the detector [cells, 6], such as `irregular_cells()`; None: `geometry()`
 
     Returns:
         `Showers`
@@ -255,7 +255,7 @@ def irregular_cells(rng=None, density=1.0):
 
     Args:
         rng       seed or numpy.random.Generator
-        density   relative number of cells; with 2, there are twice as many, each of half the area
+        density   relative number of cells; 2 doubles the number of cells and halves their area
     """
     fewest = round(density * min(CELLS_IN_LAYER)) if np.isfinite(density) else 0
     if fewest < 4:  # the width of a cell is computed from three others

@@ -58,7 +58,7 @@ def windows(ids, *, batch_size, length):
         length       number T of ids in a window
 
     Returns:
-        `Windows`, which can be iterated over again and again
+        `Windows`, which you can iterate over more than once
 
     Raises:
         ValueError: the ids are not whole numbers [N], or there are too few of them

@@ -43,16 +43,16 @@ class Tracks(NamedTuple):
 def tracks(n, rng=None, objects=(2, 5), noise=(5, 20), apart=0.4):
     """Generate events with particles and noise hits in a drift chamber.
 
-    A particle with start angle φ₀ and curvature κ crosses the ring of radius r at the angle
-    φ₀ + arcsin(κ r / 2). Of two particles in one cell, only the nearer is seen.
+    A particle with start angle φ₀ and curvature κ crosses the ring of radius r at the angle φ₀ +
+    arcsin(κ r / 2). If two particles pass through one cell, only the nearer one is seen.
 
     Args:
         n         number of events
         rng       seed or numpy.random.Generator
         objects   (smallest, largest) number of particles
         noise     (smallest, largest) number of noise hits
-        apart     smallest difference of two start angles, in radians; particles that are bent
-                  towards each other may cross nevertheless
+        apart     smallest difference of two start angles, in radians, although particles that bend
+                  towards each other may still cross
 
     Returns:
         `Tracks`

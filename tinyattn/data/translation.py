@@ -3,7 +3,7 @@
     phrases(1000, "de", rng=0)     [("in twenty-two days", "in zweiundzwanzig Tagen"), ...]
     software("de")                 [("Add another", "Eine weitere hinzufügen"), ...]
     tokenizer("de")                cuts both sides of the phrases into pieces, and joins them again
-    from_pairs([("a cat", "eine Katze"), ...])    your own: ids of both sides, and a tokenizer
+    from_pairs([("a cat", "eine Katze"), ...])    your own pairs: ids of both sides, and a tokenizer
 
 Words and patterns come from CLDR and num2words, messages from Django; SOURCES.md has the details.
 """

@@ -60,8 +60,8 @@ class Tensor(TensorMethods):
     Args:
         data            number, list or array
         dtype           dtype of the array; None: the dtype of data, as in `ta.tensor`
-        requires_grad   True: operations on the tensor are recorded; results inherit it, except
-                        under no_grad()
+        requires_grad   True: operations on the tensor are recorded, and their results require a
+                        gradient too, except under no_grad()
 
     Attributes:
         data           the plain NumPy array
@@ -114,7 +114,7 @@ class Tensor(TensorMethods):
 
     @data.setter
     def data(self, value):
-        """The plain NumPy array. An array that is assigned is taken over, not copied."""
+        """The plain NumPy array. Assigning to it keeps the given array without a copy."""
         if type(value) is not ndarray:
             value = dtypes.array_of(value, None, self.requires_grad)
         if self.requires_grad:
@@ -168,8 +168,8 @@ class Tensor(TensorMethods):
         Gradients add up over several calls. Set `.grad = None` (or call `zero_grad()`) in between.
 
         Args:
-            gradient       dL/d(self), an array of this shape; may be left out for a single number
-                           (then 1)
+            gradient       dL/d(self), an array of this shape; None: 1, which is possible only for a
+                           single number
             create_graph   True: record the backward pass too, so that gradients can be
                            differentiated
         """
@@ -191,7 +191,7 @@ class Tensor(TensorMethods):
         return self._data
 
     def item(self) -> float:
-        """The only element, as a Python number."""
+        """Return the only element as a Python number."""
         return self._data.item()
 
     # NumPy passes its functions on to these two methods (NEP 13 and NEP 18)
@@ -219,7 +219,7 @@ def tensor(data, dtype=None, requires_grad=False) -> Tensor:
     """Return a new tensor with a copy of `data`.
 
     Args:
-        data            number, list or array. Python floats become float32; integers and booleans
+        data            number, list or array. Python floats become float32. Integers and booleans
                         keep their type, but become float32 with requires_grad. Arrays and NumPy's
                         own numbers keep their dtype
         dtype           dtype of the tensor; None: as described above
@@ -253,9 +253,7 @@ _mode = _Mode()
 
 @contextmanager
 def set_grad_enabled(enabled):
-    """Switch recording on or off inside the block, in this thread; the previous state returns
-    afterwards.
-    """
+    """Switch recording on or off inside the block, in this thread, and restore it afterwards."""
     # the block may end in another thread, so keep this thread's mode
     mine, before = _mode.__dict__, _mode.grad_enabled
     try:
@@ -487,9 +485,7 @@ def prune_to_targets(targets, results, needed):
 
 
 def first_gradient(root, gradient, kind):
-    """Return dL/d(root) as `kind`, in the shape and dtype of root; the default for a single number
-    is 1.
-    """
+    """Return dL/d(root) as `kind`, in the shape and dtype of root, where None means 1."""
     if gradient is None:
         if root.size != 1:
             raise RuntimeError(messages.no_first_gradient(root.shape))

@@ -8,7 +8,7 @@ from tinyattn.engine.dtypes import reject_foreign_tensor
 
 
 def to_array(x):
-    """Return the plain array of a Tensor, without gradient; anything else is returned unchanged."""
+    """Return the plain array of a Tensor, without gradient, and anything else unchanged."""
     if isinstance(x, Tensor):
         return x.data
     if isinstance(x, list | tuple):
@@ -26,21 +26,19 @@ def as_tensor(x):
 
 
 def as_tensors(*xs):
-    """Apply `as_tensor` to each argument; equal objects become the same Tensor."""
+    """Apply `as_tensor` to each argument. The same object becomes the same Tensor."""
     made = {id(x): as_tensor(x) for x in xs}
     return [made[id(x)] for x in xs]
 
 
 def as_float(x):
-    """Return x as a Tensor of floating-point numbers; whole numbers and booleans become float32."""
+    """Return x as a floating-point Tensor, with float32 for whole numbers and booleans."""
     x = as_tensor(x)
     return x.astype(np.float32) if x.dtype.kind in "iub" else x
 
 
 def of_one_dtype(*xs):
-    """Return Tensors of the dtype that NumPy would give their sum; None stays None. See
-    `as_tensor`.
-    """
+    """Return Tensors (or None for None) of the dtype that NumPy would give their sum."""
     xs = [x if x is None else as_tensor(x) for x in xs]
     dtypes = [x.dtype for x in xs if x is not None]
     if dtypes.count(dtypes[0]) == len(dtypes):

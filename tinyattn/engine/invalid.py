@@ -40,7 +40,7 @@ class Noted(list):
     """A list that is not empty as soon as a NumPy function made nan or infinity: `with Noted() as
     noted:`.
 
-    Inside the block, NumPy does not warn; `mended` lets it warn of the remaining cases.
+    Inside the block, NumPy does not warn, but `mended` lets it warn about the remaining cases.
     """
 
     __slots__ = ("before", "known", "outside", "state")

@@ -28,7 +28,8 @@ def keep_memory() -> bool:
     """Let the C library keep freed memory for the next array, in the whole process.
 
     Up to 1 GB of free memory stays with the process, so training that creates many arrays of a few
-    megabytes becomes faster. Returns whether this was possible: only with glibc, on Linux.
+    megabytes becomes faster. Returns True if the C library is glibc (on Linux), which allows it,
+    and False otherwise.
     """
     if not sys.platform.startswith("linux"):
         return False

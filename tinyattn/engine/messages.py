@@ -38,7 +38,7 @@ FREED = (
 
 
 def complex_result(name):
-    """A complex number has no gradient here, and would lose that of the Tensor it is made of."""
+    """Raise for a complex number, which would lose the gradient of the Tensor it is made of."""
     return (
         f"{name}: the result is complex, but gradients are real here. Compute its parts as two "
         f"Tensors (np.fft.fft(x) has .real and .imag; np.cos(x), np.sin(x)), or .detach() it"

@@ -47,9 +47,7 @@ def _unary(function):
 
 
 def _equality(function, on_data):
-    """Return == or !=; objects that refuse NumPy's functions, such as pytest.approx, receive the
-    array.
-    """
+    """Return the method == or !=, which gives the array to objects such as pytest.approx."""
 
     def method(self, other) -> Tensor:
         if getattr(other, "__array_ufunc__", function) is None:
@@ -140,9 +138,7 @@ class TensorMethods(TensorTorchNames):
 
     @property
     def grad(self) -> np.ndarray | Tensor | None:
-        """The gradient dL/d(data) after `L.backward()`; None before, and for results, which keep
-        none.
-        """
+        """The gradient dL/d(data) of a leaf after `L.backward()`, otherwise None."""
         if self._operation is not None:
             return messages.warn_no_gradient_kept(self._operation.name)
         return self._grad
@@ -162,11 +158,11 @@ class TensorMethods(TensorTorchNames):
         return np.mean(self, axis=axis, keepdims=keepdims)
 
     def max(self, axis=None, keepdims=False) -> Tensor:
-        """Return the largest element along `axis`; tied elements share the gradient."""
+        """Return the largest element along `axis`. Tied elements share the gradient."""
         return np.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis=None, keepdims=False) -> Tensor:
-        """Return the smallest element along `axis`; tied elements share the gradient."""
+        """Return the smallest element along `axis`. Tied elements share the gradient."""
         return np.min(self, axis=axis, keepdims=keepdims)
 
     def prod(self, axis=None, keepdims=False) -> Tensor:
@@ -292,7 +288,7 @@ class TensorMethods(TensorTorchNames):
         return np.absolute(self)
 
     def clip(self, a_min=None, a_max=None, *, min=None, max=None) -> Tensor:
-        """Limit x to [a_min, a_max]; None leaves a side open."""
+        """Limit x to [a_min, a_max], where None means no limit."""
         return HANDLED_FUNCTIONS[np.clip](self, a_min, a_max, min=min, max=max)
 
     def round(self, decimals=0) -> Tensor:
@@ -302,11 +298,11 @@ class TensorMethods(TensorTorchNames):
     # ---------------------------------------------------------------- another form
 
     def astype(self, dtype) -> Tensor:
-        """Return the same numbers in another dtype; the gradient returns in the dtype of x."""
+        """Return the same numbers in another dtype. The gradient of x has the dtype of x."""
         return np.astype(self, np.dtype(dtype))
 
     def copy(self) -> Tensor:
-        """Return a copy of the values in new memory; the gradient passes through."""
+        """Return a copy of the values in new memory, through which gradients pass."""
         return np.copy(self)
 
     def tolist(self) -> list:

@@ -1,8 +1,8 @@
 """Names of other libraries and their equivalents here, only for errors.
 
-`torch_hints.py` contains the names for which both sides can be run and compared; this file contains
-the rest. `tests/mistakes/test_other_names.py` looks up each of them and tests the names in the
-hints.
+`torch_hints.py` contains the names for which both sides can be run and compared, and this file
+contains the rest. `tests/mistakes/test_other_names.py` looks up each of them and tests the names in
+the hints.
 """
 
 _NO_COMPILER = "leave it out: nothing has to be compiled or moved to a device"

@@ -6,9 +6,9 @@ _default = np.random.default_rng()
 
 
 def seed(n):
-    """Restart the default generator; the same n gives the same numbers.
+    """Restart the default generator. The same n always gives the same random numbers.
 
-    Initial weights, dropout and the order of batches use it wherever no rng= is passed.
+    Initial weights, dropout and the order of batches use this generator if no rng= is passed.
     np.random.seed has no effect on any of them.
 
     Args:
@@ -21,7 +21,7 @@ def seed(n):
 
 
 def generator(rng=None):
-    """`rng` itself (a numpy.random.Generator), a new one from an integer, or the default one."""
+    """Return `rng` itself if it is a Generator, a new one for an integer, or the default one."""
     if rng is None:
         return _default
     if isinstance(rng, np.random.Generator):

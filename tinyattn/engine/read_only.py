@@ -29,7 +29,7 @@ _comparing = _Comparing()
 
 @contextmanager
 def comparing():
-    """Inside the block, in this thread: find what writes into read-only arrays too."""
+    """Also find functions that write into read-only arrays, inside the block and in this thread."""
     before, _comparing.on = _comparing.on, True
     try:
         yield
@@ -38,8 +38,7 @@ def comparing():
 
 
 def protected(f, name, what):
-    """Return f with read-only views as arguments; None and the library's own functions are
-    unchanged.
+    """Return f with read-only views as arguments, unless it is None or part of the library.
 
     name: name of the operation. what: "function" or "rule". Raises WrittenError if f writes.
     """
@@ -65,7 +64,7 @@ def protected(f, name, what):
 
 
 def _copies(inputs):
-    """The bytes of each array."""
+    """Return the bytes of each array."""
     return [x.tobytes() for x in inputs if isinstance(x, np.ndarray)]
 
 

@@ -1,4 +1,4 @@
-"""What has another name in PyTorch: one table, from which errors and the page are made.
+"""Names that differ in PyTorch: one table for the errors and for a page of the course.
 
 Each line contains PyTorch's way and the equivalent here. Errors show the line when code asks a
 Tensor, a function or a layer for PyTorch's name, and `lectures/from_pytorch.md` shows all lines.
@@ -366,7 +366,7 @@ IN_PLACE = """
 
 
 class MissingAttribute:
-    """An attribute that an object does not have; reading it raises an error with a hint."""
+    """An attribute that an object does not have. Reading it raises an error with a hint."""
 
     def __init__(self, whose, name, hint):
         self.whose, self.name, self.__doc__ = whose, name, hint  # help(Tensor) shows it

@@ -1,9 +1,9 @@
 """Tracebacks that show the reader's own lines: frames of the library are left out.
 
 An error of a student's line passes through many functions of the library before it is raised, and
-each of them would fill five lines of a notebook. What is wrong is in the message, and where it is
-wrong is the student's own line. So wherever a traceback is printed that contains frames of this
-library, they are left out, with those of NumPy and others between them.
+each of them would fill five lines of a notebook. The message explains what is wrong, and the
+student's own line shows where. So in every printed traceback, the frames of this library are left
+out, together with the frames of NumPy and other libraries between them.
 
 All frames are shown with TINYATTN_TRACEBACKS=full in the environment, in a notebook also after
 `%xmode Verbose`. The debugger (`%debug`, `pdb.pm()`) always has all of them. For pytest see
@@ -24,7 +24,7 @@ SHOW_ALL = "TINYATTN_TRACEBACKS"
 
 
 def shortened(tb):
-    """(traceback without the frames of the library, number of frames that are left out).
+    """Return (traceback without the frames of the library, number of frames that are left out).
 
     A run of frames that belong to libraries is left out when one of them is ours. If no other
     frame would remain, nothing is left out.
@@ -53,7 +53,7 @@ def shortened(tb):
 
 
 def _place(filename):
-    """Whose code a file is: "library" (this one), "python" (any other) or "own"."""
+    """Return whose code a file is: "library" (this one), "python" (any other) or "own"."""
     if filename.startswith(LIBRARY):
         return "library"
     if filename.startswith(PYTHON) or filename.startswith("<frozen") or "site-packages" in filename:
@@ -64,7 +64,7 @@ def _place(filename):
 def install():
     """Leave out the frames of the library in this process: in IPython, or in plain Python.
 
-    A hook that somebody else has set before stays as it is.
+    A hook that another program has set before stays as it is.
     """
     if os.environ.get(SHOW_ALL) == "full":
         return
@@ -124,7 +124,7 @@ def _told(hidden, way):
 
 
 def _shorten_all(error):
-    """Shorten the tracebacks of an error and of what it came from; (error, before, hidden)."""
+    """Shorten the tracebacks of an error and of its causes. Return (error, before, hidden)."""
     chain, seen = [], set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

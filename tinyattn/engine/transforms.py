@@ -1,4 +1,4 @@
-"""Derivatives of functions: `grad`, `value_and_grad`, `jacobian`, `hessian`; and `gradients`.
+"""Derivatives of functions (`grad`, `value_and_grad`, `jacobian`, `hessian`), and `gradients`.
 
 The first four run the function on new tensors and then go backwards, so they can be nested:
 `grad(grad(f))` is f''. `gradients` takes a result that was computed before.
@@ -22,14 +22,14 @@ from tinyattn.engine.autograd import (
 def grad(f: Callable, argnum: int | tuple[int, ...] = 0) -> Callable:
     """Return the function x -> df/dx of a function f whose result is a single number.
 
-    An array gives an array. A Tensor gives a Tensor, and so does an array where f depends on other
-    tensors that require a gradient, such as the weights of a model: the result can be
-    differentiated with respect to them. Inside `no_grad()` it is not recorded. No tensor's `.grad`
+    The derivative at an array is an array. It is a Tensor if x is a Tensor, or if f depends on
+    other tensors that require a gradient, such as the weights of a model, so it can be
+    differentiated with respect to them. Inside `no_grad()`, it is not recorded. No tensor's `.grad`
     changes.
 
     Args:
         f        the function
-        argnum   index of the argument, or a tuple of indices; then a tuple is returned
+        argnum   index of the argument, or a tuple of indices, which gives a tuple of derivatives
     """
     both = value_and_grad(f, argnum)
     return wraps(f)(lambda *args, **kwargs: both(*args, **kwargs)[1])
@@ -105,9 +105,9 @@ def gradients(y: Tensor, xs, create_graph: bool = False):
 
     Args:
         y              the result
-        xs             a tensor, or a list of them (then a list is returned): intermediate results
-                       or leaf tensors, which require a gradient; one that y does not depend on gets
-                       zeros
+        xs             a tensor, or a list of tensors, which gives a list of gradients. Each is a
+                       leaf tensor that requires a gradient, or an intermediate result; if y does
+                       not depend on it, its gradient is zero
         create_graph   True: the gradients are Tensors that can be differentiated again
     """
     several = isinstance(xs, list | tuple)
@@ -209,7 +209,7 @@ def _chosen(argnum, n):
 
 
 def _vjp(y, gradient, xs, again, retain_graph=False):
-    """Return gradients of y for the stand-ins xs, as Tensors; zero where y is independent."""
+    """Return gradients of y for the stand-ins xs as Tensors, with zeros where y is independent."""
     found, targets = {}, set(xs)
     if y.requires_grad and again:
         try:

@@ -60,7 +60,7 @@ def elu(x, alpha=1.0):
 
     Args:
         x       numbers [...]
-        alpha   α, minus the value that very negative x approach
+        alpha   α, the limit for very negative x is -α
     """
     x = as_tensor(x)
     negative = np.where(np.greater(x.data, 0), 0, x)  # this keeps exp from overflowing
@@ -96,8 +96,8 @@ def softplus(x, beta=1.0, threshold=20.0) -> Tensor:
 
     Args:
         x           numbers [...]
-        beta        β, how sharp the bend is
-        threshold   where βx is larger, the result is x
+        beta        β, sharpness of the bend at 0
+        threshold   the result is x where βx exceeds this number
     """
     x = as_float(x)
     y = activations.softplus(beta * x) / beta
@@ -111,7 +111,7 @@ def tanh(x):
 
 @with_torch_hints
 def softmax(x, axis=-1):
-    """Return exp xᵢ / Σⱼ exp xⱼ along an axis. A row of nothing but -inf gives NaN.
+    """Return exp xᵢ / Σⱼ exp xⱼ along an axis. A row in which every x is -inf gives NaN.
 
     Args:
         x      array [...]
@@ -150,7 +150,7 @@ def logsumexp(x, axis=-1, keepdims=False):
 
 @with_torch_hints
 def dropout(x, p=0.5, training=True, rng=None):
-    """Return x with numbers set to 0 at random, and the others divided by 1 - p.
+    """Return x with random elements set to 0 and the others divided by 1 - p.
 
     Args:
         x          numbers [...]

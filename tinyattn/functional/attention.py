@@ -18,16 +18,16 @@ def scaled_dot_product_attention(
 
         a_ts = softmax_s(scale q_t·k_s + bias_ts)
 
-    A query that may attend to no key gives y = 0 and passes no gradient on. A key to which no query
-    may attend counts as zeros, so NaN or infinity in it has no effect. If some queries may attend
-    to it, NaN can reach the others too, because 0 · NaN is NaN.
+    A query that may not attend to any key gives y = 0 and gets no gradient. A key to which no query
+    may attend is treated as zeros, so NaN or infinity in it has no effect. If some queries may
+    attend to it, its NaN can reach the other queries too, because 0 · NaN is NaN.
 
     Args:
         q        queries (receivers) [..., T, D]; leading axes (batch, heads) broadcast
         k        keys (senders) [..., S, D]
         v        values [..., S, E]
         mask     bool, broadcast to [..., T, S]; True: query t may attend to key s
-        bias     added to the scores, broadcast to [..., T, S]; -inf hides a key as the mask does
+        bias     added to the scores, broadcast to [..., T, S]; -inf hides a key like the mask
         causal   True: query t attends only to the keys s ≤ t, both counted from the first
         scale    factor of the scores; None: 1/√D
         impl     implementation; all give the same result and the same gradients
@@ -104,7 +104,7 @@ def attention_weights(q, k, mask=None, bias=None, causal=False, scale=None):
         scale    factor of the scores; None: 1/√D
 
     Returns:
-        [..., T, S]; rows sum to 1, or to 0 where the query may attend to no key
+        [..., T, S]; rows sum to 1, or to 0 if the query may not attend to any key
 
     Raises:
         ValueError: the shapes do not fit

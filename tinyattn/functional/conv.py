@@ -19,7 +19,7 @@ from tinyattn.ops.pool import avg_pool, max_pool
 
 
 def _as_tuple(name, what, value, n):
-    """An option as n whole numbers."""
+    """Return an option as n whole numbers."""
     values = (value,) * n if np.isscalar(value) else tuple(value)
     if len(values) != n or not all(isinstance(v, int | np.integer) for v in values):
         raise ValueError(f"{name}: {what} must be a whole number or {n} of them, got {value!r}")
@@ -50,7 +50,7 @@ def _check_fit(name, lengths, span):
 
 
 def _advice_on_channels(x, unbatched, weight, groups):
-    """What to write for pictures without a channel, or with the channels last."""
+    """Return advice for images without a channel axis, or with the channels last."""
     channels = weight.shape[1] * groups if weight.ndim == x.ndim else 0
     if unbatched and channels == 1:
         axes = "N, L" if x.ndim == 3 else "N, H, W"
@@ -101,8 +101,8 @@ def neighbour_table(lengths, kernel_size, stride=1, padding=0, dilation=1):
         lengths       (L,) or (H, W), whose positions are counted row by row
         kernel_size   size of the window
         stride        distance between neighbouring outputs
-        padding       positions on both sides that are not there
-        dilation      distance between the positions that an output reads
+        padding       number of positions outside of x on both sides, whose index is -1
+        dilation      distance between neighbouring positions that an output reads
 
     Returns:
         array [P, K] of whole numbers, for P outputs and K positions of the kernel
@@ -141,8 +141,8 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         bias       b [O], or None
         stride     distance between neighbouring outputs
         padding    zeros on both sides: a number, "same" or "valid"
-        dilation   distance between the positions that an output reads
-        groups     number of groups of channels that do not mix
+        dilation   distance between neighbouring positions that an output reads
+        groups     number of groups of channels, which are convolved separately
         impl       "sums", "numpy", "kernel" or "auto"
 
     Returns:
@@ -166,7 +166,7 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         stride     distance between neighbouring outputs
         padding    zeros on all sides: a size, "same" or "valid"
         dilation   distance between the pixels that an output reads
-        groups     number of groups of channels that do not mix
+        groups     number of groups of channels, which are convolved separately
         impl       "sums", "numpy", "kernel" or "auto"
 
     Returns:
@@ -219,7 +219,7 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
         x             [B, C, L] or [C, L]
         kernel_size   size of the window
         stride        distance between windows; None: kernel_size
-        padding       positions of -inf on both sides
+        padding       number of positions with -inf on both sides
         dilation      distance between the positions of a window
         ceil_mode     True: a window may reach beyond the end
         impl          "sums", "numpy", "kernel" or "auto"
@@ -241,7 +241,7 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
         x             [B, C, H, W] or [C, H, W]
         kernel_size   size of the window, one number or a pair
         stride        distance between windows; None: kernel_size
-        padding       pixels of -inf on all sides
+        padding       number of pixels with -inf on all sides
         dilation      distance between the pixels of a window
         ceil_mode     True: a window may reach beyond the end
         impl          "sums", "numpy", "kernel" or "auto"
@@ -329,7 +329,7 @@ def pad(input, pad, mode="constant", value=0.0):
     Args:
         input   array [...]
         pad     widths, counted from the last axis: (left, right, top, bottom, …), as in PyTorch;
-                negative ones remove elements
+                negative widths remove elements
         mode    "constant"
         value   the constant
     """

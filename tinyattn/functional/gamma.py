@@ -32,7 +32,7 @@ def digamma(x):
 
 
 def _mirrored(x):
-    """Return which numbers are on the left, and x or 1 - x, which is at least ½."""
+    """Return which numbers are below ½, and whichever of x and 1 - x is at least ½."""
     left = np.less(to_array(x), 0.5)
     return left, np.where(left, np.subtract(1, x), x)
 

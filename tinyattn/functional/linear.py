@@ -107,7 +107,7 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
 
     Args:
         x      array [...]
-        p      which norm; 2 is the Euclidean one
+        p      order of the norm; 2: the Euclidean norm
         axis   axis of the norm
         eps    smallest divisor
     """

@@ -186,8 +186,8 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     Args:
         input          x [N, C, ...] or [C]
         target         classes [N, ...], whole numbers in [0, C)
-        weight         a number for each class [C]; the mean is then the weighted one
-        ignore_index   target that does not count
+        weight         weight of each class [C]; with "mean", the result is the weighted mean
+        ignore_index   target value that is ignored
         reduction      "mean", "sum" or "none"
 
     Raises:
@@ -229,7 +229,7 @@ def _of_classes(name, input, target, weight, ignore_index, reduction, axis, loss
 
 
 def _advice_on_target(name, input, target):
-    """What to write where the shapes of scores and classes do not fit in a usual way."""
+    """Return advice for frequent mistakes in the shapes of scores and classes."""
     shape = np.shape(target)
     if input.ndim > 2 and shape == input.shape[:-1]:
         C = input.shape[-1]
@@ -245,7 +245,7 @@ def _advice_on_target(name, input, target):
 
 
 def _check_order(name, input, target):
-    """Raise where only the target has a gradient: then prediction and labels are swapped."""
+    """Raise if only the target has a gradient, because prediction and labels are then swapped."""
     if isinstance(target, Tensor) and target.requires_grad and not input.requires_grad:
         raise ValueError(
             f"{name}: the second argument has a gradient and the first has none. Are they "
@@ -254,7 +254,7 @@ def _check_order(name, input, target):
 
 
 def _class_weights(name, weight, C, dtype):
-    """The weights of the classes as an array [C], or None."""
+    """Return the weights of the classes as an array [C], or None."""
     _check_not_negative(name, "weight", weight)
     if weight is None:
         return None
@@ -275,8 +275,8 @@ def cross_entropy(
     Args:
         input             scores x [N, C, ...] or [C]
         target            classes [N, ...], or probabilities in the shape of x
-        weight            a number for each class [C]; the mean is then the weighted one
-        ignore_index      target that does not count
+        weight            weight of each class [C]; with "mean", the result is the weighted mean
+        ignore_index      target value that is ignored
         reduction         "mean", "sum" or "none"
         label_smoothing   ε: the target becomes (1 - ε) target + ε / C
 

@@ -20,7 +20,7 @@ def _last_axes(name, x, normalized_shape):
 
 
 def _wide(norm, x, *parameters):
-    """norm(x) in float32 for x in float16, whose squares overflow from 256 on."""
+    """Compute norm(x) in float32 for x in float16, whose squares overflow from 256 on."""
     dtype = np.result_type(x.dtype, *[p.dtype for p in parameters if p is not None])
     return norm(x.astype(np.float32)).astype(dtype)
 
@@ -78,8 +78,8 @@ def batch_norm(
 
     Args:
         x              [B, C, ...]
-        running_mean   running average [C], or None; an array, which is updated in training
-        running_var    running average [C], or None; likewise
+        running_mean   running average [C], an array that is updated in training, or None
+        running_var    running average [C], likewise
         weight         [C], or None
         bias           [C], or None
         training       True: mean and var come from the batch; False: the running averages

@@ -36,7 +36,7 @@ def scan(
 
     x        [B, T, D]; state: tuple of [B, H]; weights as in ops/recurrent.py
     lengths  [B] whole numbers from 0 to T: sequence b ends after lengths[b] steps. Later steps have
-             no influence; their h_t is 0, and the last state is the state at the end of the
+             no influence, their h_t is 0, and the last state is the state at the end of the
              sequence
     reverse  from the end of each sequence to its beginning; h_t stays at position t
     impl     implementation; all give the same result and the same gradients

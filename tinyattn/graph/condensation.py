@@ -52,22 +52,22 @@ def condensation_loss(beta, x, truth, property_loss=None, batch=None, q_min=0.1,
         L_β = 1/K Σ_k (1 - β_αk) + s_B 1/N_B Σ_i n_i β_i
         L_p = Σ_i L_i (1 - n_i) arctanh² β_i / Σ_i (1 - n_i) arctanh² β_i
 
-    N, K and N_B count the points, objects and noise points of an event; M_jk = 1 if point j belongs
-    to object k. L_p is a weighted mean, so it also sends β a gradient,
-    ∂L_p/∂β_i = w'(β_i) (L_i - L_p) / Σ w with w = arctanh² β: a point that predicts worse than the
-    mean gets a smaller β. A term without anything to sum is 0. Time grows with hits × objects,
-    memory with their sum.
+    N, K and N_B count the points, objects and noise points of an event, and M_jk = 1 if point j
+    belongs to object k. L_p is a weighted mean, so it also gives β a gradient,
+    ∂L_p/∂β_i = w'(β_i) (L_i - L_p) / Σ w with w = arctanh² β, which lowers β for a point that
+    predicts worse than the mean. A term without anything to sum is 0. Time grows with
+    points × objects, and memory with their sum.
 
     Args:
         beta            condensation strength of each point [N], in [0, 1], for example a sigmoid
         x               the points in the space where they condense [N, C]
         truth           the object that each point belongs to [N] int; negative: noise (n_i = 1)
         property_loss   L_i [N]: error of the properties predicted at point i; None: no L_p
-        batch           event of each point [N] int; the loss is the mean over the events.
+        batch           event of each point [N] int, where the loss is the mean over the events;
                         None: a single event
-        q_min           smallest charge; it keeps potentials between points of low β
+        q_min           smallest charge, with which points of low β still attract and repel
         s_B             weight of the noise term
-        s_C             weight of potentials and β terms against L_p
+        s_C             weight of L_β + L_V relative to L_p
 
     Returns:
         a scalar Tensor
@@ -123,7 +123,7 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
 
 
 def _object_ids(truth, event):
-    """The object of each point, counted through over all events (-1: noise); the event of each."""
+    """Return the object of each point, numbered across events (-1: noise), and its event."""
     hits = np.flatnonzero(truth >= 0)
     labels, label = np.unique(truth[hits], return_inverse=True)
     names, number = np.unique(event[hits] * len(labels) + label, return_inverse=True)
@@ -133,7 +133,7 @@ def _object_ids(truth, event):
 
 
 def _condensation_points(q, object_of_hit):
-    """The point of highest charge of each object; of equal ones, the first."""
+    """Return the point of highest charge of each object, the first one if several are equal."""
     order = np.lexsort((np.arange(len(q)), -q))
     order = order[object_of_hit[order] >= 0]
     _, first = np.unique(object_of_hit[order], return_index=True)
@@ -153,9 +153,9 @@ def _attraction(x, q, x_alpha, q_alpha, hits, mine):
 class _Pairs:
     """Pairs (points, objects) of an event that repel: not its own object, and less than 1 apart.
 
-    They come in pieces. Few pairs are kept; many are looked for again each time, since 100,000
-    points and 200 objects may be 20 million of them. Found on plain arrays: beyond 1 there is no
-    force, and no gradient.
+    They come in pieces. A small number of pairs is kept, but many pairs are searched again each
+    time, because 100,000 points and 200 objects may give 20 million of them. The search uses plain
+    arrays, because a pair farther apart than 1 has neither a force nor a gradient.
     """
 
     def __init__(self, x, x_alpha, object_of_hit, event_of_object, events):
@@ -184,7 +184,7 @@ class _Pairs:
             yield np.concatenate(points), np.concatenate(objects)
 
     def _blocks(self):
-        """(rows of points, slice of objects) of the same event, looked at together."""
+        """Return (rows of points, slice of objects) of each event."""
         _, _, _, event_of_object, events = self.given
         first = np.searchsorted(event_of_object, np.arange(len(events) + 1))
         for rows, start, stop in zip(events, first, first[1:], strict=False):
@@ -199,7 +199,7 @@ class _Pairs:
 
 
 def _properties(loss, charge, event, E):
-    """Σ L_i ξ_i / Σ ξ_i of each event, 0 where all ξ are 0; the mean over the events."""
+    """Return the mean over the events of Σ L_i ξ_i / Σ ξ_i, which is 0 where all ξ are 0."""
     weight = segment_sum(charge, event, E)
     some = to_array(weight) > 0
     total = segment_sum(loss * charge, event, E)
@@ -207,7 +207,7 @@ def _properties(loss, charge, event, E):
 
 
 def _check(beta, x, truth, property_loss, batch):
-    """Truth as an array, and the rows of each event."""
+    """Return truth as an array, and the rows of each event."""
     name, N = "condensation_loss", len(to_array(beta))
     truth = np.asarray(to_array(truth))
     if beta.ndim != 1 or x.ndim != 2 or x.shape[0] != N:
@@ -254,21 +254,21 @@ def _events(name, batch, N):
 
 
 def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
-    """Collect objects: the point of highest β > t_β claims all within t_d of it, then the next.
+    """Collect objects: the point with the highest β > t_β claims all within t_d, then the next one.
 
-    A point can join or start an object only if it has not been assigned yet; ties in β go to the
-    point that comes first.
+    A point can join or start an object only if it has not been assigned yet. If several points have
+    the same β, the first one is chosen.
 
     Args:
         beta     condensation strength of each point [N]
         x        the points in the space where they condensed [N, C]
         t_beta   a point starts an object only if its β is above this
-        t_d      distance within which it claims points, at least 0
-        batch    event of each point [N] int; objects stay within an event. None: a single event
+        t_d      distance within which this point claims others, at least 0
+        batch    event of each point [N] int, to which its object is limited; None: a single event
 
     Returns:
-        (found [N] int64, points): found[i] is the object of point i, -1 for none, and
-        points[found[i]] its condensation point
+        (found [N] int64, points), where found[i] is the object of point i, -1 for none, and
+        points[found[i]] is its condensation point
 
     Raises:
         ValueError: shapes do not fit, t_d < 0, or beta or x is nan or infinite
@@ -295,7 +295,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
 
 
 def _finite(name, letter, values):
-    """The array of the values of N points as floats; ValueError for nan and infinity."""
+    """Return the values of N points as floats. Raises ValueError for nan and infinity."""
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name}: expected {letter} to be real numbers, got {values.dtype}")
     values = values.astype(np.result_type(values.dtype, np.float32))  # 0 - 1 is 255 in uint8
@@ -310,14 +310,14 @@ def _finite(name, letter, values):
 
 
 class Matching(NamedTuple):
-    """Which found objects match which true ones.
+    """The matches of found objects with true ones.
 
     Attributes:
         pairs        found and true object of each of M matches [M, 2]
         iou          intersection over union of each match [M]
         efficiency   fraction of the true objects that were found; nan if there are none
         purity       fraction of the found objects that match; nan if there are none
-        event        event of each match [M]; 0 without batch
+        event        event of each match [M], 0 if there is no batch
     """
 
     pairs: np.ndarray
@@ -332,15 +332,15 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
 
         IoU = Σ_{i in both} w_i / Σ_{i in either} w_i
 
-    The pair of highest IoU is matched first, and each object at most once.
+    The pair with the highest IoU is matched first, and each object at most once.
 
     Args:
         found       object that each point was assigned to [N] int; negative: none
         truth       object that each point belongs to [N] int; negative: noise
         threshold   a pair matches only if its IoU is above this
         weights     w_i [N], for example energies; None: 1 for each point
-        batch       event of each point [N] int; objects of two events are different ones, though
-                    both count from 0. None: all points are of one event
+        batch       event of each point [N] int, where equal numbers in different events mean
+                    different objects; None: a single event
 
     Returns:
         `Matching`
@@ -394,7 +394,7 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
 
 
 def _highest_first(iou, f_of, t_of, used_f, used_t, threshold):
-    """Which of the possible pairs belong together: each object at most once."""
+    """Choose among the possible pairs, using each object at most once."""
     chosen = []
     for p in np.argsort(-iou, kind="stable"):
         if not iou[p] > threshold:
@@ -406,7 +406,7 @@ def _highest_first(iou, f_of, t_of, used_f, used_t, threshold):
 
 
 def _by_event(labels, event):
-    """The objects of all events: their labels, their events, and which one each point is of."""
+    """Return the labels and events of all objects, and the object of each point."""
     kinds, label = np.unique(labels, return_inverse=True)
     each, number = np.unique(event * max(len(kinds), 1) + label, return_inverse=True)
     return kinds[each % max(len(kinds), 1)], each // max(len(kinds), 1), number

@@ -24,7 +24,7 @@ def _zeros(n):
 
 
 def _nodes(name, x, graph, features):
-    """x as a Tensor [N, features]."""
+    """Return x as a Tensor [N, features]."""
     x = nodes(name, x, graph)
     if x.ndim != 2 or x.shape != (graph.num_nodes, features):
         raise ValueError(
@@ -85,7 +85,7 @@ class GCNConv(Module):
         return y if self.bias is None else y + self.bias
 
     def _edges(self, graph, w, dtype):
-        """The edges and their weights; a loop that is there keeps its weight, a new one has 1."""
+        """Return the edges and their weights, which are 1 for new loops."""
         if w is None:
             w = np.ones(graph.num_edges, dtype)
         elif np.shape(w) != (graph.num_edges,) or not hasattr(w, "dtype"):
@@ -121,7 +121,7 @@ class GATConv(Module):
         heads            number H of heads
         concat           True: the heads are concatenated; False: they are averaged
         negative_slope   slope of the LeakyReLU
-        dropout          probability with which a neighbour is left out in training
+        dropout          probability with which an attention weight becomes 0 in training
         add_self_loops   False: a node does not receive from itself
         bias             False: there is no b
         rng              seed or numpy.random.Generator for the initial values and the dropout
@@ -195,15 +195,16 @@ class GATConv(Module):
 class GraphNetBlock(Module):
     """A block that updates every edge, then every node, then the whole graph.
 
-        e'_k = φᵉ(e_k, x_dst, x_src, u)        of its two ends and the whole
-        x'_i = φᵛ(Σ_{k → i} e'_k, x_i, u)      of the edges that arrive
-        u'   = φᵘ(Σ_k e'_k, Σ_i x'_i, u)       of everything
+        e'_k = φᵉ(e_k, x_dst, x_src, u)        from its two ends and the whole graph
+        x'_i = φᵛ(Σ_{k → i} e'_k, x_i, u)      from the edges that arrive
+        u'   = φᵘ(Σ_k e'_k, Σ_i x'_i, u)       from all edges and nodes
 
     It is called with (x [N, F], graph, e [E, F] = None, u [G, F] = None) and returns (x', e', u').
     Inputs that are None are left out.
 
     Args:
-        edge_model     φᵉ, a module on these features concatenated; None: the edges stay as they are
+        edge_model     φᵉ, a module applied to the concatenation of its arguments; None: e does not
+                       change
         node_model     φᵛ, likewise
         global_model   φᵘ, likewise
         aggregate      "sum", "mean", "max", "min" or "prod", instead of the sums above
@@ -262,5 +263,5 @@ def _concat(parts):
 
 
 def _bare(graph):
-    """The same edges without features."""
+    """Return the same edges without features."""
     return type(graph)(graph.src, graph.dst, graph.num_nodes, batch=graph.batch)

@@ -6,10 +6,10 @@ With x_i for the point that receives and x_j for its neighbours:
     GravNetConv                 y_i = W₁ x_i + W₂ [mean_j ‖ max_j] exp(-10 d²_ij) h_j
 
 If nn starts with a linear layer, its product splits: A x_i + B (x_j - x_i) = (A - B) x_i + B x_j.
-The two products are done once for each of the N points; for each of the N·K edges only a sum is
-left. If □ is the maximum, rising activations at the end of nn may follow it instead of preceding
-it. And if nn has nothing else, even that sum moves out of the maximum, and no tensor of edges is
-needed at all.  (slide K44)
+The two products are computed once for each of the N points, so only a sum remains for each of the
+N·K edges. If □ is the maximum, increasing activations at the end of nn may follow it instead of
+preceding it. If nn has nothing else, even that sum moves out of the maximum, and no tensor of edges
+is needed at all (slide K44).
 
 Parameters have PyTorch Geometric's names and shapes.
 """
@@ -40,7 +40,7 @@ def _check_aggr(name, aggr):
 
 
 def _points(name, x):
-    """x as a Tensor [N, F]."""
+    """Return x as a Tensor [N, F]."""
     x = as_tensor(x)
     if x.ndim != 2:
         raise ValueError(f"{name}: x must be points [N, F], got shape {x.shape}")
@@ -56,9 +56,9 @@ def _check_nodes(x, graph):
 
 
 def _first_linear(nn):
-    """The first linear layer of nn and what follows it, or (None, None).
+    """Return the first linear layer of nn and the layers after it, or (None, None).
 
-    Only layers whose `forward` has not been overridden are split; others are called.
+    Only layers whose `forward` has not been overridden are split, and all others are called.
     """
     if _is_unchanged(nn, MLP):
         nn = nn.layers
@@ -115,8 +115,8 @@ class EdgeConv(Module):
         nn     module or function from [E, 2F] to [E, F']
         aggr   "max", "mean" or "sum"
 
-    Source: Wang et al. 2018 (DGCNN); slide K44 has x_i - x_j, which a sign of the weights makes
-    equal.
+    Source: Wang et al. 2018 (DGCNN); slide K44, where x_i - x_j differs only by a sign of the
+    weights.
     """
 
     def __init__(self, nn, aggr="max"):
@@ -191,7 +191,7 @@ class DynamicEdgeConv(Module):
         Args:
             x        features of the points
             batch    cloud of each point [N], whole numbers; None: a single cloud
-            places   positions [N, S] in which neighbours are near; None: x
+            places   positions [N, S] among which neighbours are searched; None: x
 
         Raises:
             ValueError: there are no points, a coordinate is not finite, or the numbers of places
@@ -233,8 +233,8 @@ def edge_conv(nn, x, index, aggr="max"):
         [N, F']
 
     Raises:
-        ValueError: the table is not of whole numbers 0 to N - 1, belongs to another number of
-            points, or aggr is unknown
+        ValueError: index does not have a row of whole numbers from 0 to N - 1 for each point, or
+            aggr is unknown
     """
     _check_aggr("edge_conv", aggr)
     x = _points("edge_conv", x)
@@ -248,7 +248,7 @@ def edge_conv(nn, x, index, aggr="max"):
 
 
 def _edge_conv(nn, x, index, aggr):
-    """`edge_conv` of a table that is known to be right."""
+    """Return `edge_conv` for an index that has been checked."""
     N, K = index.shape
     linear, rest = _first_linear(nn)
     if linear is None:
@@ -273,7 +273,7 @@ def _of_sums(p, q, index, aggr):
 
 
 def _check_sharpness(sharpness):
-    """c of exp(-c d²), a number or a parameter; below 0 the far neighbours would weigh most."""
+    """Check c of exp(-c d²): below 0, the farthest neighbours would have the largest weight."""
     c = np.asarray(to_array(sharpness))
     if c.size != 1 or c.dtype.kind not in "iuf" or not 0 <= c.item() < np.inf:
         raise ValueError(
@@ -287,9 +287,9 @@ class GravNetConv(Module):
 
         s = W_s x,   h = W_h x,   y_i = W₁ x_i + W₂ [mean_j ‖ max_j] exp(-c d²_ij) h_j + b₂
 
-    The j are the k nearest points in the space s, i itself among them, and d_ij is their distance
-    there. The gradient reaches s through the distances, not through the choice of neighbours. The
-    layer is called with (x, batch=None).
+    Here j runs over the k nearest points in the space s, including i itself, and d_ij is their
+    distance there. The gradient reaches s through the distances, not through the choice of
+    neighbours. The layer is called with (x, batch=None).
 
     Args:
         in_channels            number of features of x
@@ -297,8 +297,8 @@ class GravNetConv(Module):
         space_dimensions       number of dimensions of s
         propagate_dimensions   number of features of h
         k                      number of neighbours; a cloud with fewer points uses all of them
-        sharpness              c >= 0. It is 10 in the authors' code and in PyTorch Geometric; the
-                               slide has 1/10, which a longer s makes the same
+        sharpness              c >= 0. It is 10 in the authors' code and in PyTorch Geometric. The
+                               slide has 1/10, which is equivalent with a longer s
         strict                 True: a cloud with fewer than k points raises ValueError
         rng                    seed or numpy.random.Generator for the initial values
 
@@ -356,7 +356,8 @@ class GravNetConv(Module):
         return self.lin_out1(x) + self.lin_out2(heard)
 
     def _gather(self, s, h, k, batch):
-        """[mean_j ‖ max_j] exp(-c d²_ij) h_j over k neighbours in s. [N, 2 propagate_dimensions]"""
+        """Return the mean and maximum of exp(-c d²_ij) h_j over the k neighbours j,
+        concatenated."""
         index, _ = knn(s.data, k, batch)
         weights = exp(-self.sharpness * squared_distances(s, index))  # [N, K]
         return mean_max(weights, h, index)

@@ -22,12 +22,13 @@ class Graph:
     Args:
         src          sender of each edge [E], whole numbers
         dst          receiver of each edge [E], whole numbers
-        num_nodes    N; nodes without any edge count too
+        num_nodes    number N of nodes, including nodes without any edge
         x            features of the nodes [N, ...], or None
         edge_attr    features of the edges [E, ...], or None
         u            features of each whole graph [G, ...], or None
         batch        graph of each node [N], 0 … G-1; None: a single graph
-        num_graphs   G; None: up to the last graph that has a node, or the number of rows of u
+        num_graphs   number G of graphs; None: up to the last graph that has a node, or the number
+                     of rows of u
 
     Raises:
         ValueError: an edge leads out of the graph or from one graph to another, or lengths disagree
@@ -124,7 +125,7 @@ class Graph:
         return np.bincount(self.dst, minlength=self.num_nodes)
 
     def adjacency(self):
-        """Return A[receiver, sender], the number of edges; the inverse of `from_adjacency`."""
+        """Return A[receiver, sender], the number of edges, which reverses `from_adjacency`."""
         A = np.zeros((self.num_nodes, self.num_nodes), np.float32)
         np.add.at(A, (self.dst, self.src), 1)
         return A
@@ -138,7 +139,7 @@ class Graph:
     def with_self_loops(self):
         """Return the graph with one edge from every node to itself, after the other edges.
 
-        Edges from a node to itself that are there already are replaced.
+        They replace existing edges from a node to itself.
 
         Raises:
             ValueError: edges have features, which the new edges would not have
@@ -254,7 +255,7 @@ def from_adjacency(A):
         A   matrix [N, N]; numbers other than 1 become `edge_attr` [E]
 
     Raises:
-        ValueError: A is not square, or has a NaN
+        ValueError: A is not square, or contains a NaN
     """
     A = np.asarray(to_array(A))
     if A.dtype.kind not in "fiub":
@@ -272,13 +273,13 @@ def from_adjacency(A):
 def from_networkx(G, x=None, edge_attr=None):
     """Return a networkx graph as a Graph. An undirected edge becomes two.
 
-    Nodes are numbered in their order. Features become float32.
+    Nodes keep their order, and features become float32.
 
     Args:
         G           the networkx graph
-        x           attributes of the nodes that become their features: a name, or a list of names
+        x           attribute of the nodes that becomes their features, or a list of attributes,
                     whose numbers are concatenated; None: "x", if all nodes have it
-        edge_attr   the same for the edges; None: "weight", if all edges have it
+        edge_attr   attribute of the edges, likewise; None: "weight", if all edges have it
 
     Raises:
         ValueError: a node or edge lacks a named attribute, or has numbers of another shape
@@ -294,7 +295,7 @@ def from_networkx(G, x=None, edge_attr=None):
 
 
 def _features(argument, names, usual, what, found):
-    """The attributes `names` of all nodes or edges as one array; None if there are none."""
+    """Return the attributes `names` of all nodes or edges as one array, None without any."""
     if names is None:
         others = {k for data in found for k, v in data.items() if k != usual and _is_number(v)}
         if others:

@@ -23,13 +23,12 @@ def knn(x, k, batch=None, impl="auto"):
     Args:
         x       points [N, D]
         k       number of neighbours
-        batch   cloud of each point [N], whole numbers; neighbours are of the same cloud. None: a
-                single cloud
-        impl    implementation; all agree to the last bit
-                "sums"    every pair, one after the other
-                "numpy"   a matrix product finds candidates, whose distances are computed exactly
-                "kernel"  compiled: the points of a box search together, and far boxes are left out
-                "auto"    "kernel" where it is faster, else "numpy"
+        batch   cloud of each point [N], whole numbers, in which its neighbours are searched; None:
+                a single cloud
+        impl    implementation; all agree to the last bit "sums" compares every pair, one after the
+                other "numpy"   a matrix product finds candidates, whose distances are computed
+                exactly "kernel"  compiled: the points of a box search together, and far boxes are
+                left out "auto"    "kernel" where it is faster, else "numpy"
 
     Returns:
         (index [N, k] int, squared distances [N, k]), plain arrays
@@ -43,9 +42,7 @@ def knn(x, k, batch=None, impl="auto"):
 
 
 def _knn(name, x, k, batch, impl, besides=0):
-    """`knn`; the last `besides` of the k neighbours are the points themselves, for the error
-    message.
-    """
+    """Run `knn`, where `besides` of the k neighbours are the points themselves (for the error)."""
     x, offsets, order = _clouds(name, x, batch)
     few = (offsets[1:] - offsets[:-1]).min(initial=k)
     if few < k:
@@ -70,7 +67,7 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
         x       points [N, D]
         k       number of neighbours
         batch   cloud of each point [N], as in `knn`
-        loop    True: the point itself counts as one of the k; False: it is left out
+        loop True: the point itself is one of the k neighbours; False: it is left out
         impl    "sums", "numpy", "kernel" or "auto"
 
     Raises:
@@ -135,7 +132,7 @@ def knn_edges(x, k, batch):
         two arrays [E] of whole numbers
 
     Raises:
-        ValueError: the batch is in another order, or as in `knn`
+        ValueError: as in `knn`, or batch is not in ascending order
     """
     x, batch, k = to_array(x), np.asarray(to_array(batch)), _count("neighbours", k)
     N = len(x)
@@ -212,9 +209,9 @@ def check_points(name, x, features=None):
 
 
 def split_clouds(batch, N):
-    """The members of each cloud [B, points], filled up with -1, and the cloud of each point [N].
+    """Return the members of each cloud [B, points], padded with -1, and each point's cloud [N].
 
-    Clouds are numbered from 0 in the order of their ids in batch [N]; None: one cloud.
+    Clouds are numbered from 0 in the order of their ids in batch [N], where None means one cloud.
     """
     if batch is None:
         return np.arange(N)[None], np.zeros(N, np.intp)
@@ -278,7 +275,7 @@ def _cloud_of_each(name, batch, N):
 
 
 def _offsets(batch):
-    """Return the start of each cloud, and the number of points; batch is in ascending order."""
+    """Return the start of each cloud, and the number of points, for batch in ascending order."""
     starts = np.flatnonzero(batch[1:] != batch[:-1]) + 1
     return np.unique(np.concatenate([[0], starts, [len(batch)]]))
 

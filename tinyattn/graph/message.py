@@ -2,7 +2,7 @@
 
     y_i = □_{j ∈ N(i)} φ(x_i, x_j)
 
-N(i) are the nodes with an edge to i. A CNN, attention, GCN and GAT are this with a φ each.
+N(i) are the nodes with an edge to i. A CNN, attention, GCN and GAT have this form and differ in φ.
 """
 
 from tinyattn.engine.convert import as_tensor
@@ -29,7 +29,8 @@ def propagate(x, graph, message, aggregate="sum"):
         y [N, ...]
 
     Raises:
-        ValueError: x has not one row for each node, or φ gives not one message for each edge
+        ValueError: x does not have one row for each node, or φ does not return one message for each
+            edge
         TypeError: x is not an array, or `graph` is not a Graph
 
     Source: Gilmer et al. 2017; slides K36, K37.
@@ -59,7 +60,7 @@ def propagate(x, graph, message, aggregate="sum"):
 
 
 def nodes(name, x, graph):
-    """x as a Tensor; TypeError if it is not an array or Tensor, or graph not a Graph."""
+    """Return x as a Tensor, or raise TypeError if x is not an array or graph is not a Graph."""
     if not isinstance(graph, Graph):
         raise TypeError(
             f"{name}: expected a Graph, got {type(graph).__name__}. Make one of PyTorch "

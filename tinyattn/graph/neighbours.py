@@ -23,12 +23,11 @@ def mean_max(w, h, index, impl="auto"):
         impl    "sums", "numpy", "kernel" or "auto"
 
     Returns:
-        [N, 2F], the means, then the maxima
+        [N, 2F], the means followed by the maxima
 
     Raises:
-        ValueError: the shapes do not fit, or the index names a row that h does not have
-
-    Source: slide K48.
+        ValueError: the shapes do not fit, or the index contains a row that h does not have Source:
+            slide K48.
     """
     w, h, index = _check("mean_max", index, w, h)
     if w.shape != index.shape:
@@ -52,7 +51,7 @@ def neighbour_max(h, index, impl="auto"):
         [N, F]
 
     Raises:
-        ValueError: the index names a row that h does not have
+        ValueError: the index contains a row that h does not have
     """
     h, index = _check("neighbour_max", index, h)
     return ops.neighbour_max(h, index, impl=impl)
@@ -72,7 +71,8 @@ def squared_distances(x, index, impl="auto"):
         [N, K]
 
     Raises:
-        ValueError: the index has not one row for each point, or names a point that is not there
+        ValueError: the index does not have one row for each point, or contains a point that x does
+            not have
     """
     x, index = _check("squared_distances", index, x)
     if len(index) != x.shape[0]:
@@ -107,13 +107,13 @@ def pair_sums(p, q, index, impl="auto"):
 
 
 def _check(name, index, *arrays):
-    """Arrays [N, F] as Tensors of one dtype, and the index as an array of rows of the last one."""
+    """Return arrays [N, F] as Tensors of one dtype, and the index as rows of the last one."""
     arrays = of_one_dtype(*arrays)
     return *arrays, index_table(name, index, len(arrays[-1]))
 
 
 def index_table(name, index, n):
-    """The index as an array [N, K] of int64; ValueError if it does not name rows 0 to n - 1."""
+    """Return the index as an array [N, K] of int64, checked to be from 0 to n - 1."""
     index = np.asarray(to_array(index))
     if index.dtype.kind not in "iu":
         raise ValueError(

@@ -5,7 +5,7 @@
 In message passing, the segments are the receivers. The order of rows does not matter, which makes
 the reductions suitable for sets. An empty segment gives 0, or 1 for prod. Slides K35, K37.
 
-All functions except sum and mean have `impl`, which is "numpy" (array algebra; can be
+All functions except sum and mean have `impl`, which is "numpy" (array algebra, which can be
 differentiated more than once), "kernel" (compiled loops) or "auto" ("kernel" where it is faster).
 They take values [E, ...] and ids [E], whole numbers. They raise TypeError for ids of another type
 and for boolean values, and ValueError if the number of ids differs from the number of rows, or if
@@ -24,7 +24,7 @@ def segment_sum(values, ids, num_segments):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; empty ones give 0
+        num_segments   number of segments, of which empty ones give 0
 
     Returns:
         [num_segments, ...]
@@ -38,7 +38,7 @@ def segment_mean(values, ids, num_segments):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; empty ones give 0
+        num_segments   number of segments, of which empty ones give 0
 
     Returns:
         [num_segments, ...]
@@ -102,7 +102,7 @@ def segment_max(values, ids, num_segments, impl="auto"):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; empty ones give 0
+        num_segments   number of segments, of which empty ones give 0
         impl           "numpy", "kernel" or "auto"
 
     Returns:
@@ -117,7 +117,7 @@ def segment_min(values, ids, num_segments, impl="auto"):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; empty ones give 0
+        num_segments   number of segments, of which empty ones give 0
         impl           "numpy", "kernel" or "auto"
 
     Returns:
@@ -132,7 +132,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
     Args:
         values         [E, ...]
         ids            segment of each row [E], whole numbers
-        num_segments   number of segments; empty ones give 1
+        num_segments   number of segments, of which empty ones give 1
         impl           "numpy", "kernel" or "auto"
 
     Returns:
@@ -144,7 +144,7 @@ def segment_prod(values, ids, num_segments, impl="auto"):
 def segment_softmax(values, ids, num_segments, impl="auto"):
     """Return the softmax within each segment, exp(values_e) / Σ exp(values_e').
 
-    -inf hides a row: it gets 0, and so do all rows of a segment that is hidden as a whole.
+    A row with -inf is hidden and gets 0. If all rows of a segment are hidden, all of them get 0.
 
     Args:
         values         [E, ...]

@@ -1,4 +1,4 @@
-"""Convolution and pooling layers; weights start uniform in ±1/√(fan-in), as in PyTorch."""
+"""Convolution and pooling layers, whose weights start uniform in ±1/√(fan-in), as in PyTorch."""
 
 import numpy as np
 
@@ -77,9 +77,9 @@ class Conv1d(_Convolution):
         kernel_size    number of positions that an output sees
         stride         distance between neighbouring outputs
         padding        zeros on both sides, or "same" or "valid"
-        dilation       distance between the positions that an output sees
-        groups         number of groups of channels that do not mix; it divides both numbers of
-                       channels
+        dilation       distance between neighbouring positions that an output sees
+        groups         number of groups of channels, which are convolved separately; it divides both
+                       numbers of channels
         bias           False: there is no bias
         rng            seed or numpy.random.Generator for the initial values
         impl           implementation, as in `F.conv1d`
@@ -100,9 +100,9 @@ class Conv2d(_Convolution):
         kernel_size    size of the window that an output sees
         stride         distance between neighbouring outputs
         padding        zeros on all sides, or "same" or "valid"
-        dilation       distance between the pixels that an output sees
-        groups         number of groups of channels that do not mix; it divides both numbers of
-                       channels
+        dilation       distance between neighbouring pixels that an output sees
+        groups         number of groups of channels, which are convolved separately; it divides both
+                       numbers of channels
         bias           False: there is no bias
         rng            seed or numpy.random.Generator for the initial values
         impl           implementation, as in `F.conv2d`
@@ -135,7 +135,7 @@ class MaxPool1d(_Pool):
     Args:
         kernel_size   size of the window
         stride        distance between windows; None: kernel_size
-        padding       positions of -inf on both sides
+        padding       number of positions with -inf on both sides
         impl          implementation, as in `F.max_pool1d`
     """
 
@@ -148,7 +148,7 @@ class MaxPool2d(_Pool):
     Args:
         kernel_size   size of the window, one number or a pair
         stride        distance between windows; None: kernel_size
-        padding       pixels of -inf on all sides
+        padding       number of pixels with -inf on all sides
         impl          implementation, as in `F.max_pool2d`
     """
 

@@ -23,7 +23,7 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """The squared error, (x - t)² for each element; see `F.mse_loss`.
+    """The squared error, (x - t)² for each element, computed by `F.mse_loss`.
 
     Args:
         reduction   "mean" or "sum" over all elements, or "none"
@@ -35,7 +35,7 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The absolute error, |x - t| for each element; see `F.l1_loss`.
+    """The absolute error, |x - t| for each element, computed by `F.l1_loss`.
 
     Args:
         reduction   "mean" or "sum" over all elements, or "none"
@@ -94,11 +94,11 @@ class BCELoss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """The cross-entropy of scores, -ln softmax(x)[target]; see `F.cross_entropy`.
+    """The cross-entropy of scores, -ln softmax(x)[target], computed by `F.cross_entropy`.
 
     Args:
         weight            factor for each class [C]; None: 1
-        ignore_index      target that does not count
+        ignore_index      target value that is ignored
         reduction         "mean" or "sum" over all elements, or "none"
         label_smoothing   ε: the target is mixed with the uniform distribution, (1 - ε) target + ε /
                           C
@@ -129,7 +129,8 @@ class BCEWithLogitsLoss(_Loss):
     Args:
         weight       factor for each element, broadcast to the input; None: 1
         reduction    "mean" or "sum" over all elements, or "none"
-        pos_weight   factor for the part of the positive examples, broadcast to the input; None: 1
+        pos_weight   factor for the term t ln σ(x) of the positive examples, broadcast to the input;
+                     None: 1
     """
 
     def __init__(self, weight=None, *, reduction="mean", pos_weight=None):

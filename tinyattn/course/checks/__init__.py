@@ -1,5 +1,4 @@
-"""The common part of all homework checks; the checks of one homework are in
-`lectures/homework/checks/`.
+"""The common part of all homework checks. Each homework has its own in `lectures/homework/checks/`.
 
 A notebook loads them with `hw = checks.homework("hw04", globals())` and calls `hw.check(1)` after
 each task and `hw.table()` at the end. `tinyattn check` and `tinyattn grade` use the same checks.
@@ -36,7 +35,7 @@ def load(number, root=None):
 def module(number, root=None):
     """Return the file `lectures/homework/checks/<number>.py` as a module, which is loaded once.
 
-    In an installed course the file is `<number>.packed`; `setup.py` says why.
+    In an installed course, the file is `<number>.packed`, for the reason given in `setup.py`.
     """
     path = (find_root() if root is None else root) / CHECKS / f"{number}.py"
     name = f"tinyattn.course.checks.{number}"  # tracebacks and pickle use this name
@@ -60,7 +59,7 @@ def module(number, root=None):
 
 
 def unpacked(text):
-    """The source of packed checks."""
+    """Return the source of packed checks."""
     return zlib.decompress(base64.b64decode(text.partition("\n")[2])).decode()
 
 

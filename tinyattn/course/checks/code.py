@@ -95,9 +95,7 @@ def _asks_for_help(text):
 
 
 def code_of(cells, given):
-    """Return the Code of (index, source) cells; those whose tree is in `given` are not the
-    student's.
-    """
+    """Return the Code of (index, source) cells, of which those in `given` are not the student's."""
     code = Code()
     for place, source in cells:
         text = source if parsed(source) is not None else clean(source)

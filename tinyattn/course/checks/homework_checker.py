@@ -29,12 +29,12 @@ class HomeworkChecker:
         print(self.report(task))
 
     def report(self, task):
-        """Check one task; what is right and what is not, as text."""
+        """Check one task and return as text which parts are right and which are not."""
         self.outcomes[task] = [attempt(part, self.student) for part in self.homework.of(task)]
         return report(task, self.outcomes[task], self.why_not(task))
 
     def table(self):
-        """Print all tasks: what is done and what is left, here and in the saved notebook."""
+        """Print which tasks are done and which remain, here and in the saved notebook."""
         for task in self.homework.tasks:
             if task not in self.outcomes:
                 self.outcomes[task] = [attempt(p, self.student) for p in self.homework.of(task)]
@@ -43,7 +43,7 @@ class HomeworkChecker:
         print(f"As handed in: save the notebook, then `tinyattn check {bare} --as-handed-in`.")
 
     def require(self, task, title, *, hidden=False):
-        """Raise AssertionError unless this part is right; nbgrader's test cells call it."""
+        """Raise AssertionError unless this part is right, for the test cells of nbgrader."""
         part = next(part for part in self.homework.of(task) if part.title == title)
         outcome = attempt(part, self.student, hidden=hidden)
         reason = self.why_not(task) if outcome.right else None
@@ -59,7 +59,7 @@ class HomeworkChecker:
 
 
 def handed_out(number):
-    """Return the notebook as students get it; nothing is known about one that is not built."""
+    """Return the notebook that students get, or nothing if it has not been built."""
     try:
         path = find(find_root(), number).notebook
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

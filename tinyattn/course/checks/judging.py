@@ -23,7 +23,7 @@ GRADIENTS = [
 
 
 class Diagnosis(Exception):
-    """An answer is not right; the text explains why, and `mistake` names the kind of mistake."""
+    """An answer is not right. The text explains why, and `mistake` names the kind of mistake."""
 
     def __init__(self, text, mistake=None):
         super().__init__(text)
@@ -117,7 +117,7 @@ class Homework:
         self.allowed.setdefault(task, []).extend(names)
 
     def derive_by_hand(self, task, *, engine=False):
-        """Require that the derivatives in this task are worked out by hand, not by the engine.
+        """Require that the derivatives in this task are derived by hand, not by the engine.
 
         The engine is removed, unless the check itself needs it (`engine`). The numbers that pass
         through exp, tanh and similar functions are counted, see `Student.counted`.
@@ -127,7 +127,8 @@ class Homework:
     def build_on(self, task, *names):
         """Name functions of earlier tasks that this task's text uses.
 
-        If the student's own ones are wrong, the task is tested again with the sample's.
+        If the student's own functions are wrong, the task is tested again with the sample
+        solution's.
         """
         self.earlier.setdefault(task, []).extend(names)
 
@@ -179,7 +180,7 @@ def by_formula(student, most):
     needs.
 
     Difference quotients, complex steps and similar methods evaluate the function itself many times.
-    Only grading counts; in the notebook, every answer passes.
+    The evaluations are counted only in grading, so every answer passes in the notebook.
     """
     expect(
         student.counted is None or student.counted <= most,
@@ -210,12 +211,12 @@ def array_of(came, what="your result"):
 
 
 def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""):
-    """Compare a result with the expected one; name the mistake if it is a known one.
+    """Compare a result with the expected one, and name the mistake if it is a known one.
 
     The tolerance is suitable for float32, in which a right answer may be computed: 1e-5 of a
     number, and 1e-6 of the largest one. Derivatives by hand are compared more strictly (`EXACT`).
 
-    `what` names the result if a part has several; `kind` "bool" expects a boolean array. Raises
+    `what` names the result if a part has several, and `kind` "bool" expects a boolean array. Raises
     Diagnosis.
     """
     start = f"{what}: not yet. " if what else "not yet. "
@@ -289,9 +290,7 @@ def judge_gradients(
 
 
 def _values_first(name, came, expected):
-    """Raise if the result is wrong, because then its gradient has no meaning; another part judges
-    it.
-    """
+    """Raise if the result is wrong, because its gradient has no meaning then."""
     try:
         judge(came, expected)
     except Diagnosis as error:

@@ -22,7 +22,7 @@ QUIET = ("tinyattn.course", "tinyattn.plot", "tinyattn.widgets")
 def why_not(trees, homework, task, aliases):
     """Return why these statements get no points in a task, as a sentence, or None if they may.
 
-    `aliases` tells what the names F, ta and nn mean; see `imports`.
+    `aliases` contains the meaning of the names F, ta and nn, as `imports` returns it.
     """
     by_hand = task in homework.by_hand
     objects = [resolve(name) for name in homework.listed(task)]

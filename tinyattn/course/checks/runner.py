@@ -84,7 +84,7 @@ def failure(error):
 def plain(value, depth=0):
     """Copy arrays, numbers, texts, and lists, tuples and dictionaries of these.
 
-    A Tensor becomes its array; anything else becomes a namespace that only contains its type.
+    A Tensor becomes its array, and any other object a namespace that contains only its type.
     """
     if depth > DEEPEST:
         return types.SimpleNamespace(type="something nested very deeply")

@@ -23,7 +23,8 @@ class Student:
         """Return the result of function(names, *inputs) that runs with the student's code.
 
         The function is sent as text, so it may use np, ta and its inputs, and nothing else of its
-        module. Raises Diagnosis if it stops with an error; `hint` names a possible reason.
+        module. Raises Diagnosis if the function stops with an error, for which `hint` names a
+        possible reason.
         """
         reply = self._ask(function, inputs)
         if "value" in reply:

@@ -19,11 +19,12 @@ class BytePairs:
         tokenizer.encode("the theory")
 
     Args:
-        tokens    list of bytes: what each token stands for
-        merges    list of (a, b, c): the tokens a b become c; the first ones come first
-        special   {text: token}, such as the end of a text; found in a text before anything else
+        tokens    the bytes of each token, as a list
+        merges    list of (a, b, c), in order of priority: the tokens a b become c
+        special   {text: token}, such as the end of a text; these are found before a text is split
+                  into words
         split     function that cuts a text into words, within which pairs are merged
-        unknown   token for bytes that have none; None: an error
+        unknown   token for bytes without a token of their own; None: such bytes are an error
     """
 
     def __init__(self, tokens, merges, special=None, split=split_gpt2, unknown=None):
@@ -43,9 +44,9 @@ class BytePairs:
     def train(cls, text, vocab_size, special=(), split=split_gpt2):
         """Learn the merges from a text, until there are vocab_size tokens.
 
-        Tokens 0-255 are the bytes; then come the merges in the order in which they were found, and
-        then the special ones. Of pairs that are equally frequent, the one with the lower numbers is
-        taken. If no pair occurs twice any more, there are fewer tokens.
+        Tokens 0 to 255 are the bytes, followed by the merges in the order in which they were found,
+        and by the special tokens. If several pairs are equally frequent, the one with the lowest
+        ids is merged. If no pair occurs twice any more, there are fewer than vocab_size tokens.
 
         Args:
             text         the text
@@ -123,7 +124,7 @@ class BytePairs:
         return np.array(ids, np.int64)
 
     def decode(self, ids):
-        """Return the text of `ids` [T]; bytes that are not UTF-8 are shown as �."""
+        """Return the text of `ids` [T], with � for bytes that are not UTF-8."""
         parts = [self.tokens[i] for i in checked(ids, len(self))]
         return b"".join(parts).decode("utf-8", errors="replace")
 

@@ -12,7 +12,7 @@ class Characters:
         tokenizer.encode("hole")      # [1, 3, 2, 0]: its characters are e, h, l, o
         tokenizer.decode([1, 0])      # "he"
 
-    A character that the text did not have is an error.
+    Encoding a character that is not in the text is an error.
 
     Args:
         text   text whose characters are known
@@ -61,11 +61,11 @@ class Bytes:
 
 
 def padded(sequences, pad=0):
-    """Return token lists of different length as one array, and where the tokens are.
+    """Return token lists of different length as one padded array, with a mask of the tokens.
 
     Args:
         sequences   list of token lists
-        pad         token that fills up short ones
+        pad         token that pads shorter lists
 
     Returns:
         (ids [B, T], keep [B, T] bool, True for tokens)

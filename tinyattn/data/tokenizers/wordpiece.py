@@ -33,12 +33,13 @@ class WordPiece:
         ids, keep = tokenizer.batch(["A cat.", "The dog chased it."])
 
     Args:
-        vocabulary   path of a file with one piece a line, "##" before those that continue a word,
-                     or the list of its lines
+        vocabulary   path of a file with one piece per line, or the list of its lines; pieces that
+                     continue a word begin with "##"
         lower        True: everything becomes lower case, without accents (the "uncased" models)
 
     Raises:
-        ValueError: it is not a list of different pieces; the error names the file and the line
+        ValueError: the vocabulary lacks a special token, or has an empty or repeated piece; the
+            error names the file and the line
     """
 
     def __init__(self, vocabulary, lower=True):
@@ -71,7 +72,7 @@ class WordPiece:
         return padded([self.encode(t) for t in texts], self.ids["[PAD]"])
 
     def decode(self, ids):
-        """Return the words of `ids` [T]: pieces joined, with one blank between words."""
+        """Return the text of `ids` [T], with pieces joined and one space between words."""
         text = " ".join(self.tokens[i] for i in checked(ids, len(self)))
         return text.replace(" ##", "")
 
@@ -87,7 +88,7 @@ class WordPiece:
         return found
 
     def unknown(self, text):
-        """Return the words of `text` without pieces in the vocabulary; they become [UNK]."""
+        """Return the words of `text` that the vocabulary has no pieces for, which become [UNK]."""
         parts = [p for p in self._special.split(text) if p not in self.special]
         words = dict.fromkeys(word for part in parts for word in self.words(part))
         return [word for word in words if self._cut(word) == ["[UNK]"]]
