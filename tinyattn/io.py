@@ -51,13 +51,13 @@ def save(path, tensors, metadata=None):
     """Write arrays to a safetensors file, whole or not at all.
 
     The file is written under another name in the same folder and then renamed in one step, so that
-    a crash or a full disk leaves an older file as it was. An older file keeps its mode, and a
-    symbolic link stays one. To save a training, use `save_checkpoint`.
+    a crash or a full disk leaves an older file as it was. An existing file keeps its permissions,
+    and a symbolic link remains a link. To save the state of a training, use `save_checkpoint`.
 
     Args:
         path       the file
         tensors    {name: Tensor or array}, such as module.state_dict()
-        metadata   {string: string} that is kept with them, or None
+        metadata   {string: string} that is stored with the arrays, or None
 
     Raises:
         TypeError: an entry cannot be stored
@@ -171,7 +171,7 @@ def load(path):
         path   the file
 
     Raises:
-        ValueError: the file is broken; the error names it
+        ValueError: the file, which the error names, is broken
         OSError: it cannot be read
     """
     return _read(path)[0]
@@ -232,9 +232,7 @@ def _header(path, content):
 
 
 def _json(text):
-    """Return the value of a JSON text. ValueError for names that appear twice and for endless
-    numbers.
-    """
+    """Return the value of a JSON text. Repeated names and infinite numbers are ValueErrors."""
     return json.loads(text, object_pairs_hook=_no_duplicates, parse_int=_whole_number)
 
 
@@ -294,18 +292,19 @@ def _broken(path, why):
 
 
 def save_checkpoint(path, module, optimizer, step=0, rng=None):
-    """Write all that a training needs to continue from here.
+    """Save everything that training needs to continue from here.
 
     The checkpoint contains the weights and buffers of the module, the optimizer's state, the step,
-    and the states of these random generators: the default one (`ta.seed`), from which dropout and
-    data.batches draw where no rng= is passed; those that layers were made with; and `rng`. It does
-    not contain other generators, the step_count of a schedule, and which module it is.
+    and the states of the random generators: the default one (`ta.seed`), which dropout and
+    data.batches use if no rng= is passed, the generators that were passed to layers, and `rng`. It
+    does not contain other generators, the step_count of a schedule, or the class and sizes of the
+    module.
 
     Args:
         path        the file
         module      the module
         optimizer   its optimizer
-        step        number that `load_checkpoint` returns
+        step        number of the step, which `load_checkpoint` returns
         rng         your own numpy.random.Generator, or None
 
     Raises:
@@ -327,9 +326,9 @@ def load_checkpoint(path, module, optimizer, rng=None):
 
     Args:
         path        the file
-        module      a module as the one that was saved
-        optimizer   an optimizer of it, as the one that was saved
-        rng         your own numpy.random.Generator, whose state is set, or None
+        module      a module of the same class and sizes as the saved one
+        optimizer   an optimizer of this module, of the same class as the saved one
+        rng         your own numpy.random.Generator, whose state is restored, or None
 
     Raises:
         ValueError: the file is broken or not a checkpoint

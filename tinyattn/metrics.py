@@ -30,7 +30,7 @@ class Rejection(NamedTuple):
 def roc_curve(scores, labels):
     """Return the efficiencies (ε_S, ε_B) for every threshold, from (0, 0) to (1, 1), each [T].
 
-    Equal scores pass together, so they make one step.
+    Events with equal scores pass together, so they make one step.
 
     Args:
         scores   score of each event [N], larger where signal is more likely
@@ -45,9 +45,9 @@ def roc_curve(scores, labels):
 
 
 def roc_auc(scores, labels):
-    """Return the area under ε_S over ε_B: how often signal scores above background.
+    """Return the area under the ROC curve: the probability that signal scores above background.
 
-    Equal scores count half; 0.5 is chance and 1 is perfect.
+    Equal scores count half. 0.5 is chance, and 1 is perfect.
 
     Args:
         scores   score of each event [N], larger where signal is more likely
@@ -60,8 +60,9 @@ def roc_auc(scores, labels):
 def background_rejection(scores, labels, efficiency):
     """Return 1/ε_B at the threshold that lets at least a fraction of the signal pass.
 
-    With n of B background events passed, 1/ε_B = B/n, and its error is B/n · √((1 - n/B) / n), that
-    of a binomial count. For n = 0 both are infinite: there are too few background events.
+    With n of B background events passed, 1/ε_B = B/n, and its error is B/n · √((1 - n/B) / n),
+    which follows from the binomial distribution. For n = 0, both are infinite, because there are
+    too few background events.
 
     Args:
         scores       score of each event [N], larger where signal is more likely

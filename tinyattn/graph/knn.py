@@ -25,10 +25,11 @@ def knn(x, k, batch=None, impl="auto"):
         k       number of neighbours
         batch   cloud of each point [N], whole numbers, in which its neighbours are searched; None:
                 a single cloud
-        impl    implementation; all agree to the last bit "sums" compares every pair, one after the
-                other "numpy"   a matrix product finds candidates, whose distances are computed
-                exactly "kernel"  compiled: the points of a box search together, and far boxes are
-                left out "auto"    "kernel" where it is faster, else "numpy"
+        impl    implementation; all agree to the last bit
+                "sums"    every pair, one after the other
+                "numpy"   a matrix product finds candidates, whose distances are computed exactly
+                "kernel"  compiled: the points of a box search together, and far boxes are left out
+                "auto"    "kernel" where it is faster, else "numpy"
 
     Returns:
         (index [N, k] int, squared distances [N, k]), plain arrays
@@ -67,7 +68,7 @@ def knn_graph(x, k, batch=None, loop=False, impl="auto"):
         x       points [N, D]
         k       number of neighbours
         batch   cloud of each point [N], as in `knn`
-        loop True: the point itself is one of the k neighbours; False: it is left out
+        loop    True: the point itself is one of the k neighbours; False: it is left out
         impl    "sums", "numpy", "kernel" or "auto"
 
     Raises:

@@ -26,8 +26,9 @@ def mean_max(w, h, index, impl="auto"):
         [N, 2F], the means followed by the maxima
 
     Raises:
-        ValueError: the shapes do not fit, or the index contains a row that h does not have Source:
-            slide K48.
+        ValueError: the shapes do not fit, or the index contains a row that h does not have
+
+    Source: slide K48.
     """
     w, h, index = _check("mean_max", index, w, h)
     if w.shape != index.shape:

@@ -26,15 +26,14 @@ class CannotCompile(ValueError):
 
 
 def compile(model):
-    """Return a copy of a model whose layers are compiled where possible. Print it to see which.
+    """Return a copy of a model whose layers are compiled where possible.
 
     Args:
-        model   the model; its parameters are shared, not copied
+        model   the model, whose parameters are shared, not copied
 
     Raises:
-        CannotCompile: a layer is of a subclass, has a replaced method, or is watched, because a
-        compiled call would not do what the changed layer does. A module written from scratch runs
-        unchanged
+        CannotCompile: a layer is of a subclass, has a replaced method, or is watched, so that a
+        compiled call would have another result. A module written from scratch runs unchanged
     """
     return Compiled(model)
 
@@ -65,7 +64,7 @@ class Compiled:
         self._seen = self._snapshot
 
     def _copy(self, name, module, copies):
-        """The module with compiled layers inside, and a line for each part of it in `_parts`."""
+        """Return the module with compiled layers inside, and note a line for each of its parts."""
         if id(module) in copies:  # the layer is used twice
             return copies[id(module)]
         self._refuse_changed(name, module)
@@ -102,7 +101,7 @@ class Compiled:
             )
 
     def module(self):
-        """The copy of the model, up to date. Use it under `no_grad` and in evaluation mode."""
+        """The up-to-date copy of the model. Use it under `no_grad` and in evaluation mode."""
         if self._seen is None or not self._seen.is_current():
             self._compile()
         return self._module
@@ -139,9 +138,7 @@ class Compiled:
 
 
 def _in_groups(parts):
-    """Return a row for each part; list neighbours that run in the same way, such as equal layers,
-    share one.
-    """
+    """Return a row for each part, or one row for neighbours in a list that run in the same way."""
     rows, last = [], None
     for name, module, how in parts:
         parent, _, number = name.rpartition(".")

@@ -1,8 +1,8 @@
 """The layers that have a compiled form, and the conditions under which it runs.
 
-A compiled form is a module that replaces the layer. For the inputs it is made for, it calls one
-kernel; for all others, it calls the layer. It reads the arrays of the layer's parameters in place,
-so numbers that an optimizer writes into them take effect from the next call on.
+A compiled form is a module that replaces the layer. It calls one kernel for the inputs that the
+kernel supports, and the layer for all others. It reads the arrays of the layer's parameters in
+place, so numbers that an optimizer writes into them take effect from the next call on.
 
 B texts of T tokens, D features, H heads with queries, G with keys and values, d for each head.
 """
@@ -64,7 +64,7 @@ class OneTokenEncoderLayer(Module):
 class OneTokenLlamaBlocks(Module):
     """`nn.LlamaBlocks`: one new token of each text, after a cache, through all blocks in one call.
 
-    The tables contain the addresses of the arrays of all blocks; `arrays` keeps them alive.
+    The tables contain the addresses of the arrays of all blocks, which `arrays` keeps alive.
     """
 
     runs = OneTokenEncoderLayer.runs
@@ -297,7 +297,7 @@ def llama_form(layer):
 
 
 def llama_blocks_form(layer):
-    """The same for `nn.LlamaBlocks`; None if its blocks differ or one of them has no such form."""
+    """Return the same for `nn.LlamaBlocks`, or None if blocks differ or have no such form."""
     quantized = list(layer)
     if not quantized or any(type(block) is not LlamaBlock for block in quantized):
         return None
@@ -359,7 +359,7 @@ def llama_arrays(layer):
 
 
 def block_rows(name, part, shape):
-    """The bytes of a matrix in blocks, or why a kernel cannot use them."""
+    """Return the bytes of a matrix in blocks, or why a kernel cannot use them."""
     quantized = part.blocks
     if quantized.shape != shape or not quantized.raw.flags.c_contiguous:
         return None, f"its {name} is {quantized}, expected {shape} in one piece"
@@ -420,7 +420,7 @@ def unsupported_reason(layer, kinds):
 
 
 def rows(layer, shapes):
-    """The memory of each parameter as one row, empty for None, or why a kernel cannot use one."""
+    """Return the memory of each parameter as a row (empty for None), or why that fails."""
     found = []
     for name, shape in shapes.items():
         p = part_of(layer, name)
@@ -440,6 +440,6 @@ def part_of(layer, name):
 
 
 def epsilons(*norms):
-    """Return ε of each norm; None of an RMSNorm is the smallest step of the dtype."""
+    """Return ε of each norm, which is the smallest step of the dtype for an RMSNorm with None."""
     eps = [np.finfo(np.float32).eps if norm.eps is None else norm.eps for norm in norms]
     return tuple([np.float32(e) for e in eps])

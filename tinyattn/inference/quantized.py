@@ -1,6 +1,6 @@
 """Layers whose weights stay in blocks of few bits, as in a file: for generation, not for training.
 
-The weights have no gradient and cannot be trained; the inputs have one, as in every layer.
+The weights have no gradient and cannot be trained, but the inputs have one, as in every layer.
 """
 
 import math
@@ -12,7 +12,7 @@ from tinyattn.ops.quantized import QuantizedMatrix, quantized_linear
 
 
 class _InBlocks(Module):
-    """A matrix in blocks: the bytes are a buffer, and `kind` is their format."""
+    """A matrix in blocks, whose bytes are a buffer in the format `kind`."""
 
     def __init__(self, blocks):
         if not isinstance(blocks, QuantizedMatrix):

@@ -49,9 +49,10 @@ class Astromer(nn.Module):
     It is called with (times, magnitudes, keep=None, visible=None). Since means are subtracted,
     neither the distance of the star nor the date of the first night matters, and the order of the
     observations matters only through their times. The default periods of the encoding, 2π to 2000π
-    days, are about those of the paper. The differences from the paper: there are residual sums
-    around attention and network, as in other transformers, and the norms come first, whereas the
-    published code has no such sums; attention to hidden observations is zero, not weaker.
+    days, are about the same as in the paper. There are two differences. Here, attention and
+    feed-forward networks have residual sums with the norms first, as in other transformers, while
+    the published code has no such sums. The attention to hidden observations is zero here, not only
+    weaker.
 
     Args:
         d_model           number of features
@@ -106,8 +107,9 @@ class Astromer(nn.Module):
             magnitudes   magnitudes [B, T]
             keep         bool [B, T], True for observations, False for padding; None: all are
                          observations
-            visible      bool [B, T], False where the magnitude is hidden: it is not used, and no
-                         observation attends to this one, which itself attends to the visible ones
+            visible      bool [B, T], False where the magnitude is hidden. It is then not used, and
+                         no observation attends to this one, which attends to the visible ones;
+                         None: all are visible
 
         Raises:
             ValueError: the shapes differ
@@ -141,7 +143,7 @@ class Astromer(nn.Module):
 
 
 def mean_of(x, mask):
-    """Return the mean of the chosen numbers of each row, [B, 1]; 0 where none is chosen.
+    """Return the mean of the chosen numbers of each row [B, 1], or 0 where none is chosen.
 
     Args:
         x      numbers [B, T]
@@ -152,7 +154,7 @@ def mean_of(x, mask):
 
 
 def _check_light_curves(times, magnitudes, keep, visible):
-    """Return keep and visible as bool arrays; visible is False for padding, too."""
+    """Return keep and visible as bool arrays, where visible is False for padding, too."""
     shape = times.shape
     if len(shape) != 2 or magnitudes.shape != shape:
         raise ValueError(
@@ -179,7 +181,7 @@ class MaskedMagnitudes(nn.Module):
 
         y = w·x + b + mean of the visible magnitudes
 
-    The body is trained with it, and the loss is over the observations that were asked for:
+    The body is trained with it, and the loss is the mean over the observations to predict:
 
         task = hide_magnitudes(magnitudes, rng=0)
         y = model(times, task.magnitudes, visible=task.visible)
@@ -195,7 +197,7 @@ class MaskedMagnitudes(nn.Module):
         self.out = nn.Linear(astromer.d_model, 1, rng=rng)
 
     def forward(self, times, magnitudes, keep=None, visible=None):
-        """Return a magnitude for each observation, [B, T], also for those that are not visible.
+        """Return a magnitude for each observation, including hidden ones, [B, T].
 
         Args:
             times        as in `Astromer`
@@ -236,7 +238,7 @@ class StarClassifier(nn.Module):
 
 
 class Hidden(NamedTuple):
-    """Light curves with hidden magnitudes, and the observations to predict; all [B, T]."""
+    """Light curves with hidden magnitudes, and the observations to predict, all [B, T]."""
 
     magnitudes: np.ndarray
     visible: np.ndarray  # bool

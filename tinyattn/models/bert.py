@@ -18,7 +18,7 @@ from tinyattn.nn.validation import check_sizes
 
 
 class BERT(nn.Module):
-    """An encoder that gives a vector for each token; every token attends to all others.
+    """An encoder that gives a vector for each token, where every token attends to all others.
 
         x = norm(E[ids] + P[0..T-1] + S[types])
         x ← norm(x + Attention(x)),  x ← norm(x + W₂ gelu(W₁ x))      num_layers times
@@ -32,7 +32,8 @@ class BERT(nn.Module):
         num_heads         number of heads; it divides d_model
         num_layers        number of layers
         max_len           number of positions
-        num_types         number of types of a token (which of two sentences it belongs to)
+        num_types         number of token types; the type tells which of two sentences a token
+                          belongs to
         dim_feedforward   number of hidden features of the feed-forward networks; None: 4 d_model
         dropout           probability with which a number becomes 0 in training
         layer_norm_eps    ε of the norms
@@ -122,12 +123,12 @@ class BERT(nn.Module):
     def sentence_vectors(self, ids, keep=None, compiled=True):
         """Return the mean vector over the tokens, scaled to length 1.
 
-        So x @ y.T are cosine similarities.
+        For two results x and y, x @ y.T therefore contains the cosine similarities.
 
         Args:
             ids        tokens [B, T]
             keep       bool [B, T], True for tokens; None: all are tokens
-            compiled   True: the compiled model runs, as in `GPT.generate`
+            compiled   True: run the compiled model, as in `GPT.generate`
 
         Returns:
             array [B, d_model]
@@ -155,7 +156,7 @@ class BERT(nn.Module):
         """Return the model with a state dict of BertModel in the Transformers library.
 
         Args:
-            state            the state dict; sizes are read from it
+            state            the state dict, from which the sizes are read
             num_heads        number of heads
             layer_norm_eps   ε of the norms
             assign           as in `load_state_dict`
@@ -198,8 +199,8 @@ def padding_mask(ids, keep):
 class MaskedWords(nn.Module):
     """A head that predicts the token at each position, [B, T, V].
 
-    Its last map is the embedding, transposed. The body is trained with it: its inputs have hidden
-    tokens, and the loss is over these only:
+    Its last map is the embedding, transposed. To train the body, hide some tokens of its input and
+    compute the loss of these only:
 
         inputs, targets = mask_tokens(ids, mask_id, vocab_size, rng=0)
         loss = F.cross_entropy(model(inputs).reshape((-1, vocab_size)), targets.ravel())
@@ -266,10 +267,10 @@ def mask_tokens(ids, mask_id, vocab_size, special=(), share=0.15, rng=None):
 
     Args:
         ids          tokens [B, T]
-        mask_id      token that hides
+        mask_id      token that replaces hidden ones
         vocab_size   number of tokens
         special      tokens that are never chosen, such as padding
-        share        fraction that is chosen
+        share        fraction of the tokens that is chosen
         rng          seed or numpy.random.Generator
 
     Raises:
@@ -308,14 +309,14 @@ NAMES = {
 
 
 def rename_hf_key(name):
-    """The name that a parameter of the Transformers library has here."""
+    """Return the name that a parameter of the Transformers library has here."""
     for theirs, ours in NAMES.items():
         name = name.replace(theirs, ours)
     return name
 
 
 def stacked(state):
-    """The state with queries, keys and values as one matrix, as in MultiheadAttention."""
+    """Return the state with queries, keys and values as one matrix, as in MultiheadAttention."""
     found = {}
     for name, array in state.items():
         for kind in ("weight", "bias"):

@@ -71,7 +71,7 @@ class Regions(nn.Module):
             z [B, R, D]
 
         Raises:
-            ValueError: images has other axes, or its regions are not `count`
+            ValueError: images has other axes, or the number of regions is not `count`
         """
         x = _images("Regions", images)
         x = np.moveaxis(1 - x, -1, 1)  # [B, channels, height, width]
@@ -85,7 +85,7 @@ class CaptionerCells(nn.Module):
     """An MLP that describes the cells of a grid, z_j = places_j + W₂ relu(W₁ (1 - cell_j)).
 
     All cells share the MLP. The features of a cell depend on its own pixels only, so its attention
-    weight says how much these pixels were used. Positions and inverted pixels are as in `Regions`.
+    weight shows how much these pixels were used. Positions and inverted pixels are as in `Regions`.
 
     Args:
         channels   number of channels of an image, 3 for RGB
@@ -113,8 +113,8 @@ class CaptionerCells(nn.Module):
             z [B, R, D]
 
         Raises:
-            ValueError: images has other axes, its sides are not multiples of `cell`, or its cells
-                are not `count`
+            ValueError: images has other axes, its sides are not multiples of `cell`, or the number
+                of cells is not `count`
         """
         x = _images("CaptionerCells", images)
         b, height, width, channels = x.shape
@@ -129,7 +129,7 @@ class CaptionerCells(nn.Module):
 
 
 def _images(name, images):
-    """Images as a Tensor [B, height, width, channels]."""
+    """Return images as a Tensor [B, height, width, channels]."""
     x = images if isinstance(images, Tensor) else Tensor(images)
     if x.ndim != 4:
         raise ValueError(f"{name}: images are [B, height, width, channels], got shape {x.shape}")
@@ -166,7 +166,7 @@ class AdditiveScore(nn.Module):
         self.v = nn.Linear(size, 1, bias=False, rng=rng)
 
     def keys(self, z):
-        """Return z_j U for all regions: [B, R, D] → [B, R, K], the part that no state changes.
+        """Return z_j U, the part that does not depend on the state: [B, R, D] → [B, R, K].
 
         Args:
             z   features of the regions [B, R, D]
@@ -179,7 +179,7 @@ class AdditiveScore(nn.Module):
         Args:
             h      state [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` [B, R, K] if it is already computed; None: it is computed here
+            keys   `keys(z)` [B, R, K], if already computed; None: it is computed here
 
         Returns:
             e [B, R]
@@ -208,7 +208,7 @@ class DotScore(nn.Module):
         self.from_region = nn.Linear(features, size, bias=False, rng=rng)
 
     def keys(self, z):
-        """Return z_j U for all regions: [B, R, D] → [B, R, K], the part that no state changes.
+        """Return z_j U, the part that does not depend on the state: [B, R, D] → [B, R, K].
 
         Args:
             z   features of the regions [B, R, D]
@@ -221,7 +221,7 @@ class DotScore(nn.Module):
         Args:
             h      state [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` [B, R, K] if it is already computed; None: it is computed here
+            keys   `keys(z)` [B, R, K], if already computed; None: it is computed here
 
         Returns:
             e [B, R]
@@ -256,8 +256,8 @@ class Attend(nn.Module):
     change.
 
     Args:
-        score     a module (h [B, H], z [B, R, D]) → e [B, R], such as `AdditiveScore`; if it has
-                  `keys(z)`, it is also called with a third argument, keys
+        score     a module (h [B, H], z [B, R, D]) → e [B, R], such as `AdditiveScore`. If it has a
+                  method `keys(z)`, it receives the result as a third argument
         weights   a module e [B, R] → a [B, R], such as `SigmoidGate`; None: `Softmax`
 
     Source: Bahdanau et al. 2014, Xu et al. 2015; slides KB09, KB10, KB13.
@@ -267,7 +267,7 @@ class Attend(nn.Module):
         self.score, self.weights = score, weights or Softmax()
 
     def keys(self, z):
-        """Return the part of the score that no state changes, or None if the score has none.
+        """Return the part of the score that does not depend on the state, or None if there is none.
 
         Args:
             z   features of the regions [B, R, D]
@@ -280,7 +280,7 @@ class Attend(nn.Module):
         Args:
             h      state before the word [B, H]
             z      features of the regions [B, R, D]
-            keys   `keys(z)` if it is already computed; None: the score computes it
+            keys   `keys(z)`, if already computed; None: the score computes it
 
         Returns:
             (context c [B, D], weights a [B, R])
@@ -295,7 +295,7 @@ class Caption(NamedTuple):
 
     Attributes:
         tokens            token ids [T], with the END token if it was written
-        attention         weights [T, R] before each word; None without attention
+        attention         weights [T, R] before each word, or None without attention
         log_probability   sum of the log probabilities of its tokens
     """
 
@@ -317,7 +317,7 @@ class _Captioner(nn.Module):
     def forward(self, images, tokens):
         """Predict the word after each given word (teacher forcing).
 
-        The decoder receives the true previous word, whatever it would have written.
+        The decoder receives the true previous word, not its own prediction.
 
         Args:
             images   [B, height, width, channels]
@@ -327,7 +327,7 @@ class _Captioner(nn.Module):
             (logits [B, T, V], attention weights [B, T, R] or None)
 
         Raises:
-            ValueError: the number of images is not that of captions
+            ValueError: the numbers of images and captions differ
         """
         if len(images) != len(tokens):
             raise ValueError(
@@ -341,9 +341,9 @@ class _Captioner(nn.Module):
         """Predict the next word after one more word.
 
         Args:
-            word     its vector [B, d_word]
+            word     vector of the word [B, d_word]
             memory   first result of `start`
-            state    second result of `start`, or the one that the last step returned
+            state    second result of `start`, or the new state from the previous step
 
         Returns:
             (logits [B, V], new state, weights [B, R] or None)
@@ -352,15 +352,15 @@ class _Captioner(nn.Module):
         return self.head(y), state, a
 
     def loss(self, images, tokens, pad=0, penalty=0.0):
-        """Return the mean cross-entropy of a word, -1/N Σ log p(word).
+        """Return the mean cross-entropy over the N words, -1/N Σ log p(word).
 
-        The penalty adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² (doubly stochastic attention), which asks for
-        a total weight of about 1 on every region of a caption.
+        The penalty adds λ/(B R) Σ_bj (1 - Σ_t a_btj)² (doubly stochastic attention), which is small
+        if every region receives a total weight of about 1 during a caption.
 
         Args:
             images    [B, height, width, channels]
             tokens    captions [B, T + 1] from START to END, then `pad`
-            pad       token that fills up short captions and does not count
+            pad       token that pads short captions and does not count
             penalty   λ; 0: no penalty
 
         Returns:
@@ -452,7 +452,8 @@ class Captioner(_Captioner):
         d_word       number of features of a word's vector
         d_state      number H of features of the LSTM's state
         attend       a module (h, z) → (c [B, D], a [B, R]); None: `Attend(AdditiveScore(...))`. If
-                     it has `keys(z)`, these are computed once for an image: (h, z, keys) → (c, a)
+                     it has a method `keys(z)`, the keys are computed once for each image: (h, z,
+                     keys) → (c, a)
         rng          seed or numpy.random.Generator for the initial values
 
     Source: Xu et al. 2015; slides KB09, KB10.
@@ -466,13 +467,13 @@ class Captioner(_Captioner):
         self.first_h, self.first_c = nn.Linear(d, d_state, rng=rng), nn.Linear(d, d_state, rng=rng)
 
     def start(self, images):
-        """Look at the images and prepare the first state.
+        """Describe the images and return the first state.
 
         Args:
             images   [B, height, width, channels]
 
         Returns:
-            (memory, state): memory is (z [B, R, D],) or (z, keys), and state is (h, c), each
+            (memory, state), where memory is (z [B, R, D],) or (z, keys), and state is (h, c), each
             [B, d_state]
         """
         z = self.regions(images)
@@ -482,7 +483,7 @@ class Captioner(_Captioner):
         return (z,) if keys is None else (z, keys), state
 
     def read(self, words, memory, state):
-        """Read captions word by word, with a look before each word.
+        """Read captions word by word, and attend to the regions before each word.
 
         Args:
             words    vectors of the words [B, T, d_word]
@@ -500,10 +501,10 @@ class Captioner(_Captioner):
         return np.stack(features, axis=1), np.stack(maps, axis=1)
 
     def advance(self, word, memory, state):
-        """Read one more word, after a look at the regions.
+        """Attend to the regions, and read one more word.
 
         Args:
-            word     its vector [B, d_word]
+            word     vector of the word [B, d_word]
             memory   first result of `start`
             state    (h, c) before the word
 
@@ -521,8 +522,8 @@ class FixedCaptioner(_Captioner):
         c = f_w(z_1, ..., z_R) [B, context],   h_t = LSTM([E[w_{t-1}], c], h_{t-1})
 
     f_w is an MLP with one hidden layer on all regions concatenated, with tanh at the end. The first
-    state is zero. Vinyals et al. give the image to the decoder once, before the first word; here c
-    enters at every word, so the state need not carry the image along.
+    state is zero. Vinyals et al. give the image to the decoder once, before the first word. Here c
+    is an input at every word, so the state need not store the image.
 
     Args:
         regions      a module images → z [B, R, D] with its D as `.size`, such as `CaptionerCells`
@@ -531,8 +532,8 @@ class FixedCaptioner(_Captioner):
         context      length of c
         d_word       number of features of a word's vector
         d_state      number H of features of the LSTM's state
-        hidden       width of the hidden layer of f_w; None: R·D, as many numbers as all regions
-                     have, so that only c can be a bottleneck
+        hidden       width of the hidden layer of f_w; None: R·D, the number of features of all
+                     regions, so that only c can be a bottleneck
         rng          seed or numpy.random.Generator for the initial values
 
     Source: Vinyals et al. 2015; slide KB08.
@@ -560,13 +561,13 @@ class FixedCaptioner(_Captioner):
         )
 
     def start(self, images):
-        """Squeeze the images into one vector each, and begin with a state of zeros.
+        """Compress each image into one vector, and begin with a state of zeros.
 
         Args:
             images   [B, height, width, channels]
 
         Returns:
-            (c [B, context], state): state is (h, c) of the LSTM, each [B, d_state]
+            (c [B, context], state), where state is (h, c) of the LSTM, each [B, d_state]
         """
         z = self.regions(images)
         c = np.tanh(self.squeeze(np.reshape(z, (z.shape[0], -1))))
@@ -576,8 +577,8 @@ class FixedCaptioner(_Captioner):
     def read(self, words, c, state):
         """Read captions, with the same context at every word.
 
-        No input depends on a state, so the LSTM runs over the whole caption at once; a cell whose
-        `forward` was changed is called word by word.
+        No input depends on a state, so the LSTM processes the whole caption in one call. A cell
+        whose `forward` was changed is called word by word.
 
         Args:
             words   vectors of the words [B, T, d_word]
@@ -602,7 +603,7 @@ class FixedCaptioner(_Captioner):
         """Read one more word.
 
         Args:
-            word    its vector [B, d_word]
+            word    vector of the word [B, d_word]
             c       context [B, context]
             state   (h, c) of the LSTM before the word
 

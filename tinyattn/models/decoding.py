@@ -23,7 +23,7 @@ from tinyattn.functional.sampling import multinomial
 
 
 def index_state(state, index):
-    """The state of the sequences `index` [N]: any of them may be left out or come twice."""
+    """Return the state of the sequences `index` [N], some of which may be omitted or repeated."""
     if state is None:
         return None
     if isinstance(state, tuple) and hasattr(state, "_fields"):
@@ -49,15 +49,16 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     """Return softmax(logits / temperature), restricted to the likeliest tokens, in float64.
 
     The temperature is applied first, then top_k, then top_p, and the remaining probabilities are
-    scaled to sum to 1. Of equally likely tokens, the one with the lower index counts as likelier,
-    so top_k keeps exactly k.
+    scaled to sum to 1. If tokens are equally likely, the lower index comes first, so top_k keeps
+    exactly k.
 
     Args:
         logits        scores [..., V]
-        temperature   below 1 sharpens, above 1 flattens; 0 selects the largest logit
-        top_k         only the k likeliest tokens remain; None: all
-        top_p         only the smallest set with a total probability of top_p or more remains; None:
-                      all
+        temperature   divisor of the logits: a value below 1 sharpens the distribution, a value
+                      above 1 flattens it, and 0 selects the largest logit
+        top_k         number of tokens that remain, the likeliest ones; None: all
+        top_p         total probability that the smallest set of remaining tokens must reach; None:
+                      all remain
 
     Returns:
         [..., V]
@@ -134,13 +135,13 @@ def _check_logits(z, temperature, top_k, top_p):
 def decode(
     step, state, start, stop=None, max_len=50, temperature=1.0, top_k=None, top_p=None, rng=None
 ):
-    """Draw token after token until the stop token. Returns a list of B arrays of new tokens.
+    """Draw tokens one by one until the stop token. Returns a list of B arrays of new tokens.
 
     Args:
         step          function (tokens, state) -> (logits, state), as at the top of this file
-        state         its first state, with B rows
-        start         token before the first one, or [B] of them
-        stop          token, or several, that end a sequence; they are not part of the answer
+        state         initial state, with B rows
+        start         token before the first new one, or B tokens [B]
+        stop          token, or several tokens, that end a sequence and are not part of the answer
         max_len       largest number of new tokens
         temperature   as in `probabilities`; 0 always takes the likeliest token
         top_k         as in `probabilities`
@@ -186,8 +187,9 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         tokens            new tokens, without the start and without the stop token
-        score             log_probability / length penalty; the answers are ordered by it
-        log_probability   Σ log p of all its tokens, the stop token included
+        score             log_probability divided by the length penalty, by which the answers are
+                          ordered
+        log_probability   Σ log p of all its tokens, including the stop token
         finished          whether it ended with a stop token instead of being cut at max_len
     """
 
@@ -208,17 +210,17 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
     beams as there are sequences, it is exhaustive.
 
     Args:
-        step             as in `decode`; called with B tokens at first, and with B·K from then on
-        state            its first state, with B rows
+        step             as in `decode`, called with B tokens at first and with B·K afterwards
+        state            initial state, with B rows
         start            as in `decode`
         stop             as in `decode`
         beams            K
         max_len          largest number of new tokens
-        length_penalty   0 compares plain probabilities, which favours short answers; |y| counts the
-                         stop token
+        length_penalty   exponent of the length |y|, which includes the stop token; 0 compares plain
+                         probabilities, which favours short answers
 
     Returns:
-        a list of up to K answers for each start, the best first
+        a list of up to K answers (`Hypothesis`) for each start, the best first
 
     Source: Wu et al. 2016, eq. 14 (without the coverage term).
     """
@@ -263,7 +265,7 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
 
 
 class _Candidates:
-    """The K likeliest of scores [B, K, V]: those that end, and K that go on."""
+    """The K likeliest continuations in scores [B, K, V] that end, and K that do not."""
 
     def __init__(self, scores, ends, K):
         B, before, V = scores.shape
@@ -283,16 +285,14 @@ class _Candidates:
 
 
 def _highest(scores, K):
-    """Return the indices of the K highest of each row of scores [B, N], the highest first; ties:
-    the left.
-    """
+    """Return the indices of the K highest scores in each row [B, N], in descending order."""
     if K == 1:
         return scores.argmax(axis=-1)[:, None]  # many times faster than sorting
     return np.argsort(-scores, axis=-1, kind="stable")[:, :K]
 
 
 def _may_improve(answers, total, K, t, max_len, length_penalty):
-    """Return whether the search must continue; log-probabilities only fall as sequences grow."""
+    """Return whether the search must continue, given that log-probabilities only fall."""
     if len(answers) >= K or total.max() == -np.inf:
         return False
     longest = max_len if length_penalty > 0 else t + 1
@@ -301,7 +301,7 @@ def _may_improve(answers, total, K, t, max_len, length_penalty):
 
 
 def log_softmax(logits):
-    """log p = z - log Σ exp z, float64, on plain arrays; -inf stays -inf."""
+    """Return log p = z - log Σ exp z as a plain float64 array, where -inf stays -inf."""
     z = np.asarray(to_array(logits), np.float64)
     _check_logits(z, 1.0, None, None)
     z = z - z.max(axis=-1, keepdims=True)
@@ -309,7 +309,7 @@ def log_softmax(logits):
 
 
 def _called(step, tokens, state):
-    """The plain logits [N, V] and the state of one call, checked."""
+    """Return the checked logits [N, V] and the state of one call."""
     answer = step(tokens, state)
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise TypeError(
@@ -336,5 +336,5 @@ def _start(start):
 
 
 def _stop(stop):
-    """The stop tokens as an array."""
+    """Return the stop tokens as an array."""
     return np.atleast_1d(np.asarray([] if stop is None else stop, np.int64))

@@ -24,9 +24,9 @@ def dense(d_in, d_out, rng):
 
 
 class PointFeatures(Module):
-    """Stacked EdgeConv layers; y [N, embedding] is computed from all their outputs, concatenated.
+    """Stacked EdgeConv layers, whose concatenated outputs give y [N, embedding].
 
-    It also returns these outputs [N, Σ widths].
+    It also returns the concatenated outputs [N, Σ widths].
     """
 
     def __init__(self, in_features, k, widths, embedding, rng):
@@ -57,9 +57,10 @@ class _OnFeatures(Module):
     """A network whose layers look for neighbours in their input features."""
 
     def places(self, points, x):
-        """Where a layer with input x [N, F] looks for neighbours; points is the network's input.
+        """Return the positions among which a layer with input x [N, F] searches for neighbours.
 
-        A subclass that returns points has the same neighbours, those in space, in all layers.
+        `points` is the input of the network. A subclass that returns `points` uses the nearest
+        neighbours in space in all layers.
         """
         return x
 
@@ -68,7 +69,7 @@ class DGCNN(_OnFeatures):
     """A classifier of point clouds: x [N, in_features] gives [B, classes].
 
     Each layer finds its neighbours in its own input features. In a cloud with fewer than k points,
-    all points are neighbours. `places` determines the positions in which the layers find them.
+    all points are neighbours. Override `places` to search for them among other positions.
 
     Args:
         in_features   number of features of a point

@@ -36,11 +36,11 @@ def generate(
     """Return the prompt and up to max_new_tokens further tokens, generated in evaluation mode.
 
     ids          one prompt [T], prompts [B, T], or a list of prompts of different length
-    temperature  0 always takes the likeliest token; this, top_k, top_p and rng as in
-                 `generation.sample`
-    cache        True: keep the keys and values of earlier tokens; False: compute everything again
-                 for each token, with the same result
-    stop         a token, or several, after which a sequence ends
+    temperature  0 always takes the likeliest token; temperature, top_k, top_p and rng are as in
+                 `decoding.sample`
+    cache        True: keep the keys and values of earlier tokens; False: recompute everything for
+                 each token, with the same result
+    stop         a token, or several tokens, after which a sequence ends
     compiled     True: run the compiled model of `inference.compile`, or the modules themselves if
                  it refuses because a layer was changed; False: run the modules themselves
 
@@ -120,7 +120,7 @@ def prefill(model, prompts, cache=True, compiled=True):
 
 
 def compiled_or_itself(model):
-    """A function that gives the compiled model, or the model itself if its layers were changed."""
+    """Return a function that gives the compiled model, or the model if layers were changed."""
     try:
         return inference.compile(model).module
     except inference.CannotCompile:
@@ -128,7 +128,7 @@ def compiled_or_itself(model):
 
 
 def _to_the_left(seen, lengths):
-    """Move the last lengths[b] tokens of each row to its beginning; the rest does not matter."""
+    """Move the last lengths[b] tokens of each row to its beginning. The rest does not matter."""
     T = seen.shape[1]
     index = np.arange(T) + (T - lengths)[:, None]
     return np.take_along_axis(seen, np.minimum(index, T - 1), axis=1)
@@ -136,7 +136,7 @@ def _to_the_left(seen, lengths):
 
 @contextmanager
 def eval_mode(model):
-    """The model in evaluation mode, and afterwards as it was."""
+    """Put the model into evaluation mode inside the block, and restore its mode afterwards."""
     was_training = model.training
     model.eval()
     try:
@@ -153,7 +153,7 @@ def _is_one(ids):
 
 
 def _prompts(ids):
-    """A list of integer arrays, one for each sequence."""
+    """Return a list of integer arrays, one for each sequence."""
     ids = ids.data if isinstance(ids, Tensor) else ids
     prompts = [np.asarray(p) for p in ([ids] if _is_one(ids) else ids)]
     for p in prompts:

@@ -1,10 +1,10 @@
 """Read GGUF, a file format for language models with weights rounded to few bits.
 
-The format, versions 2 and 3, little-endian: "GGUF", version, number of tensors, number of entries;
-the entries (key, type, value) with sizes and vocabulary; for each tensor its name, axes (the last
-one first), type and position; and, from a multiple of the alignment on, the numbers. Most of them
-are rounded to few bits in blocks of 32 that share a scale. Source:
-https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+A file of version 2 or 3 is little-endian and has four parts. The first is "GGUF", the version, the
+number of tensors and the number of entries. The entries (key, type, value) follow, with sizes and
+vocabulary. Then each tensor has its name, axes (the last one first), type and position. The numbers
+begin at a multiple of the alignment, and most of them are rounded to few bits in blocks of 32 that
+share a scale. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 import math
@@ -38,14 +38,14 @@ MOST_AT_ONCE = 2**13  # numbers that are unpacked together, few enough to stay i
 
 
 class GGUF(NamedTuple):
-    """The contents of a file: {key: value} and {name: array or QuantizedMatrix}; and its path."""
+    """The contents of a file, {key: value} and {name: array or QuantizedMatrix}, and its path."""
 
     metadata: dict
     tensors: dict
     path: str = "the file"
 
     def entry(self, key, kind, default=None):
-        """The value of a key: a text (kind str), a number (float) or a size from 1 on (int)."""
+        """Return the value of a key: a text (kind str), a number (float) or a size >= 1 (int)."""
         value = self.metadata.get(key, default)
         fits = {str: str, float: int | float, int: int}[kind]
         if not isinstance(value, fits) or isinstance(value, bool) or (kind is int and value < 1):
@@ -88,7 +88,7 @@ def mapped(path):
 
 
 def _content(path, access):
-    """The bytes of a file: its pages, or a copy where a file cannot be mapped, as in a browser."""
+    """Return the bytes of a file: its pages, or a copy where it cannot be mapped (in a browser)."""
     with open(path, "rb") as file:
         if not file.read(1):
             _broken(path, "it is empty")
@@ -153,7 +153,7 @@ class _Reader:
         return -(-self.at // alignment) * alignment
 
     def places(self, infos, start):
-        """Return {name: _Place}; refuse tensors that do not fit, overlap or exceed the file."""
+        """Return {name: _Place}, and refuse tensors that do not fit, overlap or exceed the file."""
         found = {name: self.place(name, start, *info) for name, info in infos.items()}
         end, before = start, None
         for name, place in sorted(found.items(), key=lambda pair: pair[1][:2]):
@@ -183,7 +183,7 @@ class _Reader:
         return _Place(start + offset, start + offset + length, shape, kind)
 
     def tensor(self, start, stop, shape, kind):
-        """The numbers of a tensor, unpacked some blocks at a time: that takes less memory."""
+        """Return the numbers of a tensor, unpacked some blocks at a time to save memory."""
         _, size, nbytes, unpack = BLOCKS[kind]
         out = np.empty((math.prod(shape) // size, size), np.float32)
         step = MOST_AT_ONCE // size
@@ -267,7 +267,7 @@ ALIGNMENTS = {2**i for i in range(MAX_ALIGNMENT.bit_length())}
 
 
 def _short(value):
-    """A value of the file for a message, cut: a broken name may have a million letters."""
+    """Shorten a value of the file for a message: a broken name may have a million letters."""
     text = repr(value)
     return text if len(text) <= 100 else text[:100] + " …"
 
@@ -284,7 +284,7 @@ def _plain(dtype):
 
 
 def _bf16(raw):
-    """The upper half of a float32."""
+    """Return float32 numbers from their upper halves."""
     return (np.ascontiguousarray(raw).view("<u2").astype(np.uint32) << 16).view(np.float32)
 
 

@@ -63,7 +63,7 @@ def _mean_of_event(x, cloud):
 class GravNetModel(Module):
     """A network with trained neighbourhoods that gives an output for each hit of a detector.
 
-    The outputs of all blocks, concatenated, pass two dense layers.
+    Two dense layers follow the concatenated outputs of all blocks.
 
     Args:
         in_features            number of features of a hit

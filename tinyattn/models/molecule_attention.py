@@ -35,7 +35,8 @@ G = {"softmax": near_first, "exp": exponential}
 class MoleculeAttention(nn.Module):
     """A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj,   y = A V W_oᵀ + b, in each of H heads.
 
-    The last two terms are the same for all heads and layers, and come as one matrix, `geometry`.
+    The last two terms are the same for all heads and layers, and are given as one matrix,
+    `geometry`.
     """
 
     def __init__(self, d, num_heads, share, rng):
@@ -86,9 +87,9 @@ class MoleculeAttentionTransformer(nn.Module):
         A = λ_a softmax(Q Kᵀ/√d) + λ_d g(D) + λ_g Adj        in each layer
         y = mean(norm x) Wᵀ + b                              the mean over the atoms
 
-    One dummy atom with a trained vector is added, 10⁶ Å from all and from itself, without bonds.
-    The differences: the formula of the paper has Adj undivided, but its code divides, as here;
-    there dropout acts on A, here on what is added to x.
+    One dummy atom with a trained vector is added, without bonds and 10⁶ Å from all atoms and from
+    itself. In the paper's formula, Adj is not divided by the row sums, but its code divides, as
+    here. In the paper, dropout acts on A, and here on the terms that are added to x.
 
     Args:
         features     number of features of an atom
@@ -96,8 +97,7 @@ class MoleculeAttentionTransformer(nn.Module):
         d_model      number of features inside
         num_heads    number of heads; it divides d_model
         num_layers   number of layers
-        lambdas      (λ_a, λ_d, λ_g), which are not trained; with (1, 0, 0) it is a plain
-                     transformer
+        lambdas      (λ_a, λ_d, λ_g), which are not trained; (1, 0, 0) gives a plain transformer
         g            "softmax" (of -D, along each row) or "exp" (exp(-D) of each pair)
         dropout      probability with which a number becomes 0 in training
         rng          seed or numpy.random.Generator for the initial values
@@ -150,8 +150,8 @@ class MoleculeAttentionTransformer(nn.Module):
         Args:
             atoms       features of the atoms [B, N, features]
             distances   D in Å [B, N, N]
-            bonds       bool [B, N, N]; Adj has ones for them and for each atom itself, divided by
-                        the sum of the row
+            bonds       bool [B, N, N]; Adj is 1 for bonds and on the diagonal, divided by the sum
+                        of the row
             mask        bool [B, N], True for atoms, False for padding; None: all are atoms
 
         Raises:
@@ -163,7 +163,7 @@ class MoleculeAttentionTransformer(nn.Module):
         return self.head(nn.sets.masked_mean(self.norm(x), mask))
 
     def attention_maps(self, atoms, distances, bonds, mask=None):
-        """Return A of each layer, [B, H, 1 + N, 1 + N]; the first atom is the dummy.
+        """Return A of each layer, [B, H, 1 + N, 1 + N], where the first atom is the dummy.
 
         Args:
             atoms       as in `forward`

@@ -56,9 +56,10 @@ def pair_features(a, b):
 
 
 def _cylindrical(p):
-    """pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam.
+    """Return pT, rapidity y = ½ ln((E + pz)/(E - pz)), and the angle φ around the beam.
 
-    Along the beam one of E ± pz is 0: it is raised to 1e-20, so y is large there, not infinite.
+    Along the beam, one of E ± pz is 0. It is raised to 1e-20, so y is large there, but not
+    infinite.
     """
     E, px, py, pz = (p[..., k] for k in range(4))
     y = 0.5 * (_safe_log(E + pz, 1e-20) - _safe_log(E - pz, 1e-20))
@@ -89,7 +90,7 @@ class ParticleEmbedding(nn.Module):
         self.embed = nn.Sequential(*layers)
 
     def forward(self, x):
-        """One vector for each row [..., d];   x [..., C]."""
+        """Return one vector for each row [..., d];   x [..., C]."""
         rows = self.input_bn(np.reshape(x, (-1, x.shape[-1])))
         return self.embed(np.reshape(rows, x.shape))
 
@@ -109,7 +110,7 @@ class PairEmbed(nn.Module):
     """U [B, H, N, N], which is added to the scores of each head, computed from the features of each
     pair.
 
-    It is computed once for each pair of particles, because U is symmetric; at padding, U = 0.
+    It is computed once for each pair of particles, because U is symmetric, and is 0 at padding.
     """
 
     def __init__(self, dims, rng):
@@ -120,7 +121,7 @@ class PairEmbed(nn.Module):
         self.embed = nn.Sequential(*layers[:-1])
 
     def forward(self, momenta, mask, dtype):
-        """momenta [B, N, 4] of any float dtype, U of the dtype that is asked for."""
+        """Return U in the given dtype for momenta [B, N, 4] of any float dtype."""
         B, N = mask.shape
         jet, i, j = np.nonzero(np.tril(mask[:, :, None] & mask[:, None, :]))
         pairs = pair_features(momenta[jet, i], momenta[jet, j]).astype(dtype)  # [M, 4]
@@ -135,7 +136,7 @@ class PairEmbed(nn.Module):
 
 
 class BiasedAttention(nn.Module):
-    """softmax(Q Kᵀ/√d + U) V in each of H heads; Q from q, K and V from x."""
+    """Attention softmax(Q Kᵀ/√d + U) V in each of H heads, with Q from q, and K and V from x."""
 
     def __init__(self, d, num_heads, dropout, rng):
         check_sizes(self, d=d, num_heads=num_heads)
@@ -156,12 +157,12 @@ class BiasedAttention(nn.Module):
         return self.out_proj(np.reshape(y, (*y.shape[:2], y.shape[2] * y.shape[3])))
 
     def weights(self, q, x, mask=None, bias=None):
-        """The attention weights, [B, H, T, S]."""
+        """Return the attention weights, [B, H, T, S]."""
         q, k, _ = self._heads(q, x)
         return F.attention_weights(q, k, mask, bias)
 
     def _heads(self, q, x):
-        """Queries, keys and values of each head, [B, H, T or S, d/H]."""
+        """Return queries, keys and values of each head, [B, H, T or S, d/H]."""
         d = q.shape[-1]
         parts = np.split(self.in_proj(x), 3, axis=-1)
         if q is not x:  # a class token is a single row, so its unused keys and values cost little
@@ -173,9 +174,9 @@ class BiasedAttention(nn.Module):
 class ParticleAttentionBlock(nn.Module):
     """x ← x + norm(c ⊙ Attention(norm x)),   x ← w ⊙ x + W₂ norm(gelu(W₁ norm x)).
 
-    c scales each head and w each feature; both are learned and start at 1, as in NormFormer
-    (Shleifer, Weston, Ott 2021). A class token attends to itself and all particles:
-    token ← token + norm(c ⊙ Attention(token, norm [token, x])), then the second step.
+    c scales each head and w each feature. Both are learned and start at 1, as in NormFormer
+    (Shleifer, Weston, Ott 2021). A class token attends to itself and all particles: token ← token +
+    norm(c ⊙ Attention(token, norm [token, x])), then the second step.
     """
 
     def __init__(self, d, num_heads, dropout, rng):
@@ -290,8 +291,8 @@ class ParticleTransformer(nn.Module):
 
         Args:
             features   features of the particles [B, N, C]
-            momenta    E, px, py, pz in GeV [B, N, 4]; without them U = 0. Give them in float64,
-                       because m² of light particles is a small difference of large numbers
+            momenta    E, px, py, pz in GeV [B, N, 4]; None: U = 0. Pass them in float64, because m²
+                       of light particles is a small difference of large numbers
             mask       bool [B, N], True for particles, False for padding; None: all are particles
 
         Raises:
@@ -343,10 +344,10 @@ class ParticleTransformer(nn.Module):
         return self.fc(self.norm(token[:, 0]))
 
     def attention_maps(self, features, momenta=None, mask=None):
-        """Return the attention weights: an array [B, H, N, N] for each particle block, and more.
+        """Return the attention weights of all blocks, as a list of arrays.
 
-        For each class block follow the weights of the token [B, H, 1, 1 + N], which attends to
-        itself and to the particles.
+        Each particle block has weights [B, H, N, N]. In the class blocks, which follow, the token
+        attends to itself and to the particles, with weights [B, H, 1, 1 + N].
 
         Args:
             features   as in `forward`

@@ -11,10 +11,9 @@ from tinyattn.nn.validation import check_sizes
 
 
 class EdgeConvBlock(Module):
-    """y_i = ReLU(mean_j nn(x_i ‖ x_j - x_i) + W x_i), the j being the k nearest, without i.
+    """y_i = ReLU(mean_j nn(x_i ‖ x_j - x_i) + W x_i) over the k nearest neighbours j, without i.
 
-    nn: three layers of Linear, batch norm and ReLU. A jet with fewer particles than that uses all
-    others.
+    nn: three layers of Linear, batch norm and ReLU. A jet with too few particles uses all others.
     """
 
     def __init__(self, in_features, widths, k, rng=None):

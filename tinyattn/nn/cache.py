@@ -1,11 +1,11 @@
 """Caches of keys and values, for attention that generates a sequence token by token.
 
-Without a cache, each new token would compute the keys and values of all earlier tokens again, so T
-tokens would cost T²/2 of these computations instead of T. The caches hold plain arrays, without a
-graph. They are for generation, not for training, and are filled in place.
+Without a cache, the keys and values of all earlier tokens would be computed again for each new
+token, so T tokens would cost T²/2 of these computations instead of T. The caches hold plain arrays,
+without a graph. They are for generation, not for training, and are filled in place.
 
 One cache belongs to one attention layer, and a model keeps them in lists. The sequences are on axis
-0, and `rows(index)` is the cache of other sequences, as a beam search needs it.
+0, and `rows(index)` returns the cache of other sequences, which a beam search needs.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from tinyattn.engine.memory import address
 class KeyValueCache:
     """A cache of the keys and values [B, H, S, d] of the tokens so far.
 
-    `lengths` [B]: row b holds lengths[b] tokens, so this is also the position of its next token.
+    Row b holds lengths[b] tokens (lengths [B]), so this is also the position of its next token.
     """
 
     def __init__(self):
@@ -54,8 +54,8 @@ class KeyValueCache:
             d_v     number of features of a value; None: d
 
         Returns:
-            (k, v, lengths before): the caller writes the new keys and values of row b from
-            k[b, :, lengths[b]] on
+            (k, v, lengths before the call). Write the new keys and values of row b from k[b, :,
+            lengths[b]] and v[b, :, lengths[b]] on
         """
         (B, *H, T, d), d_v = shape, shape[-1] if d_v is None else d_v
         if self.k is not None and (*H, d, d_v) != self._sizes():
@@ -99,7 +99,8 @@ class KeyValueCache:
             T   number of new tokens
 
         Returns:
-            mask [T, S] or [B, 1, T, S]; None if the tokens see everything, or if `causal` says it
+            (mask, causal). The mask is [T, S] or [B, 1, T, S], or None if the tokens attend to
+            everything or `causal` is enough
         """
         if self.shortest == self.longest:
             if T == 1 or self.longest == 0:
@@ -134,7 +135,7 @@ class KeyValueCache:
         """Return the cache of some of the sequences.
 
         Args:
-            index   which sequences [B']; one may be left out or come twice
+            index   indices of the sequences [B'], some of which may be omitted or repeated
         """
         if self.k is None:
             return self
@@ -170,8 +171,8 @@ def reserve_in_all(caches, shape, dtype):
         dtype    dtype of keys and values
 
     Returns:
-        the lengths before; None, with nothing changed, if the lengths differ or if one is not a
-        `KeyValueCache`
+        the lengths before the call, or None if the lengths differ or a cache is not a
+        `KeyValueCache`; in this case, nothing is changed
     """
     (B, G, _, d), first = shape, caches[0]
     S, shortest, k, v = first.longest, first.shortest, first.k, first.v
@@ -213,7 +214,7 @@ class CrossAttentionCache:
         """Return the keys and values.
 
         Args:
-            make   function without arguments that computes them; called the first time only
+            make   function without arguments that computes them, and is called only the first time
         """
         if self.k is None:
             self.k, self.v = (_array_without_gradient(x) for x in make())
@@ -223,7 +224,7 @@ class CrossAttentionCache:
         """Return the cache of some of the sequences.
 
         Args:
-            index   which sequences [B']
+            index   indices of the sequences [B']
         """
         taken = CrossAttentionCache()
         if self.k is not None:

@@ -5,10 +5,10 @@ from tinyattn.nn.module import Module
 
 
 class Identity(Module):
-    """A layer that returns its input, y = x, in the position of another layer.
+    """A layer that returns its input, y = x, as a placeholder for another layer.
 
     Args:
-        arguments   any arguments, which are ignored, so that another layer can be replaced by name
+        arguments   any arguments, which are ignored, so that this class can replace another one
         options     any keyword arguments, likewise
     """
 
@@ -38,7 +38,7 @@ class Sequential(Module):
             setattr(self, str(i), module)
 
     def forward(self, x):
-        """Apply the modules in order: x is the input of the first."""
+        """Apply the modules in order, the first one to x."""
         for module in self.children():
             x = module(x)
         return x
@@ -59,13 +59,13 @@ class Sequential(Module):
         setattr(self, str(range(len(self))[i]), module)
 
     def append(self, module):
-        """Add `module` at the end. Returns the container."""
+        """Add `module` at the end, and return the container."""
         _check_module(self, len(self), module)
         setattr(self, str(len(self)), module)
         return self
 
     def extend(self, modules):
-        """Add several `modules` at the end. Returns the container."""
+        """Add several `modules` at the end, and return the container."""
         modules = list(modules)
         for i, module in enumerate(modules):
             _check_module(self, len(self) + i, module)
@@ -82,7 +82,7 @@ class Sequential(Module):
             setattr(self, str(k), m)
 
     def __add__(self, others):
-        """The modules of both in a new one."""
+        """Return a new container with the modules of both."""
         return type(self)([*self, *others])
 
 
@@ -104,7 +104,7 @@ class ModuleList(Sequential):
         return ModuleList(found) if isinstance(i, slice) else found
 
     def forward(self, *inputs):
-        """Raise NotImplementedError: a list does not say how `inputs` pass through it."""
+        """Raise NotImplementedError: a list does not define how `inputs` pass through it."""
         raise NotImplementedError("nn.ModuleList only holds modules. Call them one by one")
 
 
@@ -161,19 +161,19 @@ class ModuleDict(Module):
         return len(self.keys())
 
     def keys(self):
-        """The names, in the order in which the modules were added."""
+        """Return the names in the order in which the modules were added."""
         return dict(self.named_children()).keys()
 
     def values(self):
-        """The modules."""
+        """Return the modules."""
         return dict(self.named_children()).values()
 
     def items(self):
-        """The pairs (name, module)."""
+        """Return the (name, module) pairs."""
         return dict(self.named_children()).items()
 
     def update(self, modules):
-        """Add all `modules` of a dictionary, or of pairs (name, module)."""
+        """Add all `modules`, a dictionary or (name, module) pairs."""
         for name, module in dict(modules).items():
             self[name] = module
 
@@ -189,5 +189,5 @@ class ModuleDict(Module):
             del self[name]
 
     def forward(self, *inputs):
-        """Raise NotImplementedError: a dictionary does not say how `inputs` pass through it."""
+        """Raise NotImplementedError: a dictionary does not define how `inputs` pass through it."""
         raise NotImplementedError("nn.ModuleDict only holds modules. Call them by name")

@@ -2,8 +2,8 @@
 
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", rng=0)
 
-Of a weight [out, in, ...] fan-in is in · (size of the window), fan-out is out · that size. Random
-ones take rng= (a Generator or a seed).
+For a weight [out, in, ...], fan-in is in · (size of the window) and fan-out is out · (size of the
+window). Functions that draw random numbers take rng= (a Generator or a seed).
 """
 
 import math
@@ -48,8 +48,8 @@ def normal_(tensor, mean=0.0, std=1.0, rng=None):
 
     Args:
         tensor   tensor to fill, which is returned
-        mean     their mean
-        std      their standard deviation
+        mean     mean of the numbers
+        std      standard deviation of the numbers
         rng      seed or numpy.random.Generator
     """
     return _filled(tensor, generator(rng).normal(mean, std, tensor.shape))
@@ -122,8 +122,8 @@ def xavier_uniform_(tensor, gain=1.0, rng=None):
 def xavier_bound(fan_in, fan_out):
     """Return √(6 / (fan_in + fan_out)).
 
-    Weights that are uniform within ± this bound keep the variance of x on the way forward, and that
-    of the gradient on the way back.
+    Weights that are uniform within ± this bound keep the variance of x in the forward pass, and the
+    variance of the gradient in the backward pass.
 
     Args:
         fan_in    number of inputs of a unit
@@ -151,7 +151,8 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=
     Args:
         tensor         weight that is filled, and returned
         a              slope of leaky_relu for negative numbers
-        mode           "fan_in" keeps the variance forward, "fan_out" that of gradients
+        mode           "fan_in" keeps the variance of x in the forward pass, "fan_out" the variance
+                       of gradients
         nonlinearity   name of the function after the layer, which decides the gain
         rng            seed or numpy.random.Generator
 
@@ -167,7 +168,8 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", rng=N
     Args:
         tensor         weight that is filled, and returned
         a              slope of leaky_relu for negative numbers
-        mode           "fan_in" keeps the variance forward, "fan_out" that of gradients
+        mode           "fan_in" keeps the variance of x in the forward pass, "fan_out" the variance
+                       of gradients
         nonlinearity   name of the function after the layer, which decides the gain
         rng            seed or numpy.random.Generator
 
@@ -293,11 +295,12 @@ class SkipInit(np.random.Generator):
         model = GPT(50257, 768, 12, 12, 1024, rng=nn.SkipInit())
         model.load_state_dict(state)
 
-    Drawing initial values that are replaced immediately takes most of the time of loading. Here all
+    Drawing initial values that are replaced immediately takes most of the loading time. Here all
     elements of a parameter share one NaN, which takes no time and no memory. A parameter that was
-    never loaded makes every result NaN, and writing into it raises ValueError. Weights of norms are
-    1 and biases are 0 where a layer starts them so. Other random numbers, such as those of dropout,
-    are drawn as usual. PyTorch has torch.nn.utils.skip_init and the device "meta" for this.
+    never loaded makes every result NaN, and writing into it raises ValueError. Weights that a layer
+    starts at 1, and biases that it starts at 0, keep these values. Other random numbers, such as
+    those of dropout, are drawn as usual. PyTorch has torch.nn.utils.skip_init and the device "meta"
+    for this.
     """
 
     def __init__(self):

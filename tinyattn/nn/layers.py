@@ -27,7 +27,7 @@ class Linear(Module):
     Args:
         in_features    number of features of x
         out_features   number of features of y
-        bias           False: there is no b, and the attribute is None
+        bias           False: there is no b, and the attribute `bias` is None
         rng            seed or numpy.random.Generator for the initial values
     """
 
@@ -55,10 +55,11 @@ class Linear(Module):
 class Embedding(Module):
     """A table with a vector for each id, y = weight[ids].
 
-    The parameter is weight [num_embeddings, embedding_dim], which starts standard normal.
+    The parameter is weight [num_embeddings, embedding_dim], drawn from a standard normal
+    distribution.
 
     Args:
-        num_embeddings   number of ids: they are 0, ..., num_embeddings - 1
+        num_embeddings   number of ids, which are 0, ..., num_embeddings - 1
         embedding_dim    number of features of a vector
         padding_idx      id whose vector starts at zero and gets no gradient, or None
         rng              seed or numpy.random.Generator for the initial values
@@ -91,8 +92,9 @@ class Embedding(Module):
 class MLP(Module):
     """A multilayer perceptron: linear layers with a nonlinearity between them.
 
-    MLP([64, 32, 10]) maps 64 features to 32 and these to 10. The layers are in `layers`, with
-    parameters "layers.0.weight", "layers.2.weight" and so on. No nonlinearity follows the last one.
+    MLP([64, 32, 10]) maps 64 features to 32, and these to 10. The layers are in `layers`, with
+    parameters "layers.0.weight", "layers.2.weight" and so on. No nonlinearity follows the last
+    layer.
 
     Args:
         sizes        number of features before the first layer and after each layer

@@ -20,15 +20,15 @@ class GroupedQueryAttention(Module):
         head_h = softmax(R Q_h (R K_g)ᵀ / √d) V_g,   g = ⌊h G / H⌋,   R: RotaryEmbedding
         out = [head_1, …, head_H] W_oᵀ
 
-    With num_kv_heads = num_heads it is ordinary attention, with 1 it is multi-query attention. The
-    cache of keys and values is smaller by the factor H/G. Parameter names are those of Llama in the
+    num_kv_heads = num_heads gives ordinary attention, and 1 gives multi-query attention. The cache
+    of keys and values is smaller by the factor H/G. Parameter names are the same as in Llama in the
     Transformers library.
 
     Args:
         d_model        number of features
-        num_heads      number H of query heads; it divides d_model
-        num_kv_heads   number G of heads with keys and values; it divides H. None: H
-        rotary         an `nn.RotaryEmbedding` that several layers may share; None: one of its own
+        num_heads      number H of query heads, which divides d_model
+        num_kv_heads   number G of heads with keys and values, which divides H; None: H
+        rotary         an `nn.RotaryEmbedding`, which several layers may share; None: a new one
         bias           True: the maps have a bias
         rng            seed or numpy.random.Generator for the initial values
 
@@ -58,7 +58,7 @@ class GroupedQueryAttention(Module):
         Args:
             x       the tokens
             mask    bool [T, S] or [B, T, S], in addition to the causal one
-            cache   an `nn.KeyValueCache`: x are the T tokens that follow those in it
+            cache   an `nn.KeyValueCache`; x are the T tokens that follow the cached ones
             impl    implementation, as in `F.scaled_dot_product_attention`
         """
         x = as_tensor(x)
@@ -96,7 +96,7 @@ class GroupedQueryAttention(Module):
 class SwiGLU(Module):
     """A feed-forward network with a gate, y = W_down (silu(W_gate x) ⊙ W_up x).
 
-    Parameter names are those of Llama. Source: Shazeer 2020.
+    Parameter names are the same as in Llama. Source: Shazeer 2020.
 
     Args:
         d_model    number of features of x and y
@@ -124,14 +124,15 @@ class SwiGLU(Module):
 class LlamaBlock(Module):
     """A layer of `models.Llama`: x ← x + Attention(norm x), then x ← x + SwiGLU(norm x).
 
-    Parameter names are those of Llama in the Transformers library. Source: Touvron et al. 2023.
+    Parameter names are the same as in Llama in the Transformers library. Source: Touvron et al.
+    2023.
 
     Args:
         d_model        number of features
         num_heads      number of query heads
         num_kv_heads   number of heads with keys and values
         d_hidden       number of hidden features of the feed-forward network
-        rotary         an `nn.RotaryEmbedding` that several layers may share; None: one of its own
+        rotary         an `nn.RotaryEmbedding`, which several layers may share; None: a new one
         eps            ε of the norms
         rng            seed or numpy.random.Generator for the initial values
     """
@@ -147,11 +148,11 @@ class LlamaBlock(Module):
         self.post_attention_layernorm = RMSNorm(d_model, eps)
 
     def forward(self, x, cache=None):
-        """Apply the layer; token t sees the tokens ≤ t. Shape: x [B, T, d_model] → [B, T, d_model].
+        """Apply the layer. Shape: x [B, T, d_model] → [B, T, d_model].
 
         Args:
             x       the tokens
-            cache   an `nn.KeyValueCache`: x are the T tokens that follow those in it
+            cache   an `nn.KeyValueCache`; x are the T tokens that follow the cached ones
         """
         x = x + self.self_attn(self.input_layernorm(x), cache=cache)
         return x + self.mlp(self.post_attention_layernorm(x))

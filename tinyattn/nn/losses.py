@@ -1,4 +1,4 @@
-"""The losses of `tinyattn.functional` as layers: `loss = nn.MSELoss(); loss(prediction, target)`.
+"""The losses of `tinyattn.functional` as layers, such as `nn.MSELoss()(prediction, target)`.
 
 reduction is "mean", "sum" or "none" (the loss of each element).
 """

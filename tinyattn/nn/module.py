@@ -21,12 +21,12 @@ class StateError(KeyError):
 
 
 class Parameter(Tensor):
-    """A tensor that a module trains.
+    """A tensor that is trained as part of a module.
 
     Args:
         data            its initial values
-        dtype           dtype; None: that of an array, float32 for Python numbers
-        requires_grad   False: it is frozen
+        dtype           dtype; None: the dtype of data if it is an array, float32 for Python numbers
+        requires_grad   False: the parameter is frozen
     """
 
     __slots__ = ()
@@ -40,8 +40,8 @@ class Buffer(Tensor):
 
     Args:
         data            its values
-        dtype           dtype; None: that of an array
-        requires_grad   True is possible but unusual
+        dtype           dtype; None: the dtype of data if it is an array
+        requires_grad   whether the buffer gets a gradient, which is unusual
     """
 
     __slots__ = ()
@@ -64,7 +64,7 @@ class Module(torch_hints.ModuleTorchNames):
     training = True
 
     def forward(self, *inputs, **options):
-        """Compute the output from `inputs` and `options`. Each layer writes its own."""
+        """Compute the output from `inputs` and `options`. Every subclass defines its own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...). Define one")
 
     def __init_subclass__(cls, **options):
@@ -111,7 +111,7 @@ class Module(torch_hints.ModuleTorchNames):
         return (m for _, m in self.named_children())
 
     def named_modules(self, prefix=""):
-        """Yield (name, module) for this module and all inside, each once and outer ones first.
+        """Yield (name, module) for this module and all modules inside, each once, outer ones first.
 
         Args:
             prefix   name of this module
@@ -127,11 +127,11 @@ class Module(torch_hints.ModuleTorchNames):
             todo += reversed(inside)
 
     def modules(self):
-        """Yield this module and all inside."""
+        """Yield this module and all modules inside."""
         return (m for _, m in self.named_modules())
 
     def _named_tensors(self, kind):
-        """Return all (name, tensor) pairs; a tensor that is used twice appears under both names."""
+        """Return all (name, tensor) pairs, with both names of a tensor that is used twice."""
 
         def visit(module, prefix):
             for name, value in vars(module).items():
@@ -160,7 +160,7 @@ class Module(torch_hints.ModuleTorchNames):
         return self._named_tensors(Buffer)
 
     def num_parameters(self):
-        """Return how many numbers the parameters hold, frozen ones included."""
+        """Return the number of elements of all parameters, including frozen ones."""
         return sum(p.size for p in self.parameters())
 
     # ---- saving and loading
@@ -171,15 +171,15 @@ class Module(torch_hints.ModuleTorchNames):
 
     @torch_hints.with_torch_hints
     def load_state_dict(self, state, assign=False):
-        """Take over the values of a state dict. Returns the module.
+        """Load the values of a state dict, and return the module.
 
         Values are copied and cast to the dtype of the parameter. To load a part of a model, write
         model.load_state_dict(model.state_dict() | part).
 
         Args:
             state    {name: values}, where np.asarray accepts the values
-            assign   True: an array that fits as it is becomes the parameter's own without a copy;
-                     then nobody else may write to it
+            assign   True: an array that fits becomes the parameter's own without a copy, so do not
+                     write to it afterwards
 
         Raises:
             KeyError: names are missing or unexpected, or shapes differ. The error lists all of
@@ -215,7 +215,7 @@ class Module(torch_hints.ModuleTorchNames):
     # ---- modes
 
     def train(self, mode=True):
-        """Switch this module and all inside to training mode. Returns the module.
+        """Switch this module and all modules inside to training mode, and return this module.
 
         Args:
             mode   False: evaluation mode
@@ -225,7 +225,7 @@ class Module(torch_hints.ModuleTorchNames):
         return self
 
     def eval(self):
-        """Switch this module and all inside to evaluation mode. Returns the module."""
+        """Switch this module and all modules inside to evaluation mode, and return this module."""
         return self.train(False)
 
     @torch_hints.with_torch_hints
@@ -235,7 +235,7 @@ class Module(torch_hints.ModuleTorchNames):
             p.grad = None
 
     def apply(self, f):
-        """Call a function with every module inside, and at last with this one. Returns it.
+        """Call a function with every module inside and then with this module, which is returned.
 
             model.apply(lambda m: nn.init.zeros_(m.bias) if isinstance(m, nn.Linear) else None)
 
@@ -248,7 +248,7 @@ class Module(torch_hints.ModuleTorchNames):
         return self
 
     def requires_grad_(self, requires_grad=True):
-        """Let the parameters be trained, or freeze them. Returns the module.
+        """Make the parameters trainable, or freeze them, and return the module.
 
         Args:
             requires_grad   False: freeze them
@@ -258,7 +258,7 @@ class Module(torch_hints.ModuleTorchNames):
         return self
 
     def astype(self, dtype):
-        """Cast floating-point parameters and buffers in place. Returns the module.
+        """Cast floating-point parameters and buffers in place, and return the module.
 
         Args:
             dtype   a floating-point dtype, such as np.float64
@@ -274,13 +274,13 @@ class Module(torch_hints.ModuleTorchNames):
         """Return a table of layers, output shapes and parameters, from one run.
 
         Args:
-            inputs    what the module is called with; without them the table has no shapes
-            options   keyword arguments of that call
+            inputs    inputs of the call; without them, the table has no shapes
+            options   keyword arguments of the call
         """
         return Summary(self, inputs, options)
 
     def extra_repr(self):
-        """Return the text in brackets after the name of the class; layers override it."""
+        """Return the text in brackets after the name of the class in a printed module."""
         return ""
 
     def __repr__(self):

@@ -1,4 +1,4 @@
-"""Normalization layers; weights start at 1 and biases at 0, so at first they only normalize."""
+"""Normalization layers, whose weights start at 1 and whose biases start at 0."""
 
 import math
 
@@ -25,13 +25,13 @@ def _as_shape(shape):
 
 
 class LayerNorm(Module):
-    """Layer norm, y = (x - mean) / √(var + ε) · weight + bias, for each position on its own.
+    """Layer norm, y = (x - mean) / √(var + ε) · weight + bias, for each position separately.
 
     Mean and variance are taken over the last axes. Source: Ba, Kiros, Hinton 2016.
 
     Args:
         normalized_shape     sizes of the axes that are normalized, or the size of the last one
-        eps                  ε, which keeps the root away from 0
+        eps                  ε, which keeps the divisor away from 0
         elementwise_affine   False: there is neither weight nor bias
         bias                 False: there is no bias
     """
@@ -92,7 +92,7 @@ class BatchNorm1d(Module):
 
     Args:
         num_features          number C of features
-        eps                   ε, which keeps the root away from 0
+        eps                   ε, which keeps the divisor away from 0
         momentum              weight of the newest batch in the running averages; None: a plain
                               average over all batches
         affine                False: there is neither weight nor bias
@@ -148,11 +148,11 @@ class BatchNorm1d(Module):
 class BatchNorm2d(BatchNorm1d):
     """Batch norm of images: each channel is normalized over the batch and all pixels.
 
-    The arguments are those of `BatchNorm1d`. Source: Ioffe, Szegedy 2015.
+    The arguments are the same as for `BatchNorm1d`. Source: Ioffe, Szegedy 2015.
 
     Args:
         num_features          number C of channels
-        eps                   ε, which keeps the root away from 0
+        eps                   ε, which keeps the divisor away from 0
         momentum              weight of the newest batch in the running averages, or None
         affine                False: there is neither weight nor bias
         track_running_stats   False: no running averages are kept
@@ -175,13 +175,13 @@ class BatchNorm2d(BatchNorm1d):
 class GroupNorm(Module):
     """Group norm, y = (x - mean) / √(var + ε) · weight + bias, over groups of channels.
 
-    Examples do not affect each other, so batches may be small. With one group for each channel it
-    is instance norm. weight and bias [C] belong to the channels. Source: Wu, He 2018.
+    Examples do not affect each other, so batches may be small. One group for each channel gives
+    instance norm. Each channel has its own weight and bias [C]. Source: Wu, He 2018.
 
     Args:
-        num_groups     number of groups; it divides num_channels
+        num_groups     number of groups, which divides num_channels
         num_channels   number C of channels
-        eps            ε, which keeps the root away from 0
+        eps            ε, which keeps the divisor away from 0
         affine         False: there is neither weight nor bias
 
     Raises:

@@ -42,7 +42,7 @@ def describe_class_override(cls):
 
 
 def describe_object_override(module):
-    """Return the same for this `module` alone: a method that was set on it."""
+    """Return the same for this `module` alone, if a method was set on it."""
     cls = type(module)
     if _methods(cls).isdisjoint(vars(module)):
         return None
@@ -72,7 +72,7 @@ _unchanged = {}  # class -> its attributes when they last agreed with its source
 
 
 def _replaced(cls):
-    """The name of an attribute of a class that is not the one in its source, or None."""
+    """Return the name of an attribute that is not the one in the source of its class, or None."""
     now = vars(cls).values()
     known = _unchanged.get(cls, ())
     if len(known) == len(now) and all(map(is_, known, now)):

@@ -4,8 +4,8 @@ PositionalEncoding (sinusoids) and LearnedPositionalEmbedding are added to x, wh
 ConcatPositionalEncoding gives x more features. RotaryEmbedding rotates queries and keys, so that
 their product depends only on the distance of the two positions.
 
-`positions` is [T] or [B, T]; without it the rows have the positions 0, 1, …, T - 1. A model that
-generates token by token passes those of its cache.
+`positions` is [T] or [B, T]. Without it, the rows have the positions 0, 1, …, T - 1. A model that
+generates token by token passes the positions of its cache.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ class PositionalEncoding(Module):
 
     Args:
         d_model   number of features
-        max_len   number of positions that are known
+        max_len   number of positions; larger ones are an error
         dropout   probability with which a number becomes 0 in training
         rng       seed or numpy.random.Generator for the dropout
     """
@@ -114,11 +114,11 @@ class LearnedPositionalEmbedding(Module):
 class ConcatPositionalEncoding(Module):
     """A sinusoidal encoding that gives x more features: y = [x, p[:T]].
 
-    x itself does not change, and the next layer must take d + d_position features.
+    x itself does not change, and the next layer must accept d + d_position features.
 
     Args:
         d_position   number of features that are added
-        max_len      number of positions that are known
+        max_len      number of positions; larger ones are an error
 
     Source: slide K23.
     """
@@ -149,7 +149,7 @@ class ConcatPositionalEncoding(Module):
 
 
 def _positions(name, x, positions, max_len):
-    """Return the positions as an index; ValueError for positions outside of 0 … max_len - 1."""
+    """Return the positions as an index, checked to be in 0 … max_len - 1."""
     T = x.shape[-2]
     if positions is None:
         if T > max_len:
@@ -180,7 +180,8 @@ class RotaryEmbedding(Module):
 
     Args:
         d      number of features, an even number
-        base   decides how slowly the slowest pair of features rotates
+        base   base of the angles; with a larger base, the slowest pair of features rotates more
+               slowly
 
     Source: Su et al. 2021 (RoFormer), with the pairs in the order of GPT-NeoX and Llama.
     """
@@ -253,11 +254,12 @@ class RotaryEmbedding(Module):
 class InterleavedRotaryEmbedding(RotaryEmbedding):
     """The same rotation for the pairs of features 2i and 2i + 1, as the paper writes it.
 
-    It equals `RotaryEmbedding` if the features of queries and keys are put in another order.
+    It equals `RotaryEmbedding` with the features of queries and keys in another order.
 
     Args:
         d      number of features, an even number
-        base   decides how slowly the slowest pair of features rotates
+        base   base of the angles; with a larger base, the slowest pair of features rotates more
+               slowly
     """
 
     def _pairs(self, x):

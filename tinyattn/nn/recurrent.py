@@ -55,7 +55,7 @@ def _check_float_input(name, x, axes, size):
 
 
 def _state(name, cell, state, shape, dtype):
-    """Return the initial state as a tuple of Tensors of this shape; None gives zeros."""
+    """Return the initial state as a tuple of Tensors of this shape, zeros for None."""
     if state is None:
         return tuple(Tensor(np.zeros(shape, dtype)) for _ in range(cell.states))
     parts = state if cell.states > 1 else (state,)
@@ -219,7 +219,7 @@ class _Recurrent(Module):
                 setattr(self, f"{part}_l{layer}{suffix}", uniform_parameter(shape, bound, rng))
 
     def _places(self):
-        """(layer, suffix of its names), in the order of the states."""
+        """Return (layer, suffix of its names) in the order of the states."""
         directions = ("", "_reverse") if self.bidirectional else ("",)
         return [(layer, suffix) for layer in range(self.num_layers) for suffix in directions]
 
@@ -278,10 +278,10 @@ class _Recurrent(Module):
 class RNN(_Recurrent):
     """A simple recurrent network over sequences, h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh).
 
-    It is called with x [B, T, D] and, if wanted, the first state [layers · directions, B, H], and
+    It is called with x [B, T, D] and, optionally, the first state [layers · directions, B, H], and
     returns y [B, T, H · directions] and the last state. With lengths [B], sequence b ends after
-    lengths[b] steps: y is 0 after the end, the last state is the one at the end, and the reverse
-    direction starts there.
+    lengths[b] steps. Then y is 0 after the end, the last state is the state at the end, and the
+    reverse direction starts there.
 
         rnn = nn.RNN(3, 16)
         y, h = rnn(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
@@ -290,11 +290,11 @@ class RNN(_Recurrent):
     Args:
         input_size      number D of features of x
         hidden_size     number H of features of the state
-        num_layers      number of layers; each reads the outputs of the one below
+        num_layers      number of layers, each of which reads the outputs of the layer below
         nonlinearity    "tanh" or "relu"
         bias            False: there is neither b_ih nor b_hh
-        batch_first     only True: the batch is the first axis of x and y; PyTorch's default is
-                        False
+        batch_first     must be True: the batch is the first axis of x and y, while PyTorch's
+                        default is False
         dropout         probability with which an output of a layer becomes 0 for the next one, in
                         training
         bidirectional   True: a second network reads each sequence from its end
@@ -338,8 +338,8 @@ class RNN(_Recurrent):
 class GRU(_Recurrent):
     """A gated recurrent unit over sequences, with the gates in the order r, z, n.
 
-    It is called with x [B, T, D] and, if wanted, the first state [layers · directions, B, H], and
-    returns y [B, T, H · directions] and the last state; lengths as in `RNN`.
+    It is called with x [B, T, D] and, optionally, the first state [layers · directions, B, H], and
+    returns y [B, T, H · directions] and the last state. `lengths` works as in `RNN`.
 
         gru = nn.GRU(3, 16)
         y, h = gru(x)                                # x [B, T, 3] → y [B, T, 16], h [1, B, 16]
@@ -348,9 +348,9 @@ class GRU(_Recurrent):
     Args:
         input_size      number D of features of x
         hidden_size     number H of features of the state
-        num_layers      number of layers; each reads the outputs of the one below
+        num_layers      number of layers, each of which reads the outputs of the layer below
         bias            False: there is neither b_ih nor b_hh
-        batch_first     only True, as in `RNN`
+        batch_first     must be True, as in `RNN`
         dropout         as in `RNN`
         bidirectional   as in `RNN`
         impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"
@@ -365,9 +365,9 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """A long short-term memory over sequences, with the gates in the order i, f, g, o.
 
-    It is called with x [B, T, D] and, if wanted, the first state (h, c), and returns
-    y [B, T, H · directions] and the last state (h, c), each [layers · directions, B, H]; lengths
-    as in `RNN`.
+    It is called with x [B, T, D] and, optionally, the first state (h, c), and returns y [B, T, H ·
+    directions] and the last state (h, c), each [layers · directions, B, H]. `lengths` works as in
+    `RNN`.
 
         lstm = nn.LSTM(3, 16)
         y, (h, c) = lstm(x)                          # x [B, T, 3] → y [B, T, 16], h, c [1, B, 16]
@@ -376,9 +376,9 @@ class LSTM(_Recurrent):
     Args:
         input_size      number D of features of x
         hidden_size     number H of features of h and of c
-        num_layers      number of layers; each reads the outputs of the one below
+        num_layers      number of layers, each of which reads the outputs of the layer below
         bias            False: there is neither b_ih nor b_hh
-        batch_first     only True, as in `RNN`
+        batch_first     must be True, as in `RNN`
         dropout         as in `RNN`
         bidirectional   as in `RNN`
         impl            "sums", "numpy" (can be differentiated twice), "kernel" or "auto"

@@ -1,9 +1,10 @@
 """Layers on sets: the N rows of x [B, N, d] have no order.
 
-If the rows are permuted, the output of equivariant layers (SAB, ISAB) is permuted in the same way;
-that of pooling layers (PMA, DeepSets) does not change. Sets of different size are padded and
-masked, True meaning "is an element": pooling layers take [B, N], equivariant ones [B, 1, N]. The
-letters are those of Lee et al. 2019, except that n is N and the number of inducing points is m.
+If the rows are permuted, the output of equivariant layers (SAB, ISAB) is permuted in the same way,
+and the output of pooling layers (PMA, DeepSets) does not change. Sets of different size are padded
+and masked, where True means "is an element". The mask is [B, N] for pooling layers and [B, 1, N]
+for equivariant ones. The letters are the same as in Lee et al. 2019, except that n is N and the
+number of inducing points is m.
 """
 
 import numpy as np
@@ -69,7 +70,7 @@ POOLINGS = {"sum": masked_sum, "mean": masked_mean, "max": masked_max}
 
 
 def _check_set(name, x, mask):
-    """The mask as a bool array [B, N], checked against x [B, N, d]."""
+    """Return the mask as a bool array [B, N], checked against x [B, N, d]."""
     if x.ndim != 3:
         raise ValueError(f"{name}: x must be a batch of sets [B, N, d], got shape {x.shape}")
     if mask is None:
@@ -121,7 +122,7 @@ class DeepSets(Module):
 
 
 class MAB(Module):
-    """A multi-head attention block: x attends to y, then each element passes a network of its own.
+    """A multi-head attention block: x attends to y, then a network acts on each element.
 
         H = norm(x + Attention(x, y)),   MAB(x, y) = norm(H + rFF(H))
 
@@ -144,8 +145,8 @@ class MAB(Module):
         """Apply the block. Shape: x [B, T, d], y [B, S, d] → [B, T, d].
 
         Args:
-            x      elements that receive
-            y      elements that send
+            x      elements that attend to y
+            y      elements that x attends to
             mask   bool [T, S], [B, T, S] (any axis may be 1) or [B, H, T, S]; True: may be attended
                    to
 
@@ -158,7 +159,7 @@ class MAB(Module):
 
 
 class SAB(Module):
-    """A set attention block, SAB(x) = MAB(x, x), which attends to all N² pairs. Equivariant.
+    """An equivariant set attention block, SAB(x) = MAB(x, x), which computes all N² pairs.
 
     Args:
         d       number of features
@@ -186,8 +187,8 @@ class SAB(Module):
 class ISAB(Module):
     """An induced set attention block, ISAB(x) = MAB(x, MAB(I, x)), with m inducing points I.
 
-    The points attend to the set, and then the set attends to the points: 2 N m pairs instead of N².
-    Equivariant.
+    The inducing points attend to the set, and then the set attends to the inducing points, which
+    takes 2 N m pairs instead of N². The block is equivariant.
 
     Args:
         d       number of features
@@ -253,7 +254,7 @@ class PMA(Module):
 
 
 class SetTransformer(Module):
-    """A network on sets: two ISABs, PMA with k seeds, an SAB on their outputs, a linear map.
+    """A network on sets: two ISABs, PMA with k seeds, an SAB on their outputs, and a linear map.
 
     Args:
         d_in    number of features of an element
@@ -294,7 +295,7 @@ class SetTransformer(Module):
 
 
 class ClassAttention(Module):
-    """A block that changes only the class token: it attends to itself and to x.
+    """A block that changes only the class token, which attends to itself and to x.
 
         c ← c + Attention(norm [c, x]),   c ← c + FF(norm c)
 
@@ -318,7 +319,7 @@ class ClassAttention(Module):
 
         Args:
             c      the class token
-            x      the elements, which stay as they are
+            x      the elements, which do not change
             mask   bool [B, N], True: is an element; None: all are
 
         Raises:

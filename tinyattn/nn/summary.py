@@ -6,7 +6,7 @@ from tinyattn.engine.autograd import no_grad
 
 
 def tree(module, indent=0):
-    """Return a module and all inside as text, one indented line each.
+    """Return a module and all modules inside as text, one indented line each.
 
     Args:
         module   the module
@@ -29,8 +29,8 @@ class Summary:
 
     Args:
         module    the module
-        inputs    what it is called with; without them the table has no shapes
-        options   keyword arguments of that call
+        inputs    inputs of the call; without them, the table has no shapes
+        options   keyword arguments of the call
     """
 
     def __init__(self, module, inputs=(), options=None):
@@ -68,7 +68,7 @@ class Summary:
 
 
 def _run(module, inputs, options):
-    """Output shape of every module inside, watched during one call."""
+    """Return the output shape of every module inside, observed during one call."""
     shapes, watched = {}, list(module.modules())
 
     def watch(m):

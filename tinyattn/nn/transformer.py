@@ -1,9 +1,9 @@
 """The transformer of Vaswani et al. 2017: encoder, decoder, and both together.
 
-x is [B, T, d_model]. Masks are bool, True means "may be attended to": [T, S], [B, T, S] or
-[B, H, T, S]; padding is hidden with keep[:, None, :]. Arguments, parameter names and initial values
-are PyTorch's, batch first. `norm_first` puts the layer norm before each sublayer (Xiong et al.
-2020) instead of after the sum as in the paper.
+x is [B, T, d_model]. Masks are bool [T, S], [B, T, S] or [B, H, T, S], where True means "may be
+attended to". To hide padding, pass keep[:, None, :]. Arguments, parameter names and initial values
+are the same as in PyTorch, with the batch first. `norm_first` puts the layer norm before each
+sublayer (Xiong et al. 2020) instead of after the sum as in the paper.
 """
 
 from copy import deepcopy
@@ -70,7 +70,7 @@ class _Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _residual(self, x, norm, dropout, part, *options):
-        """x + part(x), normalised before (norm_first) or after."""
+        """Return x + part(x), normalized before (norm_first) or after."""
         if self.norm_first:
             return x + dropout(part(norm(x), *options))
         return norm(x + dropout(part(x, *options)))
@@ -104,9 +104,9 @@ class TransformerEncoderLayer(_Layer):
         Args:
             x        the tokens
             mask     bool [T, S], [B, T, S] or [B, H, T, S]; True: may be attended to
-            causal   True: token t sees the tokens ≤ t only
-            cache    an `nn.KeyValueCache`: x are the T tokens that follow those in it, and S counts
-                     both
+            causal   True: token t attends only to the tokens ≤ t
+            cache    an `nn.KeyValueCache`; x are the T tokens that follow the cached ones, and S
+                     counts both
 
         Raises:
             ValueError: the shapes do not fit
@@ -142,12 +142,11 @@ class TransformerDecoderLayer(_Layer):
         Args:
             x             the tokens
             memory        output of the encoder
-            mask          bool [T, T], also with B or with B and H in front; True: may be attended
-                          to
-            memory_mask   bool [T, S], also with B or with B and H in front
-            causal        True: token t sees the tokens ≤ t only
-            cache         an `nn.KeyValueCache` and an `nn.CrossAttentionCache`: x are the tokens
-                          that follow those in it
+            mask          bool [T, T], [B, T, T] or [B, H, T, T]; True: may be attended to
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], likewise
+            causal        True: token t attends only to the tokens ≤ t
+            cache         an `nn.KeyValueCache` and an `nn.CrossAttentionCache`; x are the tokens
+                          that follow the cached ones
 
         Raises:
             ValueError: the shapes do not fit
@@ -165,7 +164,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _clones(layer, n):
-    """n copies of a layer; they share its generator, else all would drop the same features."""
+    """Return n copies of a layer that share its generator, so that they drop different features."""
     shared = [m.rng for m in layer.modules() if getattr(m, "rng", None) is not None]
     # nn.SkipInit shares read-only arrays
     shared += [p.data for p in layer.parameters() if not p.data.flags.writeable]
@@ -173,13 +172,13 @@ def _clones(layer, n):
 
 
 def _weights(attention, x, context, mask, causal):
-    """The attention weights of all heads as an array."""
+    """Return the attention weights of all heads as an array."""
     options = {"need_weights": True, "average_attn_weights": False}
     return attention(x, context, context, mask, causal, **options)[1].data
 
 
 class TransformerEncoder(Module):
-    """The encoder: several copies of a layer, and a norm at the end if given.
+    """The encoder: several copies of a layer, with an optional norm at the end.
 
     Args:
         encoder_layer   layer that is copied, with new initial values for each copy
@@ -199,14 +198,14 @@ class TransformerEncoder(Module):
             x        the tokens
             mask     as in the layers
             causal   as in the layers
-            cache    a list with an `nn.KeyValueCache` for each layer, see `empty_cache`
+            cache    the result of `empty_cache`, a list with an `nn.KeyValueCache` for each layer
         """
         for i, layer in enumerate(self.layers):
             x = layer(x, mask, causal, None if cache is None else cache[i])
         return x if self.norm is None else self.norm(x)
 
     def attention_maps(self, x, mask=None, causal=False):
-        """Return the attention weights of each layer, [B, H, T, T]; row t belongs to receiver t.
+        """Return the attention weights of each layer, [B, H, T, T], where row t belongs to query t.
 
         Args:
             x        the tokens [B, T, d_model]
@@ -226,7 +225,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """The decoder: several copies of a layer, which all attend to the same memory.
+    """The decoder: several copies of a layer, all of which attend to the same memory.
 
     Args:
         decoder_layer   layer that is copied, with new initial values for each copy
@@ -248,7 +247,7 @@ class TransformerDecoder(Module):
             mask          as in the layers
             memory_mask   as in the layers
             causal        as in the layers
-            cache         a list with a pair of caches for each layer, see `empty_cache`
+            cache         the result of `empty_cache`, a list with a pair of caches for each layer
         """
         for i, layer in enumerate(self.layers):
             x = layer(x, memory, mask, memory_mask, causal, None if cache is None else cache[i])
@@ -344,11 +343,10 @@ class Transformer(Module):
         Args:
             src           tokens of the source
             tgt           tokens of the target
-            src_mask      bool [S, S], also with B or with B and H in front; True: may be attended
-                          to
-            tgt_mask      bool [T, T], likewise
-            memory_mask   bool [T, S], likewise
-            causal        True: target token t sees the target tokens ≤ t only
+            src_mask      bool [S, S], [B, S, S] or [B, H, S, S]; True: may be attended to
+            tgt_mask      bool [T, T], [B, T, T] or [B, H, T, T], likewise
+            memory_mask   bool [T, S], [B, T, S] or [B, H, T, S], likewise
+            causal        True: target token t attends only to the target tokens ≤ t
 
         Raises:
             ValueError: the shapes do not fit

@@ -1,4 +1,4 @@
-"""One check for the sizes of all layers and models, with one sentence if they are wrong."""
+"""One check and one error message for the sizes of all layers and models."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ def check_sizes(layer, least=1, **sizes):
     """Raise ValueError unless each of `sizes` is a whole number of at least `least`, or a tuple.
 
     Args:
-        layer   module that asks, for the error
+        layer   module whose sizes are checked, for the error
         least   smallest number that is allowed
-        sizes   name=value; None is allowed, because it stands for the layer's own default
+        sizes   name=value; None is allowed, because it means the layer's own default
 
     Raises:
-        ValueError: one is not such a number
+        ValueError: a size is not such a number
     """
     for what, value in sizes.items():
         if value is None or _fits(value, least):
