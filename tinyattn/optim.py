@@ -1,8 +1,8 @@
-"""Optimizers: rules that turn gradients into steps of the parameters; and learning-rate schedules.
+"""Optimizers, which turn gradients into steps of the parameters, and learning-rate schedules.
 
-The update rules, arguments and defaults are PyTorch's. θ is a parameter, g its gradient, η the
-learning rate `lr`. A step writes through `p.data`, so the engine notices if a graph that still
-waits for `backward` has used the old values.
+The update rules, arguments and defaults are the same as in PyTorch. θ is a parameter, g its
+gradient, η the learning rate `lr`. A step writes through `p.data`, so the engine notices if a graph
+that still waits for `backward` has used the old values.
 """
 
 import math
@@ -20,15 +20,16 @@ from tinyattn.ops.backends import FLOATS, kernel_is_faster
 class Optimizer:
     """The base class of optimizers: parameters in groups, each with its own options.
 
-    A subclass writes `update`.
+    A subclass defines `update`.
 
     Args:
         params    parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
-        options   name=value for the groups that do not set it, such as lr
+        options   name=value for groups that do not set this option themselves, such as lr
 
     Attributes:
         param_groups   the groups, as dictionaries
-        state          what the rule remembers for each parameter, in the order of the parameters
+        state          the state of the rule for each parameter, such as its momentum, in the order
+                       of the parameters
     """
 
     def __init_subclass__(cls, **options):
@@ -95,7 +96,7 @@ class Optimizer:
 
     @property
     def lr(self):
-        """The learning rate (of the first group); setting it sets all groups."""
+        """The learning rate of the first group. Assigning to it sets the rate of all groups."""
         return self.param_groups[0]["lr"]
 
     @lr.setter
@@ -114,10 +115,10 @@ class Optimizer:
 
     @torch_hints.with_torch_hints
     def step(self):
-        """Take one step with every parameter that has a gradient.
+        """Update every parameter that has a gradient.
 
         Raises:
-            ValueError: a parameter has got another shape since the optimizer was made
+            ValueError: the shape of a parameter has changed since the optimizer was made
         """
         self._check_shapes()
         states = iter(self.state)
@@ -129,18 +130,18 @@ class Optimizer:
                     p.data = self.update(p.data, g, state, group)
 
     def update(self, theta, g, state, group):
-        """Return the new values of one parameter. Each subclass writes its own.
+        """Return the new values of one parameter. Every subclass defines its own.
 
         Args:
             theta   values of the parameter
             g       its gradient
-            state   what the rule remembers for this parameter; may be changed
+            state   state of the rule for this parameter, a dictionary that may be changed
             group   options of its group
         """
         raise NotImplementedError
 
     def state_dict(self):
-        """Return {name: array or number}: all that is needed to continue the training."""
+        """Return everything that is needed to continue the training, {name: array or number}."""
         found = {}
         for i, state in enumerate(self.state):
             found |= {f"state.{i}.{k}": np.array(v) for k, v in state.items()}
@@ -152,14 +153,13 @@ class Optimizer:
         return found
 
     def load_state_dict(self, saved):
-        """Take over what `state_dict` returned, for the same parameters in the same order.
+        """Load the result of `state_dict`, for the same parameters in the same order.
 
         Args:
             saved   the dictionary
 
         Raises:
-            KeyError: it was saved for other parameters or another optimizer; nothing is changed
-                then
+            KeyError: it was saved for other parameters or another optimizer. Nothing is changed
         """
         if not hasattr(saved, "items"):
             raise TypeError(
@@ -206,7 +206,7 @@ class Optimizer:
             self._misfit(f"{value} parameters there, {old} here")
 
     def _taken_state(self, p, group, state):
-        """Return the saved state of the parameter p, in its dtype; a counter is a Python int."""
+        """Return the saved state of the parameter p in its dtype, with integer counters."""
         names = self.state_names(group)
         if state and names is not None and state.keys() != names:
             self._misfit(
@@ -225,7 +225,7 @@ class Optimizer:
         return taken
 
     def state_names(self, group):
-        """Return the names of what `update` remembers for a parameter, or None if unknown.
+        """Return the names in the state of a parameter, or None if they are unknown.
 
         Args:
             group   options of its group
@@ -292,10 +292,10 @@ class SGD(Optimizer):
     Args:
         params         parameters, or groups of them as in `Optimizer`
         lr             learning rate η
-        momentum       μ; 0: none
-        dampening      how much less of the gradient enters b
+        momentum       momentum μ; 0: no momentum
+        dampening      fraction of the gradient that is left out of b
         weight_decay   λ: λ θ is added to the gradient
-        nesterov       True: the gradient counts once more, needs momentum > 0 and dampening = 0
+        nesterov       True: use the Nesterov step above, which needs momentum > 0 and dampening = 0
     """
 
     def __init__(
@@ -320,7 +320,7 @@ class SGD(Optimizer):
         return {"momentum"}
 
     def update(self, theta, g, state, group):
-        """Return the new values; `theta`, `g`, `state` and `group` as in `Optimizer.update`."""
+        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
         mu = group["momentum"]
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
@@ -342,11 +342,11 @@ class RMSprop(Optimizer):
     Args:
         params         parameters, or groups of them as in `Optimizer`
         lr             learning rate η
-        alpha          α, how slowly the mean square changes
+        alpha          α, the weight of the old mean square in the new one
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ: λ θ is added to the gradient
-        momentum       μ; 0: none
-        centered       True: the mean is subtracted
+        momentum       momentum μ; 0: no momentum
+        centered       True: subtract the square of the mean gradient, as above
 
     Source: Tieleman, Hinton 2012, lecture 6.5; centered: Graves 2013.
     """
@@ -365,7 +365,7 @@ class RMSprop(Optimizer):
         )
 
     def state_names(self, group):
-        """Return the names of what is remembered, which depend on the options of `group`."""
+        """Return the names in the state of a parameter, which depend on the options of `group`."""
         return (
             {"v"}
             | ({"m"} if group["centered"] else set())
@@ -373,7 +373,7 @@ class RMSprop(Optimizer):
         )
 
     def update(self, theta, g, state, group):
-        """Return the new values; `theta`, `g`, `state` and `group` as in `Optimizer.update`."""
+        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
         alpha = group["alpha"]
         if group["weight_decay"]:
             g = g + group["weight_decay"] * theta
@@ -388,16 +388,17 @@ class RMSprop(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam: steps by a running mean of the gradient, divided by its running root mean square.
+    """Adam, which divides a running mean of the gradient by its running root mean square.
 
         m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   θ ← θ - η m̂ / (√v̂ + ε)
 
-    m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the start at zero; t counts the steps.
+    m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the start at zero, where t counts the
+    steps.
 
     Args:
         params         parameters, or groups of them as in `Optimizer`
         lr             learning rate η
-        betas          (β₁, β₂), how slowly m and v change
+        betas          (β₁, β₂), the weights of the old m and v in the new ones
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ: λ θ is added to the gradient
 
@@ -429,9 +430,9 @@ class Adam(Optimizer):
 
     @torch_hints.with_torch_hints
     def step(self):
-        """Take one step with every parameter that has a gradient.
+        """Update every parameter that has a gradient.
 
-        Large models take one compiled pass.
+        Large models are updated in a single compiled pass.
         """
         with_gradient = [p for p in self._parameters() if p.grad is not None]
         if not _by_kernel(with_gradient):
@@ -460,7 +461,7 @@ class Adam(Optimizer):
             p.data = theta
 
     def kernel_constants(self, t, group):
-        """Return rate, β₁, β₂, ε, decay, correction and keep, as the kernel names them.
+        """Return rate, β₁, β₂, ε, decay, correction and keep, which are the kernel's arguments.
 
         Args:
             t       number of the step, from 1
@@ -472,7 +473,7 @@ class Adam(Optimizer):
         return rate, beta1, beta2, group["eps"], group["weight_decay"], correct, 1
 
     def update(self, theta, g, state, group):
-        """Return the new values; `theta`, `g`, `state` and `group` as in `Optimizer.update`."""
+        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
         beta1, beta2 = group["betas"]
         theta, g = self.decay(theta, g, group)
         if not state:
@@ -496,7 +497,7 @@ class AdamW(Adam):
     Args:
         params         parameters, or groups of them as in `Optimizer`
         lr             learning rate η
-        betas          (β₁, β₂), how slowly m and v change
+        betas          (β₁, β₂), the weights of the old m and v in the new ones
         eps            ε, which keeps the divisor away from 0
         weight_decay   λ
 
@@ -507,11 +508,11 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay)
 
     def decay(self, theta, g, group):
-        """Return (θ - η λ θ, g); `theta`, `g` and `group` as in `Adam.decay`."""
+        """Return (θ - η λ θ, g). `theta`, `g` and `group` are as in `Adam.decay`."""
         return theta * (1 - group["lr"] * group["weight_decay"]), g
 
     def kernel_constants(self, t, group):
-        """Return the constants of the kernel; `t` and `group` as in `Adam.kernel_constants`."""
+        """Return the constants of the kernel. `t` and `group` are as in `Adam.kernel_constants`."""
         *numbers, decay, correct, _ = super().kernel_constants(t, group)
         return *numbers, 0, correct, 1 - group["lr"] * decay
 
@@ -532,16 +533,16 @@ def _by_kernel(parameters):
 def clip_grad_norm(parameters, max_norm):
     """Scale all gradients together so that ‖g‖₂ ≤ max_norm.
 
-    The norm is summed in float64, so that squares of large numbers do not overflow. A norm that is
-    not finite leaves the gradients as they are, with a warning, because an infinite gradient has no
-    direction.
+    The norm is summed in float64, so that squares of large numbers do not overflow. If the norm is
+    not finite, the gradients stay unchanged and a warning is given, because an infinite gradient
+    has no direction.
 
     Args:
-        parameters   the parameters; those without a gradient do not count
+        parameters   the parameters, of which those without a gradient do not count
         max_norm     largest norm, > 0
 
     Returns:
-        ‖g‖₂ before the scaling
+        the norm ‖g‖₂ before the scaling
 
     Raises:
         ValueError: max_norm is not positive
@@ -582,11 +583,11 @@ def _norm(arrays):
 class Schedule:
     """The base class of learning-rate schedules, which set the rate at every `step()`.
 
-    The schedule starts at step 0. A subclass writes `factor(step)`, the learning rate as a multiple
-    of the optimizer's own. To continue from a checkpoint, make the schedule first, and then write
-    `schedule.step_count = load_checkpoint(...)`. A second schedule starts from the rate that the
-    optimizer had before the first one, kept as "initial_lr" of each group, and takes over from it.
-    `optimizer.lr = ...` sets both.
+    The schedule starts at step 0. A subclass defines `factor(step)`, the learning rate as a
+    multiple of the optimizer's own. To continue from a checkpoint, make the schedule first, and
+    then write `schedule.step_count = load_checkpoint(...)`. A second schedule starts from the rate
+    that the optimizer had before the first one, kept as "initial_lr" of each group, and takes over
+    from it. `optimizer.lr = ...` sets both.
 
     Args:
         optimizer   the optimizer whose rate is set
@@ -615,7 +616,7 @@ class Schedule:
         raise NotImplementedError
 
     def step(self):
-        """Go one step further."""
+        """Advance by one step, and set the learning rate."""
         self.step_count += 1
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(group["initial_lr"], self.step_count)
@@ -626,7 +627,7 @@ class Schedule:
 
 
 class WarmupLR(Schedule):
-    """A rate that grows linearly to the optimizer's own over `warmup` steps, and then stays.
+    """A rate that grows linearly to the optimizer's own over `warmup` steps, then stays constant.
 
     Args:
         optimizer   the optimizer whose rate is set
@@ -639,7 +640,7 @@ class WarmupLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor at `step`."""
+        """Return the learning rate at `step` as a multiple of the optimizer's own."""
         return min(1.0, (step + 1) / self.warmup)
 
 
@@ -675,7 +676,7 @@ class WarmupCosineLR(Schedule):
     Args:
         optimizer   the optimizer whose rate is set
         warmup      number of steps of growth
-        T_max       number of all steps; after them η stays at η_min
+        T_max       total number of steps, after which η stays at η_min
         eta_min     η_min
 
     Raises:
@@ -715,7 +716,7 @@ class NoamLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor at `step`."""
+        """Return the learning rate at `step` as a multiple of the optimizer's own."""
         t = step + 1
         return self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
@@ -736,7 +737,7 @@ class StepLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor at `step`."""
+        """Return the learning rate at `step` as a multiple of the optimizer's own."""
         return self.gamma ** (step // self.step_size)
 
 
@@ -758,7 +759,7 @@ class LambdaLR(Schedule):
         super().__init__(optimizer)
 
     def factor(self, step):
-        """Return the factor at `step`."""
+        """Return the learning rate at `step` as a multiple of the optimizer's own."""
         return self.lr_lambda(step)
 
 

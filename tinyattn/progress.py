@@ -10,7 +10,7 @@ REDRAW = 0.1  # seconds between two updates of the line
 
 @contextmanager
 def moving_line(quiet, final, marks=()):
-    """Return a function that replaces the displayed text; at the end, `final()` remains.
+    """Return a function that replaces the displayed text. At the end, `final()` remains.
 
     The final text contains no timings, so a notebook that runs again has the same output. marks:
     names of additional (empty) representations of the line in a notebook, by which it can be found.
@@ -51,7 +51,7 @@ def _notebook_line(marks):
 
 
 def _terminal_line():
-    """Write to the error stream if it is a screen; the final text goes to standard output."""
+    """Write to the error stream if it is a screen, and the final text to standard output."""
     moving = sys.stderr.isatty()
 
     def write(text, stays):
@@ -70,12 +70,12 @@ MIME = "application/x-tinyattn-progress"  # marks the line, so that the deck lea
 def progress(iterable, label="progress"):
     """Yield the items of `iterable` and show the progress of the loop.
 
-    A terminal and a notebook show a moving line. A single line remains, also in a committed
-    notebook, which is the same in every run: "training: 200 of 200".
+    A terminal and a notebook show a moving line, of which "training: 200 of 200" remains. This text
+    is the same in every run, so it can be committed with a notebook.
 
     Args:
         iterable   items of the loop
-        label      first word of the line
+        label      text at the beginning of the line
     """
     total = len(iterable) if hasattr(iterable, "__len__") else None
     done = 0

@@ -47,24 +47,28 @@ def fit(
     """Train the model and return the `History` of its losses.
 
     Args:
-        model        called by the loss. It has `parameters()`, and with patience `state_dict()` and
-                     `load_state_dict()`; `train()` and `eval()` switch its mode, if it has them
+        model        the first argument of the loss. It needs `parameters()`, and with patience
+                     `state_dict()` and `load_state_dict()`. If it has `train()` and `eval()`, they
+                     switch its mode
         loss         loss(model, *batch) -> Tensor, a single number: the mean over the batch
         optimizer    an optimizer of the model's parameters
-        train        arrays (x, y, ...) with the examples on the first axis, or anything that gives
-                     batches each time it is iterated over (data.batches, a list of batches)
-        valid        the same, held out: its loss is measured after each epoch
+        train        arrays (x, y, ...) with the examples on the first axis, or an iterable over
+                     batches, such as data.batches or a list
+        valid        held-out data in the same form, whose loss is measured after each epoch
         epochs       number of passes over the training data
-        batch_size   number of examples in a batch, where `train` is arrays
-        metric       metric(model, *batch) -> number, measured on `valid` too (training.accuracy)
-        patience     stop when this many epochs in a row did not lower the held-out loss, and return
-                     to the weights of the best epoch
-        clip         largest norm of all gradients together; longer ones are shortened to it
-        schedule     learning-rate schedule; its `step()` is called after each step of the optimizer
+        batch_size   number of examples in a batch, if `train` contains arrays
+        metric       metric(model, *batch) -> number, such as training.accuracy, which is also
+                     measured on `valid`
+        patience     number of epochs without a lower held-out loss after which training stops and
+                     the weights of the best epoch are restored
+        clip         largest norm of all gradients together, to which larger ones are scaled down
+        schedule     learning-rate schedule, whose `step()` is called after each step of the
+                     optimizer
         rng          seed or numpy.random.Generator for the order of the examples
-        label        first word of the line that is printed
+        label        text at the beginning of the printed line
         quiet        True: nothing is printed
-        watch        warn of slips that would run without an error, as `check.watch` does
+        watch        True: warn about mistakes that would run without an error, as `check.watch`
+                     does
 
     Raises:
         FloatingPointError: the loss, or the held-out loss, is not finite
@@ -107,7 +111,7 @@ def fit(
 def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1.0):
     """Train for a number of steps on batches that the loss draws, and return the losses.
 
-    This is for data that is generated on the way, where there are no epochs:
+    Use it for data that is generated during training, so that there are no epochs:
 
         rng = np.random.default_rng(0)
         def loss(model):
@@ -146,7 +150,7 @@ def fit_steps(model, loss, steps, *, lr=3e-3, warmup=0, weight_decay=0.0, clip=1
 
 
 def _step(model, loss, optimizer, batch, clip, history):
-    """Take one step of the optimizer on one batch; return the loss before it."""
+    """Take one step of the optimizer on one batch, and return the loss before it."""
     optimizer.zero_grad()
     value = loss(model, *batch)
     if not isinstance(value, Tensor) or value.size != 1:
@@ -201,14 +205,14 @@ class _Best:
         self.loss, self.epoch, self.weights = math.inf, None, None
 
     def waited(self, model, losses):
-        """Return how many epochs ago the lowest loss was; keep the weights if it is the last."""
+        """Return how many epochs ago the loss was lowest, and keep the weights if it is now."""
         if losses[-1] < self.loss:
             self.loss, self.epoch = losses[-1], len(losses)
             self.weights = {name: np.array(to_array(w)) for name, w in model.state_dict().items()}
         return len(losses) - (self.epoch or 0)
 
     def restore(self, model):
-        """Restore those weights; return their epoch."""
+        """Restore those weights, and return their epoch."""
         if self.weights is not None:
             model.load_state_dict(self.weights)
         return self.epoch
@@ -216,14 +220,14 @@ class _Best:
 
 @dataclass
 class History:
-    """The losses of a training.
+    """The losses of a training run.
 
     Attributes:
         losses          mean training loss of each epoch, measured while the weights change
         valid           held-out loss after each epoch
         metric          held-out metric after each epoch
         steps           loss of every step
-        best            epoch whose weights were restored, counted from 1 (with patience)
+        best            with patience, the epoch whose weights were restored, counted from 1
         stopped_early   whether patience ended the training
         metric_name     name of the metric
     """
@@ -237,10 +241,10 @@ class History:
     metric_name: str = "metric"
 
     def summary(self, epochs=None):
-        """Return one line: how many epochs, and the losses of the weights that the model has now.
+        """Return one line with the number of epochs and the losses of the current weights.
 
         Args:
-            epochs   number of epochs that were asked for
+            epochs   number of epochs that were requested
         """
         n = len(self.losses)
         text = f"{n} epochs" if epochs is None else f"{n} of {epochs} epochs"
@@ -276,7 +280,7 @@ def evaluate(model, f, held_out, batch_size=256):
         model        the model
         f            loss or metric f(model, *batch), the mean over the batch
         held_out     arrays (x, y, ...), or batches
-        batch_size   number of examples in a batch, where `held_out` is arrays
+        batch_size   number of examples in a batch, if `held_out` contains arrays
     """
     was_training, done = getattr(model, "training", True), _Mean()
     _mode(model, "eval")
@@ -296,7 +300,7 @@ def accuracy(model, x, y):
     You can use it as `metric=` of `fit`.
 
     Args:
-        model   gives scores [B, C], or [B, T, C]
+        model   a model that returns scores [B, C], or [B, T, C]
         x       inputs [B, ...]
         y       classes [B], or [B, T]
     """
@@ -328,7 +332,7 @@ class _Mean:
 
 
 def _batches(name, examples, **options):
-    """Turn arrays into batches; anything that yields batches stays unchanged."""
+    """Turn arrays into batches. An iterable over batches stays unchanged."""
     if isinstance(examples, np.ndarray | Tensor):
         examples = (examples,)
     if isinstance(examples, tuple) and all([hasattr(a, "shape") for a in examples]):

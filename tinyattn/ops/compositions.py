@@ -268,7 +268,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
 ):
-    """Return each number once, in ascending order; ȳ is assigned to the first of equal numbers."""
+    """Return each number once, in ascending order, with ȳ for the first of equal numbers."""
     _, index, *more = np.unique(
         to_array(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan
     )
@@ -425,7 +425,7 @@ def delete(x, obj, axis=None):
 
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x, window_shape, axis=None):
-    """Return all windows of a given length along axes; positions in a window are new last axes."""
+    """Return all windows of a given length along axes, with window positions as new last axes."""
     lengths = (window_shape,) if np.ndim(window_shape) == 0 else tuple(window_shape)
     axes = reduce.axes_of(x, axis)
     if len(lengths) != len(axes):

@@ -36,10 +36,9 @@ def _repulsion_rule(g, y, x, q, x_alpha, q_alpha, pairs):
 
 
 def _pushes(away):
-    """Turn x - x_α [P, C] into a direction in place; return 1 / |x - x_α| and 1 - |x - x_α|, both
-    [P].
+    """Turn x - x_α [P, C] into directions in place. Return 1 / |x - x_α| and 1 - |x - x_α| [P].
 
-    At distance 0, the derivative of the distance does not exist; 0 is used.
+    At distance 0, where the derivative of the distance does not exist, 0 is used.
     """
     d2 = np.sum(np.square(away), axis=1)
     apart = to_array(d2) > 0

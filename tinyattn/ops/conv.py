@@ -127,10 +127,10 @@ convolution.implement("kernel", _kernel, _kernel_backward)
 def table_and_places(lengths, kernel, stride, before, after, dilation):
     """I[j, i]: the position of x that position j of y sees at place i of the kernel. [P, K]
 
-    On each axis place i of position j is j · stride + i · dilation - before; it is -1 where this is
+    On each axis, place i of position j is j · stride + i · dilation - before, or -1 where this is
     outside of x. Several axes are counted as one, the last axis first (index unrolling, slide
-    KB14). All arguments have one number for each axis; before, after: the padding. The second
-    result is the number of positions of y on each axis. Slide K03.
+    KB14). All arguments have one number for each axis, where before and after are the padding. The
+    second result is the number of positions of y on each axis. Slide K03.
     """
     n, flat, inside = len(lengths), 0, True
     counts = positions_of(lengths, kernel, stride, before, after, dilation)
@@ -146,7 +146,7 @@ def table_and_places(lengths, kernel, stride, before, after, dilation):
 
 
 def positions_of(lengths, kernel, stride, before, after, dilation):
-    """How many windows fit on each axis."""
+    """Return the number of windows that fit on each axis."""
     each = zip(lengths, kernel, stride, before, after, dilation, strict=True)
     return tuple((n + b + a - d * (k - 1) - 1) // s + 1 for n, k, s, b, a, d in each)
 

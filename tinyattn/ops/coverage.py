@@ -30,14 +30,14 @@ def public_functions():
 
 
 def kind_of(f):
-    """One of KINDS."""
+    """Return the kind of a function, one of KINDS."""
     if f in HANDLED_FUNCTIONS:
         return "no gradient" if f in NONDIFFERENTIABLE else "recorded"
     return "refused" if asks_tensors(f) else "plain arrays"
 
 
 def asks_tensors(f):
-    """Whether NumPy hands a call of f with a Tensor over to us (NEP 13 and NEP 18)."""
+    """Return whether NumPy passes a call of f with a Tensor on to tinyattn (NEP 13 and NEP 18)."""
     return isinstance(f, np.ufunc) or hasattr(f, "_implementation")
 
 
@@ -50,7 +50,7 @@ def table():
 
 
 def print_table():
-    """The table, a paragraph for each kind."""
+    """Print the table, with a paragraph for each kind."""
     for kind, names in table().items():
         print(f"{kind} ({len(names)}): {KINDS[kind]}")
         short = ", ".join(name.removeprefix("np.") for name in names)

@@ -48,7 +48,7 @@ def to_format(self, spec):
 def to_html(self):
     """Return a line with shape, dtype and operation, and coloured cells below it.
 
-    Few cells show their numbers; many form an image that shows the number under the mouse.
+    A small array shows the number in each cell, and a large one the number under the mouse.
     """
     facts = [f"<b>{type(self).__name__}</b>", str(list(self.shape)), str(self.dtype)]
     if self._operation is not None:
@@ -108,7 +108,7 @@ def _table(matrix):
 
 
 def _cell(value, reach):
-    """Colour a cell by sign and size; the background shows through, so dark themes work too."""
+    """Colour a cell by sign and size, half transparent so that dark themes work too."""
     finite = np.isfinite(value) and value.dtype.kind != "c"
     background = color(value, reach) if finite else "rgba(128,128,128,.25)"
     return (
@@ -158,13 +158,13 @@ def reach_of(values):
 
 
 def color(value, reach):
-    """Return the colour of a number; 0 is white."""
+    """Return the colour of a number, which is white for 0."""
     share = SHARE * min(1.0, abs(float(value)) / reach)
     return f"rgba({BLUE if value > 0 else VERMILLION},{share:.2f})"
 
 
 def picture(array, text):
-    """Return the HTML of an array [..., R, C] of real numbers; `text` formats a number."""
+    """Return the HTML of an array [..., R, C] of real numbers, each formatted by `text`."""
     lead = array.shape[:-2]
     count = int(np.prod(lead))
     drawn = [np.unravel_index(i, lead) for i in range(min(count, SLICES))] if lead else [()]

@@ -36,7 +36,7 @@ def _fitted(x, n, axis):
 
 @primitive
 def _fft(x, n, axis, norm):
-    """Transform pairs x [..., 2]; axis does not count the axis of the pair."""
+    """Transform pairs x [..., 2], where axis does not count the axis of the pair."""
     return _pair(np.fft.fft(_complex(x), n, axis, norm)).astype(x.dtype)
 
 
@@ -93,8 +93,8 @@ class Spectrum:
 
     The operators +, -, * and / take other spectra, Tensors, arrays and numbers, with the spectrum
     on the left. abs and np.abs, np.angle, np.conj, np.real, np.imag, indexing and the transforms
-    also work; compute anything else from `.real` and `.imag`. `.numpy()` is the array of complex
-    numbers.
+    also work. Compute anything else from `.real` and `.imag`. `.numpy()` returns the array of
+    complex numbers.
     """
 
     def __init__(self, real, imag):
@@ -229,9 +229,7 @@ def ifft(a, n=None, axis=-1, norm=None):
 
 @implements(np.fft.rfft)
 def rfft(a, n=None, axis=-1, norm=None):
-    """Return the first n // 2 + 1 numbers of `fft` of real numbers as a Spectrum; the others mirror
-    them.
-    """
+    """Return the first n // 2 + 1 numbers of `fft` of real x, which the others mirror."""
     if isinstance(a, Spectrum):
         raise TypeError("np.fft.rfft: x must be real numbers. Use np.fft.fft for a spectrum")
     a = as_float(a)
@@ -241,7 +239,7 @@ def rfft(a, n=None, axis=-1, norm=None):
 
 @implements(np.fft.irfft)
 def irfft(a, n=None, axis=-1, norm=None):
-    """Return the n real numbers whose `rfft` is a, as a Tensor; default: n = 2 (length - 1)."""
+    """Return the n real numbers whose `rfft` is a, with n = 2 (length - 1) by default."""
     pair, ndim = _as_pair(a)
     n = _checked("irfft", 2 * (pair.shape[axis % ndim] - 1) if n is None else n, norm)
     return _irfft(pair, n, axis % ndim, norm)

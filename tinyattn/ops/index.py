@@ -102,7 +102,7 @@ def _names_rows(index):
 
 
 def _row_numbers(index, n):
-    """Return row indices as one array of whole numbers from 0 to n - 1; -1 means the last row."""
+    """Return row indices as an array of whole numbers from 0 to n - 1 (-1 is the last row)."""
     # n itself may not fit into the dtype of the index
     ids = index.reshape(-1).astype(np.intp, copy=False)
     if ids.size == 0:

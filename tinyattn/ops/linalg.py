@@ -133,7 +133,7 @@ def tensordot(a, b, axes=2):
 
 @implements(np.kron)
 def kron(a, b):
-    """Multiply each element of a by all of b, as blocks; missing leading axes have length 1."""
+    """Multiply each element of a by all of b, as blocks. Missing leading axes have length 1."""
     a, b = as_tensor(a), as_tensor(b)
     n = max(a.ndim, b.ndim)
     a_shape, b_shape = ((1,) * (n - x.ndim) + x.shape for x in (a, b))

@@ -8,7 +8,7 @@ from tinyattn.engine.autograd import Primitive, primitive
 def elementwise(f) -> Primitive:
     """Mark a primitive that acts on each element separately, as do its rules.
 
-    Where no gradient arrives, none leaves, even if the slope is infinite; see engine/invalid.py.
+    Where no gradient arrives, none leaves, even if the slope is infinite (see engine/invalid.py).
     """
     apply = primitive(f)
     apply.operation.elementwise = True

@@ -36,7 +36,7 @@ def max_pool(x, kernel, stride, padding, dilation):
 
 @primitive
 def _largest_inside(windows, inside, axes):
-    """Return the maximum of each window; positions outside do not share, even if all are -∞."""
+    """Return the maximum of each window. Positions outside get no share, even if all are -∞."""
     return np.max(windows, axis=axes)
 
 
@@ -143,7 +143,7 @@ def _windows(x, kernel, stride, padding, dilation):
 
 
 def _two(numbers, first):
-    """Return numbers for two axes; a single axis becomes two, with `first` for the other."""
+    """Return numbers for two axes, where a single axis becomes two with `first` for the other."""
     return numbers if len(numbers) == 2 else (first, *numbers)
 
 

@@ -24,7 +24,7 @@ class QuantizedMatrix:
         raw    the bytes of the file, [R, C/32, bytes of a block], which are never copied
 
     Raises:
-        TypeError: the kind or the dtype is another one
+        TypeError: kind is neither Q4_1 nor Q8_0, or raw is not an array of bytes
         ValueError: the shape does not fit
     """
 

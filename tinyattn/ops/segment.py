@@ -87,7 +87,7 @@ def _runs(ids):
 
 
 def _table(ids, n):
-    """Return the rows of each segment [n, longest]; shorter ones are padded with E."""
+    """Return the rows of each segment [n, longest], with shorter ones padded with E."""
     count = np.bincount(ids, minlength=n)
     order = np.argsort(ids, kind="stable")
     place = np.arange(len(ids)) - np.repeat(np.cumsum(count) - count, count)
@@ -104,7 +104,7 @@ def _per_segment(count, like):
 
 
 def _implement(operation, kind):
-    """Add the kernel of a reduction; kind is the name of one of its constants."""
+    """Add the kernel of a reduction, where kind is the name of one of its constants."""
 
     def forward(values, ids, n):
         return fast.segment.reduce(values, ids, n, getattr(fast.segment, kind))

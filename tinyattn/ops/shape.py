@@ -1,4 +1,4 @@
-"""Operations that move elements without changing them; each rule moves the gradient back."""
+"""Operations that move elements without changing them, and whose rules move the gradient back."""
 
 import builtins
 from itertools import accumulate, pairwise
@@ -58,7 +58,7 @@ swapaxes.defvjp(lambda g, y, x, axis1, axis2: np.swapaxes(g, axis1, axis2))
 @implements(np.moveaxis)
 @primitive
 def moveaxis(x, source, destination):
-    """Move axes of x to new positions; the others keep their order."""
+    """Move axes of x to new positions. The others keep their order."""
     return np.moveaxis(x, source, destination)
 
 
@@ -125,7 +125,7 @@ roll.defvjp(lambda g, y, x, shift, axis=None: np.roll(g, np.negative(shift), axi
 @implements(np.astype)
 @primitive
 def astype(x, dtype):
-    """Return the same numbers in another dtype; the gradient has the dtype of x."""
+    """Return the same numbers in another dtype. The gradient has the dtype of x."""
     return np.astype(x, dtype)
 
 
@@ -164,7 +164,7 @@ def _slice(x, axis, start, stop):
 
 @implements(np.concatenate, np.concat)
 def concatenate(xs, axis=0, *, dtype=None):
-    """Concatenate arrays along `axis`; each receives its part of ȳ."""
+    """Concatenate arrays along `axis`. Each receives its part of ȳ."""
     if axis is None:
         xs, axis = [np.ravel(x) for x in xs], 0
     y = _concatenate(*xs, axis=axis)
@@ -301,9 +301,7 @@ _pad_constant.defvjp(
 
 @implements(np.pad)
 def pad(x, pad_width, mode="constant", constant_values=0):
-    """Surround x by a constant; pad_width as in NumPy: n, (before, after), or one pair for each
-    axis.
-    """
+    """Surround x by a constant. pad_width is n, (before, after), or one pair for each axis."""
     if mode != "constant" or not np.isscalar(constant_values):
         raise NotImplementedError(
             "np.pad of Tensors: only mode='constant' with a single value is implemented, got "

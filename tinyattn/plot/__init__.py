@@ -2,7 +2,7 @@
 
 Every function returns a `Picture`. In a notebook, it appears automatically at the end of the cell.
 In a script, `.save(path)` writes it and `.show()` opens a window. matplotlib is imported when the
-first figure is drawn; computation graphs do not need it.
+first figure is drawn, and computation graphs do not need it.
 """
 
 from tinyattn.engine import torch_hints

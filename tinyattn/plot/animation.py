@@ -1,4 +1,4 @@
-"""Moving points: the same cloud at several times, side by side or as a short film."""
+"""Moving points: the same cloud at several times, in adjacent panels or as a short film."""
 
 import base64
 import errno
@@ -29,13 +29,13 @@ def animate_points(
     ax=None,
     size=None,
 ):
-    """Draw the same points at F times, each time in a panel of its own, all with the same scale.
+    """Draw the same points at F times, with one panel for each time and the same scale in all.
 
     Args:
         frames    positions [F, N, 2], or [N, 2] for one time
-        classes   class of each point [N], shown by colour and shape; negative: pale grey, of no
-                  class
-        weights   [F, N] between 0 and 1; 1 is a large dot with a dark edge
+        classes   class of each point [N], shown by colour and shape; negative: no class, shown in
+                  pale grey
+        weights   size of the dots [F, N], from 0 to 1, which is a large dot with a dark edge
         titles    a title for each panel
         title     title of the whole figure
         columns   number of panels in a row
@@ -157,21 +157,22 @@ class Film:
 def film(
     draw, frames, path, *, title="", per_second=5, first=1.5, last=4.0, size=(5.0, 5.0), columns=1
 ):
-    """Write a GIF from a function that draws each of its images.
+    """Write a GIF whose images are drawn by a function.
 
     The first quarter runs at half speed, so that viewers do not miss the beginning. It needs
     Pillow, which comes with matplotlib.
 
     Args:
-        draw         draw(i, *axes) fills the empty axes with image i
+        draw         function draw(i, *axes) that fills the empty axes with image i
         frames       number of images
-        path         file to write; its folder is made if needed, a temporary one if it is read-only
+        path         file to write; its folder is created if needed, or replaced by a temporary one
+                     if it is read-only
         title        title of the film
         per_second   images per second
-        first        seconds that the first image stays
-        last         seconds that the last image stays
+        first        duration of the first image in seconds
+        last         duration of the last image in seconds
         size         (width, height) in inches
-        columns      number of axes beside each other
+        columns      number of axes next to each other
 
     Returns:
         a `Film`
@@ -201,7 +202,7 @@ def film(
 
 
 def _writable(path):
-    """The path, or one of the same name in a temporary folder where its own is read-only."""
+    """Return the path, or one in a temporary folder if its own folder is read-only."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.access(path.parent, os.W_OK):

@@ -24,19 +24,19 @@ def attention_map(
     ax=None,
     size=None,
 ):
-    """Draw attention weights as a heat map: row = query, which receives; column = key, which sends.
+    """Draw attention weights as a heat map with a row for each query and a column for each key.
 
     The scale begins at 0. It ends at the largest weight, or at 2/S if all are smaller.
 
     Args:
         weights   [T, S], or several heads as [H, T, S], a list, or a dictionary {title: [T, S]}
-        tokens    the T queries in words
-        keys      the S keys in words; None: those of the queries
+        tokens    labels of the T queries
+        keys      labels of the S keys; None: the labels of the queries
         title     title of the whole figure
         titles    a title for each head
-        numbers   write the weight into each cell; None: where cells are large enough
-        digits    digits of these numbers
-        mask      bool [T, S] or [H, T, S], True = may take part; the other cells are hatched
+        numbers   True: write the weight into each cell; None: only if the cells are large enough
+        digits    number of digits after the point
+        mask      bool [T, S] or [H, T, S]; False: the key is hidden, and the cell is hatched
         vmax      end of the scale
         ax        matplotlib Axes to draw into
         size      (width, height) in inches
@@ -74,15 +74,15 @@ def attention_map(
 def attention_lines(
     weights, tokens, keys=None, *, title=None, query=None, threshold=0.02, ax=None, size=None
 ):
-    """Draw attention weights as lines: queries on the left, keys on the right; wide = large weight.
+    """Draw attention weights as lines from queries on the left to keys on the right.
 
     Args:
         weights     [T, S]
-        tokens      the T queries in words
-        keys        the S keys in words; None: those of the queries
+        tokens      labels of the T queries
+        keys        labels of the S keys; None: the labels of the queries
         title       title
-        query       index of one query that is shown alone
-        threshold   smaller weights are not drawn
+        query       index of the only query that is shown; None: all
+        threshold   smallest weight that is drawn
         ax          matplotlib Axes to draw into
         size        (width, height) in inches
     """

@@ -17,7 +17,7 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
     Args:
         potential  function of the distance (NumPy functions, so that it has a gradient)
         title      of the whole figure
-        scale      force that is drawn as an arrow of length 1
+        scale      strength of a force that is drawn as an arrow of length 1
         size       inches
     """
     line = np.linspace(-1.6, 1.6, 161)
@@ -39,7 +39,7 @@ def landscape(potential, title, scale, size=(9.5, 3.9)):
 
 
 def shape_outline(kind, size, centre):
-    """Return the corners [n, 2] of a shape of `data.overlaps`: 0 circle, 1 square, 2 triangle."""
+    """Return the corners [n, 2] of a circle (kind 0), square (1) or triangle (2)."""
     if kind == 0:
         a = np.linspace(0, 2 * np.pi, 60)
         corners = np.stack([np.cos(a), np.sin(a)], axis=1)
@@ -87,7 +87,7 @@ def drift_circles(ax, wire, drift, numbers):
         ax       Axes to draw into
         wire     positions of the wires [N, 2]
         drift    drift distances [N]
-        numbers  [N] int, the colour of each hit; negative: grey
+        numbers  index of the colour of each hit [N] int; negative: grey
     """
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Circle
@@ -101,16 +101,17 @@ def drift_circles(ax, wire, drift, numbers):
 
 
 def table(values, rows, columns, *, title=None, digits=2, size=(11, 4.4), shade=None):
-    """Draw numbers as a table with straight names, larger numbers on a darker ground.
+    """Draw numbers as a table with horizontal names and a darker background for larger numbers.
 
     Args:
-        values   [R, C]; nan leaves a cell empty. A string is written as it is
+        values   numbers [R, C], where nan leaves a cell empty, or strings, which are written
+                 unchanged
         rows     R names
         columns  C names
         title    of the figure
         digits   after the point
         size     inches
-        shade    [R, C] in 0..1, the ground of the cells; None: the values themselves
+        shade    darkness of each cell [R, C], from 0 to 1; None: the values themselves
     """
     values = np.asarray(values, object)
     shade = np.asarray(values if shade is None else shade, float)

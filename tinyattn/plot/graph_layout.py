@@ -82,9 +82,7 @@ def ranks(n, edges):
 
 
 def with_bends(rank, edges):
-    """Return each edge as a chain of nodes in neighbouring columns; new bends are appended to
-    `rank`.
-    """
+    """Return each edge as a chain of nodes in neighbouring columns, and append bends to `rank`."""
     chains = []
     for u, v, _ in edges:
         between = list(range(rank[u] + 1, rank[v]))

@@ -47,18 +47,18 @@ TEXT = {  # kind of line -> font size, weight, colour
 
 
 class GraphPicture:
-    """A drawn computation graph. It appears as the last line of a notebook cell.
+    """A drawn computation graph, which appears if it is the last line of a notebook cell.
 
     Args:
         svg       the drawing as text
-        summary   what it shows, in words
+        summary   description of the drawing in words
     """
 
     def __init__(self, svg, summary):
         self.svg, self.summary = svg, summary
 
     def save(self, path):
-        """Write the drawing to the file `path`, which ends in .svg; returns its path."""
+        """Write the drawing to the file `path`, which ends in .svg, and return the path."""
         if Path(path).suffix != ".svg":
             raise ValueError(f"computation_graph: path must end in .svg, got {str(path)!r}")
         Path(path).write_text(self.svg, encoding="utf-8")
@@ -74,16 +74,16 @@ class GraphPicture:
 def computation_graph(tensor, names=None, *, values=True):
     """Draw the operations and tensors from which a result was computed, from left to right.
 
-    Boxes: orange = requires a gradient, grey = data, dashed = plain numbers, green = results; round
-    = operations. Inputs of an operation arrive in their order, the first at the top. Draw before
-    `backward()`, which frees the graph, or keep it with `backward(create_graph=True)`: then the
-    gradients are shown too.
+    Orange boxes require a gradient, grey boxes are data, dashed boxes plain numbers and green boxes
+    results. Round boxes are operations, whose inputs arrive in their order, the first at the top.
+    Draw before `backward()`, which frees the graph, or keep it with `backward(create_graph=True)`,
+    so that the gradients are shown too.
 
     Args:
         tensor   the result
-        names    {name: tensor}, or a Module for the names of its parameters; a named result gets a
-                 box of its own
-        values   write values and gradients, where there are few numbers
+        names    {name: tensor}, or a Module for the names of its parameters; every named result
+                 gets its own box
+        values   True: write values and gradients of tensors with few numbers
 
     Returns:
         a `GraphPicture`

@@ -30,7 +30,7 @@ def heatmap(
     ax=None,
     size=None,
 ):
-    """Draw a matrix as coloured cells, or several with one scale.
+    """Draw a matrix as coloured cells, or several matrices with the same scale.
 
     Args:
         values         [R, C], or several as [P, R, C], a list, or a dictionary {title: matrix}
@@ -38,17 +38,17 @@ def heatmap(
         columns        a name for each column
         title          title of the whole figure
         titles         a title for each matrix
-        row_label      what the rows are
-        column_label   what the columns are
-        numbers        write the value into each cell; None: where cells are large enough
-        digits         digits of these numbers
-        center         value that is white, with one colour below and another above it
-        vmin           begin of the scale
+        row_label      label of the axis of rows
+        column_label   label of the axis of columns
+        numbers        True: write the value into each cell; None: only if the cells are large
+                       enough
+        digits         number of digits after the point
+        center         value that is white, with different colours below and above it
+        vmin           start of the scale
         vmax           end of the scale
-        bar            show the scale
-        bar_label      what the scale shows
-        mask           bool [R, C], or one for each matrix, True = may take part; the other cells
-                       are hatched
+        bar            True: show the scale
+        bar_label      label of the scale
+        mask           bool [R, C], or one for each matrix; False: the cell is hatched
         ax             matplotlib Axes to draw into
         size           (width, height) in inches
     """
@@ -94,7 +94,7 @@ def images(images, titles=None, *, columns=None, title=None, colors="gray_r", si
         titles    text above each image
         columns   number of images in a row
         title     title of the whole figure
-        colors    name of a matplotlib colour map; the default draws 1 as black ink on white paper
+        colors    name of a matplotlib colour map; the default draws 0 white and 1 black
         size      (width, height) in inches
     """
     images = real_array("images", images, (3, 4))
@@ -244,7 +244,7 @@ def _rectangle(x, y, hatch):
 
 
 def _names(axis, names, n, what, visible=True):
-    """Draw a tick with its name at every row or column; without names, whole numbers."""
+    """Draw a tick at every row or column, with its name or with whole numbers."""
     if names is not None and len(names) != n:
         raise ValueError(f"heatmap: {n} {what} need {n} names, got {len(names)}: {list(names)}")
     if names is None:

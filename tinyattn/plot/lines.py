@@ -11,17 +11,16 @@ def loss_curve(
 ):
     """Plot the loss over the epochs, of one training or of several.
 
-    A `History` with held-out losses shows them dashed, with a dot at the epoch whose weights were
-    kept.
+    The held-out losses of a `History` are dashed, with a dot at the epoch whose weights were kept.
 
     Args:
-        histories   what `training.fit` returned, a list of numbers, or a dictionary {name: one of
-                    both}
+        histories   the result of `training.fit`, a list of numbers, or a dictionary {name: result
+                    or list}
         title       title
         log         True: logarithmic loss axis
         xlabel      label of the x axis
         ylabel      label of the y axis
-        smooth      mean over this number of values in a row
+        smooth      number of consecutive values that are averaged
         ax          matplotlib Axes to draw into
         size        (width, height) in inches
     """
@@ -153,16 +152,16 @@ def bars(
     """Draw a bar for each name, with its number and an error bar.
 
     Args:
-        values       {name: number}, or {name: list of repeats}: then the bar is their mean and the
-                     error bar one standard deviation (of the repeats, not of the mean) up and down
+        values       {name: number}, or {name: list of repeats}, for which the bar is their mean and
+                     the error bar ± one standard deviation (of the repeats, not of the mean)
         errors       {name: half length of the error bar}, instead of repeats
         title        title
         xlabel       label of the x axis
         ylabel       label of the y axis
         horizontal   True: horizontal bars
-        numbers      write the number at each bar
-        digits       digits of these numbers
-        highlight    name of a bar that stands out; the others become grey
+        numbers      True: write the number at each bar
+        digits       number of digits after the point
+        highlight    name of the highlighted bar, while the others become grey
         ax           matplotlib Axes to draw into
         size         (width, height) in inches
     """

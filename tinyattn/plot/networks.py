@@ -26,18 +26,18 @@ def graph(
 ):
     """Draw the nodes of a Graph as dots and its edges as lines.
 
-    Two nodes with edges both ways get one line.
+    If two nodes are connected in both directions, one line is drawn.
 
     Args:
         graph         the `Graph`
         positions     [N, 2], or [N, 3] for a drawing in space; None: `layout` finds them
         classes       class of each node [N], shown by colour and shape
-        values        a number for each node [N], shown by colour instead
-        widths        how strong each edge is [E], at least 0
-        arrows        True: arrow heads at the receivers, in the plane
-        labels        text at each node, a list of N; "" writes nothing
+        values        a number for each node [N], shown by colour instead of a class
+        widths        strength of each edge [E], at least 0
+        arrows        True: draw arrow heads at the receivers, only in the plane
+        labels        text at each node, a list of N strings, which may be empty
         names         a name for each class, for the legend
-        value_label   what the values are, at their scale
+        value_label   label of the scale of the values
         title         title
         ax            matplotlib Axes to draw into
         size          (width, height) in inches
@@ -90,7 +90,7 @@ def graph(
 
 
 def _write(ax, place, text):
-    """A label with a white rim, so that it can be read on lines."""
+    """Write a label with a white outline, so that it is readable on lines."""
     from matplotlib.patheffects import withStroke
 
     rim = [withStroke(linewidth=3, foreground="white")]
@@ -98,7 +98,7 @@ def _write(ax, place, text):
 
 
 def _put_apart(labels):
-    """Where two labels would overlap, the left one goes to the left of its node."""
+    """Move the left one of two overlapping labels to the left of its node."""
     if len(labels) < 2:
         return
     labels[0].figure.draw_without_rendering()  # the positions are only known now
@@ -128,7 +128,7 @@ def layout(graph, dimensions=2, rng=0):
 
     Edges pull their ends together, and all nodes push each other apart. The pull grows with the
     square of the distance and the push falls with it (Fruchterman and Reingold 1991). Steps become
-    shorter, and a weak pull to the centre keeps parts in sight.
+    shorter, and a weak pull to the centre keeps separate parts in view.
 
     Args:
         graph        the `Graph`
@@ -150,7 +150,7 @@ def layout(graph, dimensions=2, rng=0):
 
 
 def _canvas(ax, size, dimensions):
-    """A picture in the plane, or one whose Axes has three directions."""
+    """Return a picture in the plane, or one with three-dimensional Axes."""
     if dimensions == 2 or ax is not None:
         picture = canvas(ax, size)
         if dimensions == 3 and picture.ax.name != "3d":
@@ -163,7 +163,7 @@ def _canvas(ax, size, dimensions):
 
 
 def _strengths(widths, E):
-    """Widths of the edges in points [E]: 0.8 for all, or up to 6 for the strongest."""
+    """Return the widths of the edges in points [E]: 0.8 for all, or up to 6 for the strongest."""
     if widths is None:
         return np.full(E, 0.8)
     widths = real_array("plot.graph: widths", widths, 1)
@@ -192,7 +192,7 @@ def _lines(ax, x, graph, strength):
 
 
 def _arrows(ax, x, graph, strength):
-    """An arrow sender → receiver; a little bent, so that there and back are two."""
+    """Draw an arrow sender → receiver, slightly bent to separate it from the reverse arrow."""
     from matplotlib.patches import FancyArrowPatch
 
     for a, b, width in zip(graph.src, graph.dst, strength, strict=True):

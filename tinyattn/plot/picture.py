@@ -1,4 +1,4 @@
-"""The Picture that every function of `plot` returns, and what all of them draw with."""
+"""The Picture that every function of `plot` returns, and the functions that all of them share."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class Picture:
         return self.axes[0]
 
     def save(self, path):
-        """Write the figure to `path`, whose ending chooses the format. Returns the path."""
+        """Write the figure to `path`, whose suffix determines the format, and return the path."""
         self.figure.savefig(path, bbox_inches="tight", facecolor="white", dpi=DPI)
         return path
 
@@ -31,7 +31,7 @@ class Picture:
         pyplot().show()
 
     def _ipython_display_(self):
-        """Nothing: the notebook shows new figures at the end of the cell, not once more here."""
+        """Do nothing, because the notebook already shows new figures at the end of the cell."""
 
     def __repr__(self):
         titles = [t for t in (ax.get_title() for ax in self.axes) if t]
@@ -58,7 +58,7 @@ def figure(rows=1, columns=1, *, size=None, **options):
 
 
 def canvas(ax, size, **options):
-    """A Picture to draw into: around an Axes that exists, or a new one."""
+    """Return a Picture to draw into, around an existing Axes or a new one."""
     if ax is None:
         return figure(size=size, **options)
     if isinstance(ax, Picture):
@@ -82,7 +82,7 @@ def finish(picture, title=None, xlabel=None, ylabel=None):
 
 
 def real_array(name, values, ndim=None):
-    """A plain array of real numbers with `ndim` axes (or one of several), or a clear error."""
+    """Return a plain array of real numbers, or raise an error unless it has `ndim` axes."""
     values = np.asarray(to_array(values))
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{name}: expected real numbers, got {values.dtype}")
@@ -94,7 +94,7 @@ def real_array(name, values, ndim=None):
 
 
 def color_map(colors, bad=PALE):
-    """A colour map through the given colours; nan is drawn in `bad`."""
+    """Return a colour map through the given colours, with `bad` for nan."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("tinyattn", colors).with_extremes(bad=bad)

@@ -13,7 +13,7 @@ GRID = 200  # points per side of the grid on which the classifier is evaluated
 def scatter(
     points, classes=None, *, names=None, title=None, xlabel="x₁", ylabel="x₂", ax=None, size=None
 ):
-    """Draw points in the plane; colour and shape of the dots both show the class.
+    """Draw points in the plane, with the class shown by both colour and shape.
 
     Args:
         points    [N, 2]
@@ -45,7 +45,7 @@ def decision_boundary(
     ax=None,
     size=None,
 ):
-    """Draw points, and in the background the class that a classifier gives to every position.
+    """Draw points, and in the background the class that a classifier predicts at every position.
 
     Args:
         predict   function of points [M, 2] float32 that returns scores [M, C] (the largest wins;
@@ -121,7 +121,7 @@ def _check_points(name, points, classes, names):
 
 
 def _scores(out, n):
-    """Scores [n, C] of whatever the classifier returned."""
+    """Return scores [n, C] from any valid result of a classifier."""
     out = np.asarray(out)
     if out.shape not in ((n,), (n, 1)) and not (out.ndim == 2 and len(out) == n):
         raise ValueError(

@@ -71,9 +71,9 @@ def pyplot():
 
 @cache
 def _in_notebook():
-    """Whether this is a notebook; there pictures get all their pixels at half the size.
+    """Return whether this is a notebook, where pictures get all their pixels at half the size.
 
-    So they are as large as the text around them, and still sharp when a slide enlarges them.
+    They then match the size of the text around them, and stay sharp when a slide enlarges them.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is None:
@@ -88,7 +88,7 @@ def _in_notebook():
 
 @contextmanager
 def style():
-    """`with plot.style():` your own matplotlib code looks like the pictures made here."""
+    """Give your own matplotlib code the style of these figures, inside `with plot.style():`."""
     # matplotlib's rc_context would also restore the "interactive" that a notebook sets when it
     # draws the first figure, and no further figure would be shown
     settings = pyplot().rcParams
@@ -101,7 +101,7 @@ def style():
 
 
 def use_style():
-    """The same style from now on, for a whole notebook or program."""
+    """Use this style from now on, for a whole notebook or program."""
     pyplot().rcParams.update(_wanted())
 
 

@@ -5,9 +5,9 @@
     ta.trace(f, x, y)                   runs f(x, y) and also knows its lines and layers
     with ta.trace() as t: ...           the same for the lines of a block
 
-The result shows itself in a notebook, and `.save("trace.html")` writes a file that needs no
-network. Click any number on the page to see the terms it was computed from, and how its gradient
-dL/d(number) was computed.
+A notebook displays the result, and `.save("trace.html")` writes a file that needs no network. Click
+any number on the page to see the terms it was computed from, and how its gradient dL/d(number) was
+computed.
 
 The files, in reading order: `tape` copies the steps and their gradients, `jacobian_rows` uses each
 rule to find the inputs of an element, `forward` measures the same slopes, `patterns` and `terms`

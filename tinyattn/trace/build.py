@@ -18,7 +18,7 @@ STORED = 3_000  # a step with at most this many slopes keeps each measured slope
 
 
 def built(tape, recorder, model=None, title="trace"):
-    """Return the data of the page, as dictionaries, lists and arrays; {id of a Tensor: its index}.
+    """Return the data of the page in dictionaries and lists, and {id of a Tensor: its index}.
 
     Raises ValueError if the computation is too large to be viewed number by number.
     """
@@ -255,7 +255,7 @@ def _measured(step, function, rows, forms):
     measured   the slopes by differences, in the order of the rule's, of a small step
     wrong      [element of y, column, rule's slope, measured slope] where the two differ
 
-    Returns the number of compared slopes, and the largest difference; None if the function is
+    Returns the number of compared slopes and the largest difference, or None if the function is
     unknown. A compiled kernel is not measured, because some of its inputs were computed from
     others.
     """

@@ -62,7 +62,7 @@ def _enclosed(f):
 
 
 def run(function, step, values):
-    """Return (y, options) of the operation at other values; the rule needs the options."""
+    """Return (y, options) of the operation at other values, because the rule needs the options."""
     with np.errstate(all="ignore"):
         # a compiled kernel also returns the arrays that its rule needs
         if "residuals" in step.options:
@@ -137,7 +137,7 @@ class Measured:
     def _range(self, j):
         """Return the range of a correct slope.
 
-        At a kink, this is anything between the slopes on the two sides; where the function is
+        At a kink, this is anything between the slopes on the two sides. Where the function is
         steep, it is the range left open by differences with another step.
         """
         h, here = self._h(j), self._at(j, 0)

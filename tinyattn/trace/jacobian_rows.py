@@ -24,7 +24,7 @@ def rows_of(step, function):
 
     A source whose slope happens to be 0 (a dead relu, the elements that are not the maximum, a
     factor 0) is still a source. It is found by evaluating the rule at other numbers, too. Two kinds
-    of rows are found with few evaluations, and kept only if random gradients confirm them; all
+    of rows are found with few evaluations, and kept only if random gradients confirm them. All
     others need one evaluation for each element.
     """
     with np.errstate(all="ignore"), no_grad():

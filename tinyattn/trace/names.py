@@ -50,7 +50,7 @@ def _subscript(number):
 
 
 def of_parameters(recorder, roots):
-    """Return {id of a parameter: its name}; if there are several modules, prefix the variable."""
+    """Return {id of a parameter: its name}, with the variable as prefix for several modules."""
     found = {}
     for root in roots:
         variable = recorder.names.get(id(root))

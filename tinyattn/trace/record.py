@@ -37,7 +37,7 @@ MOST_ITEMS = 64  # the elements of a list up to this length get names
 
 
 class Loss(str):
-    """The name of a loss of the library: one box, which opens when it is asked for."""
+    """The name of a loss of the library: one box, which opens on request."""
 
 
 class Call(NamedTuple):
@@ -57,7 +57,7 @@ class Line(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A variable's name of an array; rank 0 in the user's code, 1 in the library's."""
+    """A variable's name of an array, with rank 0 in the user's code and 1 in the library's."""
 
     rank: int
     text: str
@@ -138,9 +138,7 @@ class Recorder:
         return autograd._clock()
 
     def _begin(self, frame, event, argument):
-        """The function that Python calls when a function begins; it returns the tracer of its
-        lines.
-        """
+        """Return the tracer of a function's lines. Python calls this when the function begins."""
         code, file = frame.f_code, frame.f_code.co_filename
         if code is BACKWARD:
             self._keep_tape(frame.f_locals["root"])

@@ -84,7 +84,7 @@ def described(operation, function):
 
 
 def _written(rule):
-    """Return the rule as it is written; that of a compiled kernel is inside another function."""
+    """Return the rule as it is written. A compiled kernel's rule is inside another function."""
     rule = getattr(rule, "__wrapped__", rule)
     for cell in getattr(rule, "__closure__", None) or ():
         inside = cell.cell_contents

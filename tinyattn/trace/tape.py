@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Tape:
-    """All steps that lead to one number, oldest first; {tensor: dL/d(tensor)} for all of them."""
+    """All steps that lead to one number, oldest first, and their {tensor: dL/d(tensor)}."""
 
     def __init__(self, root):
         _check(root)
@@ -50,9 +50,7 @@ class Tape:
         return Step(t, t._operation, list(t._inputs), values, dict(t._options), self.copy_of(t))
 
     def copy_of(self, x):
-        """Return a Tensor's array, or an array, as it was when the tape was read; anything else
-        unchanged.
-        """
+        """Return a Tensor's array, or an array, as it was when the tape was read."""
         array = x._data if isinstance(x, Tensor) else x
         if not isinstance(array, np.ndarray):
             return array

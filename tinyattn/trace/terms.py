@@ -6,7 +6,7 @@ import numpy as np
 def summands(step, rows, packed):
     """Return the inputs whose terms slope · value add up to y_i for every i, or None if none do.
 
-    The choices are tested in this order: all inputs; all but one of a pair of factors; a single
+    The choices are tested in this order: all inputs, all but one of a pair of factors, a single
     input. The last one finds that attention is a sum over its values. The sum is also correct where
     the operation is not a sum (maximum, relu): this is Euler's theorem for functions of degree one.
     """

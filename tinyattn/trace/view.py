@@ -1,4 +1,4 @@
-"""`trace`, and its result, which shows itself in a notebook and can be saved."""
+"""`trace` and its result, which a notebook displays and which can be saved."""
 
 import html
 import sys
@@ -33,12 +33,12 @@ def trace(what=None, *args, model=None, title=None, labels=()):
     more and smaller steps to look at.
 
     Args:
-        what     a Tensor, a function, or None for a block
-        args     the model of a Tensor, or the arguments of a function
+        what     the result of a computation (a Tensor), a function to run, or None for a block
+        args     the model that computed the Tensor, or the arguments of the function
         model    module whose parameters are named
         title    title of the page
-        labels   words for the rows of all arrays that have this number of rows, such as the tokens
-                 of a text
+        labels   labels for the rows of all arrays with this number of rows, such as the tokens of a
+                 text
 
     Returns:
         a `Trace`
@@ -109,15 +109,15 @@ def _tape_of(loss, recorder):
 class Trace:
     """A computation to step through.
 
-    It shows itself in a notebook, and `save` writes one HTML file. `data` is what the page is made
-    of: the arrays, their gradients and the rows of their Jacobians.
+    A notebook displays it, and `save` writes one HTML file. `data` is the content of the page: the
+    arrays, their gradients and the rows of their Jacobians.
 
     Args:
         tape       the steps, and all gradients in `tape.gradients`: {tensor: dL/d(tensor)}
         recorder   the recorded names, lines and layers
         model      module whose parameters are named, or None
         title      title of the page
-        labels     words for rows, as in `trace`
+        labels     labels for rows, as in `trace`
     """
 
     def __init__(self, tape, recorder, model=None, title="trace", labels=()):
@@ -126,7 +126,7 @@ class Trace:
         self.data["labels"] = [str(word) for word in labels]
 
     def walk(self, name, index=()):
-        """Return the trace, opening with a walk to one number: why it gets its gradient.
+        """Return the trace, opened at a guided walk that explains the gradient of one number.
 
         Args:
             name    name of a parameter or another array, as the page shows it
@@ -141,12 +141,12 @@ class Trace:
         return self
 
     def start(self, name, index=(), gradient=False):
-        """Return the trace, opening at one number.
+        """Return the trace, opened at one number.
 
         Args:
             name       name of a parameter or another array, as the page shows it
             index      index of one element of it
-            gradient   True: open at how its gradient was computed
+            gradient   True: open at the computation of its gradient
 
         Raises:
             ValueError: there is no such name or index
@@ -221,7 +221,7 @@ class Trace:
 
 
 class Block:
-    """The block `with ta.trace() as t:`. Afterwards `t` shows itself like any trace.
+    """The block `with ta.trace() as t:`. Afterwards, `t` is displayed like any trace.
 
     Args:
         frame    frame of the block's code

@@ -7,13 +7,13 @@ from tinyattn.widgets.widget import Widget, names_of, numbers
 
 
 def neighbours(points, sizes=None, *, k=4, what="particle"):
-    """Explore points and their edges: from the k nearest points, or from all within a radius.
+    """Explore points with edges from their k nearest points, or from all points within a radius.
 
     Args:
         points   positions [N, 2]
         sizes    sizes [N] of the drawn points, such as their momenta; None: all equal
-        k        first number of neighbours
-        what     noun for a point, in one word
+        k        initial number of neighbours
+        what     noun for a point, a single word
     """
     points = _plane("neighbours", "points", points)
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
@@ -71,7 +71,7 @@ def gravnet(distances, sharpness=10.0):
 
     Args:
         distances   distances of the neighbours [K]
-        sharpness   first value of c
+        sharpness   initial value of c
     """
     distances = numbers("gravnet", "distances", distances, 1)
     if (distances < 0).any() or not sharpness > 0:
@@ -96,7 +96,7 @@ def condensation(centres=((-1.2, 0.2), (0.9, -0.3)), charges=(1.0, 1.0), names=N
         centres   positions of the condensation points [K, 2]
         charges   their charges q [K]
         names     names of the objects, or None
-        x         first position of the point
+        x         initial position of the point
     """
     centres = _plane("condensation", "centres", centres)
     charges = numbers("condensation", "charges", charges, 1)
@@ -129,8 +129,8 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
         beta     β of each point [N]
         x        position of each point [N, 2]
         truth    object of each point [N], or None
-        t_beta   first threshold of β
-        t_d      first distance
+        t_beta   initial threshold of β
+        t_d      initial distance
     """
     beta, x = numbers("thresholds", "beta", beta, 1), _plane("thresholds", "x", x)
     if len(beta) != len(x) or (truth is not None and len(truth) != len(x)):

@@ -1,4 +1,4 @@
-"""The display of an interactive page in a notebook, in a deck, and where scripts do not run.
+"""The display of an interactive page in a notebook and in a deck, and its static replacement.
 
 The page is in its own frame, without a server or a network. A stand-in below the frame is shown
 where the frame is removed: in a notebook that is not trusted yet, and in its web view.

@@ -15,9 +15,9 @@ def attention(weights, tokens, keys=None, *, what="", layer=0, head=0, query=0):
         tokens    T labels of the queries
         keys      S labels of the keys; None: the same as the queries
         what      name of the model, for the title
-        layer     index of the layer that is shown first
-        head      index of the head that is shown first
-        query     index of the query that is shown first
+        layer     index of the layer that is shown initially
+        head      index of the head that is shown initially
+        query     index of the query that is shown initially
     """
     weights = np.stack([numbers("attention", f"weights[{i}]", w, 3) for i, w in enumerate(weights)])
     L, H, T, S = weights.shape
@@ -90,7 +90,7 @@ def spectral_radius(W, g=None, steps=40):
     """Explore the length of a gradient g after 0, 1, ... steps back through h_t = W h_(t-1).
 
     Args:
-        W       matrix [n, n], which is scaled to the spectral radius of the slider
+        W       matrix [n, n], which is rescaled to the spectral radius set by the slider
         g       gradient [n]; None: random
         steps   number of steps
     """

@@ -28,7 +28,7 @@ def temperature(scores, labels=None):
 def score_variance(q, keys, dimensions=None):
     """Explore the scores of a query with keys, for 1, 2, 4, ... features.
 
-    The variance of q·k grows with d, so the softmax selects a single key; q·k / √d avoids this.
+    The variance of q·k grows with d, so the softmax selects a single key, which q·k / √d avoids.
 
     Args:
         q            query [d]

@@ -15,13 +15,13 @@ PICTURE = 380  # height of the drawing, which is 960 wide
 
 
 class Widget:
-    """An explorer that shows itself in a notebook and in a deck; `save` writes one HTML file.
+    """An explorer that is displayed in a notebook and in a deck. `save` writes one HTML file.
 
     Args:
         name      name of the script in page/ that computes and draws
         title     title of the page
-        caption   sentence below it
-        data      data of the computation
+        caption   sentence below the page
+        data      data that the script uses
         still     SVG that is shown where scripts do not run
         height    height of the frame in pixels
     """
@@ -57,7 +57,7 @@ class Widget:
         return path
 
     def _repr_html_(self):
-        """The page in a frame; where the frame is taken out, the still picture is left."""
+        """Return the page in a frame, with a static image where the frame is removed."""
         source = f"data:image/svg+xml;base64,{base64.b64encode(self.still.encode()).decode()}"
         still = f'<img alt="{html.escape(repr(self))}" src="{source}" style="max-width:100%">'
         return iframe(self.html(), self.title, self.height, still)
@@ -82,7 +82,7 @@ def numbers(name, what, values, ndim):
 
 
 def names_of(name, what, given, count):
-    """Return the given names, or 0, 1, 2, ...; raise an error if there are not `count` of them."""
+    """Return the given names, or 0, 1, 2, ..., and raise an error unless there are `count`."""
     names = [str(i) for i in range(count)] if given is None else [str(n) for n in given]
     if len(names) != count:
         raise ValueError(f"widgets.{name}: {what} must have {count} entries, got {len(names)}")
