@@ -22,7 +22,7 @@ tinyattn COMMAND --help explains a command.
 
 
 def main(arguments=None):
-    """Run the command; return the exit code: 0 success, 1 failure, 2 wrong usage."""
+    """Run the command, and return the exit code: 0 success, 1 failure, 2 wrong usage."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a console without '✓' must not stop a lecture

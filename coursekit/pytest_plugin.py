@@ -1,6 +1,6 @@
-"""For pytest: failures show the lines of the tests, not those of the library.
+"""A plugin for pytest: failures show the lines of the tests, without those of the library.
 
-pytest leaves out frames whose module has `__tracebackhide__`; `pytest --full-trace` shows them.
+pytest leaves out frames whose module has `__tracebackhide__`, unless you use `--full-trace`.
 """
 
 import os
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item, call):
-    """Mark the modules of the library that are loaded, before a failure is written down."""
+    """Mark the loaded modules of the library before a failure is reported."""
     if call.excinfo is None or os.environ.get("TINYATTN_TRACEBACKS") == "full":
         return
     for name, module in list(sys.modules.items()):

@@ -1,4 +1,4 @@
-"""The command `tinyattn bundle`: the folder that a class gets, and nothing that is the lecturer's.
+"""The command `tinyattn bundle`: make the folder for a class, without the lecturer's texts.
 
 A checkout has the sample solutions, the answers to open questions and the lecturer's pages. The
 folder that is made here has none of them.
@@ -49,9 +49,9 @@ itself, saved.
 
 
 def write(root, folder=None, documents=()):
-    """Write the folder; returns its path. documents: lectures and homework, None of them: all.
+    """Write the folder and return its path. documents: lectures and homework; None: all of them.
 
-    Raises CourseError if the folder is there and was not made by this command.
+    Raises CourseError if the folder exists but was not made by this command.
     """
     folder = root / BUNDLE if folder is None else Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).is_file():
@@ -72,7 +72,7 @@ def write(root, folder=None, documents=()):
 
 
 def build_wheel(root, folder):
-    """Build the package of the checkout `root` into the folder; returns its path.
+    """Build the package of the checkout `root` into the folder, and return its path.
 
     The wheel is built from a copy, so nothing is left in the checkout.
     """

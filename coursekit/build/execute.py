@@ -16,7 +16,7 @@ from tinyattn.course.project import CourseError, install, pip
 
 
 class CellError(CourseError):
-    """A cell of a lecture or homework raised an error; `cause` is that error."""
+    """A cell of a lecture or homework raised an error, which is `cause`."""
 
     def __init__(self, message, cause):
         super().__init__(message)
@@ -40,7 +40,7 @@ def namespace():
 
 
 def wanted(cell):
-    """Return True for a code cell that this run executes; the slow ones need a full run."""
+    """Return True for a code cell that this run executes. Slow cells need a full run."""
     return cell["cell_type"] == "code" and (full() or "slow" not in tags_of(cell))
 
 

@@ -60,8 +60,8 @@ def outdated(ledger, cells):
 def stamp(root, cells, entered=None):
     """Write the digests of the experiments into the ledger, after a full run of these cells.
 
-    entered: the claims whose verdict this run wrote; None: all that the cells test. A claim that
-    the run refused keeps its old verdict, so its old digest must stay as well.
+    entered: the claims whose verdict this run wrote; None: all claims that the cells test. A claim
+    that the run refused keeps its old verdict, so its old digest must stay as well.
     """
     from tinyattn.course.claims import read_ledger, write_ledger
 
@@ -180,7 +180,7 @@ def _as_list(found):
 
 
 def _statement(tree, modules=frozenset()):
-    """Return the names that a statement makes and reads; modules: the names that imports define."""
+    """Return the names that a statement makes and reads, given the names that imports define."""
     makes, reads = set(), set()
     if isinstance(tree, ast.FunctionDef | ast.ClassDef):  # the body runs only when it is called
         makes.add(tree.name)

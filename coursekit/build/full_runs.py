@@ -1,4 +1,4 @@
-"""Run all lectures in full, one after the other: every claim at its full size.
+"""Run all lectures in full, one after the other, with every claim at its full size.
 
 Hours of work are not lost when the machine stops. Finished lectures are noted in build/full.json,
 and the next call continues with the first lecture that is not finished or whose text has changed
@@ -23,7 +23,7 @@ BEGIN, END = "<!-- full runs -->", "<!-- end of full runs -->"
 
 
 def run(documents, *, again=False):
-    """Run these lectures in full; return the exit code, which is 1 if one of them failed.
+    """Run these lectures in full, and return the exit code, which is 1 if one of them failed.
 
     again: include lectures whose text has not changed since their last full run.
     """
@@ -62,7 +62,7 @@ def _one(document):
 
 
 def write_times(root, done):
-    """Write the durations of the lectures into the table of `lectures/README.md`; others stay."""
+    """Write the durations into the table of `lectures/README.md`, and keep all others."""
     text = (root / TABLE).read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     table, end, after = rest.partition(END)

@@ -12,7 +12,7 @@ MOST_LINES = 34  # lines of code that one cell may put into the deck
 
 
 def problems(documents):
-    """Return all problems of these lectures, one line each; homework is skipped."""
+    """Return all problems of these lectures, one line each, and skip homework."""
     found, places = [], {}
     for document in documents:
         if document.is_homework:
@@ -87,9 +87,7 @@ def claims_in(cells):
 
 
 def disagreements(ledger, lectures_claims):
-    """Return the disagreements of the ledger and the lectures; `lectures_claims` is lecture ->
-    claims.
-    """
+    """Return the disagreements of the ledger with the lectures, given {lecture: claims}."""
     tried = [
         (number, lecture) for lecture, numbers in lectures_claims.items() for number in numbers
     ]
@@ -120,7 +118,7 @@ def without_homework(lectures, homework):
 
 
 def _is_guest(document):
-    """Whether its title has the tag `guest`: such a unit has no homework."""
+    """Return whether its title has the tag `guest`. Such a unit has no homework."""
     if not document.source.is_file():
         return False
     return "guest" in tags_of(read_source(document).cells[0])
@@ -156,7 +154,7 @@ def _code(cell):
 
 
 def _claim_calls(cell):
-    """(claim, call) for each call of claim("C...") in a code cell."""
+    """Yield (claim, call) for each call of claim("C...") in a code cell."""
     if cell["cell_type"] != "code":
         return
     try:

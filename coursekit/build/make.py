@@ -15,7 +15,7 @@ from tinyattn.course.project import LEDGER, homework
 
 
 def build(documents, *, tidy_first=False, texts_only=False):
-    """Make notebooks and slides of all documents; return the exit code."""
+    """Make notebooks and slides of all documents, and return the exit code."""
     for document in documents:
         began = time.perf_counter()
         print(f"{document.relative(document.source)}", flush=True)

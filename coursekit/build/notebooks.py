@@ -45,7 +45,7 @@ def unexecuted(document):
 
 
 def build_notebook(document, *, texts_only=False, on_slide=None):
-    """Make the notebook of a lecture or homework and write it; lectures are executed.
+    """Make the notebook of a lecture or homework, and write it. Only lectures are executed.
 
     With `texts_only`, the outputs of the existing notebook are kept, so its code must agree with
     the text. The working folder of the run is the notebook's own, as in JupyterLab.
@@ -220,8 +220,8 @@ def fewer_bytes(png):
     equal.
 
     A plot has few colours, and many mixtures of them along its edges. The palette is used if the
-    mean error is below 0.2 of 255 levels. A photograph is far above, and only loses its
-    transparency if it does not use it.
+    mean error is below 0.2 of 255 levels. A photograph is far above this limit, and loses only an
+    unused transparency.
     """
     image = need("PIL.Image").open(io.BytesIO(png))
     if image.mode == "RGBA" and image.getextrema()[3] == (255, 255):
@@ -259,7 +259,7 @@ def to_json(notebook):
 def differences(document):
     """Return the changes that a rebuild would make to the notebook, one line for each difference.
 
-    Sources, types, tags, speaker notes and names of the cells are compared; outputs are not.
+    Sources, types, tags, speaker notes and names of the cells are compared, but not outputs.
     """
     name = document.relative(document.notebook)
     try:

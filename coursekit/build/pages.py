@@ -142,7 +142,7 @@ def _with_minutes(text, cells):
 
 
 def plan(root):
-    """The plan of minutes of the lectures' texts as they are now; nothing is written."""
+    """Return the plan of minutes of the current texts of the lectures, without writing it."""
     there = [d for d in lectures(root) if d.source.is_file()]
     return "\n".join(_rows_of_plan({d: read_source(d).cells for d in there}))
 

@@ -55,7 +55,7 @@ class Name:
 
     @property
     def section(self):
-        """The name of its module in the reference: functional, nn.init."""
+        """Return the name of its module in the reference, such as functional or nn.init."""
         return section(self.module)
 
     @property
@@ -65,9 +65,7 @@ class Name:
 
     @property
     def page(self):
-        """Return its page; some disks do not distinguish `Jets` and `jets`, so the class is
-        Jets_class.
-        """
+        """Return its page (Jets_class for a class, because some disks do not distinguish case)."""
         others = [name for name in exported(self.module) if name.lower() == self.name.lower()]
         return f"reference/{self.key}" + ("_class" if len(others) > 1 and self.is_class else "")
 
@@ -166,7 +164,7 @@ def summary(name):
 
 
 def things_used(source, imported):
-    """Return the objects of tinyattn that a cell uses; `imported` keeps the meaning of names."""
+    """Return the objects of tinyattn that a cell uses, and note imported names in `imported`."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -6,7 +6,7 @@ a question on its slide waits. Title slides only announce, and nothing on them w
 question.
 
 A question may offer answers, "A) ... B) ...". A cell with the tag `choices` contains the text for
-each answer, one line per letter, with the right one in bold; the student's copy answers with it.
+each answer, one line per letter, with the right one in bold. The student's copy answers with it.
 """
 
 import re
@@ -57,17 +57,17 @@ def choices(cell):
 
 
 def choices_of(slide):
-    """The cells of choices of a slide."""
+    """Return the cells of choices of a slide."""
     return [cell for cell in slide.cells if "choices" in tags_of(cell)]
 
 
 def in_deck(slide):
-    """The cells of a slide that are on its page."""
+    """Return the cells of a slide that are on its page."""
     return [cell for cell in slide.cells if "notebook-only" not in tags_of(cell)]
 
 
 def waiting(slide):
-    """(cell, whether it waits for a key press) for the cells of a slide in the deck, in order."""
+    """Return (cell, whether it waits for a key press) for the cells of a slide in the deck."""
     asked, found = slide.level > 1 and asks(slide.title), []
     for cell in in_deck(slide):
         opens = cell is slide.cells[0]  # the heading and the words under it

@@ -16,9 +16,7 @@ FEWEST_ANSWERS, FEWEST_CHOICES = 3, 2
 
 
 def lacks(document, cells, tasks):
-    """Return the missing parts of this lecture, one line each; cells: its notebook's, tasks: its
-    homework's text.
-    """
+    """Return the missing parts of this lecture, one line each, from its cells and its homework."""
     yield from _plan(cells)
     if is_guest(cells):
         return
@@ -50,7 +48,7 @@ def page_lacks(text, tasks):
 
 
 def is_guest(cells):
-    """Whether it is a unit that stands alone, for one hour with a guest."""
+    """Return whether it is a separate unit, for one hour with a guest."""
     return any("guest" in tags_of(cell) for cell in slides(cells)[0].cells[:1])
 
 

@@ -1,4 +1,4 @@
-"""The text of a lecture as cells and slides; `lectures/README.md` describes the format."""
+"""The text of a lecture as cells and slides, in the format of `lectures/README.md`."""
 
 import json
 import re
@@ -77,12 +77,11 @@ def need(module, extra="dev"):
 
 
 def read_source(document):
-    """Return the notebook of a lecture's text: cells with sources, types and tags; nothing
-    executed.
+    """Return the notebook of a lecture's text without outputs: sources, types and tags of cells.
 
     Cells are named by their position ("04-017"), so two readings of one text are equal. Speaker
-    notes are not cells: they are kept in the metadata of the cell that begins their slide. Raises
-    CourseError for an unknown tag, and for notes before the first slide.
+    notes are kept in the metadata of the cell that begins their slide. Raises CourseError for an
+    unknown tag, and for notes before the first slide.
     """
     jupytext = need("jupytext")
     nbformat = need("nbformat")
@@ -128,7 +127,7 @@ def read_notebook(document, path=None):
 
 
 def slides(cells):
-    """Group cells into slides; cells before the first heading form their own slide."""
+    """Group cells into slides, where cells before the first heading form their own slide."""
     grouped = []
     for cell in cells:
         heading = slide_heading(cell)

@@ -1,7 +1,7 @@
 """Two views of an executed lecture: the notebook to read, and the student's copy to work in.
 
 Both have the cells of the text. The notebook to read has all outputs. Code that only draws or
-reports is folded, and so are the answers of questions; one click opens them. The student's copy has
+reports is folded, and so are the answers of questions. One click opens them. The student's copy has
 no outputs. After each question, it has a cell for the student's prediction, which is later shown
 next to the measured result. A slide that uses a function, a layer or a data set for the first time
 in the course explains it. Speaker notes belong to the deck, so no cell of either view contains
@@ -94,7 +94,7 @@ def without_install(text):
 def student_copy(text, new=None):
     """Return the file of a student's copy, made from the file of the lecture's notebook.
 
-    new: {first cell of a slide: the names it uses first}, from `names.new_names`.
+    new: {first cell of a slide: the names it uses first}, from `public_api.new_names`.
     """
     notebook = json.loads(text)
     cells = notebook["cells"]
@@ -134,12 +134,12 @@ an experiment, and a badge shows the verdict.
 
 
 def _about(slide):
-    """A cell that says what is in a student's copy, under the title of the lecture."""
+    """Return a cell that describes a student's copy, under the title of the lecture."""
     return {"cell_type": "markdown", "id": f"{slide}-about", "metadata": {}, "source": ABOUT}
 
 
 def _marked_optional(source):
-    """The first cell of a slide, with a word under its heading."""
+    """Return the first cell of a slide with a word under its heading."""
     heading, _, rest = source.partition("\n")
     return f"{heading}\n\n*Optional*\n{rest}"
 

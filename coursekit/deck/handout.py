@@ -1,7 +1,7 @@
-"""A handout of a deck: several pages to a sheet, with the notes beside them, as a PDF.
+"""A handout of a deck as a PDF, with several pages on a sheet, and the notes next to them.
 
-A Chromium, Chrome or Edge of this machine prints it. Where there is none, the HTML file is left,
-which any browser prints.
+Chromium, Chrome or Edge prints it. On a machine without them, the HTML file remains, which any
+browser can print.
 """
 
 import shutil
@@ -35,10 +35,10 @@ SHEET = """
 
 
 def build_handout(document, *, core=False, notes=True):
-    """Write the handout of a lecture; returns the path of the PDF, or without a browser the HTML's.
+    """Write the handout of a lecture, and return the path of the PDF (without a browser, the HTML).
 
-    core: only the short way. notes: three or four pages to a sheet with the lecturer's notes, or
-    eight or ten without them, for a class.
+    core: only the short version. notes: three or four pages on a sheet with the lecturer's notes,
+    or eight or ten without them, for a class.
     """
     page = render(executed(document), document, core=core, notes=notes)
     kind = "noted" if notes else "bare"
@@ -55,7 +55,7 @@ def build_handout(document, *, core=False, notes=True):
 
 
 def find_browser():
-    """The command of a browser that prints; None if there is none."""
+    """Return the command of a browser that prints, or None if there is none."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 

@@ -40,7 +40,7 @@ def build_deck(document, *, core=False, notes=True, path=None):
 
 
 def render(cells, document, *, core=False, notes=True):
-    """Return the HTML of the deck of an executed notebook's cells; options: see `build_deck`."""
+    """Return the HTML of the deck of an executed notebook's cells, with options of `build_deck`."""
     nbconvert = need("nbconvert", "class")
     setting_css, setting_js = formulas()
     # only the filters of nbconvert's own template are used
@@ -118,7 +118,7 @@ def _blocks(slide):
 
 
 def _parts(cell, slide):
-    """Return (kind, content in the deck) of a cell: a text, a code, its outputs; nothing empty."""
+    """Return (kind, content in the deck) for each part of a cell that is not empty."""
     tags = tags_of(cell)
     if cell["cell_type"] == "markdown":
         text = cell["source"]

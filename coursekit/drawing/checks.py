@@ -1,4 +1,4 @@
-"""Requirements for a drawing that a program can check; look at the drawing nevertheless."""
+"""Requirements for a drawing that a program can check. Look at the drawing, too."""
 
 import re
 from math import ceil, hypot
@@ -20,7 +20,7 @@ def problems(drawing):
 
 
 def contrast(one, other):
-    """Return the contrast of two colours by WCAG 2, from 1 to 21; words need 4.5, lines 3."""
+    """Return the contrast of two colours by WCAG 2, from 1 to 21. Words need 4.5, and lines 3."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 

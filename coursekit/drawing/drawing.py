@@ -71,15 +71,13 @@ class Drawing:
 
     @contextmanager
     def part(self, name):
-        """Assign the elements drawn inside the block to this part; nested parts have names like
-        a/b.
-        """
+        """Assign the elements drawn inside the block to this part (a/b for a nested one)."""
         self._inside.append(name)
         yield
         self._inside.pop()
 
     def shape(self, kind, part, *elements):
-        """Put elements of SVG on the page, as one part; all other calls end here."""
+        """Put SVG elements on the page as one part. All other methods call this one."""
         group = f'<g class="part {kind}" data-part="{escape(self._named(part))}">'
         self._steps.setdefault(self._now, []).append(group + "".join(elements) + "</g>")
 
@@ -91,9 +89,7 @@ class Drawing:
     def text(
         self, x, y, label, size=TEXT, color=INK, anchor="middle", weight=400, part=None, inside=None
     ):
-        """Draw one line of words and formulas with its middle at height y; inside: the box around
-        it.
-        """
+        """Draw one line of words and formulas with its middle at height y, inside a box."""
         words = self._label(x, y, label, size, color, anchor, weight, part, box=inside)
         self.shape("label", part, words)
 
@@ -187,7 +183,7 @@ class Drawing:
         return box
 
     def node(self, x, y, label="", kind="node", radius=20, part=None, size=TEXT, thing=None):
-        """Draw a node or a hit; the selected one has kind "picked"."""
+        """Draw a node or a hit, with kind "picked" for the selected one."""
         return self.box(
             kind,
             x,
@@ -201,7 +197,7 @@ class Drawing:
         )
 
     def matrix(self, x, y, rows, columns, unit, thing, label="", part=None, size=BIG, split=1):
-        """Draw a matrix to scale, rows x unit by columns x unit; split: blocks of columns."""
+        """Draw a matrix to scale, rows x unit by columns x unit, split into blocks of columns."""
         line, ink, area = THINGS[thing]
         box = Box(x, y, columns * unit, rows * unit)
         out = [rectangle(box, 0) + paint(area, line, 2) + "/>"]
@@ -251,8 +247,7 @@ class Drawing:
     # ------------------------------------------------------------ rows and stacks
 
     def row(self, left, y, *items, right=None, gap=18, height=64, thing=None):
-        """Draw boxes side by side: items are (kind, width, lines, part); `thing` flows between
-        them.
+        """Draw boxes in a row, for items (kind, width, lines, part), with `thing` between them.
 
         A "+" or "*" as kind is a circle. With `right`, equal gaps fill the row. Returns the boxes.
         """
@@ -268,7 +263,7 @@ class Drawing:
         return boxes
 
     def stack(self, x, top, *items, bottom=None, gap=18, width=150, up=False, thing=None):
-        """Draw boxes below each other: items are (kind, height, lines, part); up: upward flow."""
+        """Draw boxes in a column, for items (kind, height, lines, part), upwards with `up`."""
         centres = spread([item[1] for item in items], top, bottom, gap)
         boxes = []
         for y, (kind, height, lines, part) in zip(centres, items, strict=True):
@@ -306,7 +301,7 @@ class Drawing:
         color=None,
         over=None,
     ):
-        """Draw a line through points with round corners; kind: flow, residual, control or rail.
+        """Draw a line with round corners through points, of kind flow, residual, control or rail.
 
         A branch begins on the line that it leaves, at a right angle. over: the colour of the
         background, where this line crosses another one above it.
@@ -341,7 +336,7 @@ class Drawing:
         self.shape("edge", part, line)
 
     def curve(self, points, color=INK, width=2.4, part=None, *, dashed=False, fill="none"):
-        """Draw a line through many points; with `fill`, also the area that it encloses."""
+        """Draw a line through many points and, with `fill`, the area that it encloses."""
         points = list(points)
         data = "M" + "L".join(f"{n(x)} {n(y)}" for x, y in points)
         if fill == "none":
@@ -354,7 +349,7 @@ class Drawing:
     # ------------------------------------------------------------ the file
 
     def svg(self, until=None, focus=()):
-        """Return the drawing as text; `until` and `focus` as in `shown`."""
+        """Return the drawing as text, with `until` and `focus` as in `shown`."""
         if self._inside or not self.alt:
             raise ValueError(
                 f"drawing {self.name}: a drawing needs an alt text, and all its parts must be "

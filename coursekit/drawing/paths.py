@@ -16,7 +16,7 @@ def paint(fill, stroke, width):
 
 
 def rectangle(box, corner):
-    """Return the beginning of a rectangle's element; its paint is added later."""
+    """Return the beginning of a rectangle's element, to which its paint is added later."""
     rx = f'rx="{n(corner)}" ' if corner else ""
     return (
         f'<rect x="{n(box.left)}" y="{n(box.top)}" width="{n(box.width)}" '
@@ -25,7 +25,7 @@ def rectangle(box, corner):
 
 
 def outline(tex, x, base, size, color):
-    """Draw a formula with its left end at x; a thin stroke makes it bold enough for projectors."""
+    """Draw a formula with its left end at x, with a stroke that makes it bold enough to project."""
     scale = size * 1.06 / EM
     return (
         f'<path class="math" transform="translate({n(x)} {n(base)}) scale({scale:.4g})" '

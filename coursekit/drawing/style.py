@@ -1,7 +1,7 @@
 """The style of the drawings: colours, kinds of boxes, font sizes, widths of words.
 
-Only data that flows has a hue, the same in every lecture; boxes, edges and frames are grey. A
-square, filled box has weights; a round, white box has none.
+Only data that flows has a hue, which is the same in every lecture, while boxes, edges and frames
+are grey. A square, filled box has weights, and a round, white box has none.
 """
 
 import re
@@ -52,7 +52,7 @@ EM = 200  # outlines of formulas are whole numbers of 1/200 of the letters' size
 
 @dataclass(frozen=True)
 class Box:
-    """The position of an object: its centre and size; n, e, s, w are the middles of its sides."""
+    """The centre and size of an object, with the middles of its sides as n, e, s and w."""
 
     x: float
     y: float
@@ -99,7 +99,7 @@ class Box:
 
 
 def spread(widths, left, right=None, gap=16):
-    """Return the centres of objects in a row from `left`; with `right`, equal gaps fill the row."""
+    """Return the centres of objects in a row from `left`, with equal gaps if `right` is given."""
     if right is not None and len(widths) > 1:
         gap = (right - left - sum(widths)) / (len(widths) - 1)
     centres = []

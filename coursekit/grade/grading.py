@@ -28,7 +28,7 @@ def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=No
     """Grade all notebooks of a folder, write the table and the pages, and return the marks.
 
     worksheet: the table from Moodle or Canvas, whose points are filled in. settings: a file with
-    the class's rule for late days, see `late`.
+    the class's rule for late days (see `late`).
     """
     folder = Path(folder)
     rules = late.read(settings, document.number, csv_file) if settings is not None else None
@@ -192,10 +192,10 @@ def _not_graded(submission, plan, error):
 
 
 def table(plan, marks, submissions=()):
-    """Return the marks as CSV: student, points, late days, what counts, each task, open questions,
-    notes.
+    """Return the marks as CSV, one row for each student.
 
-    The columns of open questions are empty, for points that a person gives.
+    The columns are the student, points, late days, points that count, each task, open questions and
+    notes. The columns of open questions are empty, for points that a person gives.
     """
     tasks, asked = plan.homework.tasks, [pages.question_name(c) for c in plan.open_questions]
     identifiers = {s.student: s.identifier for s in submissions}

@@ -58,9 +58,9 @@ class Found:
 def submissions(place, number=None):
     """Return one Submission for each student in a folder or zip from Moodle, Canvas or nbgrader.
 
-    A student is a file, or a folder with files. Unreadable files have a Submission as well.
-    number: "hw04"; if students have folders for several homeworks, as in nbgrader's `submitted/`,
-    only those of this name are read.
+    A student is a file, or a folder with files. Unreadable files have a Submission as well. number:
+    "hw04". If students have a folder for each homework, as in nbgrader's `submitted/`, only the
+    folders of this name are read.
     """
     place = Path(place)
     if not place.exists():
@@ -104,7 +104,7 @@ def _of_one(entry, inside):
 
 
 def _timestamp(inside):
-    """When nbgrader collected it."""
+    """Return when nbgrader collected it."""
     for path, content in inside:
         if path.rpartition("/")[2] == "timestamp.txt" and content:
             return time_of(content.decode("utf-8", "replace"))
@@ -200,7 +200,7 @@ def read(student, path):
 
 
 def _read(student, content):
-    """Return the cells of a notebook, in UTF-8 or UTF-16; `trouble` explains an unreadable one."""
+    """Return the cells of a notebook in UTF-8 or UTF-16, or explain in `trouble` why not."""
     submission = Submission(student, digest=hashlib.sha256(content or b"").hexdigest())
     try:
         if not content:

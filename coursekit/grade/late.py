@@ -1,19 +1,19 @@
-"""Late days: what a class's settings say about homework that was handed in late.
+"""Late days: the rules of a class for homework that was handed in late.
 
     [due]
     hw04 = 2026-11-20T23:59:00
 
     [late]
-    free_days = 3      # of each student, in the whole course
-    per_day = 0.1      # the fraction of the points that each further day costs
-    most_days = 7      # after these there are no points; without it any day is taken
-    tables = "points/*.csv"   # what --csv wrote for other homework: its days count as used
+    free_days = 3      # for each student in the whole course
+    per_day = 0.1      # the fraction of the points that is lost for each further day
+    most_days = 7      # later homework gets no points; leave it out for no limit
+    tables = "points/*.csv"   # tables written by --csv for other homework, whose days count as used
 
     [days.hw04]
-    "Ada Lovelace" = 0        # what you decide, whatever the time of the file says
+    "Ada Lovelace" = 0        # your decision, which overrides the time of the file
 
-A day begins with its first minute. Times are those of nbgrader's `timestamp.txt` and of Moodle's
-worksheet; Canvas only says that a file is late.
+A day counts from its first minute. Times come from nbgrader's `timestamp.txt` and Moodle's
+worksheet. Canvas only reports that a file is late.
 """
 
 import csv
@@ -33,7 +33,7 @@ FORMS = ("%A, %d %B %Y, %I:%M %p", "%d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M")
 
 @dataclass
 class Rules:
-    """What the settings say about one homework."""
+    """The settings for one homework."""
 
     due: datetime | None = None
     free_days: int = 0
@@ -43,7 +43,7 @@ class Rules:
     used: dict = field(default_factory=dict)  # student: days in other homework
 
     def days(self, submission):
-        """How many days late it is; None where nobody knows."""
+        """Return the number of days it is late, or None if that is unknown."""
         for name in (submission.student, submission.identifier):
             if name in self.decided:
                 return self.decided[name]
@@ -53,7 +53,7 @@ class Rules:
         return max(0, math.ceil(seconds / DAY))
 
     def apply(self, submission, mark):
-        """The mark with its late days, and with the points that they leave."""
+        """Return the mark with its late days and the points that remain."""
         days = self.days(submission)
         if days is None:
             note = (
@@ -86,9 +86,9 @@ def _sentence(days, free, share):
 
 
 def read(path, number, table=None):
-    """The Rules of the settings in `path` for a homework; table: the file that --csv will write.
+    """Return the Rules in the settings `path` for a homework whose marks will go to `table`.
 
-    Raises CourseError for settings that mean nothing.
+    Raises CourseError for settings without a meaning.
     """
     path = Path(path)
     try:
@@ -123,7 +123,7 @@ def _only(path, found, known, where=""):
 
 
 def _due(path, value):
-    """The time until which homework is in time; of a date it is the end of the day."""
+    """Return the time until which homework is accepted, which is the end of the day for a date."""
     if value is None:
         return None
     if isinstance(value, datetime):
@@ -134,12 +134,12 @@ def _due(path, value):
 
 
 def local(time):
-    """A time as the clock on the wall shows it here."""
+    """Return a time in the local time zone."""
     return time if time.tzinfo is None else time.astimezone().replace(tzinfo=None)
 
 
 def time_of(text):
-    """The time in a text of nbgrader's or Moodle's; None if it is none."""
+    """Return the time in a text of nbgrader or Moodle, or None if it is not a time."""
     text = text.strip()
     if text.endswith(" UTC"):
         found = time_of(text[:-4])
@@ -157,7 +157,7 @@ def time_of(text):
 
 
 def _used_days(folder, pattern, number, table):
-    """{identifier or student: late days} of the tables of other homework."""
+    """Return {identifier or student: late days} from the tables of other homework."""
     used, own = {}, table and Path(table).resolve()
     for path in sorted(folder.glob(pattern)) if pattern else ():
         if path.resolve() == own:

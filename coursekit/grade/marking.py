@@ -35,7 +35,7 @@ class Mark:
 
     @property
     def counted(self):
-        """The points that count, after late days."""
+        """Return the points that count, after late days."""
         return self.points if self.final is None else self.final
 
     @property
@@ -55,7 +55,7 @@ class Mark:
 
 
 def mark(submission, plan, sandbox, *, hidden=True):
-    """Mark one submission in processes of this sandbox; `hidden`: use the hidden inputs too."""
+    """Mark one submission in processes of this sandbox, with the hidden inputs too if `hidden`."""
     homework = plan.homework
     if submission.trouble:
         parts = [_nothing(part, submission.trouble, UNREADABLE) for part in homework.parts]
@@ -82,9 +82,7 @@ def mark(submission, plan, sandbox, *, hidden=True):
 
 
 def _of_task(task, plan, found, worker, hidden):
-    """Return the outcomes of a task; if it is not all right, try it with the sample's earlier tasks
-    too.
-    """
+    """Return the outcomes of a task, tried with the sample's earlier tasks too if it is wrong."""
     parts = plan.homework.of(task)
     broken = [
         {"error": "SyntaxError", "message": e, "line": ""} for e in _broken(task, plan, found)

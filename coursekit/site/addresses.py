@@ -37,12 +37,12 @@ def page_of(document):
 
 
 def texts(students=False):
-    """Return {path in the project: page} of the texts; students: without those for lecturers."""
+    """Return {path in the project: page} of the texts, for students without the lecturers'."""
     return {path: page for path, page in TEXTS.items() if not (students and path in LECTURERS)}
 
 
 def pages(root, students=False):
-    """Return {path in the project: page} of all texts and notebooks with a page; see `texts`."""
+    """Return {path in the project: page} of all texts (see `texts`) and notebooks with a page."""
     found = texts(students)
     for document in lectures(root) + homework(root):
         for path in (document.notebook, document.source):
@@ -60,9 +60,7 @@ def source_page(path):
 
 
 def relative(target, here):
-    """Return the address of `target` relative to the page `here`; both count from the top of the
-    site.
-    """
+    """Return the address of `target` relative to the page `here`, both from the top of the site."""
     file, mark, more = re.match(r"([^?#]*)([?#]?)(.*)", target).groups()
     return quote(posixpath.relpath(file, posixpath.dirname(here) or ".")) + mark + more
 

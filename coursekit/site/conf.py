@@ -1,4 +1,4 @@
-"""How Sphinx makes the site; `tinyattn site` calls it with the sources in build/site-sources."""
+"""Settings with which Sphinx makes the site from the sources in build/site-sources."""
 
 import os
 import sys

@@ -42,7 +42,7 @@ def markdown(docstring, link=lambda words: None, *, lead=True):
 
 
 def sections(text):
-    """Return [(heading, indented text below it)]; the heading is "" for text without a heading."""
+    """Return [(heading, indented text below it)], with the heading "" if there is none."""
     found = [("", [])]
     for line in text.split("\n"):
         heading = SECTION.match(line)
@@ -100,7 +100,7 @@ def _paragraph(text, link, first):
 
 
 def _lead(part, link):
-    """Return a part of a paragraph; errors and sources begin with a bold word."""
+    """Return a part of a paragraph, with a bold first word for errors and sources."""
     match = re.match(rf"{LEADS}", part)
     if not match:
         return sentence(part, link)
@@ -174,7 +174,7 @@ def _upright(words):
 
 
 def sentence(text, link=lambda words: None):
-    """Return Markdown of a sentence: names in backticks become links, formulas LaTeX."""
+    """Return Markdown of a sentence, with links for names in backticks and LaTeX for formulas."""
     text = re.sub(NAMED, lambda m: f"`{m[0]}`" if link(m[0]) else m[0], text)
     pieces = re.split(r"(`[^`]+`|https?://[^\s;,)]+[^\s;,.)])", text)
     return "".join(_piece(piece, link) for piece in pieces)
@@ -190,7 +190,7 @@ def _piece(piece, link):
 
 
 def _words(text):
-    """Return words without a meaning in Markdown; shapes such as x [B, T] become code."""
+    """Return words without a meaning in Markdown, with shapes such as x [B, T] as code."""
     parts = SHAPE.split(text)
     return "".join(
         f"`{part}`" if i % 2 else SPECIAL.sub(r"\\\1", part) for i, part in enumerate(parts)

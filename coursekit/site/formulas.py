@@ -213,7 +213,7 @@ def tex(text):
 
 
 def _norms(code):
-    """Mark opening and closing bars of norms; a single bar is between two vectors."""
+    """Mark opening and closing bars of norms, because a single bar is between two vectors."""
     pieces = code.split(r"\lVert ")
     if len(pieces) == 2:
         return r"\,\Vert\,".join(pieces)

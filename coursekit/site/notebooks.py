@@ -132,7 +132,7 @@ def _is_hidden(part, hidden):
 
 
 def _output(output, name, title, extra, here):
-    """Return an output as the page shows it: an image becomes a file, everything else stays."""
+    """Return an output as the page shows it, with an image as a file and all else unchanged."""
     data = output.get("data", {})
     if "image/png" in data:
         png = base64.b64decode("".join(data["image/png"]))

@@ -146,7 +146,7 @@ def sources_table(names):
 
 
 def project_text(root, path, here, students=False):
-    """Return a text of the project as a page; students: see `linked`."""
+    """Return a text of the project as a page, for `students` as in `linked`."""
     text = (root / path).read_text(encoding="utf-8")
     return linked(text, root, path, here, students)
 

@@ -51,8 +51,7 @@ def _explained(outcomes, result):
 
 
 def run_cells(cells, names):
-    """Run all code cells except the checks; return the errors of cells that stopped, except
-    unwritten ones.
+    """Run all code cells except the checks, and return the errors of all but unwritten cells.
 
     A cell that needs what an unwritten cell would have defined has no error of its own.
     """

@@ -15,8 +15,8 @@ from tinyattn.course.project import LEDGER, CourseError
 def run(document, *, verbose=False):
     """Execute a lecture or homework in this process and print its progress, slide by slide.
 
-    The text is run if jupytext is installed to read it, otherwise the notebook; of homework, the
-    student's own copy. Returns True if every cell ran and every claim agreed with the ledger.
+    If jupytext is installed, the text is run, otherwise the notebook. For homework, the student's
+    own copy is run. Returns True if every cell ran and every claim agreed with the ledger.
     """
     cells, origin = _cells(document)
     parts = slides(cells)

@@ -1,7 +1,7 @@
 """The student's own copies of the notebooks, and JupyterLab with them.
 
-The committed notebooks must not change: saving in JupyterLab would change them, and the next `git
-pull` would stop at the student's work.
+Students work in copies, because saving in JupyterLab would change the committed notebooks, and the
+next `git pull` would then stop.
 """
 
 import importlib.util
@@ -41,7 +41,7 @@ def prepare(document, *, fresh=False):
 
 
 def companions(root):
-    """{name: text} of the pages beside the copies: all lectures, the glossary, PyTorch's names."""
+    """Return {name: text} of the pages next to the copies: lectures, glossary, PyTorch's names."""
     made = {}
     index = root / "notebooks" / "index.ipynb"
     if index.is_file():  # its pictures are in a folder that JupyterLab does not see
@@ -59,7 +59,7 @@ def companions(root):
 
 
 def _as_notebook(name, text):
-    """A page as a notebook of texts, which JupyterLab shows set, with links that lead on."""
+    """Return a page as a notebook of texts, which JupyterLab renders, with working links."""
     text = text.replace("](../notebooks/", "](")
     text = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)  # what is outside of the workbook
     parts = re.split(r"\n(?=## )", text.strip())
@@ -74,7 +74,7 @@ def _as_notebook(name, text):
 def copy_of(document, new, *, install=False):
     """Return the file in which a student works.
 
-    new: from `names.new_names`. With `install`, it keeps the cell that installs the package, for
+    new: from `public_api.new_names`. With `install`, it keeps the cell that installs the package, for
     work on another machine.
     """
     text = without_install(document.notebook.read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ def copy_of(document, new, *, install=False):
 
 
 def open_in_jupyterlab(document, *, fresh=False, browser=True):
-    """Start JupyterLab on the student's copy and wait until it ends; returns its exit code."""
+    """Start JupyterLab on the student's copy, wait until it ends, and return its exit code."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise CourseError(
             "JupyterLab is not installed. Install it with\n"

@@ -342,7 +342,7 @@ class Box:
 
 
 def _from(box, name):
-    """Return the object from which `from module import names` reads; a refused name may wait."""
+    """Return the object from which `from module import names` reads. Refused names may wait."""
     module = box.module(name)
 
     def look(attribute):

@@ -113,7 +113,7 @@ class Names:
 
 
 def prepare(job):
-    """Fill a box; return {"cells": errors, one for each statement that did not run}."""
+    """Fill a box, and return {"cells": errors}, one for each statement that did not run."""
     if job["by_hand"]:
         forbid_gradients(job["engine"])
     else:
@@ -141,7 +141,7 @@ def _statements(cell):
 
 
 def _run_all(waiting):
-    """Run statements; those whose names do not exist yet are tried again after the others."""
+    """Run statements, and try those whose names do not exist yet again after the others."""
     while waiting:
         again, errors = [], []
         for run, tree, where in waiting:
