@@ -469,5 +469,5 @@ def test_a_generator_of_another_kind_changes_nothing(tmp_path):
 def test_a_foreign_file_is_no_checkpoint(tmp_path):
     model = nn.Linear(2, 1, rng=0)
     ta.save(tmp_path / "c", {"x": np.ones(1)}, {"step": "3"})
-    with pytest.raises(ValueError, match="is not a checkpoint; it contains 'x'"):
+    with pytest.raises(ValueError, match="is not a checkpoint, because it contains 'x'"):
         load_checkpoint(tmp_path / "c", model, optim.Adam(model.parameters()))

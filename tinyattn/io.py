@@ -344,7 +344,7 @@ def load_checkpoint(path, module, optimizer, rng=None):
         kind, _, rest = name.partition(".")
         if kind not in parts:
             raise ValueError(
-                f"load_checkpoint: {path} is not a checkpoint; it contains {_short(name)}"
+                f"load_checkpoint: {path} is not a checkpoint, because it contains {_short(name)}"
             )
         parts[kind][rest] = array
     before = module.state_dict()

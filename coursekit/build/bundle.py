@@ -55,7 +55,7 @@ def write(root, folder=None, documents=()):
     """
     folder = root / BUNDLE if folder is None else Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise CourseError(f"{folder} is not empty. Name a folder that is, or one that is not there")
+        raise CourseError(f"{folder} is not empty. Choose an empty or a new folder")
     shutil.rmtree(folder, ignore_errors=True)
     new = new_names(lectures(root))
     for document in documents:
@@ -95,7 +95,7 @@ def build_wheel(root, folder):
     if done.returncode or not made:
         last = (done.stderr.strip().split("\n") or [""])[-1]
         raise CourseError(
-            f"the wheel could not be built: {last}\npip downloads the setuptools that it needs, so "
-            "this takes a network connection"
+            f"the wheel could not be built: {last}\nCheck the network connection, because pip "
+            "downloads setuptools"
         )
     return made[0]

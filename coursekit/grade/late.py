@@ -96,7 +96,7 @@ def read(path, number, table=None):
     except FileNotFoundError:
         raise CourseError(f"there is no file {path} with the settings of the class") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CourseError(f"{path} is no TOML that can be read: {error}") from None
+        raise CourseError(f"{path} is not valid TOML: {error}") from None
     _only(path, settings, KNOWN)
     late = settings.get("late", {})
     _only(path, late, OF_LATE, "late.")
@@ -119,7 +119,7 @@ def _only(path, found, known, where=""):
     unknown = sorted(set(found) - set(known))
     if unknown:
         expected = ", ".join(f"{where}{name}" for name in sorted(known))
-        raise CourseError(f"{path}: '{where}{unknown[0]}' means nothing; expected {expected}")
+        raise CourseError(f"{path}: '{where}{unknown[0]}' is not a setting. Expected {expected}")
 
 
 def _due(path, value):
@@ -130,7 +130,9 @@ def _due(path, value):
         return local(value)
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, 23, 59, 59)
-    raise CourseError(f"{path}: due is a date or a time such as 2026-11-20T23:59:00, got {value!r}")
+    raise CourseError(
+        f"{path}: due must be a date or a time such as 2026-11-20T23:59:00, got {value!r}"
+    )
 
 
 def local(time):

@@ -17,8 +17,7 @@ class Program:
         self.own, _ = code.needed(names)
 
     def job(self, box, *, light=False):
-        """Return the message that fills a box. With `light`, it omits statements that may take
-        long."""
+        """Return the message that fills a box. With `light`, no statement takes long."""
         homework = self.plan.homework
         kept = {}
         for statement in self.own:

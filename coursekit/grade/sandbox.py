@@ -165,8 +165,8 @@ class WasiProcess:
         if done.trapped == "deadline" and time.process_time() < watch.last:
             # nothing in a box can wait, so the machine has not let it compute
             raise NotAsked(
-                f"in {PATIENCE * SECONDS:.0f} seconds the machine let it compute for "
-                f"{time.process_time() - watch.began:.0f}: too much else is running"
+                f"the machine gave it {time.process_time() - watch.began:.0f} seconds of computing "
+                f"time in {PATIENCE * SECONDS:.0f} seconds, because too much else is running"
             )
         if done.trapped in ("deadline", "cancelled"):
             raise too_slow()

@@ -115,10 +115,10 @@ def test_nbgrader_knows_when_and_has_folders_for_several_homeworks(tmp_path):
     ("old", "new", "says"),
     [
         ("per_day = 0.25", "per_day = 25", "expected 0 <= late.per_day <= 1, got 25"),
-        ("free_days", "freedays", "'late.freedays' means nothing; expected late.free_days"),
+        ("free_days", "freedays", "'late.freedays' is not a setting. Expected late.free_days"),
         ("free_days = 2", "free_days = -1", "expected late.free_days >= 0"),
-        ("[due]", "[due", "no TOML"),
-        ("2026-11-20T23:59:00", '"friday"', "due is a date or a time"),
+        ("[due]", "[due", "not valid TOML"),
+        ("2026-11-20T23:59:00", '"friday"', "due must be a date or a time"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, old, new, says):

@@ -74,5 +74,5 @@ def test_bad_input_is_explained(call):
 
 
 def test_distances_for_another_number_of_sentences_are_explained():
-    with pytest.raises(ValueError, match=r"one for each of the 4 sentences; got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"one for each of the 4 sentences, got shape \(2,\)"):
         agreement(4, [1, 2])

@@ -412,9 +412,9 @@ def test_what_is_found_exactly():
 
 def test_wrong_input():
     beta, x, truth = np.full(3, 0.5), np.zeros((3, 2)), np.zeros(3, int)
-    with pytest.raises(ValueError, match="between 0 and 1, got 0.5 to 2; is a sigmoid missing"):
+    with pytest.raises(ValueError, match="between 0 and 1, got 0.5 to 2. Did you forget the s"):
         condensation_loss(np.array([0.5, 2.0, 0.5]), x, truth)
-    with pytest.raises(ValueError, match="between 0 and 1, got nan at point 1 of 3; weights"):
+    with pytest.raises(ValueError, match="between 0 and 1, got nan at point 1 of 3. Look"):
         condensation_loss(np.array([0.5, np.nan, 0.5]), x, truth)
     with pytest.raises(ValueError, match=r"truth to be 3 whole numbers.*float64"):
         condensation_loss(beta, x, truth.astype(float))
@@ -426,13 +426,13 @@ def test_wrong_input():
         condensation_loss(beta, x, truth, np.ones(2))
     with pytest.raises(ValueError, match="at least one point"):
         condensation_loss(beta[:0], x[:0], truth[:0])
-    with pytest.raises(ValueError, match="q_min of at least 0"):
+    with pytest.raises(ValueError, match="q_min >= 0, got q_min=-1"):
         condensation_loss(beta, x, truth, q_min=-1)
     with pytest.raises(ValueError, match="condense: expected beta"):
         condense(beta, x[:2])
     with pytest.raises(ValueError, match="match: expected whole numbers of one shape"):
         match(truth, truth[:2])
-    with pytest.raises(TypeError, match=r"found as an array \[N\], got a tuple of 2; condense ret"):
+    with pytest.raises(TypeError, match=r"found as an array \[N\], got a tuple of 2. Unpack both"):
         match(condense(beta, x), truth)
     with pytest.raises(
         ValueError, match=r"match: expected weights \(3,\), one for each point, got"
@@ -446,7 +446,7 @@ def test_what_is_not_finite_gives_no_objects_but_an_error(wrong):
     with pytest.raises(ValueError, match="condense: beta is nan or infinite in 3 of 3 points"):
         condense(np.full(3, wrong), x)
     x[1, 0] = wrong
-    with pytest.raises(ValueError, match="x is nan or infinite in 1 of 3 points, the first is po"):
+    with pytest.raises(ValueError, match="x is nan or infinite in 1 of 3 points, first in po"):
         condense(beta, x)
     with pytest.raises(ValueError, match="match: weights is nan or infinite in 1 of 3 points"):
         match(truth, truth, weights=np.array([1, wrong, 1]))

@@ -306,7 +306,7 @@ def trained(name, kept={}):  # noqa: B006 (trained once for all tests)
             lambda: CaptionerCells(3, 6, 8, 9)(PICTURES.images[0]),
             r"\[B, height, width, channels\], got shape",
         ),
-        (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: images are \[B, height"),
+        (lambda: Regions(3, (4,), 9)(np.zeros((2, 3))), r"Regions: images must be \[B, height"),
         (
             lambda: CaptionerCells(3, 6, 8, 4)(PICTURES.images),
             "CaptionerCells: the images have 9 regions, expected 4",

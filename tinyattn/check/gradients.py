@@ -319,8 +319,8 @@ def _usable(function, outputs):
         if y.dtype != np.float64:
             raise ValueError(
                 f"gradcheck: all inputs are float64, but the result {name} is {y.dtype}, too "
-                "coarse for differences. Find what changes the dtype inside the function; for the "
-                "weights of a layer, use layer.astype(np.float64)"
+                "coarse for differences. Find the operation that changes the dtype, or convert the "
+                "weights of a layer with layer.astype(np.float64)"
             )
     again = function.call(function.leaves(list(function.values.values())))
     if not np.array_equal(_vector(outputs).data, _vector(again).data, equal_nan=True):

@@ -296,5 +296,5 @@ def _compare(number, entry, verdict, evidence):
             f"  ledger:   {entry['verdict']} ({entry['evidence']})\n"
             f"  this run: {verdict} ({evidence})\n"
             f"Either something broke, or the quick run is too small to decide, or the verdict "
-            f"has changed; if the last, a full run writes the new one: {rerun}"
+            f"has changed. In the last case, a full run writes the new one: {rerun}"
         )

@@ -74,7 +74,7 @@ def scenes(pictures, which, rng=None):
     if which.size and (which[:, 0].min() < 0 or which.min() < -1 or which.max() >= len(pictures)):
         raise ValueError(
             f"scenes: which must hold indices from 0 to {len(pictures) - 1} into pictures, or -1 "
-            f"for an image without a second emoji; got {which.min()} to {which.max()}"
+            f"for an image without a second emoji, got {which.min()} to {which.max()}"
         )
     two = which[:, 1] >= 0
     first = rng.integers(0, WIDTH - SIZE * (1 + two) + 1)

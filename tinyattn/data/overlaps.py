@@ -62,8 +62,8 @@ def overlaps(n, rng=None, objects=(2, 5), noise=0.05, outlined=False):
     low, high = objects
     if n < 0 or not 1 <= low <= high <= HUES or noise < 0:
         raise ValueError(
-            f"overlaps: expected n and noise of at least 0 and objects=(fewest, most) from 1 to "
-            f"{HUES}, got {n}, {noise} and {objects}"
+            f"overlaps: expected n >= 0, noise >= 0 and 1 <= objects[0] <= objects[1] <= {HUES}, "
+            f"got n={n}, noise={noise}, objects={objects}"
         )
     rng = generator(rng)
     images, truth = np.empty((n, SIDE, SIDE, 3)), np.empty((n, SIDE, SIDE), np.int64)

@@ -54,7 +54,7 @@ def agreement(n, distance, before=2, rng=None):
     distance = np.asarray(distance)
     if distance.shape not in ((), (n,)):
         raise ValueError(
-            f"agreement: distance must be one number, or one for each of the {n} sentences; got "
+            f"agreement: distance must be one number, or one for each of the {n} sentences, got "
             f"shape {distance.shape}"
         )
     distance = np.broadcast_to(distance, (max(n, 0),))

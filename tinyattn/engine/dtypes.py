@@ -17,7 +17,7 @@ def reject_foreign_tensor(x):
         return x
     raise TypeError(
         f"an operation of tinyattn received a {library} tensor, but each library records only its "
-        "own gradients. Convert it to an array first; in PyTorch, write .detach().numpy()"
+        "own gradients. Convert it to an array first, in PyTorch with .detach().numpy()"
     )
 
 

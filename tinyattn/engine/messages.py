@@ -72,7 +72,7 @@ def name_of(f):
     """Return the name of a function that becomes an operation."""
     if not hasattr(f, "__name__"):
         raise TypeError(
-            f"primitive: expected a function with a name, got a {type(f).__name__}; use def"
+            f"primitive: expected a function with a name, got a {type(f).__name__}. Use def"
         )
     return f.__name__.strip("_")
 
@@ -93,7 +93,7 @@ def checked_rules(op, rules):
     if len(rules) > len(op.rules):
         raise ValueError(
             f"{op.name}.defvjp: got {len(rules)} rules for {len(op.rules)} inputs. A function "
-            "f(*xs) takes a single rule for all inputs; set it with .defvjp_joint"
+            "f(*xs) takes a single rule for all inputs. Set it with .defvjp_joint"
         )
     for rule in rules:
         callable_as_rule(op, rule)

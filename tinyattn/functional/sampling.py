@@ -25,7 +25,7 @@ def multinomial(input, rng=None):
     p = np.asarray(to_array(input), np.float64)
     if p.ndim == 0 or not np.all(p >= 0) or not np.all(np.isfinite(p)):
         raise ValueError(
-            "multinomial: expected probabilities [..., V] with p >= 0; for scores use "
+            "multinomial: expected probabilities [..., V] with p >= 0. For scores, use "
             "F.softmax(scores) first"
         )
     total = np.cumsum(p, axis=-1)

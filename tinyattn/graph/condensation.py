@@ -98,7 +98,7 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     property_loss = None if property_loss is None else as_tensor(property_loss)
     truth, events = _check(beta, x, truth, property_loss, batch)
     if q_min < 0:
-        raise ValueError(f"condensation_loss: expected q_min of at least 0, got {q_min}")
+        raise ValueError(f"condensation_loss: expected q_min >= 0, got q_min={q_min}")
     E, event = len(events), np.empty(len(truth), np.intp)
     for e, rows in enumerate(events):
         event[rows] = e
@@ -225,13 +225,13 @@ def _check(beta, x, truth, property_loss, batch):
     if np.isnan(values).any():
         raise ValueError(
             f"{name}: expected beta between 0 and 1, got nan at point "
-            f"{np.flatnonzero(np.isnan(values))[0]} of {N}; weights that are nan make "
-            f"it, as after a training that diverged, or inputs"
+            f"{np.flatnonzero(np.isnan(values))[0]} of {N}. Look for nan in the inputs, or in the "
+            "weights after a training that diverged"
         )
     if not (values.min() >= 0 and values.max() <= 1):
         raise ValueError(
             f"{name}: expected beta between 0 and 1, got {values.min():.3g} to "
-            f"{values.max():.3g}; is a sigmoid missing?"
+            f"{values.max():.3g}. Did you forget the sigmoid?"
         )
     return truth, _events(name, batch, N)
 
@@ -282,7 +282,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         )
     beta, x = _finite("condense", "beta", beta), _finite("condense", "x", x)
     if not t_d >= 0:
-        raise ValueError(f"condense: expected t_d, a distance, of at least 0, got {t_d}")
+        raise ValueError(f"condense: expected t_d >= 0 (a distance), got t_d={t_d}")
     found, points = np.full(len(beta), -1), []
     for rows in _events("condense", batch, len(beta)):
         free = rows[np.argsort(-beta[rows], kind="stable")]  # taken by no object yet
@@ -302,9 +302,9 @@ def _finite(name, letter, values):
     bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
     if len(bad):
         raise ValueError(
-            f"{name}: {letter} is nan or infinite in {len(bad)} of {len(values)} points, the first "
-            f"is point {bad[0]}; remove these points. If a network made them, its weights may be "
-            f"nan, as after a training that diverged"
+            f"{name}: {letter} is nan or infinite in {len(bad)} of {len(values)} points, first in "
+            f"point {bad[0]}. Remove these points, or look for nan in the weights after a training "
+            "that diverged"
         )
     return values
 
@@ -354,8 +354,8 @@ def match(found, truth, threshold=0.5, weights=None, batch=None):
     for name, given in (("found", found), ("truth", truth)):
         if isinstance(given, tuple):
             raise TypeError(
-                f"match: expected {name} as an array [N], got a tuple of {len(given)}; condense "
-                f"returns two arrays: found, points = condense(beta, x)"
+                f"match: expected {name} as an array [N], got a tuple of {len(given)}. Unpack both "
+                f"results of condense: found, points = condense(beta, x)"
             )
     found, truth = np.asarray(to_array(found)), np.asarray(to_array(truth))
     kinds = found.dtype.kind + truth.dtype.kind

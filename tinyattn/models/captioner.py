@@ -132,7 +132,9 @@ def _images(name, images):
     """Return images as a Tensor [B, height, width, channels]."""
     x = images if isinstance(images, Tensor) else Tensor(images)
     if x.ndim != 4:
-        raise ValueError(f"{name}: images are [B, height, width, channels], got shape {x.shape}")
+        raise ValueError(
+            f"{name}: images must be [B, height, width, channels], got shape {x.shape}"
+        )
     return x
 
 
@@ -141,7 +143,7 @@ def _placed(name, z, places):
     if z.shape[1] != len(places):
         raise ValueError(
             f"{name}: the images have {z.shape[1]} regions, expected {len(places)}. Make it with "
-            f"count={z.shape[1]}, or give images of another size."
+            f"count={z.shape[1]}, or give images of another size"
         )
     return z + places
 
@@ -332,7 +334,7 @@ class _Captioner(nn.Module):
         if len(images) != len(tokens):
             raise ValueError(
                 f"captioner: got {len(images)} images and {len(tokens)} captions. "
-                "Give one caption for each image."
+                "Give one caption for each image"
             )
         y, maps = self.read(self.embedding(tokens), *self.start(images))
         return self.head(y), maps
@@ -374,7 +376,7 @@ class _Captioner(nn.Module):
         tokens = np.asarray(to_array(tokens))
         if tokens.ndim != 2 or tokens.shape[1] < 2:
             raise ValueError(
-                f"loss: tokens are [B, T + 1] with START first and at least one word, "
+                f"loss: tokens must be [B, T + 1] with START first and at least one word, "
                 f"got shape {tokens.shape}"
             )
         logits, maps = self(images, tokens[:, :-1])
@@ -383,7 +385,7 @@ class _Captioner(nn.Module):
         loss = F.cross_entropy(logits[keep], target[keep])
         if penalty and maps is None:
             raise ValueError(
-                "loss: penalty is on attention weights, and this captioner has none. Use penalty=0."
+                "loss: penalty needs attention weights, and this captioner has none. Use penalty=0"
             )
         if penalty:
             seen = np.sum(np.where(keep[:, :, None], maps, 0.0), axis=1)  # [B, R]

@@ -19,8 +19,8 @@ def neighbours(points, sizes=None, *, k=4, what="particle"):
     sizes = np.ones(len(points)) if sizes is None else numbers("neighbours", "sizes", sizes, 1)
     if len(sizes) != len(points) or len(points) < 2:
         raise ValueError(
-            f"widgets.neighbours: {len(points)} points need as many sizes and at least two, got "
-            f"{len(sizes)} sizes"
+            "widgets.neighbours: expected at least two points and one size for each, got "
+            f"{len(points)} points and {len(sizes)} sizes"
         )
     apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
     np.fill_diagonal(apart, np.inf)
@@ -75,7 +75,10 @@ def gravnet(distances, sharpness=10.0):
     """
     distances = numbers("gravnet", "distances", distances, 1)
     if (distances < 0).any() or not sharpness > 0:
-        raise ValueError("widgets.gravnet: expected distances >= 0 and sharpness > 0")
+        raise ValueError(
+            "widgets.gravnet: expected distances >= 0 and sharpness > 0, got distances from "
+            f"{distances.min()} on and sharpness={sharpness}"
+        )
     d = np.linspace(0, max(distances.max(), 0.1), 101)
     return Widget(
         "gravnet",
@@ -135,7 +138,8 @@ def thresholds(beta, x, truth=None, t_beta=0.1, t_d=0.8):
     beta, x = numbers("thresholds", "beta", beta, 1), _plane("thresholds", "x", x)
     if len(beta) != len(x) or (truth is not None and len(truth) != len(x)):
         raise ValueError(
-            "widgets.thresholds: beta, x and truth must describe the same number of points"
+            "widgets.thresholds: beta, x and truth must have the same number of points, got "
+            f"{len(beta)}, {len(x)} and {'no truth' if truth is None else len(truth)}"
         )
     truth = None if truth is None else [int(t) for t in truth]
     return Widget(

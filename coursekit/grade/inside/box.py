@@ -208,7 +208,7 @@ class Box:
             if quiet in SILENT:
                 return silent(top)
         if self.by_hand and name in NOT_BY_HAND:
-            return refusing(f"you use {name}, and this derivative is to be worked out by hand")
+            return refusing(f"you use {name}, but this derivative must be derived by hand")
         if name in MODULES:
             return self._listed(name, MODULES[name])
         if top == "tinyattn":
@@ -306,7 +306,7 @@ class Box:
 
     def _import(self, name, globals=None, locals=None, fromlist=(), level=0):
         if level:
-            raise ImportError("there is no package around a notebook")
+            raise ImportError("relative imports need a package, and a notebook is not in one")
         if not fromlist:
             top = name.split(".")[0]
             if top != name:
@@ -333,7 +333,9 @@ class Box:
             raise Forbidden(f"you use {found}, which grading does not run")
         for node in ast.walk(tree) if self.by_hand else ():
             if _complex_literal(node):
-                raise Forbidden("you use complex numbers: the derivative is to be worked out")
+                raise Forbidden(
+                    "you use complex numbers, but the derivative must be derived by hand"
+                )
             if isinstance(node, ast.Attribute) and node.attr in ENGINE:
                 raise Forbidden(f"you use .{node.attr}, which this task asks you to write yourself")
         names["__builtins__"] = self.builtins
@@ -502,7 +504,7 @@ def counted(function):
 
 def _no_complex(result):
     if isinstance(result, complex) or getattr(getattr(result, "dtype", None), "kind", "") == "c":
-        raise Forbidden("you use complex numbers: the derivative is to be worked out")
+        raise Forbidden("you use complex numbers, but the derivative must be derived by hand")
 
 
 def close_tensor():

@@ -24,7 +24,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (MASKED, "z = mask[:, :, None] * phi(x)", "Choose with np.where"),
     (MASKED, MASKED.replace("phi(x)", "phi(array(x))"), "the gradient is lost"),
     ("/ " + "count", "/ x.shape[1]", "padding included"),
-    ("/ " + "count", "/ 1", "those one gets from a sum"),
+    ("/ " + "count", "/ 1", "match what you get from a sum"),
     (COUNT, "mask.sum(axis=1, keepdims=True)", "divided by 0"),
     (COUNT, COUNT.replace(", keepdims=True", ""), "(3,) is (3, 2) without one axis"),
     (MASKED, MASKED.replace("[:, :, None]", ""), "without one axis"),

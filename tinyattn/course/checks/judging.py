@@ -185,7 +185,7 @@ def by_formula(student, most):
     expect(
         student.counted is None or student.counted <= most,
         f"right, but {student.counted} numbers went through exp, tanh and the like, and a formula "
-        f"needs at most {most}. The derivative is to be worked out, not measured with differences",
+        f"needs at most {most}. Derive the derivative by hand instead of measuring differences",
         "differences in place of the derivative",
     )
 
@@ -231,7 +231,7 @@ def judge(came, expected, mistakes=(), *, rtol=1e-5, atol=None, what="", kind=""
             "with another shape than asked for",
         )
     if kind == "bool" and came.dtype != bool:
-        raise Diagnosis(f"{start}a boolean array is asked for, yours has {came.dtype}")
+        raise Diagnosis(f"{start}this should be a boolean array, but yours has {came.dtype}")
     if np.isnan(came.astype(complex)).any() and not np.isnan(expected.astype(complex)).any():
         raise Diagnosis(f"{start}{np.isnan(came).sum()} of {came.size} numbers are nan", "with nan")
     if _same(came, expected, rtol, atol):
@@ -258,7 +258,7 @@ def _known(came, expected, mistakes, start, tolerance):
     for mistake, wrong in mistakes.items():
         wrong = np.asarray(wrong)
         if wrong.shape == came.shape and _same(came, wrong, *tolerance):
-            raise Diagnosis(f"{start}Your numbers are those one gets {mistake}", mistake)
+            raise Diagnosis(f"{start}Your numbers match what you get {mistake}", mistake)
 
 
 def _same(a, b, rtol, atol):

@@ -31,7 +31,7 @@ class View:
 
     def __getattr__(self, name):
         if name not in self._names:
-            raise NameError(f"there is no `{name}`: is the cell that defines it run?")
+            raise NameError(f"there is no `{name}`. Did you run the cell that defines it?")
         return self._names[name]
 
 
