@@ -294,7 +294,7 @@ class SGD(Optimizer):
         lr             learning rate η
         momentum       momentum μ; 0: no momentum
         dampening      fraction of the gradient that is left out of b
-        weight_decay   λ: λ θ is added to the gradient
+        weight_decay   λ, where λ θ is added to the gradient
         nesterov       True: use the Nesterov step above, which needs momentum > 0 and dampening = 0
     """
 
@@ -344,7 +344,7 @@ class RMSprop(Optimizer):
         lr             learning rate η
         alpha          α, the weight of the old mean square in the new one
         eps            ε, which keeps the divisor away from 0
-        weight_decay   λ: λ θ is added to the gradient
+        weight_decay   λ, where λ θ is added to the gradient
         momentum       momentum μ; 0: no momentum
         centered       True: subtract the square of the mean gradient, as above
 
@@ -400,7 +400,7 @@ class Adam(Optimizer):
         lr             learning rate η
         betas          (β₁, β₂), the weights of the old m and v in the new ones
         eps            ε, which keeps the divisor away from 0
-        weight_decay   λ: λ θ is added to the gradient
+        weight_decay   λ, where λ θ is added to the gradient
 
     Source: Kingma, Ba 2015.
     """
@@ -499,7 +499,7 @@ class AdamW(Adam):
         lr             learning rate η
         betas          (β₁, β₂), the weights of the old m and v in the new ones
         eps            ε, which keeps the divisor away from 0
-        weight_decay   λ
+        weight_decay   λ, the strength of the decay
 
     Source: Loshchilov, Hutter 2019.
     """
@@ -650,7 +650,7 @@ class CosineLR(Schedule):
     Args:
         optimizer   the optimizer whose rate is set
         T_max       number of steps after which η is η_min
-        eta_min     η_min
+        eta_min     η_min, the smallest learning rate
 
     Source: Loshchilov, Hutter 2017, without restarts.
     """
@@ -677,7 +677,7 @@ class WarmupCosineLR(Schedule):
         optimizer   the optimizer whose rate is set
         warmup      number of steps of growth
         T_max       total number of steps, after which η stays at η_min
-        eta_min     η_min
+        eta_min     η_min, the smallest learning rate
 
     Raises:
         ValueError: warmup is not below T_max
@@ -727,7 +727,7 @@ class StepLR(Schedule):
     Args:
         optimizer   the optimizer whose rate is set
         step_size   number of steps between two changes
-        gamma       γ > 0
+        gamma       factor γ > 0 after every `step_size` steps
     """
 
     def __init__(self, optimizer, step_size, gamma=0.1):

@@ -10,7 +10,7 @@ from tinyattn.course.project import CourseError
 
 
 def check(document, *, saved=False):
-    """Run the student's copy and check every task; return True if all is right.
+    """Run the student's copy, check every task, and return True if all is right.
 
     A cell that stops is reported, and the rest continues. With `saved`, a second column shows the
     grading of the file, and every task with fewer points is explained.

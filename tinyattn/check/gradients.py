@@ -48,8 +48,8 @@ def gradcheck(f, *inputs, order=1, eps=None, atol=None, rtol=RTOL):
     input in place is also reported.
 
     Args:
-        f        function that returns a Tensor, or a tuple, list or dictionary of Tensors; or a
-                 module, which is copied to float64 and checked together with its parameters
+        f        function that returns a Tensor, or a tuple, list or dictionary of Tensors. A module
+                 is copied to float64 and checked together with its parameters
         inputs   arguments of f. Floating-point arguments (arrays, Tensors, Python floats, lists of
                  them) are converted to float64 and checked, and all others are passed on unchanged
         order    2 also checks second derivatives, and 3 third derivatives. The incoming gradient is

@@ -23,7 +23,7 @@ def causal(f, x, axis=None, rng=0):
                float64
         x      numbers [B, T, D], or integer tokens [B, T]
         axis   axis of the positions; None: the last one of tokens, the last but one of numbers
-        rng    seed or numpy.random.Generator for the changes that are tried
+        rng    seed or numpy.random.Generator for the changes of x
 
     Returns:
         a `Report`
@@ -59,7 +59,7 @@ def isolated(f, x, batch=None, rng=0):
         x       members of the batch on axis 0
         batch   for graphs and point clouds: the member of each row of x [N]. Then f(x) has a row
                 for each row of x, or for each member
-        rng     seed or numpy.random.Generator for the changes that are tried
+        rng     seed or numpy.random.Generator for the changes of x
 
     Returns:
         a `Report`
@@ -242,7 +242,7 @@ def _influence(name, f, x, axis, groups, out_axis, out_groups, rng):
 
 
 def _precise(f):
-    """Return a float64 copy of a module; a function is returned unchanged."""
+    """Return a float64 copy of a module, or a function unchanged."""
     if hasattr(f, "astype") and hasattr(f, "state_dict"):
         return deepcopy(f).astype(np.float64)
     return f

@@ -55,7 +55,7 @@ def condensation_points(beta, truth):
 
 
 def first_of_each(order, truth):
-    """Return, for each true object, the first of its points in this order.
+    """Return the first point of each true object in a given order.
 
     Args:
         order   indices of points, from the first to the last

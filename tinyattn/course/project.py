@@ -138,7 +138,7 @@ def install(extra=""):
 
 
 def pip():
-    """Return the pip of the current environment; a checkout's is `.venv`, as in README.md."""
+    """Return the pip of the current environment (in a checkout `.venv`, as in README.md)."""
     return ".venv/bin/pip" if _in_checkout() else f"{sys.executable} -m pip"
 
 

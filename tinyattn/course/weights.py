@@ -21,14 +21,15 @@ SHIPPED = np.dtype("<f2")
 
 
 def trained(name, module, train, *, root=None):
-    """Return the module with the weights of the full run, and the recorded results of its training.
+    """Give the module the weights of the full run, and return the recorded results of its training.
 
     A full run (`tinyattn full`) calls `train`, rounds the weights to the 16 bits in which they are
     shipped, so that the shipped network is the one that is judged, and writes the file. Every other
     run reads the file.
 
     Args:
-        name     "05_sum_of_digits" stands for lectures/weights/05_sum_of_digits.safetensors
+        name     name of the file: "05_sum_of_digits" means
+                 lectures/weights/05_sum_of_digits.safetensors
         module   any nn.Module, whose parameters and buffers are replaced
         train    function without arguments that trains the module and returns a dictionary of
                  arrays to show, such as {"loss": [...]}, or None

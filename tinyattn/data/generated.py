@@ -46,7 +46,7 @@ def spirals(n=400, classes=3, noise=0.15, rng=None):
 def sine(n=200, noise=0.1, rng=None):
     """Generate y = sin x + noise for x uniform in [-π, π].
 
-    x [n, 1] is ascending; x and y [n, 1] are float32.
+    x [n, 1] is ascending, and both x and y [n, 1] are float32.
 
     Args:
         n       number of points

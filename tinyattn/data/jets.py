@@ -60,7 +60,7 @@ def hard_jets(part="train"):
 
 
 def _loaded(name, file, part, test):
-    """Return the jets of a file, stored in random order; the last ones are the test set."""
+    """Return the jets of a file in their random order, of which the last are the test set."""
     if part not in ("train", "test", "all"):
         raise ValueError(f'{name}: part must be "train", "test" or "all", got {part!r}')
     with np.load(file) as stored:

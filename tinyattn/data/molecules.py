@@ -74,7 +74,7 @@ def molecules(part="train"):
 
 
 def distances(positions):
-    """Return ‖x_i - x_j‖ for all pairs;   positions [..., N, 3], result [..., N, N].
+    """Return the distances ‖x_i - x_j‖ between all pairs, [..., N, N].
 
     Args:
         positions   positions of the atoms [..., N, 3]

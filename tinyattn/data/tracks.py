@@ -3,7 +3,7 @@
 A magnetic field along the axis bends the paths of the particles, which start at the centre, into
 circles. The chamber consists of rings of wires. A wire measures how far away a particle passed, its
 *drift distance*, but not on which side. Some wires also report a distance although no particle
-passed; these hits are noise.
+passed, and these hits are noise.
 """
 
 from typing import NamedTuple
@@ -126,7 +126,7 @@ def _passes(curvature, angle, rng):
 
 
 def _noise(n, rng):
-    """Return n noise hits, [n, 4]; each wire of the chamber is equally likely."""
+    """Return n noise hits, [n, 4], for which each wire of the chamber is equally likely."""
     everywhere = cells(np.arange(len(RINGS)))
     ring = rng.choice(len(RINGS), n, p=everywhere / everywhere.sum())
     cell = np.floor(rng.uniform(size=n) * everywhere[ring])

@@ -5,7 +5,7 @@
     tokenizer("de")                cuts both sides of the phrases into pieces, and joins them again
     from_pairs([("a cat", "eine Katze"), ...])    your own pairs: ids of both sides, and a tokenizer
 
-Words and patterns come from CLDR and num2words, messages from Django; SOURCES.md has the details.
+Words and patterns come from CLDR and num2words, messages from Django. SOURCES.md has the details.
 """
 
 import datetime

@@ -58,9 +58,7 @@ def _equality(function, on_data):
 
 
 def _in_place(function):
-    """Return p -= step: for a parameter inside no_grad(), it writes into p; otherwise, it makes a
-    new tensor.
-    """
+    """Return p -= step, which writes into a parameter inside no_grad(), else makes a new tensor."""
 
     def method(self, other) -> Tensor:
         y = HANDLED_FUNCTIONS[function](self, other)

@@ -433,7 +433,7 @@ def _is_file(module, name):
 
 
 def missing_name(name):
-    """Return the end of a sentence about a missing name of a module; "" if it is unknown."""
+    """Return the end of a sentence about a missing name of a module, or "" if it is unknown."""
     if name in FUNCTIONS:
         return f": {FUNCTIONS[name]}"
     if name in other_names.NAMES:

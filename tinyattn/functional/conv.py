@@ -140,7 +140,7 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         weight     w [O, C / groups, K]
         bias       b [O], or None
         stride     distance between neighbouring outputs
-        padding    zeros on both sides: a number, "same" or "valid"
+        padding    number of zeros on both sides, "same" or "valid"
         dilation   distance between neighbouring positions that an output reads
         groups     number of groups of channels, which are convolved separately
         impl       "sums", "numpy", "kernel" or "auto"
@@ -164,7 +164,7 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, impl
         weight     [O, C / groups, KH, KW]
         bias       [O], or None
         stride     distance between neighbouring outputs
-        padding    zeros on all sides: a size, "same" or "valid"
+        padding    number of zeros on all sides, "same" or "valid"
         dilation   distance between the pixels that an output reads
         groups     number of groups of channels, which are convolved separately
         impl       "sums", "numpy", "kernel" or "auto"
@@ -271,7 +271,7 @@ def avg_pool1d(
         x                   [B, C, L] or [C, L]
         kernel_size         size of the window
         stride              distance between windows; None: kernel_size
-        padding             zeros on both sides
+        padding             number of zeros on both sides
         ceil_mode           True: a window may reach beyond the end
         count_include_pad   False: the padding does not count in the mean
         impl                "sums", "numpy", "kernel" or "auto"
@@ -302,7 +302,7 @@ def avg_pool2d(
         x                   [B, C, H, W] or [C, H, W]
         kernel_size         size of the window, one number or a pair
         stride              distance between windows; None: kernel_size
-        padding             zeros on all sides
+        padding             number of zeros on all sides
         ceil_mode           True: a window may reach beyond the end
         count_include_pad   False: the padding does not count in the mean
         divisor_override    divide the sum of a window by this number instead

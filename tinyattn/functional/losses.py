@@ -80,7 +80,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
         input       x [...]
         target      t, in the shape of x
         reduction   "mean", "sum" or "none"
-        delta       δ > 0
+        delta       δ > 0, the error at which the straight line begins
 
     Raises:
         ValueError: the shapes differ, or delta is not positive

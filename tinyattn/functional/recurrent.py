@@ -13,7 +13,7 @@ __all__ = ["GRU", "LSTM", "RELU_RNN", "RNN", "Cell", "check_lengths", "scan", "s
 
 
 def step(cell, x, state, w_ih, w_hh, b_ih=None, b_hh=None, impl="auto"):
-    """Return the next state of a cell.   x [B, D]; state and result: tuples of [B, H].
+    """Return the next state of a cell, a tuple of [B, H] like the state, for x [B, D].
 
     impl     implementation; all give the same result and the same gradients
              "sums"    the index sums as loops (compiled if Numba is installed)

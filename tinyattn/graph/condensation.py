@@ -85,8 +85,12 @@ def condensation_terms(beta, x, truth, property_loss=None, batch=None, q_min=0.1
     """Return the five terms of `condensation_loss`, before they are weighted with s_B and s_C.
 
     Args:
-        beta            as in `condensation_loss`, and so are x, truth, batch and q_min
+        beta            as in `condensation_loss`
+        x               as in `condensation_loss`
+        truth           as in `condensation_loss`
         property_loss   L_i [N]; None: the term `properties` is 0
+        batch           as in `condensation_loss`
+        q_min           as in `condensation_loss`
 
     Returns:
         `Terms`
@@ -264,7 +268,7 @@ def condense(beta, x, t_beta=0.1, t_d=0.8, batch=None):
         x        the points in the space where they condensed [N, C]
         t_beta   a point starts an object only if its β is above this
         t_d      distance within which this point claims others, at least 0
-        batch    event of each point [N] int, to which its object is limited; None: a single event
+        batch    event of each point [N] int (no object spans two events); None: a single event
 
     Returns:
         (found [N] int64, points), where found[i] is the object of point i, -1 for none, and

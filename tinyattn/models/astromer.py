@@ -56,7 +56,7 @@ class Astromer(nn.Module):
 
     Args:
         d_model           number of features
-        num_heads         number of heads; it divides d_model
+        num_heads         number of heads, which divides d_model
         num_layers        number of layers
         dim_feedforward   number of hidden features of the feed-forward networks
         dropout           probability with which a number becomes 0 in training

@@ -29,7 +29,7 @@ class BERT(nn.Module):
     Args:
         vocab_size        number of tokens
         d_model           number of features
-        num_heads         number of heads; it divides d_model
+        num_heads         number of heads, which divides d_model
         num_layers        number of layers
         max_len           number of positions
         num_types         number of token types; the type tells which of two sentences a token

@@ -214,7 +214,7 @@ def beam_search(step, state, start, stop=None, beams=4, max_len=50, length_penal
         state            initial state, with B rows
         start            as in `decode`
         stop             as in `decode`
-        beams            K
+        beams            number K of partial sequences
         max_len          largest number of new tokens
         length_penalty   exponent of the length |y|, which includes the stop token; 0 compares plain
                          probabilities, which favours short answers

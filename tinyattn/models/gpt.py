@@ -34,7 +34,7 @@ class GPT(nn.Module):
     Args:
         vocab_size   number of tokens V
         d_model      number of features
-        num_heads    number of heads; it divides d_model
+        num_heads    number of heads, which divides d_model
         num_layers   number of layers
         max_len      number of positions
         dropout      probability with which a number becomes 0 in training

@@ -95,7 +95,7 @@ class MoleculeAttentionTransformer(nn.Module):
         features     number of features of an atom
         outputs      number of outputs
         d_model      number of features inside
-        num_heads    number of heads; it divides d_model
+        num_heads    number of heads, which divides d_model
         num_layers   number of layers
         lambdas      (λ_a, λ_d, λ_g), which are not trained; (1, 0, 0) gives a plain transformer
         g            "softmax" (of -D, along each row) or "exp" (exp(-D) of each pair)

@@ -30,7 +30,7 @@ class Seq2Seq(nn.Module):
     Args:
         vocab_size        number of tokens V
         d_model           number of features
-        num_heads         number of heads; it divides d_model
+        num_heads         number of heads, which divides d_model
         num_layers        number of layers of the encoder, and of the decoder
         dim_feedforward   number of hidden features of the feed-forward networks; None: 4 d_model
         dropout           probability with which a number becomes 0 in training

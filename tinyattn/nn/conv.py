@@ -76,7 +76,7 @@ class Conv1d(_Convolution):
         out_channels   number of channels of y
         kernel_size    number of positions that an output sees
         stride         distance between neighbouring outputs
-        padding        zeros on both sides, or "same" or "valid"
+        padding        number of zeros on both sides, "same" or "valid"
         dilation       distance between neighbouring positions that an output sees
         groups         number of groups of channels, which are convolved separately; it divides both
                        numbers of channels
@@ -99,7 +99,7 @@ class Conv2d(_Convolution):
         out_channels   number of channels of y
         kernel_size    size of the window that an output sees
         stride         distance between neighbouring outputs
-        padding        zeros on all sides, or "same" or "valid"
+        padding        number of zeros on all sides, "same" or "valid"
         dilation       distance between neighbouring pixels that an output sees
         groups         number of groups of channels, which are convolved separately; it divides both
                        numbers of channels
@@ -130,7 +130,7 @@ class _Pool(Module):
 
 
 class MaxPool1d(_Pool):
-    """The maximum of each window of x [B, C, L]; see `F.max_pool1d`.
+    """The maximum of each window of x [B, C, L], computed by `F.max_pool1d`.
 
     Args:
         kernel_size   size of the window
@@ -143,7 +143,7 @@ class MaxPool1d(_Pool):
 
 
 class MaxPool2d(_Pool):
-    """The maximum of each window of images x [B, C, H, W]; see `F.max_pool2d`.
+    """The maximum of each window of images x [B, C, H, W], computed by `F.max_pool2d`.
 
     Args:
         kernel_size   size of the window, one number or a pair
@@ -156,12 +156,12 @@ class MaxPool2d(_Pool):
 
 
 class AvgPool2d(_Pool):
-    """The mean of each window of images x [B, C, H, W]; see `F.avg_pool2d`.
+    """The mean of each window of images x [B, C, H, W], computed by `F.avg_pool2d`.
 
     Args:
         kernel_size   size of the window, one number or a pair
         stride        distance between windows; None: kernel_size
-        padding       zeros on all sides
+        padding       number of zeros on all sides
         impl          implementation, as in `F.avg_pool2d`
     """
 

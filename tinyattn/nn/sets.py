@@ -128,7 +128,7 @@ class MAB(Module):
 
     Args:
         d       number of features
-        heads   number of heads; it divides d
+        heads   number of heads, which divides d
         rng     seed or numpy.random.Generator for the initial values
 
     Source: Lee et al. 2019.
@@ -163,7 +163,7 @@ class SAB(Module):
 
     Args:
         d       number of features
-        heads   number of heads; it divides d
+        heads   number of heads, which divides d
         rng     seed or numpy.random.Generator for the initial values
     """
 
@@ -192,7 +192,7 @@ class ISAB(Module):
 
     Args:
         d       number of features
-        heads   number of heads; it divides d
+        heads   number of heads, which divides d
         m       number of inducing points, which are trained
         rng     seed or numpy.random.Generator for the initial values
     """
@@ -225,7 +225,7 @@ class PMA(Module):
 
     Args:
         d       number of features
-        heads   number of heads; it divides d
+        heads   number of heads, which divides d
         k       number of seeds
         rng     seed or numpy.random.Generator for the initial values
     """
@@ -260,7 +260,7 @@ class SetTransformer(Module):
         d_in    number of features of an element
         d_out   number of features of the result
         d       number of features inside
-        heads   number of heads; it divides d
+        heads   number of heads, which divides d
         m       number of inducing points
         k       number of seeds
         rng     seed or numpy.random.Generator for the initial values
@@ -301,7 +301,7 @@ class ClassAttention(Module):
 
     Args:
         d       number of features
-        heads   number of heads; it divides d
+        heads   number of heads, which divides d
         rng     seed or numpy.random.Generator for the initial values
 
     Source: Touvron et al. 2021 (CaiT), without its layer scale; slide H12.

@@ -83,7 +83,7 @@ class TransformerEncoderLayer(_Layer):
 
     Args:
         d_model           number of features
-        nhead             number of heads; it divides d_model
+        nhead             number of heads, which divides d_model
         dim_feedforward   number of hidden features of the feed-forward network
         dropout           probability with which a number becomes 0 in training
         activation        "relu", "gelu", or a function
@@ -121,7 +121,7 @@ class TransformerDecoderLayer(_Layer):
 
     Args:
         d_model           number of features
-        nhead             number of heads; it divides d_model
+        nhead             number of heads, which divides d_model
         dim_feedforward   number of hidden features of the feed-forward network
         dropout           probability with which a number becomes 0 in training
         activation        "relu", "gelu", or a function
@@ -283,7 +283,7 @@ class Transformer(Module):
 
     Args:
         d_model              number of features
-        nhead                number of heads; it divides d_model
+        nhead                number of heads, which divides d_model
         num_encoder_layers   number of layers of the encoder
         num_decoder_layers   number of layers of the decoder
         dim_feedforward      number of hidden features of the feed-forward networks

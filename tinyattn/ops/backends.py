@@ -194,8 +194,8 @@ def operation(name, work, second_order=True):
                   like that of the array algebra (see `custom_vjp`)
 
     The operation f(*inputs, impl="auto", name=name) passes its inputs, which must be valid, to the
-    implementation that `select` names; their dtype is the dtype of the first one. `name` can select
-    another line of the table, with other implementations.
+    implementation that `select` names for the dtype of the first one. `name` can select another
+    line of the table, with other implementations.
 
     `f.implement(impl, forward, backward)` adds an implementation: functions on plain arrays, as in
     `custom_vjp`. Without a backward pass, forward itself is called with the inputs unchanged.

@@ -200,19 +200,19 @@ def trace(x, offset=0, axis1=0, axis2=1):
 
 @implements(np.vecdot, np.linalg.vecdot)
 def vecdot(a, b, axis=-1):
-    """y = Σ aᵢ bᵢ along an axis; the other axes broadcast."""
+    """y = Σ aᵢ bᵢ along an axis, where the other axes broadcast."""
     return np.sum(a * b, axis=axis)
 
 
 @implements(np.matvec)
 def matvec(a, b):
-    """yᵢ = Σ Aᵢₖ bₖ over the last axis; the other axes broadcast."""
+    """yᵢ = Σ Aᵢₖ bₖ over the last axis, where the other axes broadcast."""
     return np.sum(a * np.expand_dims(b, -2), axis=-1)
 
 
 @implements(np.vecmat)
 def vecmat(a, b):
-    """yⱼ = Σ aₖ Bₖⱼ over the last but one axis of B; the other axes broadcast."""
+    """yⱼ = Σ aₖ Bₖⱼ over the last but one axis of B, where the other axes broadcast."""
     return np.sum(np.expand_dims(a, -1) * b, axis=-2)
 
 
@@ -318,7 +318,7 @@ def multi_dot(arrays):
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a, n):
-    """Aⁿ by repeated products; n may be negative."""
+    """Aⁿ by repeated products, where n may be negative."""
     if n == 0:
         return Tensor(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
     if n < 0:

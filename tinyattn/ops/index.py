@@ -191,7 +191,7 @@ def take_along_axis(x, indices, axis=-1):
 
 @implements(np.sort)
 def sort(x, axis=-1, *, kind="stable"):
-    """Sort x in ascending order along `axis`; the gradient of each element moves with it."""
+    """Sort x in ascending order along `axis`. The gradient of each element moves with it."""
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     return take_along_axis(x, np.argsort(x.data, axis=axis, kind=kind), axis)

@@ -175,7 +175,7 @@ scan.implement("kernel", lambda *inputs: _unpack_states(_row_by_kernel, *inputs)
 
 @operation("LSTMCell", work=lambda x, cell, state, w_ih, w_hh, *_: len(x) * len(w_hh))
 def step(x, cell, state, w_ih, w_hh, b_ih, b_hh):
-    """Return the next state of a cell.   x [B, D]; state and result: tuples of [B, H]."""
+    """Return the next state of a cell, a tuple of [B, H] like the state, for x [B, D]."""
     return cell.step(linear(x, w_ih, b_ih), linear(state[0], w_hh, b_hh), state)
 
 

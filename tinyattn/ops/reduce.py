@@ -162,7 +162,7 @@ cumprod.defvjp(_cumprod_rule)
 
 
 def var(x, axis=None, keepdims=False, ddof=0):
-    """y = Σ (x - x̄)² / (n - ddof), x̄ being the mean; ddof = 1 for the unbiased estimate."""
+    """y = Σ (x - x̄)² / (n - ddof), with the mean x̄, and ddof = 1 for the unbiased estimate."""
     if x.dtype == np.float16:  # float16 squares overflow from 256 on
         return var(np.astype(x, np.float32), axis, keepdims, ddof).astype(x.dtype)
     centred = x - mean(x, axis, True)

@@ -47,14 +47,14 @@ def _extremum_vjp(g, y, values, ids, n):
 @operation("segment_max", work=_size, second_order=False)
 @primitive
 def segment_max(values, ids, n):
-    """y_n = max values_e; tied maxima share the gradient equally."""
+    """y_n = max values_e, where tied maxima share the gradient equally."""
     return _extreme(values, ids, n, np.maximum)
 
 
 @operation("segment_min", work=_size, second_order=False)
 @primitive
 def segment_min(values, ids, n):
-    """y_n = min values_e; tied minima share the gradient equally."""
+    """y_n = min values_e, where tied minima share the gradient equally."""
     return _extreme(values, ids, n, np.minimum)
 
 

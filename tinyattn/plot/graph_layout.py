@@ -23,7 +23,7 @@ def layout(sizes, edges, free=()):
     """Return the centres [(x, y)] of the nodes, points [(x, y), ...] of the edges, and the (width,
     height).
 
-    sizes: (width, height) of each node. free: the nodes whose inputs have no order; at all other
+    sizes: (width, height) of each node. free: the nodes whose inputs have no order. At all other
     nodes, edges arrive from top to bottom in the order of their slots.
     """
     rank = ranks(len(sizes), edges)

@@ -43,7 +43,7 @@ def page(data):
     if len(text) > MOST_BYTES:
         raise ValueError(
             f"trace: the page would have {len(text) / 1e6:.0f} MB, more than the "
-            f"{MOST_BYTES // 10**6} MB that are useful. Trace a shorter sequence, fewer layers or "
+            f"{MOST_BYTES // 10**6} MB that are allowed. Trace a shorter sequence, fewer layers or "
             "a smaller batch"
         )
     return text
