@@ -410,8 +410,8 @@ EMPTY = [
     ("hw04", 2, (1,), softmax_by("attention_loops(s, s, s, 0.0)")),
     ("hw04", 3, (1, 2), "def masked_attention(Q, K, V, mask):\n    return attention(Q, K, V)\n"),
     ("hw09", 4, (1, 2, 3), "def gat_on_edges(h, graph, R, S, a):\n"
-     "    adj = np.zeros((len(array(h)),) * 2, int)\n"
-     "    np.add.at(adj, (graph.dst, graph.src), 1)\n"
+     "    adj = np.zeros((len(array(h)),) * 2, bool)\n"
+     "    adj[graph.dst, graph.src] = True\n"
      "    return gat_layer(h, adj, R, S, a)\n"),
     ("hw10", 3, (1, 2), "def edge_conv_segments(x, src, dst, A, B):\n"
      "    return edge_conv_loops(x, src.reshape(len(x), -1), A, B)\n"),

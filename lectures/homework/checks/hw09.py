@@ -20,20 +20,20 @@ homework.build_on(5, "gat_on_edges")
 
 
 def graph_of(case):
-    """h, both matrices, a, and adj with rows for receivers; the last node has no neighbours.
+    """h, both matrices, a, and adj [N, N] bool with rows for receivers.
 
-    adj [N, N] int counts edges; one node has edges to itself.
+    The last node has no neighbours, and one node has an edge to itself.
     """
     N, F, C = case.size(5, 4, 7), case.size(3, 2, 4), case.size(4, 2, 5)
     h, R, S, a = case.normal(N, F), case.normal(C, F), case.normal(C, F), case.normal(C)
     if case.number == 0:
-        rows = [[0, 1, 2, 0, 0], [1, 2, 0, 3, 0], [0, 1, 0, 0, 0], [2, 1, 1, 0, 0], [0] * 5]
-        return h, R, S, a, np.array(rows)
-    adj = (case.rng.random((N, N)) < 0.4) * case.rng.integers(1, 4, (N, N))
-    adj[np.arange(N), (np.arange(N) + 1) % N] = 2
-    adj[-1] = 0
-    np.fill_diagonal(adj, 0)
-    adj[0, 0] = 2
+        rows = [[0, 1, 1, 0, 0], [1, 1, 0, 1, 0], [0, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0] * 5]
+        return h, R, S, a, np.array(rows, bool)
+    adj = case.rng.random((N, N)) < 0.4
+    adj[np.arange(N), (np.arange(N) + 1) % N] = True
+    adj[-1] = False
+    np.fill_diagonal(adj, False)
+    adj[0, 0] = True
     return h, R, S, a, adj
 
 
@@ -60,7 +60,7 @@ def with_loops(adj):
 
 
 def layer_of(h, adj, R, S, a):
-    """Every node hears itself too."""
+    """Every node also receives from itself."""
     return np.tanh(weights_of(score_of(h, R, S, a), with_loops(adj)) @ (h @ S.T))
 
 
@@ -137,48 +137,33 @@ def attention(student, case):
     plain = (e * adj).sum(axis=1, keepdims=True)
     with np.errstate(all="ignore"):
         mistakes = {
-            "with the softmax over everybody: adj is not used": every
+            "with the softmax over all nodes: adj is not used": every
             / every.sum(axis=1, keepdims=True),
             "by setting scores to 0, which is no mask: exp(0) = 1 still takes part": zeroed
             / zeroed.sum(axis=1, keepdims=True),
-            "with a softmax over everybody, and zeros afterwards: rows no longer sum to 1": p
+            "with a softmax over all nodes, and zeros afterwards: rows no longer sum to 1": p
             / every.sum(axis=1, keepdims=True),
-            "when each neighbour counts once: adj says how often it is there": weights_of(
-                e, (adj > 0) * 1
-            ),
-            "when each neighbour counts once, and who has none hears everybody alike": (
-                np.where(adj.any(axis=1, keepdims=True), weights_of(e, (adj > 0) * 1), 1 / len(e))
-            ),
-            "with adj inside of the exponential: what is there twice counts twice, not squared": (
-                weights_of(e * adj, (adj > 0) * 1)
-            ),
-            "with the square of adj": weights_of(e, adj**2),
             "with adj transposed: row i of adj are those who send to i": weights_of(e, adj.T),
-            "with adj added to the scores: it is a factor of exp e": weights_of(
-                e + adj, (adj > 0) * 1
-            ),
-            "when the sum below the line counts each neighbour once: both have n": p
-            / np.maximum((every * (adj > 0)).sum(axis=1, keepdims=True), 1e-300),
             "when the exp is missing": (e * adj)
             / np.maximum((e * adj).sum(axis=1, keepdims=True), 1e-300),
             "when the exp is missing, and with it the sign of the sum": (e * adj)
             / np.where(plain > 0, plain, 1),
             "when the exp is missing: scores divided by their sum": (e * adj)
             / np.where(adj.any(1), (e * adj).sum(1), 1)[:, None],
-            "when a node without neighbours gets 0 / 0: its row is nan, and should be zeros": p
+            "when a node without neighbours gets 0 / 0: its row is NaN, and should be zeros": p
             / p.sum(axis=1, keepdims=True),
-            "when a node without neighbours hears everybody alike: weights beside the edges must "
-            "be exactly 0": np.where(adj.any(axis=1, keepdims=True), right, 1 / len(e)),
+            "when a node without neighbours receives from all nodes alike: weights outside the "
+            "edges must be exactly 0": np.where(adj.any(axis=1, keepdims=True), right, 1 / len(e)),
         }
-    top = np.max(np.where(adj, e, -1e30), axis=1, keepdims=True)  # taken off, or not
+    top = np.max(np.where(adj, e, -1e30), axis=1, keepdims=True)  # subtracted, or not
     for numbers, way in (
         (p, ""),
-        (np.where(adj, adj * np.exp(e - top), 0), " (largest taken off)"),
+        (np.where(adj, adj * np.exp(e - top), 0), " (largest subtracted)"),
     ):
         mistakes |= {
             f"by dividing by the sum of a column: each *receiver* (row) sums to 1{way}": numbers
             / np.maximum(numbers.sum(axis=0), 1e-300),
-            f"without keepdims in the sum: the sums lie along the wrong axis{way}": numbers
+            f"without keepdims in the sum: the sums are along the wrong axis{way}": numbers
             / np.maximum(numbers.sum(axis=1), 1e-300),
             f"by dividing by the sum of all: each row has its own{way}": numbers / numbers.sum(),
         }
@@ -187,7 +172,9 @@ def attention(student, case):
             turned = np.where(adj, adj * np.exp(np.where(adj, e, -1e30) - taken.T), 0)
             wrong = turned / np.maximum(turned.sum(axis=1, keepdims=True), 1e-300)
             way = "" if taken is top else " (of all)"
-            mistakes[f"without keepdims in the maximum: it is taken off the columns{way}"] = wrong
+            mistakes[f"without keepdims in the maximum: it is subtracted from the columns{way}"] = (
+                wrong
+            )
     judge(student.attention(e, adj, hint=ROWS), right, mistakes, what="attention")
 
 
@@ -200,9 +187,9 @@ def tall(student, case):
         lonely = ~adj.any(axis=1)
         expect(
             came.shape != e.shape or finite.all() or not finite[~lonely].all(),
-            "attention: only the row of a node without neighbours is nan (0 / 0, or -inf - -inf); "
+            "attention: only the row of a node without neighbours is NaN (0 / 0, or -inf - -inf); "
             "it should be zeros",
-            "nan in the row of a node without neighbours",
+            "NaN in the row of a node without neighbours",
         )
         expect(
             finite,
@@ -233,9 +220,9 @@ def lonely(student, case):
     came = array_of(came)
     expect(
         np.isfinite(came.astype(float)),
-        "attention: with scores in float32 the row of a node without neighbours is nan. Numbers "
+        "attention: with scores in float32 the row of a node without neighbours is NaN. Numbers "
         "such as 1e-300 are 0 in float32, so 0 / 0 is left: divide by 1 where the sum is 0",
-        "nan in float32",
+        "NaN in float32",
     )
     what = "attention, with scores in float32"
     judge(came, weights_of(e, adj), rtol=1e-4, atol=1e-6, what=what)
@@ -251,17 +238,17 @@ def layer(student, case):
     hat, z = with_loops(adj), h @ S.T
     alpha = weights_of(score_of(h, R, S, a), hat)
     mistakes = {
-        "when the nodes do not hear themselves: set the diagonal of adj to 1": np.tanh(
+        "when the nodes do not receive from themselves: set the diagonal of adj to True": np.tanh(
             weights_of(score_of(h, R, S, a), adj) @ z
         ),
-        "when 1 is added to the diagonal: who has an edge to itself already hears itself once "
-        "only. Set the diagonal to 1": np.tanh(
+        "when 1 is added to the diagonal: a node with an edge to itself counts once, not twice. "
+        "Set the diagonal to True": np.tanh(
             weights_of(score_of(h, R, S, a), adj + np.eye(len(h))) @ z
         ),
-        "when each neighbour counts once: keep the numbers of adj beside the diagonal": np.tanh(
-            weights_of(score_of(h, R, S, a), np.minimum(hat, 1)) @ z
+        "when all nodes are neighbours: only the node itself is added, the diagonal": np.tanh(
+            weights_of(score_of(h, R, S, a), np.ones_like(adj)) @ z
         ),
-        "when 1 is added everywhere: only the node itself comes in addition, the diagonal": np.tanh(
+        "when 1 is added everywhere: only the node itself is added, the diagonal": np.tanh(
             weights_of(score_of(h, R, S, a), adj + 1) @ z
         ),
         "when σ = tanh is missing": alpha @ z,
@@ -308,7 +295,7 @@ def on_edges(its, h, adj, R, S, a):
 
     from tinyattn.graph import Graph
 
-    dst, src = (np.repeat(ids, adj[adj > 0].astype(np.intp)) for ids in np.nonzero(adj))
+    dst, src = np.nonzero(adj)
     return its.gat_on_edges(h, Graph(src, dst, len(h)), R, S, a)
 
 
@@ -322,7 +309,7 @@ def edges(student, case):
     hat, z, e = with_loops(adj), h @ S.T, score_of(h, R, S, a)
     alpha, p = weights_of(e, hat), hat * np.exp(e)
     mistakes = {
-        "when the nodes do not hear themselves: graph.with_self_loops()": np.tanh(
+        "when the nodes do not receive from themselves: graph.with_self_loops()": np.tanh(
             weights_of(e, adj) @ z
         ),
         "when receiver and sender are exchanged in the score: R goes with graph.dst": np.tanh(
@@ -338,8 +325,9 @@ def edges(student, case):
         "when σ = tanh is missing": alpha @ z,
         "with the mean of the messages: the weights of a node sum to 1 already, so its messages "
         "are added up": np.tanh(alpha @ z / hat.sum(axis=1, keepdims=True)),
-        "when loops come in addition to those that are there: graph.with_self_loops() replaces "
-        "them": np.tanh(weights_of(e, adj + np.eye(len(h))) @ z),
+        "when loops are added to those that exist: graph.with_self_loops() replaces them": np.tanh(
+            weights_of(e, adj + np.eye(len(h))) @ z
+        ),
         "when messages run the wrong way": np.tanh(weights_of(e, hat.T) @ z),
         "when the weights are not used: this is the plain sum": np.tanh(hat @ z),
         "with the LeakyReLU after the product with a": np.tanh(
@@ -359,7 +347,7 @@ def gradients_on_edges(its, name, h, adj, weights, arriving):
     def leaf(values):
         return ta.tensor(np.array(values, dtype=float), requires_grad=True)
 
-    dst, src = (np.repeat(ids, adj[adj > 0].astype(np.intp)) for ids in np.nonzero(adj))
+    dst, src = np.nonzero(adj)
     h, parts = leaf(h), [[leaf(one) for one in part] for part in weights]
     given = parts if name == "heads" else [part[0] for part in parts]
     y = getattr(its, name)(h, Graph(src, dst, len(h)), *given)
@@ -422,13 +410,13 @@ def memory(student, case):
     y, peak = student.ask(memory_on_a_ring, N, R, S, a, hint=EDGES)
     h = np.cos(np.arange(3.0 * N)).reshape(N, 3)
     rows = []
-    for j in range(3):  # node j hears node j - 1 and itself
+    for j in range(3):  # node j receives from node j - 1 and from itself
         pair = np.stack([h[j], h[j - 1]])
         rows.append(layer_of(pair, np.array([[0, 1], [0, 0]]), R, S, a)[0])
     judge(y, np.array(rows), what=f"gat_on_edges on a ring of {N} nodes")
     expect(
         isinstance(peak, int) and peak < 4 * N * N,
-        f"gat_on_edges: right, but a ring of {N} nodes took {peak / 1e6:.0f} MB: somewhere stands "
+        f"gat_on_edges: right, but a ring of {N} nodes took {peak / 1e6:.0f} MB: there is "
         "an array with an entry for each pair of nodes. (h @ R.T)[graph.dst] has one row per edge",
         "memory for all pairs",
     )
@@ -442,7 +430,7 @@ def heads_side_by_side(its, h, adj, Rs, Ss, vectors):
 
     from tinyattn.graph import Graph
 
-    dst, src = (np.repeat(ids, adj[adj > 0].astype(np.intp)) for ids in np.nonzero(adj))
+    dst, src = np.nonzero(adj)
     return its.heads(h, Graph(src, dst, len(h)), list(Rs), list(Ss), list(vectors))
 
 
@@ -460,10 +448,10 @@ def several_heads(student, case):
     each = [layer_of(h, adj, *one) for one in zip(Rs, Ss, vectors, strict=True)]
     same = [layer_of(h, adj, R, S, vectors[0]) for R, S in zip(Rs, Ss, strict=True)]
     mistakes = {
-        "when the heads were averaged; put them side by side": np.mean(each, axis=0),
-        "when the heads were added up; put them side by side": np.sum(each, axis=0),
-        "when the heads were put below each other: axis=1 puts them side by side": np.concatenate(
-            each
+        "when the heads were averaged; concatenate them": np.mean(each, axis=0),
+        "when the heads were added up; concatenate them": np.sum(each, axis=0),
+        "when the heads were concatenated along the nodes: axis=1 is that of the features": (
+            np.concatenate(each)
         ),
         "with a new axis for the heads; np.concatenate joins along one that exists": np.stack(each),
         "when only the first head is there": each[0],
@@ -471,7 +459,7 @@ def several_heads(student, case):
         "when all heads use the first R": _heads(h, adj, [Rs[0]] * H, Ss, vectors),
         "when all heads use the first S": _heads(h, adj, Rs, [Ss[0]] * H, vectors),
         "with R and S exchanged": _heads(h, adj, Ss, Rs, vectors),
-        "with the features of the heads in turns: one head stands behind the other": np.stack(
+        "with the features of the heads in turns: one head comes after the other": np.stack(
             each, axis=-1
         ).reshape(len(h), -1),
     }
