@@ -5,24 +5,24 @@ from coursekit.drawing.paths import rims
 from coursekit.drawing.style import BIG, PAPER, QUIET, THINGS, Box
 
 VALUE, STATE = THINGS["value"][1], THINGS["state"][1]
-PLACES = {"1": (108, 110), "2": (468, 110), "j": (288, 290), "3": (108, 470), "4": (468, 470)}
-EDGES = ("1j", "2j", "3j", "13", "24")
+PLACES = {"1": (108, 110), "2": (468, 110), "i": (288, 290), "3": (108, 470), "4": (468, 470)}
+EDGES = ("1i", "2i", "3i", "13", "24")
 FEATURES = {
     "1": (0.9, 0.1, 0.5, 0.6),
     "2": (0.1, 0.8, 0.5, 0.7),
     "3": (0.6, 0.8, 0.1, 0.9),
     "4": (0.3, 0.9, 0.7, 0.1),
-    "j": (0.2, 0.5, 0.9, 0.3),
+    "i": (0.2, 0.5, 0.9, 0.3),
 }
 
 
 def messages():
-    """Slides K36 to K39: y_j = □ over the neighbours i of φ(x_j, x_i, e_ij)."""
+    """Slides K36 to K39: y_i = □ over the neighbours j of φ(x_i, x_j, e_ij)."""
     d = Drawing(
         "messages",
-        "Each neighbour i sends a message to node j, computed from the features of both and of "
+        "Each neighbour j sends a message to node i, computed from the features of both and of "
         "the edge. The messages are added up, or their mean or maximum is taken, and an update "
-        "makes the new features of j from the old ones and the sum.",
+        "computes the new features of i from the old ones and the sum.",
     )
     nodes = _graph(d)
     for name, (x, y) in PLACES.items():
@@ -43,19 +43,19 @@ def messages():
         d.text(
             691,
             84,
-            r"$m_{i \to j} = \Phi\,(x_j,\ x_i,\ e_{ij})$",
+            r"$m_{j \to i} = \Phi\,(x_i,\ x_j,\ e_{ij})$",
             BIG,
             anchor="start",
             part="message",
         )
         for name, (x, y) in {"1": (122, 222), "2": (454, 222), "3": (122, 358)}.items():
-            a, b = rims(nodes[name], nodes["j"], 4)
+            a, b = rims(nodes[name], nodes["i"], 4)
             d.arrow(a, b, thing="value", width=4, part=f"message/{name}")
             side = "start" if name != "2" else "end"
-            d.text(x, y, rf"$m_{{{name} \to j}}$", 20, VALUE, side, part=f"message/{name}")
+            d.text(x, y, rf"$m_{{{name} \to i}}$", 20, VALUE, side, part=f"message/{name}")
         for name, (x, y) in {"1": (210, 176), "2": (366, 176), "3": (210, 404)}.items():
             side = "start" if name != "2" else "end"
-            d.text(x, y, f"$e_{{{name}j}}$", 18, QUIET, side, part=f"edge {name}j")
+            d.text(x, y, f"$e_{{i{name}}}$", 18, QUIET, side, part=f"edge {name}i")
     _receive(d)
     return d
 
@@ -65,7 +65,7 @@ def _receive(d):
         d.heading(650, 160, 2, "gather")
         plus = d.op(826, 280, "+", size=36)
         for name, y in (("1", 220), ("2", 280), ("3", 340)):
-            d.text(720, y, rf"$m_{{{name} \to j}}$", 20, VALUE, "end")
+            d.text(720, y, rf"$m_{{{name} \to i}}$", 20, VALUE, "end")
             points = [(732, y), plus.w] if y == 280 else [(732, y), (826, y), plus.n]
             d.arrow(*(points if y != 340 else [*points[:2], plus.s]), thing="value")
         d.note(826, 378, "or mean, or max", part="gather")
@@ -74,13 +74,13 @@ def _receive(d):
         box = d.box("linear", 980, 280, 108, 60, "update")
         d.arrow(plus.e, box.w, thing="value")
         d.arrow((980, 362), box.s, thing="state")
-        d.text(980, 386, "$x_j$", BIG, STATE)
+        d.text(980, 386, "$x_i$", BIG, STATE)
         d.arrow(box.e, (1096, 280), thing="state")
-        d.text(1124, 280, "$x_j'$", BIG, STATE)
+        d.text(1124, 280, "$x_i'$", BIG, STATE)
         d.text(
             691,
             482,
-            r"$x_j' = \mathrm{update}\,(x_j,\ \sum_{i \in N(j)} m_{i \to j})$",
+            r"$x_i' = \mathrm{update}\,(x_i,\ \sum_{j \in N(i)} m_{j \to i})$",
             22,
             anchor="start",
         )
@@ -90,7 +90,7 @@ def _graph(d, edges=EDGES, radius=30):
     nodes = {}
     places = {name: PLACES[name] for name in sorted({c for edge in edges for c in edge})}
     for name, (x, y) in places.items():
-        kind = "picked" if name == "j" else "node"
+        kind = "picked" if name == "i" else "node"
         nodes[name] = d.node(x, y, f"${name}$", kind, radius, part=f"node {name}", size=22)
     for a, b in edges:
         d.edge(nodes[a], nodes[b], part=f"edge {a}{b}")
@@ -103,7 +103,7 @@ def gcn_gat():
         "gcn_gat",
         "On the left a GCN: the weights of the neighbours follow from the numbers of edges alone, "
         "and training cannot change them. On the right a GAT: a small learned function of both "
-        "nodes gives a score, and the softmax over the neighbours makes the weights.",
+        "nodes computes a score, and the softmax over the neighbours gives the weights.",
     )
     weights = {"gcn": (0.29, 0.35, 0.22, 0.25), "gat": (0.08, 0.62, 0.1, 0.2)}
     for k, (name, title) in enumerate(
@@ -125,7 +125,7 @@ def gcn_gat():
                 )
                 d.text(left + 276, 462, r"$\alpha_{ij} = \mathrm{softmax}_j\,(e_{ij})$", 22)
                 d.note(left + 276, 500, "a is learned; a row of weights sums to 1")
-                d.note(left + 276, 528, r"$z_i = W h_i$")
+                d.note(left + 276, 528, r"$z_i = h_i W$")
     return d
 
 
@@ -166,7 +166,7 @@ def graph_block():
     )
     rows = (
         ("edges", "e_{ij}", "value", 110, 320, r"$e_{ij},\ x_i,\ x_j,\ u$"),
-        ("nodes", "x_j", "state", 286, 590, r"$\rho(e'),\ x_j,\ u$"),
+        ("nodes", "x_i", "state", 286, 590, r"$\rho(e'),\ x_i,\ u$"),
         ("global", "u", "data", 462, 860, r"$\rho(e'),\ \rho(x'),\ u$"),
     )
     for name, letter, thing, y, x, takes in rows:
@@ -181,7 +181,7 @@ def graph_block():
                 d.text(x, y - 20, "MLP", part="MLP")
                 d.text(x, y + 16, takes, part="MLP")
                 d.arrow(box.e, (1070, y), thing=thing, width=3, part="new")
-                new = letter.replace("_{ij}", "_{ij}'").replace("x_j", "x_j'").replace("u", "u'")
+                new = letter.replace("_{ij}", "_{ij}'").replace("x_i", "x_i'").replace("u", "u'")
                 d.text(1086, y, f"${new}$", BIG, color, "start", part="new")
     with d.step(1), d.part("edges"):
         d.arrow((280, 286), (280, 152), thing="state")
@@ -207,18 +207,18 @@ def who_hears_whom():
     """Slide K34: how an MLP, a CNN, attention and a graph network exchange information."""
     d = Drawing(
         "who_hears_whom",
-        "Four layers, inputs below and outputs above. In an MLP each output hears all inputs with "
-        "weights of its own, in a CNN only its neighbours, in attention all with weights that the "
-        "contents decide, in a graph network those that an edge connects.",
+        "Four layers, inputs below and outputs above. In an MLP each output depends on all inputs "
+        "with weights of its own, in a CNN on its neighbours only, in attention on all inputs with "
+        "weights that the features decide, in a graph network on those that an edge connects.",
     )
     kinds = (
-        ("MLP", "all, each by its place", lambda i, j: 1),
+        ("MLP", "all, each by its position", lambda i, j: 1),
         ("CNN", "neighbours, everywhere alike", lambda i, j: abs(i - j) <= 1),
-        ("attention", "all, by what they say", lambda i, j: 1),
-        ("graph network", "those with an edge", lambda i, j: (i, j) in HEARD or i == j),
+        ("attention", "all, by their features", lambda i, j: 1),
+        ("graph network", "those with an edge", lambda i, j: (i, j) in JOINED or i == j),
     )
     shares = (0.1, 0.55, 0.05, 0.2, 0.1)
-    for k, (name, words, hears) in enumerate(kinds):
+    for k, (name, words, reaches) in enumerate(kinds):
         left = 292 * k
         with d.step(k), d.part(name.split()[0]):
             d.frame(left + 2, 2, left + 274, 420, part="frame")
@@ -227,7 +227,7 @@ def who_hears_whom():
             lower = [d.node(x, 310, "", "node", 14, part=f"x_{i}") for i, x in enumerate(places)]
             kind = lambda j: "picked" if j == 2 else "node"
             upper = [d.node(x, 130, "", kind(j), 14, part=f"y_{j}") for j, x in enumerate(places)]
-            for i, j in ((i, j) for i in range(5) for j in range(5) if hears(i, j) and j != 2):
+            for i, j in ((i, j) for i in range(5) for j in range(5) if reaches(i, j) and j != 2):
                 d.arrow(
                     *rims(lower[i], upper[j], 2),
                     thing="data",
@@ -235,14 +235,16 @@ def who_hears_whom():
                     head=False,
                     part=f"{i} to {j}",
                 )
-            for i in (i for i in range(5) if hears(i, 2)):
+            for i in (i for i in range(5) if reaches(i, 2)):
                 width = 1 + 9 * shares[i] if name == "attention" else 3
                 d.arrow(*rims(lower[i], upper[2], 2), thing="value", width=width, part=f"{i} to 2")
             d.note(left + 138, 370, words)
     with d.step(4):
-        d.text(576, 480, "After one layer the dark output knows the inputs with a green arrow.")
-        d.note(576, 520, "For all others it needs more layers, or more edges.")
+        d.text(
+            576, 480, "After one layer, the dark output depends on the inputs with a green arrow."
+        )
+        d.note(576, 520, "For all others, it needs more layers or more edges.")
     return d
 
 
-HEARD = {(0, 2), (4, 2), (2, 0), (2, 4), (0, 1), (1, 0), (3, 4), (4, 3)}  # both ways
+JOINED = {(0, 2), (4, 2), (2, 0), (2, 4), (0, 1), (1, 0), (3, 4), (4, 3)}  # both ways
