@@ -121,6 +121,93 @@ def test_sigmoid_before_a_loss_that_takes_logits():
     only(slips(model, loss), "gets the output of a sigmoid")
 
 
+def error_of(model):
+    return F.cross_entropy(model(X), CLASS)
+
+
+def picked(model):
+    return F.log_softmax(model(X))[np.arange(16), CLASS]
+
+
+ONE_HOT = np.eye(2, dtype=np.float32)[CLASS]
+TURNED = {
+    "minus": lambda m: -error_of(m),
+    "times -1": lambda m: error_of(m) * -1,
+    "subtracted": lambda m: 1 - 0.5 * error_of(m),
+    "minus a weighted one": lambda m: -F.cross_entropy(m(X), CLASS, weight=[1.0, 2.0]),
+    "by hand": lambda m: -np.mean((m(X) - ONE_HOT) ** 2),
+    "absolute": lambda m: -np.abs(ONE_HOT - m(X)).sum(axis=1).mean(),
+    "a minus is missing": lambda m: picked(m).mean(),
+    "of probabilities": lambda m: np.log(F.softmax(m(X)))[np.arange(16), CLASS].mean(),
+    "probabilities of labels": lambda m: np.log(F.softmax(m(X))[np.arange(16), CLASS]).mean(),
+    "with one-hot labels": lambda m: np.sum(ONE_HOT * np.log(F.softmax(m(X)) + 1e-9)) / 16,
+    "of two classes": lambda m: np.mean(
+        ONE_HOT * np.log(F.sigmoid(m(X))) + (1 - ONE_HOT) * np.log(1 - F.sigmoid(m(X)))
+    ),
+    "two errors": lambda m: -error_of(m) - F.mse_loss(m(X), ONE_HOT),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_a_loss_with_the_wrong_sign(name):
+    model = linear(2)
+    only(slips(model, lambda: TURNED[name](model)), "so the model learns to be wrong")
+
+
+def test_signs_that_are_right():
+    model = linear(2)
+    reward = rng.normal(size=16).astype("f")
+    for loss in (
+        lambda: -picked(model).mean(),
+        lambda: -np.mean(reward * picked(model)),  # a policy gradient
+        lambda: -np.sum(ONE_HOT * F.log_softmax(model(X))) / 16,
+        lambda: -np.mean(model(X) ** 2) + np.mean(model(X) ** 4),  # a variance that should grow
+        lambda: error_of(model) - 0.1 * F.mse_loss(model(X), ONE_HOT),  # one of two is subtracted
+        lambda: error_of(model) + np.sum(F.softmax(model(X)) * F.log_softmax(model(X))) / 16,
+        lambda: np.log(1 - F.softmax(model(X))[np.arange(16), CLASS]).mean(),
+        lambda: np.log(1 - F.sigmoid(model(X))).mean(),
+        lambda: -F.cosine_similarity(model(X), ONE_HOT).mean(),
+    ):
+        assert slips(model, loss) == []
+
+
+def test_an_adversary_makes_the_error_of_another_network_larger():
+    judge, model = nn.Linear(2, 2, rng=1), linear(2)
+
+    def loss():
+        return -F.cross_entropy(judge(model(X)), CLASS)
+
+    assert slips(model, loss) == []
+    both = nn.ModuleList([model, judge])
+    only(slips(both, loss), "so the model learns to be wrong")
+
+
+def test_a_relu_before_the_loss():
+    model = nn.Sequential(nn.Linear(3, 2, rng=0), nn.ReLU())
+    only(slips(model, lambda: error_of(model)), "Remove the last ReLU", "F.cross_entropy(model")
+    labels = CLASS.astype("f")
+    for scores in (lambda: model(X)[:, 0], lambda: np.maximum(model[0](X), 0)[:, 0]):
+        found = slips(model, lambda: F.binary_cross_entropy_with_logits(scores(), labels))  # noqa: B023
+        only(found, "no probability is below 0.5", "binary_cross_entropy_with_logits")
+    hidden = nn.Sequential(nn.Linear(3, 8, rng=0), nn.ReLU(), nn.Linear(8, 2, rng=1))
+    assert slips(hidden, lambda: error_of(hidden)) == []
+
+
+def test_inputs_of_large_numbers():
+    for sizes in ([1e6, 1e6, 1e6], [1, 1, 1e6]):  # all of them, or one column
+        large = X * np.array(sizes, np.float32)
+        model = nn.Sequential(nn.Linear(3, 8, rng=0), nn.Tanh(), nn.Linear(8, 2, rng=1))
+        found = slips(model, lambda: F.cross_entropy(model(large), CLASS))  # noqa: B023
+        only(found, "Standardize each feature", "model(large)")
+        normal = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2, rng=0))
+        assert slips(normal, lambda: F.cross_entropy(normal(large), CLASS)) == []  # noqa: B023
+    model = nn.Conv2d(1, 2, 3, rng=0)
+    image = rng.normal(size=(2, 1, 5, 5)).astype("f") * 1e6
+    assert "Standardize each feature" in slips(model, lambda: np.mean(model(image)))[0][0]
+    pixels = rng.integers(256, size=(2, 1, 5, 5)).astype("f")
+    assert slips(model, lambda: np.mean(model(pixels / 255) ** 2)) == []
+
+
 def test_classes_on_the_last_axis():
     model = nn.Linear(3, 4, rng=0)
     tokens, target = rng.normal(size=(2, 4, 3)).astype("f"), rng.integers(4, size=(2, 4))

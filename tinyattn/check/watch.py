@@ -22,10 +22,27 @@ from tinyattn.engine.read_only import comparing
 
 STEPS = 5  # the first steps of the optimizer are checked in full, later ones only by their loss
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
-GROWN = 20  # a loss has grown if it is this many times the first one
+GROWN = 20  # a loss has grown if it is this many times the first one,
+LASTING = 5  # in this many steps in a row: single batches of a good training reach that, too
 PATH = 12  # a comparison counts if at most this many operations lead from it to the loss
 BINARY = {"add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "hypot"}
 PRODUCTS = {"matmul", "dot", "linear", "inner", "tensordot", "einsum"}
+LARGE = 1e4  # root mean square of the inputs; see _look_at_scale
+PROBABILITIES = {"softmax", "sigmoid"}
+SELECTED = {"getitem", "take_along_axis"}  # what takes the labels' numbers of each row
+SELECTIONS = {*SELECTED, "reshape", "squeeze", "ravel", "astype", "transpose"}
+SAME_ORDER = {*SELECTIONS, "mean", "sum"}  # what grows if all of its input grows
+OFFSETS = {"clip", "maximum", "add"}  # against the logarithm of 0
+# losses that are smaller where the predictions are better
+ERRORS = {
+    "cross_entropy",
+    "nll_loss",
+    "mse_loss",
+    "l1_loss",
+    "huber_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+}
 WHOLE_NUMBERS = (np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.around)
 STEPPED = (*WHOLE_NUMBERS, np.heaviside, np.less, np.less_equal, np.greater, np.greater_equal)
 ASKING = {"engine", "check"}  # a call of a NumPy function passes through these folders
@@ -97,6 +114,8 @@ class _Watcher:
         self.losses = []
         self.looking = False
         self.lines = {}  # age of a result -> the line that computed it in this step
+        self.errors = {}  # age of a result of a loss function -> the name of the function
+        self.turned = None  # (text, line) if training makes an error larger
         self.compared = {}  # age of a result -> the warning if the loss is computed from it
         # (function, line) of the operations with slope 0 that the loss passed through
         self.cuts = []
@@ -142,6 +161,7 @@ class _Watcher:
                 if HANDLED_FUNCTIONS[f] is ours:
                     HANDLED_FUNCTIONS[f] = self.table[f]
             self.lines.clear()
+            self.errors.clear()
             self.compared.clear()
 
     def _step(self, *args, **options):
@@ -151,6 +171,7 @@ class _Watcher:
         found = self.step(*args, **options)
         self.steps += 1
         self.lines.clear()
+        self.errors.clear()
         self.compared.clear()
         if self.steps == STEPS:
             self._check_gradients()
@@ -368,11 +389,24 @@ class _Watcher:
             for age in _elementwise_below(root):
                 if age in self.compared:
                     self.say(*self.compared.pop(age))
+        sign, name, age = _direction(root, self.errors)
+        self.turned = None
+        if sign < 0:
+            self.turned = (
+                f"training makes the loss smaller, but this loss is smaller where {name} is "
+                f"larger, so the model learns to be wrong. Is a minus sign missing, or one too "
+                f"many?",
+                self.lines.get(age),
+            )
 
     def _check_leaves(self, grads):
         """Find parameters that belong to no module: created in each forward, or forgotten."""
         known = {id(p) for p in self.model.parameters()} | {id(p) for p in self._optimized()}
         strange = {id(p): p for p in grads if _is_parameter(p) and id(p) not in known}
+        held = {id(p) for p in self._optimized()}
+        # an adversary makes the error of another network larger, and that is meant
+        if self.turned and not any(_is_parameter(p) and id(p) not in held for p in grads):
+            self.say("negated loss", *self.turned)
         if strange and self.unknown and not self.unknown & set(strange):
             shapes = ", ".join(str(list(p.shape)) for p in list(strange.values())[:3])
             self.say(
@@ -389,8 +423,9 @@ class _Watcher:
         self.losses.append(value)
         rate = getattr(self.optimizer, "lr", None)
         told = f"learning rate {rate:g}" if isinstance(rate, int | float) else "learning rate"
-        bad = not math.isfinite(value)
-        if self.steps and math.isfinite(first) and (bad or value > GROWN * abs(first) + 1e-6):
+        last = self.losses[-LASTING:]
+        grown = len(last) == LASTING and min(last) > GROWN * abs(first) + 1e-6
+        if self.steps and math.isfinite(first) and (grown or not math.isfinite(value)):
             self.say(
                 "learning rate",
                 f"the loss went from {first:.4g} to {value:.4g} in {self.steps} steps: the {told} "
@@ -405,6 +440,10 @@ class _Watcher:
             return
         line = frame.f_code.co_filename, frame.f_lineno
         functions = {f.f_code.co_name for f in inside if "losses" in f.f_code.co_filename}
+        if t.requires_grad:
+            self.lines[t._created] = line
+            for name in functions & ERRORS:
+                self.errors[t._created] = name
         if op.name in BINARY and len(values) == 2:
             self._look_at_shapes(t, op, values, inputs, line)
         elif op.name in ("cross_entropy", "log_softmax") and "cross_entropy" in functions:
@@ -426,6 +465,8 @@ class _Watcher:
             self.cuts.append(("np.sign", line))
         if op.name in PRODUCTS and t.requires_grad:
             self._look_at_weights(values, line)
+        if op.name in PRODUCTS or op.name.startswith("conv"):
+            self._look_at_scale(values, inputs, line)
 
     def _look_at_shapes(self, t, op, values, inputs, line):
         """Find predictions [N, 1] and labels [N], which give [N, N]."""
@@ -462,6 +503,13 @@ class _Watcher:
                 "or use nll_loss of its logarithm",
                 line,
             )
+        elif _cut_at_0(tensor):
+            self.say(
+                "ReLU before the loss",
+                "cross_entropy gets the output of a ReLU, so no score is negative, and a class "
+                "with the score 0 gets no gradient. Remove the last ReLU of the model",
+                line,
+            )
         elif x.ndim == 3 and x.shape[1] == x.shape[2] and _features_last(tensor):
             self.say(
                 "classes last",
@@ -490,6 +538,37 @@ class _Watcher:
                 "sigmoid itself. Remove the sigmoid of the model, or use binary_cross_entropy",
                 line,
             )
+
+        elif _cut_at_0(x):
+            self.say(
+                "ReLU before the loss",
+                "binary_cross_entropy_with_logits gets the output of a ReLU, so no probability is "
+                "below 0.5. Remove the last ReLU of the model",
+                line,
+            )
+
+    def _look_at_scale(self, values, inputs, line):
+        """Find inputs that are so large that the first layer is hardly trained.
+
+        A norm layer takes the scale away again, so nothing is said of a model that has one.
+        """
+        if not any(isinstance(x, Tensor) and _is_parameter(x) for x in inputs):
+            return
+        for v, x in zip(values, inputs, strict=False):
+            if not isinstance(v, np.ndarray) or v.dtype.kind != "f" or not v.size:
+                continue
+            if isinstance(x, Tensor) and (x.requires_grad or _is_parameter(x)):
+                continue
+            size = float(np.sqrt(np.mean(np.square(v, dtype=np.float64))))
+            if size > LARGE and not _has_norm(self.model):
+                self.say(
+                    "large inputs",
+                    f"the inputs of a layer are numbers of about {size:.0e}, but "
+                    f"initial weights and learning rates are made for inputs of about 1. "
+                    f"Standardize each feature: x = (x - mean) / std, with the mean and std of the "
+                    f"training data",
+                    line,
+                )
 
     def _look_at_attention(self, values, line):
         shapes = [v.shape for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
@@ -629,6 +708,119 @@ def _elementwise_below(root):
             if x is not None and (t.size == 1 or x.shape == t.shape):
                 todo.append((x, depth + 1))
     return found
+
+
+def _direction(t, errors, depth=PATH):
+    """Return (sign, name, age): whether t grows (+1) or falls (-1) if an error grows, and which.
+
+    (0, "", 0): no error was recognized, or t also depends on other results. `errors` are the
+    results of loss functions. Errors written by hand are squares and absolute values of a
+    difference from constants, and (with the sign -1) log-probabilities that labels select.
+    """
+    unknown = 0, "", 0
+    if t is None or t._operation is None or not depth:
+        return unknown
+    if t._created in errors:
+        return 1, errors[t._created], t._created
+    op, inputs, values = t._operation.name, t._inputs, t._values or ()
+    open_ = [i for i, x in enumerate(inputs) if x is not None and x.requires_grad]
+    if not open_:
+        return unknown
+    x = inputs[open_[0]]
+    constants = [np.asarray(v) for i, v in enumerate(values) if i not in open_ and i < 2]
+    if _is_distance(op, inputs, constants) and _is_difference(x):
+        return 1, "the error of the predictions", t._created
+    if _is_selected_log_probability(t):
+        return -1, "the probability of wrong classes", t._created
+    if op in SAME_ORDER:
+        return _direction(x, errors, depth - 1)
+    if len(open_) == 2:
+        return _direction_of_two(t, errors, depth)
+    sign = {"negative": -1, "subtract": 1 - 2 * open_[0], "add": 1}.get(op, 0)
+    if op == "multiply" or (op in ("divide", "true_divide") and open_ == [0]):
+        signs = {float(s) for c in constants for s in np.unique(np.sign(c)) if s}
+        sign = signs.pop() if len(signs) == 1 else 0
+    below, name, age = _direction(x, errors, depth - 1) if sign else unknown
+    # the line to name is the one that turned the sign
+    return int(sign * below), name, t._created if sign < 0 else age
+
+
+def _direction_of_two(t, errors, depth):
+    """`_direction` of a sum or difference, whose parts must agree."""
+    turn = {"add": 1, "subtract": -1}.get(t._operation.name, 0)
+    one, two = (_direction(x, errors, depth - 1) for x in t._inputs[:2])
+    signs = [one[0], turn * two[0]]
+    if sorted(signs) == [-1, 0] and turn == 1:  # y log p + (1 - y) log (1 - p)
+        other = t._inputs[signs.index(0)]
+        if _is_selected_log_probability(other, OFFSETS | {"subtract"}):
+            signs = [-1, -1]
+    agree = turn and signs[0] == signs[1]
+    return (signs[0], (one[1] or two[1]), max(one[2], two[2])) if agree else (0, "", 0)
+
+
+def _is_distance(op, inputs, constants):
+    """Return whether the operation is a square or an absolute value."""
+    if op == "multiply":
+        return len(inputs) == 2 and inputs[0] is inputs[1]
+    if op == "power":
+        return bool(constants) and constants[0].ndim == 0 and constants[0] == 2
+    return op in ("square", "abs", "absolute")
+
+
+def _is_difference(x):
+    """Return whether x are predictions minus constants, or constants minus predictions."""
+    if x._operation is None or x._operation.name != "subtract" or x.size < 2:
+        return False
+    constants = [
+        v
+        for v, y in zip(x._values, x._inputs, strict=False)
+        if y is None or not y.requires_grad
+    ]
+    return len(constants) == 1 and np.size(constants[0]) == x.size
+
+
+def _is_selected_log_probability(t, offsets=OFFSETS):
+    """Return whether t are logarithms of a softmax or sigmoid that labels select: by their number
+    or as a factor.
+    """
+    op, selected = t._operation.name, t._operation.name in SELECTED
+    if op == "multiply":
+        constants = [np.asarray(v) for v, x in zip(t._values, t._inputs, strict=False) if x is None]
+        selected = len(constants) == 1 and constants[0].size > 1 and (constants[0] >= 0).all()
+    inner = _before(t, SELECTIONS | {"multiply"})
+    if inner._operation is not None and inner._operation.name == "log":
+        inside = _before(inner._inputs[0], offsets)
+        if op == "log" and inside._operation is not None:
+            selected = inside._operation.name in SELECTED
+        inner = _before(inside, SELECTIONS | offsets)
+        return bool(selected) and _made_by(inner, PROBABILITIES)
+    return bool(selected) and _made_by(inner, {"log_softmax"})
+
+
+def _made_by(t, names):
+    return t is not None and t._operation is not None and t._operation.name in names
+
+
+def _before(t, through):
+    """Return the result that a chain of some operations began with."""
+    while _made_by(t, through):
+        before = [x for x in t._inputs if x is not None and x.requires_grad]
+        if len(before) != 1:
+            break
+        t = before[0]
+    return t
+
+
+def _cut_at_0(x):
+    """Return whether x comes from a ReLU."""
+    source = _source(x)
+    if _made_by(source, {"maximum"}):
+        return any(np.ndim(v) == 0 and v == 0 for v in source._values)
+    return _made_by(source, {"relu"})
+
+
+def _has_norm(model):
+    return any("Norm" in type(m).__name__ for m in getattr(model, "modules", list)())
 
 
 def _are_probabilities(x):
