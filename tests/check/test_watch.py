@@ -360,6 +360,26 @@ def test_a_learning_rate_that_is_too_high():
     only(found, "the learning rate 5 is probably too high")
 
 
+# steps 0 and 77 to 96 of eight layers of filters (lecture 03) on sentences of 64 examples with 0 to
+# 4 clauses, at twice the lecture's rate: two batches of other sentences, and it goes on learning
+SPIKE = [0.700, 0.686, 0.666, 0.638, 0.346, 0.452, 0.221, 0.175, 7.102, 15.394, 0.139, 0.000]
+SPIKE += [1.562, 1.095, 0.723, 0.510, 0.680, 0.658, 0.874, 0.570, 0.711]
+
+
+def test_single_batches_with_a_large_loss_are_no_slip():
+    class Weight(nn.Module):
+        def __init__(self):
+            self.w = nn.Parameter(np.ones(3, np.float32))
+
+    def losses(values):
+        model, values = Weight(), iter(values)
+        return slips(model, lambda: np.sum(model.w - model.w.data) + next(values), steps=len(SPIKE))
+
+    assert losses(SPIKE) == []
+    lasting = SPIKE[:8] + [20 + v for v in SPIKE[8:]]
+    only(losses(lasting), "the loss went from 0.7 to", "loss().backward()")
+
+
 def test_numpys_warnings_come_once():
     model = linear()
     optimizer = optim.SGD(model.parameters(), lr=1e-3)

@@ -66,11 +66,15 @@ def watch(model, optimizer):
 
     The first 5 steps are checked completely, and the loss is checked during the first 100 steps.
     Later steps cost practically nothing. Each mistake causes one `SlipWarning` that names the line
-    and explains how to fix it. Examples are labels [N] with predictions [N, 1], a softmax before
-    the cross-entropy, a mask that hides the wrong keys, a missing `zero_grad()`, an optimizer of
-    another model, parameters that no gradient reaches, and a learning rate that is too high.
-    NumPy's own warnings about overflow, division by zero and nan appear once instead of at every
-    step. Only the current thread is checked.
+    and explains how to fix it. Examples are labels [N] with predictions [N, 1], a softmax or ReLU
+    before the cross-entropy, a negated loss, inputs of 1e6, a mask that hides the wrong keys, a
+    missing `zero_grad()`, an optimizer of another model, parameters that no gradient reaches, and a
+    learning rate that is too high. NumPy's own warnings about overflow, division by zero and nan
+    appear once instead of at every step. Only the current thread is checked.
+
+    Inputs that were shuffled without their labels are not found, because noisy labels look the
+    same. To find out, shuffle the labels on purpose: if the loss falls as much as before, they did
+    not belong to the inputs.
 
     Args:
         model      the module that is trained
@@ -772,9 +776,7 @@ def _is_difference(x):
     if x._operation is None or x._operation.name != "subtract" or x.size < 2:
         return False
     constants = [
-        v
-        for v, y in zip(x._values, x._inputs, strict=False)
-        if y is None or not y.requires_grad
+        v for v, y in zip(x._values, x._inputs, strict=False) if y is None or not y.requires_grad
     ]
     return len(constants) == 1 and np.size(constants[0]) == x.size
 
