@@ -123,6 +123,22 @@ CALLS = {
     "dim_size": lambda k: graph.segment_sum(x, [0], 1, **k),
     "num_neighbors": lambda k: graph.GravNetConv(3, 2, 2, 2, **k),
     "units": lambda k: nn.Linear(3, **k),
+    "sparse": lambda k: nn.Embedding(3, 2, **k),
+    "scale_grad_by_freq": lambda k: nn.Embedding(3, 2, **k),
+    "add_bias_kv": lambda k: nn.MultiheadAttention(4, 2, **k),
+    "where": lambda k: ta.tensor(x).sum(**k),
+    "inputs": lambda k: ta.tensor(x, requires_grad=True).sum().backward(**k),
+    "closure": lambda k: optim.SGD(model.parameters()).step(**k),
+    "error_if_nonfinite": lambda k: optim.clip_grad_norm(model.parameters(), 1, **k),
+    "last_epoch": lambda k: optim.CosineLR(optim.SGD(model.parameters()), 5, **k),
+    "warmup_steps": lambda k: optim.WarmupLR(optim.SGD(model.parameters()), **k),
+    "pin_memory": lambda k: data.batches(x, **k),
+    "stratify": lambda k: data.split(x, **k),
+    "verbose": lambda k: training.fit(None, None, None, None, **k),
+    "cosine": lambda k: graph.knn_graph(x, 2, **k),
+    "improved": lambda k: graph.GCNConv(3, 2, **k),
+    "return_attention_weights": lambda k: graph.GATConv(3, 2)(x, graph.Graph([0], [1], 4), **k),
+    "num_nodes": lambda k: graph.segment_softmax(x, np.zeros(4, int), **k),
 }
 
 

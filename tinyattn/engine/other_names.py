@@ -126,6 +126,7 @@ GRAPH_NAMES = {
 
 # arguments: name -> what to write
 KEYWORDS = {
+    "where": "use np.sum(x, where=...), or multiply by the mask",
     "padding_mode": "only zero padding is here; F.pad(x, ...) has others",
     "max_norm": "normalize the rows of weight after each step instead",
     "sparse": "gradients are dense here; leave it out",
