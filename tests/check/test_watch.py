@@ -394,6 +394,15 @@ def test_numpys_warnings_come_once():
     assert len(caught) == 1 and caught[0].filename == __file__
 
 
+def test_warnings_of_sums_name_the_users_line():
+    """NumPy's sum runs Python code of its own, which is not where the mistake is."""
+    model = linear()
+    with pytest.warns(RuntimeWarning, match="overflow") as caught:
+        with check.watch(model, optim.SGD(model.parameters(), lr=1e-3)):
+            np.mean(model(X) * 0 + np.float32(3e38))
+    assert [w.filename for w in caught] == [__file__]
+
+
 # ---------------------------------------------------------------- the model
 
 

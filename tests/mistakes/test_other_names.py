@@ -45,6 +45,23 @@ def test_a_name_of_another_library_has_a_hint(asked):
         getattr(PLACES[place], name)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("nn.HuberLos", "nn.HuberLoss"),
+        ("nn.Liner", "nn.Linear"),
+        ("optim.Adm", "optim.Adam"),
+        ("F.cross_entropie", "F.cross_entropy"),
+        ("F.log_sofmax", "F.log_softmax"),
+        ("data.bachtes", "data.[Bb]atches"),
+    ],
+)
+def test_a_mistyped_name(typed, meant):
+    place, name = typed.split(".")
+    with pytest.raises(AttributeError, match=rf": did you mean {meant}\?$"):
+        getattr(PLACES[place], name)
+
+
 def test_a_name_that_nobody_has_gets_no_hint():
     for place in PLACES.values():
         with pytest.raises(AttributeError, match="has no attribute 'quux'$"):

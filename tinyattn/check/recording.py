@@ -5,12 +5,15 @@ import os
 import sys
 from threading import local
 
+import numpy as np
+
 from tinyattn.engine import autograd
 from tinyattn.ops import backends
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-OURS = (HERE, contextlib.__file__)  # the standard library enters a block on our behalf
+# the standard library enters a block on our behalf, and NumPy's Python code adds numbers up
+OURS = (HERE, contextlib.__file__, os.path.dirname(np.__file__) + os.sep)
 
 _record = autograd.record
 _blocks = 0  # number of blocks, in any thread, that are recording

@@ -443,8 +443,11 @@ def missing_name(name):
         return f": use {elsewhere}"
     if callable(getattr(np, name, None)) or name in ("pi", "inf", "nan", "float32", "int64"):
         return f": write np.{name}, which takes Tensors too"
-    return ""
+    nearly = get_close_matches(_plain(name), _public(), n=1, cutoff=NEARLY)
+    return f": did you mean {_public()[nearly[0]]}?" if nearly else ""
 
+
+NEARLY = 0.85  # ratio of difflib from which a name counts as mistyped: one letter of four
 
 # A name is looked for in these public modules, and the value is how users write the module.
 PLACES = {
@@ -466,13 +469,18 @@ def _where_it_is(name):
     """Return the public object with this name in any spelling, as "F.huber_loss", or "" if there is
     none.
     """
-    package, wanted = sys.modules[__name__.partition(".")[0]], _plain(name)
-    found = {}
+    found, wanted = _public(), _plain(name)
+    return found.get(wanted) or found.get(wanted.removesuffix("loss"), "")
+
+
+def _public():
+    """Return {plain spelling: public object, as "F.huber_loss"} of all public modules."""
+    package, found = sys.modules[__name__.partition(".")[0]], {}
     for module, short in PLACES.items():
         there = getattr(package, module) if module else package
         for public in public_names(there):
             found.setdefault(_plain(public), f"{short}.{public}")
-    return found.get(wanted) or found.get(wanted.removesuffix("loss"), "")
+    return found
 
 
 def public_names(module):
