@@ -5,7 +5,7 @@ import pytest
 
 from tinyattn import data
 from tinyattn.data.byte_planes import bytes_apart, bytes_together
-from tinyattn.data.jets import FILE, HARD_FILE
+from tinyattn.data.jets import FILE, HARD_FILE, momenta, steps_of
 
 
 def test_shapes_and_split():
@@ -96,6 +96,17 @@ def test_four_momenta():
 def test_the_files_are_small():
     assert FILE.stat().st_size < 1.5e6
     assert HARD_FILE.stat().st_size < 4.5e6
+
+
+def test_momenta_are_stored_without_loss():
+    rng = np.random.default_rng(0)
+    mask = np.arange(7) < rng.integers(0, 8, 50)[:, None]
+    pt = np.where(mask, -np.sort(-rng.exponential(100, mask.shape)), 0).astype("<f2")
+    pt[:, 1] = pt[:, 0] * mask[:, 1]  # equal ones
+    steps = steps_of(pt, mask)
+    assert steps.dtype == "<i2" and steps.shape == (mask.sum(),)
+    assert np.all(steps[np.sum(mask[:, 0]) :] <= 0)  # the hardest first, the others are drops
+    np.testing.assert_array_equal(momenta(steps, mask)[mask], pt[mask])
 
 
 @pytest.mark.parametrize("dtype", ["<f2", "<i2", "<f4"])

@@ -66,16 +66,43 @@ def _loaded(name, file, part, test):
     with np.load(file) as stored:
         label, count, charge = stored["label"], stored["count"].astype(np.int64), stored["charge"]
         jet = bytes_together(stored["jet"], "<f4").reshape(3, -1).T.astype(np.float32, order="C")
-        pt = bytes_together(stored["pt"], "<f2")
+        steps = bytes_together(stored["pt"], "<i2")
         angles = bytes_together(stored["angles"], "<i2").reshape(2, -1)
     rows = {"train": slice(0, -test), "test": slice(-test, None), "all": slice(None)}[part]
     mask = np.arange(count.max()) < count[:, None]  # [B, P]
     particles = np.zeros((*mask.shape, 3), np.float32)
-    particles[mask, 0] = pt
+    particles[mask, 0] = momenta(steps, mask)[mask]
     particles[mask, 1:] = angles.T / np.float32(2000)
     charges = np.zeros(mask.shape, np.int64)
     charges[mask] = charge
     return Jets(*(x[rows] for x in (particles, charges, mask, label.astype(np.int64), jet)))
+
+
+def steps_of(pt, mask):
+    """Return the pT of `momenta` as they are stored, [N] int16: they compress by an eighth better.
+
+    The bits of a float16 >= 0 are a whole number that grows with it. Of a jet, the hardest particle
+    is stored as this number and each further one as its difference from the one before; the hardest
+    particles of all jets come first.
+
+    Args:
+        pt     pT in GeV [B, P], the hardest first
+        mask   True where there is a particle [B, P]
+    """
+    bits = pt.astype("<f2").view("<i2")
+    return np.diff(bits, axis=1, prepend=bits.dtype.type(0)).T[mask.T]
+
+
+def momenta(steps, mask):
+    """Return the pT in GeV [B, P] float16 of what `steps_of` stored.
+
+    Args:
+        steps   result of `steps_of`
+        mask    True where there is a particle [B, P]
+    """
+    bits = np.zeros(mask.shape, "<i2")
+    bits.T[mask.T] = steps
+    return np.cumsum(bits, axis=1, dtype="<i2").view("<f2")
 
 
 def jet_features(jets):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyattn.data.byte_planes import bytes_apart
+from tinyattn.data.jets import steps_of
 
 DATA = Path(__file__).resolve().parents[2] / "tinyattn" / "data"
 
@@ -143,13 +144,17 @@ def make(path, sample):
             raise ValueError(f"expected a median mass between {low} and {high} GeV")
     order = np.random.default_rng(of_order).permutation(len(found))
     rows = np.concatenate([found[i][3] for i in order])
+    count = np.array([len(found[i][3]) for i in order], np.uint8)
+    mask = np.arange(count.max()) < count[:, None]
+    pt = np.zeros(mask.shape)
+    pt[mask] = rows[:, 0]
     save_small(
         path,
         label=label[order].astype(np.uint8),
-        count=np.array([len(found[i][3]) for i in order], np.uint8),
+        count=count,
         # column by column, and the bytes apart: that compresses better
         jet=bytes_apart(np.array([found[i][:3] for i in order], "<f4").T),
-        pt=bytes_apart(rows[:, 0].astype("<f2")),
+        pt=bytes_apart(steps_of(pt, mask)),
         angles=bytes_apart(np.round(rows[:, 1:3].T * 2000).astype("<i2")),  # steps of 0.0005
         charge=rows[:, 3].astype(np.int8),
     )
