@@ -10,6 +10,7 @@ static image is shown.
 
 from tinyattn.widgets.graphs import condensation, gravnet, neighbours, over_smoothing, thresholds
 from tinyattn.widgets.language import attention, positions, sampling, spectral_radius
+from tinyattn.widgets.own_words import own_words
 from tinyattn.widgets.weights import score_variance, temperature, vectors
 from tinyattn.widgets.widget import Widget
 
@@ -20,6 +21,7 @@ __all__ = [
     "gravnet",
     "neighbours",
     "over_smoothing",
+    "own_words",
     "positions",
     "sampling",
     "score_variance",

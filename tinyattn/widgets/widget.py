@@ -24,27 +24,26 @@ class Widget:
         data      data that the script uses
         still     SVG that is shown where scripts do not run
         height    height of the frame in pixels
+        parts     names of further scripts in page/ that run before it
     """
 
-    def __init__(self, name, title, caption, data, still, height=560):
+    def __init__(self, name, title, caption, data, still, height=560, parts=()):
         self.name, self.title, self.caption = name, title, caption
-        self.data, self.still, self.height = data, still, height
+        self.data, self.still, self.height, self.parts = data, still, height, parts
 
     def html(self):
         """Return the whole page as text."""
         read = lambda file: (FOLDER / file).read_text(encoding="utf-8")
+        own_style = read(f"{self.name}.css") if (FOLDER / f"{self.name}.css").is_file() else ""
+        scripts = "\n".join(read(f"{part}.js") for part in ("base", *self.parts, self.name))
         data = json.dumps(_plain(self.data), ensure_ascii=False, separators=(",", ":"))
         page = read("widget.html")
         for mark, part in (
             ("{{title}}", html.escape(self.title)),
             ("{{height}}", str(PICTURE)),
             ("{{caption}}", html.escape(self.caption)),
-            ("{{style}}", read("widget.css")),
-            (
-                "{{scripts}}",
-                f"{read('base.js')}\n{read(f'{self.name}.js')}\nbegin();\n"
-                'document.body.dataset.ready = "yes";',
-            ),
+            ("{{style}}", read("widget.css") + own_style),
+            ("{{scripts}}", f'{scripts}\nbegin();\ndocument.body.dataset.ready = "yes";'),
             ("{{data}}", data.replace("</", "<\\/")),
         ):
             page = page.replace(mark, part)

@@ -195,10 +195,11 @@ function begin() {
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = event.target.matches?.("input[type=text]");  // letters belong to the words
   if (["PageDown", "PageUp"].includes(event.key)) {  // for a deck
     if (parent !== window && event.target.matches("input, select")) event.preventDefault();
     parent.postMessage({ page: event.key }, "*");
-  } else if (event.key === "r") start();
+  } else if (event.key === "r" && !typing) start();
   else if (event.key === "Escape") leave();
   else if (event.target === $("svg") && WIDGET.key?.(event.key)) { event.preventDefault(); draw(); }
 });

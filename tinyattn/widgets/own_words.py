@@ -1,0 +1,101 @@
+"""The explorer of a small GPT that reads the words which are typed into the page."""
+
+import base64
+
+import numpy as np
+
+from tinyattn.engine.autograd import no_grad
+from tinyattn.widgets import still
+from tinyattn.widgets.widget import Widget
+
+LONGEST = 40  # tokens of the words that are shown; a map of more is too fine to click on
+
+
+def own_words(model, tokenizer, text, *, what="a small GPT"):
+    """Explore a GPT with words of your own: attention, next token, and the gradient of its loss.
+
+    The page computes the forward pass, and the backward pass from −log p of one next token to the
+    embedding of each token and to the attention weights of each head. Each matrix is rounded to 8
+    bits with one factor for each row, so the page has about 1.3 bytes for each parameter.
+
+    Args:
+        model       a `models.GPT`
+        tokenizer   its `data.tokenizers.BytePairs`, with a special token that stands before a text
+        text        the words at the beginning
+        what        name of the model, for the title
+
+    Raises:
+        TypeError: the model is not a GPT, or the tokenizer is not one of byte pairs
+        ValueError: the tokenizer does not fit the model, or has not exactly one special token
+    """
+    parts = all(hasattr(model, part) for part in ("embedding", "positions", "blocks"))
+    if not parts or not hasattr(tokenizer, "merges"):
+        raise TypeError(
+            "widgets.own_words: expected a models.GPT and a data.tokenizers.BytePairs, got "
+            f"{type(model).__name__} and {type(tokenizer).__name__}"
+        )
+    tokens = len(model.embedding.weight)
+    if len(tokenizer) != tokens or len(tokenizer.special) != 1:
+        raise ValueError(
+            f"widgets.own_words: the tokenizer must have the {tokens} tokens of the model and one "
+            f"special token, got {len(tokenizer)} and {len(tokenizer.special)}"
+        )
+    layers = model.blocks.layers
+    names = [t.decode("utf-8", errors="replace") for t in tokenizer.tokens]
+    return Widget(
+        "own_words",
+        f"Your own words in {what}",
+        "A weight says how much of a value was taken; the gradient says what a change would do to "
+        "the loss. The number below a token is the length of the gradient at its embedding.",
+        {
+            "text": text,
+            "tokens": names,
+            "end": next(iter(tokenizer.special)),
+            "bytes": {b: i for b, i in enumerate(tokenizer.bytes) if i is not None},
+            "merges": [(*pair, new) for pair, (_, new) in tokenizer.merges.items()],
+            "layers": len(layers),
+            "heads": layers[0].self_attn.num_heads,
+            "longest": LONGEST,
+            "weights": {name: packed(value) for name, value in model.state_dict().items()},
+        },
+        _still(model, tokenizer, text, names),
+        height=760,
+        parts=("gpt",),
+    )
+
+
+def rows_in_8_bits(matrix, largest=127):
+    """Return the matrix as whole numbers, and the factor of each row in float32.
+
+    Args:
+        matrix    numbers [R, C]
+        largest   the whole numbers are at most as large; 31 needs only 6 of the 8 bits
+    """
+    matrix = np.asarray(matrix, np.float64)
+    factors = (np.abs(matrix).max(axis=1) / largest).astype("<f4")
+    steps = np.divide(matrix, factors[:, None], where=factors[:, None] > 0, out=0 * matrix)
+    return np.round(steps).astype(np.int8), factors
+
+
+def packed(value):
+    """Return a parameter as text: a matrix in 8 bits with a factor for each row, or in float32."""
+    value = np.asarray(value)
+    if value.ndim == 1:
+        return {"numbers": _text(value.astype("<f4"))}
+    whole, factors = rows_in_8_bits(value)
+    return {"shape": whole.shape, "numbers": _text(whole), "factors": _text(factors)}
+
+
+def _text(array):
+    return base64.b64encode(array.tobytes()).decode()
+
+
+def _still(model, tokenizer, text, names):
+    """Draw the likeliest next tokens after the text."""
+    start = tokenizer.special[next(iter(tokenizer.special))]
+    with no_grad():
+        scores = model(np.concatenate([[start], tokenizer.encode(text)])[None]).numpy()[0, -1]
+    p = np.exp(scores - scores.max())
+    p = p / p.sum()
+    best = np.argsort(-p, kind="stable")[:12]
+    return still.bars(f"the next token after “{text}”", [names[i] for i in best], p[best])
