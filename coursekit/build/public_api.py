@@ -20,6 +20,7 @@ PLACES = [
     ("tinyattn.graph", "graph", "graphs and point clouds"),
     ("tinyattn.models", "models", "the models of the course"),
     ("tinyattn.models.pretrained", "pretrained", "models with weights of others"),
+    ("tinyattn.models.storyteller", "storyteller", "a small GPT that tells stories"),
     ("tinyattn.data", "data", "data sets and batches"),
     ("tinyattn.data.tokenizers", "tokenizers", "text to integers and back"),
     ("tinyattn.check", "check", "tests of gradients, symmetries, masks, training"),

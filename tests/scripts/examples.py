@@ -46,6 +46,7 @@ def names():
     found = {name: importlib.import_module(f"tinyattn.{name}") for name in MODULES}
     found["ta"], found["F"] = map(importlib.import_module, ("tinyattn", "tinyattn.functional"))
     found["pretrained"] = importlib.import_module("tinyattn.models.pretrained")
+    found["storyteller"] = importlib.import_module("tinyattn.models.storyteller")
     found["tokenizers"] = importlib.import_module("tinyattn.data.tokenizers")
     return {**found, "np": np}
 

@@ -1,0 +1,93 @@
+"""A small GPT that tells children's stories, with its tokenizer and the record of its training.
+
+    model, tokenizer = storyteller.load()
+    ids = model.generate(tokenizer.encode("<end>Once upon a time"), 200, temperature=0.6, rng=1)
+    print(tokenizer.decode(ids))
+
+The weights are shipped with the library, in 8 bits. The stories are not: see data/SOURCES.md, and
+tools/data/make_storyteller.py, which trained it.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from tinyattn.data.tokenizers import BytePairs
+from tinyattn.models.gpt import GPT
+
+FILE = Path(__file__).parents[1] / "data" / "storyteller.npz"
+END = "<end>"  # stands before each story and after it
+SIZES = ("large", "small")
+
+
+def load(size="large"):
+    """Return (GPT, BytePairs): a model that tells stories, ready to write, and its tokenizer.
+
+    Args:
+        size   "large": 4 layers, 570,432 parameters, 1024 tokens; "small": 2 layers, 87,360
+               parameters, 512 tokens, for the explorer in a page
+
+    Raises:
+        ValueError: the size is another
+    """
+    stored = _stored(size)
+    state = {}
+    for name, value in stored.items():
+        if name.startswith("model."):
+            factors = stored.get(f"factors.{name[6:]}")
+            wide = value.astype(np.float32)
+            state[name[6:]] = wide if factors is None else wide * factors[:, None]
+    words = tokenizer(stored["alphabet"].tolist(), stored["pairs"].tolist())
+    vocab, d = state["embedding.weight"].shape
+    length = len(state["positions.weight"])
+    layers = 1 + max(int(n.split(".")[2]) for n in state if n.startswith("blocks.layers."))
+    model = GPT(vocab, d, int(stored["heads"]), layers, length, rng=0)
+    model.load_state_dict(state)
+    return model.eval(), words
+
+
+def record(size="large"):
+    """Return what was measured in the training, a dictionary of arrays.
+
+    loss [100] is the mean training loss (nats for each token) of each hundredth of the steps,
+    held_out [M, 2] the step and the bits per character of 60 held-out stories, and bits that of all
+    200 for the weights as they are shipped. bits_of_characters is that of the small GPT of lecture
+    07, which reads and writes single characters, trained on the same stories with the settings of
+    the lecture. steps is the number of steps, and seconds the computing time on one core.
+
+    Args:
+        size   "large" or "small"
+
+    Raises:
+        ValueError: the size is another
+    """
+    names = ("loss", "held_out", "bits", "bits_of_characters", "steps", "seconds")
+    stored = _stored(size)
+    return {name: stored[name] for name in names}
+
+
+def _stored(size):
+    """Return the arrays of one size."""
+    if size not in SIZES:
+        raise ValueError(f'storyteller: size must be "large" or "small", got {size!r}')
+    with np.load(FILE) as file:
+        start = f"{size}/"
+        return {name.removeprefix(start): file[name] for name in file.files if start in name}
+
+
+def tokenizer(alphabet, pairs):
+    """Return byte pairs whose tokens are the bytes of the alphabet, the merged pairs, and END.
+
+    Args:
+        alphabet   the bytes that occur
+        pairs      (a, b) of merges in the numbers of `BytePairs.train`, in which a token < 256 is
+                   a byte and 256 + i the result of merge i
+    """
+    number = {b: i for i, b in enumerate(alphabet)}
+    tokens, merges = [bytes([b]) for b in alphabet], []
+    for i, pair in enumerate(pairs):
+        a, b = (number[t] for t in pair)
+        number[256 + i] = len(tokens)
+        merges.append((a, b, len(tokens)))
+        tokens.append(tokens[a] + tokens[b])
+    return BytePairs([*tokens, END.encode()], merges, {END: len(tokens)})
