@@ -43,8 +43,8 @@ def gpt():
         d.arrow(soft.n, (soft.x, 200))
         d.text(1150, 176, "next token", anchor="end")
         d.sizes(1150, 150, "T", "vocab", anchor="end")
-        d.note(1150, 372, "the embedding's table", "end")
-        d.note(1150, 396, "once more", "end")
+        d.note(1150, 372, "the embedding matrix,", "end")
+        d.note(1150, 396, "used a second time", "end")
     with d.step(4):
         d.note(512, 80, "the state runs through; blocks only add to it", part="block", color=STATE)
         d.note(512, 470, "no encoder, no cross-attention: one stack", part="block")
@@ -98,13 +98,13 @@ def bert():
             d.arrow((x, 468), e.s)
             d.arrow(e.n, (x, box.bottom), thing="state")
     with d.step(1), d.part("both directions"):
-        d.note(580, 534, "every word asks all words: left and right, no mask for the future")
+        d.note(580, 534, "every word attends to all words, left and right: no causal mask")
     with d.step(2), d.part("hidden word"):
         head = d.box("linear", 580, 150, 150, 48, "linear, softmax", size=18)
         d.arrow((580, box.top), head.s, thing="state")
         d.arrow(head.n, (580, 88))
         d.text(580, 66, "dog, fox, alarm, ...")
-        d.note(580, 30, "pre-training: guess the hidden word")
+        d.note(580, 30, "pre-training: predict the hidden word")
     with d.step(3), d.part("label"):
         head = d.box("linear", 180, 150, 120, 48, "classifier", size=18)
         d.arrow((180, box.top), head.s, thing="state")
@@ -171,7 +171,7 @@ def cache():
     """The cache of keys and values when a sentence is written."""
     d = Drawing(
         "cache",
-        "At every step only the newest token is computed. Its query asks the keys and values of "
+        "At every step only the newest token is computed. Its query uses the keys and values of "
         "all tokens, which are kept from the steps before, and its own key and value are added to "
         "them.",
     )
@@ -235,8 +235,8 @@ def encoder_and_mask():
     d = Drawing(
         "encoder_and_mask",
         "Two layers with the same boxes: self-attention, sum and norm, feed-forward, sum and norm. "
-        "In the encoder every word asks all words; in the decoder a mask hides what comes later. "
-        "The cross-attention that the decoder of 2017 had between them is left out.",
+        "In the encoder every word attends to all words; in the decoder a mask hides later words. "
+        "The cross-attention that the decoder of 2017 has between them is omitted.",
     )
     with d.part("encoder"):
         _layer(d, 110, "a whole text")
@@ -254,9 +254,9 @@ def encoder_and_mask():
         x = (norm.right + forward.left) / 2
         d.curve([(x, 392), (x, 462)], QUIET, 2, dashed=True)
         d.frame(x - 116, 466, x + 116, 554, fill=PAPER)
-        d.note(x, 488, "left out: cross-attention,", color=INK)
-        d.note(x, 510, "for there is no encoder", color=INK)
-        d.note(x, 532, "that could be asked", color=INK)
+        d.note(x, 488, "omitted: cross-attention,", color=INK)
+        d.note(x, 510, "because there is no encoder", color=INK)
+        d.note(x, 532, "to attend to", color=INK)
     return d
 
 
@@ -295,26 +295,24 @@ def _who_asks(d, y, permitted, *words, cell=16):
 
 
 def prompting():
-    """Slide H08: the beginning of a line is given, the rest is written."""
+    """Slide H08: the prompt is the beginning of a line, the model generates the rest."""
     d = Drawing(
         "prompting",
-        "A stack of causal blocks reads an English phrase and an arrow, and says the first word of "
-        "the German one. Each word that is said is read as the next one, until the model says that "
-        "the line ends. There is no encoder.",
+        "A stack of causal blocks reads an English phrase and an arrow and predicts the first word "
+        "of the German one. Each predicted word is appended to the input, until the model predicts "
+        "the end of the line. There is no encoder.",
     )
-    given = ("[CLS]", "nineteen", "hours", "ago", "[SEP]")
+    given = ("[CLS]", "nineteen", "hours", "ago", r"$\Rightarrow$")
     said = ("vor", "neunzehn", "Stunden", "[SEP]")
     xs = [92 + 138 * k for k in range(8)]
     with d.part("decoder"):
         box = d.box("attention", 575, 240, 1146, 90, r"causal blocks  $N\times$", size=BIG)
-        d.note(
-            24, 164, "each place asks itself and what stands to its left", "start", part="causal"
-        )
+        d.note(24, 164, "each position attends to itself and its left", "start", part="causal")
     with d.part("prompt"):
         for x, word in zip(xs, given, strict=False):
             _read(d, x, word, box)
-        _span(d, 24, 708, 466, "prompt: given")
-        d.note(366, 516, "[SEP] ends a phrase; here it plays the arrow")
+        _span(d, 24, 708, 466, "the prompt")
+        d.note(366, 516, "the arrow precedes a translation")
     for k, word in enumerate(said):
         x = xs[4 + k]
         with d.step(k + 1):
@@ -329,8 +327,10 @@ def prompting():
     with d.step(1):
         d.note(24, 66, "the likeliest next word", "start", INK, part="said")
     with d.step(4), d.part("written"):
-        _span(d, 728, 1124, 466, "written: read again, one by one")
-        d.note(575, 18, "no encoder, no cross-attention: to translate is to write on", color=INK)
+        _span(d, 728, 1124, 466, "generated, one token at a time")
+        d.note(
+            575, 18, "no encoder, no cross-attention: the translation is a continuation", color=INK
+        )
     return d
 
 
@@ -351,9 +351,9 @@ def pretraining():
     """Slide H09."""
     d = Drawing(
         "pretraining",
-        "A network is trained first on much text without labels: GPT says the next word, BERT the "
-        "hidden word. Its weights are taken over, a small new layer is put on top, and a few "
-        "labelled examples are enough for the task.",
+        "A network is first trained on much text without labels: GPT predicts the next word, BERT "
+        "the hidden word. Its weights are kept, a small new layer is added, and a few labelled "
+        "examples train it for the task.",
     )
     with d.part("pre-training"):
         d.frame(2, 2, 548, 558, part="frame")

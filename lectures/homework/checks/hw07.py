@@ -1,10 +1,11 @@
-"""The checks of homework 07: how a language model chooses, and what it remembers."""
+"""The checks of homework 07: sampling, the cache, and the two objectives of the lecture."""
 
 import numpy as np
 
 from tinyattn.course.checks.judging import Homework, array_of, expect, judge
 
 homework = Homework("hw07")
+homework.allow(6, "tinyattn.functional.cross_entropy")
 
 
 def softmax(s):
@@ -341,3 +342,177 @@ def read_once(student, case):
         f"token once are at most {most}: use the cache",
         "tokens are read again and again",
     )
+
+
+# --- task 5
+
+MASK, WORDS = 2, 50
+
+
+def hidden(its, ids, seed):
+    """Inputs and targets, and whether ids are as they were."""
+    import numpy as np
+
+    before = ids.copy()
+    came = its.hide(ids, np.random.default_rng(seed))
+    return came, bool((ids == before).all())
+
+
+def _hide(student, case):
+    ids = case.rng.integers(0, WORDS, (200, 300))
+    came, unchanged = student.ask(hidden, ids, case.number, hint="Return (inputs, targets).")
+    expect(came is not None, "hide: your function returned None. Is the `return` missing?")
+    expect(unchanged, "hide: it changed `ids`. Work on a copy", "changes its input")
+    expect(
+        isinstance(came, tuple | list) and len(came) == 2,
+        "hide: expected two arrays, return inputs, targets",
+        "not two arrays",
+    )
+    inputs, targets = (array_of(part) for part in came)
+    for name, part in (("inputs", inputs), ("targets", targets)):
+        expect(
+            part.shape == ids.shape,
+            f"hide: the {name} must have the shape of ids, {ids.shape}, yours have {part.shape}",
+            "with another shape than asked for",
+        )
+    return ids, inputs, targets
+
+
+def _about(came, right, n, text, mistake):
+    """A frequency among n independent draws; 5 standard errors."""
+    error = 5 * np.sqrt(right * (1 - right) / n)
+    expect(abs(came - right) < error, f"hide: {text} {came:.1%}, expected {right:.0%}", mistake)
+
+
+@homework.part(5, "which tokens are chosen")
+def chosen_tokens(student, case):
+    ids, _, targets = _hide(student, case)
+    chosen = targets != -100
+    expect(
+        (targets[chosen] == ids[chosen]).all(),
+        "hide: the target of a chosen token must be the original token",
+        "other targets",
+    )
+    expect(
+        not chosen[ids <= MASK].any(),
+        "hide: special tokens (0 to 2) were chosen. They must never be hidden",
+        "special tokens are chosen",
+    )
+    words = ids > MASK
+    _about(chosen[words].mean(), 0.15, words.sum(), "the fraction of chosen tokens is", "not 15%")
+    rows = chosen.sum(axis=1) / words.sum(axis=1)
+    expect(
+        rows.std() > 0.01 and chosen.mean(axis=0).std() > 0.01,
+        "hide: choose each token by itself, not the same number or place in each row",
+        "the same tokens in each row",
+    )
+
+
+@homework.part(5, "80, 10 and 10%")
+def what_they_become(student, case):
+    ids, inputs, targets = _hide(student, case)
+    chosen = targets != -100
+    expect(chosen.any(), "hide: no token was chosen", "no token is chosen")
+    expect(
+        (inputs[~chosen] == ids[~chosen]).all(),
+        "hide: a token that was not chosen must stay as it is",
+        "other tokens change too",
+    )
+    n, now, old = chosen.sum(), inputs[chosen], ids[chosen]
+    other = now[(now != MASK) & (now != old)]
+    _about((now == MASK).mean(), 0.8, n, "of the chosen tokens, MASK replaces", "not 80% MASK")
+    # one of 47 random tokens is the token itself
+    _about(other.size / n, 0.1 * 46 / 47, n, "another token replaces", "not 10% random")
+    expect(
+        other.size == 0 or (other.min() >= 3 and other.max() < WORDS),
+        f"hide: a random token must be from 3 to {WORDS - 1}",
+        "random tokens of another range",
+    )
+    expect(
+        len(np.unique(other)) == WORDS - 3,
+        "hide: each chosen token needs a random token of its own, and all must be possible",
+        "the same random token",
+    )
+
+
+# --- task 6
+
+
+def read_by(its, name, table, ids):
+    """The result for a model that looks up logits, the gradient of its table, what it read."""
+    import numpy as np
+
+    import tinyattn as ta
+
+    weight, read = ta.tensor(np.array(table), requires_grad=True), []
+
+    def model(ids):
+        ids = np.asarray(ids)
+        if ids.ndim != 2:
+            raise ValueError(f"the model takes ids [B, T], yours are {ids.shape}")
+        read.append(ids.shape[1])
+        return weight[ids]
+
+    found = getattr(its, name)(model, ids)
+    grad = None
+    if name == "language_loss" and isinstance(found, ta.Tensor) and found.requires_grad:
+        found.backward()
+        grad = weight.grad
+    return found, grad, max(read, default=0)
+
+
+def a_table(case):
+    V, B, T = case.size(6, 5, 9), case.size(4, 2, 5), case.size(7, 5, 8)
+    return case.normal(V, V), case.rng.integers(0, V, (B, T))
+
+
+def _log_p(table, ids, target):
+    return np.take_along_axis(np.log(softmax(table))[ids], target[..., None], axis=-1)[..., 0]
+
+
+@homework.part(6, "the loss")
+def the_loss(student, case):
+    table, ids = a_table(case)
+    found, grad, read = student.ask(read_by, "language_loss", table, ids)
+    expect(found is not None, "language_loss: it returned None. Is the `return` missing?")
+    right = _log_p(table, ids[:, :-1], ids[:, 1:])
+    mistakes = {
+        "when the output is compared with the token at its own position": -_log_p(
+            table, ids[:, :-1], ids[:, :-1]
+        ).mean(),
+        "when the model predicts the token before": -_log_p(table, ids[:, 1:], ids[:, :-1]).mean(),
+        "when the tokens are added up: the mean is asked for": -right.sum(),
+        "when the last row of tokens is left out": -right[:-1].mean(),
+        "without the minus": right.mean(),
+        "when it is measured in bits: -log p is asked for": -right.mean() / np.log(2),
+    }
+    judge(found, -right.mean(), mistakes, what="language_loss")
+    expect(
+        read == ids.shape[1] - 1,
+        f"language_loss: the model read {read} tokens of each row, and only {ids.shape[1] - 1} "
+        "have a next one",
+        "the last token is read too",
+    )
+    expect(
+        grad is not None and np.abs(array_of(grad)).max() > 0,
+        "language_loss: no gradient arrives at the model. Return the Tensor, without no_grad, "
+        ".numpy() or .item()",
+        "without a gradient",
+    )
+
+
+@homework.part(6, "the chain rule")
+def chain_rule(student, case):
+    table, ids = a_table(case)
+    found, *_ = student.ask(read_by, "log_probability", table, ids)
+    right = _log_p(table, ids[:, :-1], ids[:, 1:])
+    mistakes = {
+        "when the mean is taken: the factors are multiplied, so their logarithms add": right.mean(
+            axis=1
+        ),
+        "when the probabilities are multiplied without the logarithm": np.exp(right.sum(axis=1)),
+        "when the probabilities are added: add their logarithms": np.exp(right).sum(axis=1),
+        "when all rows are added": right.sum(),
+        "with the minus: a log probability is at most 0": -right.sum(axis=1),
+    }
+    judge(found, right.sum(axis=1), mistakes, what="log_probability")

@@ -68,6 +68,28 @@ MISTAKES = [  # right, wrong, what the check must say about it
     ),
     ("np.where(may_see, scores, -np.inf)", "np.where(may_see, scores, 0)", "they still get weight"),
     (KEYS, "cache = dict(cache)\n    " + KEYS, "of your own"),
+    ("< 0.15) & (ids > MASK)", "< 0.15)", "special tokens (0 to 2) were chosen"),
+    ("rng.random(ids.shape) < 0.15", "rng.random(ids.shape) < 0.25", "the fraction of chosen"),
+    ("np.where(how < 0.8, MASK", "np.where(how < 2, MASK", "MASK replaces 100.0%"),
+    ("np.where(how < 0.9, other, ids)", "other", "another token replaces"),
+    ("rng.integers(3, V, size=ids.shape)", "rng.integers(0, V, size=ids.shape)", "from 3 to 49"),
+    ("rng.integers(3, V, size=ids.shape)", "rng.integers(3, V)", "a random token of its own"),
+    ("np.where(chosen, changed, ids), np", "changed, np", "was not chosen must stay"),
+    ("np.where(chosen, ids, -100)", "np.where(chosen, changed, -100)", "the original token"),
+    ("ids[:, 1:].ravel())", "ids[:, :-1].ravel())", "at its own position"),
+    (
+        "logits = model(ids[:, :-1])\n    return F",
+        "logits = model(ids)[:, :-1]\n    return F",
+        "have a next one",
+    ),
+    (
+        "return F.cross_entropy(logits.reshape((-1, logits.shape[-1])), ids[:, 1:].ravel())",
+        "return F.cross_entropy(logits.reshape((-1, logits.shape[-1])), ids[:, 1:].ravel()).item()",
+        "no gradient arrives",
+    ),
+    ("np.log(p).sum(axis=1)", "np.log(p).mean(axis=1)", "their logarithms add"),
+    ("np.log(p).sum(axis=1)", "p.prod(axis=1)", "without the logarithm"),
+    ("np.log(p).sum(axis=1)", "np.log(p).sum()", "when all rows are added"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too
