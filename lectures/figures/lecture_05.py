@@ -17,7 +17,7 @@ def two_views():
         "Or it is a graph with all edges, along which every element sends messages to every "
         "other one.",
     )
-    for k, title in enumerate(("no edges: each alone", "all edges: each asks all")):
+    for k, title in enumerate(("no edges: each alone", "all edges: each attends to all")):
         left = 592 * k
         with d.step(k), d.part(title):
             d.frame(left + 2, 2, left + 558, 558, part="frame")
@@ -48,8 +48,8 @@ def deep_sets():
     """Slide S05."""
     d = Drawing(
         "deep_sets",
-        "The same network phi maps every element of a set by itself. The results are added up, "
-        "which no order can change, and a second network rho turns the sum into the answer.",
+        "The same network phi maps every element of a set. The results are added, which no order "
+        "can change, and a second network rho computes the answer from the sum.",
     )
     ys = (100, 220, 340, 460)
     for i, y in enumerate(ys, 1):
@@ -85,16 +85,16 @@ def set_transformer():
     """Slide S06: the blocks of Lee et al. 2019 as in nn.MAB, SAB, ISAB and PMA."""
     d = Drawing(
         "set_transformer",
-        "A MAB lets the elements of x ask those of y, with sums and norms. A SAB asks the set "
-        "itself, an ISAB goes over m learned points so that the work grows only as N m, and a "
-        "PMA asks with learned seeds and so gives one answer for the whole set.",
+        "In a MAB, the elements of x attend to the elements of y, with sums and norms. In a SAB, "
+        "the set attends to itself. An ISAB goes over m inducing points, so the work grows only as "
+        "N m. In a PMA, learned seeds attend to the set, which gives one vector for each seed.",
     )
     with d.part("MAB"):
         _mab_inside(d)
     blocks = (
-        ("SAB", "each asks each", r"$N^2$"),
-        ("ISAB", "over m learned points", r"$2\,N m$"),
-        ("PMA", "seeds ask the set", r"$k\,N$"),
+        ("SAB", "each attends to each", r"$N^2$"),
+        ("ISAB", "over m inducing points", r"$2\,N m$"),
+        ("PMA", "learned pooling", r"$k\,N$"),
     )
     for k, (name, words, work) in enumerate(blocks):
         left = 2 + 392 * k
@@ -109,7 +109,7 @@ def set_transformer():
 
 def _mab_inside(d):
     d.frame(2, 2, 1150, 262, part="frame")
-    d.heading(18, 32, 1, "MAB(x, y): x asks y")
+    d.heading(18, 32, 1, "MAB(x, y): x attends to y")
     y = 120
     d.text(60, y, "$x$", BIG, STATE)
     d.text(60, 204, "$y$", BIG, STATE)
@@ -140,7 +140,7 @@ def _mab_inside(d):
         d.arrow((start, y), (start, 68), (op.x, 68), op.n, thing="state", kind="residual", width=2)
     d.arrow(norm2.e, (1066, y), thing="state")
     d.sizes(1108, y, "N", "d")
-    d.note(850, 190, "rFF: one network for each element by itself")
+    d.note(850, 190, "rFF: the same network for each element")
     d.note(850, 220, r"$y$ gives keys and values only")
 
 
@@ -154,7 +154,7 @@ def _sab(d, left, y):
     d.arrow((left + 54, y), box.w, thing="state")
     d.arrow((left + 96, y), (left + 96, y + 62), (box.x, y + 62), box.s, thing="state")
     d.arrow(box.e, (left + 336, y), thing="state")
-    d.note(left + 196, y - 52, "x asks x")
+    d.note(left + 196, y - 52, "x attends to x")
 
 
 def _isab(d, left, y):
@@ -167,8 +167,8 @@ def _isab(d, left, y):
     d.text(left + 200, y - 24, "$H$", 20, STATE)
     d.arrow((left + 44, y + 62), (two.x, y + 62), two.s, thing="state")
     d.arrow(two.e, (left + 350, y), thing="state")
-    d.note(left + 90, y - 52, "I asks x")
-    d.note(left + 268, y - 52, "x asks H")
+    d.note(left + 90, y - 52, "I attends to x")
+    d.note(left + 268, y - 52, "x attends to H")
 
 
 def _pma(d, left, y):
@@ -180,20 +180,20 @@ def _pma(d, left, y):
     d.arrow((left + 52, y + 62), rff.w, thing="state")
     d.arrow(rff.e, (box.x, y + 62), box.s, thing="state")
     d.arrow(box.e, (left + 336, y), thing="state")
-    d.note(left + 226, y - 52, "k seeds S ask x")
+    d.note(left + 226, y - 52, "k seeds S attend to x")
 
 
 def shuffled():
     """Slides S03 and S10: F(PX) = F(X), and F(PX) = P F(X)."""
     d = Drawing(
         "shuffled",
-        "On the left an invariant function: four elements in two orders give the same answer. On "
-        "the right an equivariant one: it gives an answer for each element, and in the other "
-        "order the answers have moved along with their elements.",
+        "The left function is invariant: four elements in two orders give the same output. The "
+        "right one is equivariant: it has an output for each element, and in the other order the "
+        "outputs have moved along with their elements.",
     )
     orders = ("1234", "3142")
     for k, (name, title) in enumerate(
-        (("invariant", "invariant: one answer"), ("equivariant", "equivariant: answers move along"))
+        (("invariant", "invariant: one output"), ("equivariant", "equivariant: outputs move along"))
     ):
         left = 600 * k
         with d.step(k), d.part(name):
@@ -205,13 +205,13 @@ def shuffled():
             d.note(left + 140, 240, "shuffle", "start", part="shuffle")
             formula = r"$F(PX) = P\,F(X)$" if k else r"$F(PX) = F(X)$"
             d.text(left + 276, 450, formula, 28)
-            words = "each element, with its own answer" if k else "a sum, a mean, a maximum"
+            words = "one output for each element" if k else "a sum, a mean, a maximum"
             d.note(left + 276, 510, words)
     return d
 
 
 def _of_a_set(d, left, y, order, *, each):
-    """Four elements in this order, the function, and its answer or answers."""
+    """Four elements in this order, the function, and its output or outputs."""
     for place, name in enumerate(order):
         d.node(left + 50 + 48 * place, y, f"$x_{name}$", "node", 22, part=f"x_{name}")
     box = d.box("linear", left + 296, y, 60, 56, "$F$", size=26)

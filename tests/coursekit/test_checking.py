@@ -48,14 +48,14 @@ def test_untouched_homework_is_not_done(document, capsys):
     said = capsys.readouterr().out
     assert "from workbook/homework/hw05_sets.ipynb" in said
     assert "Task 1 is not done: the largest |F(PX) - F(X)|" in said
-    assert "all      0 of 9" in said
+    assert "all      0 of 11" in said
 
 
 def test_right_homework(document, capsys):
     write(document, lambda source: source)
     assert cli.main(["check", "hw05"]) == 0
     said = capsys.readouterr().out
-    assert said.count("is right.") == 5 and "all      9 of 9" in said
+    assert said.count("is right.") == 6 and "all      11 of 11" in said
 
 
 def test_one_task_that_fails_does_not_hide_the_others(document, capsys):
@@ -67,7 +67,7 @@ def test_one_task_that_fails_does_not_hide_the_others(document, capsys):
     said = capsys.readouterr().out
     assert "Task 3: 0 of 3 parts are right." in said
     assert "NameError: name 'this_is_missing' is not defined" in said
-    assert "Task 4 is right." in said and "all      6 of 9" in said
+    assert "Task 5 is right." in said and "all      8 of 11" in said
 
 
 def test_a_cell_that_stops_is_reported(document, capsys):

@@ -1,4 +1,4 @@
-"""The checks of homework 05: networks on sets."""
+"""The checks of homework 05: networks on sets, tested, trained and repaired."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def error_of(its, name, kind, X, p):
         "minus the first row": lambda X: ta.tensor(-np.asarray(X[0])),
         "exp minus mean": lambda X: np.exp(X) - X.mean(axis=0),
         "numbered": lambda X: X * np.arange(1, len(X) + 1)[:, None],
-        "turned": lambda X: X[::-1],
+        "reversed": lambda X: X[::-1],
     }
     return getattr(its, name)(functions[kind], X, p)
 
@@ -55,7 +55,7 @@ def invariance(student, case):
     e = ask_error(student, "invariance_error", "sum", X, p)
     expect(
         abs(e) < 1e-9,
-        f"invariance_error: the sum of all rows is invariant, but yours gives {e:.3f}",
+        f"invariance_error: the sum of all rows is invariant, but your error is {e:.3f}",
         "an invariant function is called not invariant",
     )
     true = np.abs(X[p[0]] - X[0]).max()
@@ -63,14 +63,14 @@ def invariance(student, case):
         e = ask_error(student, "invariance_error", kind, X, p)
         expect(
             not np.isclose(e, 0),
-            "invariance_error: the first row is not invariant, but yours gives 0. "
-            "Is F called on the shuffled set?",
-            "F is not called on the shuffled set",
+            "invariance_error: the first row is not invariant, but your error is 0. "
+            "Is F called on the permuted set?",
+            "F is not called on the permuted set",
         )
         expect(
             np.isclose(e, true),
-            f"invariance_error: for {kind} expected {true:.4f}, yours is {e:.4f}. The largest of "
-            "the absolute differences is wanted, not the sum, the mean or the largest signed one",
+            f"invariance_error: for {kind} expected {true:.4f}, but your error is {e:.4f}. Return "
+            "the largest of the absolute differences, not their sum, their mean or a signed one",
             "not the largest absolute difference",
         )
 
@@ -86,18 +86,18 @@ def equivariance(student, case):
     inverse = np.abs(f(X[p]) - f(X)[np.argsort(p)]).max()
     expect(
         not np.isclose(e, inverse),
-        "equivariance_error: you took the inverse permutation: row n of PX is row p[n] of X, and "
-        "P F(X) is F(X)[p] just the same",
+        "equivariance_error: you used the inverse permutation. Row n of PX is row p[n] of X, and "
+        "in the same way P F(X) is F(X)[p]",
         "the inverse permutation",
     )
     expect(
         not np.isclose(e, np.abs(f(X[p]) - f(X)).max()),
-        "equivariance_error: this is the test for invariance; F(X) has to be permuted too",
-        "the test for invariance in place of equivariance",
+        "equivariance_error: this is the test for invariance; F(X) has to be permuted, too",
+        "the test for invariance instead of equivariance",
     )
     expect(
         abs(e) < 1e-9,
-        f"equivariance_error: exp(x) minus the mean is equivariant, yours gives {e:.3f}",
+        f"equivariance_error: exp(x) minus the mean is equivariant, but your error is {e:.3f}",
         "an equivariant function is called not equivariant",
     )
     numbers = np.arange(1, len(X) + 1)[:, None]
@@ -106,15 +106,15 @@ def equivariance(student, case):
     expect(
         np.isclose(e, true),
         "equivariance_error: a layer that multiplies row n by n + 1 is not equivariant: expected "
-        f"{true:.4f}, yours is {e:.4f}",
+        f"{true:.4f}, but your error is {e:.4f}",
         "not the largest absolute difference",
     )
     true = np.abs(X[p][::-1] - X[::-1][p]).max()
-    e = ask_error(student, "equivariance_error", "turned", X, p)
+    e = ask_error(student, "equivariance_error", "reversed", X, p)
     expect(
         np.isclose(e, true),
-        "equivariance_error: a layer that turns the order of the rows round is not equivariant: "
-        f"expected {true:.4f}, yours is {e:.4f}. Compare row with row, F(X[p]) with F(X)[p]",
+        "equivariance_error: a layer that reverses the order of the rows is not equivariant: "
+        f"expected {true:.4f}, but your error is {e:.4f}. Compare row with row: F(X[p]), F(X)[p]",
         "rows are not compared with their own rows",
     )
 
@@ -123,7 +123,7 @@ def equivariance(student, case):
 
 
 def kind_of(F):
-    """Tried out on twenty shuffles."""
+    """The symmetry of F, tested with twenty permutations."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(5, 3))
     shuffles, y = [rng.permutation(5) for _ in range(20)], F(X)
@@ -157,11 +157,15 @@ def predictions(student, case):
     expect(not missing, f"no prediction yet for {missing}", "no prediction for some")
     kinds = ["invariant", "equivariant", "neither"]
     strange = [came[name] for name in FUNCTIONS if came[name] not in kinds]
-    expect(not strange, f"{strange[:1]} is none of {kinds}", "another word than the three")
+    expect(
+        not strange,
+        f"predictions: each kind must be one of {kinds}, got {strange[:1]}",
+        "another word than the three",
+    )
     wrong = [name for name, F in FUNCTIONS.items() if came[name] != kind_of(F)]
     expect(
         not wrong,
-        "the tests disagree about: " + "; ".join(wrong) + ". Shuffle three rows on paper: what "
+        "the tests disagree about: " + "; ".join(wrong) + ". Permute three rows on paper: what "
         "happens to the result?",
         f"wrong about: {wrong[0] if wrong else ''}",
     )
@@ -211,11 +215,9 @@ def deep_sets(student, case):
         "when φ is applied after the padding was set to 0: φ(0) is not 0, mask the result of φ": (
             rho(phi(x * there).sum(axis=1) / count)
         ),
-        "from a mean over all N places, padding included": rho((phi(x) * there).mean(axis=1)),
-        "from a sum; the formula divides by the number of elements": rho(
-            (phi(x) * there).sum(axis=1)
-        ),
-        "when padding is summed up too: only the number of elements knows the mask": rho(
+        "from a mean over all N positions, padding included": rho((phi(x) * there).mean(axis=1)),
+        "from a sum; divide by the number of elements": rho((phi(x) * there).sum(axis=1)),
+        "when padding is summed, too: the mask is only in the number of elements": rho(
             phi(x).sum(axis=1) / count
         ),
         "without the mask": rho(phi(x).mean(axis=1)),
@@ -242,9 +244,9 @@ def padding(student, case):
     came = student.ask(deep, x, mask, hint=MASK_HINT)
     expect(
         came is None or not np.isnan(array_of(came)).any(),
-        "nan in the padding comes through: nan · 0 is nan. Choose with np.where instead of "
-        "multiplying",
-        "nan in the padding comes through",
+        "NaN in the padding reaches the output, because nan · 0 is nan. Choose with np.where "
+        "instead of multiplying",
+        "nan in the padding reaches the output",
     )
     judge(came, right)
 
@@ -269,8 +271,8 @@ def deep_sets_gradient(student, case):
     came = student.ask(deep_gradient, x, mask, arriving, hint=MASK_HINT)
     expect(
         came is not None,
-        "the gradient is lost on the way: use NumPy functions on x itself, not .numpy()",
-        "when the gradient is lost on the way",
+        "the gradient is lost: use functions of NumPy on x itself, not .numpy()",
+        "when the gradient is lost",
     )
     count = np.maximum(mask.sum(axis=1), 1)[:, None, None]
     right = np.where(mask[:, :, None], -np.sin(x) * 10 * arriving[:, None] / count, 0)
@@ -281,8 +283,104 @@ def deep_sets_gradient(student, case):
 # --- task 4
 
 
+def one_step(its, W, x, mask, y, lr):
+    """A step of a linear layer with old gradients: the loss, and the weights after it."""
+    import numpy as np
+
+    from tinyattn import nn, optim
+
+    class Model(nn.Module):
+        """The mean of the elements, then a linear layer."""
+
+        def __init__(self):
+            self.layer = nn.Linear(len(W), 1, rng=0)
+
+        def forward(self, x, mask):
+            mean = np.where(mask[:, :, None], x, 0).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+            return self.layer(mean)[:, 0]
+
+    model = Model().astype(np.float64)
+    model.layer.weight.data, model.layer.bias.data = W[None], np.zeros(1)
+    optimizer = optim.SGD(model.parameters(), lr=lr)
+    np.mean((model(x, mask) - y) ** 2).backward()
+    loss = its.train_step(model, optimizer, x, mask, y)
+    return loss, hasattr(loss, "item"), model.layer.weight.data[0], model.layer.bias.data
+
+
+@homework.part(4, "the training step")
+def train_step(student, case):
+    B, N, d = case.size(6, 4, 8), 3, case.size(3, 2, 5)
+    x, mask = case.normal(B, N, d), np.arange(N) < case.rng.integers(1, N + 1, B)[:, None]
+    W, y, lr = case.normal(d), case.normal(B), 0.05 + 0.05 * case.number
+    value, has_item, after, bias = student.ask(one_step, W, x, mask, y, lr)
+    expect(value is not None, "train_step returned None. Is the `return` missing?", NO_RETURN)
+    expect(
+        has_item,
+        "train_step: return the loss itself, a Tensor, not a number",
+        "a number instead of the loss",
+    )
+    mean = (x * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+    difference = mean @ W - y
+    slope = 2 * difference @ mean / B
+    mistakes = {
+        "when the weights did not move: is optimizer.step() missing?": W,
+        "from the gradients of this step plus those of the step before: gradients add up until "
+        "optimizer.zero_grad() clears them": W - 2 * lr * slope,
+        "when the weights go uphill": W + lr * slope,
+        "from the sum of the squares; the mean is asked for": W - lr * B * slope,
+        "from half the squares; take the mean of the squares themselves": W - lr * slope / 2,
+    }
+    judge(after, W - lr * slope, mistakes, what="train_step, the weights")
+    judge(bias, -lr * np.array([2 * difference.mean()]), what="train_step, the bias")
+    right = np.square(difference).mean()
+    judge(number_of(value, "the loss"), right, what="the loss that train_step returns")
+
+
+def members(x, mask):
+    """The elements of one set as a sorted list of rows."""
+    return sorted(map(tuple, x[mask].tolist()))
+
+
+@homework.part(4, "every element twice")
+def twice(student, case):
+    x, mask = some_sets(case)
+    B, N, d = x.shape
+    came = student.twice(x, mask, hint="Join along axis 1: x is [B, N, d], mask is [B, N].")
+    expect(came is not None, "twice returned None. Is the `return` missing?", NO_RETURN)
+    expect(
+        isinstance(came, tuple | list) and len(came) == 2,
+        "twice: return two arrays, x and mask",
+        "not two arrays",
+    )
+    y, there = (array_of(a) for a in came)
+    expect(
+        y.shape == (B, 2 * N, d) and there.shape == (B, 2 * N),
+        f"twice: expected shapes {(B, 2 * N, d)} and {(B, 2 * N)}, but yours are {y.shape} and "
+        f"{there.shape}",
+        "with other shapes than asked for",
+    )
+    there = there.astype(bool)
+    expect(
+        (there.sum(axis=1) == 2 * mask.sum(axis=1)).all(),
+        f"twice: the sets should have {(2 * mask.sum(axis=1)).tolist()} elements, but yours have "
+        f"{there.sum(axis=1).tolist()}. Does padding count as an element?",
+        "another number of elements",
+    )
+    for b in range(B):
+        once, now = members(x[b], mask[b]), members(y[b], there[b])
+        expect(
+            now == sorted(once + once),
+            f"twice: set {b} does not contain each of its elements twice. Are x and mask doubled "
+            "in the same order?",
+            "not each element twice",
+        )
+
+
+# --- task 5
+
+
 def repaired(its, X, W1, b1, W2, b2):
-    """The layer's answer with these weights."""
+    """The output of the layer with these weights."""
     import numpy as np
 
     import tinyattn as ta
@@ -293,7 +391,7 @@ def repaired(its, X, W1, b1, W2, b2):
     return layer(ta.tensor(X))
 
 
-@homework.part(4, "the repaired layer")
+@homework.part(5, "the repaired layer")
 def repair(student, case):
     X, _ = sets(case)
     hint = "x is [N, d]: rows are elements. The mean of the others is [N, d] too: one row for each."
@@ -313,47 +411,51 @@ def repair(student, case):
     z = layer(mine)
     everyone, first = np.tile(X.mean(axis=0), (N, 1)), np.tile(X[1:].mean(axis=0), (N, 1))
     mistakes = {
-        "with the mean of *all* elements, i included, in place of the others": centred(
+        "with the mean of *all* elements, i included, instead of the others": centred(
             layer(everyone)
         ),
-        "with the first element left out for everybody": centred(layer(first)),
+        "with the first element left out for all elements": centred(layer(first)),
         "with the sum of the others, not their mean": centred(layer(mine * (N - 1))),
         "by dividing by N: there are N - 1 others": centred(layer(mine * (N - 1) / N)),
-        "without taking off the mean: the mean over the features is not taken off": z,
-        "with one mean over everything taken off: each element has its own (axis=1)": z - z.mean(),
+        "without subtracting the mean over the features": z,
+        "with one mean over everything subtracted: each element has its own (axis=1)": z - z.mean(),
         "with the mean taken over the elements: it should be over the features (axis=1)": z
         - z.mean(axis=0),
-        "with the mean of the first element taken off everywhere (y[:1])": z - z[:1].mean(),
+        "with the mean of the first element subtracted everywhere (y[:1])": z - z[:1].mean(),
     }
     judge(y, centred(z), mistakes)
 
 
-# --- task 5
+# --- task 6
 
 
-@homework.part(5, "equivariant")
+@homework.part(6, "equivariant")
 def own_is_equivariant(student, case):
     for X in _own_sets(case):
-        y = array_of(student.own(X, hint="own takes [N, d] for any N and gives [N, d]."))
+        y = array_of(student.own(X, hint="own takes [N, d] for any N and returns [N, d]."))
         expect(
             y.shape == X.shape,
-            f"own: expected shape {X.shape}, yours is {y.shape}",
+            f"own: expected shape {X.shape}, but yours has shape {y.shape}",
             "with another shape than asked for",
         )
-        expect(np.isfinite(y.astype(float)), "own: there is nan or infinity in your numbers")
+        expect(np.isfinite(y.astype(float)), "own: the result contains NaN or infinity")
         p = case.rng.permutation(len(X))
         gap = np.abs(array_of(student.own(X[p])) - y[p]).max()
-        expect(gap < 1e-9, f"own: it is not equivariant: the gap is {gap:.2g}", "not equivariant")
+        expect(
+            gap < 1e-9,
+            f"own: it is not equivariant: F(PX) and P F(X) differ by {gap:.2g}",
+            "not equivariant",
+        )
         heard = array_of(student.own(np.concatenate([X[:1], case.normal(len(X) - 1, 3)])))
         expect(
             np.abs(heard[0] - y[0]).max() > 1e-6,
-            "own: no element hears the others: with other elements beside it, the first row of the "
-            "result stays as it was",
-            "no element hears the others",
+            "own: no row depends on the other elements: with other elements in the set, the first "
+            "row of the result stays the same",
+            "no row depends on the others",
         )
 
 
-@homework.part(5, "more than the mean")
+@homework.part(6, "more than the mean")
 def own_is_more_than_the_mean(student, case):
     X = _own_sets(case)[0]
     others = case.normal(len(X) - 1, 3)
@@ -361,10 +463,10 @@ def own_is_more_than_the_mean(student, case):
     y, moved = array_of(student.own(X)), array_of(student.own(np.concatenate([X[:1], others])))
     expect(
         y.shape == X.shape == moved.shape and np.abs(moved[0] - y[0]).max() > 1e-6,
-        "own: with other elements that have the same mean, the first row of the result stays as it "
-        "was: you use the others only through their mean or sum. Let pairs, or a maximum, or a "
-        "distance come in",
-        "the others come in only through their mean",
+        "own: with other elements that have the same mean, the first row of the result stays the "
+        "same, so you use the others only through their mean or sum. Use pairs, a maximum or a "
+        "distance",
+        "the others are used only through their mean",
     )
 
 
