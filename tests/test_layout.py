@@ -52,6 +52,7 @@ PACKAGES = {
     "progress": {"IPython"},
     "warm": {"numba"},
     "doctor": {"numba", "llvmlite", "threadpoolctl"},
+    "course/two_processes": {"mpi4py"},
 }
 # of these folders beside the package the table of CONTRIBUTING.md names the inner ones too
 FOLDERS_OF = {"coursekit", "lectures", "docs", "tools"}
