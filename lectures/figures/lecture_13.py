@@ -1,4 +1,4 @@
-"""Lecture 13: attention block by block, without the table of all weights; vectors and threads."""
+"""Lecture 13: attention block by block; vectors and threads; where networks are used."""
 
 from coursekit.drawing import Drawing
 from coursekit.drawing.paths import paint
@@ -94,4 +94,44 @@ def lanes_and_threads():
         d.matrix(926, 400, 2, 3, 30, "value", "$V$", size=22)
         d.note(868, 462, "both read the same keys and values")
         d.note(868, 492, "each writes its own rows: nobody waits")
+    return d
+
+
+STAGES = (  # x, lines of the name
+    (106, ("raw", "signals")),
+    (341, ("hits", "with energies")),
+    (576, ("tracks, showers,", "jets")),
+    (811, ("variables", "of the event")),
+    (1046, ("signal or", "background?")),
+)
+NETWORKS = (  # from and to which stage, what the network does, where the course has it, key press
+    (3, 4, "final classifier", "the next page", 1),
+    (2, 3, "better variables: which jet is this?", "lectures 08 and 10", 2),
+    (1, 2, "reconstruction", "lectures 11 and 12", 3),
+    (0, 4, "direct analysis of raw signals", "lecture 08: the brightness of stars over time", 4),
+)
+
+
+def stages():
+    """The original slide's list of places, as steps of an analysis."""
+    d = Drawing(
+        "stages",
+        "An analysis goes from raw signals to hits, to tracks, showers and jets, to variables of "
+        "the event and to a decision. A network can take over each of these steps, or all of them.",
+    )
+    boxes = [
+        d.box("linear", x, 56, 176, 84, *lines, part=lines[0], thing="data") for x, lines in STAGES
+    ]
+    for one, two in zip(boxes, boxes[1:], strict=False):
+        d.arrow(one.e, two.w)
+    for row, (start, end, what, where, step) in enumerate(NETWORKS):
+        y, left, right = 178 + 104 * row, STAGES[start][0], STAGES[end][0]
+        with d.step(step), d.part(what):
+            d.badge(left, y, row + 1)
+            d.arrow((left + 15, y), (right + 60, y), thing="query", width=5)
+            at, side = {0: (left - 32, "end"), 1: (left - 32, "end"), 2: (right + 80, "start")}.get(
+                row, (left + 30, "start")
+            )
+            d.text(at, y - 12 if row < 3 else y - 28, what, BIG, anchor=side)
+            d.note(at, y + 18 if row < 3 else y + 26, where, anchor=side)
     return d

