@@ -116,3 +116,19 @@ def test_bytes_apart_come_together_again(dtype):
     assert apart.dtype == np.uint8 and apart.shape == (x.itemsize, 600)
     assert apart.flags.c_contiguous  # else a file would hold the bytes in their old order
     np.testing.assert_array_equal(bytes_together(apart, dtype), x)
+
+
+def test_the_quarks_are_those_of_the_jet():
+    jets, quarks = data.hard_jets("test"), data.quark_directions()
+    known = np.isfinite(quarks).all(axis=(1, 2))
+    assert known.sum() == 799
+    assert np.all(jets.label[known] == 1)
+    assert np.isnan(quarks[~known]).all()
+    assert np.linalg.norm(quarks[known], axis=-1).max() < 0.8  # all in the jet
+    hardest = jets.particles[known, 0, 1:]
+
+    def apart(quarks):  # from the hardest particle to the nearest quark
+        return np.median(np.linalg.norm(hardest[:, None] - quarks, axis=-1).min(axis=1))
+
+    assert apart(quarks[known]) < 0.01  # a few times the step of the angles
+    assert apart(np.roll(quarks[known], 1, axis=0)) > 0.1  # the quarks of another jet

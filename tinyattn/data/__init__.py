@@ -6,7 +6,7 @@ from tinyattn.data.digits import digits
 from tinyattn.data.emoji import emoji
 from tinyattn.data.generated import moons, sine, spirals
 from tinyattn.data.grids import Grids, grids
-from tinyattn.data.jets import Jets, four_momenta, hard_jets, jet_features, jets
+from tinyattn.data.jets import Jets, four_momenta, hard_jets, jet_features, jets, quark_directions
 from tinyattn.data.light_curves import LightCurves, light_curves
 from tinyattn.data.molecules import Molecules, distances, molecules
 from tinyattn.data.networks import distractors, karate_club, les_miserables, stochastic_block_model
@@ -45,6 +45,7 @@ __all__ = [
     "molecules",
     "moons",
     "overlaps",
+    "quark_directions",
     "sentences",
     "shapes",
     "showers",

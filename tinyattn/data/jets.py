@@ -8,6 +8,7 @@ import numpy as np
 from tinyattn.data.byte_planes import bytes_together
 
 FILE, HARD_FILE = (Path(__file__).with_name(f"{name}.npz") for name in ("jets", "hard_jets"))
+HARD_TEST = 4000  # the last jets of hard_jets.npz
 
 
 class Jets(NamedTuple):
@@ -56,7 +57,24 @@ def hard_jets(part="train"):
     Returns:
         `Jets`
     """
-    return _loaded("hard_jets", HARD_FILE, part, test=4000)
+    return _loaded("hard_jets", HARD_FILE, part, test=HARD_TEST)
+
+
+def quark_directions():
+    """Return the directions of the three quarks of top jets in `hard_jets("test")`, [4000, 3, 2].
+
+    They are Δη and Δφ from the axis of the jet, before the quarks radiate: of the b quark, and of
+    the two quarks of the W boson. They are kept for 800 of the top jets, chosen at random (those
+    that were simulated first). The rows of all other jets are nan.
+
+    Returns:
+        [4000, 3, 2] float32
+    """
+    quarks = np.full((HARD_TEST, 3, 2), np.nan, np.float32)
+    with np.load(HARD_FILE) as stored:
+        steps = bytes_together(stored["quarks"], "<i2").reshape(-1, 3, 2)
+        quarks[stored["with_quarks"]] = steps / np.float32(2000)
+    return quarks
 
 
 def _loaded(name, file, part, test):

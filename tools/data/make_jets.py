@@ -31,11 +31,15 @@ class Sample(NamedTuple):
     pt_hat: tuple  # of the hard scattering: most are softer than what is wanted, so it is cut
     median_mass: tuple  # limits in GeV for QCD and for top jets: a check of the physics
     seeds: tuple  # of QCD, of top, of the order
+    test: int  # the last jets of the file, to judge a model
+    with_quarks: int  # this many simulated top jets; the quarks of those in the test set are kept
 
 
 SAMPLES = {
-    "jets.npz": Sample(2500, (500, 700), (450, 800), ((60, 95), (165, 182)), (1, 2, 3)),
-    "hard_jets.npz": Sample(10000, (700, 1000), (630, 1150), ((85, 130), (168, 192)), (4, 5, 6)),
+    "jets.npz": Sample(2500, (500, 700), (450, 800), ((60, 95), (165, 182)), (1, 2, 3), 1000, 0),
+    "hard_jets.npz": Sample(
+        10000, (700, 1000), (630, 1150), ((85, 130), (168, 192)), (4, 5, 6), 4000, 4000
+    ),
 }
 CONSTITUENTS = 40  # the hardest ones
 RADIUS, ETA_MAX = 0.8, 2
@@ -95,7 +99,10 @@ def tops(event):
 
 
 def jets_of(event, want_top, pt_min, pt_max):
-    """(pT, η, mass, constituents [n, 4] of pT, Δη, Δφ, charge) of the jets of one event."""
+    """(pT, η, mass, constituents [n, 4], quarks [3, 2]) of the jets of one event.
+
+    A constituent is pT, Δη, Δφ, charge; a quark of a top jet is Δη, Δφ (None for QCD).
+    """
     import fastjet
 
     stable = []
@@ -113,15 +120,19 @@ def jets_of(event, want_top, pt_min, pt_max):
         eta, phi = jet.eta(), jet.phi_std()
         if jet.pt() > pt_max or abs(eta) > ETA_MAX:
             continue
-        if want_top and not any(
-            all(distance(eta, phi, *quark) < RADIUS for quark in top) for top in truth
-        ):
-            continue
+        quarks = None
+        if want_top:
+            inside = [
+                top for top in truth if all(distance(eta, phi, *quark) < RADIUS for quark in top)
+            ]
+            if not inside:
+                continue
+            quarks = [(e - eta, wrapped(p - phi)) for e, p in inside[0][1:]]  # without the top
         rows = [
             (c.pt(), c.eta() - eta, wrapped(c.phi_std() - phi), c.user_index())
             for c in fastjet.sorted_by_pt(jet.constituents())
         ]
-        yield jet.pt(), eta, jet.m(), np.array(rows)[:CONSTITUENTS]
+        yield jet.pt(), eta, jet.m(), np.array(rows)[:CONSTITUENTS], quarks
 
 
 def collect(settings, want_top, sample, seed):
@@ -148,17 +159,30 @@ def make(path, sample):
     mask = np.arange(count.max()) < count[:, None]
     pt = np.zeros(mask.shape)
     pt[mask] = rows[:, 0]
+    judged = order[-sample.test :]
+    top = judged - sample.per_class  # number of each top jet of the test set, as simulated
+    known = np.flatnonzero((top >= 0) & (top < sample.with_quarks))  # rows of the test set
+    quarks = {
+        "with_quarks": known.astype(np.uint16),
+        "quarks": bytes_apart(in_steps([found[judged[i]][4] for i in known])),
+    }
     save_small(
         path,
+        **(quarks if sample.with_quarks else {}),
         label=label[order].astype(np.uint8),
         count=count,
         # column by column, and the bytes apart: that compresses better
         jet=bytes_apart(np.array([found[i][:3] for i in order], "<f4").T),
         pt=bytes_apart(steps_of(pt, mask)),
-        angles=bytes_apart(np.round(rows[:, 1:3].T * 2000).astype("<i2")),  # steps of 0.0005
+        angles=bytes_apart(in_steps(rows[:, 1:3].T)),
         charge=rows[:, 3].astype(np.int8),
     )
     print(f"{path}: {Path(path).stat().st_size / 1e6:.2f} MB")
+
+
+def in_steps(angles):
+    """Angles as whole numbers of steps of 0.0005."""
+    return np.round(np.asarray(angles) * 2000).astype("<i2")
 
 
 def save_small(path, **arrays):
