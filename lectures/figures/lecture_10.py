@@ -10,36 +10,36 @@ STATE, VALUE = THINGS["state"][1], THINGS["value"][1]
 
 
 def edge_conv():
-    """Slide K44, with the signs of the paper."""
+    """Slide K44, with the signs of the paper; i receives, its neighbours j send."""
     d = Drawing(
         "edge_conv",
-        "For every neighbour i of a point j, the features of j and the difference between the two "
+        "For every neighbour j of a point i, the features of i and the difference between the two "
         "go through the same small network, which gives a message along that edge. The largest "
-        "value of each feature over the messages is the new feature of j.",
+        "value of each feature over the messages is the new feature of i.",
     )
-    centre = d.node(180, 270, "$x_j$", "picked", 32, part="j", size=22)
+    centre = d.node(180, 270, "$x_i$", "picked", 32, part="i", size=22)
     around = ((60, 130), (250, 110), (80, 420), (320, 380))
     nodes = [
-        d.node(x, y, f"$x_{i}$", radius=26, part=f"x_{i}", size=20)
-        for i, (x, y) in enumerate(around, 1)
+        d.node(x, y, f"$x_{j}$", radius=26, part=f"x_{j}", size=20)
+        for j, (x, y) in enumerate(around, 1)
     ]
     for node in nodes:
         d.edge(node, centre, part="edges")
-    d.note(190, 500, "the $K$ nearest of point $j$", part="edges")
+    d.note(190, 500, "the $K$ nearest of point $i$", part="edges")
     ys = (80, 200, 320, 440)
     with d.step(1), d.part("pairs"):
-        for i, y in enumerate(ys, 1):
-            own = d.matrix(480, y, 1, 3, 26, "state", "$x_j$", size=20)
-            d.matrix(558, y, 1, 3, 26, "state", f"$x_{i} - x_j$", size=18)
-            if i == 1:
-                d.note(own.x, y - 34, "where I am")
-                d.note(564, y + 34, "how you differ")
+        for j, y in enumerate(ys, 1):
+            own = d.matrix(480, y, 1, 3, 26, "state", "$x_i$", size=20)
+            d.matrix(558, y, 1, 3, 26, "state", f"$x_{j} - x_i$", size=18)
+            if j == 1:
+                d.note(own.x, y - 34, "the receiver")
+                d.note(564, y + 34, "the difference")
         d.sizes(519, 500, "N", "K", "2 d")
     with d.step(2), d.part("messages"):
-        for i, y in enumerate(ys, 1):
+        for j, y in enumerate(ys, 1):
             mlp = d.box("linear", 692, y, 84, 52, "MLP")
             d.arrow((597, y), mlp.w, thing="state")
-            m = d.matrix(820, y, 1, 4, 24, "value", f"$m_{{{i} \\to j}}$", size=18)
+            m = d.matrix(820, y, 1, 4, 24, "value", f"$m_{{{j} \\to i}}$", size=18)
             d.arrow(mlp.e, m.w, thing="value")
         d.note(692, 530, "the same weights for each edge")
         d.sizes(820, 500, "N", "K", "d'")
@@ -50,7 +50,7 @@ def edge_conv():
         for y in ys[1:-1]:
             d.arrow((868, y), (890, y), thing="value", head=False)
         d.arrow((890, 260), pool.w, thing="value")
-        y = d.matrix(1096, 260, 1, 4, 26, "state", "$y_j$", size=20)
+        y = d.matrix(1096, 260, 1, 4, 26, "state", "$y_i$", size=20)
         d.arrow(pool.e, y.w, thing="state")
         d.sizes(1096, 500, "N", "d'")
     return d
@@ -104,50 +104,56 @@ def _neighbours(d, left, top, places, k=3):
 
 
 def dgcnn():
-    """The classifier of Wang et al. 2018, fig. 3, as in models.DGCNN."""
+    """The segmentation network of Wang et al. 2018, fig. 3, as in the lecture (slide K44)."""
     d = Drawing(
         "dgcnn",
-        "Four EdgeConv layers follow each other, and each chooses its neighbours in its own "
-        "input. Their outputs stand side by side; a maximum and a mean over all points make one "
-        "vector for the cloud, from which an MLP tells the class.",
+        "Three EdgeConv layers follow each other, and each chooses its neighbours in its own "
+        "input. Their outputs are concatenated, and a maximum and a mean over all points make one "
+        "vector u for the cloud. It is appended to the features of every point, and an MLP "
+        "predicts the part of each point.",
     )
-    y = 190
+    y = 150
     d.text(2, y, "$x$", BIG, STATE, "start", part="input")
     d.sizes(2, y + 34, "N", "3", anchor="start", part="input")
-    widths = (64, 64, 128, 256)
     boxes = d.row(
-        100,
+        110,
         y,
-        *[("linear", 110, ["kNN,", "EdgeConv"], f"layer {k}") for k in range(1, 5)],
-        gap=58,
-        height=80,
+        *[("linear", 120, ["kNN,", "EdgeConv"], f"layer {k}") for k in range(1, 4)],
+        gap=66,
+        height=84,
     )
     d.arrow((34, y), boxes[0].w, thing="state", part="layer 1")
-    d.chain(boxes, "state", [f"layer {k}" for k in range(1, 5)])
-    for k, (box, width) in enumerate(zip(boxes, widths, strict=True), 1):
-        d.sizes(box.x, y - 62, "N", str(width), part=f"layer {k}")
-    with d.step(1), d.part("side by side"):
-        for k, box in enumerate(boxes):
-            x = box.right + 29
-            if k in (1, 2):
-                d.arrow((x, y), (x, 330), thing="state", head=False)
-        x = boxes[0].right + 29
-        d.arrow((x, y), (x, 330), (770, 330), thing="state", head=False)
-        d.arrow(boxes[3].e, (770, y), (770, 374), thing="state")
-        join = d.box("linear", 770, 406, 130, 60, "linear")
-        d.note(770, 462, "all four side by side")
-        d.sizes(770, 488, "N", "1024")
-    with d.step(2), d.part("pool"):
-        pool = d.box("pool", 930, 406, 90, 100, "max,", "mean")
-        d.arrow(join.e, pool.w, thing="state")
-        d.note(930, 476, "over all points")
-    with d.step(3), d.part("class"):
-        mlp = d.box("linear", 1060, 406, 80, 60, "MLP")
-        d.arrow(pool.e, mlp.w, thing="state")
-        d.arrow(mlp.n, (1060, 310))
-        d.text(1060, 288, "class")
-        d.note(300, 420, "each layer chooses its own neighbours,", "middle")
-        d.note(300, 446, "among the features that come in")
+    d.chain(boxes, "state", [f"layer {k}" for k in range(1, 4)])
+    for k, box in enumerate(boxes, 1):
+        d.sizes(box.x, y - 64, "N", "32", part=f"layer {k}")
+    d.note(930, y - 76, "each layer chooses its own neighbours,", part="words")
+    d.note(930, y - 50, "among the features that come in", part="words")
+    low = 400
+    with d.step(1), d.part("u"):
+        for box in boxes[:2]:
+            x = box.right + 33
+            d.arrow((x, y), (x, low - 110), thing="state", head=False)
+        d.arrow(boxes[2].e, (760, y), thing="state", head=False)
+        d.arrow((boxes[0].right + 33, low - 110), (760, low - 110), thing="state", head=False)
+        d.arrow((760, y), (760, low - 110), (90, low - 110), (90, low), (130, low), thing="state")
+        d.box("linear", 190, low, 120, 60, "linear")
+        d.note(190, low + 54, "all three, concatenated")
+        pool = d.box("pool", 370, low, 96, 84, "max,", "mean")
+        d.arrow((250, low), pool.w, thing="state")
+        d.note(370, low + 66, "over all points")
+        d.arrow(pool.e, (500, low), thing="value")
+        d.text(526, low, "$u$", BIG, VALUE)
+        d.sizes(526, low + 40, "1", "128")
+    with d.step(2), d.part("part of each point"):
+        pair = d.matrix(760, low, 1, 6, 28, "state", "features of point $i$", size=18)
+        d.arrow((760, low - 110), (760, low - 20), thing="state")
+        u = d.matrix(900, low, 1, 4, 28, "value", "$u$", size=20)
+        d.arrow((526, low - 24), (526, low - 70), (900, low - 70), (900, low - 20), thing="value")
+        mlp = d.box("linear", 1020, low, 80, 60, "MLP")
+        d.arrow(u.e, mlp.w)
+        d.note(pair.x, low + 54, "the same $u$ for every point")
+        d.arrow(mlp.n, (1020, 290))
+        d.text(1020, 268, "part of point $i$")
     return d
 
 
@@ -201,7 +207,7 @@ def _inside(d):
     d.arrow((54, high), (560, high), thing="state", head=False)
     knn = d.box("activation", 148, low, 116, 52, "$K$ nearest")
     d.arrow((80, high), (80, low), knn.w, thing="state")
-    pair = d.matrix(318, low, 1, 5, 28, "state", r"$x_j \,\Vert\, x_i - x_j$", size=18)
+    pair = d.matrix(318, low, 1, 5, 28, "state", r"$x_i \,\Vert\, x_j - x_i$", size=18)
     d.arrow(knn.e, pair.w, thing="state")
     layers = d.row(
         416,

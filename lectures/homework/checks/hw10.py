@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 
 from tinyattn.course.checks.judging import (
-    Case,
     Homework,
     array_of,
     expect,
@@ -16,6 +15,8 @@ from tinyattn.course.checks.judging import (
 
 homework = Homework("hw10")
 homework.allow(3, "tinyattn.graph.segment_max")
+homework.allow(7, "tinyattn.graph.segment_mean")
+homework.build_on(7, "edge_conv_segments")
 
 
 def squares(a, b):
@@ -145,8 +146,8 @@ def messages_of(x, src, dst, A, B, sign=1):
 def edge_conv(x, index, A, B):
     """By loops, the independent reference."""
     rows = [
-        np.max([np.maximum(A @ x[j] + B @ (x[i] - x[j]), 0) for i in index[j]], axis=0)
-        for j in range(len(x))
+        np.max([np.maximum(A @ x[i] + B @ (x[j] - x[i]), 0) for j in index[i]], axis=0)
+        for i in range(len(x))
     ]
     return np.array(rows)
 
@@ -162,27 +163,27 @@ def usual(x, index, A, B):
     m, mine, step = messages_of(x, src, dst, A, B), x[dst] @ A.T, x[src] - x[dst]
     q = pooled(x[src] @ B.T)
     return {
-        "with the sign turned round: the message has neighbour minus centre, x_i - x_j": pooled(
+        "with the opposite sign: the message has neighbour minus centre, x_j - x_i": pooled(
             messages_of(x, src, dst, A, B, sign=-1)
         ),
         "when you took the mean of the messages, the maximum is asked for": pooled(m, np.mean),
         "when you took the sum of the messages, the maximum is asked for": pooled(m, np.sum),
-        "when A and B are exchanged: A goes with x_j, B with the difference": pooled(
+        "when A and B are exchanged: A belongs to x_i, B to the difference": pooled(
             messages_of(x, src, dst, B, A)
         ),
-        "when B is applied to x_i itself, not to the difference x_i - x_j: where did -B x_j "
+        "when B is applied to x_j itself, not to the difference x_j - x_i: where did -x_i Bᵀ "
         "go?": pooled(np.maximum(mine + x[src] @ B.T, 0)),
-        "when A is applied to the neighbour x_i; it belongs to the centre x_j": pooled(
+        "when A is applied to the neighbour x_j; it belongs to the centre x_i": pooled(
             np.maximum(x[src] @ A.T + step @ B.T, 0)
         ),
-        "when x_i and x_j are exchanged: j listens (dst), i is its neighbour (src)": pooled(
+        "when x_i and x_j are exchanged: i receives (dst), its neighbour j sends (src)": pooled(
             np.maximum(x[src] @ A.T - step @ B.T, 0)
         ),
         "when the relu is missing: no number may be below 0": pooled(mine + step @ B.T),
-        "when all points are neighbours: i goes through index[j] alone": np.array(
+        "when all points are neighbours: j goes through index[i] alone": np.array(
             [messages_of(x, np.arange(N), np.full(N, j), A, B).max(axis=0) for j in range(N)]
         ),
-        "when i counts 0, 1, 2, ...: the neighbours are the numbers that stand in index[j]": (
+        "when j counts 0, 1, 2, ...: the neighbours are the numbers in index[i]": (
             np.array(
                 [messages_of(x, np.arange(K), np.full(K, j), A, B).max(axis=0) for j in range(N)]
             )
@@ -199,7 +200,7 @@ def usual(x, index, A, B):
         "over the neighbours, for each feature on its own": np.broadcast_to(
             m.reshape(N, -1).max(axis=1, keepdims=True), (N, len(A))
         ),
-        "when relu comes before p_j is added; relu comes after it": x @ (A - B).T
+        "when relu comes before p_i is added; relu comes after it": x @ (A - B).T
         + np.maximum(q, 0),
         "when the messages are collected at their senders; they go to dst": _collected(m, src, N),
         "when sender and receiver are exchanged: messages run from src to dst": _collected(
@@ -215,7 +216,7 @@ def _collected(messages, at, N):
     return found
 
 
-LETTERS = "x[j] has F numbers, A and B are [F', F]: A @ x[j], or for all rows at once x @ A.T."
+LETTERS = "x[i] has F numbers, A and B are [F', F]: x[i] @ A.T, or for all rows at once x @ A.T."
 
 
 @homework.part(2, "one message after the other")
@@ -392,51 +393,6 @@ def quotient(student, case):
         judge(came, both / (2 * e), mistakes, what="quotient")
 
 
-WHY = {
-    "between": "move t a little, and the same two points are chosen: nothing changes",
-    "at the jump": (
-        "the difference stays the same however small ε is, and it is divided by ε. Look at the "
-        "third line"
-    ),
-    "learnable": (
-        "a gradient that is 0 wherever it exists moves nothing. The network cannot learn from it "
-        "whom to choose"
-    ),
-}
-
-
-def slope_near(t):
-    """What the slope of a mean of two chosen numbers does at t as the step shrinks, in a word."""
-    places, h = line(Case(0))
-
-    def f(t):
-        return h[np.argsort(np.abs(places - t))[:2]].mean()
-
-    wide, narrow = (abs(f(t + e) - f(t - e)) / e for e in (1e-2, 1e-6))
-    return "zero" if narrow == 0 else "infinite" if narrow > 100 * wide else "finite"
-
-
-def verdicts():
-    """Found by trying, so that no answer stands here."""
-    everywhere = {slope_near(t) for t in np.linspace(0.1, 5.4, 30)}
-    return {
-        "between": slope_near(2.0),
-        "at the jump": slope_near(1.25),
-        "learnable": "none" if everywhere <= {"zero", "infinite"} else "all",
-    }
-
-
-@homework.part(5, "the verdict", hidden=())
-def verdict(student, case):
-    answer = student.verdict()
-    expect(
-        isinstance(answer, dict) and set(WHY) <= set(answer),
-        'verdict: expected a dictionary with the names "between", "at the jump" and "learnable"',
-    )
-    for name, right in verdicts().items():
-        expect(answer[name] == right, f"verdict, {name}: {WHY[name]}", f"the verdict about {name}")
-
-
 # --- task 6
 
 
@@ -489,4 +445,62 @@ def softly_gradient(student, case):
     hint = "Compute the distances of the chosen ones with t itself, not with array(t)."
     judge_gradients(
         student, "heard_softly", soft_mean, t, places, h, of=[0], letters="t", hint=hint, case=case
+    )
+
+
+# --- task 7
+
+
+def few_jets(case):
+    """Particles of three jets with 4, 2 and 5 particles, and edges within each."""
+    x, _, A, B = cloud(case)
+    F, new = A.shape[1], len(A)
+    jet = np.repeat([0, 1, 2], (4, 2, 5))
+    x = case.normal(len(jet), F)
+    pairs = [(j, i) for i in range(len(jet)) for j in range(len(jet)) if jet[i] == jet[j]]
+    src, dst = np.array([(j, i) for j, i in pairs if j > i or (i > j and (i + j) % 2)]).T
+    return x, src, dst, jet, 3, A, B, case.normal(new)
+
+
+def scores_by_loops(x, src, dst, jet, jets, A, B, w):
+    y = _collected(messages_of(x, src, dst, A, B), dst, len(x))
+    return np.array([y[jet == n].mean(axis=0) @ w for n in range(jets)])
+
+
+@homework.part(7, "the scores")
+def tagger(student, case):
+    x, src, dst, jet, jets, A, B, w = few_jets(case)
+    y = _collected(messages_of(x, src, dst, A, B), dst, len(x))
+    of_jets = [y[jet == n] for n in range(jets)]
+    raw = [x[jet == n].mean(axis=0) for n in range(jets)]
+    mistakes = {
+        "from the sum over the particles; take the mean, or a jet with more particles has a larger "
+        "score": np.array([part.sum(axis=0) @ w for part in of_jets]),
+        "from the maximum over the particles; the mean is asked for": np.array(
+            [part.max(axis=0) @ w for part in of_jets]
+        ),
+        "when sender and receiver are exchanged: the arguments are (x, src, dst, A, B)": np.array(
+            [
+                _collected(messages_of(x, dst, src, A, B), src, len(x))[jet == n].mean(axis=0) @ w
+                for n in range(jets)
+            ]
+        ),
+        "when A and B are exchanged": scores_by_loops(x, src, dst, jet, jets, B, A, w),
+        "when the EdgeConv is missing": np.array([np.maximum(mean @ A.T, 0) @ w for mean in raw]),
+    }
+    came = student.scores(x, src, dst, jet, jets, A, B, w, hint="EdgeConv gives [M, F'].")
+    judge(came, scores_by_loops(x, src, dst, jet, jets, A, B, w), mistakes)
+
+
+@homework.part(7, "gradient")
+def tagger_gradient(student, case):
+    judge_gradients(
+        student,
+        "scores",
+        scores_by_loops,
+        *few_jets(case),
+        of=[0, 5, 6, 7],
+        letters="xABw",
+        hint="Use your edge_conv_segments, segment_mean and @, nothing that makes plain arrays.",
+        case=case,
     )

@@ -2,7 +2,9 @@
 
 FILL = "    np.fill_diagonal(d2, np.inf)\n"
 SORT = 'return np.argsort(d2, axis=1, kind="stable")[:, :k]'
-ONE = "np.maximum(A @ x[j] + B @ (x[i] - x[j]), 0)"
+ONE = "np.maximum(x[i] @ A.T + (x[j] - x[i]) @ B.T, 0)"
+POOL = "return segment_mean(y, jet, jets) @ w"
+CONV = "y = edge_conv_segments(x, src, dst, A, B)"
 MAX = "np.max(messages, axis=0)"
 ALL = "messages = np.maximum(mine @ A.T + (theirs - mine) @ B.T, 0)"
 COLLECT = "return segment_max(messages, dst, len(x))"
@@ -31,11 +33,11 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "Manhattan",
     ),
     (SORT, "return np.sort(d2, axis=1)[:, :k]", "expected point numbers"),
-    (ONE, ONE.replace("x[i] - x[j]", "x[j] - x[i]"), "the sign"),
-    (ONE, ONE.replace("(x[i] - x[j])", "x[i]"), "not to the difference"),
-    (ONE, ONE.replace("A @ x[j]", "A @ x[i]"), "belongs to the centre"),
-    (ONE, "A @ x[j] + B @ (x[i] - x[j])", "relu is missing"),
-    (ONE, "np.maximum(B @ x[j] + A @ (x[i] - x[j]), 0)", "A and B are exchanged"),
+    (ONE, ONE.replace("x[j] - x[i]", "x[i] - x[j]"), "the opposite sign"),
+    (ONE, ONE.replace("(x[j] - x[i])", "x[j]"), "not to the difference"),
+    (ONE, ONE.replace("x[i] @ A.T", "x[j] @ A.T"), "belongs to the centre"),
+    (ONE, "x[i] @ A.T + (x[j] - x[i]) @ B.T", "relu is missing"),
+    (ONE, "np.maximum(x[i] @ B.T + (x[j] - x[i]) @ A.T, 0)", "A and B are exchanged"),
     (MAX, "np.mean(messages, axis=0)", "took the mean"),
     (MAX, "np.sum(messages, axis=0)", "took the sum"),
     (MAX, "messages[-1]", "only the last neighbour is left"),
@@ -49,7 +51,7 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "no gradient arrives at x",
     ),
     (COLLECT, "return segment_max(messages, dst, dst.max() + 1)", "expected shape"),
-    (SPLIT, "p, q = times(x, A), times(x, B)", "where did -B x_j go?"),
+    (SPLIT, "p, q = times(x, A), times(x, B)", "where did -x_i Bᵀ go?"),
     (SPLIT, "p, q = x @ (A - B).T, x @ B.T", "multiply with times"),
     (LAST, "return np.maximum(times(x[dst], A - B) + times(x[src], B), 0)", "expected shape"),
     (
@@ -62,9 +64,6 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (HEARD, HEARD.replace("[:k]", "[-k:]"), "from the farthest places"),
     (QUOTIENT, "(f(t + epsilon) - f(t - epsilon)) / epsilon", "divide by 2ε"),
     (QUOTIENT, "(f(t + epsilon) - f(t)) / epsilon", "take both sides"),
-    ('"between": "zero"', '"between": "finite"', "nothing changes"),
-    ('"at the jump": "infinite"', '"at the jump": "finite"', "Look at the third line"),
-    ('"learnable": "none"', '"learnable": "all"', "cannot learn from it"),
     (MEAN, "np.sum(weight * h[chosen])", "not divided by"),
     (WEIGHT, "np.exp(-np.abs(t - places[chosen]))", "not squared"),
     (WEIGHT, "np.exp((t - places[chosen]) ** 2)", "far ones must count less"),
@@ -95,15 +94,21 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "return np.array([sorted(range(len(x)), key=lambda i: (d[i], -i))[:k] for d in d2])",
         "in the order of their number",
     ),
-    ("for i in index[j]", "for i in range(len(x))", "i goes through index[j] alone"),
-    ("for i in index[j]", "for i in range(index.shape[1])", "the numbers that stand in index"),
-    ("for i in index[j]", "for i in [j, *index[j]]", "its own neighbour, too"),
-    (ONE, "np.maximum(A @ x[j], 0) + np.maximum(B @ (x[i] - x[j]), 0)", "first the sum"),
+    ("for j in index[i]", "for j in range(len(x))", "j goes through index[i] alone"),
+    ("for j in index[i]", "for j in range(index.shape[1])", "the numbers in index"),
+    ("for j in index[i]", "for j in [i, *index[i]]", "its own neighbour, too"),
+    (ONE, "np.maximum(x[i] @ A.T, 0) + np.maximum((x[j] - x[i]) @ B.T, 0)", "first the sum"),
     (HEARD, HEARD.replace("np.abs(places - t)", "places - t"), "without the absolute value"),
     (HEARD, HEARD.replace("h[", "places[", 1), "from the places"),
     (QUOTIENT, "(f(t) - f(t - epsilon)) / epsilon", "from the other side"),
     (QUOTIENT, "(f(t + epsilon) - f(t - epsilon)) / 2 * epsilon", "write (2 * epsilon)"),
     (MEAN, "np.mean(weight * h[chosen])", "by dividing by k"),
+    (POOL, "return (segment_mean(y, jet, jets) * np.bincount(jet)[:, None]) @ w", "from the sum"),
+    (POOL, "return segment_max(y, jet, jets) @ w", "from the maximum"),
+    (POOL, "return segment_mean(array(y), jet, jets) @ array(w)", "gradient"),
+    (CONV, "y = edge_conv_segments(x, dst, src, A, B)", "sender and receiver are exchanged"),
+    (CONV, "y = edge_conv_segments(x, src, dst, B, A)", "A and B are exchanged"),
+    (CONV, "y = np.maximum(segment_mean(x, jet, jets) @ A.T, 0)[jet]", "EdgeConv is missing"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too
