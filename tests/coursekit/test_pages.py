@@ -93,7 +93,7 @@ def test_links_of_the_pages_lead_somewhere():
 # --- the form of a page for the lecturer: each part is missed when it is gone
 
 PAGE = (ROOT / "lectures" / "teaching" / "05.md").read_text("utf-8")
-TASKS = "**6a.** A question."
+TASKS = "**7a.** A question."
 
 
 def test_a_whole_page_lacks_nothing():
@@ -110,8 +110,8 @@ def test_a_whole_page_lacks_nothing():
         (r"(?m)^\| [\"E].*\n", "", "fewer than four rows"),
         (r"\*Answer\*: ", "", "two exercises"),
         (r"\d+ to \d+ minutes", "an hour", "how long it is"),
-        (r"Open question 6a", "A question", "no line 'Open question"),
-        (r"Open question 6a", "Open question 9z", "has no question 9z"),
+        (r"Open question 7a", "A question", "no line 'Open question"),
+        (r"Open question 7a", "Open question 9z", "has no question 9z"),
         (r"marks of 2", "marks", "table"),
         (r"\| 1: ", "| good: ", "table"),
         (r"\| 1: ", "| 2: ", "one with fewer"),

@@ -64,8 +64,8 @@ def quark_directions():
     """Return the directions of the three quarks of top jets in `hard_jets("test")`, [4000, 3, 2].
 
     They are Δη and Δφ from the axis of the jet, before the quarks radiate: of the b quark, and of
-    the two quarks of the W boson. They are kept for 800 of the top jets, chosen at random (those
-    that were simulated first). The rows of all other jets are nan.
+    the two quarks of the W boson. They are stored for 799 of the top jets, those that were
+    simulated first, because all of them would need more space. The other rows are nan.
 
     Returns:
         [4000, 3, 2] float32
