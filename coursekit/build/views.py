@@ -70,17 +70,22 @@ def _is_explorer(cell):
 
 def with_install(text):
     """Return the file of a notebook with the cell that installs the package, below its title."""
+    first = json.loads(text)["cells"][0]["id"]
+    return with_cell(text, 1, f"{first}-install", INSTALL)
+
+
+def with_cell(text, place, name, source):
+    """Return the file of a notebook with another code cell; name: its id."""
     notebook = json.loads(text)
-    first = notebook["cells"][0]["id"]
     cell = {
         "cell_type": "code",
         "execution_count": None,
-        "id": f"{first}-install",
+        "id": name,
         "metadata": {},
         "outputs": [],
-        "source": INSTALL.splitlines(keepends=True),
+        "source": source.splitlines(keepends=True),
     }
-    notebook["cells"].insert(1, cell)
+    notebook["cells"].insert(place, cell)
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from coursekit.build.public_api import new_names
 from coursekit.build.text import need
+from coursekit.build.views import with_cell
 from coursekit.student.workbook import companions, copy_of
 from tinyattn.course.project import CourseError, homework, lectures, write_text
 
@@ -76,17 +77,7 @@ def write_browser(root, site, work):
 
 def for_browser(text):
     """Return the text of a notebook with a first cell that loads the package into the browser."""
-    notebook = json.loads(text)
-    cell = {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": "in-the-browser",
-        "metadata": {},
-        "outputs": [],
-        "source": FIRST_CELL,
-    }
-    notebook["cells"].insert(0, cell)
-    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+    return with_cell(text, 0, "in-the-browser", FIRST_CELL)
 
 
 def _run(command, folder):
