@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from tinyattn.check.direction import PATH, direction, made_by
 from tinyattn.check.recording import library_frames, observe, stop_observing
 from tinyattn.engine import autograd
 from tinyattn.engine.autograd import Tensor, is_grad_enabled
@@ -24,15 +25,9 @@ STEPS = 5  # the first steps of the optimizer are checked in full, later ones on
 LOSSES = 100  # a loss that grows over this many steps means that the learning rate is too high
 GROWN = 20  # a loss has grown if it is this many times the first one,
 LASTING = 5  # in this many steps in a row: single batches of a good training reach that, too
-PATH = 12  # a comparison counts if at most this many operations lead from it to the loss
 BINARY = {"add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "hypot"}
 PRODUCTS = {"matmul", "dot", "linear", "inner", "tensordot", "einsum"}
 LARGE = 1e4  # root mean square of the inputs; see _look_at_scale
-PROBABILITIES = {"softmax", "sigmoid"}
-SELECTED = {"getitem", "take_along_axis"}  # what takes the labels' numbers of each row
-SELECTIONS = {*SELECTED, "reshape", "squeeze", "ravel", "astype", "transpose"}
-SAME_ORDER = {*SELECTIONS, "mean", "sum"}  # what grows if all of its input grows
-OFFSETS = {"clip", "maximum", "add"}  # against the logarithm of 0
 # losses that are smaller where the predictions are better
 ERRORS = {
     "cross_entropy",
@@ -393,7 +388,7 @@ class _Watcher:
             for age in _elementwise_below(root):
                 if age in self.compared:
                     self.say(*self.compared.pop(age))
-        sign, name, age = _direction(root, self.errors)
+        sign, name, age = direction(root, self.errors)
         self.turned = None
         if sign < 0:
             self.turned = (
@@ -714,111 +709,12 @@ def _elementwise_below(root):
     return found
 
 
-def _direction(t, errors, depth=PATH):
-    """Return (sign, name, age): whether t grows (+1) or falls (-1) if an error grows, and which.
-
-    (0, "", 0): no error was recognized, or t also depends on other results. `errors` are the
-    results of loss functions. Errors written by hand are squares and absolute values of a
-    difference from constants, and (with the sign -1) log-probabilities that labels select.
-    """
-    unknown = 0, "", 0
-    if t is None or t._operation is None or not depth:
-        return unknown
-    if t._created in errors:
-        return 1, errors[t._created], t._created
-    op, inputs, values = t._operation.name, t._inputs, t._values or ()
-    open_ = [i for i, x in enumerate(inputs) if x is not None and x.requires_grad]
-    if not open_:
-        return unknown
-    x = inputs[open_[0]]
-    constants = [np.asarray(v) for i, v in enumerate(values) if i not in open_ and i < 2]
-    if _is_distance(op, inputs, constants) and _is_difference(x):
-        return 1, "the error of the predictions", t._created
-    if _is_selected_log_probability(t):
-        return -1, "the probability of wrong classes", t._created
-    if op in SAME_ORDER:
-        return _direction(x, errors, depth - 1)
-    if len(open_) == 2:
-        return _direction_of_two(t, errors, depth)
-    sign = {"negative": -1, "subtract": 1 - 2 * open_[0], "add": 1}.get(op, 0)
-    if op == "multiply" or (op in ("divide", "true_divide") and open_ == [0]):
-        signs = {float(s) for c in constants for s in np.unique(np.sign(c)) if s}
-        sign = signs.pop() if len(signs) == 1 else 0
-    below, name, age = _direction(x, errors, depth - 1) if sign else unknown
-    # the line to name is the one that turned the sign
-    return int(sign * below), name, t._created if sign < 0 else age
-
-
-def _direction_of_two(t, errors, depth):
-    """`_direction` of a sum or difference, whose parts must agree."""
-    turn = {"add": 1, "subtract": -1}.get(t._operation.name, 0)
-    one, two = (_direction(x, errors, depth - 1) for x in t._inputs[:2])
-    signs = [one[0], turn * two[0]]
-    if sorted(signs) == [-1, 0] and turn == 1:  # y log p + (1 - y) log (1 - p)
-        other = t._inputs[signs.index(0)]
-        if _is_selected_log_probability(other, OFFSETS | {"subtract"}):
-            signs = [-1, -1]
-    agree = turn and signs[0] == signs[1]
-    return (signs[0], (one[1] or two[1]), max(one[2], two[2])) if agree else (0, "", 0)
-
-
-def _is_distance(op, inputs, constants):
-    """Return whether the operation is a square or an absolute value."""
-    if op == "multiply":
-        return len(inputs) == 2 and inputs[0] is inputs[1]
-    if op == "power":
-        return bool(constants) and constants[0].ndim == 0 and constants[0] == 2
-    return op in ("square", "abs", "absolute")
-
-
-def _is_difference(x):
-    """Return whether x are predictions minus constants, or constants minus predictions."""
-    if x._operation is None or x._operation.name != "subtract" or x.size < 2:
-        return False
-    constants = [
-        v for v, y in zip(x._values, x._inputs, strict=False) if y is None or not y.requires_grad
-    ]
-    return len(constants) == 1 and np.size(constants[0]) == x.size
-
-
-def _is_selected_log_probability(t, offsets=OFFSETS):
-    """Return whether t are logarithms of a softmax or sigmoid that labels select: by their number
-    or as a factor.
-    """
-    op, selected = t._operation.name, t._operation.name in SELECTED
-    if op == "multiply":
-        constants = [np.asarray(v) for v, x in zip(t._values, t._inputs, strict=False) if x is None]
-        selected = len(constants) == 1 and constants[0].size > 1 and (constants[0] >= 0).all()
-    inner = _before(t, SELECTIONS | {"multiply"})
-    if inner._operation is not None and inner._operation.name == "log":
-        inside = _before(inner._inputs[0], offsets)
-        if op == "log" and inside._operation is not None:
-            selected = inside._operation.name in SELECTED
-        inner = _before(inside, SELECTIONS | offsets)
-        return bool(selected) and _made_by(inner, PROBABILITIES)
-    return bool(selected) and _made_by(inner, {"log_softmax"})
-
-
-def _made_by(t, names):
-    return t is not None and t._operation is not None and t._operation.name in names
-
-
-def _before(t, through):
-    """Return the result that a chain of some operations began with."""
-    while _made_by(t, through):
-        before = [x for x in t._inputs if x is not None and x.requires_grad]
-        if len(before) != 1:
-            break
-        t = before[0]
-    return t
-
-
 def _cut_at_0(x):
     """Return whether x comes from a ReLU."""
     source = _source(x)
-    if _made_by(source, {"maximum"}):
+    if made_by(source, {"maximum"}):
         return any(np.ndim(v) == 0 and v == 0 for v in source._values)
-    return _made_by(source, {"relu"})
+    return made_by(source, {"relu"})
 
 
 def _has_norm(model):
