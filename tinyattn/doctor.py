@@ -148,7 +148,7 @@ def _blas():
 
 def _numba():
     """Return Numba's target and threads, and whether the kernels are already compiled."""
-    yield "processor", _processor_name()
+    yield "processor", processor_name()
     yield "kernels", _kernels()
     if kernels.missing:
         return  # Numba may be installed and still fail to import
@@ -182,7 +182,7 @@ def _kernels():
     )
 
 
-def _processor_name():
+def processor_name():
     """Return the manufacturer's name of the processor, if the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -22,6 +22,7 @@ TEXTS = {
     "notebooks/index.ipynb": "index",
     "tests/README.md": "project/tests",
     "tests/benchmarks/RESULTS.md": "benchmarks",
+    "tests/benchmarks/TRIED.md": "benchmarks_tried",
     "tinyattn/data/SOURCES.md": "project/data_sources",
     "tinyattn/kernels/README.md": "project/kernels",
     "tinyattn/trace/README.md": "project/trace",

@@ -174,6 +174,7 @@ def contents(documents, tasks, students=False):
             "references",
             "from_pytorch",
             "benchmarks",
+            "benchmarks_tried",
         ],
         "Making" if students else "Teaching and making": [
             *lecturers,

@@ -8,7 +8,15 @@ compared with the plain formula in float64.
 
 import sys
 
-from tests.benchmarks.measure import HEADER, foot, interleave, product_peak, row, use_threads
+from tests.benchmarks.measure import (
+    HEADER,
+    by_processor,
+    foot,
+    interleave,
+    product_peak,
+    row,
+    use_threads,
+)
 
 use_threads(2)
 
@@ -120,12 +128,11 @@ def main(rounds=11):
     for shape in FORWARD:
         measured("forward", shape, 1.4 if shape[1] <= 512 else 1.2, peak, rounds)
     for shape in BACKWARD:
-        goal = 2.2 if shape[1] <= 512 else 1.5
+        goal = by_processor(2.2, 1.5) if shape[1] <= 512 else 1.5
         measured("forward + backward, causal", shape, goal, peak, rounds, True, True)
     for shape in BIASED:
-        measured(
-            "forward + backward, trainable bias", shape, 2.0, peak, rounds, False, True, bias=True
-        )
+        name, goal = "forward + backward, trainable bias", by_processor(2.0, 1.6)
+        measured(name, shape, goal, peak, rounds, False, True, bias=True)
     for shape in PADDED:
         measured("forward, key padding", shape, 1.5, peak, rounds, padding=True)
         measured(

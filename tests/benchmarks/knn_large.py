@@ -1,4 +1,4 @@
-"""The k nearest neighbours of 100,000 points, as in knn.py; the longest script of all.
+"""The k nearest neighbours of 100,000 points against the same peers.
 
     python -m tests.benchmarks.knn_large [rounds]
 

@@ -154,6 +154,13 @@ def versions(*modules):
     return ", ".join(parts + [f"{m.__name__} {m.__version__}" for m in modules])
 
 
+def by_processor(avx512, avx2):
+    """The goal on the processor that Numba compiles for; None: a row without a goal."""
+    from tinyattn.kernels.machine.llvm import VECTOR_BYTES  # not before `use_threads`
+
+    return avx512 if VECTOR_BYTES == 64 else avx2
+
+
 def head(*modules):
     """What goes before the first row of a table that has no `foot`."""
     return f"float32, two threads; {versions(*modules)}\n\n{HEADER}"

@@ -15,7 +15,14 @@ import subprocess
 import sys
 import time
 
-from tests.benchmarks.measure import HEADER, ratios, use_threads, versions, wait_until_alone
+from tests.benchmarks.measure import (
+    HEADER,
+    by_processor,
+    ratios,
+    use_threads,
+    versions,
+    wait_until_alone,
+)
 
 THREADS = 2
 use_threads(THREADS)
@@ -127,7 +134,13 @@ def main(rounds=9):
             runs[name].append(process(name))
     length = len(programs["tinyattn"].tokenizer.encode(PROMPT))
     print(HEADER)
-    print(line(f"generating a token after {length} to {length + NEW} others", writing, 1.3))
+    print(
+        line(
+            f"generating a token after {length} to {length + NEW} others",
+            writing,
+            by_processor(1.3, 1.1),
+        )
+    )
     print(line(f"reading a prompt of {length} tokens", reading))
     print(
         line("loading", {n: [seconds for seconds, _ in found] for n, found in runs.items()}, 0.8, 0)

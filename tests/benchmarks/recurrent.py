@@ -9,7 +9,15 @@ a cell is called step by step, as in a decoder with attention.
 
 import sys
 
-from tests.benchmarks.measure import HEADER, foot, interleave, product_peak, row, use_threads
+from tests.benchmarks.measure import (
+    HEADER,
+    by_processor,
+    foot,
+    interleave,
+    product_peak,
+    row,
+    use_threads,
+)
 
 use_threads(2)
 
@@ -23,7 +31,7 @@ from tinyattn.engine.autograd import Tensor  # noqa: E402
 torch.set_num_threads(2)
 SHAPES = [(128, 32, 128), (128, 32, 256), (32, 8, 64)]  # T, B, H; as many features as units
 STEPS = [(10, 64, 48), (10, 64, 128)]  # the same, for cells
-GOALS = {"LSTM": 1.15, "GRU": 1.9, "RNN": 1.0}
+GOALS = {"LSTM": by_processor(1.15, 1.1), "GRU": 1.9, "RNN": 1.0}
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 

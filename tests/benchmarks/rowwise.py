@@ -7,7 +7,7 @@ Float32, two threads on both sides; values and gradients are compared in float64
 
 import sys
 
-from tests.benchmarks.measure import HEADER, foot, interleave, row, use_threads
+from tests.benchmarks.measure import HEADER, by_processor, foot, interleave, row, use_threads
 
 use_threads(2)
 
@@ -95,7 +95,10 @@ def main(rounds=15):
             for a, b in zip(*found, strict=True):
                 np.testing.assert_allclose(a, b, rtol=0, atol=1e-10)
             times = interleave(programs(name, shape), rounds, 3, at_least=0.01)
-            print(row(f"{name}, {shape[0]} x {shape[1]}", times), flush=True)
+            print(
+                row(f"{name}, {shape[0]} x {shape[1]}", times, goal=by_processor(None, 1.0)),
+                flush=True,
+            )
     for n, size in ((30, 16384), (60, 262144)):
         times = interleave(optimizers(n, size), rounds, 3, at_least=0.01)
         print(row(f"AdamW, {n} parameters of {size} numbers", times), flush=True)
