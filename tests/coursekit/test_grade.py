@@ -63,11 +63,15 @@ def in_wasm():
         yield there
 
 
+def wait(monkeypatch, seconds):
+    for module in (sandbox, own_machine):
+        monkeypatch.setattr(module, "SECONDS", seconds)
+
+
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """Attacks that do not end are waited for; a few seconds are enough here."""
-    monkeypatch.setattr(sandbox, "SECONDS", 5)
-    monkeypatch.setattr(own_machine, "SECONDS", 5)
+    wait(monkeypatch, 5)
 
 
 class Cells:
@@ -216,27 +220,29 @@ def test_what_is_loaded_with_the_first_large_array_is_there(each_sandbox):
 
 def test_what_comes_out_is_plain_and_bounded(each_sandbox):
     cells = ["def f():\n    return {'x': object(), 'y': 'x' * 10**7}", "def g():\n    return f"]
-    cells.append("def h():\n    return list(range(10**7))")
+    cells.append("def h():\n    return ['x' * 2000] * 5000")  # more than 8 MB
     with student_of(each_sandbox, *cells) as student:
         came = student.ask(ask_for, "f")
         assert came["x"].type == "object" and len(came["y"]) == 2000
         assert student.ask(ask_for, "g").type == "function"
-        with pytest.raises(Diagnosis):
+        with pytest.raises(Diagnosis, match="the answer is too large"):
             student.ask(ask_for, "h")
 
 
-def test_a_process_that_was_lost_is_replaced(each_sandbox):
+def test_a_process_that_was_lost_is_replaced(each_sandbox, monkeypatch):
     cells = ["def f():\n    while True:\n        pass", "def g():\n    return 3"]
     with student_of(each_sandbox, *cells) as student:
         assert student.ask(ask_for, "g") == 3
+        wait(monkeypatch, 1)
         with pytest.raises(Diagnosis, match="did not come to an end"):
             student.ask(ask_for, "f")
+        wait(monkeypatch, 5)  # a process starts, too
         assert student.ask(ask_for, "g") == 3
+    assert student._worker._started == 2
 
 
 def test_who_never_comes_to_an_end_is_not_waited_for_again(each_sandbox, monkeypatch):
-    for module in (sandbox, own_machine):
-        monkeypatch.setattr(module, "SECONDS", 1)
+    wait(monkeypatch, 1)
     with student_of(each_sandbox, "def f():\n    while True:\n        pass") as student:
         for _ in range(5):
             with pytest.raises(Diagnosis, match="did not come to an end"):
@@ -272,11 +278,12 @@ def test_nobody_sleeps(each_sandbox):
         assert student.ask(ask_for, "f") == 3
 
 
-def test_a_training_that_a_name_hangs_on_does_not_stop_the_rest(each_sandbox):
+def test_a_training_that_a_name_hangs_on_does_not_stop_the_rest(each_sandbox, monkeypatch):
     cells = ["for x in iter(int, 1):\n    pass", "def f():\n    return 3"]
 
     class Program(Cells):
         def job(self, box, *, light=False):
+            wait(monkeypatch, 5 if light else 2)
             self.cells = cells[1:] if light else cells
             return super().job(box)
 
