@@ -18,8 +18,6 @@ import sys
 import time
 from pathlib import Path
 
-from llvmlite.binding import get_host_cpu_name
-
 from tests import ROOT
 from tests.machine import processor_without
 from tinyattn import doctor
@@ -124,6 +122,8 @@ def run(name, settings):
 
 def processor(settings):
     """A sentence that names the processor, and what it is kept to."""
+    from llvmlite.binding import get_host_cpu_name  # not installed where the page is only read
+
     kept = ", with every library kept to AVX2" if settings else ""
     return f"Processor: {doctor.processor_name()} ({get_host_cpu_name()}){kept}."
 
