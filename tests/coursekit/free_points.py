@@ -319,7 +319,7 @@ FREE = [
      "    times(x, A - B), times(x, B)\n    mine, theirs = x[dst], x[src]\n"
      "    m = np.maximum(mine @ A.T + (theirs - mine) @ B.T, 0)\n"
      "    return segment_max(m, dst, len(x))\n"),
-    ("hw11", 2, "the library", "def heard(a, h, index):\n    from tinyattn.graph import mean_max\n"
+    ("hw11", 2, "the library", "def gather(a, h, index):\n    from tinyattn.graph import mean_max\n"
      "    return mean_max(a, h, index)\n"),
     ("hw12", 3, "the library", "def potential_loss(beta, x, truth, q_min=0.1):\n"
      "    return sum(ta.graph.condensation_terms(beta, x, truth)[:2])\n"),

@@ -14,7 +14,7 @@ from tinyattn.course.checks.judging import (
 
 homework = Homework("hw11")
 homework.allow(3, "tinyattn.graph.knn", "tinyattn.nn.Linear", "tinyattn.nn.Module")
-homework.build_on(3, "weights", "heard")
+homework.build_on(3, "weights", "gather")
 
 
 def nearest(s, k, event=None):
@@ -52,7 +52,7 @@ def weights(student, case):
     mistakes = {
         "from the distance itself: the distance goes in squared": np.exp(-c * d),
         "when they grow with the distance. A minus is missing": np.exp(c * d**2),
-        "when they sum to 1. GravNet has no softmax: a lonely point hears little, and may": right
+        "when they sum to 1. GravNet has no softmax: far points receive little": right
         / right.sum(axis=1, keepdims=True),
         "without the constant c": np.exp(-(d**2)),
         "by dividing by c: d² is multiplied by it": np.exp(-(d**2) / c),
@@ -87,7 +87,7 @@ def weights_gradient(student, case):
 # --- task 2
 
 
-def heard_of(a, h, index):
+def gathered(a, h, index):
     m = a[:, :, None] * h[index]
     return np.concatenate([m.mean(axis=1), m.max(axis=1)], axis=-1)
 
@@ -101,11 +101,11 @@ def messages(case):
     return case.rng.uniform(0.1, 1, index.shape), case.normal(len(index), 3), index
 
 
-HEARD = "h[index] is [N, K, P] and a is [N, K]: give a an axis for the features, a[:, :, None]."
+GATHER = "h[index] is [N, K, P] and a is [N, K]: give a an axis for the features, a[:, :, None]."
 
 
 @homework.part(2, "mean and maximum")
-def heard(student, case):
+def gather(student, case):
     a, h, index = messages(case)
     m, raw = a[:, :, None] * h[index], h[index].max(axis=1)
     mean, top = m.mean(axis=1), m.max(axis=1)
@@ -121,7 +121,7 @@ def heard(student, case):
         "when the weights are not used at all": side(h[index].mean(axis=1), raw),
         "from the product of the maxima: the maximum of products is not the product of the "
         "maxima": side(mean, raw * a.max(axis=1)[:, None]),
-        "from the largest size: the maximum of -1 and -1.5 is -1": side(mean, largest),
+        "from the largest absolute value: the maximum of -1 and -1.5 is -1": side(mean, largest),
         "when the mean runs over the features; the neighbours are axis 1 of [N, K, P]": side(
             features, top
         ),
@@ -133,21 +133,21 @@ def heard(student, case):
         "when the weights are added; they are multiplied": side(
             (a[:, :, None] + h[index]).mean(axis=1), (a[:, :, None] + h[index]).max(axis=1)
         ),
-        "when mean and maximum stand in turns: first all means, then all maxima": np.stack(
+        "when means and maxima alternate: first all means, then all maxima": np.stack(
             [mean, top], axis=-1
         ).reshape(len(a), -1),
         "from the means alone": mean,
         "from the maxima alone": top,
     }
-    judge(student.heard(a, h, index, hint=HEARD), side(mean, top), mistakes, what="heard")
+    judge(student.gather(a, h, index, hint=GATHER), side(mean, top), mistakes, what="gather")
 
 
 @homework.part(2, "gradient")
-def heard_gradient(student, case):
+def gather_gradient(student, case):
     a, h, index = messages(case)
     h = h + 0.01 * np.arange(h.size).reshape(h.shape)
     judge_gradients(
-        student, "heard", heard_of, a, h, index, of=[0, 1], letters="ah", hint=HEARD, case=case
+        student, "gather", gathered, a, h, index, of=[0, 1], letters="ah", hint=GATHER, case=case
     )
 
 
@@ -197,14 +197,14 @@ def layer_of(
     h = x @ w["lin_h.weight"].T + w["lin_h.bias"]
     index = nearest({"s": s, "x": x, "h": h}[places], k + (not itself), event)
     index = index if itself else index[:, 1:]
-    heard = heard_of(weights_of(h if turned else s, index, c), h, index)
-    y = heard @ w["lin_out2.weight"].T + w["lin_out2.bias"]
+    received = gathered(weights_of(h if turned else s, index, c), h, index)
+    y = received @ w["lin_out2.weight"].T + w["lin_out2.bias"]
     return y + first * (x @ w["lin_out1.weight"].T)
 
 
 def _layer(student, x, event, state, arriving=None):
     hint = (
-        "knn gives two things: index, _ = knn(points, self.k, event). weights, heard and the four "
+        "knn gives two things: index, _ = knn(points, self.k, event). weights, gather and the four "
         "layers help."
     )
     y, grads = student.ask(gravnet, SIZES, state, x, event, arriving, hint=hint)
@@ -230,13 +230,13 @@ def wrong_layers(x, event, state):
         "when the neighbours are the nearest in h: they should be the nearest in s": layer(
             places="h"
         ),
-        "when y forgets what the point itself knows: W₁ x is missing": layer(first=False),
+        "without the point's own features: x W₁ᵀ is missing": layer(first=False),
         "with another constant in the weights: use self.c, yours is 1": layer(c=1.0),
         "with 10 for the constant, whatever it is: use self.c": layer(c=10.0),
         "with one neighbour too many: knn(points, self.k, event)": layer(k=SIZES[4] + 1),
-        "when a point does not hear itself: all that knn gives are heard, and the point is one of "
-        "them": layer(itself=False),
-        "when neighbours and weights both come from h: the space is s, h is what is sent": layer(
+        "when a point does not receive from itself: use all neighbours that knn returns, and the "
+        "point is one of them": layer(itself=False),
+        "when neighbours and weights both come from h: the space is s, the messages are h": layer(
             places="h", turned=True
         ),
         "when the weights come from h: the distances are those in s": layer(turned=True),
@@ -250,7 +250,7 @@ def several_events(student, case):
     event = np.repeat([0, 1, 2], 10)
     alone = layer_of(x, None, state)
     mistakes = wrong_layers(x, event, state)
-    mistakes["when hits of different events hear each other. Pass event to knn"] = alone
+    mistakes["when points of different events receive from each other. Pass event to knn"] = alone
     judge(_layer(student, x, event, state)[0], layer_of(x, event, state), mistakes, what="GravNet")
 
 
@@ -311,9 +311,7 @@ def stretch(student, case):
     for one, other in case.rng.uniform(1, 5, (2, 2)) if case.number else shown:
         mistakes = {
             "upside down. A smaller constant needs a larger space": np.sqrt(other / one),
-            "from the ratio itself: c stands before d², so the root of the ratio counts": (
-                one / other
-            ),
+            "from the ratio itself: c multiplies d², so take the root of the ratio": (one / other),
             "upside down and without the root": other / one,
             "from the square of the ratio": (one / other) ** 2,
             "for 10 and 0.1 alone: use c_from and c_to": 10.0,
@@ -331,31 +329,82 @@ def sizes(case, shown):
     )
 
 
-@homework.part(5, "EdgeConv")
-def edgeconv_products(student, case):
+@homework.part(5, "EdgeConv on every edge")
+def edgeconv_on_edges(student, case):
     N, K, F = sizes(case, (7, 5, 3))
     mistakes = {
-        "with F features: the dense layer sees 2F features, not F": N * K * F * F,
+        "with F features: the dense layer gets 2F features, not F": N * K * F * F,
         "once for each point: the layer runs on every edge, N·K times": N * 2 * F * F,
-        "with 2F features out: the answer has F": N * K * 4 * F * F,
+        "with 2F features out: the output has F": N * K * 4 * F * F,
     }
-    came = number_of(student.edgeconv_products(N, K, F))
-    what = f"edgeconv_products({N}, {K}, {F})"
+    came = number_of(student.edgeconv_on_edges(N, K, F))
+    what = f"edgeconv_on_edges({N}, {K}, {F})"
     judge(came, N * K * 2 * F * F, mistakes, what=what, atol=0.1)
+
+
+@homework.part(5, "EdgeConv, split")
+def edgeconv_split(student, case):
+    N, F = sizes(case, (7, 3))
+    mistakes = {
+        "with one product: two are needed for each point, one for the receiver and one for the "
+        "sender": N * F * F,
+        "with four products of F·F: each of the two products gets F features": N * 4 * F * F,
+        "for a single point: there are N": 2 * F * F,
+    }
+    came = number_of(student.edgeconv_split(N, F))
+    judge(came, N * 2 * F * F, mistakes, what=f"edgeconv_split({N}, {F})", atol=0.1)
+
+
+def gravnet_count(N, K, F, S, P):
+    return N * (F * S + F * P + F * F + 2 * P * F) + N * K * P
 
 
 @homework.part(5, "GravNet")
 def gravnet_products(student, case):
     N, K, F, S, P = sizes(case, (7, 5, 3, 2, 4))
-    maps, edges = N * (F * S + F * P + F * F + 2 * P * F), N * K * P
+    right, edges = gravnet_count(N, K, F, S, P), N * K * P
     mistakes = {
-        "when the weights times the messages are missing, N·K·P": maps,
-        "when W₂ sees P features: W₂ gets mean and maximum, 2P features": maps - N * P * F + edges,
-        "when W₁ is missing, F·F for each point": maps - N * F * F + edges,
+        "when the weights times the messages are missing, N·K·P": right - edges,
+        "when W₂ gets P features: it gets mean and maximum, 2P features": right - N * P * F,
+        "when W₁ is missing, F·F for each point": right - N * F * F,
         "when a weighted message is counted twice: it is computed once and used for mean and "
-        "maximum": maps + 2 * edges,
-        "when the matrices are applied for each edge; it is once for each point": K * maps + edges,
+        "maximum": right + edges,
+        "when the matrices are applied for each edge; it is once for each point": (
+            K * (right - edges) + edges
+        ),
     }
     came = number_of(student.gravnet_products(N, K, F, S, P))
     what = f"gravnet_products({N}, {K}, {F}, {S}, {P})"
-    judge(came, maps + edges, mistakes, what=what, atol=0.1)
+    judge(came, right, mistakes, what=what, atol=0.1)
+
+
+def crossing(linear, constant):
+    """The positive F with F² = linear F + constant, by bisection."""
+    low, high = 0.0, 1.0 + linear + constant
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle**2 < linear * middle + constant else (low, middle)
+    return low
+
+
+@homework.part(5, "the turning point")
+def turning_point(student, case):
+    for K, S, P in (sizes(case, (40, 4, 22)), sizes(case, (10, 3, 5))):
+        root = np.sqrt((S + 3 * P) ** 2 + 4 * K * P)
+        mistakes = {
+            "the negative solution: a number of features is positive": (S + 3 * P - root) / 2,
+            "without the weights times the messages, K·P": S + 3 * P,
+            "without dividing by 2: F = (b + √(b² + 4KP)) / 2 with b = S + 3P": S + 3 * P + root,
+            "when W₂ gets P features: it gets 2P": crossing(S + 2 * P, K * P),
+            "for EdgeConv on every edge: compare GravNet with the split EdgeConv": (
+                S + 3 * P + np.sqrt((S + 3 * P) ** 2 + 4 * K * P * (2 * K - 1))
+            )
+            / (2 * (2 * K - 1)),
+            "when GravNet's own F² is missing: W₁ multiplies F features by F features": (
+                S + 3 * P + np.sqrt((S + 3 * P) ** 2 + 8 * K * P)
+            )
+            / 4,
+            "for the sizes of the notebook alone: use K, S and P": crossing(70, 880),
+        }
+        came = number_of(student.turning_point(K, S, P))
+        judge(came, crossing(S + 3 * P, K * P), mistakes, what=f"turning_point({K}, {S}, {P})")
