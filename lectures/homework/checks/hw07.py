@@ -23,7 +23,7 @@ def kept(its, name, numbers, *options):
 
 def _call(student, name, numbers, *options):
     result, unchanged = student.ask(kept, name, numbers, *options)
-    expect(unchanged, f"{name}: it changed what it was given: work on a copy", "changes its input")
+    expect(unchanged, f"{name}: it changed its input. Work on a copy", "changes its input")
     return result
 
 
@@ -81,7 +81,7 @@ def smallest_set(student, case):
     right = np.where(top, q, 0) / 0.75
     # the order of what is told: first the order of the words, then the numbers themselves
     mistakes = {
-        "when the order is sorted: word i must stay at place i": np.sort(right[turn])[::-1],
+        "when the order is sorted: word i must keep the index i": np.sort(right[turn])[::-1],
         "when the word that crosses the border is left out: 0.5 alone is less than 0.6": (
             np.array([0, 1.0, 0, 0, 0])[turn]
         ),
@@ -125,7 +125,7 @@ def read_in_pieces(its, pieces, w_q, w_k, w_v):
 
 
 def whole(x, w_q, w_k, w_v, mask=None, scale=None, axis=-1):
-    """Causal attention over everything at once."""
+    """Causal attention over all tokens in a single call."""
     mask = np.tri(len(x), dtype=bool) if mask is None else mask
     s = (x @ w_q) @ (x @ w_k).T / (np.sqrt(x.shape[1]) if scale is None else scale)
     return softmax(np.where(mask, s, -np.inf)) @ (x @ w_v)
@@ -173,7 +173,7 @@ def _in_order(keys, values, x, w_k, w_v, cut):
         turned = order[::-1]
     else:
         turned = np.roll(order, -cut)
-    wrong = "in the wrong order: new keys and values belong behind the old"
+    wrong = "in the wrong order: new keys and values come after the old"
     for name, came, weights in (("keys", keys, w_k), ("values", values, w_v)):
         expect(
             np.shape(came)[:1] != (0,),
@@ -202,12 +202,12 @@ def empty_cache(student, case):
             *given, mask=np.ones((T, T), bool)
         ),
         "without √d": whole(*given, scale=1.0),
-        "with d in place of √d": whole(*given, scale=x.shape[1]),
+        "with d instead of √d": whole(*given, scale=x.shape[1]),
         "with the mask the wrong way round": whole(*given, mask=np.tri(T, dtype=bool).T),
         "without itself: a new token may see the earlier ones and itself": whole(
             *given, mask=np.tri(T, k=-1, dtype=bool)
         ),
-        "with the keys in place of the values": whole(*given[:3], given[2]),
+        "with the keys instead of the values": whole(*given[:3], given[2]),
         "with the softmax over the askers: the weights of one token must sum to 1": _by_columns(
             *given
         ),
@@ -311,11 +311,11 @@ def _write(student, prompt, n, V):
         "the prompt is missing in the answer",
     )
     more = (
-        f" The model read {read} tokens. With a cache each token is handed over once: what is "
-        "handed over again counts twice"
+        f" The model read {read} tokens. With a cache, pass each token to it only once, "
+        "because a token that is passed again counts twice"
         if read > len(prompt) + n
-        else " Is the whole prompt read first, the cache handed over at each call, and the "
-        "likeliest token taken from the scores of the last place?"
+        else " Read the whole prompt first, pass the cache in each call, and take "
+        "the likeliest token from the scores of the last position"
     )
     expect(
         came.shape == right.shape and np.array_equal(came, right),
@@ -403,7 +403,7 @@ def chosen_tokens(student, case):
     rows = chosen.sum(axis=1) / words.sum(axis=1)
     expect(
         rows.std() > 0.01 and chosen.mean(axis=0).std() > 0.01,
-        "hide: choose each token by itself, not the same number or place in each row",
+        "hide: choose each token independently, not the same number or index in each row",
         "the same tokens in each row",
     )
 
