@@ -7,21 +7,26 @@ TRI = "may_see = np.tri(T, everything, everything - T, dtype=bool)"
 KEYS = 'cache["k"] = np.concatenate([cache["k"], x @ w_k])'
 VALUES = 'cache["v"] = np.concatenate([cache["v"], x @ w_v])'
 CALL = "logits = model(np.asarray(new)[None], cache).numpy()"
+SOFT = "return softmax(kept)"
+SHOWN = "np.where(may_see, scores, -np.inf)"
+OTHER = "rng.integers(3, V, size=ids.shape)"
+LOG = "np.log(p).sum(axis=1)"
+LOSS = "return F.cross_entropy(logits.reshape((-1, logits.shape[-1])), ids[:, 1:].ravel())"
 
 MISTAKES = [  # right, wrong, what the check must say about it
-    ("return softmax(kept)", "softmax(kept)", "Is the `return` missing?"),
+    (SOFT, "softmax(kept)", "Is the `return` missing?"),
     (KEPT, "kept = np.zeros(scores.shape)", "exp(0) is 1"),
     ("/ temperature", "", "without the temperature"),
     ("/ temperature", "* temperature", "multiplied by the temperature"),
     ("np.argsort(-scores, kind", "np.argsort(scores, kind", "the k lowest"),
-    ("return softmax(kept)", "return np.sort(softmax(kept))[::-1]", "must belong to scores[i]"),
+    (SOFT, "return np.sort(softmax(kept))[::-1]", "must belong to scores[i]"),
     (
-        "return softmax(kept)",
+        SOFT,
         "return softmax(scores / temperature) * (kept > -np.inf)",
         "not scaled to sum to 1",
     ),
     (
-        "return softmax(kept)",
+        SOFT,
         "least = np.sort(scores)[-min(k, len(scores))]\n    return softmax("
         "np.where(scores >= least, scores / temperature, -np.inf))",
         "exactly 2 words must stay",
@@ -66,18 +71,18 @@ MISTAKES = [  # right, wrong, what the check must say about it
     (TRI, TRI.replace("everything - T", "everything - T - 1"), "without itself"),
     ('@ cache["v"]\n', '@ cache["k"]\n', "the keys instead of the values"),
     (
-        "softmax(np.where(may_see, scores, -np.inf))",
-        "softmax(np.where(may_see, scores, -np.inf).T).T",
+        f"softmax({SHOWN})",
+        f"softmax({SHOWN}.T).T",
         "over the askers",
     ),
-    ("np.where(may_see, scores, -np.inf)", "np.where(may_see, scores, 0)", "they still get weight"),
+    (SHOWN, "np.where(may_see, scores, 0)", "they still get weight"),
     (KEYS, "cache = dict(cache)\n    " + KEYS, "of your own"),
     ("< 0.15) & (ids > MASK)", "< 0.15)", "special tokens (0 to 2) were chosen"),
     ("rng.random(ids.shape) < 0.15", "rng.random(ids.shape) < 0.25", "the fraction of chosen"),
     ("np.where(how < 0.8, MASK", "np.where(how < 2, MASK", "MASK replaces 100.0%"),
     ("np.where(how < 0.9, other, ids)", "other", "another token replaces"),
-    ("rng.integers(3, V, size=ids.shape)", "rng.integers(0, V, size=ids.shape)", "from 3 to 49"),
-    ("rng.integers(3, V, size=ids.shape)", "rng.integers(3, V)", "a random token of its own"),
+    (OTHER, OTHER.replace("3", "0"), "from 3 to 49"),
+    (OTHER, OTHER.replace(", size=ids.shape", ""), "a random token of its own"),
     ("np.where(chosen, changed, ids), np", "changed, np", "was not chosen must stay"),
     ("np.where(chosen, ids, -100)", "np.where(chosen, changed, -100)", "the original token"),
     ("ids[:, 1:].ravel())", "ids[:, :-1].ravel())", "at its own position"),
@@ -87,13 +92,13 @@ MISTAKES = [  # right, wrong, what the check must say about it
         "have a next one",
     ),
     (
-        "return F.cross_entropy(logits.reshape((-1, logits.shape[-1])), ids[:, 1:].ravel())",
-        "return F.cross_entropy(logits.reshape((-1, logits.shape[-1])), ids[:, 1:].ravel()).item()",
+        LOSS,
+        LOSS + ".item()",
         "no gradient arrives",
     ),
-    ("np.log(p).sum(axis=1)", "np.log(p).mean(axis=1)", "their logarithms add"),
-    ("np.log(p).sum(axis=1)", "p.prod(axis=1)", "without the logarithm"),
-    ("np.log(p).sum(axis=1)", "np.log(p).sum()", "when all rows are added"),
+    (LOG, LOG.replace("sum", "mean"), "their logarithms add"),
+    (LOG, "p.prod(axis=1)", "without the logarithm"),
+    (LOG, LOG.replace("axis=1", ""), "when all rows are added"),
 ]
 
 RIGHT = [  # the sample's way, another one that is right too
