@@ -20,7 +20,7 @@ DTYPES = (np.float32, np.float64)
 def warm(quiet=False, lock=None):
     """Compile kernels that are not on disk yet, print each duration, and return the exit code.
 
-    lock: a file that is touched after each step, so that others see that compiling continues.
+    The file `lock` is touched after each step, so that others see that compiling continues.
     """
     if not have_numba("warm"):  # this has already printed the reason
         return 0

@@ -49,7 +49,7 @@ itself, saved.
 
 
 def write(root, folder=None, documents=()):
-    """Write the folder and return its path. documents: lectures and homework; None: all of them.
+    """Write the folder with these lectures and homework, and return its path.
 
     Raises CourseError if the folder exists but was not made by this command.
     """

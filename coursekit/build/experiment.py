@@ -60,8 +60,8 @@ def outdated(ledger, cells):
 def stamp(root, cells, entered=None):
     """Write the digests of the experiments into the ledger, after a full run of these cells.
 
-    entered: the claims whose verdict this run wrote; None: all claims that the cells test. A claim
-    that the run refused keeps its old verdict, so its old digest must stay as well.
+    `entered` holds the claims whose verdict this run wrote, and None means all that the cells
+    test. A claim that the run refused keeps its old verdict, so its old digest must stay too.
     """
     from tinyattn.course.claims import read_ledger, write_ledger
 

@@ -25,7 +25,7 @@ BEGIN, END = "<!-- full runs -->", "<!-- end of full runs -->"
 def run(documents, *, again=False):
     """Run these lectures in full, and return the exit code, which is 1 if one of them failed.
 
-    again: include lectures whose text has not changed since their last full run.
+    `again` includes lectures whose text has not changed since their last full run.
     """
     failed = []
     for document in documents:

@@ -75,7 +75,7 @@ def with_install(text):
 
 
 def with_cell(text, place, name, source):
-    """Return the file of a notebook with another code cell; name: its id."""
+    """Return the file of a notebook with another code cell, whose id is `name`."""
     notebook = json.loads(text)
     cell = {
         "cell_type": "code",
@@ -166,7 +166,7 @@ def _shows(cell):
 def _answers(slide, asked_before=False):
     """Return the code cells that wait for a question, and the text for each choice.
 
-    asked_before: the previous slide asked a question. Then the whole slide answers it, unless a
+    If the previous slide asked a question (`asked_before`), the whole slide answers it, unless a
     cell on it waits.
     """
     code = [(cell, waits) for cell, waits in waiting(slide) if cell["cell_type"] == "code"]
@@ -179,8 +179,8 @@ def _answers(slide, asked_before=False):
 def _hands_on(slide, after, silent):
     """Return whether a question is answered on the next slide, because the code here shows nothing.
 
-    silent: the ids of cells that show nothing. The next slide must show something, and not ask a
-    question itself.
+    `silent` holds the ids of cells that show nothing. The next slide must show something, and not
+    ask a question itself.
     """
     if after is None or choices_of(slide) or not _answers(slide):
         return False
@@ -194,7 +194,8 @@ def _with_predictions(slide, open_before=False, stays_open=False):
     """Return the cells of a slide with a prediction cell before each answer and a comparison after
     it.
 
-    open_before: a prediction of the previous slide waits here. stays_open: the next slide answers.
+    With `open_before`, a prediction of the previous slide waits here. With `stays_open`, the next
+    slide answers.
     """
     answers = _answers(slide, open_before)
     if not answers:

@@ -37,8 +37,8 @@ SHEET = """
 def build_handout(document, *, core=False, notes=True):
     """Write the handout of a lecture, and return the path of the PDF (without a browser, the HTML).
 
-    core: only the short version. notes: three or four pages on a sheet with the lecturer's notes,
-    or eight or ten without them, for a class.
+    With `core`, it has only the short version. With `notes`, a sheet has three or four pages and
+    the lecturer's notes, otherwise eight or ten pages, for a class.
     """
     page = render(executed(document), document, core=core, notes=notes)
     kind = "noted" if notes else "bare"

@@ -19,8 +19,8 @@ ACCENTS = {"\N{COMBINING MACRON}": "bar", "\N{COMBINING CIRCUMFLEX ACCENT}": "ha
 def build_deck(document, *, core=False, notes=True, path=None):
     """Write the deck of a lecture from its built notebook and return the path.
 
-    core: leave out the slides that are tagged `optional`, in a separate file. notes: include the
-    lecturer's notes. path: where to write the deck, if not into build/decks.
+    With `core`, a separate file leaves out the slides that are tagged `optional`. `notes` includes
+    the lecturer's notes. `path` is where to write the deck, if not into build/decks.
 
     Raises CourseError for homework, for a notebook that is not built, and for one that no longer
     agrees with its text (if the text can be read).

@@ -27,8 +27,8 @@ CACHE = ".grading"  # results that are already graded, in the folder of the subm
 def grade(document, folder, *, csv_file=None, html=None, jobs=None, worksheet=None, settings=None):
     """Grade all notebooks of a folder, write the table and the pages, and return the marks.
 
-    worksheet: the table from Moodle or Canvas, whose points are filled in. settings: a file with
-    the class's rule for late days (see `late`).
+    `worksheet` is the table from Moodle or Canvas, whose points are filled in. `settings` is a file
+    with the class's rule for late days (see `late`).
     """
     folder = Path(folder)
     rules = late.read(settings, document.number, csv_file) if settings is not None else None

@@ -23,7 +23,7 @@ SOURCES = Path("build") / "site-sources"
 def build_site(root, students=False):
     """Write the whole site and return its first page.
 
-    students: leave out the pages for lecturers and the notes of the slides.
+    `students` leaves out the pages for lecturers and the notes of the slides.
 
     Raises CourseError with Sphinx's message if a page has an error, such as a broken link.
     """

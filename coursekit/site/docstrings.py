@@ -27,9 +27,10 @@ SPECIAL = re.compile(r"([\\*_\[\]<>$`{}~#|^])")
 
 
 def markdown(docstring, link=lambda words: None, *, lead=True):
-    """Return the Markdown of a docstring. link: the address of a name in backticks, or None.
+    """Return the Markdown of a docstring.
 
-    lead: show the first paragraph in larger letters.
+    `link` returns the address of a name in backticks, or None. With `lead`, the first paragraph
+    has larger letters.
     """
     text = inspect.cleandoc(docstring or "")
     written = []

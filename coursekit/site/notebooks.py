@@ -23,8 +23,8 @@ PICTURES = "pictures"  # the folder of images on the site
 def write_page(document, sources, extra, ways, copy):
     """Write the source of a page into `sources`, and images and the student's copy into `extra`.
 
-    ways: [(words, address from the top of the site)], the buttons under the title. copy: the file
-    of the student's copy.
+    `ways` are the buttons under the title, [(words, address from the top of the site)], and `copy`
+    is the file of the student's copy.
     """
     here = page_of(document)
     names, title, cells = anchors(document), "", []

@@ -74,8 +74,8 @@ def _as_notebook(name, text):
 def copy_of(document, new, *, install=False):
     """Return the file in which a student works.
 
-    new: the result of `public_api.new_names`. With `install`, the file keeps the cell that installs
-    the package, for work on another machine.
+    `new` is the result of `public_api.new_names`. With `install`, the file keeps the cell that
+    installs the package, for work on another machine.
     """
     text = without_install(document.notebook.read_text(encoding="utf-8"))
     copy = text if document.is_homework else student_copy(text, new[document.number])

@@ -193,7 +193,7 @@ def _reaches_padding(g, padded, keep, by_position):
 
 
 class _Found:
-    """The influences. size [to, from]: their relative strength, at most 1. seen: size > 0."""
+    """The relative strengths `size` [to, from], at most 1, and `seen`, where they are not 0."""
 
     def __init__(self, size, eps):
         self.size, self.seen = size, size > ROUNDINGS * eps

@@ -180,6 +180,7 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
             control
     """
     verdict = _verdict(number, holds, proved)
+    evidence, control = _worded(evidence), _worded(control)
     try:
         root = find_root() if root is None else root
     except CourseError:
@@ -208,6 +209,12 @@ def claim(number, holds, evidence="", control="", *, proved=False, quick_decides
     return Claim(
         number, entry["verdict"], entry["evidence"], entry["control"], entry["claim"], note
     )
+
+
+def _worded(text):
+    """Return a text with "exactly 0" instead of 0e+00 and "100.0%" instead of "at least 100.0%"."""
+    text = re.sub(r"(?<![\w.+-])0(?:\.0+)?e\+00", "exactly 0", text)
+    return re.sub(r"at least (?=100(?:\.0+)?%)", "", text)
 
 
 def _of_a_change(number, entry, verdict, changed):

@@ -76,7 +76,7 @@ def compare(*numbers, root=None):
 
 
 def sealed(right, words):
-    """Encode the answers of a question so that nobody reads them by accident; see `answer`.
+    """Encode the answers of a question so that nobody reads them by accident, as `answer` explains.
 
     Args:
         right   the letter of the right answer

@@ -66,7 +66,7 @@ class Threads:
 
 
 def trained(comm=None, average=average_gradients):
-    """Train a small GPT for a few steps in float64; return its parameters in one array.
+    """Train a small GPT for a few steps in float64, and return its parameters in one array.
 
     Every process draws the same batches and keeps its own part of each.
 

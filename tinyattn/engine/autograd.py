@@ -358,7 +358,7 @@ def primitive(f) -> Primitive:
 def record(op, y, inputs, values, options):
     """Wrap the output y of an operation, and record the operation if a gradient is needed.
 
-    values: the inputs, with plain arrays instead of Tensors. options: the keyword arguments.
+    `values` are the inputs with plain arrays instead of Tensors, `options` the keyword arguments.
     """
     if type(y) is not ndarray or y.dtype is not FLOAT32:
         y = dtypes.result_array(op, y, values, options)
@@ -508,8 +508,8 @@ def unbroadcast(d, a, name, kind):
     """Return a rule's gradient d in the shape and dtype of the input array a.
 
     If NumPy broadcast the input, every copy contributed, so the gradient is the sum over the
-    copies. name: name of the operation. kind: Tensor if gradients are recorded, otherwise
-    np.ndarray.
+    copies. `name` is that of the operation, and `kind` is Tensor if gradients are recorded,
+    otherwise np.ndarray.
     """
     d = d if d is None or isinstance(d, Tensor) else np.asarray(d)
     messages.check_gradient(d, a, name)

@@ -6,9 +6,9 @@ import numpy as np
 def check_range(owner, least=None, most=None, *, above=None, below=None, whole=False, **numbers):
     """Check that each of `numbers` is a number with least <= x <= most and above < x < below.
 
-    owner: the function or class that checks its argument. whole: the numbers must be whole. None is
-    skipped, because it represents the owner's default. Raises TypeError for values that are not
-    numbers, and ValueError for numbers outside the range.
+    `owner` is the function or class that checks its argument. With `whole`, the numbers must be
+    whole. None is skipped, because it represents the owner's default. Raises TypeError for values
+    that are not numbers, and ValueError for numbers outside the range.
     """
     for name, value in numbers.items():
         if value is None:

@@ -40,7 +40,8 @@ def comparing():
 def protected(f, name, what):
     """Return f with read-only views as arguments, unless it is None or part of the library.
 
-    name: name of the operation. what: "function" or "rule". Raises WrittenError if f writes.
+    `name` is that of the operation, `what` is "function" or "rule". Raises WrittenError if f
+    writes.
     """
     if f is None or (getattr(f, "__module__", None) or "").partition(".")[0] == LIBRARY:
         return f

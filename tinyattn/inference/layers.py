@@ -406,7 +406,7 @@ def unsupported_reason(layer, kinds):
     """Return why a layer has no compiled form (an unsupported part, or dropout), or None if it has
     one.
 
-    kinds: the class of each part that the kernel computes.
+    `kinds` gives the class of each part that the kernel computes.
     """
     if not have_numba("inference.compile"):
         return "Numba is missing"

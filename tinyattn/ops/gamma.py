@@ -45,7 +45,7 @@ def _value(x, n):
 
 
 def _series(z, n):
-    """Stirling's series, differentiated n times."""
+    """Return Stirling's series, differentiated n times."""
     if n == 0:
         y = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi)
         y = np.where(z == np.inf, z, y)

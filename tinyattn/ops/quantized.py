@@ -62,7 +62,7 @@ class Q4_1:
 
     @staticmethod
     def parts(raw):
-        """d, m [..., 1] float32 and the bytes with two q each [..., 16];   raw [..., 20]."""
+        """Return d, m [..., 1] float32 and the bytes of two q each [..., 16] of raw [..., 20]."""
         return halves(raw[..., :2]), halves(raw[..., 2:4]), raw[..., 4:]
 
     @staticmethod
@@ -79,7 +79,7 @@ class Q8_0:
 
     @staticmethod
     def parts(raw):
-        """d [..., 1] float32 and q [..., 32] int8;   raw [..., 34]."""
+        """Return d [..., 1] float32 and q [..., 32] int8 of raw [..., 34]."""
         return halves(raw[..., :2]), np.ascontiguousarray(raw[..., 2:]).view(np.int8)
 
     @staticmethod

@@ -26,7 +26,7 @@ from tinyattn.ops.matmul import linear
 
 
 class Cell(NamedTuple):
-    """The description of a cell for the layers; `kind` is its number in the kernels."""
+    """The description of a cell for the layers, where `kind` is its number in the kernels."""
 
     name: str
     kind: int
@@ -199,7 +199,8 @@ def _gates(p, q, before, kind, step):
     """Compute one step from its products p and q [B, G·H], and from h of a GRU or c of an LSTM [B,
     H].
 
-    The result is h [B, H], or h and c [2, B, H] for the LSTM. step: the formula as array algebra.
+    The result is h [B, H], or h and c [2, B, H] for the LSTM. `step` is the formula as array
+    algebra.
     """
     after = step(p, q, (before, before))  # of the state, a GRU reads h (the first), an LSTM only c
     return after[0] if len(after) == 1 else np.stack(after)

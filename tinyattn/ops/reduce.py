@@ -182,8 +182,9 @@ def std(x, axis=None, keepdims=False, ddof=0):
 def _like_numpy(function, neutral=None, join=None):
     """Return the function with NumPy's arguments.
 
-    neutral: the value that replaces elements excluded by where=. join: how initial= is combined. In
-    NumPy's own signatures, the third positional argument is a dtype or an output array.
+    The value `neutral` replaces elements excluded by where=, and `join` combines the result with
+    initial=. In NumPy's own signatures, the third positional argument is a dtype or an output
+    array.
     """
 
     def reduce(a, axis=None, *, dtype=None, keepdims=False, initial=None, where=None):

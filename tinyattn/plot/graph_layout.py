@@ -23,8 +23,8 @@ def layout(sizes, edges, free=()):
     """Return the centres [(x, y)] of the nodes, points [(x, y), ...] of the edges, and the (width,
     height).
 
-    sizes: (width, height) of each node. free: the nodes whose inputs have no order. At all other
-    nodes, edges arrive from top to bottom in the order of their slots.
+    `sizes` are (width, height) of each node, and `free` the nodes whose inputs have no order. At
+    all other nodes, edges arrive from top to bottom in the order of their slots.
     """
     rank = ranks(len(sizes), edges)
     chains = with_bends(rank, edges)

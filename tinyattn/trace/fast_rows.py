@@ -59,9 +59,9 @@ def moved(step):
 def element_by_element(asked):
     """Return the rows of an operation in which each element depends on one element of each input.
 
-    asked: the step, and the same step at other numbers. Inputs may broadcast. Then one evaluation
-    is needed for each position along the broadcast axes, which answers for all elements of this
-    position together, because no two of them share a source.
+    `asked` holds the step, and the same step at other numbers. Inputs may broadcast. Then one
+    evaluation is needed for each position along the broadcast axes, which answers for all elements
+    of this position together, because no two of them share a source.
     """
     step = asked[0]
     places = _places(step)

@@ -9,11 +9,10 @@ DULL = {"x", "y", "out", "output", "input", "result", "t", "a", "b", "inputs", "
 
 
 def base_name(step, recorder, operands):
-    """Return the name of a result, and whether it is a name, which may appear in an expression
-    itself.
+    """Return the text for a result, and whether it is short enough to be part of an expression.
 
-    The name is the user's variable, or the library's, or an expression of two names, or the
-    operation. operands: names of variables and numbers, None for anything else.
+    The text is the user's variable, or the library's, or an expression of two names, or the
+    operation. `operands` holds the names of variables and the numbers, with None for others.
     """
     own = recorder.names.get(id(step.tensor))
     if own is not None and (own.rank == 0 or own.text not in DULL):

@@ -87,8 +87,8 @@ def _check(root):
 def pull(step, g, constants=False):
     """Return the results of a step's rules for the gradient g: for each input an array, or None.
 
-    constants: include inputs of floating-point numbers that require no gradient, if the operation
-    has a rule for them.
+    `constants` includes inputs of floating-point numbers that require no gradient, if the
+    operation has a rule for them.
     """
     asked = [
         _is_float(v) and (constants or _wanted(x))

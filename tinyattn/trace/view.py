@@ -1,4 +1,4 @@
-"""`trace` and its result, which a notebook displays and which can be saved."""
+"""The function `trace`, and its result, which a notebook displays and which can be saved."""
 
 import html
 import sys

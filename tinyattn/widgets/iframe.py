@@ -16,7 +16,7 @@ HOW = (
 def iframe(page, title, height, still=""):
     """Return the HTML of an output that contains a page.
 
-    page: its HTML. title: name of the frame. still: HTML that replaces the frame where it is
+    `page` is its HTML and `title` names the frame. The HTML `still` replaces the frame where it is
     removed, above the sentence that explains how to activate it. Frame and stand-in share one cell
     of a grid, so no space stays empty without the frame. If the cell has a height, as in a deck,
     the frame has the same height.

@@ -270,8 +270,8 @@ def judge_gradients(
 ):
     """Compare the gradients of a student's function with difference quotients of `reference`.
 
-    reference: a function of the same arrays that returns the expected output. `letters` names the
-    inputs by which to differentiate. slips: {mistake: a function with its gradients}.
+    `reference` is a function of the same arrays that returns the expected output, and `letters`
+    names the inputs by which to differentiate. `slips` is {mistake: a function with its gradients}.
     """
     of = list(range(len(inputs))) if of is None else of
     expected = np.asarray(reference(*inputs))
