@@ -34,18 +34,18 @@ SHEET = """
 """
 
 
-def build_handout(document, *, core=False, notes=True):
+def build_handout(document, *, core=False, notes=True, folder=None):
     """Write the handout of a lecture, and return the path of the PDF (without a browser, the HTML).
 
     core: only the short version. notes: three or four pages on a sheet with the lecturer's notes,
-    or eight or ten without them, for a class.
+    or eight or ten without them, for a class. folder: where it is written; None: next to the deck.
     """
     page = render(executed(document), document, core=core, notes=notes)
     kind = "noted" if notes else "bare"
     page = page.replace("</head>", f"<style>{SHEET}</style></head>", 1)
     page = page.replace("<body>", f'<body class="{kind}">', 1)
     name = f"{document.name}{'_core' if core else ''}_{'handout' if notes else 'pages'}"
-    path = document.deck.with_name(f"{name}.html")
+    path = Path(folder or document.deck.parent) / f"{name}.html"
     write_text(path, page)
     browser = find_browser()
     if browser is None:
