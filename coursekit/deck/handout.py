@@ -34,18 +34,19 @@ SHEET = """
 """
 
 
-def build_handout(document, *, core=False, notes=True):
+def build_handout(document, *, core=False, notes=True, folder=None):
     """Write the handout of a lecture, and return the path of the PDF (without a browser, the HTML).
 
     With `core`, it has only the short version. With `notes`, a sheet has three or four pages and
-    the lecturer's notes, otherwise eight or ten pages, for a class.
+    the lecturer's notes, otherwise eight or ten pages, for a class. Without `folder`, it is written
+    next to the deck.
     """
     page = render(executed(document), document, core=core, notes=notes)
     kind = "noted" if notes else "bare"
     page = page.replace("</head>", f"<style>{SHEET}</style></head>", 1)
     page = page.replace("<body>", f'<body class="{kind}">', 1)
     name = f"{document.name}{'_core' if core else ''}_{'handout' if notes else 'pages'}"
-    path = document.deck.with_name(f"{name}.html")
+    path = Path(folder or document.deck.parent) / f"{name}.html"
     write_text(path, page)
     browser = find_browser()
     if browser is None:

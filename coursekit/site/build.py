@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from coursekit.build.public_api import first_uses, new_names, public_names
 from coursekit.build.text import need, read_notebook, slides
-from coursekit.deck import render
+from coursekit.deck import handout, render
 from coursekit.site import browser, notebooks, pages, reference
 from coursekit.site.addresses import page_of, texts
 from coursekit.student.workbook import copy_of
@@ -18,6 +18,7 @@ from tinyattn.ops import coverage
 
 SITE = Path("build") / "site"
 SOURCES = Path("build") / "site-sources"
+PICTURES = "tests/benchmarks", "docs/pictures"  # of the project's texts
 
 
 def build_site(root, students=False):
@@ -72,13 +73,15 @@ def write_sources(root, sources, extra, students=False):
     for document in documents:
         deck = extra / "decks" / document.deck.name
         render.build_deck(document, notes=not students, path=deck)
+    write_handouts(documents, extra / "decks", students)
     shutil.copytree(
         root / "lectures" / "figures",
         extra / "figures",
         ignore=shutil.ignore_patterns("*.py", "__*"),
     )
-    for picture in (root / "tests" / "benchmarks").glob("*.png"):
-        shutil.copyfile(picture, extra / pages.PROJECT_PICTURES / picture.name)
+    for folder in PICTURES:
+        for picture in (root / folder).glob("*.png"):
+            shutil.copyfile(picture, extra / pages.PROJECT_PICTURES / picture.name)
     names = public_names()
     uses = first_uses(documents, names)
     examples = reference.read_examples(root / "docs" / "examples")
@@ -98,6 +101,20 @@ def write_sources(root, sources, extra, students=False):
             write_text(sources / f"{page}.md", "\n\n".join([text, after.get(page, "")]))
 
 
+def write_handouts(documents, folder, students=False):
+    """Print a handout of each lecture into a folder, for students without the notes.
+
+    Without a browser that prints, one line says so, and the pages of the lectures have no link to a
+    handout.
+    """
+    if handout.find_browser() is None:
+        print("no handouts as PDF on the site: there is no Chromium, Chrome or Edge to print them")
+        return
+    for document in documents:
+        printed = handout.build_handout(document, notes=not students, folder=folder)
+        printed.with_suffix(".html").unlink()
+
+
 def ways(root, document, tasks, students=False):
     """Return the buttons under the title of a lecture or homework: (words, address on the site)."""
     found = [("Open in the browser", browser.address(document))]
@@ -107,6 +124,9 @@ def ways(root, document, tasks, students=False):
         found.append((f"Lecture {number}", f"{page_of(lecture)}.html"))
     else:
         found.append(("Slides", f"decks/{document.name}.html"))
+        if handout.find_browser():
+            kind = "pages" if students else "handout"
+            found.append(("Handout (PDF)", f"decks/{document.name}_{kind}.pdf"))
         task = tasks.get(f"hw{document.number}")
         if task:
             found.append(("Homework", f"{page_of(task)}.html"))

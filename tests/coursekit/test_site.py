@@ -9,7 +9,17 @@ import pytest
 
 from coursekit.build import text
 from coursekit.build.public_api import PLACES, first_uses, place, public_names, section
-from coursekit.site import build, docstrings, formulas, implementations, notebooks, pages, reference
+from coursekit.deck import handout
+from coursekit.site import (
+    addresses,
+    build,
+    docstrings,
+    formulas,
+    implementations,
+    notebooks,
+    pages,
+    reference,
+)
 from tests import ROOT
 from tests.coursekit import browser
 from tests.scripts import site
@@ -173,6 +183,7 @@ def test_the_site_for_students_leaves_out_the_pages_for_those_who_teach(tmp_path
     pytest.importorskip("nbconvert")
     monkeypatch.setattr(build, "lectures", lambda root: project.lectures(root)[4:5])
     monkeypatch.setattr(build, "homework", lambda root: project.homework(root)[4:5])
+    monkeypatch.setattr(handout, "print_page", lambda *_: None)
     made = {}
     for students in (False, True):
         pages_of = tmp_path / str(students)
@@ -194,6 +205,42 @@ def test_the_site_for_students_leaves_out_the_pages_for_those_who_teach(tmp_path
         "pages/teaching/index.md",
         "pages/project/writing_lectures.md",
     }
+
+
+@browser.needed
+@pytest.mark.parametrize(("students", "kind"), [(False, "handout"), (True, "pages")])
+def test_a_lecture_offers_its_handout_as_pdf(students, kind, tmp_path, monkeypatch):
+    pytest.importorskip("nbconvert")
+    lecture = project.find(ROOT, "03")
+    printed = []
+    monkeypatch.setattr(
+        handout, "print_page", lambda _, page, pdf: printed.append(page.read_text())
+    )
+    build.write_handouts([lecture], tmp_path, students)
+    assert [p.name for p in tmp_path.iterdir()] == []  # the page itself does not stay
+    assert ('class="noted"' in printed[0]) is not students
+    ways = dict(build.ways(ROOT, lecture, {}, students))
+    assert ways["Handout (PDF)"] == f"decks/{lecture.name}_{kind}.pdf"
+
+
+def test_without_a_browser_the_site_says_so_and_has_no_link(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(handout, "find_browser", lambda: None)
+    lecture = project.find(ROOT, "03")
+    build.write_handouts([lecture], tmp_path)
+    assert "no handouts as PDF" in capsys.readouterr().out and not list(tmp_path.iterdir())
+    ways = [words for words, _ in build.ways(ROOT, lecture, {})]
+    assert "Slides" in ways and not [w for w in ways if "PDF" in w]
+
+
+def test_every_picture_of_a_text_is_copied():
+    pictures = {path.name for folder in build.PICTURES for path in (ROOT / folder).glob("*.png")}
+    for path in addresses.TEXTS:
+        if path.endswith(".md"):
+            text = (ROOT / path).read_text(encoding="utf-8")
+            named = re.findall(r"!\[[^\]]*\]\((?!https?:)[^)\s]*?([^/)\s]+\.png)\)", text)
+            assert set(named) <= pictures, path
+    page = pages.project_text(ROOT, "tinyattn/trace/README.md", "project/trace")
+    assert '<img class="picture" src="../pictures/trace.png"' in page
 
 
 def test_a_notebook_opens_elsewhere_where_the_repository_is_known():

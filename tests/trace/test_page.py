@@ -561,3 +561,15 @@ def test_a_loss_is_closed_and_relu_adds_nothing(tmp_path):
     said = dict(reasons)
     assert said["relu"] == ": relu passes it on as it is"
     assert "passes it on" in said["getitem"] and "added" not in said["getitem"]
+
+
+def test_after_the_fact_a_loss_is_drawn_as_one_box(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 4, rng=0), nn.ReLU(), nn.Linear(4, 3, rng=1))
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    loss = F.cross_entropy(model(x), np.array([0, 2]))
+    (boxes,) = run(
+        ta.trace(loss),
+        """return [[...document.querySelectorAll(".folded")].map((b) => b.textContent)];""",
+        tmp_path,
+    )
+    assert [box for box in boxes if "cross_entropy()" in box]

@@ -256,3 +256,30 @@ def test_a_loss_is_one_box_with_its_formula():
     closed = [g for g in t.data["groups"] if g.get("closed")]
     assert [g["label"] for g in closed] == ["cross_entropy()"]
     assert closed[0]["formula"] == "-ln softmax(x)[target] for scores x."
+
+
+def test_after_the_fact_a_loss_is_one_box_too():
+    """Norms, activations and attention that fall apart are boxes as well, inside of nothing."""
+    model, x, ids = classified()
+    x = ta.tensor(x, requires_grad=True)
+    q = F.gelu(F.layer_norm(model(x), 3))
+    y = F.scaled_dot_product_attention(q, q, q)
+    loss = F.cross_entropy(y, ids)
+    F.cross_entropy(model(x), ids)  # a call that the loss does not depend on
+    data = ta.trace(loss).data
+    boxes = {g["label"]: g for g in data["groups"]}
+    names = ["layer_norm()", "gelu()", "scaled_dot_product_attention()", "cross_entropy()"]
+    assert list(boxes) == names and all(g["closed"] for g in boxes.values())
+    assert boxes["cross_entropy()"]["formula"] == "-ln softmax(x)[target] for scores x."
+    assert boxes["cross_entropy()"]["nodes"][-1] == data["loss"]
+    inside = [i for g in boxes.values() for i in g["nodes"]]
+    assert len(inside) == len(set(inside)) < len(data["nodes"])
+    first = data["nodes"][boxes["layer_norm()"]["nodes"][0]]
+    assert all(data["nodes"][i["node"]]["name"] != "x" for i in first["inputs"] if "node" in i)
+
+
+def test_what_a_function_defines_inside_is_not_a_box():
+    model, x, ids = classified()
+    with ta.trace() as t:
+        loss = F.cross_entropy(model(x), ids)  # noqa: F841
+    assert [g["label"] for g in t.data["groups"]] == ["Sequential", "cross_entropy()"]

@@ -289,3 +289,37 @@ def test_a_notebook_gets_a_frame_and_a_still_picture(name):
 def test_what_is_refused(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@browser.needed
+@pytest.mark.parametrize(
+    ("scheme", "height", "dark"), [("dark", 560, True), ("light", 560, False), ("dark", 500, False)]
+)
+def test_an_explorer_follows_the_theme_of_the_page_around(scheme, height, dark, tmp_path):
+    """The site sets `color-scheme`; the frames in a deck are lower, and its pages are white."""
+    tell = "parent.postMessage(getComputedStyle(document.documentElement).filter, '*')"
+    inner = html.escape(f"{ALL['temperature']().html()}<script>{tell}</script>", quote=True)
+    page = tmp_path / "page.html"
+    page.write_text(
+        f'<!doctype html><meta charset="utf-8"><body style="color-scheme: {scheme}">'
+        "<script>onmessage = (e) => { document.body.dataset.filter = e.data; };</script>"
+        f'<iframe srcdoc="{inner}" sandbox="allow-scripts" style="width:800px;height:{height}px">',
+        encoding="utf-8",
+    )
+    found = re.search(r'data-filter="([^"]*)"', browser.show(page, tmp_path))[1]
+    assert ("invert" in found) is dark and (found == "none") is not dark
+
+
+@browser.needed
+@pytest.mark.parametrize("light", ["false", "true"])
+def test_an_explorer_is_dark_in_a_dark_theme_of_jupyterlab(light, tmp_path):
+    """JupyterLab tells its theme by an attribute of the body alone."""
+    page = tmp_path / "page.html"
+    page.write_text(
+        f'<!doctype html><meta charset="utf-8"><body data-jp-theme-light="{light}">'
+        f"{ALL['temperature']()._repr_html_()}<script>document.body.dataset.scheme = "
+        'getComputedStyle(document.querySelector("iframe")).colorScheme;</script>',
+        encoding="utf-8",
+    )
+    found = re.search(r'data-scheme="([^"]*)"', browser.show(page, tmp_path))[1]
+    assert found == {"false": "dark", "true": "normal"}[light]

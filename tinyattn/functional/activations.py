@@ -3,6 +3,7 @@
 import numpy as np
 
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.boxes import one_box
 from tinyattn.engine.convert import as_float, as_tensor
 from tinyattn.engine.random import generator
 from tinyattn.engine.torch_hints import with_torch_hints
@@ -55,6 +56,7 @@ def leaky_relu(x, negative_slope=0.01):
 
 
 @with_torch_hints
+@one_box
 def elu(x, alpha=1.0):
     """Return x for x > 0 and α (eˣ - 1) otherwise.
 
@@ -67,6 +69,7 @@ def elu(x, alpha=1.0):
     return np.where(np.greater(x.data, 0), x, alpha * np.expm1(negative))
 
 
+@one_box
 def gelu(x, approximate="none"):
     """Return x Φ(x), with the cumulative normal distribution Φ(x) = (1 + erf(x/√2)) / 2.
 
@@ -85,6 +88,7 @@ def gelu(x, approximate="none"):
 
 
 @with_torch_hints
+@one_box
 def silu(x):
     """Return x σ(x)."""
     x = as_tensor(x)

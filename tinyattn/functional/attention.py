@@ -5,12 +5,14 @@ import math
 import numpy as np
 
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.boxes import one_box
 from tinyattn.engine.convert import as_tensor, of_one_dtype, to_array
 from tinyattn.engine.torch_hints import with_torch_hints
 from tinyattn.ops import attention
 
 
 @with_torch_hints
+@one_box
 def scaled_dot_product_attention(
     q, k, v, mask=None, bias=None, causal=False, scale=None, impl="auto"
 ):

@@ -8,6 +8,7 @@ shapes of input and target do not fit, or for another reduction.
 import numpy as np
 
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.boxes import one_box
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.engine.torch_hints import with_torch_hints
@@ -38,6 +39,7 @@ def _same_shape(name, input, target):
 
 
 @with_torch_hints
+@one_box
 def mse_loss(input, target, reduction="mean"):
     """Return the squared error, (x - t)² for each element.
 
@@ -55,6 +57,7 @@ def mse_loss(input, target, reduction="mean"):
 
 
 @with_torch_hints
+@one_box
 def l1_loss(input, target, reduction="mean"):
     """Return the absolute error, |x - t| for each element.
 
@@ -71,6 +74,7 @@ def l1_loss(input, target, reduction="mean"):
 
 
 @with_torch_hints
+@one_box
 def huber_loss(input, target, reduction="mean", delta=1.0):
     """Return (x - t)² / 2 up to |x - t| = δ, and δ (|x - t| - δ/2) beyond, for each element.
 
@@ -124,6 +128,7 @@ def _check_unit_interval(name, target):
 
 
 @with_torch_hints
+@one_box
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
     """Return -(t ln p + (1 - t) ln(1 - p)) for probabilities p. Each logarithm is at least -100.
 
@@ -154,8 +159,9 @@ def binary_cross_entropy(input, target, weight=None, reduction="mean"):
 
 
 @with_torch_hints
+@one_box
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
-    """Return the same for scores x with p = σ(x), as w t softplus(-x) + (1 - t) softplus(x).
+    """Return w t softplus(-x) + (1 - t) softplus(x) for scores x, with p = σ(x).
 
     Args:
         input        scores x [...]
@@ -180,6 +186,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 
 
 @with_torch_hints
+@one_box
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """Return -x[target] for log-probabilities x.
 
@@ -267,6 +274,7 @@ def _class_weights(name, weight, C, dtype):
 
 
 @with_torch_hints
+@one_box
 def cross_entropy(
     input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
 ):
@@ -342,6 +350,7 @@ def _along(weight, axis, ndim):
 
 
 @with_torch_hints
+@one_box
 def kl_div(input, target, reduction="mean", log_target=False):
     """Return t (ln t - x) for log-probabilities x and probabilities t.
 

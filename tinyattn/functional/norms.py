@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tinyattn.engine.boxes import one_box
 from tinyattn.engine.convert import as_tensor, to_array
 from tinyattn.engine.ranges import check_range
 from tinyattn.ops import norms
@@ -25,6 +26,7 @@ def _wide(norm, x, *parameters):
     return norm(x.astype(np.float32)).astype(dtype)
 
 
+@one_box
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Return (x - mean) / √(var + ε) · weight + bias, with mean and var over the last axes.
 
@@ -48,6 +50,7 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return norms.norm(x, weight, bias, eps, True, axes)
 
 
+@one_box
 def rms_norm(x, normalized_shape, weight=None, eps=None):
     """Return x / √(mean(x²) + ε) · weight, with the mean over the last axes.
 
@@ -71,6 +74,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     return norms.norm(x, weight, None, eps, False, axes)
 
 
+@one_box
 def batch_norm(
     x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
 ):

@@ -9,7 +9,7 @@ from tinyattn.trace import names
 from tinyattn.trace.forward import Measured, function_of
 from tinyattn.trace.jacobian_rows import rows_of
 from tinyattn.trace.patterns import packed
-from tinyattn.trace.record import Loss
+from tinyattn.trace.record import Closed
 from tinyattn.trace.source import described, short
 from tinyattn.trace.terms import summands
 
@@ -197,7 +197,7 @@ class Builder:
         groups, seen = [], set()
         results = [(i, n["time"]) for i, n in enumerate(self.nodes) if n["kind"] == "result"]
         for call in self.recorder.calls:
-            inside = tuple(i for i, time in results if call.begin < time < call.end)
+            inside = tuple(i for i, time in results if call.begin < time <= call.end)
             if len(inside) < 2 or len(inside) == len(results) or inside in seen:
                 continue
             seen.add(inside)
@@ -208,7 +208,7 @@ class Builder:
                 "nodes": list(inside),
                 "module": is_module,
             }
-            if isinstance(call.what, Loss):
+            if isinstance(call.what, Closed):
                 formula = (getattr(functional, call.what).__doc__ or "").partition("\n")[0]
                 group |= {"closed": True, "formula": formula.removeprefix("Return ")}
             groups.append(group)

@@ -15,6 +15,7 @@ import numpy as np
 from tinyattn import functional, nn
 from tinyattn.engine import autograd
 from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.boxes import RECENT
 from tinyattn.trace.forward import primitives_of
 from tinyattn.trace.tape import Tape
 
@@ -36,8 +37,8 @@ LOSSES = functional.losses.__file__
 MOST_ITEMS = 64  # the elements of a list up to this length get names
 
 
-class Loss(str):
-    """The name of a loss of the library: one box, which opens on request."""
+class Closed(str):
+    """The name of a function of the library that is shown as one box, which opens on request."""
 
 
 class Call(NamedTuple):
@@ -125,6 +126,12 @@ class Recorder:
         inner = {id(i) for m in modules for i in m.modules() if i is not m}
         self.roots = [m for m in modules if id(m) not in inner]
 
+    def find_boxes(self, tape):
+        """Take the calls of functions that a result remembers, after the fact, outer ones first."""
+        ends = {step.tensor._created for step in tape.steps}
+        found = [Call(box.begin, box.end, Closed(box.name)) for box in RECENT if box.end in ends]
+        self.calls = sorted(found, key=lambda call: (call.begin, -call.end))
+
     def _note(self, x, name):
         if isinstance(x, Tensor) and name.rank == 0 and x.requires_grad and x.size == 1:
             if x._operation and (self.last is None or x._created >= self.last._created):
@@ -198,8 +205,9 @@ class Recorder:
                 self.roots.append(me)
             return me
         if frame.f_code.co_filename == LOSSES and name in functional.__all__:
-            return Loss(name)
-        return None if name.startswith(("_", "<")) else name
+            return Closed(name)
+        inner = "<locals>" in frame.f_code.co_qualname and frame.f_code.co_filename.startswith(HERE)
+        return None if inner or name.startswith(("_", "<")) else name
 
     def _keep_function(self, variables):
         if "op" in variables and "f" in variables:

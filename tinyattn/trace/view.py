@@ -24,7 +24,8 @@ def trace(what=None, *args, model=None, title=None, labels=()):
     """Step through the computation of one number, forward and backward, number by number.
 
         ta.trace(loss)            afterwards; weights have the names of the model, if a variable
-                                  holds it, and ta.trace(loss, model) says which one it is
+                                  holds it, and ta.trace(loss, model) says which one it is; losses,
+                                  norms and attention are one box each with their formula
         ta.trace(f, x, y)         runs f(x, y); arrays of floating-point numbers get gradients
         with ta.trace() as t:     records the lines of the block, up to its last single number
             loss = ...
@@ -63,6 +64,7 @@ def trace(what=None, *args, model=None, title=None, labels=()):
         title = title or "Where does this number come from?"
         tape = Tape(what)
         recorder.find_roots(tape)
+        recorder.find_boxes(tape)
         return Trace(tape, recorder, model, title, labels)
     if not callable(what):
         raise TypeError(f"trace: expected a Tensor or a function, got a {type(what).__name__}")

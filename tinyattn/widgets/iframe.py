@@ -11,6 +11,8 @@ HOW = (
     "To wake it in JupyterLab: menu View, Activate Command Palette, Trust Notebook. Or run this "
     "cell and those before it."
 )
+# JupyterLab tells its theme only by this attribute, and a page in a frame by `color-scheme`
+DARK = "[data-jp-theme-light=false] .explorer>iframe{color-scheme:dark}"
 
 
 def iframe(page, title, height, still=""):
@@ -23,6 +25,7 @@ def iframe(page, title, height, still=""):
     """
     source, title = html.escape(page, quote=True), html.escape(title, quote=True)
     return (
+        f"<style>{DARK}</style>"
         '<div class="explorer" style="display:grid;grid-template-rows:minmax(0,1fr);'
         'background:#fff;color:#1F2328">'
         f'<div style="grid-area:1/1;padding:8px 16px">{still}<p>{HOW}</p></div>'

@@ -1,0 +1,35 @@
+"""Which results one call of a library function made, so that a trace can show the call as one box.
+
+Only the last calls are remembered, as three small values each; no array is kept alive.
+"""
+
+from collections import deque
+from functools import wraps
+from typing import NamedTuple
+
+from tinyattn.engine import autograd
+
+
+class Box(NamedTuple):
+    """A call of a function: its results have a creation time above `begin` and up to `end`."""
+
+    name: str
+    begin: int
+    end: int
+
+
+RECENT: deque[Box] = deque(maxlen=1000)  # a few steps of training of a model with many layers
+
+
+def one_box(f):
+    """Return f, whose calls are remembered as one box if they need several operations."""
+
+    @wraps(f)
+    def call(*args, **options):
+        begin = autograd._clock()
+        y = f(*args, **options)
+        if isinstance(y, autograd.Tensor) and y._operation is not None and y._created > begin:
+            RECENT.append(Box(f.__name__, begin, y._created))
+        return y
+
+    return call
