@@ -3,19 +3,18 @@
 A verdict is only worth as much as the experiment behind it, so the ledger keeps a digest of that
 experiment. It is found by going backwards from the claim: a statement belongs to the experiment if
 it computes a name that is needed, and then the names that this statement needs are needed too (a
-program slice, Weiser 1981). Comments, docstrings, layout and figures do not count, nor does code
-that only shorter runs execute. When anything else changes, the verdict is out of date until the
-next full run.
+program slice, Weiser 1981). Comments, docstrings, layout and statements that only draw
+(`only_draws.py`) do not count, nor does code that only shorter runs execute. When anything else
+changes, the verdict is out of date until the next full run.
 """
 
 import ast
 import hashlib
 from dataclasses import dataclass
 
+from coursekit.build.only_draws import SHOWS, Drawings, free, live_before, root
 from tinyattn.course.project import LEDGER
 
-# Drawing and printing do not change an experiment, so calls on these names are left out.
-SHOWS = {"plot", "plt", "print", "fig", "ax", "axes", "display", "widgets"}
 WORDING = {"evidence", "control", "proved"}  # no figure depends on these arguments of a claim
 SHORTER = {"seeds": "quick", "claim": "quick_decides"}  # only shorter runs read these arguments
 # these fields of a syntax tree differ between versions of Python, or mean nothing here
@@ -25,12 +24,13 @@ SKIPPED = {"ctx", "kind", "type_comment", "type_ignores", "type_params"}
 @dataclass
 class Statement:
     """A statement of a lecture: its tree, the names that it makes or changes, and the names it
-    reads.
+    reads. drawn: if it only draws, its own names and those of its pictures; otherwise None.
     """
 
     tree: ast.stmt
     makes: set
     reads: set
+    drawn: set | None = None
 
 
 def digests(cells):
@@ -39,7 +39,9 @@ def digests(cells):
     modules = {
         _bound(a) for t in trees if isinstance(t, ast.Import | ast.ImportFrom) for a in t.names
     }
-    statements = [_statement(tree, modules) for tree in trees]
+    statements, drawings = [_statement(tree, modules) for tree in trees], Drawings(trees)
+    for s in statements:
+        s.drawn = drawings.touched_by(s.tree) if drawings.contain(s.tree) else None
     found = {}
     for i, statement in enumerate(statements):
         number = _claimed(statement.tree)
@@ -73,19 +75,30 @@ def stamp(root, cells, entered=None):
 
 
 def _leading_to(i, statements):
-    """Return statement i and the earlier ones on which it depends, as texts in order."""
-    bodies = {}  # name -> the names that the body of the function or class reads
+    """Return statement i and the earlier ones on which it depends, as texts in order.
+
+    A statement that only draws counts if a name that it binds, or a picture that it changes, is
+    read afterwards. Of other statements, it is enough that they make or change a name that is
+    needed at all.
+    """
+    bodies, outer = {}, {}  # name -> the names that the body of the function or class reads
     for s in statements[:i]:
         if isinstance(s.tree, ast.FunctionDef | ast.ClassDef):
             bodies.setdefault(s.tree.name, set()).update(s.reads)
+            outer.setdefault(s.tree.name, set()).update(free(s.tree))
     needed = _with_bodies(statements[i].reads, bodies)
+    live = _with_bodies(free(statements[i].tree), outer)
     chosen = [canonical(_without_wording(statements[i].tree))]
     for statement in reversed(statements[:i]):
-        if isinstance(statement.tree, ast.Import | ast.ImportFrom):
-            chosen += [canonical(a) for a in statement.tree.names if _bound(a) in needed]
-        elif statement.makes & needed and _claimed(statement.tree) is None:
+        tree = statement.tree
+        if isinstance(tree, ast.Import | ast.ImportFrom):
+            chosen += [canonical(a) for a in tree.names if _bound(a) in needed]
+        elif statement.makes & needed and _claimed(tree) is None:
+            if statement.drawn is not None and not statement.drawn & live:
+                continue
             needed |= _with_bodies(statement.reads, bodies)
-            chosen.append(canonical(statement.tree))
+            live = _with_bodies(live_before(tree, live), outer)
+            chosen.append(canonical(tree))
     return reversed(chosen)
 
 
@@ -190,32 +203,25 @@ def _statement(tree, modules=frozenset()):
         if isinstance(node, ast.Name):
             (reads if isinstance(node.ctx, ast.Load) else makes).add(node.id)
         elif isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            makes.add(_root(node))  # x.data = ..., x[i] = ... change x
+            makes.add(root(node))  # x.data = ..., x[i] = ... change x
         elif isinstance(node, ast.Call) and not _only_shows(node.func):
             # a call such as x.train() or fit(x) may change its object and its arguments
             given = [*node.args, *[k.value for k in node.keywords]]
             if isinstance(node.func, ast.Attribute) and not _leaves(node.func, modules):
-                makes.add(_root(node.func))
-            makes |= {_root(a) for a in given if isinstance(a, ast.Name | ast.Attribute)} - modules
+                makes.add(root(node.func))
+            makes |= {root(a) for a in given if isinstance(a, ast.Name | ast.Attribute)} - modules
     return Statement(tree, makes - {None}, reads)
 
 
 def _leaves(function, modules):
     """Return whether a call leaves the module unchanged: np.stack does, np.random.seed does not."""
-    return _root(function) in modules and not function.attr.startswith(("set_", "seed"))
+    return root(function) in modules and not function.attr.startswith(("set_", "seed"))
 
 
 def _only_shows(function):
     """Return whether a call draws or prints: plot.bars, widgets.vectors, ta.trace."""
     traces = isinstance(function, ast.Attribute) and function.attr == "trace"
-    return traces or _root(function) in SHOWS
-
-
-def _root(node):
-    """Return the name at the beginning of a.b[c].d(), or None if it begins otherwise."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else None
+    return traces or root(function) in SHOWS
 
 
 def _bound(alias):

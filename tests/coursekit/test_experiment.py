@@ -1,8 +1,10 @@
 """A verdict belongs to its experiment: what changes the one makes the other out of date."""
 
+import ast
+
 import pytest
 
-from coursekit.build import experiment, text
+from coursekit.build import experiment, only_draws, text
 from tests.coursekit import small_project
 from tinyattn.course import claims, project
 from tinyattn.course.project import LEDGER
@@ -141,3 +143,103 @@ def test_the_ledger_keeps_it_and_notices(tmp_path):
         small_project.LECTURE.replace("total = 1 + 1", "total = 2"), encoding="utf-8"
     )
     assert experiment.outdated(ledger, text.read_source(lecture).cells) == ["C001"]
+
+
+# a lecture that draws before, between and after its experiments, with their names
+DRAWN = """\
+picture = plot.figure(1, 2)
+for ax, (name, found) in zip(picture.axes, before.items(), strict=True):
+    plot.curves(steps, found.mean(axis=0), title=name, ax=ax)
+    ax.axhline(0.5, color='black')
+"""
+COMPARE = """\
+results = {}
+for name in ('long', 'short'):
+    found = fit(make(3), name)
+    results[name] = found
+right = {name: found.mean() for name, found in results.items()}
+"""
+BARS = """\
+def bars(panel, found, name):
+    panel.bar(range(3), found, label=name)
+
+picture = plot.figure(1, 2, title='right')
+for panel, (name, found) in zip(picture.axes, results.items(), strict=True):
+    bars(panel, found, name)
+picture.axes[0].legend()
+print(name, *right.values())
+"""
+RIGHT = (
+    "name = 'long'\n"
+    "course.claim('C001', results[name].mean() > 0.9, evidence=f'{right}', control='none')"
+)
+PARTS = [SETUP, DRAWN, COMPARE, BARS, RIGHT]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("figure(1, 2)\n", "figure(2, 1)\n"),
+        ("found.mean(axis=0), title", "found.max(axis=0), title"),
+        ("axhline(0.5", "axhline(0.4"),
+        ("    ax.axhline(0.5, color='black')\n", ""),
+        ("range(3), found", "range(4), found"),
+        ("panel.bar", "panel.barh"),
+        ("title='right'", "title='wrong'"),
+        ("picture.axes[0].legend()\n", ""),
+        ("print(name, ", "print("),
+    ],
+)
+def test_a_drawing_does_not_count_even_if_it_shares_names_with_an_experiment(old, new):
+    changed = [s.replace(old, new) for s in PARTS]
+    assert changed != PARTS
+    assert digest(*changed) == digest(*PARTS)
+
+
+READS_A_LEFTOVER = RIGHT.removeprefix("name = 'long'\n")  # the name of the last bar that was drawn
+
+
+@pytest.mark.parametrize(
+    ("cell", "old", "new", "claim"),
+    [
+        (3, "results.items()", "reversed(results.items())", READS_A_LEFTOVER),
+        (3, "bars(panel, found, name)\np", "results[name] = 1\np", RIGHT),
+        (3, "picture.axes[0].legend()", "results.clear()", RIGHT),
+        (3, "bars(panel, found, name)\np", "bars(panel, results.pop(name), name)\np", RIGHT),
+        (3, "*right.values()", "*right.values(), fit(results, name)", RIGHT),
+        (3, "panel.bar(range(3), found, label=name)", "found.sort()", RIGHT),
+        (3, "panel.bar(range(3), found, label=name)", "np.random.seed(1)", RIGHT),
+        (3, "*right.values()", "right := {}", RIGHT),
+        (3, "picture.axes[0].legend()", "picture.ax.plot([1])", RIGHT.replace("0.9", "picture.n")),
+        (3, "figure(1, 2, ", "figure(2, 1, ", RIGHT.replace("0.9", "picture.n")),
+    ],
+)
+def test_a_drawing_that_changes_what_a_claim_reads_counts(cell, old, new, claim):
+    parts = [*PARTS[:-1], claim]
+    changed = [s.replace(old, new) if i == cell else s for i, s in enumerate(parts)]
+    assert changed != parts
+    assert digest(*changed) != digest(*parts)
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("[x for x in xs]", {"xs"}),
+        ("[x for x in x]", {"x"}),
+        ("f(lambda x, y=z: x + y + w)", {"f", "z", "w"}),
+        ("def f(x):\n    y = x\n    return [y for k in range(n)]", {"n", "range"}),
+        ("def f(x):\n    [n for n in x]\n    return n", {"n"}),
+        ("def f():\n    global n\n    n = n + 1", {"n"}),
+        ("for x in xs:\n    y = x", {"xs", "live"}),
+        ("for x in xs:\n    y = y + x", {"xs", "y", "live"}),
+        ("for x in xs:\n    live = x\nlive", {"xs", "live"}),  # xs may be empty
+        ("live = 1", set()),
+        ("live += 1", {"live"}),
+        ("if a:\n    live = 1", {"a", "live"}),
+        ("x, live[0] = a", {"a", "live"}),
+    ],
+)
+def test_the_names_that_count_before_a_statement(source, names):
+    trees = ast.parse(source).body
+    live = {"live"} if "live" in names or source == "live = 1" else set()
+    assert only_draws.live_before_all(trees, live) == names
