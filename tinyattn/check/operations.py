@@ -1,0 +1,359 @@
+"""What a recorded operation tells of a training loop: mistakes in its shapes, inputs and masks.
+
+`watch` shows each operation to `OperationChecks` as it is recorded, and asks afterwards at which
+line a result was computed, and where the graph was cut.
+"""
+
+import os
+
+import numpy as np
+
+from tinyattn.check.direction import made_by
+from tinyattn.check.recording import library_frames
+from tinyattn.engine.autograd import Tensor, is_grad_enabled
+from tinyattn.engine.convert import to_array
+
+BINARY = {"add", "subtract", "multiply", "divide", "true_divide", "maximum", "minimum", "hypot"}
+PRODUCTS = {"matmul", "dot", "linear", "inner", "tensordot", "einsum"}
+LARGE = 1e4  # root mean square of the inputs; see _look_at_scale
+# losses that are smaller where the predictions are better
+ERRORS = {
+    "cross_entropy",
+    "nll_loss",
+    "mse_loss",
+    "l1_loss",
+    "huber_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+}
+ASKING = {"engine", "check"}  # a call of a NumPy function passes through these folders
+COMPARED = (np.equal, np.not_equal)
+
+
+class OperationChecks:
+    """The checks of single operations, and what the backward pass needs to know of them.
+
+    Args:
+        model   the module that is trained
+        say     function (topic, text, line) that warns once of a mistake
+
+    Attributes:
+        lines      age of a result -> the line that computed it in this step
+        errors     age of a result of a loss function -> the name of the function
+        compared   age of a result -> the warning if the loss is computed from it
+        cuts       (function, line) of the operations with slope 0 that the loss passed through
+    """
+
+    def __init__(self, model, say):
+        self.model, self.say = model, say
+        self.lines, self.errors, self.compared = {}, {}, {}
+        self.cuts = []
+
+    def clear(self):
+        """Forget the results of this step."""
+        self.lines.clear()
+        self.errors.clear()
+        self.compared.clear()
+
+    def look(self, t, op, values, inputs):
+        """Check an operation that was just recorded; t is its result."""
+        inside, frame = library_frames(2)
+        if frame is None:
+            return
+        line = frame.f_code.co_filename, frame.f_lineno
+        functions = {f.f_code.co_name for f in inside if "losses" in f.f_code.co_filename}
+        if t.requires_grad:
+            self.lines[t._created] = line
+            for name in functions & ERRORS:
+                self.errors[t._created] = name
+        if op.name in BINARY and len(values) == 2:
+            self._look_at_shapes(t, op, values, inputs, line)
+        elif op.name in ("cross_entropy", "log_softmax") and "cross_entropy" in functions:
+            self._look_at_scores(values[0], inputs[0], line)
+        elif op.name == "getitem" and "nll_loss" in functions:
+            self._look_at_log_probabilities(values[0], line)
+        elif op.name == "softplus" and "binary_cross_entropy_with_logits" in functions:
+            self._look_at_logits(inputs[0], line)
+        elif op.name == "where" and len(values) == 3:
+            if (
+                np.ndim(values[2]) == 0
+                and values[2] <= -1e4
+                and np.asarray(values[0]).dtype == bool
+            ):
+                self._look_at_mask(values[0], np.shape(values[1]), line)
+        elif "attention" in op.name:
+            self._look_at_attention(values, line)
+        elif op.name == "sign" and t.requires_grad:
+            self.cuts.append(("np.sign", line))
+        if op.name in PRODUCTS and t.requires_grad:
+            self._look_at_weights(values, line)
+        if op.name in PRODUCTS or op.name.startswith("conv"):
+            self._look_at_scale(values, inputs, line)
+
+    def _look_at_shapes(self, t, op, values, inputs, line):
+        """Find predictions [N, 1] and labels [N], which give [N, N]."""
+        text = _crossed(*values)
+        if text is None or not t.requires_grad:
+            return
+        wanted = [isinstance(x, Tensor) and x.requires_grad for x in inputs]
+        if sum(wanted) == 1:
+            self.compared[t._created] = (
+                "crossed shapes",
+                f"{op.name} of {text}: each prediction meets every label, not its own. Give both "
+                f"one shape, as in y[:, None] or prediction[:, 0]",
+                line,
+            )
+
+    def _look_at_scores(self, x, tensor, line):
+        """Check the input of cross_entropy: scores, not probabilities, at least two classes, on
+        axis 1.
+        """
+        C = x.shape[1] if x.ndim > 1 else x.shape[0]
+        if C == 1:
+            self.say(
+                "one class",
+                "cross_entropy of one class is always 0, because the only class has probability "
+                "1. For yes or no, use binary_cross_entropy_with_logits, or give the model two "
+                "outputs",
+                line,
+            )
+        elif _are_probabilities(x):
+            self.say(
+                "softmax twice",
+                "cross_entropy gets probabilities, but it applies the softmax itself, so the "
+                "differences between the classes are lost twice. Remove the softmax of the model, "
+                "or use nll_loss of its logarithm",
+                line,
+            )
+        elif _cut_at_0(tensor):
+            self.say(
+                "ReLU before the loss",
+                "cross_entropy gets the output of a ReLU, so no score is negative, and a class "
+                "with the score 0 gets no gradient. Remove the last ReLU of the model",
+                line,
+            )
+        elif x.ndim == 3 and x.shape[1] == x.shape[2] and _features_last(tensor):
+            self.say(
+                "classes last",
+                f"cross_entropy takes the classes of {list(x.shape)} on axis 1, but a linear layer "
+                f"puts them last. Pass scores.reshape(-1, {x.shape[2]}) and target.ravel()",
+                line,
+            )
+
+    def _look_at_log_probabilities(self, x, line):
+        axis = 0 if x.ndim == 1 else 1
+        if x.size and not np.allclose(np.sum(np.exp(x), axis=axis), 1, atol=1e-2):
+            kind = "probabilities" if _are_probabilities(x) else "scores"
+            self.say(
+                "not logarithms",
+                f"nll_loss gets {kind}, but it takes log-probabilities. Use cross_entropy of the "
+                f"scores, or nll_loss(log_softmax(scores, axis=1), target)",
+                line,
+            )
+
+    def _look_at_logits(self, x, line):
+        source = _source(x)
+        if source is not None and source._operation.name == "sigmoid":
+            self.say(
+                "sigmoid twice",
+                "binary_cross_entropy_with_logits gets the output of a sigmoid, but it applies the "
+                "sigmoid itself. Remove the sigmoid of the model, or use binary_cross_entropy",
+                line,
+            )
+
+        elif _cut_at_0(x):
+            self.say(
+                "ReLU before the loss",
+                "binary_cross_entropy_with_logits gets the output of a ReLU, so no probability is "
+                "below 0.5. Remove the last ReLU of the model",
+                line,
+            )
+
+    def _look_at_scale(self, values, inputs, line):
+        """Find inputs that are so large that the first layer is hardly trained.
+
+        A norm layer takes the scale away again, so nothing is said of a model that has one.
+        """
+        if not any(isinstance(x, Tensor) and is_parameter(x) for x in inputs):
+            return
+        for v, x in zip(values, inputs, strict=False):
+            if not isinstance(v, np.ndarray) or v.dtype.kind != "f" or not v.size:
+                continue
+            if isinstance(x, Tensor) and (x.requires_grad or is_parameter(x)):
+                continue
+            size = float(np.sqrt(np.mean(np.square(v, dtype=np.float64))))
+            if size > LARGE and not _has_norm(self.model):
+                self.say(
+                    "large inputs",
+                    f"the inputs of a layer are numbers of about {size:.0e}, but "
+                    f"initial weights and learning rates are made for inputs of about 1. "
+                    f"Standardize each feature: x = (x - mean) / std, with the mean and std of the "
+                    f"training data",
+                    line,
+                )
+
+    def _look_at_attention(self, values, line):
+        shapes = [v.shape for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+        for v in values:
+            if isinstance(v, np.ndarray) and v.dtype == bool and shapes:
+                self._look_at_mask(v, None, line)
+                if v.ndim == 2 and shapes[0][0] == v.shape[0]:
+                    self._look_at_padding(v, line)
+
+    def _look_at_mask(self, mask, scores, line):
+        """Find a mask that hides the keys it should show: True means "may take part" here."""
+        mask = np.asarray(mask)
+        if mask.ndim < 2 or mask.shape[-1] < 2:
+            return
+        T, S = mask.shape[-2:]
+        if T == S and not mask.all() and (mask == ~np.tri(T, dtype=bool)).all():
+            self.say(
+                "mask of the future",
+                "the mask lets each position see later positions only, and the last one nothing. "
+                "True means that a key may be seen (in some libraries it means hidden): pass ~mask",
+                line,
+            )
+        elif T == 1 or mask.ndim == 2:
+            keys = mask.reshape(-1, S)
+            grows = (keys[:, 1:] >= keys[:, :-1]).all()
+            empty = ~keys.any(axis=1)
+            if grows and empty.any() and not empty.all() and not keys.all(axis=1).any():
+                i = int(np.flatnonzero(empty)[0])
+                self.say(
+                    "mask of the padding",
+                    f"the mask shows the ends of the sequences and hides their beginnings, and "
+                    f"sequence {i} sees no key at all. True means that a key may be seen (in some "
+                    f"libraries it means padding): pass ~mask",
+                    line,
+                )
+        if scores is not None and mask.ndim == 2 and len(scores) > 2 and scores[0] == T:
+            self._look_at_padding(mask, line)
+
+    def _look_at_padding(self, mask, line):
+        """Find a mask [B, S] for scores [B, ..., T, S] with B = T, which is read as [T, S]."""
+        starts = (mask[:, 1:] <= mask[:, :-1]).all()  # each row is True up to its length
+        T, S = mask.shape
+        if T == S > 1 and starts and not mask.all() and not mask.diagonal().all():
+            self.say(
+                "mask of a batch",
+                f"the mask {list(mask.shape)} looks like one row for each sequence, but two axes "
+                f"are read as [queries, keys]. Pass mask[:, None, :]",
+                line,
+            )
+
+    def _look_at_weights(self, values, line):
+        arrays = {id(v): v for v in values if isinstance(v, np.ndarray) and v.ndim == 2}
+        if not arrays or not hasattr(self.model, "modules"):
+            return
+        parameters = {id(p.data) for p in self.model.parameters()}
+        for module in self.model.modules():
+            for name, v in vars(module).items():
+                if isinstance(v, np.ndarray) and v.dtype.kind == "f" and id(v) in arrays:
+                    if id(v) not in parameters:
+                        self.say(
+                            f"array {name}",
+                            f"{type(module).__name__}.{name} {list(v.shape)} is a plain array, so "
+                            f"training does not change it. If it is a weight, write "
+                            f"nn.Parameter(...); if it is constant, nn.Buffer(...)",
+                            line,
+                        )
+
+    def noted(self, f, run):
+        """Return the table's entry for a function that is constant almost everywhere, and note its
+        use.
+        """
+
+        def noted(*args, **options):
+            y = run(*args, **options)
+            if f in COMPARED:
+                self._look_at_comparison(f, args)
+            elif is_grad_enabled() and any(
+                isinstance(x, Tensor) and x._operation is not None and x.requires_grad for x in args
+            ):
+                line = outside()
+                if line is not None and _calls_directly():
+                    self.cuts.append((f"np.{f.__name__}", line))
+            return y
+
+        return noted
+
+    def _look_at_comparison(self, f, args):
+        """Find an accuracy of predictions [N, 1] and labels [N], which counts N² pairs."""
+        values = [to_array(x) for x in args[:2]]
+        if len(values) == 2 and not (_is_view(*values)):
+            text = _crossed(*values)
+            if text is not None and np.shape(values[0])[0] > 1:
+                self.say(
+                    "crossed comparison",
+                    f"{f.__name__} of {text}: each prediction is compared with every label. Give "
+                    f"both one shape, as in y[:, None] or prediction[:, 0]",
+                )
+
+
+def outside():
+    """Return (file, line) of the running code outside the library, or None."""
+    _, frame = library_frames(2)
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _calls_directly():
+    """Return whether the function was called from outside, not by another part of the library."""
+    inside, _ = library_frames(2)
+    return all(os.path.basename(os.path.dirname(f.f_code.co_filename)) in ASKING for f in inside)
+
+
+def _crossed(a, b):
+    """Return the shapes of (N, 1) and (N,) as words if they give (N, N), and None otherwise."""
+    shapes = np.shape(a), np.shape(b)
+    if not {len(s) for s in shapes} == {1, 2}:
+        return None
+    flat, column = sorted(shapes, key=len)
+    if flat[0] > 1 and column == (flat[0], 1):
+        return f"{list(shapes[0])} and {list(shapes[1])} gives {[flat[0]] * 2}"
+    return None
+
+
+def _cut_at_0(x):
+    """Return whether x comes from a ReLU."""
+    source = _source(x)
+    if made_by(source, {"maximum"}):
+        return any(np.ndim(v) == 0 and v == 0 for v in source._values)
+    return made_by(source, {"relu"})
+
+
+def _has_norm(model):
+    return any("Norm" in type(m).__name__ for m in getattr(model, "modules", list)())
+
+
+def _are_probabilities(x):
+    """Return whether rows (along axis 1) contain numbers from 0 to 1 with sum 1."""
+    if x.ndim < 2 or not x.size or x.min() < 0:
+        return False
+    return bool(np.allclose(x.sum(axis=1), 1, atol=1e-3))
+
+
+def _source(x):
+    """Return the result before reshapes, or None."""
+    shapes = ("reshape", "squeeze", "ravel", "getitem", "transpose", "swapaxes", "negative")
+    while isinstance(x, Tensor) and x._operation is not None:
+        if x._operation.name not in shapes:
+            return x
+        x = x._inputs[0]
+    return None
+
+
+def _features_last(x):
+    """Return whether a linear layer computed x, in which case its last axis holds the features."""
+    return (
+        isinstance(x, Tensor)
+        and x._operation is not None
+        and (x._operation.name in PRODUCTS or x._operation.name == "add")
+    )
+
+
+def is_parameter(p):
+    return type(p).__name__ == "Parameter"
+
+
+def _is_view(a, b):
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)
