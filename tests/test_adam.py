@@ -16,7 +16,7 @@ SHAPES = [(3, 5), (70, 80), (), (150, 130), (0, 4), (1, 7, 2)]
 def trained_between(change, compiled, monkeypatch, dtype=np.float64):
     """Parameters after three steps of AdamW, `change` and three more; by the kernel or without."""
     if not compiled:
-        monkeypatch.setattr(optim, "_by_kernel", lambda _: False)
+        monkeypatch.setattr(optim.algorithms, "_by_kernel", lambda _: False)
     rng = np.random.default_rng(0)
     parameters = [nn.Parameter(rng.normal(size=s).astype(dtype)) for s in SHAPES]
     optimizer = optim.AdamW([{"params": parameters[:3]}, {"params": parameters[3:], "lr": 0.1}])

@@ -1,0 +1,260 @@
+"""The update rules: SGD, RMSprop, Adam and AdamW, with arguments and defaults as in PyTorch.
+
+θ is a parameter, g its gradient, η the learning rate `lr`.
+"""
+
+import math
+
+import numpy as np
+
+from tinyattn.engine import torch_hints
+from tinyattn.engine.autograd import Tensor
+from tinyattn.kernels import fast
+from tinyattn.ops.backends import FLOATS, kernel_is_faster
+from tinyattn.optim.optimizer import Optimizer
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, θ ← θ - η g, with optional momentum.
+
+        b ← μ b + (1 - dampening) g,   θ ← θ - η b        with momentum μ
+        θ ← θ - η (g + μ b)                               with nesterov
+
+    Args:
+        params         parameters, or groups of them as in `Optimizer`
+        lr             learning rate η
+        momentum       momentum μ; 0: no momentum
+        dampening      fraction of the gradient that is left out of b
+        weight_decay   λ, where λ θ is added to the gradient
+        nesterov       True: use the Nesterov step above, which needs momentum > 0 and dampening = 0
+    """
+
+    def __init__(
+        self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False
+    ):
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError(
+                "SGD: nesterov=True needs momentum > 0 and dampening = 0, got "
+                f"momentum={momentum}, dampening={dampening}"
+            )
+        super().__init__(
+            params,
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+        )
+
+    def state_names(self, group):
+        """Return {"momentum"} for any `group`."""
+        return {"momentum"}
+
+    def update(self, theta, g, state, group):
+        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
+        mu = group["momentum"]
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * theta
+        if mu:
+            b = state.get("momentum")
+            b = g.copy() if b is None else mu * b + (1 - group["dampening"]) * g
+            state["momentum"] = b
+            g = g + mu * b if group["nesterov"] else b
+        return theta - group["lr"] * g
+
+
+class RMSprop(Optimizer):
+    """Steps divided by a running root mean square of the gradient.
+
+        v ← α v + (1-α) g²,   θ ← θ - η g / (√v + ε)
+        m ← α m + (1-α) g,    √(v - m²) instead of √v        with centered
+        b ← μ b + g / (√v + ε),   θ ← θ - η b                with momentum μ
+
+    Args:
+        params         parameters, or groups of them as in `Optimizer`
+        lr             learning rate η
+        alpha          α, the weight of the old mean square in the new one
+        eps            ε, which keeps the divisor away from 0
+        weight_decay   λ, where λ θ is added to the gradient
+        momentum       momentum μ; 0: no momentum
+        centered       True: subtract the square of the mean gradient, as above
+
+    Source: Tieleman, Hinton 2012, lecture 6.5; centered: Graves 2013.
+    """
+
+    def __init__(
+        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False
+    ):
+        super().__init__(
+            params,
+            lr=lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+        )
+
+    def state_names(self, group):
+        """Return the names in the state of a parameter, which depend on the options of `group`."""
+        return (
+            {"v"}
+            | ({"m"} if group["centered"] else set())
+            | ({"momentum"} if group["momentum"] else set())
+        )
+
+    def update(self, theta, g, state, group):
+        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
+        alpha = group["alpha"]
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * theta
+        v = state["v"] = alpha * state.get("v", 0) + (1 - alpha) * g * g
+        if group["centered"]:
+            m = state["m"] = alpha * state.get("m", 0) + (1 - alpha) * g
+            v = v - m * m
+        step = g / (np.sqrt(v) + group["eps"])
+        if group["momentum"]:
+            step = state["momentum"] = group["momentum"] * state.get("momentum", 0) + step
+        return theta - group["lr"] * step
+
+
+class Adam(Optimizer):
+    """Adam, which divides a running mean of the gradient by its running root mean square.
+
+        m ← β₁m + (1-β₁)g,   v ← β₂v + (1-β₂)g²,   θ ← θ - η m̂ / (√v̂ + ε)
+
+    m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct for the start at zero, where t counts the
+    steps.
+
+    Args:
+        params         parameters, or groups of them as in `Optimizer`
+        lr             learning rate η
+        betas          (β₁, β₂), the weights of the old m and v in the new ones
+        eps            ε, which keeps the divisor away from 0
+        weight_decay   λ, where λ θ is added to the gradient
+
+    Source: Kingma, Ba 2015.
+    """
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+        if not isinstance(betas, tuple | list) or len(betas) != 2:
+            raise TypeError(
+                f"{type(self).__name__}: betas must be two numbers (β₁, β₂), got {betas!r}"
+            )
+        super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
+
+    def state_names(self, group):
+        """Return {"t", "m", "v"} for any `group`."""
+        return {"t", "m", "v"}
+
+    def decay(self, theta, g, group):
+        """Return (θ, g) after weight decay. `AdamW` applies it to θ.
+
+        Args:
+            theta   values of the parameter
+            g       its gradient
+            group   options of its group
+        """
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * theta
+        return theta, g
+
+    @torch_hints.with_torch_hints
+    def step(self):
+        """Update every parameter that has a gradient.
+
+        Large models are updated in a single compiled pass.
+        """
+        with_gradient = [p for p in self._parameters() if p.grad is not None]
+        if not _by_kernel(with_gradient):
+            super().step()
+            return
+        self._check_shapes()
+        states, jobs, new, known = iter(self.state), [], [], {}
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = next(states)
+                if p.grad is None:
+                    continue
+                g = p.grad.data if isinstance(p.grad, Tensor) else p.grad
+                g = np.ascontiguousarray(g, p.dtype)
+                if not state:
+                    state.update(t=0, m=np.zeros(p.shape, p.dtype), v=np.zeros(p.shape, p.dtype))
+                state["t"] += 1
+                theta = np.empty(p.shape, p.dtype)
+                key = id(group), state["t"], p.dtype
+                if key not in known:
+                    known[key] = [p.dtype.type(x) for x in self.kernel_constants(state["t"], group)]
+                jobs.append((theta, p.data, g, state["m"], state["v"], known[key]))
+                new.append((p, theta))
+        fast.rowwise.adam(jobs)
+        for p, theta in new:
+            p.data = theta
+
+    def kernel_constants(self, t, group):
+        """Return rate, β₁, β₂, ε, decay, correction and keep, which are the kernel's arguments.
+
+        Args:
+            t       number of the step, from 1
+            group   options of the group
+        """
+        beta1, beta2 = group["betas"]
+        rate = group["lr"] / (1 - beta1**t)
+        correct = math.sqrt(1 - beta2**t)
+        return rate, beta1, beta2, group["eps"], group["weight_decay"], correct, 1
+
+    def update(self, theta, g, state, group):
+        """Return the new values. `theta`, `g`, `state` and `group` are as in `Optimizer.update`."""
+        beta1, beta2 = group["betas"]
+        theta, g = self.decay(theta, g, group)
+        if not state:
+            state.update(t=0, m=np.zeros_like(theta), v=np.zeros_like(theta))
+        state["t"] += 1
+        m, v, t = state["m"], state["v"], state["t"]
+        m += (1 - beta1) * (g - m)
+        v *= beta2
+        v += (1 - beta2) * (g * g)
+        step = np.sqrt(v, out=np.empty_like(v))
+        step /= math.sqrt(1 - beta2**t)
+        step += group["eps"]
+        np.divide(m, step, out=step)
+        step *= group["lr"] / (1 - beta1**t)
+        return theta - step
+
+
+class AdamW(Adam):
+    """Adam with weight decay that does not pass through m and v: first θ ← θ - η λ θ.
+
+    Args:
+        params         parameters, or groups of them as in `Optimizer`
+        lr             learning rate η
+        betas          (β₁, β₂), the weights of the old m and v in the new ones
+        eps            ε, which keeps the divisor away from 0
+        weight_decay   λ, the strength of the decay
+
+    Source: Loshchilov, Hutter 2019.
+    """
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
+        super().__init__(params, lr, betas, eps, weight_decay)
+
+    def decay(self, theta, g, group):
+        """Return (θ - η λ θ, g). `theta`, `g` and `group` are as in `Adam.decay`."""
+        return theta * (1 - group["lr"] * group["weight_decay"]), g
+
+    def kernel_constants(self, t, group):
+        """Return the constants of the kernel. `t` and `group` are as in `Adam.kernel_constants`."""
+        *numbers, decay, correct, _ = super().kernel_constants(t, group)
+        return *numbers, 0, correct, 1 - group["lr"] * decay
+
+
+def _by_kernel(parameters):
+    """Return whether a kernel should do the step: enough numbers, in arrays that the kernel
+    accepts.
+    """
+    numbers = sum([p.size for p in parameters])
+    return (
+        all([p.dtype in FLOATS for p in parameters])
+        and all([p.data.flags.c_contiguous and p.data.flags.writeable for p in parameters])
+        and kernel_is_faster("adam", FLOATS[0], numbers)
+    )

@@ -1,0 +1,62 @@
+"""`clip_grad_norm`, which bounds the norm of all gradients before a step."""
+
+import math
+import warnings
+
+import numpy as np
+
+from tinyattn.engine import torch_hints
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.ranges import check_range
+from tinyattn.optim.optimizer import list_parameters
+
+
+@torch_hints.with_torch_hints
+def clip_grad_norm(parameters, max_norm):
+    """Scale all gradients together so that ‖g‖₂ ≤ max_norm.
+
+    The norm is summed in float64, so that squares of large numbers do not overflow. If the norm is
+    not finite, the gradients stay unchanged and a warning is given, because an infinite gradient
+    has no direction.
+
+    Args:
+        parameters   the parameters, of which those without a gradient do not count
+        max_norm     largest norm, > 0
+
+    Returns:
+        the norm ‖g‖₂ before the scaling
+
+    Raises:
+        ValueError: max_norm is not positive
+    """
+    check_range("clip_grad_norm", above=0, max_norm=max_norm)
+    one = isinstance(parameters, Tensor)
+    parameters = [parameters] if one else list_parameters("clip_grad_norm", parameters)
+    with_gradient = [p for p in parameters if p.grad is not None]
+    grads = [p.grad.data if isinstance(p.grad, Tensor) else p.grad for p in with_gradient]
+    total = _norm(grads)
+    scale = max_norm / (total + 1e-6)
+    if not math.isfinite(total):
+        warnings.warn(
+            f"clip_grad_norm: the norm of the gradients is {total}, so they are left as they are. "
+            f"`with ta.detect_anomaly():` around the step says where that came from",
+            stacklevel=2,
+        )
+    elif scale < 1:
+        for p, g in zip(with_gradient, grads, strict=True):
+            small = scale < np.finfo(g.dtype).tiny  # a subnormal number has few digits
+            wide = np.multiply(g, scale, dtype=np.float64) if small else None
+            p.grad = g * g.dtype.type(scale) if wide is None else wide.astype(g.dtype)
+    return total
+
+
+def _norm(arrays):
+    """Return the root of the sum of all squares, recomputed in float64 if they overflow."""
+    with np.errstate(over="ignore"):
+        square = sum(float(np.vdot(a, a)) for a in arrays)
+    if not math.isfinite(square):
+        largest = max(float(np.abs(a).max(initial=0)) for a in arrays)
+        if math.isfinite(largest):
+            wide = [np.divide(a, largest, dtype=np.float64) for a in arrays]
+            return largest * math.sqrt(sum(float(np.vdot(a, a)) for a in wide))
+    return math.sqrt(square)

@@ -1,0 +1,276 @@
+"""The base class of optimizers: parameters in groups, their options, and the state of the rule."""
+
+import math
+
+import numpy as np
+
+from tinyattn.engine import torch_hints
+from tinyattn.engine.autograd import Tensor
+from tinyattn.engine.ranges import check_range
+
+
+class Optimizer:
+    """The base class of optimizers: parameters in groups, each with its own options.
+
+    A subclass defines `update`.
+
+    Args:
+        params    parameters, or dictionaries {"params": [...], "lr": ...} with options of their own
+        options   name=value for groups that do not set this option themselves, such as lr
+
+    Attributes:
+        param_groups   the groups, as dictionaries
+        state          the state of the rule for each parameter, such as its momentum, in the order
+                       of the parameters
+    """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("tinyattn.optim."):
+            torch_hints.explain_arguments(cls)
+
+    def __init__(self, params, **options):
+        params = list_parameters(type(self).__name__, params)
+        if not params:
+            raise ValueError(
+                f"{type(self).__name__}: there are no parameters to train. Pass "
+                "model.parameters(), and call it again if its generator is used up"
+            )
+        groups = params if isinstance(params[0], dict) else [{"params": params}]
+        self.param_groups = [
+            {**options, **g, "params": list_parameters("a group", g["params"])} for g in groups
+        ]
+        for p in self._parameters():
+            if not isinstance(p, Tensor):
+                raise TypeError(
+                    f"{type(self).__name__}: expected Tensors as parameters, got "
+                    f"{type(p).__name__}. Pass model.parameters()"
+                )
+            if p._operation is not None:
+                raise ValueError(
+                    f"{type(self).__name__}: a tensor of shape {p.shape} was computed from others, "
+                    "so it never receives a gradient. Pass the leaf tensors instead"
+                )
+        if len({id(p) for p in self._parameters()}) < len(self._parameters()):
+            raise ValueError(
+                f"{type(self).__name__}: a parameter is given more than once. Pass each parameter "
+                "once"
+            )
+        for g in self.param_groups:
+            _check_options(type(self).__name__, g)
+            self._check_eps(g)
+        self.state = [{} for _ in self._parameters()]
+        self.shapes = [p.shape for p in self._parameters()]
+
+    def _check_eps(self, group):
+        """Raise TypeError if eps is 0 in the dtype of a parameter: 0 / 0 would be nan."""
+        for p in group["params"]:
+            if p.dtype == np.float16 and group.get("eps") and np.float16(group["eps"]) == 0:
+                raise TypeError(
+                    f"{type(self).__name__}: a parameter of shape {p.shape} is float16, in which "
+                    f"eps={group['eps']} is 0, so its first step would be nan. Train in float32 "
+                    "with model.astype(np.float32), or choose eps >= 1e-4"
+                )
+
+    def _check_shapes(self):
+        """Raise ValueError for a parameter whose shape has changed since it was given."""
+        for p, shape in zip(self._parameters(), self.shapes, strict=True):
+            gradient = p.shape if p.grad is None else p.grad.shape
+            if not shape == p.shape == gradient:
+                raise ValueError(
+                    f"{type(self).__name__}: a parameter had shape {shape}, but now its data has "
+                    f"{p.shape} and its gradient {gradient}. Write values of the same shape into "
+                    ".data, or make a new optimizer after the change"
+                )
+
+    def _parameters(self):
+        return [p for g in self.param_groups for p in g["params"]]
+
+    @property
+    def lr(self):
+        """The learning rate of the first group. Assigning to it sets the rate of all groups."""
+        return self.param_groups[0]["lr"]
+
+    @lr.setter
+    def lr(self, value):
+        check_range(type(self).__name__, 0, below=math.inf, lr=value)
+        for group in self.param_groups:
+            group["lr"] = value
+            if "initial_lr" in group:  # a later schedule starts from this rate
+                group["initial_lr"] = value
+
+    @torch_hints.with_torch_hints
+    def zero_grad(self):
+        """Set the gradients of all parameters to None."""
+        for p in self._parameters():
+            p.grad = None
+
+    @torch_hints.with_torch_hints
+    def step(self):
+        """Update every parameter that has a gradient.
+
+        Raises:
+            ValueError: the shape of a parameter has changed since the optimizer was made
+        """
+        self._check_shapes()
+        states = iter(self.state)
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = next(states)
+                if p.grad is not None:
+                    g = p.grad.data if isinstance(p.grad, Tensor) else p.grad
+                    p.data = self.update(p.data, g, state, group)
+
+    def update(self, theta, g, state, group):
+        """Return the new values of one parameter. Every subclass defines its own.
+
+        Args:
+            theta   values of the parameter
+            g       its gradient
+            state   state of the rule for this parameter, a dictionary that may be changed
+            group   options of its group
+        """
+        raise NotImplementedError
+
+    def state_dict(self):
+        """Return everything that is needed to continue the training, {name: array or number}."""
+        found = {}
+        for i, state in enumerate(self.state):
+            found |= {f"state.{i}.{k}": np.array(v) for k, v in state.items()}
+        for i, group in enumerate(self.param_groups):
+            found[f"param_groups.{i}.params"] = np.array(len(group["params"]))
+            options = {k: v for k, v in group.items() if k != "params"}
+            for k, v in options.items():
+                found[f"param_groups.{i}.{k}"] = np.array(v, dtype=np.float64)
+        return found
+
+    def load_state_dict(self, saved):
+        """Load the result of `state_dict`, for the same parameters in the same order.
+
+        Args:
+            saved   the dictionary
+
+        Raises:
+            KeyError: it was saved for other parameters or another optimizer. Nothing is changed
+        """
+        if not hasattr(saved, "items"):
+            raise TypeError(
+                f"load_state_dict of {type(self).__name__}: expected the dictionary that "
+                f"state_dict() returned, got a {type(saved).__name__}"
+            )
+        state = [{} for _ in self.state]
+        groups = [dict(g) for g in self.param_groups]
+        own = {f"param_groups.{i}.{k}" for i, g in enumerate(groups) for k in g}
+        here = {name for name in saved if name.startswith("param_groups.")}
+        for i, g in enumerate(groups):  # the value exists once a schedule was made
+            name = f"param_groups.{i}.initial_lr"
+            if name in here - own:
+                g["initial_lr"] = g["lr"]
+            own, here = own - {name}, here - {name}
+        if here - own:
+            self._misfit(f"{', '.join(sorted(here - own)[:5])} has no place")
+        if own - here:
+            self._misfit(f"{', '.join(sorted(own - here))} is missing")
+        places = {str(i): i for i in range(len(state))}
+        for name, value in saved.items():
+            kind, _, rest = name.partition(".")
+            i, _, key = rest.partition(".")
+            value = np.asarray(value)
+            if kind == "param_groups":
+                self._take_option(groups[int(i)], key, value)
+            elif kind == "state" and i in places:
+                state[places[i]][key] = value
+            else:
+                self._misfit(f"{name[:100]} has no place")
+        owners = [(p, g) for g in groups for p in g["params"]]
+        state = [self._taken_state(*o, s) for o, s in zip(owners, state, strict=True)]
+        for g in groups:
+            _check_options(f"load_state_dict of {type(self).__name__}", g)
+        self.state, self.param_groups = state, groups
+
+    def _take_option(self, group, key, value):
+        old = len(group["params"]) if key == "params" else group[key]
+        if value.shape != np.shape(old) or value.dtype.kind not in "fiub":
+            self._misfit(f"{key} is {value.dtype} {value.shape}, expected numbers {np.shape(old)}")
+        if key != "params":
+            group[key] = _option(old, value)
+        elif value != old:
+            self._misfit(f"{value} parameters there, {old} here")
+
+    def _taken_state(self, p, group, state):
+        """Return the saved state of the parameter p in its dtype, with integer counters."""
+        names = self.state_names(group)
+        if state and names is not None and state.keys() != names:
+            self._misfit(
+                f"for a parameter of shape {p.shape} it has {', '.join(sorted(state))}, "
+                f"expected {', '.join(sorted(names)) or 'nothing'}"
+            )
+        taken = {}
+        for key, value in state.items():
+            counter = value.ndim == 0 and value.dtype.kind in "iu"
+            if counter and value < 0:
+                self._misfit(f"{key} is {value}, no number of steps")
+            if not counter and (value.shape != p.shape or value.dtype.kind != "f"):
+                self._misfit(f"{key} is {value.dtype} {value.shape} for a parameter {p.shape}")
+            # use the kernel's order, because it would only change a copy of any other
+            taken[key] = int(value) if counter else value.astype(p.dtype, order="C")
+        return taken
+
+    def state_names(self, group):
+        """Return the names in the state of a parameter, or None if they are unknown.
+
+        Args:
+            group   options of its group
+        """
+        return None
+
+    def _misfit(self, why):
+        raise KeyError(
+            f"load_state_dict of {type(self).__name__}: {why}, so the state was saved for other "
+            "parameters or another optimizer. Nothing was changed"
+        )
+
+    def __repr__(self):
+        options = {
+            k: v for k, v in self.param_groups[0].items() if k not in ("params", "initial_lr")
+        }
+        n = sum(p.size for p in self._parameters())
+        inside = ", ".join(f"{k}={v}" for k, v in options.items())
+        return f"{type(self).__name__}({n:,} parameters, {inside})"
+
+
+def list_parameters(name, params):
+    """Return the parameters as a list. TypeError: they are a model or a single Tensor."""
+    if hasattr(params, "parameters") or callable(params):
+        raise TypeError(
+            f"{name}: expected a list of Tensors, got a {type(params).__name__}. Write "
+            "model.parameters(), with ()"
+        )
+    if isinstance(params, Tensor):  # a list of it would be its rows, which are never trained
+        raise TypeError(f"{name}: expected a list of Tensors, got one Tensor. Write [tensor]")
+    return list(params)
+
+
+def _check_options(name, group):
+    for option in ("lr", "initial_lr", "momentum", "weight_decay", "eps"):
+        check_range(name, 0, below=math.inf, **{option: _there(name, group, option)})
+    check_range(name, 0, 1, alpha=_there(name, group, "alpha"))
+    check_range(name, dampening=_there(name, group, "dampening"))
+    for b in group.get("betas", ()):
+        check_range(name, 0, below=1, betas=b)
+
+
+def _there(name, group, option):
+    """Return the option of a group, or 0 if the optimizer lacks it. Raises TypeError for None."""
+    value = group.get(option, 0)
+    if value is None:
+        raise TypeError(f"{name}: {option} must be a number, got None")
+    return value
+
+
+def _option(old, value):
+    """Convert a saved option: a switch, a number, or a pair of numbers."""
+    value = value.tolist()
+    if isinstance(value, list):
+        return tuple(value)
+    return bool(value) if isinstance(old, bool) else value
