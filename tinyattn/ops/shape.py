@@ -219,19 +219,22 @@ def atleast_2d(x):
 @implements(np.array_split)
 def array_split(x, indices_or_sections, axis=0):
     """Return a list of pieces along `axis`: n nearly equal ones, or cut at the given indices."""
-    pieces = np.array_split(np.arange(x.shape[axis]), indices_or_sections)
-    starts = np.cumsum([0] + [len(p) for p in pieces])
-    if not np.isscalar(indices_or_sections):  # pieces may be empty or extend beyond the end
-        bounds = [0, *indices_or_sections, x.shape[axis]]
-        return [_slice(x, axis, a, b) for a, b in pairwise(bounds)]
-    return [_slice(x, axis, a, b) for a, b in pairwise(starts)]
+    length, n = x.shape[axis], indices_or_sections
+    if not np.isscalar(n):
+        cuts = list(n)  # pieces may be empty or extend beyond the end
+    elif n < 1:
+        raise ValueError(f"split: the number of parts must be at least 1, got {n}")
+    else:
+        size, longer = divmod(length, int(n))  # the first pieces are longer by 1
+        cuts = [k * size + min(k, longer) for k in range(1, int(n))]
+    return [_slice(x, axis, a, b) for a, b in pairwise([0, *cuts, length])]
 
 
 @implements(np.split)
 def split(x, indices_or_sections, axis=0):
     """Like array_split, but a number of pieces must divide the length."""
     n = indices_or_sections
-    if np.isscalar(n) and x.shape[axis] % n:
+    if np.isscalar(n) and n > 0 and x.shape[axis] % n:
         raise ValueError(
             f"split: axis {axis} has length {x.shape[axis]}, which is not a multiple of {n}. "
             "Choose a number of parts that divides it"
