@@ -77,6 +77,7 @@ MISTAKES = [
     ("np.ones((3, 2, 3)) @ (np.ones((2, 3, 4)) + x[0, 0])", ValueError, "do not broadcast"),
     ("np.concatenate([x, w.T])", ValueError, "must match|concatenat"),
     ("np.einsum('ij,jk->ik', x, w)", ValueError, "einsum|subscript|size|dimension"),
+    ("np.split(x, 0)", ValueError, "at least 1", "got 0"),
     ("x.reshape(4)", ValueError, "size 6", r"\(4,\)"),
     ("x.transpose(1, 2, 0)", ValueError, "2 axes", r"swapaxes\(i, j\)"),
     ("x[:, None].transpose(-1, -2)", ValueError, "3 axes", r"swapaxes\(i, j\)"),

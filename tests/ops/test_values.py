@@ -194,6 +194,8 @@ FORMS = [
     lambda x: np.split(x, 3, 1),
     lambda x: np.split(x, [1], 1),
     lambda x: np.array_split(x, 2, axis=-1),
+    lambda x: np.array_split(x, 5, axis=1),
+    lambda x: np.array_split(x, [-1, 9], axis=1),
     lambda x: np.where(x > 0.5, x, 0.0),
     lambda x: np.where(x > 0.5),
     lambda x: np.where(X > 0.5, 1.0, x),
