@@ -4,7 +4,6 @@ import asyncio
 import atexit
 import base64
 import io
-import json
 import os
 import re
 import struct
@@ -15,7 +14,6 @@ import numpy as np
 
 from coursekit.build.experiment import stamp
 from coursekit.build.text import (
-    INSTALL,
     need,
     notes_of,
     read_notebook,
@@ -24,7 +22,7 @@ from coursekit.build.text import (
     slides,
     tags_of,
 )
-from coursekit.build.views import fold, with_install
+from coursekit.build.views import fold, from_text, to_read
 from tinyattn.course.claims import full
 from tinyattn.course.project import SHIPPED, CourseError, write_text
 from tinyattn.kernels.machine import first_use
@@ -59,7 +57,7 @@ def build_notebook(document, *, texts_only=False, on_slide=None):
         execute_notebook(notebook, document, on_slide=on_slide)
         if full():
             stamp(document.root, notebook.cells)
-    write_text(document.notebook, with_install(to_json(notebook)))
+    write_text(document.notebook, to_read(to_json(notebook)))
     return notebook
 
 
@@ -281,18 +279,13 @@ def differences(document):
             )
             if new is None or old is None or new["cell_type"] != old["cell_type"]:
                 break  # all later cells are shifted
-    if INSTALL.splitlines(keepends=True) not in _sources(document):
+    file = document.notebook.read_text(encoding="utf-8")
+    if to_read(from_text(file)) != file:
         changed.append(
-            f"{name}: the cell that installs tinyattn is missing; "
-            f"run: tinyattn build --texts {document.number}"
+            f"{name}: the cell that installs tinyattn, or the first line of a folded answer, is "
+            f"missing; run: tinyattn build --texts {document.number}"
         )
     return changed
-
-
-def _sources(document):
-    """Return the sources of all cells, as lists of lines, as the file has them."""
-    file = json.loads(document.notebook.read_text(encoding="utf-8"))
-    return [list(cell["source"]) for cell in file["cells"]]
 
 
 def _content(cell):

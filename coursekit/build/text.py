@@ -37,6 +37,15 @@ from importlib.util import find_spec
 if find_spec("tinyattn") is None:
     %pip install --quiet tinyattn"""
 
+# JupyterLab shows the first line of a folded cell and of a folded output. In a notebook's file,
+# both begin with a line that tells nothing, which `read_notebook` leaves out, too.
+BEFORE_CHOICES = "Why each answer is right or wrong:\n\n"
+BEFORE_ANSWER = {
+    "data": {"text/plain": ["The answer:"]},
+    "metadata": {},
+    "output_type": "display_data",
+}
+
 
 @dataclass
 class Slide:
@@ -108,7 +117,7 @@ def assemble(number, cells):
 
 def read_notebook(document, path=None):
     """Return the cells of a lecture's notebook (or of the copy at `path`) as dictionaries, without
-    the one that installs the package.
+    the one that installs the package, and without the first lines of what is folded.
 
     It needs no package. Raises CourseError if the file is not built, or not a notebook.
     """
@@ -122,8 +131,16 @@ def read_notebook(document, path=None):
     except (ValueError, KeyError, TypeError):
         raise CourseError(f"{document.relative(path)} is not a notebook (or damaged)") from None
     for cell in cells:
-        cell["source"] = "".join(cell["source"])
+        cell["source"] = without_first_line(cell)
+        if "outputs" in cell:
+            cell["outputs"] = [output for output in cell["outputs"] if output != BEFORE_ANSWER]
     return [cell for cell in cells if cell["source"] != INSTALL]
+
+
+def without_first_line(cell):
+    """Return the source of a cell in a notebook's file, as the text of the lecture has it."""
+    source = "".join(cell["source"])
+    return source.removeprefix(BEFORE_CHOICES) if "choices" in tags_of(cell) else source
 
 
 def slides(cells):

@@ -16,7 +16,14 @@ from html import unescape
 from coursekit.build.lint import claims_in
 from coursekit.build.public_api import summary
 from coursekit.build.questions import asks, choices, choices_of, waiting
-from coursekit.build.text import INSTALL, slides, tags_of
+from coursekit.build.text import (
+    BEFORE_ANSWER,
+    BEFORE_CHOICES,
+    INSTALL,
+    slides,
+    tags_of,
+    without_first_line,
+)
 from tinyattn.course.predictions import sealed
 from tinyattn.progress import MIME as PROGRESS
 
@@ -89,10 +96,43 @@ def with_cell(text, place, name, source):
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
-def without_install(text):
-    """Return the file of a notebook without the cell that installs the package."""
+def to_read(text):
+    """Return the file of a notebook to read, made from the cells of the text.
+
+    It has the cell that installs the package, and a first line that tells nothing in every cell of
+    choices and every folded output that begins with text or a drawing: JupyterLab shows this line.
+    """
+    notebook = json.loads(with_install(text))
+    for cell in notebook["cells"]:
+        if "choices" in tags_of(cell):
+            source = BEFORE_CHOICES + without_first_line(cell)
+            cell["source"] = source.splitlines(keepends=True)
+        elif _tells_when_folded(cell):
+            cell["outputs"].insert(0, BEFORE_ANSWER)
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def _tells_when_folded(cell):
+    """Return whether the output of a cell is folded, and JupyterLab would show its first line.
+
+    Only a figure (<Figure size ...>) and a progress bar (20 of 20) tell nothing of the answer.
+    """
+    hidden = cell["metadata"].get("jupyter", {}).get("outputs_hidden", False)
+    if not hidden or cell["outputs"][0] == BEFORE_ANSWER:
+        return False
+    data = cell["outputs"][0].get("data", {})
+    shows_markup = {"text/html", "image/svg+xml"} & set(data)  # which JupyterLab prefers
+    return bool(shows_markup) or not {"image/png", PROGRESS} & set(data)
+
+
+def from_text(text):
+    """Return the file of a notebook to read without what `to_read` adds to the text's cells."""
     notebook = json.loads(text)
     notebook["cells"] = [c for c in notebook["cells"] if "".join(c["source"]) != INSTALL]
+    for cell in notebook["cells"]:
+        cell["source"] = without_first_line(cell).splitlines(keepends=True)
+        if "outputs" in cell:
+            cell["outputs"] = [output for output in cell["outputs"] if output != BEFORE_ANSWER]
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from coursekit.build.public_api import new_names
 from coursekit.build.text import METADATA, read_notebook
-from coursekit.build.views import student_copy, with_install, without_install
+from coursekit.build.views import from_text, student_copy, with_install
 from tinyattn.course.project import CourseError, homework, install, lectures, write_text
 
 
@@ -77,7 +77,7 @@ def copy_of(document, new, *, install=False):
     `new` is the result of `public_api.new_names`. With `install`, the file keeps the cell that
     installs the package, for work on another machine.
     """
-    text = without_install(document.notebook.read_text(encoding="utf-8"))
+    text = from_text(document.notebook.read_text(encoding="utf-8"))
     copy = text if document.is_homework else student_copy(text, new[document.number])
     return with_install(copy) if install else copy
 

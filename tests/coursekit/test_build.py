@@ -210,7 +210,7 @@ def test_a_failing_cell_names_slide_and_error(tmp_path):
 )
 def test_a_notebook_that_differs_names_the_slide(lecture, old, new, slide):
     project.write_text(
-        lecture.notebook, views.with_install(notebooks.to_json(text.read_source(lecture)))
+        lecture.notebook, views.to_read(notebooks.to_json(text.read_source(lecture)))
     )
     assert notebooks.differences(lecture) == []
     lecture.source.write_text(course_project.LECTURE.replace(old, new), encoding="utf-8")
@@ -223,7 +223,7 @@ def test_a_notebook_that_is_missing_or_short(lecture):
     assert "not built yet. Run: tinyattn build 04" in notebooks.differences(lecture)[0]
     notebook = text.read_source(lecture)
     notebook.cells.pop()
-    project.write_text(lecture.notebook, views.with_install(notebooks.to_json(notebook)))
+    project.write_text(lecture.notebook, views.to_read(notebooks.to_json(notebook)))
     assert "slide 'What you saw', cell 7 is missing" in notebooks.differences(lecture)[0]
 
 
@@ -232,7 +232,7 @@ def test_check_returns_the_exit_code(root, capsys):
     assert make.check(documents) == 1
     for document in documents:
         project.write_text(
-            document.notebook, views.with_install(notebooks.to_json(notebooks.unexecuted(document)))
+            document.notebook, views.to_read(notebooks.to_json(notebooks.unexecuted(document)))
         )
     index.write_index(root)
     pages.write_pages(root)

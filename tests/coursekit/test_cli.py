@@ -30,7 +30,7 @@ def root(tmp_path, monkeypatch):
     root = course_project.make(tmp_path / "project")
     for document in project.lectures(root) + project.homework(root):
         project.write_text(
-            document.notebook, views.with_install(notebooks.to_json(notebooks.unexecuted(document)))
+            document.notebook, views.to_read(notebooks.to_json(notebooks.unexecuted(document)))
         )
     monkeypatch.chdir(root / "lectures")
     return root

@@ -76,6 +76,26 @@ def test_the_notebook_was_run_from_top_to_bottom(document):
 
 
 @each_lecture
+def test_what_is_folded_shows_nothing_of_the_answer(document):
+    """JupyterLab shows the first line of a folded text, and of the first output if it is text."""
+    neutral = {"Why each answer is right or wrong:", "The answer:"}
+    folded = 0
+    for cell in cells_of(document):
+        hidden = cell["metadata"].get("jupyter", {})
+        if cell["cell_type"] == "markdown" and hidden.get("source_hidden"):
+            assert cell["source"][0].strip() in neutral, cell["id"]
+            folded += 1
+        if hidden.get("outputs_hidden"):
+            first = cell["outputs"][0]
+            shown = first.get("data", {})
+            shown = shown.get("text/html") or shown.get("image/svg+xml") or shown_text(first)
+            line = "".join(shown).strip().split("\n")[0]
+            assert line in neutral or re.match(r"<Figure size |[\w -]+: \d+ of \d+$", line), line
+            folded += 1
+    assert folded
+
+
+@each_lecture
 def test_the_outputs_are_of_no_machine(document):
     for cell in code_cells(document):
         for output in cell["outputs"]:
@@ -248,7 +268,8 @@ def test_no_copy_uses_what_was_not_introduced_before():
 
 @each_lecture
 def test_the_students_copy_can_predict_and_compare(document):
-    copy = json.loads(views.student_copy(document.notebook.read_text(encoding="utf-8")))
+    file = document.notebook.read_text(encoding="utf-8")
+    copy = json.loads(views.student_copy(views.from_text(file)))
     codes = ["".join(c["source"]) for c in copy["cells"] if c["cell_type"] == "code"]
     asked = [i for i, source in enumerate(codes) if source.startswith("course.predict(")]
     replies = ("course.compare(", "course.answer(")

@@ -146,9 +146,43 @@ def test_a_notebook_brings_a_cell_that_installs_the_package():
         second = json.loads(file)["cells"][1]
         assert second["cell_type"] == "code" and "".join(second["source"]) == text.INSTALL
         assert all(cell["source"] != text.INSTALL for cell in text.read_notebook(document))
-        without = views.without_install(file)
+        without = views.from_text(file)
         assert text.INSTALL.splitlines()[-1] not in without
-        assert views.with_install(without) == file
+        assert views.to_read(without) == file
+
+
+def test_the_first_line_of_a_folded_answer_tells_nothing(offering):
+    from_dict = pytest.importorskip("nbformat").from_dict
+    cells = text.read_source(offering).cells
+    figure = {"output_type": "display_data", "data": {"image/png": "", "text/plain": "<Figure>"}}
+    for cell in cells:
+        if cell.cell_type == "code":
+            cell.outputs = [from_dict({**figure, "metadata": {}})]
+            cell.outputs.insert("answer" not in cell.source, stream("said"))
+    views.fold(cells)
+    plain = notebooks.to_json(text.assemble("04", cells))
+    file = views.to_read(plain)
+    assert views.to_read(file.replace(text.INSTALL, "")).count("The answer:") == 1  # not twice
+    assert views.from_text(file) == plain
+    project.write_text(offering.notebook, file)
+    assert text.read_notebook(offering) == text.read_notebook(offering, _file(offering, plain))
+    shown = json.loads(file)["cells"]
+    first = [cell["source"][0] for cell in shown if "choices" in text.tags_of(cell)]
+    assert first == ["Why each answer is right or wrong:\n"]
+    answers = [c for c in shown if "outputs_hidden" in c["metadata"].get("jupyter", {})]
+    began = {"".join(c["source"]): c["outputs"][0] for c in answers}
+    assert began.pop('shown = 3\nprint("the answer")')["data"]["text/plain"] == ["The answer:"]
+    assert all("image/png" in output["data"] for output in began.values()) and began
+    assert not notebooks.differences(offering)
+    project.write_text(offering.notebook, views.with_install(plain))
+    (line,) = notebooks.differences(offering)
+    assert "first line of a folded answer, is missing" in line
+
+
+def _file(document, text):
+    path = document.notebook.with_name("plain.ipynb")
+    project.write_text(path, text)
+    return path
 
 
 def test_a_page_to_click_through_is_not_folded(asking):
