@@ -4,6 +4,9 @@ Chromium, Chrome or Edge prints it. On a machine without them, the HTML file rem
 browser can print.
 """
 
+import base64
+import io
+import re
 import shutil
 import subprocess
 import tempfile
@@ -17,6 +20,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 OPTIONS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-sync"
 OPTIONS += " --disable-background-networking --no-pdf-header-footer --virtual-time-budget=60000"
 SECONDS = 300
+WIDEST = 1000  # pixels of a picture: on paper a page of the deck is 10 cm wide, so 250 dots an inch
 # A4 with margins of 12 mm is 703 by 1031 of these pixels
 SHEET = """
 @page { size: A4 portrait; margin: 12mm; }
@@ -47,12 +51,29 @@ def build_handout(document, *, core=False, notes=True, folder=None):
     page = page.replace("<body>", f'<body class="{kind}">', 1)
     name = f"{document.name}{'_core' if core else ''}_{'handout' if notes else 'pages'}"
     path = Path(folder or document.deck.parent) / f"{name}.html"
-    write_text(path, page)
+    write_text(path, re.sub(r"(data:image/png;base64,)([A-Za-z0-9+/=]+)", smaller, page))
     browser = find_browser()
     if browser is None:
         return path
     print_page(browser, path, path.with_suffix(".pdf"))
     return path.with_suffix(".pdf")
+
+
+def smaller(picture):
+    """Return a picture of the page, a match of prefix and data, with at most `WIDEST` pixels."""
+    from PIL import Image  # Matplotlib needs it, which has drawn the picture
+
+    image = Image.open(io.BytesIO(base64.b64decode(picture[2])))
+    if image.width <= WIDEST:
+        return picture[0]
+    height = round(image.height * WIDEST / image.width)
+    paper = Image.new("RGBA", image.size, "white")
+    paper.alpha_composite(image.convert("RGBA"))
+    resized = paper.convert("RGB").resize((WIDEST, height), Image.Resampling.LANCZOS)
+    resized = resized.quantize(64, dither=Image.Dither.NONE)  # few colours need little memory
+    data = io.BytesIO()
+    resized.save(data, "PNG")
+    return picture[1] + base64.b64encode(data.getvalue()).decode()
 
 
 def find_browser():

@@ -1,9 +1,12 @@
 """Handouts: several pages to a sheet, with the lecturer's notes or without them."""
 
+import base64
+import io
 import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from coursekit.build import text
@@ -13,6 +16,7 @@ from tests.coursekit import browser
 from tinyattn.course import project
 
 pytest.importorskip("nbconvert")
+Image = pytest.importorskip("PIL.Image")
 DOCUMENT = project.find(ROOT, "03")
 
 
@@ -46,3 +50,21 @@ def test_without_a_browser_there_is_a_page_to_print(folder, monkeypatch):
     monkeypatch.setattr(handout, "find_browser", lambda: None)
     page = handout.build_handout(DOCUMENT)
     assert page.suffix == ".html" and "size: A4 portrait" in page.read_text(encoding="utf-8")
+
+
+def test_pictures_are_as_wide_as_paper_shows():
+    rng = np.random.default_rng(0)
+    wide, narrow = (picture(rng.integers(256, size=(10, w, 3))) for w in (1500, 900))
+    page = re.sub(r"(data:image/png;base64,)([\w+/=]+)", handout.smaller, wide + " " + narrow)
+    first, second = page.split()
+    assert second == narrow
+    image = Image.open(io.BytesIO(base64.b64decode(first.partition(",")[2])))
+    assert image.size == (1000, 7)
+    assert len(first) < len(wide) / 2
+
+
+def picture(colours):
+    """A page's picture of these colours [height, width, 3]."""
+    data = io.BytesIO()
+    Image.fromarray(colours.astype(np.uint8)).save(data, "PNG")
+    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
