@@ -42,8 +42,9 @@ This page says how many times as fast as its peer tinyattn does each piece of wo
 `python -m tests.benchmarks`. Each number is the ratio of the times of the same round, as the median
 over the rounds with its quartiles. Above 1, tinyattn is faster. Rows that miss their goal say so.
 Most laptops have AVX2, and most servers have AVX-512 as well. A section for AVX2 that names a
-processor with AVX-512 was measured there, with all libraries kept to AVX2 (`--avx2`), except for
-llama.cpp, which offers no such setting. [What we tried](TRIED.md) says why rows miss their goal.
+processor with AVX-512 was measured there, with the libraries kept to AVX2 (`--avx2`). We know of no
+such setting for llama.cpp, ONNX Runtime and OpenVINO, which may use AVX-512 there, against our AVX2.
+[What we tried](TRIED.md) says why rows miss their goal.
 """
 
 
@@ -106,7 +107,8 @@ def run(name, settings):
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0
     lines, folder = [f"{processor(settings)}\n\n"], HERE.parents[1]
     command = [sys.executable, "-W", "ignore", "-m", f"tests.benchmarks.{name}"]
-    environment = {**os.environ, **settings, "PYTHONPATH": str(folder)}
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, **settings, "PYTHONPATH": path}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
     )
@@ -124,7 +126,7 @@ def processor(settings):
     """A sentence that names the processor, and what it is kept to."""
     from llvmlite.binding import get_host_cpu_name  # not installed where the page is only read
 
-    kept = ", with every library kept to AVX2" if settings else ""
+    kept = ", kept to AVX2" if settings else ""
     return f"Processor: {doctor.processor_name()} ({get_host_cpu_name()}){kept}."
 
 

@@ -56,7 +56,7 @@ class Ours:
         with eval_mode(self.model), no_grad():
             step, state, start = prefill(self.model, [ids])
             read = time.perf_counter()
-            out, _ = decoding.draw(step, state, start, None, NEW, 0, None, None, None)
+            out, _ = decoding.decode_tokens(step, state, start, None, NEW, 0, None, None, None)
         end = time.perf_counter()
         return read - begin, (end - read) / NEW, self.tokenizer.decode(out[0])
 
